@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The plugin's arguments, as `key=value` words after `-plugin file=…`.
+
+use crate::schedule::Plan;
+use sample::{Nanos, ResponderSet};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::os::fd::RawFd;
+
+/// What the plugin does when the guest says that measuring begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Boot: stop the machine at that instruction, so that it can be saved.
+    Stop,
+    /// Boot: begin to trigger at that instruction.
+    AtMark,
+    /// Restored machine: begin to trigger as soon as it runs.
+    AtResume,
+}
+
+/// Everything the plugin is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Inherited descriptor of the record channel (a memfd that holds an initialised ring).
+    pub ring_fd: RawFd,
+    /// See [`Start`].
+    pub start: Start,
+    /// When to trigger.
+    pub plan: Plan,
+    /// How long the line stays high, in ns after each trigger.
+    pub high: Nanos,
+    /// How long to wait for answers after the last trigger.
+    pub grace: Nanos,
+    /// Who is going to answer.
+    pub responders: ResponderSet,
+    /// Level of the data pins, and the control register, when a restored machine was saved.
+    pub registers: (u8, u8),
+}
+
+/// A wrong argument; says which and why.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "onset plugin: {}", self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+struct Words<'a>(BTreeMap<&'a str, &'a str>);
+
+impl Words<'_> {
+    fn number(&mut self, key: &str) -> Result<u64, ConfigError> {
+        let text = self.0.remove(key).ok_or_else(|| ConfigError(format!("{key}= is missing")))?;
+        text.parse().map_err(|_| ConfigError(format!("{key}={text} is not a whole number")))
+    }
+
+    fn byte(&mut self, key: &str) -> Result<u8, ConfigError> {
+        let n = self.number(key)?;
+        u8::try_from(n).map_err(|_| ConfigError(format!("{key}={n} is above 255")))
+    }
+}
+
+impl Config {
+    /// Reads `key=value` words. `read` fetches the file of explicit trigger times.
+    pub fn parse<'a>(
+        words: impl IntoIterator<Item = &'a str>,
+        read: impl Fn(&str) -> std::io::Result<Vec<u8>>,
+    ) -> Result<Config, ConfigError> {
+        let mut map = BTreeMap::new();
+        for word in words {
+            let (key, value) = word
+                .split_once('=')
+                .ok_or_else(|| ConfigError(format!("\"{word}\" is not key=value")))?;
+            map.insert(key, value);
+        }
+        let mut words = Words(map);
+        let start = match words.0.remove("start") {
+            Some("stop") => Start::Stop,
+            Some("mark") => Start::AtMark,
+            Some("resume") => Start::AtResume,
+            other => {
+                return Err(ConfigError(format!("start={other:?} is none of stop, mark, resume")));
+            }
+        };
+        let plan = match words.0.remove("times") {
+            Some(path) => explicit(&read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?)?,
+            None => Plan::Periodic {
+                phase: Nanos(words.number("phase_ns")?),
+                period: Nanos(words.number("period_ns")?),
+                jitter: Nanos(words.number("jitter_ns")?),
+                seed: words.number("seed")?,
+                count: words.number("count")?,
+            },
+        };
+        let config = Config {
+            ring_fd: words.number("ring_fd")? as RawFd,
+            start,
+            plan,
+            high: Nanos(words.number("high_ns")?),
+            grace: Nanos(words.number("grace_ns")?),
+            responders: ResponderSet::from_mask(words.byte("responders")?),
+            registers: (words.byte("pins")?, words.byte("control")?),
+        };
+        match words.0.keys().next() {
+            Some(key) => Err(ConfigError(format!("unknown argument {key}="))),
+            None => Ok(config),
+        }
+    }
+}
+
+/// Explicit times: little-endian u64 nanoseconds, strictly rising.
+fn explicit(bytes: &[u8]) -> Result<Plan, ConfigError> {
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    let times: Vec<Nanos> = chunks.iter().map(|b| Nanos(u64::from_le_bytes(*b))).collect();
+    if !rest.is_empty() || !times.windows(2).all(|w| w[0] < w[1]) {
+        return Err(ConfigError("the trigger times are truncated or do not rise".into()));
+    }
+    Ok(Plan::Explicit(times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: &str = "start=resume ring_fd=5 phase_ns=10 period_ns=1000 jitter_ns=3 seed=9 \
+                         count=7 high_ns=500 grace_ns=99 responders=129 pins=1 control=16";
+
+    fn parse(text: &str) -> Result<Config, ConfigError> {
+        Config::parse(text.split_whitespace(), |_| Ok(7u64.to_le_bytes().to_vec()))
+    }
+
+    #[test]
+    fn all_arguments_arrive() {
+        let c = parse(WORDS).unwrap();
+        assert_eq!((c.ring_fd, c.start, c.registers), (5, Start::AtResume, (1, 16)));
+        assert_eq!((c.high, c.grace, c.responders.mask()), (Nanos(500), Nanos(99), 129));
+        assert_eq!(c.plan.due(0).map(|t| t.0 / 10), Some(1));
+        assert_eq!(c.plan.count(), 7);
+    }
+
+    #[test]
+    fn a_missing_unknown_or_wrong_argument_is_named() {
+        let message = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(message(&WORDS.replace("grace_ns=99", "")).contains("grace_ns= is missing"));
+        assert!(message(&format!("{WORDS} colour=red")).contains("unknown argument colour="));
+        assert!(message(&WORDS.replace("pins=1", "pins=256")).contains("pins=256"));
+        assert!(message(&WORDS.replace("seed=9", "seed=x")).contains("seed=x"));
+        assert!(message(&WORDS.replace("resume", "now")).contains("start="));
+        assert!(message("nonsense").contains("\"nonsense\""));
+    }
+
+    #[test]
+    fn explicit_times_come_from_a_file_and_must_rise() {
+        let text = "start=mark times=/t ring_fd=1 high_ns=1 grace_ns=1 responders=1 pins=0 control=0";
+        assert_eq!(parse(text).unwrap().plan, Plan::Explicit(vec![Nanos(7)]));
+        assert!(explicit(&[0; 9]).is_err());
+        assert!(explicit(&[0; 16]).is_err());
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The generator and analyser: a parallel port whose acknowledge line is ours.
+//!
+//! It is the port's register file (data, status, control), raises the interrupt line by the plan, and
+//! writes down every trigger and every level of the data pins. Vantage point: the device's side of the
+//! bus, in virtual time. It cannot see which code of the guest wrote a port.
+
+use crate::config::{Config, Start};
+use crate::qemu::{Line, Ports, Qemu, Timer, Wire};
+use sample::{Answers, Kind, Producer, Record, Stamp, Virtual};
+use std::ffi::c_void;
+use std::sync::{Mutex, OnceLock};
+
+/// First I/O port of the parallel port (LPT1).
+const PORT_BASE: u16 = 0x378;
+/// Its interrupt: pin of the I/O APIC.
+const PORT_IRQ: i32 = 7;
+/// The port to which the guest's init writes its phase; "ON", far from any device.
+pub const MARK_PORT: u16 = 0x4f4e;
+/// Mark: the load runs, warming up.
+pub const MARK_WARMUP: u8 = 1;
+/// Mark: measuring begins at this instruction.
+pub const MARK_MEASURING: u8 = 2;
+/// Control register: acknowledge raises the interrupt (IEEE 1284 compatibility mode, bit 4).
+const CONTROL_IRQ_ENABLE: u8 = 0x10;
+/// Status register at rest: not busy, acknowledge high, selected, no error.
+const STATUS_AT_REST: u8 = 0xd8;
+/// The serial line's chardev towards the guest's init.
+const WIRE: &std::ffi::CStr = c"onset-agent";
+/// Sent when measuring is over.
+const BYTE_DONE: u8 = b'.';
+
+struct Parts {
+    rise: Timer,
+    fall: Timer,
+    line: Line,
+    wire: Wire,
+}
+
+struct Generator {
+    qemu: Qemu,
+    config: Config,
+    records: Producer,
+    pins: u8,
+    control: u8,
+    /// Triggers raised.
+    raised: u64,
+    /// Where measuring began; `None` before.
+    origin: Option<Stamp<Virtual>>,
+    answers: Option<Answers>,
+    ended: bool,
+    parts: Option<Parts>,
+}
+
+// SAFETY: QEMU's objects behind the raw pointers are touched only under QEMU's big lock.
+unsafe impl Send for Generator {}
+
+static GENERATOR: OnceLock<Mutex<Generator>> = OnceLock::new();
+
+fn with<T>(f: impl FnOnce(&mut Generator) -> T) -> T {
+    let generator = GENERATOR.get().expect("set before any callback is registered");
+    f(&mut generator.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}
+
+/// Registers everything with QEMU.
+pub fn install(qemu: Qemu, config: Config, records: Producer) {
+    let (pins, control) = config.registers;
+    let generator = Generator {
+        qemu,
+        config,
+        records,
+        pins,
+        control,
+        raised: 0,
+        origin: None,
+        answers: None,
+        ended: false,
+        parts: None,
+    };
+    if GENERATOR.set(Mutex::new(generator)).is_err() {
+        fail("the plugin was loaded twice");
+    }
+    qemu.when_machine_is_built(on_machine_built);
+    qemu.on_run_state(on_run_state);
+}
+
+fn fail(message: &str) -> ! {
+    eprintln!("onset plugin: {message}");
+    std::process::exit(1);
+}
+
+extern "C" fn on_machine_built() {
+    with(|g| {
+        let parts = || -> Result<Parts, String> {
+            Ok(Parts {
+                rise: g.qemu.timer(on_rise),
+                fall: g.qemu.timer(on_fall),
+                line: g.qemu.ioapic_line(PORT_IRQ)?,
+                wire: g.qemu.wire(WIRE)?,
+            })
+        };
+        g.parts = Some(parts().unwrap_or_else(|e| fail(&e)));
+        g.qemu.claim_ports(c"onset-port", PORT_BASE, 3, ParallelPort);
+        g.qemu.claim_ports(c"onset-mark", MARK_PORT, 1, MarkPort);
+    });
+}
+
+extern "C" fn on_run_state(running: bool) {
+    with(|g| {
+        if running && g.config.start == Start::AtResume && g.origin.is_none() {
+            g.begin();
+        }
+    });
+}
+
+extern "C" fn on_rise(_: *mut c_void) {
+    with(Generator::rise);
+}
+
+extern "C" fn on_fall(_: *mut c_void) {
+    with(|g| {
+        let parts = g.parts();
+        g.qemu.set(&parts.line, false);
+    });
+}
+
+impl Generator {
+    fn parts(&self) -> &Parts {
+        self.parts.as_ref().expect("made before the machine runs")
+    }
+
+    fn record(&mut self, kind: Kind, value: u32) {
+        let record = Record {
+            kind,
+            pins: self.pins,
+            value,
+            number: self.raised,
+            at: self.qemu.now(),
+            insns: self.qemu.insns(),
+        };
+        self.records.push(&record);
+        if let Some(answers) = &mut self.answers {
+            answers.observe(&record, |_| ());
+        }
+    }
+
+    fn begin(&mut self) {
+        let origin = self.qemu.now();
+        self.origin = Some(origin);
+        self.answers = Some(Answers::new(self.config.responders, origin, self.pins));
+        self.record(Kind::Mark, self.mark_value(MARK_MEASURING));
+        self.arm_rise();
+    }
+
+    /// A mark as recorded: the guest's byte, and above it the control register, which a restored port
+    /// needs.
+    fn mark_value(&self, mark: u8) -> u32 {
+        u32::from(mark) | u32::from(self.control) << 8
+    }
+
+    fn arm_rise(&self) {
+        let (Some(origin), parts) = (self.origin, self.parts()) else { return };
+        match self.config.plan.due(self.raised) {
+            Some(due) => self.qemu.arm(&parts.rise, origin, due),
+            None => self.qemu.arm(&parts.rise, self.qemu.now(), self.config.grace),
+        }
+    }
+
+    fn rise(&mut self) {
+        if self.ended {
+            return;
+        }
+        if self.config.plan.due(self.raised).is_none() {
+            self.end();
+            return;
+        }
+        self.record(Kind::Trigger, 0);
+        self.raised += 1;
+        let parts = self.parts();
+        if self.control & CONTROL_IRQ_ENABLE != 0 {
+            self.qemu.set(&parts.line, true);
+        }
+        self.qemu.arm(&parts.fall, self.qemu.now(), self.config.high);
+        self.arm_rise();
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.record(Kind::End, 0);
+        self.qemu.send(&self.parts().wire, BYTE_DONE);
+    }
+
+    fn write_data(&mut self, pins: u8) {
+        self.pins = pins;
+        if self.origin.is_none() || self.ended {
+            return;
+        }
+        self.record(Kind::Pins, 0);
+        let all_raised = self.config.plan.due(self.raised).is_none();
+        if all_raised && self.answers.as_ref().is_some_and(Answers::complete) {
+            // Ends in the timer's callback, at this virtual time: a port access is no place to send.
+            self.qemu.arm(&self.parts().rise, self.qemu.now(), sample::Nanos(0));
+        }
+    }
+
+    fn write_mark(&mut self, mark: u8) {
+        if mark == MARK_MEASURING && self.origin.is_none() && self.config.start == Start::AtMark {
+            self.begin();
+            return;
+        }
+        self.record(Kind::Mark, self.mark_value(mark));
+        if mark == MARK_MEASURING && self.config.start == Start::Stop {
+            self.qemu.stop();
+        }
+    }
+}
+
+struct ParallelPort;
+
+impl Ports for ParallelPort {
+    fn read(&mut self, offset: u64) -> u8 {
+        with(|g| match offset {
+            0 => g.pins,
+            1 => STATUS_AT_REST,
+            // The upper bits of the control register are not driven and read as ones.
+            _ => g.control | 0xc0,
+        })
+    }
+
+    fn write(&mut self, offset: u64, value: u8) {
+        with(|g| match offset {
+            0 => g.write_data(value),
+            1 => {}
+            _ => g.control = value & 0x3f,
+        });
+    }
+}
+
+struct MarkPort;
+
+impl Ports for MarkPort {
+    fn read(&mut self, _offset: u64) -> u8 {
+        // An absent port floats high; init tells the rig from a real machine by this.
+        0x4f
+    }
+
+    fn write(&mut self, _offset: u64, value: u8) {
+        with(|g| g.write_mark(value));
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! QEMU plugin: the interrupt generator and logic analyser of the virtual rig.
+//!
+//! Loaded by `-plugin file=…`, it becomes a parallel port of the machine whose interrupt it raises by
+//! plan and whose pins it watches, in virtual time. It instruments no instruction, so the guest runs at
+//! full speed, and it is not part of the guest's saved state.
+
+mod config;
+pub mod generator;
+mod qemu;
+pub mod schedule;
+
+pub use config::{Config, ConfigError, Start};
+
+use sample::Producer;
+use std::ffi::{CStr, c_char, c_int};
+
+/// The plugin interface we need (only its loader): 2, the oldest that QEMU 10 accepts.
+#[unsafe(no_mangle)]
+pub static qemu_plugin_version: c_int = 2;
+
+/// QEMU's entry point. Non-zero makes QEMU refuse to start.
+///
+/// # Safety
+/// Called by QEMU with `argc` NUL-terminated strings in `argv`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qemu_plugin_install(
+    _id: u64,
+    _info: *const std::ffi::c_void,
+    argc: c_int,
+    argv: *const *const c_char,
+) -> c_int {
+    let words: Vec<String> = (0..argc as usize)
+        // SAFETY: promised by the caller.
+        .map(|i| unsafe { CStr::from_ptr(*argv.add(i)) }.to_string_lossy().into_owned())
+        .collect();
+    match start(&words) {
+        Ok(()) => 0,
+        Err(message) => {
+            eprintln!("{message}");
+            1
+        }
+    }
+}
+
+fn start(words: &[String]) -> Result<(), String> {
+    let config = Config::parse(words.iter().map(String::as_str), |path| std::fs::read(path))
+        .map_err(|e| e.to_string())?;
+    let qemu = qemu::Qemu::attach().map_err(|e| format!("onset plugin: {e}"))?;
+    let records = map_ring(config.ring_fd).map_err(|e| format!("onset plugin: ring_fd: {e}"))?;
+    generator::install(qemu, config, records);
+    Ok(())
+}
+
+fn map_ring(fd: c_int) -> Result<Producer, String> {
+    // SAFETY: fstat and mmap of a descriptor that our parent left open for us; the mapping is never
+    // removed, and the parent promises to be the only consumer.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        if libc::fstat(fd, &mut stat) != 0 {
+            return Err(std::io::Error::last_os_error().to_string());
+        }
+        let bytes = stat.st_size as usize;
+        let memory = libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            fd,
+            0,
+        );
+        if memory == libc::MAP_FAILED {
+            return Err(std::io::Error::last_os_error().to_string());
+        }
+        Producer::attach(memory.cast(), bytes).map_err(|e| e.to_string())
+    }
+}

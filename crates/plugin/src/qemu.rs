@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! QEMU's internal interfaces, all of them and only here.
+//!
+//! They are not a stable interface, so they are looked up by name at start, and the version is
+//! compared with those that were tried; anything else is refused before the machine is built. What is
+//! used has the shape given in QEMU 10.0's `include/qemu/timer.h`, `include/exec/memory.h`,
+//! `include/qemu/notify.h`, `include/system/runstate.h`, `include/hw/irq.h` and `include/chardev/char.h`.
+
+use sample::{Insns, Nanos, Stamp, Virtual};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::{null, null_mut};
+
+/// QEMU versions (major, minor) that this file was tried with.
+const VERSIONS_TRIED: &[(i64, i64)] = &[(10, 0)];
+
+const QEMU_CLOCK_VIRTUAL: c_int = 1;
+const SCALE_NS: c_int = 1;
+/// `RunState`'s `paused` (qapi/run-state.json, fifth of the enum).
+const RUN_STATE_PAUSED: c_int = 4;
+/// The size of QEMU's `MemoryRegion` (272 in 10.0) and of `QEMUTimer` (56), with room to grow.
+const OPAQUE_BYTES: usize = 4096;
+
+type TimerCallback = extern "C" fn(*mut c_void);
+type IoRead = extern "C" fn(*mut c_void, u64, u32) -> u64;
+type IoWrite = extern "C" fn(*mut c_void, u64, u64, u32);
+
+/// `struct MemoryRegionOps`.
+#[repr(C)]
+struct MemoryRegionOps {
+    read: IoRead,
+    write: IoWrite,
+    read_with_attrs: *const c_void,
+    write_with_attrs: *const c_void,
+    endianness: c_int,
+    valid: AccessSizes<*const c_void>,
+    r#impl: AccessSizes<()>,
+}
+
+#[repr(C)]
+struct AccessSizes<T> {
+    bytes_min: u32,
+    bytes_max: u32,
+    unaligned: bool,
+    accepts: T,
+}
+
+/// `struct Notifier`.
+#[repr(C)]
+struct Notifier {
+    notify: extern "C" fn(*mut Notifier, *mut c_void),
+    node: [*mut c_void; 2],
+}
+
+#[repr(C)]
+struct VersionTriple {
+    major: i64,
+    minor: i64,
+    micro: i64,
+}
+
+#[repr(C)]
+struct VersionInfo {
+    qemu: *const VersionTriple,
+    package: *const c_char,
+}
+
+macro_rules! symbols {
+    ($($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)*) => {
+        /// The functions, resolved.
+        #[derive(Clone, Copy)]
+        struct Symbols {
+            $($name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
+            main_loop_tlg: *mut c_void,
+        }
+
+        impl Symbols {
+            fn resolve() -> Result<Symbols, String> {
+                Ok(Symbols {
+                    $($name: {
+                        let address = symbol(stringify!($name))?;
+                        // SAFETY: a C function of QEMU with the signature of VERSIONS_TRIED.
+                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) $(-> $ret)?>(address) }
+                    },)*
+                    main_loop_tlg: symbol("main_loop_tlg")?,
+                })
+            }
+        }
+    };
+}
+
+symbols! {
+    qmp_query_version: fn(*mut *mut c_void) -> *const VersionInfo;
+    qemu_add_machine_init_done_notifier: fn(*mut Notifier);
+    qemu_add_vm_change_state_handler: fn(extern "C" fn(*mut c_void, bool, c_int), *mut c_void) -> *mut c_void;
+    qemu_clock_get_ns: fn(c_int) -> i64;
+    icount_get_raw: fn() -> i64;
+    timer_init_full: fn(*mut c_void, *mut c_void, c_int, c_int, c_int, TimerCallback, *mut c_void);
+    timer_mod_ns: fn(*mut c_void, i64);
+    get_system_io: fn() -> *mut c_void;
+    memory_region_init_io: fn(*mut c_void, *mut c_void, *const MemoryRegionOps, *mut c_void, *const c_char, u64);
+    memory_region_add_subregion_overlap: fn(*mut c_void, u64, *mut c_void, c_int);
+    object_resolve_path_type: fn(*const c_char, *const c_char, *mut bool) -> *mut c_void;
+    qdev_get_gpio_in: fn(*mut c_void, c_int) -> *mut c_void;
+    qemu_set_irq: fn(*mut c_void, c_int);
+    vm_stop: fn(c_int) -> c_int;
+    qemu_chr_find: fn(*const c_char) -> *mut c_void;
+    qemu_chr_be_write: fn(*mut c_void, *const u8, c_int);
+}
+
+fn symbol(name: &str) -> Result<*mut c_void, String> {
+    let c_name = CString::new(name).expect("a symbol's name has no NUL");
+    // SAFETY: a NUL-terminated name; looking up has no precondition.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c_name.as_ptr()) };
+    if address.is_null() {
+        return Err(format!("this QEMU does not export `{name}` ({})", versions_tried()));
+    }
+    Ok(address)
+}
+
+fn versions_tried() -> String {
+    let list: Vec<String> = VERSIONS_TRIED.iter().map(|(a, b)| format!("{a}.{b}")).collect();
+    format!("onset was tried with QEMU {}", list.join(", "))
+}
+
+/// QEMU, seen from inside.
+///
+/// Every method except [`Qemu::attach`] must be called with QEMU's big lock held, as it is in timer
+/// callbacks, port accesses and notifiers.
+#[derive(Clone, Copy)]
+pub struct Qemu {
+    symbols: Symbols,
+}
+
+/// A timer on the virtual clock.
+pub struct Timer(*mut c_void);
+
+/// An interrupt line of the machine.
+pub struct Line(*mut c_void);
+
+/// A serial line's host end, into which bytes can be put at an exact virtual time.
+pub struct Wire(*mut c_void);
+
+/// What owns a stretch of I/O ports.
+pub trait Ports: 'static {
+    /// Reads the port at `offset`.
+    fn read(&mut self, offset: u64) -> u8;
+    /// Writes the port at `offset`.
+    fn write(&mut self, offset: u64, value: u8);
+}
+
+fn opaque_memory() -> *mut c_void {
+    Box::leak(Box::new([0u64; OPAQUE_BYTES / 8])).as_mut_ptr().cast()
+}
+
+impl Qemu {
+    /// Resolves QEMU's functions and checks its version.
+    pub fn attach() -> Result<Qemu, String> {
+        let symbols = Symbols::resolve()?;
+        // SAFETY: returns a heap object with a valid version triple (qapi/control.json).
+        let (major, minor, micro) = unsafe {
+            let info = (symbols.qmp_query_version)(null_mut());
+            let v = &*(*info).qemu;
+            (v.major, v.minor, v.micro)
+        };
+        if !VERSIONS_TRIED.contains(&(major, minor)) {
+            return Err(format!(
+                "QEMU {major}.{minor}.{micro} is not a version whose internals are known; {}",
+                versions_tried()
+            ));
+        }
+        Ok(Qemu { symbols })
+    }
+
+    /// Calls `then` once the machine is built, before it runs.
+    pub fn when_machine_is_built(&self, then: extern "C" fn()) {
+        #[repr(C)]
+        struct WithThen {
+            notifier: Notifier,
+            then: extern "C" fn(),
+        }
+        extern "C" fn notify(notifier: *mut Notifier, _: *mut c_void) {
+            // SAFETY: the notifier is the first field of the leaked WithThen below.
+            unsafe { ((*notifier.cast::<WithThen>()).then)() }
+        }
+        let with = Box::leak(Box::new(WithThen {
+            notifier: Notifier { notify, node: [null_mut(); 2] },
+            then,
+        }));
+        // SAFETY: the notifier lives for ever.
+        unsafe { (self.symbols.qemu_add_machine_init_done_notifier)(&mut with.notifier) }
+    }
+
+    /// Calls `each(running)` whenever the machine begins or ceases to run.
+    pub fn on_run_state(&self, each: extern "C" fn(bool)) {
+        extern "C" fn handler(opaque: *mut c_void, running: bool, _state: c_int) {
+            // SAFETY: `opaque` is the function pointer given below.
+            let each: extern "C" fn(bool) = unsafe { std::mem::transmute(opaque) };
+            each(running);
+        }
+        // SAFETY: both pointers are to static code.
+        unsafe { (self.symbols.qemu_add_vm_change_state_handler)(handler, each as *mut c_void) };
+    }
+
+    /// Virtual time now.
+    pub fn now(&self) -> Stamp<Virtual> {
+        // SAFETY: legal where the big lock is held and the vCPU is not inside a block of code, or is
+        // at an I/O instruction.
+        Stamp::from_ns(unsafe { (self.symbols.qemu_clock_get_ns)(QEMU_CLOCK_VIRTUAL) } as u64)
+    }
+
+    /// Instructions completed by the vCPU until now.
+    pub fn insns(&self) -> Insns {
+        // SAFETY: as for `now`.
+        Insns(unsafe { (self.symbols.icount_get_raw)() } as u64)
+    }
+
+    /// A timer that calls `fire`; not armed.
+    pub fn timer(&self, fire: extern "C" fn(*mut c_void)) -> Timer {
+        let timer = opaque_memory();
+        // SAFETY: zeroed memory at least as large as a QEMUTimer, which lives for ever.
+        unsafe {
+            (self.symbols.timer_init_full)(
+                timer,
+                self.symbols.main_loop_tlg,
+                QEMU_CLOCK_VIRTUAL,
+                SCALE_NS,
+                0,
+                fire,
+                null_mut(),
+            );
+        }
+        Timer(timer)
+    }
+
+    /// Arms `timer` for `origin + after`.
+    pub fn arm(&self, timer: &Timer, origin: Stamp<Virtual>, after: Nanos) {
+        let at = i64::try_from(origin.ns().saturating_add(after.0)).unwrap_or(i64::MAX);
+        // SAFETY: initialised by `timer`.
+        unsafe { (self.symbols.timer_mod_ns)(timer.0, at) }
+    }
+
+    /// Pin `pin` of the I/O APIC.
+    pub fn ioapic_line(&self, pin: i32) -> Result<Line, String> {
+        // SAFETY: NUL-terminated strings; QEMU resolves "" to any object of the type.
+        let ioapic = unsafe {
+            (self.symbols.object_resolve_path_type)(c"".as_ptr(), c"ioapic".as_ptr(), null_mut())
+        };
+        if ioapic.is_null() {
+            return Err("the machine has no I/O APIC; use an x86 machine with one".into());
+        }
+        // SAFETY: an ioapic has 24 unnamed inputs.
+        let line = unsafe { (self.symbols.qdev_get_gpio_in)(ioapic, pin) };
+        if line.is_null() { Err(format!("the I/O APIC has no pin {pin}")) } else { Ok(Line(line)) }
+    }
+
+    /// Sets the level of an interrupt line.
+    pub fn set(&self, line: &Line, high: bool) {
+        // SAFETY: a line from `ioapic_line`.
+        unsafe { (self.symbols.qemu_set_irq)(line.0, c_int::from(high)) }
+    }
+
+    /// Makes `ports` answer `count` I/O ports from `base` on, before any device there.
+    pub fn claim_ports<P: Ports>(&self, name: &'static CStr, base: u16, count: u64, ports: P) {
+        extern "C" fn read<P: Ports>(ports: *mut c_void, offset: u64, _size: u32) -> u64 {
+            // SAFETY: the leaked P below; QEMU calls with the big lock held, so never twice at once.
+            u64::from(unsafe { &mut *ports.cast::<P>() }.read(offset))
+        }
+        extern "C" fn write<P: Ports>(ports: *mut c_void, offset: u64, value: u64, _size: u32) {
+            // SAFETY: as in `read`.
+            unsafe { &mut *ports.cast::<P>() }.write(offset, value as u8)
+        }
+        let ops = Box::leak(Box::new(MemoryRegionOps {
+            read: read::<P>,
+            write: write::<P>,
+            read_with_attrs: null(),
+            write_with_attrs: null(),
+            endianness: 0,
+            valid: AccessSizes { bytes_min: 1, bytes_max: 1, unaligned: false, accepts: null() },
+            r#impl: AccessSizes { bytes_min: 1, bytes_max: 1, unaligned: false, accepts: () },
+        }));
+        let ports = Box::into_raw(Box::new(ports)).cast();
+        let region = opaque_memory();
+        /// Above the priority 0 of ordinary devices.
+        const PRIORITY: c_int = 1;
+        // SAFETY: region, ops and ports live for ever; the region is zeroed and large enough.
+        unsafe {
+            (self.symbols.memory_region_init_io)(region, null_mut(), ops, ports, name.as_ptr(), count);
+            let io = (self.symbols.get_system_io)();
+            (self.symbols.memory_region_add_subregion_overlap)(io, u64::from(base), region, PRIORITY);
+        }
+    }
+
+    /// Stops the machine; called from a port access, after exactly that instruction.
+    pub fn stop(&self) {
+        // SAFETY: legal with the big lock held; on the vCPU's own thread it only requests the stop.
+        unsafe { (self.symbols.vm_stop)(RUN_STATE_PAUSED) };
+    }
+
+    /// The character device `id`.
+    pub fn wire(&self, id: &CStr) -> Result<Wire, String> {
+        // SAFETY: a NUL-terminated name.
+        let chardev = unsafe { (self.symbols.qemu_chr_find)(id.as_ptr()) };
+        if chardev.is_null() {
+            return Err(format!("QEMU was started without the character device {id:?}"));
+        }
+        Ok(Wire(chardev))
+    }
+
+    /// Puts a byte on the wire, towards the guest.
+    pub fn send(&self, wire: &Wire, byte: u8) {
+        // SAFETY: a chardev from `wire`, and one readable byte.
+        unsafe { (self.symbols.qemu_chr_be_write)(wire.0, &byte, 1) }
+    }
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! From triggers and pin edges to samples and losses.
+//!
+//! The rule. A responder toggles its pin once per answer. An edge answers **every** trigger that the
+//! responder had been told of and not answered: the *oldest* of them gives the sample (so that a wait
+//! over several periods is reported at its full length), the younger ones count as `superseded`. What a
+//! responder has been told of is what the hard handler had taken, which the `hardirq` pin shows; where
+//! that responder is not active, every trigger raised before the edge is assumed to have been taken,
+//! and an answer to one that was not shows as a `spurious` edge.
+//!
+//! What it cannot see: whether an edge was made by the mechanism that owns the pin.
+
+use crate::{Insns, Kind, Nanos, Record, Responder, ResponderSet, Stamp, Virtual};
+use alloc::collections::VecDeque;
+
+/// One measured latency: when, whose, and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Who answered.
+    pub responder: Responder,
+    /// Number of the trigger that was answered, from 0.
+    pub trigger: u64,
+    /// When the trigger was raised, since the beginning of the measuring phase.
+    pub at: Nanos,
+    /// From the trigger to the edge.
+    pub latency: Nanos,
+    /// Instructions that the vCPU completed in between; less than the latency where it slept.
+    pub path: Insns,
+}
+
+/// What was not measured, by kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The trigger was never answered before the run ended.
+    Unanswered,
+    /// The trigger was answered together with an older one whose latency is the sample.
+    Superseded,
+    /// An edge with no trigger to answer.
+    Spurious,
+    /// The edge came before its trigger, or fewer instructions had been completed: impossible.
+    Tainted,
+}
+
+/// Counts of every kind of loss of one responder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+pub struct Losses {
+    /// [`Loss::Unanswered`].
+    pub unanswered: u64,
+    /// [`Loss::Superseded`].
+    pub superseded: u64,
+    /// [`Loss::Spurious`].
+    pub spurious: u64,
+    /// [`Loss::Tainted`].
+    pub tainted: u64,
+    /// Records that the channel had no room for; known for the run, so the same for each responder.
+    pub dropped: u64,
+}
+
+impl Losses {
+    /// Counts one loss.
+    pub fn count(&mut self, loss: Loss, n: u64) {
+        *match loss {
+            Loss::Unanswered => &mut self.unanswered,
+            Loss::Superseded => &mut self.superseded,
+            Loss::Spurious => &mut self.spurious,
+            Loss::Tainted => &mut self.tainted,
+        } += n;
+    }
+
+    /// All kinds together.
+    pub fn total(&self) -> u64 {
+        self.unanswered + self.superseded + self.spurious + self.tainted + self.dropped
+    }
+
+    /// Names and counts in a fixed order, for tables.
+    pub fn named(&self) -> [(&'static str, u64); 5] {
+        [
+            ("unanswered", self.unanswered),
+            ("superseded", self.superseded),
+            ("spurious", self.spurious),
+            ("tainted", self.tainted),
+            ("dropped", self.dropped),
+        ]
+    }
+}
+
+/// What the matching of one record yields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observation {
+    /// An answer.
+    Sample(Sample),
+    /// Something lost, with how often.
+    Loss(Responder, Loss, u64),
+}
+
+#[derive(Clone, Copy)]
+struct Trigger {
+    at: Stamp<Virtual>,
+    insns: Insns,
+}
+
+/// The matcher's state: triggers that some active responder has not answered.
+///
+/// Memory grows with the number of triggers that the slowest responder is behind, not with the run.
+pub struct Answers {
+    active: ResponderSet,
+    origin: Stamp<Virtual>,
+    pins: u8,
+    /// Triggers `first ..  first + waiting.len()`.
+    waiting: VecDeque<Trigger>,
+    first: u64,
+    /// Per pin: number of the first trigger not yet answered.
+    unanswered: [u64; 8],
+    /// Triggers below this number have been taken by the hard handler.
+    taken: u64,
+}
+
+impl Answers {
+    /// A matcher for the `active` responders. Times are reported since `origin`; `pins` is the level of
+    /// the data pins at that point.
+    pub fn new(active: ResponderSet, origin: Stamp<Virtual>, pins: u8) -> Self {
+        Answers {
+            active,
+            origin,
+            pins,
+            waiting: VecDeque::new(),
+            first: 0,
+            unanswered: [0; 8],
+            taken: 0,
+        }
+    }
+
+    fn raised(&self) -> u64 {
+        self.first + self.waiting.len() as u64
+    }
+
+    /// Takes the next record, in the order of time, and hands on what it means.
+    pub fn observe(&mut self, record: &Record, mut each: impl FnMut(Observation)) {
+        match record.kind {
+            Kind::Trigger => {
+                self.waiting.push_back(Trigger { at: record.at, insns: record.insns });
+            }
+            Kind::Pins => {
+                let edges = ResponderSet::from_mask((self.pins ^ record.pins) & self.active.mask());
+                self.pins = record.pins;
+                // Pin order: an edge of the hard handler counts for those written with it.
+                for responder in edges.iter() {
+                    self.answer(responder, record, &mut each);
+                }
+                self.forget();
+            }
+            Kind::Mark | Kind::End => {}
+        }
+    }
+
+    fn answer(&mut self, responder: Responder, edge: &Record, each: &mut impl FnMut(Observation)) {
+        if responder == Responder::Hardirq || !self.active.contains(Responder::Hardirq) {
+            self.taken = self.raised();
+        }
+        let pin = responder.pin() as usize;
+        let oldest = self.unanswered[pin];
+        if oldest >= self.taken {
+            each(Observation::Loss(responder, Loss::Spurious, 1));
+            return;
+        }
+        let trigger = self.waiting[(oldest - self.first) as usize];
+        let latency = edge.at.since(trigger.at);
+        let path = edge.insns.0.checked_sub(trigger.insns.0).map(Insns);
+        let at = trigger.at.since(self.origin);
+        each(match (latency, path, at) {
+            (Some(latency), Some(path), Some(at)) => {
+                Observation::Sample(Sample { responder, trigger: oldest, at, latency, path })
+            }
+            _ => Observation::Loss(responder, Loss::Tainted, 1),
+        });
+        let younger = self.taken - oldest - 1;
+        if younger > 0 {
+            each(Observation::Loss(responder, Loss::Superseded, younger));
+        }
+        self.unanswered[pin] = self.taken;
+    }
+
+    /// Drops the triggers that every active responder has answered.
+    fn forget(&mut self) {
+        let needed = self.active.iter().map(|r| self.unanswered[r.pin() as usize]).min();
+        while needed.is_some_and(|n| self.first < n) && self.waiting.pop_front().is_some() {
+            self.first += 1;
+        }
+    }
+
+    /// Whether every active responder has answered every trigger raised so far.
+    pub fn complete(&self) -> bool {
+        self.active.iter().all(|r| self.unanswered[r.pin() as usize] == self.raised())
+    }
+
+    /// Ends the run: what is still waiting was never answered.
+    pub fn finish(self, mut each: impl FnMut(Observation)) {
+        for responder in self.active.iter() {
+            let n = self.raised() - self.unanswered[responder.pin() as usize];
+            if n > 0 {
+                each(Observation::Loss(responder, Loss::Unanswered, n));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    fn set(rs: &[Responder]) -> ResponderSet {
+        rs.iter().copied().collect()
+    }
+
+    fn event(kind: Kind, ns: u64, pins: u8) -> Record {
+        Record { kind, pins, value: 0, number: 0, at: Stamp::from_ns(ns), insns: Insns(ns) }
+    }
+
+    /// Feeds `T` (trigger) and pin levels; returns (responder, trigger, latency) and losses.
+    fn play(active: &[Responder], events: &[Record]) -> (Vec<(Responder, u64, u64)>, [Losses; 8]) {
+        let mut answers = Answers::new(set(active), Stamp::from_ns(0), 0);
+        let (mut samples, mut losses) = (Vec::new(), [Losses::default(); 8]);
+        let mut note = |o| match o {
+            Observation::Sample(s) => samples.push((s.responder, s.trigger, s.latency.0)),
+            Observation::Loss(r, loss, n) => losses[r.pin() as usize].count(loss, n),
+        };
+        for e in events {
+            answers.observe(e, &mut note);
+        }
+        answers.finish(&mut note);
+        (samples, losses)
+    }
+
+    use Kind::{Pins, Trigger as T};
+    use Responder::{Hardirq, Task};
+
+    #[test]
+    fn each_responder_answers_with_its_own_latency() {
+        let events = [event(T, 100, 0), event(Pins, 103, 0x01), event(Pins, 120, 0x81)];
+        let (samples, losses) = play(&[Hardirq, Task], &events);
+        assert_eq!(samples, [(Hardirq, 0, 3), (Task, 0, 20)]);
+        assert!(losses.iter().all(|l| l.total() == 0));
+    }
+
+    #[test]
+    fn a_wait_over_several_periods_is_reported_at_its_full_length() {
+        let events = [
+            event(T, 100, 0),
+            event(Pins, 101, 0x01),
+            event(T, 200, 0),
+            event(Pins, 201, 0x00),
+            event(Pins, 250, 0x80),
+        ];
+        let (samples, losses) = play(&[Hardirq, Task], &events);
+        assert_eq!(samples, [(Hardirq, 0, 1), (Hardirq, 1, 1), (Task, 0, 150)]);
+        assert_eq!(losses[7], Losses { superseded: 1, ..Losses::default() });
+    }
+
+    #[test]
+    fn a_trigger_not_yet_taken_is_not_answered_by_an_edge_that_comes_first() {
+        // Trigger 1 is raised while the task's answer to trigger 0 is already on its way.
+        let events = [
+            event(T, 100, 0),
+            event(Pins, 101, 0x01),
+            event(T, 200, 0),
+            event(Pins, 202, 0x81),
+            event(Pins, 205, 0x80),
+            event(Pins, 230, 0x00),
+        ];
+        let (samples, losses) = play(&[Hardirq, Task], &events);
+        assert_eq!(samples, [(Hardirq, 0, 1), (Task, 0, 102), (Hardirq, 1, 5), (Task, 1, 30)]);
+        assert_eq!(losses[7].total(), 0);
+    }
+
+    #[test]
+    fn an_edge_without_a_trigger_is_spurious_and_a_trigger_without_an_edge_unanswered() {
+        let (samples, losses) = play(&[Task], &[event(Pins, 50, 0x80), event(T, 100, 0)]);
+        assert!(samples.is_empty());
+        assert_eq!(losses[7], Losses { spurious: 1, unanswered: 1, ..Losses::default() });
+    }
+
+    #[test]
+    fn an_answer_from_before_its_trigger_is_tainted_not_clamped() {
+        let (samples, losses) = play(&[Task], &[event(T, 100, 0), event(Pins, 99, 0x80)]);
+        assert!(samples.is_empty());
+        assert_eq!(losses[7], Losses { tainted: 1, ..Losses::default() });
+    }
+
+    #[test]
+    fn pins_of_inactive_responders_are_not_looked_at() {
+        let (samples, losses) = play(&[Task], &[event(T, 1, 0), event(Pins, 2, 0x7f)]);
+        assert!(samples.is_empty());
+        assert_eq!(losses[7].unanswered, 1);
+        assert_eq!(losses[0].total(), 0);
+    }
+
+    proptest! {
+        /// Every trigger ends as exactly one of: sample, superseded, unanswered, tainted.
+        #[test]
+        fn triggers_are_conserved(events in prop::collection::vec((any::<bool>(), any::<u8>(), 0u64..50), 0..400)) {
+            let mut now = 0;
+            let events: Vec<_> = events.into_iter().map(|(t, pins, dt)| {
+                now += dt;
+                event(if t { T } else { Pins }, now, pins)
+            }).collect();
+            let raised = events.iter().filter(|e| e.kind == T).count() as u64;
+            let active = crate::ALL_RESPONDERS;
+            let (samples, losses) = play(&active, &events);
+            for r in active {
+                let answered = samples.iter().filter(|s| s.0 == r).count() as u64;
+                let l = losses[r.pin() as usize];
+                prop_assert_eq!(answered + l.superseded + l.unanswered + l.tainted, raised);
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a measurement *is*, before any statistics: units, clock domains, the fixed-size record that
+//! a generator emits, the channel that carries it, and the rule that turns triggers and pin edges
+//! into samples and losses.
+//!
+//! `no_std` and free of dependencies, because the same definitions run inside QEMU (the plugin), in
+//! the host command and, later, in a generator on a microcontroller.
+
+#![no_std]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod answers;
+mod clock;
+mod record;
+mod responder;
+mod ring;
+mod units;
+
+pub use answers::{Answers, Loss, Losses, Observation, Sample};
+pub use clock::{Clock, Domain, Monotonic, Stamp, Tsc, Virtual};
+pub use record::{Kind, Malformed, Record};
+pub use responder::{ALL_RESPONDERS, Responder, ResponderSet, UnknownResponder};
+pub use ring::{Consumer, Producer, RING_BYTES_HEADER, RingError, ring_bytes, ring_init};
+pub use units::{Insns, Nanos, ParseDurationError};
