@@ -7,15 +7,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::RawFd;
 
-/// What the plugin does when the guest says that measuring begins.
+/// How the machine comes to the point where measuring begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Boot: stop the machine at that instruction, so that it can be saved.
-    Stop,
-    /// Boot: begin to trigger at that instruction.
-    AtMark,
-    /// Restored machine: begin to trigger as soon as it runs.
-    AtResume,
+    /// A booting machine: stop it where measuring would begin, so that it can be saved.
+    Boot,
+    /// A restored machine: begin to trigger as soon as it runs.
+    Restore,
 }
 
 /// Everything the plugin is told.
@@ -78,11 +76,10 @@ impl Config {
         }
         let mut words = Words(map);
         let start = match words.0.remove("start") {
-            Some("stop") => Start::Stop,
-            Some("mark") => Start::AtMark,
-            Some("resume") => Start::AtResume,
+            Some("boot") => Start::Boot,
+            Some("restore") => Start::Restore,
             other => {
-                return Err(ConfigError(format!("start={other:?} is none of stop, mark, resume")));
+                return Err(ConfigError(format!("start={other:?} is neither boot nor restore")));
             }
         };
         let plan = match words.0.remove("times") {
@@ -125,7 +122,7 @@ fn explicit(bytes: &[u8]) -> Result<Plan, ConfigError> {
 mod tests {
     use super::*;
 
-    const WORDS: &str = "start=resume ring_fd=5 phase_ns=10 period_ns=1000 jitter_ns=3 seed=9 \
+    const WORDS: &str = "start=restore ring_fd=5 phase_ns=10 period_ns=1000 jitter_ns=3 seed=9 \
                          count=7 high_ns=500 grace_ns=99 responders=129 pins=1 control=16";
 
     fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -135,7 +132,7 @@ mod tests {
     #[test]
     fn all_arguments_arrive() {
         let c = parse(WORDS).unwrap();
-        assert_eq!((c.ring_fd, c.start, c.registers), (5, Start::AtResume, (1, 16)));
+        assert_eq!((c.ring_fd, c.start, c.registers), (5, Start::Restore, (1, 16)));
         assert_eq!((c.high, c.grace, c.responders.mask()), (Nanos(500), Nanos(99), 129));
         assert_eq!(c.plan.due(0).map(|t| t.0 / 10), Some(1));
         assert_eq!(c.plan.count(), 7);
@@ -148,13 +145,14 @@ mod tests {
         assert!(message(&format!("{WORDS} colour=red")).contains("unknown argument colour="));
         assert!(message(&WORDS.replace("pins=1", "pins=256")).contains("pins=256"));
         assert!(message(&WORDS.replace("seed=9", "seed=x")).contains("seed=x"));
-        assert!(message(&WORDS.replace("resume", "now")).contains("start="));
+        assert!(message(&WORDS.replace("restore", "now")).contains("start="));
         assert!(message("nonsense").contains("\"nonsense\""));
     }
 
     #[test]
     fn explicit_times_come_from_a_file_and_must_rise() {
-        let text = "start=mark times=/t ring_fd=1 high_ns=1 grace_ns=1 responders=1 pins=0 control=0";
+        let text =
+            "start=boot times=/t ring_fd=1 high_ns=1 grace_ns=1 responders=1 pins=0 control=0";
         assert_eq!(parse(text).unwrap().plan, Plan::Explicit(vec![Nanos(7)]));
         assert!(explicit(&[0; 9]).is_err());
         assert!(explicit(&[0; 16]).is_err());

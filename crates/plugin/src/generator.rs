@@ -107,7 +107,7 @@ extern "C" fn on_machine_built() {
 
 extern "C" fn on_run_state(running: bool) {
     with(|g| {
-        if running && g.config.start == Start::AtResume && g.origin.is_none() {
+        if running && g.config.start == Start::Restore && g.origin.is_none() {
             g.begin();
         }
     });
@@ -204,12 +204,8 @@ impl Generator {
     }
 
     fn write_mark(&mut self, mark: u8) {
-        if mark == MARK_MEASURING && self.origin.is_none() && self.config.start == Start::AtMark {
-            self.begin();
-            return;
-        }
         self.record(Kind::Mark, self.mark_value(mark));
-        if mark == MARK_MEASURING && self.config.start == Start::Stop {
+        if mark == MARK_MEASURING && self.config.start == Start::Boot {
             self.qemu.stop();
         }
     }

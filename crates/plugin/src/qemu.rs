@@ -284,9 +284,21 @@ impl Qemu {
         const PRIORITY: c_int = 1;
         // SAFETY: region, ops and ports live for ever; the region is zeroed and large enough.
         unsafe {
-            (self.symbols.memory_region_init_io)(region, null_mut(), ops, ports, name.as_ptr(), count);
+            (self.symbols.memory_region_init_io)(
+                region,
+                null_mut(),
+                ops,
+                ports,
+                name.as_ptr(),
+                count,
+            );
             let io = (self.symbols.get_system_io)();
-            (self.symbols.memory_region_add_subregion_overlap)(io, u64::from(base), region, PRIORITY);
+            (self.symbols.memory_region_add_subregion_overlap)(
+                io,
+                u64::from(base),
+                region,
+                PRIORITY,
+            );
         }
     }
 

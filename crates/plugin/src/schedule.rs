@@ -100,8 +100,11 @@ mod tests {
 
     #[test]
     fn jitter_covers_its_range_evenly() {
-        let offsets: Vec<u64> =
-            times(&periodic(99, 3)).iter().enumerate().map(|(n, t)| t - 500 - 1_000 * n as u64).collect();
+        let offsets: Vec<u64> = times(&periodic(99, 3))
+            .iter()
+            .enumerate()
+            .map(|(n, t)| t - 500 - 1_000 * n as u64)
+            .collect();
         assert!(offsets.iter().all(|&o| o <= 99));
         let mean = offsets.iter().sum::<u64>() as f64 / offsets.len() as f64;
         // 1000 draws from 0…99: the mean's standard error is 0.9.

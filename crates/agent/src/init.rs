@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Process 1: prepares the guest, starts the load, marks the phases, reports, ends the machine.
+
+use crate::marks::{Mark, Marks};
+use crate::responder;
+use agent::{COUNTERS_DIR, LOAD_SCRIPT, Module, PLAN_PATH, Plan, Word, counter_value};
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::MountFlags;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+type Counters = BTreeMap<String, u64>;
+
+/// Does everything and ends the machine, also when something fails.
+pub fn run() -> ! {
+    if let Err(reason) = rig() {
+        eprintln!("onset: {reason}");
+        if let Ok(mut wire) = open_wire() {
+            say(&mut wire, &Word::Failed(reason));
+        }
+    }
+    rustix::fs::sync();
+    // The host started us with -no-reboot: a restart is the fastest way to end the machine.
+    let _ = rustix::system::reboot(rustix::system::RebootCommand::Restart);
+    std::process::exit(1);
+}
+
+/// The run itself, a phase a line.
+fn rig() -> Result<(), String> {
+    mount_all()?;
+    let mut wire = open_wire()?;
+    let marks = Marks::open()?;
+    let plan = read_plan()?;
+    for module in &plan.modules {
+        load_module(module)?;
+    }
+    if plan.task {
+        responder::start()?;
+    }
+    settle()?;
+    start_load()?;
+    marks.set(Mark::WarmUp);
+    std::thread::sleep(Duration::from_nanos(plan.warm_up_ns));
+    say(&mut wire, &Word::Context(context()));
+    let before = counters();
+    marks.set(Mark::Measuring);
+    wait_until_done(&mut wire)?;
+    say(&mut wire, &Word::Counters(difference(&counters(), &before)));
+    Ok(())
+}
+
+fn mount_all() -> Result<(), String> {
+    for (kind, at) in [
+        ("proc", "/proc"),
+        ("sysfs", "/sys"),
+        ("devtmpfs", "/dev"),
+        ("tmpfs", "/tmp"),
+        ("tmpfs", "/run"),
+    ] {
+        fs::create_dir_all(at).map_err(|e| format!("{at}: {e}"))?;
+        rustix::mount::mount(kind, at, kind, MountFlags::empty(), None)
+            .map_err(|e| format!("mount {at}: {e}"))?;
+    }
+    fs::create_dir_all("/dev/shm").map_err(|e| format!("/dev/shm: {e}"))?;
+    fs::create_dir_all(COUNTERS_DIR).map_err(|e| format!("{COUNTERS_DIR}: {e}"))
+}
+
+/// The second serial line, raw: words to the host, one byte from it.
+fn open_wire() -> Result<File, String> {
+    let path = "/dev/ttyS1";
+    let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())
+        .map_err(|e| format!("{path}: {e}"))?;
+    let mut attributes = rustix::termios::tcgetattr(&fd).map_err(|e| format!("{path}: {e}"))?;
+    attributes.make_raw();
+    rustix::termios::tcsetattr(&fd, rustix::termios::OptionalActions::Now, &attributes)
+        .map_err(|e| format!("{path}: {e}"))?;
+    Ok(File::from(fd))
+}
+
+fn say(wire: &mut File, word: &Word) {
+    let mut line = serde_json::to_string(word).expect("words have no unserialisable parts");
+    line.push('\n');
+    // A line that cannot be written leaves the host with an unfinished run, which it reports.
+    let _ = wire.write_all(line.as_bytes());
+    let _ = rustix::termios::tcdrain(&*wire);
+}
+
+fn read_plan() -> Result<Plan, String> {
+    let text = fs::read(PLAN_PATH).map_err(|e| format!("{PLAN_PATH}: {e}"))?;
+    serde_json::from_slice(&text).map_err(|e| format!("{PLAN_PATH}: {e}"))
+}
+
+fn load_module(module: &Module) -> Result<(), String> {
+    let Module { path, parameters } = module;
+    let file = File::open(path).map_err(|e| format!("{path}: {e}"))?;
+    let arguments = std::ffi::CString::new(parameters.as_str())
+        .map_err(|_| format!("{path}: parameters contain a NUL"))?;
+    match rustix::system::finit_module(&file, &arguments, 0) {
+        // Built in, or loaded as another's dependency: what was wanted is there.
+        Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+        Err(e) => Err(format!("loading {path} {parameters}: {e}; the guest's console says more")),
+    }
+}
+
+/// Waits until the kernel has finished what booting left behind (on Debian's kernels the self-tests of the
+/// crypto algorithms go on for virtual seconds), or every load would be measured with that beside it.
+fn settle() -> Result<(), String> {
+    const WINDOW: Duration = Duration::from_millis(100);
+    const QUIET_MS: u64 = 90;
+    const QUIET_WINDOWS: u32 = 3;
+    const WINDOWS_MAX: u32 = 600;
+    let idle_ms = || counters().get("kernel.idle_ms").copied().unwrap_or(0);
+    let (mut before, mut quiet) = (idle_ms(), 0);
+    for _ in 0..WINDOWS_MAX {
+        std::thread::sleep(WINDOW);
+        let now = idle_ms();
+        quiet = if now - before >= QUIET_MS { quiet + 1 } else { 0 };
+        if quiet == QUIET_WINDOWS {
+            return Ok(());
+        }
+        before = now;
+    }
+    Err(format!("the guest was not idle after {} s of booting", WINDOWS_MAX / 10))
+}
+
+fn start_load() -> Result<(), String> {
+    if fs::metadata(LOAD_SCRIPT).is_err() {
+        return Ok(());
+    }
+    let status = Command::new("/bin/sh")
+        .arg(LOAD_SCRIPT)
+        .env_clear()
+        .env("PATH", "/usr/bin")
+        .env("HOME", "/tmp")
+        .env("LANG", "C")
+        .stdin(Stdio::null())
+        .status()
+        .map_err(|e| format!("{LOAD_SCRIPT}: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("the load's set-up failed: {status}")) }
+}
+
+/// What the kernel says of itself that the host cannot see from outside.
+fn context() -> BTreeMap<String, String> {
+    [
+        ("release", "/proc/sys/kernel/osrelease"),
+        ("build", "/proc/sys/kernel/version"),
+        ("command_line", "/proc/cmdline"),
+        ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        ("realtime", "/sys/kernel/realtime"),
+        ("rt_runtime_us", "/proc/sys/kernel/sched_rt_runtime_us"),
+    ]
+    .into_iter()
+    .filter_map(|(key, path)| Some((key.into(), fs::read_to_string(path).ok()?.trim().into())))
+    .collect()
+}
+
+/// The load's own counters, and the kernel's accounts that show whether the guest was busy.
+fn counters() -> Counters {
+    let mut counters = Counters::new();
+    for entry in fs::read_dir(COUNTERS_DIR).into_iter().flatten().flatten() {
+        let bytes = fs::read(entry.path()).unwrap_or_default();
+        counters.insert(entry.file_name().to_string_lossy().into_owned(), counter_value(&bytes));
+    }
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    for line in stat.lines() {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let values: Vec<u64> = words.map_while(|w| w.parse().ok()).collect();
+        match (name, values.as_slice()) {
+            // user nice system idle iowait irq softirq …, in ticks of 10 ms (proc_stat(5))
+            ("cpu", [user, nice, system, idle, iowait, irq, softirq, ..]) => {
+                let busy = user + nice + system + irq + softirq;
+                counters.insert("kernel.busy_ms".into(), busy * 10);
+                counters.insert("kernel.idle_ms".into(), (idle + iowait) * 10);
+            }
+            ("ctxt", [n, ..]) => {
+                counters.insert("kernel.context_switches".into(), *n);
+            }
+            ("processes", [n, ..]) => {
+                counters.insert("kernel.forks".into(), *n);
+            }
+            _ => {}
+        }
+    }
+    counters
+}
+
+fn difference(after: &Counters, before: &Counters) -> Counters {
+    after
+        .iter()
+        .map(|(name, n)| (name.clone(), n.saturating_sub(before.get(name).copied().unwrap_or(0))))
+        .collect()
+}
+
+fn wait_until_done(wire: &mut File) -> Result<(), String> {
+    let mut byte = [0];
+    wire.read_exact(&mut byte).map_err(|e| format!("waiting for the end: {e}"))
+}

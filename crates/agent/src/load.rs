@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The loads: shell scripts around existing tools, the same ones for every target.
+//!
+//! A script's header names what it needs; its body sets up, starts workers in the background with
+//! `repeat NAME COMMAND…` (which counts how often the command succeeded) and returns.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Background work that makes the target busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Load {
+    /// Nothing.
+    Idle,
+    /// Writing to an ext4 file system and syncing it (2001 paper, §3: dd and sync).
+    Disk,
+    /// Flood ping, TCP and UDP streams between two network namespaces (2001 paper, §3: ping flood).
+    Net,
+    /// Short-lived processes.
+    Fork,
+    /// find, tar, cat (2007 assessment, §2: untar and find /).
+    Fs,
+    /// A C compiler under make -j4 (2007 assessment, §2).
+    Compile,
+    /// hackbench: processes that talk through sockets.
+    Ipc,
+    /// stress-ng's virtual-memory stressors.
+    Memory,
+    /// Disk, net, fork, fs and ipc together.
+    Mixed,
+}
+
+/// All loads, mildest first.
+pub const ALL_LOADS: [Load; 9] = [
+    Load::Idle,
+    Load::Disk,
+    Load::Net,
+    Load::Fork,
+    Load::Fs,
+    Load::Compile,
+    Load::Ipc,
+    Load::Memory,
+    Load::Mixed,
+];
+
+/// No load has this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownLoad;
+
+impl fmt::Display for UnknownLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown load; known are")?;
+        ALL_LOADS.iter().try_for_each(|l| write!(f, " {l}"))
+    }
+}
+
+impl std::error::Error for UnknownLoad {}
+
+impl Load {
+    /// The word used in files, JSON and pages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Load::Idle => "idle",
+            Load::Disk => "disk",
+            Load::Net => "net",
+            Load::Fork => "fork",
+            Load::Fs => "fs",
+            Load::Compile => "compile",
+            Load::Ipc => "ipc",
+            Load::Memory => "memory",
+            Load::Mixed => "mixed",
+        }
+    }
+
+    /// The loads whose scripts this one is made of.
+    pub fn parts(self) -> &'static [Load] {
+        match self {
+            Load::Mixed => &[Load::Disk, Load::Net, Load::Fork, Load::Fs, Load::Ipc],
+            Load::Idle => &[],
+            Load::Disk => &[Load::Disk],
+            Load::Net => &[Load::Net],
+            Load::Fork => &[Load::Fork],
+            Load::Fs => &[Load::Fs],
+            Load::Compile => &[Load::Compile],
+            Load::Ipc => &[Load::Ipc],
+            Load::Memory => &[Load::Memory],
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Load::Idle | Load::Mixed => "",
+            Load::Disk => include_str!("../loads/disk.sh"),
+            Load::Net => include_str!("../loads/net.sh"),
+            Load::Fork => include_str!("../loads/fork.sh"),
+            Load::Fs => include_str!("../loads/fs.sh"),
+            Load::Compile => include_str!("../loads/compile.sh"),
+            Load::Ipc => include_str!("../loads/ipc.sh"),
+            Load::Memory => include_str!("../loads/memory.sh"),
+        }
+    }
+
+    /// The whole script, or an empty one for `idle`.
+    pub fn script(self) -> String {
+        let mut script = String::from("set -eu\n");
+        for part in self.parts() {
+            // A subshell each, so that one load's variables are not another's.
+            script += &format!("(\n{}\n)\n", part.text());
+        }
+        script
+    }
+
+    /// Programs that the script runs.
+    pub fn programs(self) -> Vec<&'static str> {
+        self.header("programs")
+    }
+
+    /// Kernel modules that the script's set-up needs, with their parameters after the name.
+    pub fn modules(self) -> Vec<(&'static str, String)> {
+        let lines = self.parts().iter().flat_map(|p| lines_of(p.text(), "module"));
+        let mut modules = Vec::new();
+        for line in lines {
+            let (name, parameters) = line.split_once(' ').unwrap_or((line, ""));
+            if !modules.iter().any(|(known, _)| *known == name) {
+                modules.push((name, parameters.to_string()));
+            }
+        }
+        modules
+    }
+
+    /// Names of the counters that must move while the load runs.
+    pub fn counters(self) -> Vec<&'static str> {
+        self.header("counters")
+    }
+
+    fn header(self, key: &str) -> Vec<&'static str> {
+        let mut words: Vec<&str> = self
+            .parts()
+            .iter()
+            .flat_map(|p| lines_of(p.text(), key))
+            .flat_map(str::split_whitespace)
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        words
+    }
+}
+
+/// The values of `# key: value` lines.
+fn lines_of(text: &'static str, key: &str) -> Vec<&'static str> {
+    text.lines()
+        .filter_map(|l| l.strip_prefix("# ")?.strip_prefix(key)?.strip_prefix(": "))
+        .collect()
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Load {
+    type Err = UnknownLoad;
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        ALL_LOADS.into_iter().find(|l| l.name() == name).ok_or(UnknownLoad)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_load_but_idle_counts_its_work_with_the_counters_it_declares() {
+        for load in ALL_LOADS.into_iter().filter(|l| *l != Load::Idle) {
+            let script = load.script();
+            assert!(!load.counters().is_empty(), "{load}");
+            for counter in load.counters() {
+                assert!(script.contains(&format!("repeat {counter} ")), "{load}: {counter}");
+            }
+        }
+    }
+
+    #[test]
+    fn idle_needs_nothing() {
+        assert!(Load::Idle.programs().is_empty() && Load::Idle.modules().is_empty());
+        assert_eq!(Load::Idle.script(), "set -eu\n");
+    }
+
+    #[test]
+    fn mixed_needs_what_its_parts_need_once() {
+        let programs = Load::Mixed.programs();
+        for part in Load::Mixed.parts() {
+            assert!(part.programs().iter().all(|p| programs.contains(p)), "{part}");
+        }
+        assert!(programs.windows(2).all(|w| w[0] < w[1]));
+    }
+
+    #[test]
+    fn a_module_comes_with_its_parameters() {
+        let modules = Load::Disk.modules();
+        let null_blk = modules.iter().find(|(name, _)| *name == "null_blk").unwrap();
+        assert!(null_blk.1.contains("memory_backed=1"), "{null_blk:?}");
+    }
+
+    #[test]
+    fn names_read_back() {
+        for load in ALL_LOADS {
+            assert_eq!(load.name().parse(), Ok(load));
+        }
+        assert_eq!("busy".parse::<Load>(), Err(UnknownLoad));
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `repeat NAME COMMAND…`: runs the command again and again and counts how often it succeeded, in a
+//! file of eight bytes that anyone may read at any time.
+
+use agent::COUNTERS_DIR;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A command that fails is tried again, but not in a loop that would be the load itself.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(20);
+
+struct Counter {
+    file: File,
+    value: u64,
+}
+
+impl Counter {
+    fn create(name: &str) -> std::io::Result<Counter> {
+        fs::create_dir_all(COUNTERS_DIR)?;
+        Ok(Counter { file: File::create(format!("{COUNTERS_DIR}/{name}"))?, value: 0 })
+    }
+
+    fn increment(&mut self) -> std::io::Result<()> {
+        self.value += 1;
+        self.file.write_all_at(&self.value.to_le_bytes(), 0)
+    }
+}
+
+/// Never returns unless something is wrong with the call itself; gives the exit status.
+pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
+    let words: Vec<String> = arguments.collect();
+    let [name, program, rest @ ..] = words.as_slice() else {
+        eprintln!("usage: repeat NAME COMMAND…");
+        return 2;
+    };
+    match repeat(name, program, rest) {
+        Ok(never) => match never {},
+        Err(e) => {
+            eprintln!("repeat {name}: {program}: {e}");
+            1
+        }
+    }
+}
+
+fn repeat(name: &str, program: &str, rest: &[String]) -> std::io::Result<std::convert::Infallible> {
+    let mut done = Counter::create(name)?;
+    let mut failed = Counter::create(&format!("{name}.failed"))?;
+    loop {
+        let status = Command::new(program)
+            .args(rest)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(if failed.value == 0 { Stdio::inherit() } else { Stdio::null() })
+            .status()?;
+        if status.success() {
+            done.increment()?;
+        } else {
+            failed.increment()?;
+            std::thread::sleep(PAUSE_AFTER_FAILURE);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Signs of trouble in what the guest's kernel prints.
+
+/// Something that went wrong inside the guest, with the lines that say so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The kernel panicked.
+    Panic(String),
+    /// An oops or a BUG().
+    Oops(String),
+    /// A soft or hard lockup, an RCU stall, a hung task.
+    Lockup(String),
+    /// The out-of-memory killer killed something.
+    OutOfMemory(String),
+    /// A WARN(): the kernel went on, but its message took time.
+    Warning(String),
+}
+
+/// Lines shown from the first sign on.
+const LINES_SHOWN: usize = 12;
+
+/// Phrases of the kernel's own messages (kernel/panic.c, arch/x86/kernel/dumpstack.c, kernel/watchdog.c,
+/// kernel/rcu/tree_stall.h, kernel/hung_task.c, mm/oom_kill.c), worst first.
+const SIGNS: [(&str, fn(String) -> Fault); 12] = [
+    ("Out of memory: Killed", Fault::OutOfMemory),
+    ("oom-kill:", Fault::OutOfMemory),
+    ("invoked oom-killer", Fault::OutOfMemory),
+    ("soft lockup", Fault::Lockup),
+    ("hard LOCKUP", Fault::Lockup),
+    ("detected stalls", Fault::Lockup),
+    ("self-detected stall", Fault::Lockup),
+    ("blocked for more than", Fault::Lockup),
+    ("Oops:", Fault::Oops),
+    ("BUG:", Fault::Oops),
+    ("kernel BUG at", Fault::Oops),
+    ("WARNING: CPU:", Fault::Warning),
+];
+
+/// What the text of a console shows to have gone wrong; one entry per kind. A panic that follows from
+/// another fault is not reported beside it.
+pub fn faults(console: &str) -> Vec<Fault> {
+    let mut found: Vec<Fault> = Vec::new();
+    for (sign, fault) in SIGNS {
+        if let Some(text) = excerpt(console, sign) {
+            let fault = fault(text);
+            let kind = std::mem::discriminant(&fault);
+            if !found.iter().any(|f| std::mem::discriminant(f) == kind) {
+                found.push(fault);
+            }
+        }
+    }
+    let explained = found.iter().any(|f| !matches!(f, Fault::Warning(_)));
+    if let Some(text) = excerpt(console, "Kernel panic")
+        && !explained
+    {
+        found.insert(0, Fault::Panic(text));
+    }
+    found
+}
+
+/// The line with the sign and those after it.
+fn excerpt(console: &str, sign: &str) -> Option<String> {
+    let lines: Vec<&str> =
+        console.lines().skip_while(|l| !l.contains(sign)).take(LINES_SHOWN).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_kind_of_fault_is_recognised_with_its_text() {
+        let cases: [(&str, fn(&Fault) -> bool); 5] = [
+            ("Kernel panic - not syncing: sysrq triggered crash", |f| matches!(f, Fault::Panic(_))),
+            ("Oops: 0002 [#1] PREEMPT SMP NOPTI", |f| matches!(f, Fault::Oops(_))),
+            ("watchdog: BUG: soft lockup - CPU#0 stuck for 22s!", |f| {
+                matches!(f, Fault::Lockup(_))
+            }),
+            ("Out of memory: Killed process 77 (cc1)", |f| matches!(f, Fault::OutOfMemory(_))),
+            ("WARNING: CPU: 0 PID: 1 at kernel/x.c:1", |f| matches!(f, Fault::Warning(_))),
+        ];
+        for (line, is) in cases {
+            let found = faults(&format!("[    1.0] boot\n[    2.0] {line}\n"));
+            assert!(found.iter().any(is), "{line}: {found:?}");
+        }
+        assert!(faults("[ 0.1] Booting paravirtualized kernel\n").is_empty());
+    }
+
+    #[test]
+    fn a_panic_after_an_oops_is_one_fault() {
+        let found = faults("Oops: 0002\nRIP: x\nKernel panic - not syncing: Fatal exception\n");
+        assert_eq!(found.len(), 1);
+        assert!(matches!(&found[0], Fault::Oops(text) if text.contains("RIP")));
+    }
+
+    proptest! {
+        #[test]
+        fn any_console_is_read(text in "\\PC*") {
+            let _ = faults(&text);
+        }
+    }
+}

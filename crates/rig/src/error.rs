@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What can go wrong around the rig. Each variant names the thing and its message the remedy.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An error of the rig.
+#[derive(Debug)]
+pub enum Error {
+    /// No kernel of that name is in the cache.
+    UnknownKernel {
+        /// The name asked for.
+        name: String,
+        /// Names that exist.
+        known: Vec<String>,
+    },
+    /// A kernel cannot be used: something is missing from it or broken.
+    Kernel {
+        /// Its name.
+        name: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// A file or directory could not be read or written.
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A program of the host is missing.
+    NoProgram {
+        /// Its name.
+        name: String,
+        /// The Debian package to install.
+        package: &'static str,
+    },
+    /// A program of the host failed.
+    Program {
+        /// The command line.
+        command: String,
+        /// Its exit and the end of what it said.
+        why: String,
+    },
+    /// QEMU refused to start, or does not suit.
+    Qemu(String),
+    /// The guest or its machine ended before it should, or did not do what it was told.
+    Guest {
+        /// What was being done.
+        phase: &'static str,
+        /// What is known of the reason.
+        why: String,
+    },
+    /// The user asked to stop.
+    Interrupted,
+}
+
+/// Result of the rig's operations.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::UnknownKernel { name, known } => {
+                write!(f, "no kernel named {name:?} is in the cache")?;
+                if known.is_empty() {
+                    write!(f, ", which is empty")?;
+                } else {
+                    write!(f, "; there are {}", known.join(", "))?;
+                }
+                write!(
+                    f,
+                    ". Get it with `onset kernels fetch {name}`, or add your own: `onset kernels add --help`"
+                )
+            }
+            Error::Kernel { name, why } => write!(f, "kernel {name}: {why}"),
+            Error::File { path, source } => {
+                write!(f, "{}: {source}", path.display())?;
+                match source.kind() {
+                    io::ErrorKind::StorageFull => write!(
+                        f,
+                        ". Free some space, or set XDG_CACHE_HOME or --store to another disk"
+                    ),
+                    io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                        write!(
+                            f,
+                            ". Choose a place that you may write: XDG_CACHE_HOME for the cache, --store for the bundles"
+                        )
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Error::NoProgram { name, package } => {
+                write!(f, "the program {name:?} is missing; install it: apt-get install {package}")
+            }
+            Error::Program { command, why } => write!(f, "`{command}` failed: {why}"),
+            Error::Qemu(why) => write!(f, "QEMU: {why}"),
+            Error::Guest { phase, why } => write!(f, "the guest ended while {phase}: {why}"),
+            Error::Interrupted => write!(f, "interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Attaches the path to an I/O error.
+pub(crate) trait At<T> {
+    fn at(self, path: &Path) -> Result<T>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, path: &Path) -> Result<T> {
+        self.map_err(|source| Error::File { path: path.to_path_buf(), source })
+    }
+}

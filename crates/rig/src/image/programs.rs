@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Programs of the host with the libraries they need, as the host's own loader finds them (ldd(1)).
+
+use super::unusable;
+use crate::{Error, Result, tool};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The Debian packages of the programs that our loads use; others are named by the experiment.
+const PACKAGES: [(&str, &str); 9] = [
+    ("mke2fs", "e2fsprogs"),
+    ("ip", "iproute2"),
+    ("ping", "iputils-ping"),
+    ("iperf3", "iperf3"),
+    ("hackbench", "rt-tests"),
+    ("stress-ng", "stress-ng"),
+    ("gcc", "gcc"),
+    ("as", "binutils"),
+    ("make", "make"),
+];
+
+/// A program to put into the guest.
+pub struct Program {
+    /// Where it lies on the host, links followed.
+    pub host: PathBuf,
+    name: String,
+}
+
+impl Program {
+    /// Finds a program by name or path. `cc1` and its like are asked of gcc, which hides them.
+    pub fn find(name: &str) -> Result<Program> {
+        let package =
+            PACKAGES.iter().find(|(p, _)| *p == name).map_or("(the package it is in)", |p| p.1);
+        let missing = || Error::NoProgram { name: name.into(), package };
+        let path = tool::find(name).or_else(|| hidden_in_gcc(name)).ok_or_else(missing)?;
+        let host = path.canonicalize().map_err(|_| missing())?;
+        // The name asked for, not what a link such as /bin/sh leads to.
+        let name = name.rsplit('/').next().unwrap_or_default().to_string();
+        Ok(Program { host, name })
+    }
+
+    /// Where it goes in the guest. gcc looks for cc1 where the host's gcc does.
+    pub fn guest_path(&self) -> String {
+        if self.name == "cc1" {
+            return self.host.to_string_lossy().into_owned();
+        }
+        format!("usr/bin/{}", self.name)
+    }
+
+    /// The shared libraries it needs, and the loader; none for a static program or a script.
+    pub fn libraries(&self) -> Result<Vec<PathBuf>> {
+        let bytes = std::fs::read(&self.host).map_err(|e| unusable(&self.host, &e.to_string()))?;
+        if !bytes.starts_with(b"\x7fELF") {
+            return Ok(Vec::new());
+        }
+        match tool::run(Command::new("ldd").arg(&self.host), "libc-bin", DEADLINE) {
+            Ok(text) => parse(&text).map_err(|lib| {
+                unusable(&self.host, &format!("needs {lib}, which is not installed"))
+            }),
+            // ldd's way to say that a program is static.
+            Err(Error::Program { why, .. }) if why.contains("not a dynamic executable") => {
+                Ok(Vec::new())
+            }
+            Err(e) => Err(e),
+        }
+    }
+}
+
+fn hidden_in_gcc(name: &str) -> Option<PathBuf> {
+    let argument = format!("-print-prog-name={name}");
+    let path = tool::run(Command::new("gcc").arg(argument), "gcc", DEADLINE).ok()?;
+    let path = PathBuf::from(path.trim());
+    path.is_absolute().then_some(path)
+}
+
+/// Where a library goes: the loader and the libraries keep their directories, below /usr, where the
+/// guest's links lead.
+pub fn guest_library(host: &Path) -> String {
+    let path = host.to_string_lossy();
+    let path = path.trim_start_matches('/');
+    if path.starts_with("usr/") { path.to_string() } else { format!("usr/{path}") }
+}
+
+/// The paths in ldd's output, or the name of a library that was not found.
+fn parse(text: &str) -> std::result::Result<Vec<PathBuf>, String> {
+    let mut libraries = Vec::new();
+    for line in text.lines().map(str::trim) {
+        let (name, rest) = line.split_once(" => ").unwrap_or(("", line));
+        if rest.starts_with("not found") {
+            return Err(name.to_string());
+        }
+        let path = rest.split(" (").next().unwrap_or_default();
+        if path.starts_with('/') {
+            libraries.push(PathBuf::from(path));
+        }
+    }
+    Ok(libraries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ldd_is_understood() {
+        let text = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
+        let expected = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"];
+        assert_eq!(parse(text).unwrap(), expected.map(PathBuf::from));
+        assert_eq!(parse("\tlibx.so => not found\n").unwrap_err(), "libx.so");
+    }
+
+    #[test]
+    fn libraries_go_below_usr_where_the_links_lead() {
+        assert_eq!(guest_library(Path::new("/lib64/ld.so")), "usr/lib64/ld.so");
+        assert_eq!(guest_library(Path::new("/usr/lib/x.so")), "usr/lib/x.so");
+    }
+
+    #[test]
+    fn a_program_of_this_machine_has_its_libraries() {
+        let sh = Program::find("sh").unwrap();
+        assert_eq!(sh.guest_path(), "usr/bin/sh");
+        assert!(sh.libraries().unwrap().iter().any(|l| l.to_string_lossy().contains("libc")));
+        let e = Program::find("no-such-program").map(|_| ()).unwrap_err();
+        assert!(e.to_string().contains("no-such-program"));
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The virtual target: an unmodified kernel under QEMU in deterministic virtual time.
+//!
+//! Takes kernels into a cache, puts together the guest's image, boots it once per flavour and load up to
+//! the instruction where measuring begins, saves the machine there, and restores it for each run. What
+//! comes out are observations; this crate knows no statistics.
+
+mod cache;
+mod console;
+mod error;
+mod image;
+mod kernel;
+mod machine;
+mod run;
+mod snapshot;
+pub mod tool;
+
+pub use cache::{Cache, Parts};
+pub use console::Fault;
+pub use error::{Error, Result};
+pub use image::Contents;
+pub use kernel::{Candidate, Given, Kernel, KernelRecord, Kernels, series_of};
+pub use machine::{Channel, Generator, Machine, QEMU, Triggers, qemu_version};
+pub use run::{Bench, Ending, Guest, Outcome, Progress};
+pub use snapshot::Snapshot;

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The virtual machine: QEMU without an accelerator, in deterministic virtual time, with our plugin.
+
+mod channel;
+mod qmp;
+
+pub use channel::Channel;
+pub(crate) use qmp::Qmp;
+
+use crate::error::At;
+use crate::tool::{self, Reaped};
+use crate::{Error, Result};
+use sample::{Nanos, ResponderSet};
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The name of QEMU's program.
+pub const QEMU: &str = "qemu-system-x86_64";
+/// Date at which the guest's clock starts, so that it does not depend on ours.
+const RTC_BASE: &str = "2026-01-01T00:00:00";
+/// Seed of QEMU's own random numbers (the guest's initial entropy). Constant: the experiment's seed places
+/// triggers, and one snapshot serves all of them.
+const QEMU_SEED: &str = "1";
+/// One thread, and a code cache of fixed size: by default its size follows the host's memory, and with it
+/// when QEMU starts it afresh.
+const TCG: &str = "tcg,thread=single,tb-size=512";
+/// Always on the guest's command line. A panic or an oops ends the machine (QEMU runs with -no-reboot);
+/// nothing is placed at random.
+const COMMAND_LINE: &str = "console=ttyS0,115200 loglevel=5 panic=-1 oops=panic reboot=t nokaslr norandmaps cryptomgr.notests=1";
+
+/// The guest's machine, in so far as it may differ between experiments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// The compressed kernel.
+    pub kernel: PathBuf,
+    /// Words added to the kernel's command line.
+    pub parameters: Vec<String>,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// Virtual nanoseconds per instruction, as a power of two: 0 … 10.
+    pub shift: u8,
+}
+
+impl Machine {
+    /// The whole command line of the kernel.
+    pub fn command_line(&self) -> String {
+        let mut line = COMMAND_LINE.to_string();
+        for word in &self.parameters {
+            line.push(' ');
+            line.push_str(word);
+        }
+        line
+    }
+
+    /// QEMU's arguments that make the machine; `-kernel` and `-initrd` apart, they are what a snapshot
+    /// depends on.
+    pub fn arguments(&self) -> Vec<String> {
+        let icount = format!("shift={},sleep=off", self.shift);
+        let rtc = format!("base={RTC_BASE},clock=vm");
+        [
+            "-nodefaults",
+            "-no-user-config",
+            "-no-reboot",
+            "-display",
+            "none",
+            "-machine",
+            "pc",
+            "-cpu",
+            "max",
+            "-smp",
+            "1",
+            "-accel",
+            TCG,
+            "-icount",
+            &icount,
+            "-rtc",
+            &rtc,
+            "-seed",
+            QEMU_SEED,
+            "-nic",
+            "none",
+            "-m",
+            &self.memory_mib.to_string(),
+            "-append",
+            &self.command_line(),
+        ]
+        .map(String::from)
+        .into()
+    }
+}
+
+/// How a machine comes to life.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin<'a> {
+    /// By booting the image, to be stopped where measuring begins.
+    Boot {
+        /// The initramfs.
+        image: &'a Path,
+    },
+    /// From a saved state, whose port registers were these.
+    Restore {
+        /// The initramfs that it was booted from (QEMU loads it again).
+        image: &'a Path,
+        /// The saved state.
+        state: &'a Path,
+        /// Data pins and control register.
+        registers: (u8, u8),
+    },
+}
+
+/// When to raise the line; nanoseconds of virtual time since the beginning of measuring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Triggers {
+    /// Trigger n at `phase + n·period` plus a displacement of 0 … `jitter` drawn with `seed`.
+    Periodic {
+        /// First trigger.
+        phase: Nanos,
+        /// Distance.
+        period: Nanos,
+        /// Largest displacement; below the period.
+        jitter: Nanos,
+        /// Seed of the displacements.
+        seed: u64,
+        /// How many.
+        count: u64,
+    },
+    /// Exactly these, rising.
+    Explicit(Vec<Nanos>),
+}
+
+impl Triggers {
+    /// How many triggers there will be.
+    pub fn count(&self) -> u64 {
+        match self {
+            Triggers::Periodic { count, .. } => *count,
+            Triggers::Explicit(times) => times.len() as u64,
+        }
+    }
+}
+
+/// What the plugin is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generator {
+    /// When to trigger.
+    pub triggers: Triggers,
+    /// How long the line stays high.
+    pub high: Nanos,
+    /// How long to wait for the last answers.
+    pub grace: Nanos,
+    /// Who is going to answer.
+    pub responders: ResponderSet,
+}
+
+/// A running QEMU. Killed and reaped when dropped.
+pub(crate) struct Running {
+    process: Reaped,
+    pub(crate) qmp: Qmp,
+    files: Files,
+}
+
+/// What a machine writes while it runs, inside its scratch directory.
+struct Files {
+    console: PathBuf,
+    wire: PathBuf,
+    complaints: PathBuf,
+}
+
+impl Running {
+    /// Starts QEMU. `scratch` takes its output and outlives it.
+    pub(crate) fn start(
+        machine: &Machine,
+        origin: Origin,
+        plugin: Option<(&Path, &Generator, &Channel)>,
+        scratch: &Path,
+    ) -> Result<Running> {
+        let files = Files {
+            console: scratch.join("console"),
+            wire: scratch.join("wire"),
+            complaints: scratch.join("qemu"),
+        };
+        let program = tool::find(QEMU)
+            .ok_or(Error::NoProgram { name: QEMU.into(), package: "qemu-system-x86" })?;
+        let (ours, theirs) = qmp::pair()?;
+        let mut command = Command::new(program);
+        command.args(machine.arguments()).arg("-kernel").arg(&machine.kernel);
+        command.args(["-chardev", &format!("file,id=console,path={}", files.console.display())]);
+        command.args(["-serial", "chardev:console"]);
+        command.args(["-chardev", &format!("file,id=onset-agent,path={}", files.wire.display())]);
+        command.args(["-serial", "chardev:onset-agent"]);
+        command.args(["-chardev", &format!("socket,id=qmp,fd={}", theirs.as_raw_fd())]);
+        command.args(["-mon", "chardev=qmp,mode=control"]);
+        let image = match origin {
+            Origin::Boot { image } => image,
+            Origin::Restore { image, state, .. } => {
+                command.arg("-incoming").arg(format!("file:{}", state.display()));
+                image
+            }
+        };
+        command.arg("-initrd").arg(image);
+        let mut inherited = vec![theirs.as_raw_fd()];
+        if let Some((library, generator, channel)) = plugin {
+            command
+                .arg("-plugin")
+                .arg(plugin_option(library, generator, channel, origin, scratch)?);
+            inherited.push(channel.fd());
+        }
+        inherit(&mut command, inherited);
+        let complaints = File::create(&files.complaints).at(&files.complaints)?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
+        let process = Reaped::spawn(&mut command).map_err(|e| Error::Qemu(e.to_string()))?;
+        drop(theirs);
+        Ok(Running { process, qmp: Qmp::new(ours), files })
+    }
+
+    /// Whether QEMU has ended; an error when it ended with a failure of its own.
+    pub(crate) fn ended(&mut self) -> Result<bool> {
+        match self.process.ended().map_err(|e| Error::Qemu(e.to_string()))? {
+            None => Ok(false),
+            Some(status) if status.success() => Ok(true),
+            Some(status) => {
+                let said = tool::last_lines(&self.complaints(), 6);
+                Err(Error::Qemu(format!("ended with {status}. {said}")))
+            }
+        }
+    }
+
+    /// What the kernel printed.
+    pub(crate) fn console(&self) -> String {
+        text(&self.files.console)
+    }
+
+    /// What init said.
+    pub(crate) fn wire(&self) -> String {
+        text(&self.files.wire)
+    }
+
+    /// What QEMU itself said.
+    pub(crate) fn complaints(&self) -> String {
+        text(&self.files.complaints)
+    }
+}
+
+fn text(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}
+
+/// Leaves the descriptors open across exec, in the child alone.
+fn inherit(command: &mut Command, descriptors: Vec<RawFd>) {
+    // SAFETY: fcntl is async-signal-safe, and the descriptors outlive the spawn.
+    unsafe {
+        command.pre_exec(move || {
+            for fd in &descriptors {
+                if libc::fcntl(*fd, libc::F_SETFD, 0) != 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
+/// The value of `-plugin`: the arguments that `onset-plugin` documents.
+fn plugin_option(
+    library: &Path,
+    generator: &Generator,
+    channel: &Channel,
+    origin: Origin,
+    scratch: &Path,
+) -> Result<String> {
+    let (start, (pins, control)) = match origin {
+        Origin::Boot { .. } => ("boot", (0, 0)),
+        Origin::Restore { registers, .. } => ("restore", registers),
+    };
+    let plan = match &generator.triggers {
+        Triggers::Periodic { phase, period, jitter, seed, count } => format!(
+            "phase_ns={},period_ns={},jitter_ns={},seed={seed},count={count}",
+            phase.0, period.0, jitter.0
+        ),
+        Triggers::Explicit(times) => {
+            let path = scratch.join("times");
+            let mut file = File::create(&path).at(&path)?;
+            times.iter().try_for_each(|t| file.write_all(&t.0.to_le_bytes())).at(&path)?;
+            format!("times={}", path.display())
+        }
+    };
+    Ok(format!(
+        "file={},ring_fd={},start={start},{plan},high_ns={},grace_ns={},responders={},pins={pins},control={control}",
+        library.display(),
+        channel.fd(),
+        generator.high.0,
+        generator.grace.0,
+        generator.responders.mask(),
+    ))
+}
+
+/// The version that QEMU gives of itself, as `10.0.2 (Debian 1:10.0.2+ds-2)`.
+pub fn qemu_version() -> Result<String> {
+    let program = tool::find(QEMU)
+        .ok_or(Error::NoProgram { name: QEMU.into(), package: "qemu-system-x86" })?;
+    let deadline = std::time::Duration::from_secs(60);
+    let text = tool::run(Command::new(program).arg("--version"), "qemu-system-x86", deadline)?;
+    let first = text.lines().next().unwrap_or_default();
+    Ok(first.trim_start_matches("QEMU emulator version ").to_string())
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Saved machines: a guest under load, stopped at the instruction where measuring begins.
+//!
+//! A snapshot is a directory `snapshots/KEY/` with the machine's state (QEMU's migration stream), the
+//! image that it was booted from, the boot's console and `snapshot.json`. The key is a hash of everything
+//! that the state depends on, so a snapshot is never stale; at worst it is unused.
+
+use crate::error::At;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Snapshots kept; the least recently used beyond this number are removed. About 100 MB each.
+const KEPT: usize = 32;
+
+/// What is recorded of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    /// blake3 of the state file.
+    pub state_blake3: String,
+    /// Level of the data pins.
+    pub pins: u8,
+    /// The port's control register.
+    pub control: u8,
+    /// What the guest said of itself before measuring.
+    pub context: BTreeMap<String, String>,
+}
+
+/// A saved machine.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    directory: PathBuf,
+    pub(crate) record: Record,
+}
+
+impl Snapshot {
+    /// Opens `directory`. `None` when there is no snapshot, or a damaged one (which is removed: it can be
+    /// made again).
+    pub(crate) fn open(directory: &Path) -> Option<Snapshot> {
+        let text = fs::read(directory.join("snapshot.json")).ok()?;
+        let record = serde_json::from_slice::<Record>(&text).ok();
+        let snapshot = record.map(|record| Snapshot { directory: directory.into(), record });
+        match snapshot.filter(Snapshot::is_whole) {
+            Some(snapshot) => {
+                // The directory's time is that of its last use.
+                let _ = fs::File::open(directory)
+                    .and_then(|d| d.set_modified(std::time::SystemTime::now()));
+                Some(snapshot)
+            }
+            None => {
+                let _ = fs::remove_dir_all(directory);
+                None
+            }
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        let mut hasher = blake3::Hasher::new();
+        let read = fs::File::open(self.state()).and_then(|f| hasher.update_reader(f).map(drop));
+        read.is_ok()
+            && hasher.finalize().to_hex().as_str() == self.record.state_blake3
+            && self.image().is_file()
+    }
+
+    /// QEMU's migration stream.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.directory.join("state")
+    }
+
+    /// The initramfs.
+    pub(crate) fn image(&self) -> PathBuf {
+        self.directory.join("image")
+    }
+
+    /// What the kernel printed while booting.
+    pub(crate) fn console(&self) -> String {
+        fs::read_to_string(self.directory.join("console")).unwrap_or_default()
+    }
+
+    /// Puts a finished draft (with `state`, `image` and `console` in it) in its place.
+    pub(crate) fn publish(draft: &Path, place: &Path, record: Record) -> Result<Snapshot> {
+        let path = draft.join("snapshot.json");
+        let json = serde_json::to_vec_pretty(&record).expect("a record serialises");
+        fs::write(&path, json).at(&path)?;
+        match fs::rename(draft, place) {
+            Ok(()) => {}
+            // Another command made the same one in the meantime; it is as good.
+            Err(_) if place.join("snapshot.json").is_file() => {
+                let _ = fs::remove_dir_all(draft);
+            }
+            Err(source) => return Err(Error::File { path: place.into(), source }),
+        }
+        if let Some(snapshots) = place.parent() {
+            forget_unused(snapshots);
+        }
+        Ok(Snapshot { directory: place.into(), record })
+    }
+}
+
+fn forget_unused(snapshots: &Path) {
+    let entries = fs::read_dir(snapshots).into_iter().flatten().flatten();
+    let mut dated: Vec<_> = entries
+        .filter(|e| e.path().join("snapshot.json").is_file())
+        .filter_map(|e| Some((e.metadata().ok()?.modified().ok()?, e.path())))
+        .collect();
+    dated.sort();
+    for (_, path) in dated.iter().rev().skip(KEPT) {
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+/// The blake3 of a reader's content, hashed as it is read.
+pub(crate) fn hash_file(path: &Path) -> Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    let file = fs::File::open(path).at(path)?;
+    hasher.update_reader(file).at(path)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saved(root: &Path, name: &str) -> PathBuf {
+        let draft = root.join(format!(".{name}"));
+        fs::create_dir_all(&draft).unwrap();
+        for file in ["state", "image", "console"] {
+            fs::write(draft.join(file), file).unwrap();
+        }
+        let record = Record {
+            state_blake3: hash_file(&draft.join("state")).unwrap(),
+            pins: 3,
+            control: 16,
+            context: BTreeMap::new(),
+        };
+        Snapshot::publish(&draft, &root.join(name), record).unwrap();
+        root.join(name)
+    }
+
+    #[test]
+    fn a_snapshot_opens_again_with_its_registers() {
+        let root = tempfile::tempdir().unwrap();
+        let place = saved(root.path(), "a");
+        let record = Snapshot::open(&place).unwrap().record;
+        assert_eq!((record.pins, record.control), (3, 16));
+    }
+
+    #[test]
+    fn a_truncated_state_is_no_snapshot_and_makes_room_for_a_new_one() {
+        let root = tempfile::tempdir().unwrap();
+        let place = saved(root.path(), "a");
+        fs::write(place.join("state"), "st").unwrap();
+        assert!(Snapshot::open(&place).is_none());
+        assert!(!place.exists());
+        saved(root.path(), "a");
+        assert!(Snapshot::open(&place).is_some());
+    }
+
+    #[test]
+    fn torn_metadata_is_no_snapshot() {
+        let root = tempfile::tempdir().unwrap();
+        let place = saved(root.path(), "a");
+        fs::write(place.join("snapshot.json"), "{\"pins\":").unwrap();
+        assert!(Snapshot::open(&place).is_none());
+    }
+
+    #[test]
+    fn the_second_of_two_makers_finds_the_first_ones_work() {
+        let root = tempfile::tempdir().unwrap();
+        let place = saved(root.path(), "a");
+        saved(root.path(), "a");
+        assert!(Snapshot::open(&place).is_some());
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_least_recently_used_go_first() {
+        let root = tempfile::tempdir().unwrap();
+        for n in 0..KEPT + 2 {
+            let place = saved(root.path(), &format!("s{n}"));
+            let long_ago =
+                std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(n as u64);
+            fs::File::open(&place).unwrap().set_modified(long_ago).unwrap();
+        }
+        saved(root.path(), "last");
+        assert!(!root.path().join("s0").exists());
+        assert!(root.path().join("last").exists());
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), KEPT);
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Running the host's programs: found or named with their package, ended with us, heard when they fail.
+
+use crate::{Error, Result};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Set by the command's signal handler; everything that waits looks at it.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Asks everything that waits to stop. Callable from a signal handler.
+pub fn interrupt() {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+/// Whether [`interrupt`] was called.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// How often waiting looks at its child and at [`interrupted`].
+pub(crate) const POLL: Duration = Duration::from_millis(2);
+
+/// Where programs are looked for, besides PATH: those of the administrator.
+const DIRECTORIES: [&str; 2] = ["/usr/sbin", "/sbin"];
+
+/// The path of the host's program `name`, or of `name` itself where it is a path.
+pub fn find(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Path::new(name).is_file().then(|| PathBuf::from(name));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(DIRECTORIES.map(PathBuf::from))
+        .map(|dir| dir.join(name))
+        .find(|p| p.is_file())
+}
+
+/// A child that is killed and reaped when it goes out of scope, and by the kernel when we die.
+pub(crate) struct Reaped(Child);
+
+impl Reaped {
+    pub(crate) fn spawn(command: &mut Command) -> std::io::Result<Reaped> {
+        let parent = std::process::id();
+        // A group of its own: the terminal's Ctrl-C reaches us alone, and we decide.
+        command.process_group(0);
+        // SAFETY: only async-signal-safe calls between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                // The parent may have died before the line above.
+                if libc::getppid() as u32 != parent {
+                    libc::_exit(1);
+                }
+                Ok(())
+            });
+        }
+        command.spawn().map(Reaped)
+    }
+
+    /// The exit status, when it has ended.
+    pub(crate) fn ended(&mut self) -> std::io::Result<Option<std::process::ExitStatus>> {
+        self.0.try_wait()
+    }
+}
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a program to its end and returns what it printed.
+///
+/// # Errors
+/// [`Error::NoProgram`] with `package`; [`Error::Program`] with the end of its complaints when it
+/// fails or takes longer than `deadline`; [`Error::Interrupted`].
+pub(crate) fn run(
+    command: &mut Command,
+    package: &'static str,
+    deadline: Duration,
+) -> Result<String> {
+    run_bytes(command, package, deadline).map(|out| String::from_utf8_lossy(&out).into_owned())
+}
+
+/// As [`run`], for output that is no text.
+pub(crate) fn run_bytes(
+    command: &mut Command,
+    package: &'static str,
+    deadline: Duration,
+) -> Result<Vec<u8>> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let line = format!("{command:?}").replace('"', "");
+    let failed = |why: String| Error::Program { command: line.clone(), why };
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = Reaped::spawn(command).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => Error::NoProgram { name, package },
+        _ => failed(e.to_string()),
+    })?;
+    let drain = |pipe: Option<Box<dyn Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            if let Some(mut pipe) = pipe {
+                let _ = pipe.read_to_end(&mut text);
+            }
+            text
+        })
+    };
+    let out = drain(child.0.stdout.take().map(|p| Box::new(p) as _));
+    let err = drain(child.0.stderr.take().map(|p| Box::new(p) as _));
+    let begun = Instant::now();
+    let status = loop {
+        match child.ended() {
+            Ok(Some(status)) => break status,
+            Ok(None) if interrupted() => return Err(Error::Interrupted),
+            Ok(None) if begun.elapsed() > deadline => {
+                return Err(failed(format!("not done after {} s", deadline.as_secs())));
+            }
+            Ok(None) => std::thread::sleep(POLL),
+            Err(e) => return Err(failed(e.to_string())),
+        }
+    };
+    let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+    if status.success() {
+        return Ok(out);
+    }
+    let said = if err.trim_ascii().is_empty() { out } else { err };
+    Err(failed(format!("{status}: {}", last_lines(&String::from_utf8_lossy(&said), 12))))
+}
+
+/// The last `n` lines of a text, trimmed.
+pub(crate) fn last_lines(text: &str, n: usize) -> String {
+    let lines: Vec<&str> = text.trim().lines().collect();
+    lines[lines.len().saturating_sub(n)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        let e = run(&mut Command::new("no-such-program"), "nothing", LONG).unwrap_err();
+        assert!(e.to_string().contains("apt-get install nothing"), "{e}");
+    }
+
+    #[test]
+    fn a_failing_program_is_heard() {
+        let e =
+            run(Command::new("sh").args(["-c", "echo why >&2; exit 3"]), "dash", LONG).unwrap_err();
+        assert!(e.to_string().contains("why") && e.to_string().contains('3'), "{e}");
+    }
+
+    #[test]
+    fn a_program_past_its_deadline_is_killed() {
+        let e = run(Command::new("sleep").arg("1000"), "coreutils", Duration::ZERO).unwrap_err();
+        assert!(e.to_string().contains("not done after"), "{e}");
+    }
+
+    #[test]
+    fn output_is_returned() {
+        assert_eq!(run(Command::new("echo").arg("x"), "coreutils", LONG).unwrap(), "x\n");
+    }
+}
