@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The command `onset`; owns every side effect.
 
+pub mod arguments;
 pub mod bundle;
+pub mod commands;
 pub mod experiment;
+pub mod failure;
+pub mod installation;
+pub mod matrix;
+pub mod report;
 pub mod store;
+pub mod target;
+pub mod terminal;

@@ -1,1 +1,21 @@
-fn main() {}
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The command `onset`.
+
+use clap::Parser;
+use onset::arguments::Arguments;
+use onset::commands;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Err(e) = ctrlc::set_handler(rig::tool::interrupt) {
+        eprintln!("onset: cannot handle signals: {e}");
+    }
+    match commands::run(arguments.command) {
+        Ok(exit) => ExitCode::from(exit as u8),
+        Err(failure) => {
+            eprintln!("onset: {}", failure.message);
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}

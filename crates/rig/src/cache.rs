@@ -70,27 +70,8 @@ impl Cache {
 pub struct Parts {
     /// The QEMU plugin.
     pub plugin: PathBuf,
-    /// The guest's init.
+    /// The guest's init, static.
     pub agent: PathBuf,
-}
-
-impl Parts {
-    /// Looks for them where they are installed: `../lib/onset` as seen from this program.
-    pub fn installed() -> Result<Parts> {
-        let program = std::env::current_exe().map_err(|e| Error::Qemu(e.to_string()))?;
-        let mut directories = program.ancestors().skip(2).take(2).map(|d| d.join("lib/onset"));
-        let found = directories.find(|d| d.join("onset-agent").is_file());
-        let directory = found.ok_or_else(|| {
-            Error::Qemu(format!(
-                "the parts of onset that run beside it (plugin and agent) are not in ../lib/onset of {}; run `make build`, or `make install`",
-                program.display()
-            ))
-        })?;
-        Ok(Parts {
-            plugin: directory.join("libonset_plugin.so"),
-            agent: directory.join("onset-agent"),
-        })
-    }
 }
 
 #[cfg(test)]

@@ -39,8 +39,8 @@ impl fmt::Display for Nanos {
             return f.pad(&alloc::format!("{n} ns"));
         }
         let (scale, unit) = match n {
-            ..999_500 => (1e3, "µs"),
-            ..999_500_000 => (1e6, "ms"),
+            0..999_500 => (1e3, "µs"),
+            999_500..999_500_000 => (1e6, "ms"),
             _ => (1e9, "s"),
         };
         let value = n as f64 / scale;

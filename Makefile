@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# make demo      install what is missing, build, fetch kernels, run the comparison, write the report
+# make test      install what is missing, run every test
+# make build     build everything into target/
+# make install   install the command, its parts, man pages and completions below PREFIX
+# make bench     print the figures of docs/figures.md, measured here
+# make lint      formatting and lints
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+TARGET := x86_64-unknown-linux-gnu
+LIB := target/lib/onset
+ONSET := target/release/onset
+WEB_SOURCES := $(shell find web/src web/build.mjs web/package.json web/package-lock.json web/tsconfig.json 2>/dev/null)
+
+.PHONY: demo test build install bench lint prepare prepare-run prepare-test rust
+
+demo: prepare-run build
+	$(ONSET) kernels fetch 6.12 6.12-rt
+	ONSET=$(ONSET) setup/demo.sh
+
+test: prepare-run prepare-test build
+	tests/run.sh
+
+build: prepare rust $(LIB)/report.html
+
+rust:
+	$(CARGO) build --release --locked -p onset -p onset-plugin
+	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked -p onset-agent --target $(TARGET)
+	mkdir -p $(LIB)
+	cp -u target/release/libonset_plugin.so target/$(TARGET)/release/onset-agent $(LIB)/
+
+$(LIB)/report.html: $(WEB_SOURCES)
+	cd web && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
+	mkdir -p $(LIB)
+	cp web/dist/report.html $@
+
+prepare:
+	setup/debian.sh build
+
+prepare-run:
+	setup/debian.sh build run
+
+prepare-test:
+	setup/debian.sh test
+
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/onset $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 755 $(ONSET) $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(DESTDIR)$(PREFIX)/lib/onset/
+	install -m 644 $(LIB)/report.html $(DESTDIR)$(PREFIX)/lib/onset/
+	$(ONSET) documentation target/documentation
+	install -m 644 target/documentation/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -D -m 644 target/documentation/onset.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/onset
+	install -D -m 644 target/documentation/_onset $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_onset
+	install -D -m 644 target/documentation/onset.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/onset.fish
+
+bench: prepare-run build
+	tests/bench.sh
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The command line. Man page and completions are generated from it.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "Exit status:
+  0   every limit was kept
+  1   a limit was exceeded, or a regression found
+  2   wrong usage or a wrong experiment
+  3   inconclusive or invalid
+  69  something outside failed: no QEMU, no kernel, a guest that died
+  130 interrupted";
+
+/// Measures, explains and compares how late Linux answers.
+#[derive(Debug, Parser)]
+#[command(name = "onset", version, after_help = EXIT_CODES, infer_subcommands = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Say what this machine can and cannot do, and how to get what is missing.
+    Doctor {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Manage the kernels that guests boot.
+    #[command(subcommand)]
+    Kernels(Kernels),
+    /// Run an experiment: every flavour under every load.
+    Run(Run),
+    /// List the runs of a store, newest first.
+    List {
+        /// Where the bundles are.
+        #[command(flatten)]
+        store: StoreArgument,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one run.
+    Show {
+        /// The run: the beginning of its name, `latest`, or the path of its bundle.
+        run: String,
+        /// Where the bundles are.
+        #[command(flatten)]
+        store: StoreArgument,
+        /// Print the manifest as JSON.
+        #[arg(long)]
+        json: bool,
+        /// Compute everything again from the samples and compare.
+        #[arg(long)]
+        verify: bool,
+    },
+    /// Compare two runs, responder by responder.
+    Compare {
+        /// The run before.
+        before: String,
+        /// The run after.
+        after: String,
+        /// Where the bundles are.
+        #[command(flatten)]
+        store: StoreArgument,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a self-contained HTML report of runs.
+    Report {
+        /// The runs.
+        #[arg(required = true)]
+        runs: Vec<String>,
+        /// The file to write.
+        #[arg(short, long, default_value = "report.html")]
+        output: PathBuf,
+        /// Where the bundles are.
+        #[command(flatten)]
+        store: StoreArgument,
+    },
+    /// Write the man page and the shell completions into a directory.
+    #[command(hide = true)]
+    Documentation {
+        /// The directory.
+        directory: PathBuf,
+    },
+}
+
+/// Where bundles are.
+#[derive(Debug, Args)]
+pub struct StoreArgument {
+    /// The directory of the bundles.
+    #[arg(long, env = "ONSET_STORE", default_value = "onset-runs", value_name = "DIR")]
+    pub store: PathBuf,
+}
+
+/// `onset kernels …`
+#[derive(Debug, Subcommand)]
+pub enum Kernels {
+    /// List the kernels in the cache.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fetch the newest kernel of a series (6.12, 6.12-rt) from the machine's package archive.
+    Fetch {
+        /// The series; several may be given.
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
+    /// Take a kernel out of Debian packages: the image and, for the driver, its headers and kbuild.
+    AddDeb {
+        /// The packages.
+        #[arg(required = true)]
+        debs: Vec<PathBuf>,
+        /// The name it gets; by default its series.
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// Take a kernel that you built.
+    Add {
+        /// The name it gets.
+        #[arg(long)]
+        name: String,
+        /// The bzImage.
+        #[arg(long)]
+        image: PathBuf,
+        /// Its modules: …/lib/modules/RELEASE.
+        #[arg(long)]
+        modules: PathBuf,
+        /// A tree to build modules against (the kernel's build directory).
+        #[arg(long)]
+        headers: Option<PathBuf>,
+    },
+}
+
+/// `onset run …`
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The experiment's file.
+    pub experiment: PathBuf,
+    /// Replaces the experiment's seed.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Replaces a value of the experiment, as in trigger.count=100000; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub overrides: Vec<(String, String)>,
+    /// Where the bundles are.
+    #[command(flatten)]
+    pub store: StoreArgument,
+    /// How many machines run at once; by default one per processor.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Run {
+    /// All replacements in the order of the experiment's own, the seed last.
+    pub fn replacements(&self) -> Vec<(String, String)> {
+        let seed = self.seed.map(|seed| ("seed".to_string(), seed.to_string()));
+        self.overrides.iter().cloned().chain(seed).collect()
+    }
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, as in trigger.count=100000")?;
+    Ok((key.trim().to_string(), value.trim().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_parser_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_seed_is_one_more_replacement() {
+        let words = ["onset", "run", "x.toml", "--set", "trigger.count=5", "--seed", "9"];
+        let Command::Run(run) = Arguments::try_parse_from(words).unwrap().command else {
+            panic!("not a run");
+        };
+        let expected = [("trigger.count", "5"), ("seed", "9")];
+        assert!(run.replacements().iter().map(|(k, v)| (k.as_str(), v.as_str())).eq(expected));
+    }
+
+    #[test]
+    fn a_replacement_without_a_value_is_refused_with_an_example() {
+        let error =
+            Arguments::try_parse_from(["onset", "run", "x.toml", "--set", "seed"]).unwrap_err();
+        assert!(error.to_string().contains("trigger.count=100000"));
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `series.json`: what a report draws, so that it never reads the samples again.
+
+use sample::Responder;
+use serde::{Deserialize, Serialize};
+use stats::{Bucket, Column, CurvePoint, Series, Worst};
+use std::num::NonZeroU8;
+
+/// Columns for each doubling of latency: ten of them are a factor of 2.4, fine enough to show two peaks.
+const COLUMNS_PER_OCTAVE: NonZeroU8 = NonZeroU8::new(8).unwrap();
+
+/// The form of one responder's latencies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Details {
+    /// Whose.
+    pub responder: Responder,
+    /// Histogram with logarithmic axis.
+    pub columns: Vec<Column>,
+    /// Percentile plot.
+    pub curve: Vec<CurvePoint>,
+    /// Latency over the time of the run.
+    pub timeline: Vec<Bucket>,
+    /// The worst samples, longest first.
+    pub worst: Vec<Worst>,
+}
+
+impl Details {
+    /// The form of a series.
+    pub fn of(series: &Series) -> Self {
+        Details {
+            responder: series.responder(),
+            columns: series.columns(COLUMNS_PER_OCTAVE),
+            curve: series.percentile_curve(),
+            timeline: series.timeline().buckets(),
+            worst: series.worst().to_vec(),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `manifest.json`: what was run, on what, and what came out. Everything needed to judge or repeat the
+//! run, in one file. Unknown keys are refused: a file of another schema must say so by its number.
+
+use super::{BundleError, RunId, UtcTime, Warning};
+use sample::{Clock, Nanos};
+use serde::{Deserialize, Serialize};
+use stats::{Finding, Limit, Summary, Verdict};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The number of the format that this version writes and reads.
+pub const SCHEMA: u64 = 1;
+
+/// Name of the manifest in a bundle.
+pub const MANIFEST: &str = "manifest.json";
+
+/// A manifest, read or to be written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// [`SCHEMA`].
+    pub schema: u64,
+    /// The run's name, also that of the directory.
+    pub run: RunId,
+    /// False when the run was interrupted and the bundle holds what there was.
+    pub complete: bool,
+    /// The clock of every time in the bundle.
+    pub clock: Clock,
+    /// What was run, and on what.
+    pub about: About,
+    /// What was concluded.
+    pub conclusion: Conclusion,
+    /// The raw samples.
+    pub samples: SamplesRecord,
+    /// The active responders' numbers, in pin order.
+    pub series: Vec<Summary>,
+    /// Every other file of the bundle by its path in it.
+    pub files: BTreeMap<String, FileRecord>,
+}
+
+/// What was run, and on what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct About {
+    /// The experiment's title.
+    pub title: String,
+    /// When the run was started.
+    pub created: UtcTime,
+    /// The onset that ran it.
+    pub tool: Tool,
+    /// The kind of target: `rig`.
+    pub target: String,
+    /// Kernel and boot parameters, as in `6.12 preempt=none`.
+    pub flavour: String,
+    /// The load's name.
+    pub load: String,
+    /// Seed of everything random in the run.
+    pub seed: u64,
+    /// The kernel that ran.
+    pub kernel: Kernel,
+    /// The machine that it ran on.
+    pub machine: Machine,
+    /// Version of QEMU, where one was used.
+    pub qemu: Option<String>,
+    /// Version of the plugin, where one was used.
+    pub plugin: Option<String>,
+    /// What was asked for.
+    pub experiment: Experiment,
+    /// How much the load did while measuring, by its own counters.
+    pub load_counters: BTreeMap<String, u64>,
+}
+
+/// A version of onset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tool {
+    /// As in `0.1.0`.
+    pub version: String,
+    /// The commit it was built from, or `unknown`.
+    pub revision: String,
+}
+
+/// A kernel as it reports itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kernel {
+    /// The name it is kept under, as in `6.12-rt`.
+    pub name: String,
+    /// `uname -r`.
+    pub release: String,
+    /// `uname -v`.
+    pub build: String,
+    /// The whole command line it was booted with.
+    pub command_line: String,
+}
+
+/// The machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// `tcg`, or how else instructions were executed.
+    pub accelerator: String,
+    /// The processor model.
+    pub cpu: String,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// An instruction takes 2^shift ns of virtual time; absent where time is not counted so.
+    pub icount_shift: Option<u8>,
+    /// Key of the snapshot that the run was restored from; absent where it was booted.
+    pub snapshot: Option<String>,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// The whole text of the experiment's file.
+    pub source: String,
+    /// What was set on the command line, in its order: key and value.
+    pub overrides: Vec<(String, String)>,
+    /// The triggers, with every default filled in.
+    pub trigger: Trigger,
+}
+
+/// When triggers are raised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trigger {
+    /// Their times.
+    pub schedule: Schedule,
+    /// How long an answer to the last one is waited for.
+    #[serde(rename = "grace_ns")]
+    pub grace: Nanos,
+    /// Time under load before the measuring phase.
+    #[serde(rename = "warm_up_ns")]
+    pub warm_up: Nanos,
+}
+
+/// The times of triggers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, tag = "kind", rename_all = "snake_case")]
+pub enum Schedule {
+    /// One each period.
+    Periodic {
+        /// Mean distance of two triggers.
+        #[serde(rename = "period_ns")]
+        period: Nanos,
+        /// Each is late by a random time below this, drawn from the seed.
+        #[serde(rename = "jitter_ns")]
+        jitter: Nanos,
+        /// From the beginning of the measuring phase to the first.
+        #[serde(rename = "phase_ns")]
+        phase: Nanos,
+        /// Share of the period for which the line is high, between 0 and 1.
+        duty: f64,
+        /// How many.
+        count: u64,
+    },
+    /// At given times.
+    Times {
+        /// Since the beginning of the measuring phase, rising.
+        times_ns: Vec<Nanos>,
+    },
+}
+
+/// What was concluded from the numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conclusion {
+    /// The outcome.
+    pub verdict: Verdict,
+    /// The limits that apply to this run.
+    pub limits: Vec<Limit>,
+    /// What became of each.
+    pub findings: Vec<Finding>,
+    /// Every doubt.
+    pub warnings: Vec<Warning>,
+}
+
+/// The raw samples as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SamplesRecord {
+    /// How many, of all responders.
+    pub count: u64,
+    /// Hash of their canonical bytes (see [`Fingerprint`](super::Fingerprint)), in hexadecimal.
+    pub blake3: String,
+}
+
+/// A file as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileRecord {
+    /// Its length.
+    pub bytes: u64,
+    /// Hash of its bytes, in hexadecimal.
+    pub blake3: String,
+}
+
+impl Manifest {
+    /// Reads the manifest of the bundle in `dir`, and nothing else of it.
+    ///
+    /// # Errors
+    /// [`BundleError`]: not a bundle, another schema, or not the text that was written.
+    pub fn read(dir: &Path) -> Result<Self, BundleError> {
+        let path = dir.join(MANIFEST);
+        let bytes = match std::fs::read(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(BundleError::NotABundle { path: dir.to_owned() });
+            }
+            read => read.map_err(BundleError::io("read", &path))?,
+        };
+        /// The one key that every schema has.
+        #[derive(Deserialize)]
+        struct Any {
+            schema: u64,
+        }
+        let damaged = |e: serde_json::Error| BundleError::damaged(&path, e);
+        let Any { schema: found } = serde_json::from_slice(&bytes).map_err(damaged)?;
+        if found != SCHEMA {
+            return Err(BundleError::ForeignSchema { path, found });
+        }
+        serde_json::from_slice(&bytes).map_err(damaged)
+    }
+}

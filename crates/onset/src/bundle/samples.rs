@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `samples.parquet`: every sample of a run, for pandas, DuckDB and the like.
+//!
+//! Columns: `responder` (string, dictionary), `trigger`, `at_ns`, `latency_ns`, `path_insns` (unsigned
+//! 64-bit), in the order of recording; zstd. The file depends on the samples and the version of onset
+//! alone: it holds no time and no host. Written and read in groups of [`GROUP_ROWS`], so memory does not
+//! grow with the run.
+
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, RowGroupReader};
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+use sample::{ALL_RESPONDERS, Insns, Nanos, Responder, Sample};
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// Samples in a row group: 2.6 MB of them, plus 0.5 MB for each column while it is written.
+pub const GROUP_ROWS: usize = 1 << 16;
+
+const SCHEMA: &str = "message samples {
+    required binary responder (STRING);
+    required int64 trigger (INTEGER(64, false));
+    required int64 at_ns (INTEGER(64, false));
+    required int64 latency_ns (INTEGER(64, false));
+    required int64 path_insns (INTEGER(64, false));
+}";
+
+/// The hash by which runs are told apart: BLAKE3 of the line `onset samples 1\n`, then for each sample in
+/// the order of recording 33 bytes: pin of the responder (1 byte), trigger, at in ns, latency in ns, path
+/// in instructions (8 bytes each, little endian).
+pub struct Fingerprint(blake3::Hasher);
+
+impl Default for Fingerprint {
+    fn default() -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"onset samples 1\n");
+        Fingerprint(hasher)
+    }
+}
+
+impl Fingerprint {
+    /// Adds the next sample.
+    pub fn add(&mut self, s: &Sample) {
+        let mut bytes = [0; 33];
+        bytes[0] = s.responder.pin();
+        let numbers = [s.trigger, s.at.0, s.latency.0, s.path.0];
+        for (place, number) in bytes[1..].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        self.0.update(&bytes);
+    }
+
+    /// The hash so far, in hexadecimal.
+    pub fn hex(&self) -> String {
+        self.0.finalize().to_hex().to_string()
+    }
+}
+
+/// A file that hashes and counts what is written to it.
+pub struct HashedFile {
+    file: File,
+    hasher: blake3::Hasher,
+    bytes: u64,
+}
+
+impl HashedFile {
+    /// Hashes what is written to `file` from now on.
+    pub fn new(file: File) -> Self {
+        HashedFile { file, hasher: blake3::Hasher::new(), bytes: 0 }
+    }
+
+    /// Makes the contents durable; returns their length and hash in hexadecimal.
+    pub fn sync(&mut self) -> io::Result<(u64, String)> {
+        self.file.sync_all()?;
+        Ok((self.bytes, self.hasher.finalize().to_hex().to_string()))
+    }
+}
+
+impl Write for HashedFile {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let n = self.file.write(buffer)?;
+        self.hasher.update(&buffer[..n]);
+        self.bytes += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Writes `samples.parquet`.
+pub struct SamplesWriter {
+    file: SerializedFileWriter<HashedFile>,
+    waiting: Vec<Sample>,
+    count: u64,
+    fingerprint: Fingerprint,
+}
+
+/// What a finished file is known by.
+pub struct Written {
+    /// Samples in it.
+    pub count: u64,
+    /// Their [`Fingerprint`].
+    pub fingerprint: String,
+    /// Length of the file.
+    pub bytes: u64,
+    /// Hash of the file.
+    pub blake3: String,
+}
+
+impl SamplesWriter {
+    /// Begins the file.
+    pub fn new(file: File) -> io::Result<Self> {
+        let schema = Arc::new(parse_message_type(SCHEMA).map_err(into_io)?);
+        let zstd = Compression::ZSTD(ZstdLevel::default());
+        let mut properties = WriterProperties::builder()
+            .set_compression(zstd)
+            .set_created_by(concat!("onset ", env!("CARGO_PKG_VERSION")).to_owned())
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_dictionary_enabled(false)
+            .set_column_dictionary_enabled(ColumnPath::from("responder"), true);
+        // Neighbours are alike: triggers rise by one, times by a period.
+        for column in ["trigger", "at_ns", "latency_ns", "path_insns"] {
+            let path = ColumnPath::from(column);
+            properties = properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
+        let properties = Arc::new(properties.build());
+        let file = SerializedFileWriter::new(HashedFile::new(file), schema, properties);
+        Ok(SamplesWriter {
+            file: file.map_err(into_io)?,
+            waiting: Vec::with_capacity(GROUP_ROWS),
+            count: 0,
+            fingerprint: Fingerprint::default(),
+        })
+    }
+
+    /// Adds a sample.
+    pub fn push(&mut self, sample: &Sample) -> io::Result<()> {
+        self.fingerprint.add(sample);
+        self.count += 1;
+        self.waiting.push(*sample);
+        if self.waiting.len() == GROUP_ROWS { self.write_group() } else { Ok(()) }
+    }
+
+    /// Ends the file and makes it durable.
+    pub fn finish(mut self) -> io::Result<Written> {
+        if !self.waiting.is_empty() {
+            self.write_group()?;
+        }
+        self.file.finish().map_err(into_io)?;
+        let (bytes, blake3) = self.file.inner_mut().sync()?;
+        Ok(Written { count: self.count, fingerprint: self.fingerprint.hex(), bytes, blake3 })
+    }
+
+    fn write_group(&mut self) -> io::Result<()> {
+        let mut group = self.file.next_row_group().map_err(into_io)?;
+        write_columns(&mut group, &self.waiting).map_err(into_io)?;
+        group.close().map_err(into_io)?;
+        self.waiting.clear();
+        Ok(())
+    }
+}
+
+fn write_columns(
+    group: &mut SerializedRowGroupWriter<'_, HashedFile>,
+    samples: &[Sample],
+) -> Result<(), ParquetError> {
+    let names = ALL_RESPONDERS.map(|r| ByteArray::from(r.name()));
+    let column: Vec<ByteArray> =
+        samples.iter().map(|s| names[s.responder.pin() as usize].clone()).collect();
+    if let Some(mut writer) = group.next_column()? {
+        writer.typed::<ByteArrayType>().write_batch(&column, None, None)?;
+        writer.close()?;
+    }
+    drop(column);
+    let numbers: [fn(&Sample) -> u64; 4] =
+        [|s| s.trigger, |s| s.at.0, |s| s.latency.0, |s| s.path.0];
+    for number in numbers {
+        // Parquet keeps an unsigned number in the signed one of the same bits.
+        let column: Vec<i64> = samples.iter().map(|s| number(s) as i64).collect();
+        if let Some(mut writer) = group.next_column()? {
+            writer.typed::<Int64Type>().write_batch(&column, None, None)?;
+            writer.close()?;
+        }
+    }
+    Ok(())
+}
+
+/// Hands every sample of the file to `each`, in the order of recording.
+///
+/// # Errors
+/// The text says what is wrong with the file.
+pub fn read_samples(file: File, mut each: impl FnMut(Sample)) -> Result<(), String> {
+    let reader = SerializedFileReader::new(file).map_err(|e| e.to_string())?;
+    let expected = parse_message_type(SCHEMA).map_err(|e| e.to_string())?;
+    if reader.metadata().file_metadata().schema() != &expected {
+        return Err("its columns are not those of samples".to_owned());
+    }
+    for index in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(index).map_err(|e| e.to_string())?;
+        read_group(&*group, &mut each)?;
+    }
+    Ok(())
+}
+
+fn read_group(group: &dyn RowGroupReader, each: &mut impl FnMut(Sample)) -> Result<(), String> {
+    let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(usize::MAX);
+    if rows > GROUP_ROWS {
+        return Err(format!("a row group has more than {GROUP_ROWS} rows"));
+    }
+    let responders = read_responders(group, rows)?;
+    let numbers = |column| read_numbers(group, column, rows);
+    let (trigger, at, latency, path) = (numbers(1)?, numbers(2)?, numbers(3)?, numbers(4)?);
+    for (row, responder) in responders.into_iter().enumerate() {
+        each(Sample {
+            responder,
+            trigger: trigger[row] as u64,
+            at: Nanos(at[row] as u64),
+            latency: Nanos(latency[row] as u64),
+            path: Insns(path[row] as u64),
+        });
+    }
+    Ok(())
+}
+
+fn read_responders(group: &dyn RowGroupReader, rows: usize) -> Result<Vec<Responder>, String> {
+    let reader = group.get_column_reader(0).map_err(|e| e.to_string())?;
+    let mut names = Vec::with_capacity(rows);
+    get_typed_column_reader::<ByteArrayType>(reader)
+        .read_records(rows, None, None, &mut names)
+        .map_err(|e| e.to_string())?;
+    if names.len() != rows {
+        return Err("a column is shorter than its row group".to_owned());
+    }
+    let parse = |name: &ByteArray| {
+        let known = ALL_RESPONDERS.into_iter().find(|r| r.name().as_bytes() == name.data());
+        known.ok_or_else(|| "a responder of unknown name".to_owned())
+    };
+    names.iter().map(parse).collect()
+}
+
+fn read_numbers(
+    group: &dyn RowGroupReader,
+    column: usize,
+    rows: usize,
+) -> Result<Vec<i64>, String> {
+    let reader = group.get_column_reader(column).map_err(|e| e.to_string())?;
+    let mut numbers = Vec::with_capacity(rows);
+    get_typed_column_reader::<Int64Type>(reader)
+        .read_records(rows, None, None, &mut numbers)
+        .map_err(|e| e.to_string())?;
+    if numbers.len() == rows { Ok(numbers) } else { Err("a column is short".to_owned()) }
+}
+
+/// Keeps the operating system's reason (a full disk, say) where there is one.
+fn into_io(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => match source.downcast::<io::Error>() {
+            Ok(io) => *io,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    }
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Bundles written, read, torn and mangled.
+
+use super::*;
+use proptest::prelude::*;
+use sample::{ALL_RESPONDERS, Clock, Insns, Loss, Nanos, ResponderSet};
+use stats::{Limit, Statistic, Verdict, judge};
+use std::collections::BTreeMap;
+use std::fs;
+
+const RESPONDERS: [Responder; 2] = [Responder::Hardirq, Responder::Task];
+
+/// The `n`th run of the 21st of November 2026.
+pub(crate) fn run_id(n: u64) -> RunId {
+    let created = UtcTime::from_unix_seconds(1_795_219_200 + n).expect("before the year 9999");
+    RunId::new(created, "ladder", 0xbeef)
+}
+
+pub(crate) fn about() -> About {
+    let words = |s: &str| s.to_owned();
+    About {
+        title: words("Response ladder"),
+        created: "2026-11-21T20:01:36Z".parse().expect("a time"),
+        tool: Tool { version: words("0.1.0"), revision: words("unknown") },
+        target: words("rig"),
+        flavour: words("6.12 preempt=none"),
+        load: words("idle"),
+        seed: u64::MAX,
+        kernel: Kernel {
+            name: words("6.12"),
+            release: words("6.12.0-amd64"),
+            build: words("#1 SMP PREEMPT_DYNAMIC"),
+            command_line: words("preempt=none nokaslr"),
+        },
+        machine: Machine {
+            accelerator: words("tcg"),
+            cpu: words("max"),
+            memory_mib: 256,
+            icount_shift: Some(0),
+            snapshot: None,
+        },
+        qemu: Some(words("10.0.2")),
+        plugin: Some(words("0.1.0")),
+        experiment: Experiment {
+            source: words("title = \"Response ladder\"\n"),
+            overrides: vec![(words("seed"), words("1"))],
+            trigger: Trigger {
+                schedule: Schedule::Periodic {
+                    period: Nanos::from_millis(1),
+                    jitter: Nanos::from_micros(200),
+                    phase: Nanos::from_millis(1),
+                    duty: 0.5,
+                    count: 100,
+                },
+                grace: Nanos::from_millis(1_000),
+                warm_up: Nanos::from_millis(200),
+            },
+        },
+        load_counters: BTreeMap::from([(words("bytes_written"), 4_096)]),
+    }
+}
+
+pub(crate) fn conclusion(writer: &BundleWriter) -> Conclusion {
+    let (responder, statistic) = (Responder::Task, Statistic::Max);
+    let limits = vec![Limit { responder, statistic, bound: Nanos::from_millis(1) }];
+    let summaries = writer.summaries();
+    let judgement = judge(&limits, &summaries, true);
+    let warnings = summaries.iter().flat_map(Warning::of_losses).collect();
+    Conclusion { verdict: judgement.verdict, limits, findings: judgement.findings, warnings }
+}
+
+fn sample(responder: Responder, trigger: u64) -> Sample {
+    // A multiplicative hash: latencies that differ, without a pattern that an encoding could hide.
+    let latency = Nanos(200 + trigger.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 100_000);
+    let at = Nanos(trigger * 1_000_000);
+    Sample { responder, trigger, at, latency, path: Insns(latency.0 / 2) }
+}
+
+fn writer(root: &Path, run: &RunId, triggers: u64) -> BundleWriter {
+    let set: ResponderSet = RESPONDERS.into_iter().collect();
+    let mut writer =
+        BundleWriter::create(root, run, Clock::Virtual, set).expect("a writable store");
+    for trigger in 0..triggers {
+        for responder in RESPONDERS {
+            writer.push(&sample(responder, trigger)).expect("room on the disk");
+        }
+    }
+    writer.lose(Responder::Task, Loss::Superseded, 2);
+    writer
+}
+
+pub(crate) fn write_bundle(root: &Path, run: &RunId, triggers: u64) -> PathBuf {
+    let writer = writer(root, run, triggers);
+    let conclusion = conclusion(&writer);
+    writer.finish(about(), conclusion, true).expect("room on the disk")
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("a directory");
+    let mut names: Vec<String> =
+        entries.map(|e| e.expect("readable").file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| name != ".lock");
+    names.sort();
+    names
+}
+
+#[test]
+fn a_bundle_reads_back_as_it_was_written_and_verifies() {
+    let root = tempfile::tempdir().unwrap();
+    let path = write_bundle(root.path(), &run_id(0), 1_000);
+    assert_eq!(names(root.path()), [run_id(0).as_str()]);
+    assert_eq!(names(&path), ["histograms", "manifest.json", "samples.parquet", "series.json"]);
+
+    let bundle = Bundle::open(&path).unwrap();
+    bundle.verify().unwrap();
+    let manifest = bundle.manifest();
+    assert_eq!(manifest.about, about());
+    assert_eq!((manifest.complete, manifest.conclusion.verdict), (true, Verdict::Pass));
+    assert_eq!(manifest.series[1].losses.superseded, 2);
+    assert_eq!(manifest.conclusion.warnings[0].code(), "superseded");
+    assert_eq!(bundle.histogram(Responder::Task).unwrap().len(), 1_000);
+    assert_eq!(bundle.details().unwrap()[0].worst.len(), stats::WORST_KEPT);
+}
+
+#[test]
+fn samples_come_back_in_order_across_row_groups() {
+    let root = tempfile::tempdir().unwrap();
+    let triggers = GROUP_ROWS as u64;
+    let bundle = Bundle::open(&write_bundle(root.path(), &run_id(0), triggers)).unwrap();
+    let mut read = Vec::new();
+    bundle.samples(|s| read.push(s)).unwrap();
+    let pushed = (0..triggers).flat_map(|t| RESPONDERS.map(|r| sample(r, t)));
+    assert!(read.iter().copied().eq(pushed));
+}
+
+#[test]
+fn the_same_samples_give_the_same_bytes_and_one_other_sample_another_hash() {
+    let root = tempfile::tempdir().unwrap();
+    let [a, b, c] = [(0, 500), (1, 500), (2, 501)].map(|(n, triggers)| {
+        let path = write_bundle(root.path(), &run_id(n), triggers);
+        let hash = Manifest::read(&path).unwrap().samples.blake3;
+        (hash, ["samples.parquet", "series.json"].map(|f| fs::read(path.join(f)).unwrap()))
+    });
+    assert_eq!(a, b);
+    assert_ne!(a.0, c.0);
+}
+
+#[test]
+fn the_fingerprint_is_that_of_the_documented_bytes() {
+    let s = sample(Responder::Task, 3);
+    let mut bytes = b"onset samples 1\n\x07".to_vec();
+    for number in [3, 3_000_000, s.latency.0, s.path.0] {
+        bytes.extend(u64::to_le_bytes(number));
+    }
+    let mut fingerprint = Fingerprint::default();
+    fingerprint.add(&s);
+    assert_eq!(fingerprint.hex(), blake3::hash(&bytes).to_hex().to_string());
+}
+
+#[test]
+fn numbers_at_the_edge_of_their_type_survive() {
+    let root = tempfile::tempdir().unwrap();
+    let set = ResponderSet::from_mask(0xff);
+    let mut writer = BundleWriter::create(root.path(), &run_id(0), Clock::Tsc, set).unwrap();
+    let extreme = |responder, n| Sample {
+        responder,
+        trigger: n,
+        at: Nanos(n),
+        latency: Nanos(n),
+        path: Insns(n),
+    };
+    let pushed: Vec<Sample> =
+        ALL_RESPONDERS.into_iter().flat_map(|r| [0, u64::MAX].map(|n| extreme(r, n))).collect();
+    pushed.iter().for_each(|s| writer.push(s).unwrap());
+    let conclusion = conclusion(&writer);
+    let bundle = Bundle::open(&writer.finish(about(), conclusion, true).unwrap()).unwrap();
+    bundle.verify().unwrap();
+    let mut read = Vec::new();
+    bundle.samples(|s| read.push(s)).unwrap();
+    assert_eq!(read, pushed);
+    assert_eq!(bundle.manifest().series[0].losses.tainted, 1);
+}
+
+#[test]
+fn an_interrupted_run_leaves_what_it_had_marked_as_such() {
+    let root = tempfile::tempdir().unwrap();
+    let writer = writer(root.path(), &run_id(0), 7);
+    let mut conclusion = conclusion(&writer);
+    conclusion.warnings.push(Warning::Interrupted);
+    let bundle = Bundle::open(&writer.finish(about(), conclusion, false).unwrap()).unwrap();
+    bundle.verify().unwrap();
+    assert!(!bundle.manifest().complete);
+    assert_eq!(bundle.manifest().samples.count, 14);
+}
+
+#[test]
+fn a_run_without_a_single_answer_is_a_bundle_too() {
+    let root = tempfile::tempdir().unwrap();
+    let bundle = Bundle::open(&write_bundle(root.path(), &run_id(0), 0)).unwrap();
+    bundle.verify().unwrap();
+    assert_eq!(bundle.manifest().series[0].max, None);
+}
+
+#[test]
+fn a_writer_that_gives_up_leaves_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let writer = writer(root.path(), &run_id(0), 10);
+    assert_eq!(names(root.path()), [format!(".partial-{}", run_id(0))]);
+    drop(writer);
+    assert_eq!(names(root.path()), [""; 0]);
+}
+
+#[test]
+fn debris_of_a_killed_command_is_swept_and_a_living_writer_is_left_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let living = writer(root.path(), &run_id(0), 10);
+    for (n, file) in [(1, "samples.parquet"), (2, "other")] {
+        let dead = root.path().join(format!(".partial-{}", run_id(n)));
+        fs::create_dir(&dead).unwrap();
+        fs::write(dead.join(file), b"PAR1").unwrap();
+    }
+    sweep(root.path()).unwrap();
+    assert_eq!(names(root.path()), [format!(".partial-{}", run_id(0))]);
+    let conclusion = conclusion(&living);
+    Bundle::open(&living.finish(about(), conclusion, true).unwrap()).unwrap().verify().unwrap();
+}
+
+#[test]
+fn a_run_is_never_overwritten() {
+    let root = tempfile::tempdir().unwrap();
+    let set: ResponderSet = RESPONDERS.into_iter().collect();
+    let create = || BundleWriter::create(root.path(), &run_id(0), Clock::Virtual, set);
+    let writing = create().unwrap();
+    assert!(matches!(create().err(), Some(BundleError::Exists { .. })));
+    drop(writing);
+    let path = write_bundle(root.path(), &run_id(0), 3);
+    assert!(matches!(create().err(), Some(BundleError::Exists { .. })));
+    Bundle::open(&path).unwrap().verify().unwrap();
+}
+
+#[test]
+fn two_writers_of_one_name_end_with_one_whole_bundle() {
+    let root = tempfile::tempdir().unwrap();
+    let late = writer(root.path(), &run_id(0), 5);
+    // As another machine would, to which our locks mean nothing.
+    let place = root.path().join(run_id(0).as_str());
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("manifest.json"), b"{}").unwrap();
+    let conclusion = conclusion(&late);
+    let refused = late.finish(about(), conclusion, true).unwrap_err();
+    assert!(matches!(refused, BundleError::Exists { .. }), "{refused}");
+    assert_eq!(names(root.path()), [run_id(0).as_str()]);
+}
+
+#[test]
+fn a_full_disk_and_a_store_that_cannot_be_written_say_what_to_do() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut samples = samples::SamplesWriter::new(full).unwrap();
+    samples.push(&sample(Responder::Task, 0)).unwrap();
+    let source = samples.finish().err().expect("no room");
+    let error = BundleError::io("write", Path::new("samples.parquet"))(source).to_string();
+    assert!(error.contains("No space left") && error.contains("free some space"), "{error}");
+
+    let set: ResponderSet = RESPONDERS.into_iter().collect();
+    // Nobody can make a directory in sysfs, whoever runs the test.
+    let refused = BundleWriter::create(Path::new("/sys/x"), &run_id(0), Clock::Virtual, set);
+    let error = refused.err().expect("refused").to_string();
+    assert!(error.contains("create the store /sys/x") && error.contains("--store"), "{error}");
+}
+
+#[test]
+fn a_foreign_schema_is_named_and_an_unknown_key_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let path = write_bundle(root.path(), &run_id(0), 3);
+    let text = fs::read_to_string(path.join(MANIFEST)).unwrap();
+    let open_with = |from: &str, to: &str| {
+        fs::write(path.join(MANIFEST), text.replacen(from, to, 1)).unwrap();
+        Bundle::open(&path).unwrap_err()
+    };
+    let foreign = open_with("\"schema\": 1", "\"future\": true, \"schema\": 2");
+    assert!(matches!(foreign, BundleError::ForeignSchema { found: 2, .. }), "{foreign}");
+    let unknown = open_with("\"complete\"", "\"extra\": 1, \"complete\"").to_string();
+    assert!(unknown.contains("manifest.json") && unknown.contains("extra"), "{unknown}");
+    let outside = open_with("series.json", "../series.json").to_string();
+    assert!(outside.contains("list of files"), "{outside}");
+    let empty = Bundle::open(root.path()).unwrap_err();
+    assert!(matches!(empty, BundleError::NotABundle { .. }), "{empty}");
+}
+
+#[test]
+fn a_number_that_does_not_follow_from_the_samples_is_found() {
+    let root = tempfile::tempdir().unwrap();
+    let path = write_bundle(root.path(), &run_id(0), 100);
+    let max = Manifest::read(&path).unwrap().series[0].max.unwrap().0;
+    let text = fs::read_to_string(path.join(MANIFEST)).unwrap();
+    let forged = text.replacen(&format!("\"max_ns\": {max}"), "\"max_ns\": 100", 1);
+    fs::write(path.join(MANIFEST), forged).unwrap();
+    let error = Bundle::open(&path).unwrap().verify().unwrap_err().to_string();
+    assert!(error.contains("hardirq do not follow from the samples"), "{error}");
+}
+
+#[test]
+fn every_warning_carries_its_texts_and_reads_back() {
+    let (responder, text) = (Responder::BhWork, "Kernel panic".to_owned());
+    for warning in [
+        Warning::ChannelDropped { records: 3 },
+        Warning::GuestPanicked { text },
+        Warning::GuestDidNotEnd,
+        Warning::Unanswered { responder, triggers: 2 },
+        Warning::QemuUntried { found: "9.2".into(), tried: vec!["10.0".into()] },
+    ] {
+        let json = serde_json::to_value(&warning).unwrap();
+        assert_eq!(json["code"], warning.code());
+        assert_eq!(json["symptom"], warning.symptom());
+        assert_eq!(
+            (&json["cause"], &json["action"]),
+            (&warning.cause().into(), &warning.action().into())
+        );
+        assert_eq!(serde_json::from_value::<Warning>(json).unwrap(), warning);
+    }
+}
+
+/// The files of a bundle by number.
+const FILES: [&str; 5] = [
+    "manifest.json",
+    "samples.parquet",
+    "series.json",
+    "histograms/hardirq.hdr",
+    "histograms/task.hdr",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_truncated_file_is_named(file in 0..FILES.len(), cut in any::<prop::sample::Index>()) {
+        let root = tempfile::tempdir().unwrap();
+        let path = write_bundle(root.path(), &run_id(0), 50);
+        let torn = path.join(FILES[file]);
+        let bytes = fs::read(&torn).unwrap();
+        // The manifest's last byte is a newline, which nobody misses.
+        let keep = cut.index(bytes.len() - 1);
+        fs::write(&torn, &bytes[..keep]).unwrap();
+        let error = Bundle::open(&path).unwrap_err().to_string();
+        prop_assert!(error.contains(FILES[file]) && error.contains("damaged"), "{}", error);
+    }
+
+    #[test]
+    fn a_flipped_bit_outside_the_manifest_is_found(
+        file in 1..FILES.len(),
+        place in any::<prop::sample::Index>(),
+        bit in 0u32..8,
+    ) {
+        let root = tempfile::tempdir().unwrap();
+        let path = write_bundle(root.path(), &run_id(0), 50);
+        let mut bytes = fs::read(path.join(FILES[file])).unwrap();
+        let place = place.index(bytes.len());
+        bytes[place] ^= 1 << bit;
+        fs::write(path.join(FILES[file]), bytes).unwrap();
+        let error = Bundle::open(&path).unwrap().verify().unwrap_err().to_string();
+        prop_assert!(error.contains(FILES[file]), "{}", error);
+    }
+
+    #[test]
+    fn random_bytes_in_any_file_are_refused_without_a_panic(
+        file in 0..FILES.len(),
+        place in any::<prop::sample::Index>(),
+        noise in prop::collection::vec(any::<u8>(), 1..64),
+    ) {
+        let root = tempfile::tempdir().unwrap();
+        let path = write_bundle(root.path(), &run_id(0), 50);
+        let mut bytes = fs::read(path.join(FILES[file])).unwrap();
+        let at = place.index(bytes.len());
+        let end = (at + noise.len()).min(bytes.len());
+        bytes.splice(at..end, noise);
+        fs::write(path.join(FILES[file]), &bytes).unwrap();
+        let found = Bundle::open(&path).and_then(|bundle| bundle.verify());
+        // Noise in a manifest's texts can leave it sound; anywhere else it cannot.
+        if file > 0 && blake3::hash(&bytes) != original_hash(&path, FILES[file]) {
+            prop_assert!(found.is_err());
+        }
+    }
+}
+
+fn original_hash(path: &Path, name: &str) -> blake3::Hash {
+    let manifest = Manifest::read(path).expect("untouched");
+    blake3::Hash::from_hex(&manifest.files[name].blake3).expect("a hash")
+}

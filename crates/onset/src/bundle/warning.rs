@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Every doubt about a run: what was seen, what probably caused it, and what to do next.
+
+use sample::Responder;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use stats::{Finding, Reason, Statistic, Summary};
+
+/// A doubt. In JSON an object with `code`, `symptom`, `cause`, `action` and the fields of its kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self", tag = "code", rename_all = "snake_case")]
+pub enum Warning {
+    /// The channel between generator and collector was full.
+    ChannelDropped {
+        /// Records that were lost.
+        records: u64,
+    },
+    /// The guest's kernel panicked.
+    GuestPanicked {
+        /// What it wrote.
+        text: String,
+    },
+    /// The guest's kernel reported an oops, a BUG or a failed assertion.
+    GuestOops {
+        /// What it wrote.
+        text: String,
+    },
+    /// The guest's kernel reported a lockup, a hung task or a stall.
+    GuestLockup {
+        /// What it wrote.
+        text: String,
+    },
+    /// The guest's kernel killed a process to free memory.
+    GuestOutOfMemory {
+        /// What it wrote.
+        text: String,
+    },
+    /// The guest's kernel warned of itself (WARN()) and went on.
+    GuestWarned {
+        /// What it wrote.
+        text: String,
+    },
+    /// The guest did not end by itself after the measurement.
+    GuestDidNotEnd,
+    /// The virtual machine ended before the measurement did.
+    MachineDied {
+        /// How: exit status and last words.
+        text: String,
+    },
+    /// Triggers were never answered.
+    Unanswered {
+        /// By whom.
+        responder: Responder,
+        /// How many.
+        triggers: u64,
+    },
+    /// Triggers were answered together with an older one.
+    Superseded {
+        /// By whom.
+        responder: Responder,
+        /// How many.
+        triggers: u64,
+    },
+    /// Pin edges without a trigger to answer.
+    Spurious {
+        /// Whose pin.
+        responder: Responder,
+        /// How many.
+        edges: u64,
+    },
+    /// Answers with an impossible time.
+    Tainted {
+        /// Whose.
+        responder: Responder,
+        /// How many.
+        edges: u64,
+    },
+    /// The load's own counter did not move while measuring.
+    LoadDidNoWork {
+        /// Which counter.
+        counter: String,
+    },
+    /// The run was interrupted.
+    Interrupted,
+    /// Too few samples for a quantile that is limited.
+    TooFewSamples {
+        /// Whose.
+        responder: Responder,
+        /// Which, as in `p99.9`.
+        quantile: String,
+        /// How many there were.
+        count: u64,
+    },
+    /// This version of QEMU has not been tried with the plugin.
+    QemuUntried {
+        /// The version found.
+        found: String,
+        /// The versions tried.
+        tried: Vec<String>,
+    },
+    /// The kernel does not have this mechanism.
+    ResponderMissing {
+        /// Which.
+        responder: Responder,
+        /// The kernel's release.
+        release: String,
+    },
+}
+
+impl Serialize for Warning {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Shown<'a> {
+            #[serde(flatten, serialize_with = "Warning::serialize")]
+            warning: &'a Warning,
+            symptom: String,
+            cause: &'static str,
+            action: &'static str,
+        }
+        let (cause, action) = (self.cause(), self.action());
+        let shown = Shown { warning: self, symptom: self.symptom(), cause, action };
+        Serialize::serialize(&shown, serializer)
+    }
+}
+
+/// The texts are derived, so those in the file are passed over.
+impl<'de> Deserialize<'de> for Warning {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Warning::deserialize(deserializer)
+    }
+}
+
+impl Warning {
+    /// The word that names the kind in files and JSON.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::ChannelDropped { .. } => "channel_dropped",
+            Self::GuestPanicked { .. } => "guest_panicked",
+            Self::GuestOops { .. } => "guest_oops",
+            Self::GuestLockup { .. } => "guest_lockup",
+            Self::GuestOutOfMemory { .. } => "guest_out_of_memory",
+            Self::GuestWarned { .. } => "guest_warned",
+            Self::GuestDidNotEnd => "guest_did_not_end",
+            Self::MachineDied { .. } => "machine_died",
+            Self::Unanswered { .. } => "unanswered",
+            Self::Superseded { .. } => "superseded",
+            Self::Spurious { .. } => "spurious",
+            Self::Tainted { .. } => "tainted",
+            Self::LoadDidNoWork { .. } => "load_did_no_work",
+            Self::Interrupted => "interrupted",
+            Self::TooFewSamples { .. } => "too_few_samples",
+            Self::QemuUntried { .. } => "qemu_untried",
+            Self::ResponderMissing { .. } => "responder_missing",
+        }
+    }
+
+    /// Whether the run was unsound, so that its numbers mean nothing.
+    pub const fn invalidates(&self) -> bool {
+        match self {
+            Self::GuestPanicked { .. }
+            | Self::GuestOops { .. }
+            | Self::GuestLockup { .. }
+            | Self::GuestOutOfMemory { .. }
+            | Self::GuestDidNotEnd
+            | Self::MachineDied { .. }
+            | Self::LoadDidNoWork { .. }
+            | Self::Interrupted => true,
+            // Losses are weighed by the verdict itself; the rest does not touch the numbers.
+            Self::ChannelDropped { .. }
+            | Self::GuestWarned { .. }
+            | Self::Unanswered { .. }
+            | Self::Superseded { .. }
+            | Self::Spurious { .. }
+            | Self::Tainted { .. }
+            | Self::TooFewSamples { .. }
+            | Self::QemuUntried { .. }
+            | Self::ResponderMissing { .. } => false,
+        }
+    }
+
+    /// What was seen, with its numbers.
+    pub fn symptom(&self) -> String {
+        match self {
+            Self::ChannelDropped { records } => format!("{records} records were dropped"),
+            Self::GuestPanicked { text } => format!("the guest's kernel panicked: {text}"),
+            Self::GuestOops { text } => format!("the guest's kernel reported a fault: {text}"),
+            Self::GuestLockup { text } => format!("the guest's kernel reported a stall: {text}"),
+            Self::GuestOutOfMemory { text } => format!("the guest ran out of memory: {text}"),
+            Self::GuestWarned { text } => format!("the guest's kernel warned: {text}"),
+            Self::GuestDidNotEnd => "the guest did not end after the measurement".to_owned(),
+            Self::MachineDied { text } => format!("the machine ended early: {text}"),
+            Self::Unanswered { responder, triggers } => {
+                format!("{responder} never answered {triggers} triggers")
+            }
+            Self::Superseded { responder, triggers } => {
+                format!("{responder} answered {triggers} triggers together with an older one")
+            }
+            Self::Spurious { responder, edges } => {
+                format!("{edges} edges of {responder} without a trigger")
+            }
+            Self::Tainted { responder, edges } => {
+                format!("{edges} answers of {responder} with an impossible time")
+            }
+            Self::LoadDidNoWork { counter } => format!("the load's counter {counter} stood still"),
+            Self::Interrupted => "the run was interrupted".to_owned(),
+            Self::TooFewSamples { responder, quantile, count } => {
+                format!("{count} samples of {responder} do not support its limit on {quantile}")
+            }
+            Self::QemuUntried { found, tried } => {
+                format!("QEMU {found} has not been tried; tried were {}", tried.join(", "))
+            }
+            Self::ResponderMissing { responder, release } => {
+                format!("Linux {release} has no {responder}")
+            }
+        }
+    }
+
+    /// What probably caused it.
+    pub const fn cause(&self) -> &'static str {
+        match self {
+            Self::ChannelDropped { .. } => "the collector could not keep up with the generator",
+            Self::GuestPanicked { .. } | Self::GuestOops { .. } => {
+                "a defect in the kernel or in a module, or too little memory"
+            }
+            Self::GuestLockup { .. } => "triggers or load left no time for anything else",
+            Self::GuestOutOfMemory { .. } => "the load needs more memory than the guest has",
+            Self::GuestWarned { .. } => "a defect in the kernel or in a module",
+            Self::GuestDidNotEnd => "the guest hangs, or the load cannot be stopped",
+            Self::MachineDied { .. } => "QEMU was killed, or gave up",
+            Self::Unanswered { .. } => "the responder starved, or the run ended before its answer",
+            Self::Superseded { .. } => "the responder was delayed by more than one period",
+            Self::Spurious { .. } => "something else drives the pin, or a record was lost",
+            Self::Tainted { .. } => "records out of order: the trigger or the edge is misplaced",
+            Self::LoadDidNoWork { .. } => "the load failed to start, or was starved",
+            Self::Interrupted => "Ctrl-C or a signal",
+            Self::TooFewSamples { .. } => "the experiment's count of triggers is too small for it",
+            Self::QemuUntried { .. } => "QEMU is newer or older than this onset",
+            Self::ResponderMissing { .. } => "the mechanism came with a later kernel",
+        }
+    }
+
+    /// What to do next.
+    pub const fn action(&self) -> &'static str {
+        match self {
+            Self::ChannelDropped { .. } => "repeat with less other work on the machine",
+            Self::GuestPanicked { .. } | Self::GuestOops { .. } => {
+                "read the guest's console; repeat with another kernel or without extra modules"
+            }
+            Self::GuestLockup { .. } => "lengthen trigger.period or choose a lighter load",
+            Self::GuestOutOfMemory { .. } => "raise guest.memory",
+            Self::GuestWarned { .. } => {
+                "distrust the worst samples: printing the warning took time"
+            }
+            Self::GuestDidNotEnd => "read the guest's console; repeat under load idle",
+            Self::MachineDied { .. } => "look for the reason in its last words and repeat",
+            Self::Unanswered { .. } => "lengthen trigger.period or trigger.grace",
+            Self::Superseded { .. } => {
+                "the maximum holds; for quantiles that count every trigger lengthen trigger.period"
+            }
+            Self::Spurious { .. } => "repeat with this responder alone",
+            Self::Tainted { .. } => "report it with this bundle: it is a defect of onset",
+            Self::LoadDidNoWork { .. } => "read the guest's console for what the load wrote",
+            Self::Interrupted => "repeat it for a verdict",
+            Self::TooFewSamples { .. } => "raise trigger.count, or limit a lower quantile",
+            Self::QemuUntried { .. } => "compare two runs of one seed before you rely on it",
+            Self::ResponderMissing { .. } => "take it out of responders for this kernel",
+        }
+    }
+
+    /// The doubts that follow from what a summary lost, in the order of its losses. Dropped records
+    /// belong to the run ([`Warning::ChannelDropped`]) and are not repeated for each responder.
+    pub fn of_losses(summary: &Summary) -> Vec<Warning> {
+        let (responder, losses) = (summary.responder, &summary.losses);
+        let mut warnings = Vec::new();
+        if losses.unanswered > 0 {
+            warnings.push(Warning::Unanswered { responder, triggers: losses.unanswered });
+        }
+        if losses.superseded > 0 {
+            warnings.push(Warning::Superseded { responder, triggers: losses.superseded });
+        }
+        if losses.spurious > 0 {
+            warnings.push(Warning::Spurious { responder, edges: losses.spurious });
+        }
+        if losses.tainted > 0 {
+            warnings.push(Warning::Tainted { responder, edges: losses.tainted });
+        }
+        warnings
+    }
+
+    /// The doubt that a finding raises, for a limited quantile with too few samples.
+    pub fn of_finding(finding: &Finding, summaries: &[Summary]) -> Option<Warning> {
+        let (Statistic::Quantile(quantile), Reason::TooFewSamples) =
+            (finding.statistic, finding.reason)
+        else {
+            return None;
+        };
+        let responder = finding.responder;
+        let summary = summaries.iter().find(|s| s.responder == responder)?;
+        let quantile = quantile.name().to_owned();
+        Some(Warning::TooFewSamples { responder, quantile, count: summary.count })
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `onset compare`: two runs, responder by responder.
+
+use super::{open, print, print_json};
+use crate::bundle::Manifest;
+use crate::failure::{Exit, Failure};
+use crate::terminal;
+use sample::{Clock, Losses, Responder};
+use serde::Serialize;
+use std::path::Path;
+
+/// Version of the JSON that is printed.
+const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Printed<'a> {
+    schema: u32,
+    before: &'a str,
+    after: &'a str,
+    clock: Clock,
+    identical_samples: bool,
+    responders: Vec<PrintedResponder>,
+}
+
+#[derive(Serialize)]
+struct PrintedResponder {
+    responder: Responder,
+    count: [u64; 2],
+    losses: [Losses; 2],
+    statistics: Vec<PrintedStatistic>,
+}
+
+#[derive(Serialize)]
+struct PrintedStatistic {
+    statistic: String,
+    before_ns: Option<f64>,
+    after_ns: Option<f64>,
+    difference_ns: Option<f64>,
+    difference_relative: Option<f64>,
+}
+
+pub fn run(before: &str, after: &str, store: &Path, json: bool) -> Result<Exit, Failure> {
+    let (before, after) = (open(before, store)?, open(after, store)?);
+    let (before, after) = (before.manifest(), after.manifest());
+    if json {
+        print_json(&printed(before, after)?);
+    } else {
+        print(&terminal::comparison(before, after).map_err(Failure::usage)?);
+    }
+    Ok(Exit::Success)
+}
+
+fn printed<'a>(before: &'a Manifest, after: &'a Manifest) -> Result<Printed<'a>, Failure> {
+    let mut responders = Vec::new();
+    for one in &before.series {
+        let Some(other) = after.series.iter().find(|s| s.responder == one.responder) else {
+            continue;
+        };
+        let comparison = stats::compare(one, other).map_err(Failure::usage)?;
+        let statistics = comparison.differences.iter().map(|d| PrintedStatistic {
+            statistic: d.statistic.to_string(),
+            before_ns: d.before_ns,
+            after_ns: d.after_ns,
+            difference_ns: d.absolute_ns(),
+            difference_relative: d.relative(),
+        });
+        responders.push(PrintedResponder {
+            responder: one.responder,
+            count: [comparison.count.0, comparison.count.1],
+            losses: [comparison.losses.0, comparison.losses.1],
+            statistics: statistics.collect(),
+        });
+    }
+    Ok(Printed {
+        schema: SCHEMA,
+        before: before.run.as_str(),
+        after: after.run.as_str(),
+        clock: before.clock,
+        identical_samples: before.samples.blake3 == after.samples.blake3,
+        responders,
+    })
+}

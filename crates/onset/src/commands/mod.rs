@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One module per command; each reads its arguments, does it, and prints.
+
+mod compare;
+mod doctor;
+mod documentation;
+mod kernels;
+mod list;
+mod report;
+mod run;
+mod show;
+
+use crate::arguments::Command;
+use crate::bundle::{Bundle, UtcTime};
+use crate::failure::{Exit, Failure};
+use crate::matrix::WallClock;
+use crate::store::Store;
+use serde::Serialize;
+use std::io::Write;
+use std::path::Path;
+
+/// Carries out a command.
+///
+/// # Errors
+/// What failed, why, what to do, and the exit status.
+pub fn run(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Doctor { json } => doctor::run(json),
+        Command::Kernels(command) => kernels::run(command),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::List { store, json } => list::run(&store.store, json),
+        Command::Show { run, store, json, verify } => show::run(&run, &store.store, json, verify),
+        Command::Compare { before, after, store, json } => {
+            compare::run(&before, &after, &store.store, json)
+        }
+        Command::Report { runs, output, store } => report::run(&runs, &output, &store.store),
+        Command::Documentation { directory } => documentation::run(&directory),
+    }
+}
+
+/// The machine's clock.
+pub(crate) struct SystemClock;
+
+impl WallClock for SystemClock {
+    fn now(&self) -> UtcTime {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let seconds = now.map_or(0, |d| d.as_secs());
+        UtcTime::from_unix_seconds(seconds).expect("the machine's clock is between 1970 and 9999")
+    }
+}
+
+/// The bundle that the user means: a path, or a name in the store.
+fn open(run: &str, store: &Path) -> Result<Bundle, Failure> {
+    let path = Path::new(run);
+    if path.join(crate::bundle::MANIFEST).is_file() {
+        return Ok(Bundle::open(path)?);
+    }
+    Ok(Bundle::open(&Store::open(store)?.find(run)?)?)
+}
+
+/// Prints to stdout. Who closed the pipe has read enough: no error.
+fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// Prints JSON to stdout.
+fn print_json(value: &impl Serialize) {
+    let text = serde_json::to_string_pretty(value).expect("plain data");
+    print(&(text + "\n"));
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `onset run`: every flavour under every load.
+
+use super::{SystemClock, print, print_json};
+use crate::arguments::Run;
+use crate::bundle::{Bundle, Manifest, Warning};
+use crate::experiment::Experiment;
+use crate::failure::{Exit, Failure};
+use crate::installation::Installation;
+use crate::target::Rig;
+use crate::{matrix, terminal};
+use rig::{Bench, Cache};
+use sample::Clock;
+use serde::Serialize;
+use stats::{Finding, Summary, Verdict};
+use std::path::{Path, PathBuf};
+
+/// Version of the JSON that is printed (docs/run.schema.json).
+const SCHEMA: u32 = 1;
+
+pub fn run(arguments: &Run) -> Result<Exit, Failure> {
+    let experiment = Experiment::load(&arguments.experiment)?;
+    let experiment = experiment.with_overrides(&arguments.replacements())?;
+    let bench = Bench::new(Cache::of_user()?, Installation::find()?.parts())?;
+    let target = Rig::new(bench, &experiment)?;
+    let jobs = arguments.jobs.map_or_else(processors, usize::from);
+    let mut shown = terminal::Shown::new(&experiment);
+    let root = &arguments.store.store;
+    let results = matrix::run(&experiment, &target, root, &SystemClock, jobs, |e| shown.show(e));
+    drop(shown);
+    conclude(&results, arguments.json)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Prints what there is, then fails if anything failed.
+fn conclude(results: &[Result<PathBuf, Failure>], json: bool) -> Result<Exit, Failure> {
+    let paths = results.iter().flatten();
+    let bundles = paths.map(|p| Bundle::open(p)).collect::<Result<Vec<_>, _>>()?;
+    if json {
+        print_json(&Printed::new(&bundles));
+    } else {
+        print(&terminal::ladders(&bundles)?);
+    }
+    if rig::tool::interrupted() {
+        return Err(rig::Error::Interrupted.into());
+    }
+    let failures: Vec<&Failure> = results.iter().filter_map(|r| r.as_ref().err()).collect();
+    if let Some(first) = failures.first() {
+        let message =
+            format!("{} of {} runs failed: {}", failures.len(), results.len(), first.message);
+        return Err(Failure { exit: first.exit, message });
+    }
+    Ok(Exit::of(bundles.iter().map(|b| b.manifest().conclusion.verdict)))
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Printed<'a> {
+    schema: u32,
+    runs: Vec<PrintedRun<'a>>,
+}
+
+#[derive(Serialize)]
+struct PrintedRun<'a> {
+    run: &'a str,
+    bundle: PathBuf,
+    complete: bool,
+    flavour: &'a str,
+    load: &'a str,
+    seed: u64,
+    clock: Clock,
+    samples_blake3: &'a str,
+    series: &'a [Summary],
+    warnings: &'a [Warning],
+    findings: &'a [Finding],
+    verdict: Verdict,
+}
+
+impl<'a> Printed<'a> {
+    fn new(bundles: &'a [Bundle]) -> Self {
+        let runs = bundles.iter().map(|b| printed_run(b.manifest(), b.path())).collect();
+        Printed { schema: SCHEMA, runs }
+    }
+}
+
+fn printed_run<'a>(manifest: &'a Manifest, path: &Path) -> PrintedRun<'a> {
+    PrintedRun {
+        run: manifest.run.as_str(),
+        bundle: path.canonicalize().unwrap_or_else(|_| path.into()),
+        complete: manifest.complete,
+        flavour: &manifest.about.flavour,
+        load: &manifest.about.load,
+        seed: manifest.about.seed,
+        clock: manifest.clock,
+        samples_blake3: &manifest.samples.blake3,
+        series: &manifest.series,
+        warnings: &manifest.conclusion.warnings,
+        findings: &manifest.conclusion.findings,
+        verdict: manifest.conclusion.verdict,
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `onset show`: one run.
+
+use super::{open, print, print_json};
+use crate::failure::{Exit, Failure};
+use crate::terminal;
+use std::path::Path;
+
+pub fn run(run: &str, store: &Path, json: bool, verify: bool) -> Result<Exit, Failure> {
+    let bundle = open(run, store)?;
+    if verify {
+        bundle.verify()?;
+    }
+    if json {
+        print_json(bundle.manifest());
+        return Ok(Exit::Success);
+    }
+    let bundles = [bundle];
+    print(&terminal::ladders(&bundles)?);
+    print(&terminal::configuration(bundles[0].manifest()));
+    print(&format!("Bundle\n  {}\n", bundles[0].path().display()));
+    if verify {
+        print("  every number follows from the samples\n");
+    }
+    Ok(Exit::Success)
+}

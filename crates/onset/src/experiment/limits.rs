@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `[limits]`: how late an answer may be. A limit holds everywhere, for one flavour, or for one flavour
+//! under one load; of several for the same statistic of the same responder the narrowest one counts.
+
+use super::diagnostic::{known_words, nearest};
+use super::document::{Entry, Table, Value};
+use super::read::{Reader, Section};
+use super::{Flavour, Lists};
+use agent::Load;
+use sample::{ALL_RESPONDERS, Nanos, Responder};
+use stats::{Limit, Quantile, Statistic};
+use std::collections::HashSet;
+
+/// Where a limit holds, widest first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// In every cell.
+    Everywhere,
+    /// For a flavour under every load.
+    Flavour(Flavour),
+    /// In one cell.
+    Cell(Flavour, Load),
+}
+
+impl Scope {
+    /// Whether the cell lies in it.
+    pub fn covers(&self, flavour: &Flavour, load: Load) -> bool {
+        match self {
+            Scope::Everywhere => true,
+            Scope::Flavour(f) => f == flavour,
+            Scope::Cell(f, l) => f == flavour && *l == load,
+        }
+    }
+}
+
+/// A limit as the file states it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopedLimit {
+    /// Where it holds.
+    pub scope: Scope,
+    /// What it demands; the bound is above 0.
+    pub limit: Limit,
+}
+
+/// The limits that hold in a cell: for each responder and statistic the narrowest.
+pub(super) fn narrowest(limits: &[ScopedLimit], flavour: &Flavour, load: Load) -> Vec<Limit> {
+    let mut chosen: Vec<&ScopedLimit> = Vec::new();
+    for limit in limits.iter().filter(|l| l.scope.covers(flavour, load)) {
+        let about = |l: &ScopedLimit| (l.limit.responder, l.limit.statistic);
+        match chosen.iter_mut().find(|l| about(l) == about(limit)) {
+            Some(wider) if wider.scope < limit.scope => *wider = limit,
+            Some(_) => {}
+            None => chosen.push(limit),
+        }
+    }
+    chosen.into_iter().map(|l| l.limit).collect()
+}
+
+/// Reads `[limits]`. `lists` are the flavours, loads and responders that a limit may name.
+pub(super) fn read(reader: &mut Reader, root: &Section, lists: &Lists) -> Vec<ScopedLimit> {
+    let Some(entry) = root.entry("limits") else { return Vec::new() };
+    let Some(table) = reader.table(entry) else { return Vec::new() };
+    let mut found = Limits { reader, lists, limits: Vec::new(), seen: HashSet::new() };
+    for entry in &table.0 {
+        if entry.key.parse::<Responder>().is_ok() {
+            found.responder(Scope::Everywhere, entry);
+        } else if let Some(scope) = lists.scope(&entry.key) {
+            found.scope(&scope, entry);
+        } else {
+            found.unknown_scope(entry);
+        }
+    }
+    found.limits
+}
+
+impl Lists {
+    /// The scope that `text` names: a flavour, or a flavour, a slash and a load.
+    fn scope(&self, text: &str) -> Option<Scope> {
+        let flavour = |text: &str| {
+            let flavour: Flavour = text.parse().ok()?;
+            self.flavours.contains(&flavour).then_some(flavour)
+        };
+        if let Some(flavour) = flavour(text) {
+            return Some(Scope::Flavour(flavour));
+        }
+        let (left, right) = text.rsplit_once('/')?;
+        let load = right.trim().parse().ok().filter(|load| self.loads.contains(load))?;
+        Some(Scope::Cell(flavour(left)?, load))
+    }
+
+    fn scope_names(&self) -> Vec<String> {
+        let flavours = self.flavours.iter().map(Flavour::to_string);
+        let cells = self.flavours.iter().flat_map(|flavour| {
+            self.loads.iter().map(move |load| format!("{flavour}/{}", load.name()))
+        });
+        flavours.chain(cells).collect()
+    }
+}
+
+struct Limits<'r> {
+    reader: &'r mut Reader,
+    lists: &'r Lists,
+    limits: Vec<ScopedLimit>,
+    seen: HashSet<(Scope, Responder, Statistic)>,
+}
+
+impl Limits<'_> {
+    fn scope(&mut self, scope: &Scope, entry: &Entry) {
+        let Some(table) = self.reader.table(entry) else { return };
+        for entry in &table.0 {
+            if entry.key.parse::<Responder>().is_ok() {
+                self.responder(scope.clone(), entry);
+            } else {
+                let help = known_words(&entry.key, ALL_RESPONDERS.iter().map(|r| r.name()));
+                let message = format!("unknown responder {:?}", entry.key);
+                self.reader.note(&entry.key_at, message, help);
+            }
+        }
+    }
+
+    fn responder(&mut self, scope: Scope, entry: &Entry) {
+        let Ok(responder) = entry.key.parse::<Responder>() else { return };
+        if !self.lists.responders.contains(responder) {
+            let message = format!("a limit for {responder}, which is not measured");
+            let help = format!("add {:?} to responders, or leave the limit out", entry.key);
+            self.reader.note(&entry.key_at, message, help);
+        }
+        let Some(table) = self.statistics(entry) else { return };
+        for entry in &table.0 {
+            if let Some((statistic, bound)) = self.bound(entry) {
+                if self.seen.insert((scope.clone(), responder, statistic)) {
+                    let scope = scope.clone();
+                    let limit = Limit { responder, statistic, bound };
+                    self.limits.push(ScopedLimit { scope, limit });
+                } else {
+                    let message = format!("a second limit for {responder}.{statistic} here");
+                    self.reader.note(&entry.key_at, message, "leave one of them out");
+                }
+            }
+        }
+    }
+
+    fn statistics<'a>(&mut self, entry: &'a Entry) -> Option<&'a Table> {
+        if let Value::Table(table) = &entry.node.value {
+            return Some(table);
+        }
+        let message = format!("{} has to say which statistic is limited", entry.key);
+        let help = format!("write for example {}.max = \"150us\"", entry.key);
+        self.reader.note(&entry.node.at, message, help);
+        None
+    }
+
+    fn bound(&mut self, entry: &Entry) -> Option<(Statistic, Nanos)> {
+        let Ok(statistic) = entry.key.parse::<Statistic>() else {
+            let known = |text: &str| text.parse::<Statistic>().is_ok();
+            let names = ["max", "mean"].into_iter().chain(Quantile::ALL.iter().map(|q| q.name()));
+            let help = unquoted(entry, known).unwrap_or_else(|| known_words(&entry.key, names));
+            let message = format!("unknown statistic {:?}", entry.key);
+            self.reader.note(&entry.key_at, message, help);
+            return None;
+        };
+        // p99.9 without quotes is a table below p99, which is a statistic too.
+        if let Some(help) = unquoted(entry, |text| text.parse::<Statistic>().is_ok()) {
+            let message = format!("{statistic} has to be a duration, not a table");
+            self.reader.note(&entry.key_at, message, help);
+            return None;
+        }
+        let least = Nanos(1);
+        let (bound, _) =
+            self.reader.duration_from(entry, least, "no answer can come without delay")?;
+        Some((statistic, bound))
+    }
+
+    fn unknown_scope(&mut self, entry: &Entry) {
+        if !self.lists.complete {
+            return;
+        }
+        let scopes = self.lists.scope_names();
+        let help = unquoted(entry, |text| self.lists.scope(text).is_some()).unwrap_or_else(|| {
+            let responders = ALL_RESPONDERS.iter().map(|r| r.name());
+            let near = nearest(&entry.key, responders.chain(scopes.iter().map(String::as_str)));
+            let mean = near.map(|n| format!("did you mean {n:?}? ")).unwrap_or_default();
+            format!(
+                "{mean}a limit is under a responder ({}), or under a flavour of this experiment, \
+                 or flavour/load ({})",
+                ALL_RESPONDERS.map(Responder::name).join(", "),
+                scopes.iter().map(|s| format!("{s:?}")).collect::<Vec<_>>().join(", ")
+            )
+        });
+        let message = format!("{:?} is no responder, and no flavour of this experiment", entry.key);
+        self.reader.note(&entry.key_at, message, help);
+    }
+}
+
+/// A name with a dot, written without quotes, reads as a table in a table: says so, if that is what
+/// happened.
+fn unquoted(entry: &Entry, known: impl Fn(&str) -> bool) -> Option<String> {
+    let mut name = entry.key.clone();
+    let mut value = &entry.node.value;
+    while let Value::Table(table) = value {
+        let inner = table.0.first()?;
+        name = format!("{name}.{}", inner.key);
+        if known(&name) {
+            return Some(format!("a name with a dot needs quotes: {name:?}"));
+        }
+        value = &inner.node.value;
+    }
+    None
+}

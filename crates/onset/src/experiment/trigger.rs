@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `[trigger]`: when the line is raised, for how long, and how long an answer is waited for.
+
+use super::diagnostic::Place;
+use super::read::{Found, Reader, Section};
+use sample::Nanos;
+
+/// Triggers that are closer could not each make an edge that an interrupt controller sees.
+const DISTANCE_MIN: Nanos = Nanos::from_micros(1);
+/// QEMU counts virtual time in signed 64-bit nanoseconds; half of them (146 years) leave the other half to
+/// what comes before measuring.
+const END_MAX: Nanos = Nanos(i64::MAX as u64 / 2);
+const GRACE: Nanos = Nanos::from_millis(1_000);
+const DUTY: f64 = 0.5;
+/// What `duty` is a share of where a single trigger has no neighbour.
+const DISTANCE_OF_ONE: Nanos = Nanos::from_millis(1);
+
+/// What asks the target for an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    /// When the line is raised.
+    pub schedule: Schedule,
+    /// How long the line stays high; at least 1 ns and shorter than any two triggers are apart.
+    pub high: Nanos,
+    /// How long an answer is waited for after the last trigger.
+    pub grace: Nanos,
+}
+
+/// Instants since the beginning of the measuring phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// Trigger n at `phase + n·period +` a seeded displacement of 0 … `jitter`.
+    Periodic {
+        /// From the beginning of measuring to the first trigger, before its displacement.
+        phase: Nanos,
+        /// At least 1 µs.
+        period: Nanos,
+        /// Below the period, so that triggers keep their order.
+        jitter: Nanos,
+        /// How many; at least 1.
+        count: u64,
+    },
+    /// Exactly these instants, rising, at least 1 µs apart; at least one.
+    Explicit(Vec<Nanos>),
+}
+
+impl Schedule {
+    /// How many triggers there are.
+    pub fn count(&self) -> u64 {
+        match self {
+            Schedule::Periodic { count, .. } => *count,
+            Schedule::Explicit(times) => times.len() as u64,
+        }
+    }
+
+    /// The shortest time between two triggers that the schedule allows; `None` for a single one.
+    fn distance(&self) -> Option<Nanos> {
+        match self {
+            Schedule::Periodic { count: 1, .. } => None,
+            Schedule::Periodic { period, jitter, .. } => Some(Nanos(period.0 - jitter.0)),
+            Schedule::Explicit(times) => times.windows(2).map(|w| Nanos(w[1].0 - w[0].0)).min(),
+        }
+    }
+
+    /// When the last trigger comes at the latest; `None` beyond 2⁶⁴−1 ns.
+    fn end(&self) -> Option<Nanos> {
+        match self {
+            Schedule::Periodic { phase, period, jitter, count } => {
+                let periods = Nanos(period.0.checked_mul(count - 1)?);
+                phase.checked_add(periods)?.checked_add(*jitter)
+            }
+            Schedule::Explicit(times) => times.last().copied(),
+        }
+    }
+}
+
+/// Reads `[trigger]`; `None` when something about it was noted.
+pub(super) fn read(reader: &mut Reader, section: &Section) -> Option<Trigger> {
+    let schedule = match section.entry("times") {
+        Some(times) => {
+            for key in ["period", "jitter", "phase", "count"] {
+                if let Some(entry) = section.entry(key) {
+                    let message = format!("{key} and times exclude each other");
+                    let help = "times lists every trigger; leave it or the periodic keys out";
+                    reader.note(&entry.key_at, message, help);
+                }
+            }
+            let times = reader.durations(times);
+            times.and_then(|times| explicit(reader, &times))
+        }
+        None => periodic(reader, section),
+    };
+    let grace = section.entry("grace").map(|e| reader.duration(e).map(|(d, _)| d));
+    let duty_entry = section.entry("duty");
+    let duty = duty_entry.map_or(Some(DUTY), |e| reader.share(e));
+    let (schedule, grace, duty) = (schedule?, grace.unwrap_or(Some(GRACE))?, duty?);
+    if schedule.end().and_then(|end| end.checked_add(grace)).is_none_or(|end| end > END_MAX) {
+        let message = "the last trigger and its grace lie beyond the end of virtual time";
+        reader.note(&section.at, message, "a run can last 2^62 ns, 146 years");
+        return None;
+    }
+    let at = duty_entry.map_or(&section.at, |e| &e.node.at);
+    let high = high(reader, &schedule, duty, at)?;
+    Some(Trigger { schedule, high, grace })
+}
+
+fn periodic(reader: &mut Reader, section: &Section) -> Option<Schedule> {
+    let period = reader.required(section, "period", "\"1ms\"").and_then(|e| {
+        reader.duration_from(e, DISTANCE_MIN, "closer triggers could not each make an edge")
+    });
+    let count =
+        reader.required(section, "count", "10000").and_then(|e| reader.integer(e, 1..=u64::MAX));
+    let jitter = section.entry("jitter").map(|e| reader.duration(e));
+    let phase = section.entry("phase").map(|e| reader.duration(e));
+    let period = period?.0;
+    if let Some((jitter, at)) = jitter.flatten().filter(|(jitter, _)| *jitter >= period) {
+        let message = format!("a jitter of {jitter} is not below the period of {period}");
+        reader.note(at, message, "triggers keep their order: make it shorter than the period");
+        return None;
+    }
+    Some(Schedule::Periodic {
+        phase: phase.map_or(Some(period), |found| found.map(|(d, _)| d))?,
+        period,
+        jitter: jitter.map_or(Some(Nanos(0)), |found| found.map(|(d, _)| d))?,
+        count: count?,
+    })
+}
+
+fn explicit(reader: &mut Reader, times: &[Found<Nanos>]) -> Option<Schedule> {
+    let noted = reader.problems.len();
+    for pair in times.windows(2) {
+        let ((earlier, _), (later, at)) = (pair[0], pair[1]);
+        if later <= earlier {
+            let message = format!("times have to rise: {later} does not follow {earlier}");
+            reader.note(at, message, "list the instants in order, each once");
+        } else if later.0 - earlier.0 < DISTANCE_MIN.0 {
+            let message = format!("these triggers are less than {DISTANCE_MIN} apart");
+            reader.note(at, message, "closer triggers could not each make an edge");
+        }
+    }
+    let instants = times.iter().map(|(instant, _)| *instant).collect();
+    (reader.problems.len() == noted).then_some(Schedule::Explicit(instants))
+}
+
+/// The line must fall before it rises again, or the next trigger makes no edge.
+fn high(reader: &mut Reader, schedule: &Schedule, duty: f64, at: &Place) -> Option<Nanos> {
+    let distance = schedule.distance();
+    let whole = match schedule {
+        Schedule::Periodic { period, .. } => *period,
+        Schedule::Explicit(_) => distance.unwrap_or(DISTANCE_OF_ONE),
+    };
+    let high = Nanos((duty * whole.0 as f64) as u64);
+    if high.0 == 0 {
+        reader.note(at, "the line would be high for less than 1 ns", "take a larger duty");
+        return None;
+    }
+    if distance.is_some_and(|d| high >= d) {
+        let message = format!(
+            "the line is high for {high}, and jitter may bring the next trigger after {}",
+            distance.unwrap_or_default()
+        );
+        reader.note(at, message, "take a smaller duty or a smaller jitter");
+        return None;
+    }
+    Some(high)
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Where the parts of onset are that run beside the command: `lib/onset`, one or two directories up from it, both
+//! in a build tree (`target/release/onset`, `target/lib/onset`) and installed (`bin/onset`, `lib/onset`).
+
+use crate::failure::Failure;
+use rig::Parts;
+use std::path::PathBuf;
+
+/// The installed parts.
+#[derive(Clone, Debug)]
+pub struct Installation {
+    directory: PathBuf,
+}
+
+impl Installation {
+    /// Finds them.
+    ///
+    /// # Errors
+    /// With the remedy, when they are not there.
+    pub fn find() -> Result<Installation, Failure> {
+        let program = std::env::current_exe().map_err(Failure::unavailable)?;
+        let program = program.canonicalize().unwrap_or(program);
+        let mut places = program.ancestors().skip(2).take(2).map(|d| d.join("lib/onset"));
+        match places.find(|d| d.join("onset-agent").is_file()) {
+            Some(directory) => Ok(Installation { directory }),
+            None => Err(Failure::unavailable(format!(
+                "the parts of onset that run beside it are not in ../lib/onset as seen from {}; run `make build`, or `make install`",
+                program.display()
+            ))),
+        }
+    }
+
+    /// What the rig needs.
+    pub fn parts(&self) -> Parts {
+        Parts {
+            plugin: self.directory.join("libonset_plugin.so"),
+            agent: self.directory.join("onset-agent"),
+        }
+    }
+
+    /// The report's page.
+    ///
+    /// # Errors
+    /// When it is missing.
+    pub fn viewer(&self) -> Result<String, Failure> {
+        let path = self.directory.join("report.html");
+        std::fs::read_to_string(&path).map_err(|e| {
+            Failure::unavailable(format!(
+                "the report's page {}: {e}; run `make build`, or `make install`",
+                path.display()
+            ))
+        })
+    }
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Runs the cells of an experiment, several at once, and turns each into a bundle.
+
+use crate::bundle::{
+    self, About, BundleError, BundleWriter, Conclusion, RunId, Tool, UtcTime, Warning,
+};
+use crate::experiment::{Cell, Experiment, Schedule};
+use crate::failure::{Exit, Failure};
+use crate::target::{Measured, Target};
+use rig::Progress;
+use stats::{Verdict, judge};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
+
+/// What the time is for people: bundles are named and dated by it. The measured time is never taken from
+/// here.
+pub trait WallClock: Sync {
+    /// Now, to the second.
+    fn now(&self) -> UtcTime;
+}
+
+/// What happens while a matrix runs, for whoever shows it. Cells are numbered in the experiment's order.
+#[derive(Debug)]
+pub enum Event {
+    /// A cell goes on.
+    Progress(usize, Progress),
+    /// A cell has its bundle.
+    Finished(usize, PathBuf, Verdict),
+    /// A cell has none.
+    Failed(usize, Failure),
+}
+
+/// Runs every cell on `target`, `jobs` at a time, and tells `show` of it on the calling thread. Bundles are written
+/// to the store at `root`. Returns a bundle or a failure per cell, in order; a failure does not keep the other cells
+/// from running, an interruption does.
+pub fn run(
+    experiment: &Experiment,
+    target: &dyn Target,
+    root: &Path,
+    clock: &dyn WallClock,
+    jobs: usize,
+    mut show: impl FnMut(&Event),
+) -> Vec<Result<PathBuf, Failure>> {
+    let cells: Vec<Cell> = experiment.cells().collect();
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<Result<PathBuf, Failure>>>> =
+        Mutex::new(cells.iter().map(|_| None).collect());
+    let (tell, told) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.clamp(1, cells.len().max(1)) {
+            let tell = tell.clone();
+            let (next, results, cells) = (&next, &results, &cells);
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(cell) = cells.get(index) else { return };
+                    let one = One { experiment, target, root, clock, index, cell: *cell };
+                    let result = one.run(&|p| drop(tell.send(Event::Progress(index, p))));
+                    let result = match result {
+                        Ok((path, verdict)) => {
+                            let _ = tell.send(Event::Finished(index, path.clone(), verdict));
+                            Ok(path)
+                        }
+                        Err(failure) => {
+                            let Failure { exit, message } = &failure;
+                            let copy = Failure { exit: *exit, message: message.clone() };
+                            let _ = tell.send(Event::Failed(index, copy));
+                            Err(failure)
+                        }
+                    };
+                    results.lock().unwrap_or_else(|e| e.into_inner())[index] = Some(result);
+                }
+            });
+        }
+        drop(tell);
+        told.iter().for_each(|event| show(&event));
+    });
+    let results = results.into_inner().unwrap_or_else(|e| e.into_inner());
+    let not_run = || Err(Failure { exit: Exit::Interrupted, message: "not run".into() });
+    results.into_iter().map(|r| r.unwrap_or_else(not_run)).collect()
+}
+
+/// One cell on its way to a bundle.
+struct One<'a> {
+    experiment: &'a Experiment,
+    target: &'a dyn Target,
+    root: &'a Path,
+    clock: &'a dyn WallClock,
+    index: usize,
+    cell: Cell<'a>,
+}
+
+impl One<'_> {
+    fn run(&self, progress: &dyn Fn(Progress)) -> Result<(PathBuf, Verdict), Failure> {
+        if rig::tool::interrupted() {
+            return Err(rig::Error::Interrupted.into());
+        }
+        let created = self.clock.now();
+        let (responders, missing) = self.target.responders(self.experiment, self.cell.flavour);
+        let run = RunId::new(created, &self.slug(), salt(self.index));
+        let mut writer = BundleWriter::create(self.root, &run, self.target.clock(), responders)?;
+        let mut broken: Option<BundleError> = None;
+        let mut observe = |observation| {
+            if broken.is_none() {
+                broken = writer.observe(&observation).err();
+            }
+        };
+        let measured = self.target.measure(self.experiment, self.cell, &mut observe, progress)?;
+        if let Some(e) = broken {
+            return Err(e.into());
+        }
+        writer.add_dropped(measured.dropped);
+        let complete = !measured
+            .warnings
+            .iter()
+            .any(|w| matches!(w, Warning::Interrupted | Warning::MachineDied { .. }));
+        let conclusion = self.conclude(&writer, &measured, missing);
+        let verdict = conclusion.verdict;
+        let path = writer.finish(self.about(created, measured), conclusion, complete)?;
+        Ok((path, verdict))
+    }
+
+    fn slug(&self) -> String {
+        format!("{} {}", self.cell.flavour, self.cell.load)
+    }
+
+    fn conclude(
+        &self,
+        writer: &BundleWriter,
+        measured: &Measured,
+        missing: Vec<Warning>,
+    ) -> Conclusion {
+        let summaries = writer.summaries();
+        let mut warnings = measured.warnings.clone();
+        warnings.extend(missing);
+        warnings.extend(summaries.iter().flat_map(Warning::of_losses));
+        let limits = self.experiment.limits_for(self.cell);
+        let sound = !warnings.iter().any(Warning::invalidates);
+        let judgement = judge(&limits, &summaries, sound);
+        let doubtful = judgement.findings.iter().filter_map(|f| Warning::of_finding(f, &summaries));
+        warnings.extend(doubtful);
+        Conclusion { verdict: judgement.verdict, limits, findings: judgement.findings, warnings }
+    }
+
+    fn about(&self, created: UtcTime, measured: Measured) -> About {
+        let Experiment { title, seed, source, overrides, .. } = self.experiment;
+        let (qemu, plugin) = measured.versions.unzip();
+        About {
+            title: title.clone(),
+            created,
+            tool: Tool {
+                version: env!("CARGO_PKG_VERSION").into(),
+                revision: env!("ONSET_REVISION").into(),
+            },
+            target: self.target.name().into(),
+            flavour: self.cell.flavour.to_string(),
+            load: self.cell.load.name().into(),
+            seed: *seed,
+            kernel: measured.kernel,
+            machine: measured.machine,
+            qemu,
+            plugin,
+            experiment: bundle::Experiment {
+                source: source.clone(),
+                overrides: overrides.clone(),
+                trigger: trigger(self.experiment),
+            },
+            load_counters: measured.counters,
+        }
+    }
+}
+
+/// The triggers as the manifest has them.
+fn trigger(experiment: &Experiment) -> bundle::Trigger {
+    let asked = &experiment.trigger;
+    bundle::Trigger {
+        schedule: match &asked.schedule {
+            Schedule::Periodic { phase, period, jitter, count } => bundle::Schedule::Periodic {
+                period: *period,
+                jitter: *jitter,
+                phase: *phase,
+                duty: asked.high.0 as f64 / period.0 as f64,
+                count: *count,
+            },
+            Schedule::Explicit(times) => bundle::Schedule::Times { times_ns: times.clone() },
+        },
+        grace: asked.grace,
+        warm_up: experiment.warm_up,
+    }
+}
+
+/// Tells apart the runs of one second, of this command and of others.
+fn salt(index: usize) -> u16 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = now.map_or(0, |d| d.as_nanos());
+    let hash = blake3::hash(format!("{} {nanos} {index}", std::process::id()).as_bytes());
+    u16::from_le_bytes([hash.as_bytes()[0], hash.as_bytes()[1]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::Bundle;
+    use crate::target::fake::Fake;
+
+    struct Fixed;
+    impl WallClock for Fixed {
+        fn now(&self) -> UtcTime {
+            UtcTime::from_unix_seconds(1_800_000_000).unwrap()
+        }
+    }
+
+    const EXPERIMENT: &str = r#"
+        title = "test"
+        target = "rig"
+        flavours = ["a x=1", "b"]
+        loads = ["idle", "disk"]
+        responders = ["hardirq", "task"]
+        trigger = { period = "1ms", count = 500 }
+        [limits]
+        hardirq.max = "2us"
+        [limits."b/disk"]
+        hardirq.max = "100ns"
+    "#;
+
+    fn matrix(fake: &Fake, jobs: usize) -> (tempfile::TempDir, Vec<Result<PathBuf, Failure>>) {
+        let root = tempfile::tempdir().unwrap();
+        let experiment = Experiment::parse(Path::new("t.toml"), EXPERIMENT).unwrap();
+        let results = run(&experiment, fake, root.path(), &Fixed, jobs, |_| ());
+        (root, results)
+    }
+
+    fn verdicts(results: &[Result<PathBuf, Failure>]) -> Vec<Option<Verdict>> {
+        let verdict = |p: &PathBuf| Bundle::open(p).unwrap().manifest().conclusion.verdict;
+        results.iter().map(|r| r.as_ref().ok().map(verdict)).collect()
+    }
+
+    #[test]
+    fn every_cell_becomes_a_bundle_that_verifies_with_its_own_limits() {
+        let (_root, results) = matrix(&Fake::default(), 2);
+        use Verdict::*;
+        assert_eq!(verdicts(&results), [Some(Pass), Some(Pass), Some(Pass), Some(Fail)]);
+        for path in results.iter().flatten() {
+            Bundle::open(path).unwrap().verify().unwrap();
+        }
+    }
+
+    #[test]
+    fn the_number_of_jobs_does_not_change_the_samples() {
+        let hashes = |jobs| -> Vec<String> {
+            let (_root, results) = matrix(&Fake::default(), jobs);
+            let hash = |p: &PathBuf| Bundle::open(p).unwrap().manifest().samples.blake3.clone();
+            results.iter().flatten().map(hash).collect()
+        };
+        assert_eq!(hashes(1), hashes(4));
+    }
+
+    #[test]
+    fn a_cell_that_fails_leaves_the_others_their_bundles_and_no_debris() {
+        let fake = Fake { failing: vec!["idle".into()], ..Fake::default() };
+        let (root, results) = matrix(&fake, 2);
+        assert_eq!(
+            results.iter().map(Result::is_ok).collect::<Vec<_>>(),
+            [false, true, false, true]
+        );
+        let left = std::fs::read_dir(root.path()).unwrap().flatten();
+        let left: Vec<_> = left.map(|e| e.file_name().into_string().unwrap()).collect();
+        assert_eq!(left.iter().filter(|n| !n.starts_with(".lock")).count(), 2, "{left:?}");
+    }
+
+    #[test]
+    fn a_doubt_that_invalidates_makes_every_verdict_invalid() {
+        let fake = Fake { warnings: vec![Warning::GuestDidNotEnd], ..Fake::default() };
+        let (_root, results) = matrix(&fake, 1);
+        assert!(verdicts(&results).iter().all(|v| *v == Some(Verdict::Invalid)));
+    }
+
+    #[test]
+    fn an_interrupted_run_keeps_what_it_had_and_is_marked() {
+        let fake = Fake { warnings: vec![Warning::Interrupted], ..Fake::default() };
+        let (_root, results) = matrix(&fake, 1);
+        let bundle = Bundle::open(results[0].as_ref().unwrap()).unwrap();
+        assert!(!bundle.manifest().complete);
+        assert_eq!(bundle.manifest().samples.count, 1000);
+    }
+
+    #[test]
+    fn losses_are_warned_of_and_fail_a_limit_on_the_maximum() {
+        let fake = Fake { lose_every: 100, ..Fake::default() };
+        let (_root, results) = matrix(&fake, 1);
+        let bundle = Bundle::open(results[0].as_ref().unwrap()).unwrap();
+        let conclusion = &bundle.manifest().conclusion;
+        assert_eq!(conclusion.verdict, Verdict::Fail);
+        assert!(
+            conclusion
+                .warnings
+                .iter()
+                .any(|w| matches!(w, Warning::Unanswered { triggers: 5, .. }))
+        );
+    }
+}

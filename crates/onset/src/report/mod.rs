@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The HTML report: the viewer's page with the bundles' numbers in it. Pure transposition; every number
+//! is one of a bundle.
+
+use crate::bundle::{Bundle, BundleError, Details, Manifest, Schedule, UtcTime, Warning};
+use sample::{Clock, Losses};
+use serde::Serialize;
+use stats::{Bucket, Column, CurvePoint, Finding, Summary, Verdict, Worst};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Number of the format between this module and the viewer (web/src/contract.ts).
+const SCHEMA: u32 = 1;
+/// What the viewer's page has in place of the numbers.
+const MARKER: &str = "__ONSET_REPORT__";
+
+/// Why there is no report.
+#[derive(Debug)]
+pub enum ReportError {
+    /// Runs of different clocks do not share an axis.
+    Clocks(Clock, Clock),
+    /// A bundle cannot be read.
+    Bundle(BundleError),
+    /// The viewer's page is not one.
+    Viewer,
+}
+
+impl fmt::Display for ReportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Clocks(a, b) => write!(
+                f,
+                "the runs were measured with different clocks ({}, {}); write one report for each",
+                a.name(),
+                b.name()
+            ),
+            Self::Bundle(e) => e.fmt(f),
+            Self::Viewer => f.write_str("the viewer's page is damaged; run `make build` again"),
+        }
+    }
+}
+
+impl std::error::Error for ReportError {}
+
+impl From<BundleError> for ReportError {
+    fn from(e: BundleError) -> Self {
+        ReportError::Bundle(e)
+    }
+}
+
+/// A named group of settings.
+#[derive(Debug, Serialize)]
+pub struct Group {
+    /// Its heading.
+    pub group: String,
+    /// Its settings.
+    pub entries: Vec<Entry>,
+}
+
+/// A setting.
+#[derive(Debug, Serialize)]
+pub struct Entry {
+    /// Its name.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    title: &'a str,
+    created: UtcTime,
+    tool: &'a crate::bundle::Tool,
+    clock: Clock,
+    runs: Vec<Run<'a>>,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    run: &'a str,
+    flavour: &'a str,
+    load: &'a str,
+    seed: u64,
+    clock: Clock,
+    verdict: Verdict,
+    complete: bool,
+    created: UtcTime,
+    series: Vec<Series<'a>>,
+    warnings: &'a [Warning],
+    findings: &'a [Finding],
+    configuration: Vec<Group>,
+    experiment_source: &'a str,
+    files: Vec<File>,
+}
+
+#[derive(Serialize)]
+struct Series<'a> {
+    responder: &'static str,
+    count: u64,
+    losses: &'a Losses,
+    min_ns: Option<u64>,
+    mean_ns: Option<f64>,
+    stddev_ns: Option<f64>,
+    max_ns: Option<u64>,
+    quantiles: BTreeMap<&'static str, u64>,
+    columns: &'a [Column],
+    curve: &'a [CurvePoint],
+    timeline: &'a [Bucket],
+    worst: &'a [Worst],
+}
+
+#[derive(Serialize)]
+struct File {
+    name: String,
+    href: String,
+    what: &'static str,
+}
+
+/// The page for `bundles`, at least one; `viewer` is the viewer's page.
+///
+/// # Errors
+/// [`ReportError`]: mixed clocks, an unreadable bundle.
+pub fn page(viewer: &str, bundles: &[Bundle], created: UtcTime) -> Result<String, ReportError> {
+    let first = bundles.first().ok_or(ReportError::Viewer)?.manifest();
+    let stranger = bundles.iter().map(|b| b.manifest().clock).find(|c| *c != first.clock);
+    if let Some(other) = stranger {
+        return Err(ReportError::Clocks(first.clock, other));
+    }
+    let details = bundles.iter().map(Bundle::details).collect::<Result<Vec<_>, _>>()?;
+    let report = Report {
+        schema: SCHEMA,
+        title: &first.about.title,
+        created,
+        tool: &first.about.tool,
+        clock: first.clock,
+        runs: bundles.iter().zip(&details).map(|(b, d)| run(b, d)).collect(),
+    };
+    let json = serde_json::to_string(&report).expect("plain data");
+    // Inside a script element only "<" could end it.
+    let json = json.replace('<', "\\u003c");
+    let (before, after) = viewer.split_once(MARKER).ok_or(ReportError::Viewer)?;
+    Ok([before, &json, after].concat())
+}
+
+fn run<'a>(bundle: &'a Bundle, details: &'a [Details]) -> Run<'a> {
+    let manifest = bundle.manifest();
+    let about = &manifest.about;
+    Run {
+        run: manifest.run.as_str(),
+        flavour: &about.flavour,
+        load: &about.load,
+        seed: about.seed,
+        clock: manifest.clock,
+        verdict: manifest.conclusion.verdict,
+        complete: manifest.complete,
+        created: about.created,
+        series: manifest.series.iter().filter_map(|s| series(s, details)).collect(),
+        warnings: &manifest.conclusion.warnings,
+        findings: &manifest.conclusion.findings,
+        configuration: configuration(manifest),
+        experiment_source: &about.experiment.source,
+        files: files(bundle),
+    }
+}
+
+fn series<'a>(summary: &'a Summary, details: &'a [Details]) -> Option<Series<'a>> {
+    let shape = details.iter().find(|d| d.responder == summary.responder)?;
+    Some(Series {
+        responder: summary.responder.name(),
+        count: summary.count,
+        losses: &summary.losses,
+        min_ns: summary.min.map(|n| n.0),
+        mean_ns: summary.mean_ns,
+        stddev_ns: summary.stddev_ns,
+        max_ns: summary.max.map(|n| n.0),
+        quantiles: summary.quantiles.iter().map(|(q, n)| (q.key(), n.0)).collect(),
+        columns: &shape.columns,
+        curve: &shape.curve,
+        timeline: &shape.timeline,
+        worst: &shape.worst,
+    })
+}
+
+/// Where the raw data are, as links that work on the machine that wrote the report.
+fn files(bundle: &Bundle) -> Vec<File> {
+    let names = bundle.manifest().files.keys().cloned();
+    let link = |name: String| {
+        let path =
+            bundle.path().canonicalize().unwrap_or_else(|_| bundle.path().into()).join(&name);
+        let what = match name.as_str() {
+            "samples.parquet" => "every sample (Parquet)",
+            "series.json" => "what this page draws",
+            "manifest.json" => "everything about the run",
+            _ => "histogram (HdrHistogram V2)",
+        };
+        File { href: format!("file://{}", path.display()), name, what }
+    };
+    std::iter::once("manifest.json".to_string()).chain(names).map(link).collect()
+}
+
+/// The whole configuration of a run, in groups.
+pub fn configuration(manifest: &Manifest) -> Vec<Group> {
+    let about = &manifest.about;
+    let entry = |key: &str, value: String| Entry { key: key.into(), value };
+    let kernel = &about.kernel;
+    let machine = &about.machine;
+    let optional = |key: &str, value: &Option<String>| value.clone().map(|v| entry(key, v));
+    let shift =
+        machine.icount_shift.map(|s| entry("time per instruction", format!("{} ns", 1u64 << s)));
+    let trigger = &about.experiment.trigger;
+    let mut triggers = match &trigger.schedule {
+        Schedule::Periodic { period, jitter, phase, duty, count } => vec![
+            entry("count", count.to_string()),
+            entry("period", period.to_string()),
+            entry("jitter", jitter.to_string()),
+            entry("phase", phase.to_string()),
+            entry("duty", format!("{duty}")),
+        ],
+        Schedule::Times { times_ns } => vec![entry("given times", times_ns.len().to_string())],
+    };
+    triggers.push(entry("grace", trigger.grace.to_string()));
+    triggers.push(entry("warm-up", trigger.warm_up.to_string()));
+    let group = |name: &str, entries: Vec<Entry>| Group { group: name.into(), entries };
+    let mut groups = vec![
+        group(
+            "Kernel",
+            vec![
+                entry("name", kernel.name.clone()),
+                entry("release", kernel.release.clone()),
+                entry("build", kernel.build.clone()),
+                entry("command line", kernel.command_line.clone()),
+            ],
+        ),
+        group(
+            "Machine",
+            [
+                Some(entry("target", about.target.clone())),
+                Some(entry("accelerator", machine.accelerator.clone())),
+                Some(entry("processor", machine.cpu.clone())),
+                Some(entry("memory", format!("{} MiB", machine.memory_mib))),
+                shift,
+                optional("snapshot", &machine.snapshot),
+                optional("QEMU", &about.qemu),
+                optional("plugin", &about.plugin),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+        ),
+        group("Triggers", triggers),
+        group(
+            "Run",
+            vec![
+                entry("started", about.created.to_string()),
+                entry("seed", about.seed.to_string()),
+                entry("clock", manifest.clock.name().into()),
+                entry("onset", format!("{} ({})", about.tool.version, about.tool.revision)),
+                entry("samples", manifest.samples.count.to_string()),
+                entry("samples' blake3", manifest.samples.blake3.clone()),
+            ],
+        ),
+    ];
+    if !about.load_counters.is_empty() {
+        let counters = about.load_counters.iter();
+        groups.push(group(
+            "Work done while measuring",
+            counters.map(|(k, n)| entry(k, n.to_string())).collect(),
+        ));
+    }
+    if !about.experiment.overrides.is_empty() {
+        let said = about.experiment.overrides.iter();
+        groups.push(group(
+            "Set on the command line",
+            said.map(|(k, v)| entry(k, v.clone())).collect(),
+        ));
+    }
+    groups
+}

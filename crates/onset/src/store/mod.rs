@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A directory of bundles, `<root>/<run>/`, and an index of them.
+//!
+//! The bundles are the truth. The index (`index.sqlite`) only remembers what their manifests said, so
+//! that ten thousand need not be read for a list; deleting it changes nothing but the time the next
+//! list takes. A list reads names, sizes and times of the manifests and opens only those that are new
+//! or changed. What it cannot see: damage to a file other than the manifest, which shows on opening.
+
+mod index;
+#[cfg(test)]
+mod tests;
+
+use crate::bundle::{BundleError, MANIFEST, Manifest, RunId, UtcTime};
+use index::{Index, Stamp};
+use serde::{Deserialize, Serialize};
+use stats::Verdict;
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a list shows of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Headline {
+    /// The experiment's title.
+    pub title: String,
+    /// When the run was started.
+    pub created: UtcTime,
+    /// Kernel and boot parameters.
+    pub flavour: String,
+    /// The load's name.
+    pub load: String,
+    /// Seed of everything random in the run.
+    pub seed: u64,
+    /// The outcome.
+    pub verdict: Verdict,
+    /// False for a run that was interrupted.
+    pub complete: bool,
+    /// Samples of all responders.
+    pub samples: u64,
+}
+
+impl From<&Manifest> for Headline {
+    fn from(manifest: &Manifest) -> Self {
+        let about = &manifest.about;
+        Headline {
+            title: about.title.clone(),
+            created: about.created,
+            flavour: about.flavour.clone(),
+            load: about.load.clone(),
+            seed: about.seed,
+            verdict: manifest.conclusion.verdict,
+            complete: manifest.complete,
+            samples: manifest.samples.count,
+        }
+    }
+}
+
+/// One bundle of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The run's name.
+    pub run: RunId,
+    /// Its headline, or what is wrong with its manifest and what to do.
+    pub state: Result<Headline, String>,
+}
+
+/// Why a store or a run in it cannot be used.
+#[derive(Debug)]
+pub enum StoreError {
+    /// The store's directory cannot be read or made.
+    Io(BundleError),
+    /// There is no run at all.
+    Empty {
+        /// The store.
+        root: PathBuf,
+    },
+    /// No run of this name.
+    Unknown {
+        /// What was asked for.
+        wanted: String,
+        /// The newest runs that there are, newest first.
+        newest: Vec<RunId>,
+    },
+    /// More than one run begins so.
+    Ambiguous {
+        /// What was asked for.
+        wanted: String,
+        /// Those that begin so, newest first.
+        candidates: Vec<RunId>,
+    },
+}
+
+/// How many names an error shows.
+const SHOWN: usize = 10;
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (names, heading) = match self {
+            Self::Io(error) => return error.fmt(f),
+            Self::Empty { root } => {
+                return write!(f, "no runs in {}; make one with onset run", root.display());
+            }
+            Self::Unknown { wanted, newest } => {
+                write!(f, "no run begins with {wanted:?}; ")?;
+                (newest, "the newest are")
+            }
+            Self::Ambiguous { wanted, candidates } => {
+                write!(f, "{} runs begin with {wanted:?}; ", candidates.len())?;
+                (candidates, "give more of its name")
+            }
+        };
+        write!(f, "{heading}:")?;
+        names.iter().take(SHOWN).try_for_each(|run| write!(f, "\n  {run}"))?;
+        if names.len() > SHOWN {
+            write!(f, "\n  … and {} more", names.len() - SHOWN)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<BundleError> for StoreError {
+    fn from(error: BundleError) -> Self {
+        StoreError::Io(error)
+    }
+}
+
+/// A directory of bundles. Any number of processes may use one at once.
+#[derive(Debug)]
+pub struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// The store at `root`, which is created where there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the directory can neither be found nor made.
+    pub fn open(root: &Path) -> Result<Self, StoreError> {
+        std::fs::create_dir_all(root).map_err(BundleError::io("create the store", root))?;
+        Ok(Store { root: root.to_owned() })
+    }
+
+    /// Its directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Every bundle, newest first. A bundle whose manifest cannot be read is listed as such. Works in a
+    /// store that cannot be written, only more slowly.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the directory cannot be read.
+    pub fn list(&self) -> Result<Vec<Entry>, StoreError> {
+        let runs = self.runs()?;
+        let mut index = Index::open(&self.root);
+        let mut known: HashMap<RunId, (Stamp, Headline)> = index.rows();
+        let mut news = Vec::new();
+        let mut entries = Vec::with_capacity(runs.len());
+        for run in runs {
+            let dir = self.root.join(run.as_str());
+            let stamp = Stamp::of(&dir.join(MANIFEST));
+            let state = match known.remove(&run) {
+                Some((then, headline)) if Some(then) == stamp => Ok(headline),
+                _ => {
+                    let headline = headline(&dir, &run);
+                    // Damage is not remembered: it is looked at again, for it may be repaired.
+                    if let (Ok(headline), Some(stamp)) = (&headline, stamp) {
+                        news.push((run.clone(), stamp, headline.clone()));
+                    }
+                    headline
+                }
+            };
+            entries.push(Entry { run, state });
+        }
+        // What is still known has no directory any more, or is damaged now.
+        index.update(&news, known.keys());
+        Ok(entries)
+    }
+
+    /// The directory of the one run whose name begins with `wanted`; `latest` is the newest.
+    ///
+    /// # Errors
+    /// [`StoreError`] with the names that were meant, perhaps.
+    pub fn find(&self, wanted: &str) -> Result<PathBuf, StoreError> {
+        let runs = self.runs()?;
+        let Some(newest) = runs.first() else {
+            return Err(StoreError::Empty { root: self.root.clone() });
+        };
+        if wanted == "latest" {
+            return Ok(self.root.join(newest.as_str()));
+        }
+        let wanted = wanted.to_owned();
+        let begins = |run: &&RunId| run.as_str().starts_with(&wanted);
+        let candidates: Vec<&RunId> = runs.iter().filter(begins).collect();
+        match candidates[..] {
+            [run] => Ok(self.root.join(run.as_str())),
+            [] => {
+                Err(StoreError::Unknown { wanted, newest: runs.into_iter().take(SHOWN).collect() })
+            }
+            _ if candidates.iter().any(|run| run.as_str() == wanted) => Ok(self.root.join(wanted)),
+            _ => {
+                let candidates = candidates.into_iter().cloned().collect();
+                Err(StoreError::Ambiguous { wanted, candidates })
+            }
+        }
+    }
+
+    /// Forgets the index, so that the next list reads every manifest.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when it cannot be removed.
+    pub fn forget_index(&self) -> Result<(), StoreError> {
+        Ok(index::remove(&self.root)?)
+    }
+
+    /// Names of the runs, newest first. Anything else in the directory is passed over.
+    fn runs(&self) -> Result<Vec<RunId>, StoreError> {
+        let reading = || BundleError::io("list", &self.root);
+        let names = std::fs::read_dir(&self.root).map_err(reading())?.map(|e| Ok(e?.file_name()));
+        let names: Vec<_> = names.collect::<io::Result<_>>().map_err(reading())?;
+        let mut runs: Vec<RunId> =
+            names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
+        runs.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(runs)
+    }
+}
+
+fn headline(dir: &Path, run: &RunId) -> Result<Headline, String> {
+    let manifest = Manifest::read(dir).map_err(|e| e.to_string())?;
+    if manifest.run != *run {
+        let named = manifest.run;
+        return Err(format!("{} holds the run {named}: rename it back", dir.display()));
+    }
+    Ok(Headline::from(&manifest))
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A target without a machine: answers at seeded times, and fails as it is told.
+
+use super::{Measured, Target};
+use crate::bundle::{Kernel, Machine, Warning};
+use crate::experiment::{Cell, Experiment, Flavour};
+use crate::failure::Failure;
+use ::rig::Progress;
+use sample::{Clock, Insns, Loss, Nanos, Observation, ResponderSet, Sample};
+use std::collections::BTreeMap;
+
+/// How the fake behaves.
+#[derive(Clone, Debug, Default)]
+pub struct Fake {
+    /// Raised with every run.
+    pub warnings: Vec<Warning>,
+    /// Every how many triggers one is lost; 0 for none.
+    pub lose_every: u64,
+    /// Loads (by name) that fail outright.
+    pub failing: Vec<String>,
+}
+
+impl Target for Fake {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Virtual
+    }
+
+    fn responders(
+        &self,
+        experiment: &Experiment,
+        _flavour: &Flavour,
+    ) -> (ResponderSet, Vec<Warning>) {
+        (experiment.responders, Vec::new())
+    }
+
+    fn measure(
+        &self,
+        experiment: &Experiment,
+        cell: Cell,
+        observe: &mut dyn FnMut(Observation),
+        progress: &dyn Fn(Progress),
+    ) -> Result<Measured, Failure> {
+        if self.failing.iter().any(|l| l == cell.load.name()) {
+            return Err(Failure::unavailable("told to fail"));
+        }
+        let count = experiment.trigger.schedule.count();
+        for trigger in 0..count {
+            progress(Progress::Measuring(trigger, count));
+            for responder in experiment.responders.iter() {
+                if self.lose_every > 0 && trigger % self.lose_every == 0 {
+                    observe(Observation::Loss(responder, Loss::Unanswered, 1));
+                    continue;
+                }
+                let noise = (trigger ^ experiment.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+                let latency = Nanos(300 + 1000 * u64::from(responder.pin()) + noise);
+                let at = Nanos(trigger * 1_000_000);
+                let path = Insns(latency.0);
+                observe(Observation::Sample(Sample { responder, trigger, at, latency, path }));
+            }
+        }
+        Ok(Measured {
+            kernel: Kernel {
+                name: cell.flavour.kernel.clone(),
+                release: "0.0".into(),
+                build: "#0".into(),
+                command_line: String::new(),
+            },
+            machine: Machine {
+                accelerator: "none".into(),
+                cpu: "none".into(),
+                memory_mib: 1,
+                icount_shift: None,
+                snapshot: None,
+            },
+            versions: None,
+            counters: BTreeMap::new(),
+            dropped: 0,
+            warnings: self.warnings.clone(),
+        })
+    }
+}

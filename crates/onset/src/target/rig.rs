@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The virtual target: translates an experiment into the rig's terms and its outcome into warnings.
+
+use super::{Measured, Target};
+use crate::bundle::{Kernel, Machine, Warning};
+use crate::experiment::{Cell, Experiment, Flavour, Load, Schedule};
+use crate::failure::Failure;
+use ::rig::{Bench, Contents, Ending, Fault, Generator, Guest, Outcome, Progress, Triggers};
+use sample::{Clock, Observation, Responder, ResponderSet};
+use std::collections::BTreeMap;
+
+/// Memory of a guest whose experiment says nothing: what the largest load needs without paging.
+const MEMORY_MIB: u32 = 256;
+/// The compiler's own size comes on top.
+const MEMORY_MIB_COMPILE: u32 = 512;
+/// The first kernel with bottom-half workqueues (commit 4cb1ef64609f, "workqueue: Implement BH workqueues").
+const BH_WORK_SINCE: (u32, u32) = (6, 9);
+
+/// The rig, with the kernels of an experiment.
+pub struct Rig {
+    bench: Bench,
+    kernels: BTreeMap<String, ::rig::Kernel>,
+}
+
+impl Rig {
+    /// Finds every kernel of the experiment.
+    ///
+    /// # Errors
+    /// A kernel that is not in the cache, with those that are.
+    pub fn new(bench: Bench, experiment: &Experiment) -> Result<Rig, Failure> {
+        let cache = bench.cache().kernels()?;
+        let mut kernels = BTreeMap::new();
+        for flavour in &experiment.flavours {
+            kernels.insert(flavour.kernel.clone(), cache.get(&flavour.kernel)?);
+        }
+        Ok(Rig { bench, kernels })
+    }
+
+    fn kernel(&self, flavour: &Flavour) -> &::rig::Kernel {
+        self.kernels.get(&flavour.kernel).expect("found in Rig::new")
+    }
+
+    fn guest(&self, experiment: &Experiment, cell: Cell, responders: ResponderSet) -> Guest {
+        let asked = &experiment.guest;
+        let names: Vec<&str> = responders.iter().map(Responder::name).collect();
+        let threaded = if experiment.driver.threaded { " threaded=1" } else { "" };
+        let memory = if cell.load == Load::Compile { MEMORY_MIB_COMPILE } else { MEMORY_MIB };
+        Guest {
+            kernel: self.kernel(cell.flavour).clone(),
+            parameters: cell.flavour.parameters.clone(),
+            contents: Contents {
+                agent: self.bench.parts().agent.clone(),
+                load: cell.load,
+                driver_parameters: format!("responders={}{threaded}", names.join(",")),
+                task: responders.contains(Responder::Task),
+                warm_up_ns: experiment.warm_up.0,
+                modules: asked.modules.clone(),
+                programs: asked.programs.iter().map(|p| p.to_string_lossy().into_owned()).collect(),
+                files: asked
+                    .files
+                    .iter()
+                    .map(|f| (f.host.clone(), f.guest.to_string_lossy().into_owned()))
+                    .collect(),
+            },
+            memory_mib: asked.memory.map_or(memory, |m| m.0),
+            shift: asked.shift,
+        }
+    }
+}
+
+impl Target for Rig {
+    fn name(&self) -> &'static str {
+        "rig"
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Virtual
+    }
+
+    fn responders(
+        &self,
+        experiment: &Experiment,
+        flavour: &Flavour,
+    ) -> (ResponderSet, Vec<Warning>) {
+        let release = &self.kernel(flavour).record.release;
+        let asked = experiment.responders;
+        if !asked.contains(Responder::BhWork) || version(release) >= BH_WORK_SINCE {
+            return (asked, Vec::new());
+        }
+        let has = asked.iter().filter(|r| *r != Responder::BhWork).collect();
+        let release = release.clone();
+        (has, vec![Warning::ResponderMissing { responder: Responder::BhWork, release }])
+    }
+
+    fn measure(
+        &self,
+        experiment: &Experiment,
+        cell: Cell,
+        observe: &mut dyn FnMut(Observation),
+        progress: &dyn Fn(Progress),
+    ) -> Result<Measured, Failure> {
+        let (responders, _) = self.responders(experiment, cell.flavour);
+        let guest = self.guest(experiment, cell, responders);
+        let generator = generator(experiment, responders);
+        let snapshot = self.bench.snapshot(&guest, progress)?;
+        let outcome = self.bench.measure(&guest, &generator, &snapshot, observe, progress)?;
+        Ok(Measured {
+            kernel: Kernel {
+                name: cell.flavour.kernel.clone(),
+                release: guest.kernel.record.release.clone(),
+                build: outcome.context.get("build").cloned().unwrap_or_default(),
+                command_line: guest.machine().command_line(),
+            },
+            machine: Machine {
+                accelerator: "tcg".into(),
+                cpu: "max".into(),
+                memory_mib: guest.memory_mib,
+                icount_shift: Some(guest.shift),
+                snapshot: Some(outcome.snapshot.clone()),
+            },
+            versions: Some((
+                self.bench.qemu_version().to_string(),
+                format!("{} {}", env!("CARGO_PKG_VERSION"), &self.bench.plugin_blake3()[..16]),
+            )),
+            dropped: outcome.dropped,
+            warnings: doubts(&outcome, cell.load),
+            counters: outcome.counters,
+        })
+    }
+}
+
+/// Major and minor number of a release.
+fn version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+fn generator(experiment: &Experiment, responders: ResponderSet) -> Generator {
+    let trigger = &experiment.trigger;
+    let triggers = match &trigger.schedule {
+        Schedule::Periodic { phase, period, jitter, count } => Triggers::Periodic {
+            phase: *phase,
+            period: *period,
+            jitter: *jitter,
+            seed: experiment.seed,
+            count: *count,
+        },
+        Schedule::Explicit(times) => Triggers::Explicit(times.clone()),
+    };
+    Generator { triggers, high: trigger.high, grace: trigger.grace, responders }
+}
+
+/// Every doubt that the rig's outcome raises.
+fn doubts(outcome: &Outcome, load: Load) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    match &outcome.ending {
+        Ending::Whole => {}
+        Ending::Died(why) => warnings.push(Warning::MachineDied { text: why.clone() }),
+        Ending::Interrupted => warnings.push(Warning::Interrupted),
+    }
+    warnings.extend(outcome.faults.iter().map(|fault| match fault.clone() {
+        Fault::Panic(text) => Warning::GuestPanicked { text },
+        Fault::Oops(text) => Warning::GuestOops { text },
+        Fault::Lockup(text) => Warning::GuestLockup { text },
+        Fault::OutOfMemory(text) => Warning::GuestOutOfMemory { text },
+        Fault::Warning(text) => Warning::GuestWarned { text },
+    }));
+    if outcome.dropped > 0 {
+        warnings.push(Warning::ChannelDropped { records: outcome.dropped });
+    }
+    if outcome.ending == Ending::Whole {
+        if !outcome.guest_ended {
+            warnings.push(Warning::GuestDidNotEnd);
+        }
+        let still = |c: &&str| outcome.counters.get(*c).is_none_or(|n| *n == 0);
+        let idle = load.counters().into_iter().filter(still);
+        warnings.extend(idle.map(|counter| Warning::LoadDidNoWork { counter: counter.into() }));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sample::Nanos;
+
+    fn outcome() -> Outcome {
+        Outcome {
+            ending: Ending::Whole,
+            triggers: 1,
+            dropped: 0,
+            context: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            faults: Vec::new(),
+            failure: None,
+            guest_ended: true,
+            measured: Nanos(1),
+            snapshot: "key".into(),
+            first_answer: None,
+        }
+    }
+
+    fn codes(outcome: &Outcome, load: Load) -> Vec<&'static str> {
+        doubts(outcome, load).iter().map(Warning::code).collect()
+    }
+
+    #[test]
+    fn a_sound_idle_run_raises_no_doubt() {
+        assert!(codes(&outcome(), Load::Idle).is_empty());
+    }
+
+    #[test]
+    fn a_load_whose_counters_stand_still_is_doubted() {
+        let mut o = outcome();
+        o.counters = BTreeMap::from([("disk.dd".into(), 3), ("disk.sync".into(), 0)]);
+        assert_eq!(codes(&o, Load::Disk), ["load_did_no_work"]);
+    }
+
+    #[test]
+    fn a_guest_that_panics_makes_the_run_unsound_with_its_text() {
+        let mut o = outcome();
+        o.faults = vec![Fault::Panic("Kernel panic - not syncing".into())];
+        let warnings = doubts(&o, Load::Idle);
+        assert!(warnings[0].invalidates());
+        assert!(warnings[0].symptom().contains("not syncing"));
+    }
+
+    #[test]
+    fn an_early_end_is_not_also_a_guest_that_did_not_end() {
+        let mut o = outcome();
+        (o.ending, o.guest_ended) = (Ending::Died("killed".into()), false);
+        assert_eq!(codes(&o, Load::Mixed), ["machine_died"]);
+    }
+
+    #[test]
+    fn a_release_is_compared_by_number_not_by_text() {
+        assert!(version("6.12.57+deb13-amd64") >= BH_WORK_SINCE);
+        assert!(version("6.1.0-40-amd64") < BH_WORK_SINCE);
+        assert!(version("7.0.1") >= BH_WORK_SINCE);
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The ladder of each run as a table: every responder with its shape, its numbers and what was lost.
+
+use super::axis::Axis;
+use super::table::{Align, Table};
+use crate::bundle::{Bundle, BundleError, Details, Manifest, Schedule, Warning};
+use sample::{Clock, Nanos};
+use stats::{Finding, Quantile, Summary, Verdict};
+
+const QUANTILES: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P999];
+/// Lines of a kernel's complaint that are shown; the bundle has all of it.
+const SYMPTOM_LINES: usize = 4;
+
+/// The tables of several runs on one axis, in the order given.
+///
+/// # Errors
+/// A bundle whose details cannot be read.
+pub fn ladders(bundles: &[Bundle]) -> Result<String, BundleError> {
+    let summaries = bundles.iter().flat_map(|b| &b.manifest().series);
+    let (mut min, mut max) = (u64::MAX, 0);
+    for summary in summaries {
+        min = min.min(summary.min.map_or(min, |n| n.0));
+        max = max.max(summary.max.map_or(max, |n| n.0));
+    }
+    let axis = Axis::new(min.min(max), max);
+    let mut text = String::new();
+    for bundle in bundles {
+        text += &ladder(bundle.manifest(), &bundle.details()?, &axis);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn ladder(manifest: &Manifest, details: &[Details], axis: &Axis) -> String {
+    let about = &manifest.about;
+    let verdict = manifest.conclusion.verdict;
+    let mut text = format!("{} · {}   {}\n", about.flavour, about.load, verdict_word(verdict));
+    text += &format!("{}\n", subtitle(manifest));
+    let mut columns = vec![("responder", Align::Left)];
+    let heading = axis.heading();
+    columns.push((&heading, Align::Left));
+    columns.push(("min", Align::Right));
+    columns.extend(QUANTILES.map(|q| (q.name(), Align::Right)));
+    columns.extend([("max", Align::Right), ("answers", Align::Right), ("lost", Align::Left)]);
+    let mut table = Table::new(&columns);
+    for summary in &manifest.series {
+        let shape = details.iter().find(|d| d.responder == summary.responder);
+        let bars = shape.map_or_else(String::new, |d| axis.bars(&d.columns));
+        let mut row = vec![summary.responder.to_string(), bars, time(summary.min)];
+        row.extend(QUANTILES.map(|q| time(summary.quantile(q))));
+        row.extend([time(summary.max), summary.count.to_string(), losses(summary)]);
+        table.row(row);
+    }
+    for line in table.lines() {
+        text += &format!("  {line}\n");
+    }
+    manifest.conclusion.findings.iter().for_each(|f| text += &finding(f));
+    manifest.conclusion.warnings.iter().for_each(|w| text += &warning(w));
+    text
+}
+
+fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "PASS",
+        Verdict::Fail => "FAIL",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::Invalid => "INVALID",
+    }
+}
+
+fn subtitle(manifest: &Manifest) -> String {
+    let clock = match manifest.clock {
+        Clock::Virtual => "virtual time (instructions; no caches, no bus)",
+        Clock::Monotonic => "monotonic clock",
+        Clock::Tsc => "time-stamp counter",
+    };
+    let triggers = match &manifest.about.experiment.trigger.schedule {
+        Schedule::Periodic { period, jitter, count, .. } if jitter.0 > 0 => {
+            format!("{count} triggers, one each {period} + 0…{jitter}")
+        }
+        Schedule::Periodic { period, count, .. } => format!("{count} triggers, one each {period}"),
+        Schedule::Times { times_ns } => format!("{} triggers at given times", times_ns.len()),
+    };
+    format!("{triggers}, seed {}, {clock}\n{}", manifest.about.seed, manifest.run)
+}
+
+fn time(value: Option<Nanos>) -> String {
+    value.map_or_else(|| "–".into(), |n| n.to_string())
+}
+
+/// `0`, or every kind that occurred.
+fn losses(summary: &Summary) -> String {
+    let named = summary.losses.named();
+    let parts: Vec<String> =
+        named.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{n} {name}")).collect();
+    if parts.is_empty() { "0".into() } else { parts.join(", ") }
+}
+
+fn finding(finding: &Finding) -> String {
+    let sign = if finding.verdict == Verdict::Pass { "✓" } else { "✗" };
+    let measured =
+        finding.measured_ns.map_or_else(|| "nothing".into(), |ns| Nanos(ns as u64).to_string());
+    let Finding { responder, statistic, bound, reason, .. } = finding;
+    format!("  {sign} {responder}.{statistic} at most {bound}: {measured} ({reason})\n")
+}
+
+fn warning(warning: &Warning) -> String {
+    let symptom = warning.symptom();
+    let shown: Vec<&str> = symptom.lines().take(SYMPTOM_LINES).collect();
+    format!("  ! {}\n    {}; {}\n", shown.join("\n    "), warning.cause(), warning.action())
+}
+
+/// Everything that a run was made with, as lines.
+pub fn configuration(manifest: &Manifest) -> String {
+    let groups = crate::report::configuration(manifest);
+    let width =
+        groups.iter().flat_map(|g| &g.entries).map(|e| e.key.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for group in groups {
+        text += &format!("{}\n", group.group);
+        for entry in group.entries {
+            text += &format!("  {:<width$}  {}\n", entry.key, entry.value);
+        }
+    }
+    text
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a person reads in a terminal.
+
+mod axis;
+mod comparison;
+mod ladder;
+mod progress;
+mod table;
+
+pub use comparison::comparison;
+pub use ladder::{configuration, ladders};
+pub use progress::Shown;
+pub use table::{Align, Table};

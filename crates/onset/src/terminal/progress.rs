@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Progress on stderr: bars with phase and time left on a terminal, plain lines elsewhere.
+
+use crate::experiment::Experiment;
+use crate::matrix::Event;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use rig::Progress;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// Bars are redrawn this often while nothing happens, so that the clock moves.
+const TICK: Duration = Duration::from_millis(200);
+
+/// What is shown of a running matrix.
+pub struct Shown {
+    names: Vec<String>,
+    kind: Kind,
+}
+
+enum Kind {
+    Bars(MultiProgress, Vec<Option<ProgressBar>>),
+    Lines(Vec<Option<String>>),
+}
+
+impl Shown {
+    /// For an experiment's cells.
+    pub fn new(experiment: &Experiment) -> Shown {
+        let names: Vec<String> =
+            experiment.cells().map(|c| format!("{} · {}", c.flavour, c.load)).collect();
+        let kind = if std::io::stderr().is_terminal() {
+            Kind::Bars(MultiProgress::new(), vec![None; names.len()])
+        } else {
+            Kind::Lines(vec![None; names.len()])
+        };
+        Shown { names, kind }
+    }
+
+    /// Shows an event.
+    pub fn show(&mut self, event: &Event) {
+        match event {
+            Event::Progress(cell, progress) => self.progress(*cell, *progress),
+            Event::Finished(cell, _, verdict) => self.end(*cell, verdict.name()),
+            Event::Failed(cell, failure) => {
+                self.end(*cell, &format!("failed: {}", failure.message))
+            }
+        }
+    }
+
+    fn progress(&mut self, cell: usize, progress: Progress) {
+        let name = &self.names[cell];
+        match &mut self.kind {
+            Kind::Bars(all, bars) => {
+                let bar = bars[cell].get_or_insert_with(|| {
+                    let bar = all.add(ProgressBar::new_spinner());
+                    bar.set_prefix(name.clone());
+                    bar.set_style(style("{prefix:30!} {spinner} {msg} {elapsed}"));
+                    bar.enable_steady_tick(TICK);
+                    bar
+                });
+                if let Progress::Measuring(done, total) = progress {
+                    if bar.length() != Some(total) {
+                        bar.set_length(total);
+                        bar.reset_eta();
+                        bar.set_style(style("{prefix:30!} {bar:28} {pos}/{len} {eta} left"));
+                    }
+                    bar.set_position(done);
+                } else {
+                    bar.set_message(phase(progress));
+                }
+            }
+            Kind::Lines(told) => {
+                let line = match progress {
+                    Progress::Measuring(done, total) => {
+                        format!(
+                            "measuring, {} % of {total} triggers",
+                            done * 10 / total.max(1) * 10
+                        )
+                    }
+                    other => phase(other).to_string(),
+                };
+                if told[cell].as_ref() != Some(&line) {
+                    eprintln!("{name}: {line}");
+                    told[cell] = Some(line);
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, cell: usize, how: &str) {
+        match &mut self.kind {
+            Kind::Bars(all, bars) => {
+                if let Some(bar) = bars[cell].take() {
+                    bar.finish_and_clear();
+                }
+                let _ = all.println(format!("{}: {how}", self.names[cell]));
+            }
+            Kind::Lines(_) => eprintln!("{}: {how}", self.names[cell]),
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("a constant template").progress_chars("█▓░")
+}
+
+fn phase(progress: Progress) -> &'static str {
+    match progress {
+        Progress::Preparing => "putting the guest together",
+        Progress::Booting => "booting",
+        Progress::WarmingUp => "warming up under load",
+        Progress::Saving => "saving the machine",
+        Progress::Restoring => "restoring the machine",
+        Progress::Measuring(..) => "measuring",
+    }
+}
