@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What `onset report` writes into the page, and the check that this viewer understands it.
+//
+// Every statistic is computed by the command from the bundles. The viewer draws; it derives nothing
+// but positions on a screen.
+
+/** The only version of the contract that this viewer draws. */
+export const SCHEMA = 1;
+
+/** Clock domain. Numbers of different clocks never share an axis, so a report has exactly one. */
+export type Clock = "virtual" | "monotonic" | "tsc";
+
+/** `inconclusive`: too few samples for what is limited; `invalid`: the run itself was unsound. */
+export type Verdict = "pass" | "fail" | "inconclusive" | "invalid";
+
+/** One page. */
+export interface Report {
+  schema: typeof SCHEMA;
+  title: string;
+  /** When the report was written, RFC 3339. */
+  created: string;
+  tool: { version: string; revision: string };
+  clock: Clock;
+  runs: Run[];
+}
+
+/** One execution of one flavour under one load: one bundle. */
+export interface Run {
+  /** Identity of the run, as `onset list` shows it. */
+  run: string;
+  flavour: string;
+  load: string;
+  /** Exact up to 2^53−1; a larger one is shown as approximate. */
+  seed: number;
+  clock: Clock;
+  verdict: Verdict;
+  /** False where the run was cut short and holds what it had until then. */
+  complete: boolean;
+  /** When the run began, RFC 3339. */
+  created: string;
+  series: Series[];
+  warnings: Warning[];
+  findings: Finding[];
+  /** Kernel, machine, trigger, guest, load counters …; shown whole. */
+  configuration: { group: string; entries: { key: string; value: string }[] }[];
+  /** The experiment's TOML as it was run. */
+  experiment_source: string;
+  files: RawFile[];
+}
+
+/** Everything that one responder answered in one run. */
+export interface Series {
+  responder: string;
+  /** Samples, losses not included. */
+  count: number;
+  losses: Losses;
+  min_ns: number | null;
+  mean_ns: number | null;
+  stddev_ns: number | null;
+  max_ns: number | null;
+  /** From the quantile as decimal text ("0.999") to ns. One that `count` cannot support is absent. */
+  quantiles: Record<string, number>;
+  /** Log-spaced display histogram, ascending; latencies in `low_ns ..= high_ns`. Empty ones may be absent. */
+  columns: { low_ns: number; high_ns: number; count: number }[];
+  /** Percentile plot, ascending and dense in the tail; quantile 0 … 1. */
+  curve: { quantile: number; latency_ns: number }[];
+  /** Minimum and maximum of every slice of time since the measuring phase began: no maximum is lost. */
+  timeline: { at_ns: number; width_ns: number; min_ns: number; max_ns: number; count: number }[];
+  /** The worst samples, worst first. */
+  worst: WorstSample[];
+}
+
+/** What was not measured, by kind; shown beside every maximum. */
+export interface Losses {
+  /** Never answered before the run ended. */
+  unanswered: number;
+  /** Answered together with an older trigger, whose latency is the sample. */
+  superseded: number;
+  /** Edges with no trigger to answer. */
+  spurious: number;
+  /** Impossible values, kept out and counted. */
+  tainted: number;
+  /** Records that the channel had no room for; known for the run, the same for each responder. */
+  dropped: number;
+}
+
+/** A sample worth looking at. */
+export interface WorstSample {
+  /** Number of the trigger, from 0. */
+  trigger: number;
+  /** When it was raised, since the measuring phase began. */
+  at_ns: number;
+  latency_ns: number;
+  /** Instructions completed between trigger and answer. */
+  path_insns: number;
+}
+
+/** A doubt about a run, with what to do about it. */
+export interface Warning {
+  code: string;
+  symptom: string;
+  cause: string;
+  action: string;
+}
+
+/** One limit of the experiment and what was found. */
+export interface Finding {
+  responder: string;
+  /** "max" or a quantile, as the experiment names it ("p99.9"). */
+  statistic: string;
+  bound_ns: number;
+  /** Absent where the count cannot support the statistic. */
+  measured_ns: number | null;
+  verdict: Verdict;
+}
+
+/** A file of the bundle. */
+export interface RawFile {
+  name: string;
+  /** Relative to the page, or a file: or http(s): address. */
+  href: string;
+  what: string;
+}
+
+/** A report that cannot be shown, with the reason and what to do, in words for the reader. */
+export class Unreadable extends Error {
+  constructor(
+    readonly reason: string,
+    readonly action: string,
+  ) {
+    super(`${reason} ${action}`);
+  }
+}
+
+const AGAIN = "Write the report again with: onset report RUN… -o report.html";
+
+/** The report in the page's JSON. Throws {@link Unreadable} where it is none that this viewer draws. */
+export function parseReport(text: string): Report {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Unreadable("This page holds no report: its data are missing or cut short.", AGAIN);
+  }
+  const schema = isRecord(value) ? value["schema"] : undefined;
+  if (schema !== SCHEMA) {
+    throw new Unreadable(
+      `This page's data have schema number ${JSON.stringify(schema) ?? "(none)"}; this viewer reads schema ${SCHEMA}.`,
+      `The viewer and the command come from different versions of onset. ${AGAIN}`,
+    );
+  }
+  const report = value as Report;
+  if (!Array.isArray(report.runs) || report.runs.length === 0) {
+    throw new Unreadable("This report holds no runs.", AGAIN);
+  }
+  const stranger = report.runs.find((run) => run.clock !== report.clock);
+  if (stranger !== undefined) {
+    throw new Unreadable(
+      `Run ${stranger.run} was measured with the clock “${stranger.clock}”, the report with “${report.clock}”: ` +
+        "numbers of different clocks cannot share an axis.",
+      "Write one report per clock domain.",
+    );
+  }
+  return report;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

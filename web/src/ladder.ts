@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The ladder: every responder of the same triggers, flavours side by side, as a picture on one
+// logarithmic axis and as numbers.
+
+import type { Series } from "./contract.ts";
+import { h, scrollBox, svg } from "./element.ts";
+import { ABSENT, duration, exactNs, integer, tick } from "./format.ts";
+import { lookClass, marker, swatch } from "./look.ts";
+import { runChips } from "./summary.ts";
+import { logPlace, logRange, logTicks, type Range } from "./ticks.ts";
+import { type Lane, lossesTotal, type Matrix, seriesOf } from "./transpose.ts";
+import type { View } from "./view.ts";
+
+/** Quantiles of the table, by the report's own keys. */
+const MEDIAN = "0.5";
+const TAIL = "0.999";
+
+/** Height that one flavour takes in the picture, in CSS pixels. */
+const LANE_PX = 13;
+
+/** Fills the section with the ladder of the view's load. */
+export function showLadder(
+  section: HTMLElement,
+  view: View,
+  lanes: readonly Lane[],
+  matrix: Matrix,
+  go: (change: Partial<View>) => void,
+): void {
+  const axis = axisOf(lanes);
+  const table = h(
+    "table",
+    {},
+    h(
+      "caption",
+      {},
+      "Picture: line from minimum to maximum, thick up to p99.9, | at the median, marker at the maximum.",
+    ),
+    head(lanes, axis),
+    h("tbody", {}, ...matrix.responders.map((responder) => row(responder, view, lanes, axis, go))),
+  );
+  section.replaceChildren(
+    h("h2", {}, "Ladder under ", h("em", {}, view.load)),
+    h(
+      "p",
+      { class: "lead" },
+      "How long each mechanism of Linux takes to answer the same triggers. “Lost” counts what has no latency; no maximum is complete without it.",
+    ),
+    invalidNote(lanes),
+    scrollBox(`Ladder under ${view.load}`, table, "wide"),
+  );
+}
+
+function invalidNote(lanes: readonly Lane[]): HTMLElement | string {
+  const unsound = lanes.filter((lane) => lane.run.verdict === "invalid");
+  if (unsound.length === 0) return "";
+  return h(
+    "p",
+    { class: "callout", role: "note" },
+    `Unsound, do not use its numbers: ${unsound.map((lane) => lane.name).join(", ")}. The warnings below say why.`,
+  );
+}
+
+/** One axis for the whole picture; it may be missing where nothing was answered. */
+function axisOf(lanes: readonly Lane[]): Range | null {
+  const series = lanes.flatMap((lane) => lane.run.series);
+  return logRange(
+    series.flatMap((s) => [s.min_ns ?? 0, s.max_ns ?? 0]),
+    1.6,
+  );
+}
+
+function head(lanes: readonly Lane[], axis: Range | null): HTMLElement {
+  const groups = lanes.map((lane) =>
+    h(
+      "th",
+      { scope: "colgroup", colspan: 4, class: `group ${lookClass(lane.look)}` },
+      swatch(lane.look),
+      " ",
+      lane.name,
+      " ",
+      runChips(lane.run),
+    ),
+  );
+  const columns = lanes.flatMap(() => [
+    h("th", { scope: "col", class: "first" }, "median"),
+    h("th", { scope: "col" }, "p99.9"),
+    h("th", { scope: "col" }, "max"),
+    h("th", { scope: "col", title: "unanswered + superseded + spurious + tainted + dropped" }, "lost"),
+  ]);
+  return h(
+    "thead",
+    {},
+    h(
+      "tr",
+      {},
+      h("th", { scope: "col", rowspan: 2, class: "pinned" }, "Responder"),
+      h("th", { scope: "col", class: "picture" }, "Latency, logarithmic"),
+      ...groups,
+    ),
+    h("tr", {}, h("td", { class: "picture" }, axis && axisPicture(axis)), ...columns),
+  );
+}
+
+function axisPicture(axis: Range): SVGSVGElement {
+  const labels = logTicks(axis, 5).map((ns) => svg("text", { x: `${at(ns, axis)}%`, y: 11 }, tick(ns)));
+  return svg("svg", { class: "axis", height: 14, width: "100%", "aria-hidden": "true" }, ...labels);
+}
+
+function row(
+  responder: string,
+  view: View,
+  lanes: readonly Lane[],
+  axis: Range | null,
+  go: (change: Partial<View>) => void,
+): HTMLElement {
+  const selected = responder === view.responder;
+  const button = h(
+    "button",
+    { type: "button", title: `Show the distribution of ${responder}`, "aria-pressed": String(selected) },
+    responder,
+  );
+  button.addEventListener("click", () => go({ responder }));
+  return h(
+    "tr",
+    { class: selected && "selected" },
+    h("th", { scope: "row", class: "pinned" }, button),
+    h("td", { class: "picture" }, axis && rowPicture(responder, lanes, axis)),
+    ...lanes.flatMap((lane) => cells(lane, seriesOf(lane.run, responder))),
+  );
+}
+
+function cells(lane: Lane, series: Series | undefined): HTMLElement[] {
+  const unsound = lane.run.verdict === "invalid" ? " unsound" : "";
+  if (series === undefined) {
+    return [h("td", { class: "first absent", colspan: 4 }, "not active")];
+  }
+  const lost = lossesTotal(series);
+  const kinds = Object.entries(series.losses).map(([kind, n]) => `${kind} ${integer(n)}`);
+  return [
+    time("first" + unsound, series.quantiles[MEDIAN]),
+    time(unsound, series.quantiles[TAIL]),
+    time("max" + unsound, series.max_ns),
+    h(
+      "td",
+      { class: lost > 0 ? "lost some" : "lost", title: `${kinds.join(", ")}; ${integer(series.count)} answered` },
+      integer(lost),
+    ),
+  ];
+}
+
+function time(kind: string, ns: number | null | undefined): HTMLElement {
+  if (ns === null || ns === undefined) {
+    return h("td", { class: `${kind} absent`, title: "too few samples to support it" }, ABSENT);
+  }
+  return h("td", { class: kind.trim(), title: `${exactNs(ns)} ns` }, duration(ns));
+}
+
+/** Per cent of the picture's width. */
+function at(ns: number, axis: Range): number {
+  return Math.round(logPlace(ns, axis) * 1e4) / 100;
+}
+
+function rowPicture(responder: string, lanes: readonly Lane[], axis: Range): SVGSVGElement {
+  const height = lanes.length * LANE_PX + 3;
+  const grid = logTicks(axis, 5).map((ns) =>
+    svg("line", { class: "grid", x1: `${at(ns, axis)}%`, x2: `${at(ns, axis)}%`, y1: 0, y2: height }),
+  );
+  const bars = lanes.map((lane, i) => {
+    const series = seriesOf(lane.run, responder);
+    return series && bar(lane.look, series, axis, (i + 0.5) * LANE_PX + 1.5);
+  });
+  return svg("svg", { class: "rungs", width: "100%", height, "aria-hidden": "true" }, ...grid, ...bars);
+}
+
+function bar(look: number, series: Series, axis: Range, y: number): SVGGElement | undefined {
+  const { min_ns, max_ns } = series;
+  if (min_ns === null || max_ns === null) return undefined;
+  const median = series.quantiles[MEDIAN];
+  const tail = series.quantiles[TAIL];
+  const x = (ns: number) => `${at(Math.max(ns, axis.low), axis)}%`;
+  return svg(
+    "g",
+    { class: lookClass(look) },
+    svg("line", { class: "span", x1: x(min_ns), x2: x(max_ns), y1: y, y2: y }),
+    tail !== undefined && svg("line", { class: "bulk", x1: x(min_ns), x2: x(tail), y1: y, y2: y }),
+    median !== undefined && svg("line", { class: "median", x1: x(median), x2: x(median), y1: y - 5, y2: y + 5 }),
+    svg("svg", { x: x(max_ns), y, overflow: "visible" }, svg("path", { class: "mark", d: marker(look) })),
+  );
+}

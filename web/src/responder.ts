@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// One responder under one load: its three charts, each with the numbers it is drawn from.
+
+import type { Limit } from "./chart.ts";
+import { h, scrollBox } from "./element.ts";
+import { duration, exactNs, integer } from "./format.ts";
+import { type Answers, drawHistogram } from "./histogram.ts";
+import { drawPercentiles } from "./percentile.ts";
+import { drawTimelines } from "./timeline.ts";
+import { type Lane, limitsOn, seriesOf } from "./transpose.ts";
+import type { View } from "./view.ts";
+
+type Draw = (host: HTMLElement, answers: readonly Answers[], limits: Limit[]) => boolean;
+
+/** Fills the section, which must be in the page already, with the charts of the view's responder. */
+export function showResponder(section: HTMLElement, view: View, lanes: readonly Lane[]): void {
+  const answers = lanes.flatMap((lane): Answers[] => {
+    const series = seriesOf(lane.run, view.responder);
+    return series === undefined ? [] : [{ name: lane.name, look: lane.look, series }];
+  });
+  section.replaceChildren(h("h2", {}, h("em", {}, view.responder), " under ", h("em", {}, view.load)));
+  const found = limitsOn(lanes, view.responder);
+  const limits = (axis: "x" | "y", all: boolean) =>
+    found
+      .filter(({ statistic }) => all || statistic === "max")
+      .map(({ statistic, bound_ns }): Limit => ({
+        axis,
+        value: bound_ns,
+        text: `limit: ${statistic} ≤ ${duration(bound_ns)}`,
+      }));
+  figure(
+    section,
+    "histogram",
+    "Latency histogram",
+    "A tail is what reaches far to the right, however low.",
+    drawHistogram,
+    answers,
+    limits("x", true),
+    histogramTable,
+  );
+  figure(
+    section,
+    "percentiles",
+    "Percentiles",
+    "Read the latency that all but one in ten, hundred, thousand … answers stay below.",
+    drawPercentiles,
+    answers,
+    limits("y", true),
+    percentileTable,
+  );
+  figure(
+    section,
+    "timelines",
+    "Latency over time",
+    "The span of each slice of time; marks are the worst answers.",
+    drawTimelines,
+    answers,
+    limits("y", false),
+    timelineTable,
+  );
+}
+
+function figure(
+  section: HTMLElement,
+  id: string,
+  title: string,
+  reading: string,
+  draw: Draw,
+  answers: readonly Answers[],
+  limits: Limit[],
+  table: (answers: readonly Answers[]) => HTMLTableElement,
+): void {
+  const host = h("div", { class: "charts" });
+  const element = h("figure", { id }, h("figcaption", {}, h("h3", {}, title), h("p", {}, reading)), host);
+  section.append(element);
+  if (!draw(host, answers, limits)) {
+    host.append(h("p", { class: "empty" }, "Nothing was answered here."));
+    return;
+  }
+  // A table of a thousand rows is built only when somebody opens it.
+  const numbers = h("details", { class: "numbers" }, h("summary", {}, `Numbers of the ${title.toLowerCase()}`));
+  numbers.addEventListener("toggle", () => numbers.append(scrollBox(title, table(answers), "tall")), { once: true });
+  element.append(numbers);
+}
+
+function numbersTable<T>(
+  answers: readonly Answers[],
+  heads: string[],
+  rows: (answers: Answers) => T[],
+  cells: (row: T) => string[],
+): HTMLTableElement {
+  return h(
+    "table",
+    {},
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col", class: "text" }, "flavour"),
+        ...heads.map((head) => h("th", { scope: "col" }, head)),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      ...answers.flatMap((each) =>
+        rows(each).map((row) =>
+          h("tr", {}, h("td", { class: "text" }, each.name), ...cells(row).map((cell) => h("td", {}, cell))),
+        ),
+      ),
+    ),
+  );
+}
+
+function histogramTable(answers: readonly Answers[]): HTMLTableElement {
+  return numbersTable(
+    answers,
+    ["from (ns)", "to (ns)", "answers"],
+    ({ series }) => series.columns,
+    ({ low_ns, high_ns, count }) => [low_ns, high_ns, count].map(integer),
+  );
+}
+
+function percentileTable(answers: readonly Answers[]): HTMLTableElement {
+  return numbersTable(
+    answers,
+    ["quantile", "latency (ns)"],
+    ({ series }) => series.curve,
+    ({ quantile, latency_ns }) => [String(quantile), exactNs(latency_ns)],
+  );
+}
+
+function timelineTable(answers: readonly Answers[]): HTMLTableElement {
+  return numbersTable(
+    answers,
+    ["at (ns)", "width (ns)", "min (ns)", "max (ns)", "answers"],
+    ({ series }) => series.timeline,
+    ({ at_ns, width_ns, min_ns, max_ns, count }) => [at_ns, width_ns, min_ns, max_ns, count].map(integer),
+  );
+}

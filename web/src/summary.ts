@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The top of the page: what was measured, in which time, and whether it passed.
+
+import type { Clock, Finding, Report, Run, Verdict } from "./contract.ts";
+import { h, scrollBox } from "./element.ts";
+import { date, duration, integer } from "./format.ts";
+import { swatch } from "./look.ts";
+import type { Matrix } from "./transpose.ts";
+import type { View } from "./view.ts";
+
+const CLOCKS: Record<Clock, [string, string]> = {
+  virtual: [
+    "virtual time",
+    "How long a path the kernel took, counted in instructions executed, plus the time it slept; caches, bus and firmware are not in it, so it ranks mechanisms and kernels and does not predict a machine.",
+  ],
+  monotonic: [
+    "CLOCK_MONOTONIC",
+    "Real time of a real machine as its kernel keeps it: caches, bus, firmware and whatever else ran are in the numbers.",
+  ],
+  tsc: [
+    "time-stamp counter",
+    "Real time of a real machine, from the processor's own counter: caches, bus, firmware and whatever else ran are in the numbers.",
+  ],
+};
+
+/** Each verdict's sign, so that it does not depend on colour. */
+const SIGNS: Record<Verdict, string> = { pass: "✓", fail: "✗", inconclusive: "?", invalid: "!" };
+
+const MEANINGS: Record<Verdict, string> = {
+  pass: "every limit was kept",
+  fail: "a limit was exceeded",
+  inconclusive: "too few samples, or no limit, to decide",
+  invalid: "the run itself was unsound: do not use its numbers",
+};
+
+/** A verdict as a word with its sign. */
+export function chip(verdict: Verdict): HTMLElement {
+  return h(
+    "span",
+    { class: `chip ${verdict}`, title: MEANINGS[verdict] },
+    h("span", { "aria-hidden": "true" }, SIGNS[verdict]),
+    ` ${verdict}`,
+  );
+}
+
+/** The verdict of a run, and that it was cut short if it was. */
+export function runChips(run: Run): HTMLElement {
+  return h(
+    "span",
+    { class: "chips" },
+    chip(run.verdict),
+    !run.complete &&
+      h(
+        "span",
+        { class: "chip incomplete", title: "the run was cut short; this is what it had until then" },
+        "incomplete",
+      ),
+  );
+}
+
+/** Title, origin and the meaning of the clock. */
+export function showHeader(report: Report): HTMLElement {
+  const [name, meaning] = CLOCKS[report.clock];
+  const runs = report.runs.length === 1 ? "1 run" : `${integer(report.runs.length)} runs`;
+  return h(
+    "header",
+    {},
+    h("h1", {}, report.title),
+    h(
+      "p",
+      { class: "origin" },
+      `${runs} · ${date(report.created)} · onset ${report.tool.version} (${report.tool.revision})`,
+    ),
+    h("p", { class: "clock" }, h("strong", {}, `Clock: ${name}.`), ` ${meaning}`),
+  );
+}
+
+/** Flavours against loads, each with its verdict and what its limits found. */
+export function showVerdicts(matrix: Matrix, go: (change: Partial<View>) => void): HTMLElement {
+  const table = h(
+    "table",
+    {},
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }, "Flavour"),
+        ...matrix.loads.map((load) => h("th", { scope: "col" }, loadButton(load, go))),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      ...matrix.flavours.map((name, look) =>
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, swatch(look), " ", name),
+          ...matrix.loads.map((load) => verdictCell(matrix.lanes(load).find((lane) => lane.name === name)?.run)),
+        ),
+      ),
+    ),
+  );
+  return h("section", { id: "verdicts" }, h("h2", {}, "Verdict"), scrollBox("Verdicts", table));
+}
+
+function loadButton(load: string, go: (change: Partial<View>) => void): HTMLElement {
+  const button = h("button", { type: "button", title: `Show the ladder under ${load}` }, load);
+  button.addEventListener("click", () => {
+    go({ load });
+    document.getElementById("ladder")?.scrollIntoView();
+  });
+  return button;
+}
+
+function verdictCell(run: Run | undefined): HTMLElement {
+  if (run === undefined) return h("td", { class: "absent" }, "not run");
+  const warnings = run.warnings.length;
+  return h(
+    "td",
+    {},
+    runChips(run),
+    ...(run.findings.length === 0 ? [h("div", { class: "finding" }, "no limit set")] : run.findings.map(findingLine)),
+    warnings > 0 && h("div", { class: "finding doubted" }, warnings === 1 ? "1 warning" : `${warnings} warnings`),
+  );
+}
+
+function findingLine(finding: Finding): HTMLElement {
+  const { responder, statistic, measured_ns, bound_ns, verdict } = finding;
+  // Compared exactly: both may round to the same three digits.
+  const relation = measured_ns === null || measured_ns <= bound_ns ? "≤" : ">";
+  const measured = measured_ns === null ? "not measurable" : duration(measured_ns);
+  return h(
+    "div",
+    { class: `finding ${verdict}`, title: MEANINGS[verdict] },
+    `${SIGNS[verdict]} ${responder} ${statistic} `,
+    h("b", {}, measured),
+    measured_ns === null ? ", " : " ",
+    h("span", {}, measured_ns === null ? `limit ${duration(bound_ns)}` : `${relation} ${duration(bound_ns)}`),
+  );
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Where the marks of a logarithmic axis go, and how far the axis reaches.
+
+/** Both ends of an axis. */
+export interface Range {
+  low: number;
+  high: number;
+}
+
+/** Steps within a decade, from coarse to fine. */
+const STEPS = [
+  [1],
+  [1, 3],
+  [1, 2, 5],
+  [1, 1.5, 2, 3, 4, 5, 7],
+  [1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9],
+];
+
+/** At most `budget` round values inside the range, as finely as that allows. */
+export function logTicks({ low, high }: Range, budget: number): number[] {
+  let best: number[] = [];
+  for (const steps of STEPS) {
+    const ticks = ticksOf(steps, low, high);
+    if (ticks.length > budget) break;
+    best = ticks;
+  }
+  if (best.length > 0) return best;
+  // More decades than marks fit: every second, third … decade.
+  const decades = ticksOf([1], low, high);
+  const stride = Math.ceil(decades.length / Math.max(1, budget));
+  return decades.filter((_, i) => i % stride === 0);
+}
+
+function ticksOf(steps: readonly number[], low: number, high: number): number[] {
+  const ticks: number[] = [];
+  for (let exponent = Math.floor(Math.log10(low)); 10 ** exponent <= high; exponent++) {
+    for (const step of steps) {
+      const value = Number((step * 10 ** exponent).toPrecision(3));
+      if (value >= low && value <= high) ticks.push(value);
+    }
+  }
+  return ticks;
+}
+
+/** The range of positive `values`, widened so that no mark sits on an edge; null where there are none. */
+export function logRange(values: Iterable<number>, margin = 1.25): Range | null {
+  let low = Infinity;
+  let high = 0;
+  for (const value of values) {
+    if (value > 0 && Number.isFinite(value)) {
+      low = Math.min(low, value);
+      high = Math.max(high, value);
+    }
+  }
+  return high === 0 ? null : { low: low / margin, high: high * margin };
+}
+
+/** Place of `value` on the axis: 0 at the low end, 1 at the high end. */
+export function logPlace(value: number, { low, high }: Range): number {
+  return Math.log(value / low) / Math.log(high / low);
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Latency over time, one panel per flavour on common axes: for every slice of time the span from its
+// least to its greatest latency, exact and never interpolated, and the worst answers marked.
+
+import uPlot from "uplot";
+import { drawChart, drawMarker, type Limit } from "./chart.ts";
+import type { Series, WorstSample } from "./contract.ts";
+import { h } from "./element.ts";
+import { duration, integer, tick } from "./format.ts";
+import type { Answers } from "./histogram.ts";
+import { colour, swatch } from "./look.ts";
+import { logRange, type Range } from "./ticks.ts";
+
+/** How near, as a share of the axis, the pointer must be to a marked answer to read that instead of its slice. */
+const NEAR = 0.02;
+
+/** Draws into `host`; nothing where nothing was answered. */
+export function drawTimelines(host: HTMLElement, answers: readonly Answers[], limits: Limit[]): boolean {
+  const slices = answers.flatMap(({ series }) => series.timeline);
+  const y = logRange([
+    ...slices.flatMap(({ min_ns, max_ns }) => [min_ns, max_ns]),
+    ...limits.map(({ value }) => value),
+  ]);
+  if (y === null) return false;
+  const end_ns = Math.max(...slices.map(({ at_ns, width_ns }) => at_ns + width_ns));
+  answers.forEach(({ name, look, series }, i) => {
+    const panel = h("div", { class: "panel" }, h("p", { class: "panel-name" }, swatch(look), ` ${name}`));
+    host.append(panel);
+    // What is common to all panels is said once, below the last.
+    const last = i === answers.length - 1;
+    drawPanel(panel, { name, look, series }, { low: 0, high: end_ns }, y, limits, last);
+  });
+  return true;
+}
+
+function drawPanel(
+  host: HTMLElement,
+  { name, look, series }: Answers,
+  x: Range,
+  y: Range,
+  limits: Limit[],
+  last: boolean,
+): void {
+  drawChart(host, {
+    label: `Latency over time of ${name}. The numbers are in the table below.`,
+    height_px: last ? 178 : 160,
+    x: {
+      label: last ? "time since measuring began" : "",
+      range: x,
+      log: false,
+      text: (ns) => (ns === 0 ? "0" : tick(ns)),
+    },
+    y: { label: "latency", range: y, log: true, text: tick },
+    // Painted below; the empty series only gives uPlot its scales.
+    data: [
+      [x.low, x.high],
+      [null, null],
+    ],
+    series: [{ label: name, points: { show: false } }],
+    limits,
+    paint: (chart) => {
+      paintSlices(chart, look, series);
+      for (const { at_ns, latency_ns } of series.worst) {
+        drawMarker(chart, look, chart.valToPos(at_ns, "x", true), chart.valToPos(latency_ns, "y", true));
+      }
+    },
+    read: (time_ns, latency_ns) => readAt(time_ns, latency_ns, series, x, y),
+    hint: last ? "Point at a mark to read its trigger, or anywhere else to read that slice of time." : "",
+  });
+}
+
+function paintSlices(chart: uPlot, look: number, { timeline }: Series): void {
+  const { ctx } = chart;
+  // On whole pixels, so that neighbours meet without a seam.
+  const place = (value: number, axis: "x" | "y") => Math.round(chart.valToPos(value, axis, true));
+  ctx.save();
+  ctx.fillStyle = colour(look);
+  for (const { at_ns, width_ns, min_ns, max_ns } of timeline) {
+    const left = place(at_ns, "x");
+    const width = Math.max(uPlot.pxRatio, place(at_ns + width_ns, "x") - left);
+    const top = place(max_ns, "y");
+    const height = Math.max(uPlot.pxRatio, place(min_ns, "y") - top);
+    ctx.globalAlpha = 0.35;
+    ctx.fillRect(left, top, width, height);
+    ctx.globalAlpha = 1;
+    ctx.fillRect(left, top, width, 1.5 * uPlot.pxRatio);
+  }
+  ctx.restore();
+}
+
+function readAt(time_ns: number, latency_ns: number, series: Series, x: Range, y: Range): string[] {
+  const worst = nearest(series.worst, time_ns, latency_ns, x, y);
+  if (worst !== undefined) {
+    const { trigger, at_ns, latency_ns, path_insns } = worst;
+    return [
+      `trigger ${integer(trigger)}: ${duration(latency_ns)} at ${duration(at_ns)}, ${integer(path_insns)} instructions`,
+    ];
+  }
+  const slice = series.timeline.find(({ at_ns, width_ns }) => at_ns <= time_ns && time_ns < at_ns + width_ns);
+  if (slice === undefined) return [`${duration(time_ns)}: no answers`];
+  const { at_ns, width_ns, min_ns, max_ns, count } = slice;
+  return [
+    `${duration(at_ns)} … ${duration(at_ns + width_ns)}: ${integer(count)} answers, ${duration(min_ns)} … ${duration(max_ns)}`,
+  ];
+}
+
+/** The marked answer under the pointer. Distances are in shares of each axis; a panel is far wider than high. */
+function nearest(
+  worst: readonly WorstSample[],
+  time_ns: number,
+  latency_ns: number,
+  x: Range,
+  y: Range,
+): WorstSample | undefined {
+  const distance = (sample: WorstSample) =>
+    Math.hypot(
+      (sample.at_ns - time_ns) / (x.high - x.low),
+      Math.log(sample.latency_ns / latency_ns) / Math.log(y.high / y.low) / 5,
+    );
+  const best = worst.reduce<WorstSample | undefined>(
+    (a, b) => (a === undefined || distance(b) < distance(a) ? b : a),
+    undefined,
+  );
+  return best !== undefined && distance(best) <= NEAR ? best : undefined;
+}

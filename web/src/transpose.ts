@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The one transpose: from runs, as they were executed, to load × flavour × responder, as they are read.
+// Pure. It picks and orders; it computes no statistic.
+
+import type { Finding, Report, Run, Series } from "./contract.ts";
+
+/** A run with the name and the look that it has everywhere on the page. */
+export interface Lane {
+  /** The flavour, with its seed or run identity where the flavour alone would be ambiguous. */
+  name: string;
+  /** Index into the palette; the same for this flavour under every load. */
+  look: number;
+  run: Run;
+}
+
+/** The report by load. */
+export interface Matrix {
+  /** In the order of the report. */
+  loads: string[];
+  /** Names of lanes in the order of the report; the index is the look. */
+  flavours: string[];
+  /** In the order of the report, which is that of the pins. */
+  responders: string[];
+  /** The lanes of one load, in the order of `flavours`. */
+  lanes(load: string): Lane[];
+}
+
+/** Transposes the report. */
+export function transpose(report: Report): Matrix {
+  const names = laneNames(report.runs);
+  const flavours = [...new Set(names)];
+  const all = report.runs.map((run, i): Lane => {
+    const name = names[i] ?? run.run;
+    return { name, look: flavours.indexOf(name), run };
+  });
+  return {
+    loads: [...new Set(report.runs.map((run) => run.load))],
+    flavours,
+    responders: [...new Set(report.runs.flatMap((run) => run.series.map((s) => s.responder)))],
+    lanes: (load) => all.filter((lane) => lane.run.load === load).sort((a, b) => a.look - b.look),
+  };
+}
+
+/** The flavour of each run; where a load has it more than once, with the seed, and if need be the run. */
+function laneNames(runs: readonly Run[]): string[] {
+  const seeded = (run: Run) => `${run.flavour} · seed ${run.seed}`;
+  const byFlavour = repeated(runs, (run) => run.flavour);
+  const bySeed = repeated(runs, seeded);
+  return runs.map((run) => {
+    if (!byFlavour.has(run.flavour)) return run.flavour;
+    return bySeed.has(run.flavour) ? `${run.flavour} · ${run.run}` : seeded(run);
+  });
+}
+
+/** Flavours for which some load has one name more than once. */
+function repeated(runs: readonly Run[], name: (run: Run) => string): Set<string> {
+  const seen = new Set<string>();
+  const flavours = new Set<string>();
+  for (const run of runs) {
+    const key = JSON.stringify([run.load, name(run)]);
+    if (seen.has(key)) flavours.add(run.flavour);
+    seen.add(key);
+  }
+  return flavours;
+}
+
+/** What `responder` answered in this run, if it took part. */
+export function seriesOf(run: Run, responder: string): Series | undefined {
+  return run.series.find((series) => series.responder === responder);
+}
+
+/** The limits on `responder` among the runs of some lanes, each once. */
+export function limitsOn(lanes: readonly Lane[], responder: string): Finding[] {
+  const limits = new Map<string, Finding>();
+  for (const finding of lanes.flatMap((lane) => lane.run.findings)) {
+    if (finding.responder === responder) limits.set(`${finding.statistic} ${finding.bound_ns}`, finding);
+  }
+  return [...limits.values()];
+}
+
+/** All kinds of loss together. */
+export function lossesTotal({ losses }: Series): number {
+  return losses.unanswered + losses.superseded + losses.spurious + losses.tainted + losses.dropped;
+}
+
+/** One doubt and the runs that share it. */
+export interface Doubt {
+  code: string;
+  symptom: string;
+  cause: string;
+  action: string;
+  runs: Run[];
+}
+
+/** The warnings of all runs; those that read the same are one. */
+export function doubts(runs: readonly Run[]): Doubt[] {
+  const found = new Map<string, Doubt>();
+  for (const run of runs) {
+    for (const { code, symptom, cause, action } of run.warnings) {
+      const key = JSON.stringify([code, symptom, cause, action]);
+      const doubt = found.get(key) ?? { code, symptom, cause, action, runs: [] };
+      doubt.runs.push(run);
+      found.set(key, doubt);
+    }
+  }
+  return [...found.values()];
+}
+
+/** One row of the configuration side by side; null where a run has no such entry. */
+export interface ConfigurationRow {
+  key: string;
+  values: (string | null)[];
+  differs: boolean;
+}
+
+/** The configurations of some runs side by side, by group, every key that any of them has. */
+export function configurationRows(runs: readonly Run[]): { group: string; rows: ConfigurationRow[] }[] {
+  const groups = new Map<string, Map<string, (string | null)[]>>();
+  runs.forEach((run, i) => {
+    for (const { group, entries } of run.configuration) {
+      const rows = groups.get(group) ?? new Map<string, (string | null)[]>();
+      groups.set(group, rows);
+      for (const { key, value } of entries) {
+        const values = rows.get(key) ?? runs.map(() => null);
+        values[i] = value;
+        rows.set(key, values);
+      }
+    }
+  });
+  return [...groups].map(([group, rows]) => ({
+    group,
+    rows: [...rows].map(([key, values]) => ({ key, values, differs: new Set(values).size > 1 })),
+  }));
+}

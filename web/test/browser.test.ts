@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The built page in a browser: it shows what the JSON says, follows its address, and asks the network
+// for nothing. With ONSET_REPORT=path/to/report.html what holds for any report is checked on that one too.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { test } from "node:test";
+import type { Page } from "playwright-core";
+import { duration, integer } from "../src/format.ts";
+import { cells, coverage, MARKER, pixels, reportIn, TEMPLATE, visit, write } from "./chromium.ts";
+import { fixture } from "./fixture.ts";
+
+async function ladderSaysWhatTheReportSays(page: Page): Promise<void> {
+  const report = await reportIn(page);
+  const loads = [...new Set(report.runs.map((run) => run.load))];
+  for (const load of loads) {
+    await page.selectOption("select[name=load]", load);
+    await page.waitForFunction((load) => document.querySelector("#ladder h2 em")?.textContent === load, load);
+    const shown = new Map((await cells(page, "#ladder tbody tr")).map(([name, , ...numbers]) => [name, numbers]));
+    const runs = report.runs.filter((run) => run.load === load);
+    for (const responder of new Set(report.runs.flatMap((run) => run.series.map((s) => s.responder)))) {
+      const expected = runs.flatMap((run) => {
+        const s = run.series.find((series) => series.responder === responder);
+        if (s === undefined) return ["not active"];
+        const lost = Object.values(s.losses).reduce((sum, n) => sum + n, 0);
+        return [duration(s.quantiles["0.5"]), duration(s.quantiles["0.999"]), duration(s.max_ns), integer(lost)];
+      });
+      assert.deepEqual(shown.get(responder), expected, `${responder} under ${load}`);
+    }
+  }
+}
+
+async function fitsAPhone(page: Page): Promise<void> {
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 375);
+}
+
+test("the template holds the marker once and refers to nothing outside itself", async () => {
+  const template = await readFile(TEMPLATE, "utf8");
+  assert.equal(template.split(MARKER).length, 2);
+  assert.doesNotMatch(template, /<(script|img|iframe|link)[^>]+(src|href)="(?!data:)/);
+});
+
+test("the ladder shows exactly the numbers of the report, under every load", async () => {
+  await visit(await write("ladder", fixture()), ladderSaysWhatTheReportSays);
+});
+
+test("the verdicts show each run's verdict and what its limit found", async () => {
+  await visit(await write("verdicts", fixture()), async (page) => {
+    const row = (await cells(page, "#verdicts tbody tr"))[0]!;
+    const [idle, mixed] = fixture().runs.filter((run) => run.flavour === "6.12 preempt=none");
+    assert.match(row[1]!, /pass/);
+    assert.ok(row[1]!.includes(duration(idle!.findings[0]!.measured_ns)));
+    assert.match(row[2]!, /fail/);
+    assert.ok(row[2]!.includes(`${duration(mixed!.findings[0]!.measured_ns)} > 250 µs`));
+  });
+});
+
+test("every chart draws, and draws something else when the selection changes", async () => {
+  await visit(await write("charts", fixture()), async (page) => {
+    for (const look of [0, 1, 2]) {
+      const [histogram = 0, percentiles = 0, ...panels] = await coverage(page, "#responder canvas", look);
+      // A dotted line leaves more than half of the columns free, and the tallest flavours hide some.
+      assert.ok(
+        histogram > 0.08 && percentiles > 0.2,
+        `flavour ${look}: ${histogram} of the histogram, ${percentiles} of the percentiles`,
+      );
+      // A slice of time leaves no column free; the other flavours have panels of their own.
+      assert.deepEqual(
+        panels.map((share) => share > 0.85),
+        [0, 1, 2].map((panel) => panel === look),
+        String(panels),
+      );
+    }
+    const charts = ["#histogram canvas", "#percentiles canvas", "#timelines canvas"];
+    const first = await Promise.all(charts.map((chart) => pixels(page, chart)));
+    await page.selectOption("select[name=responder]", "hardirq");
+    await page.waitForFunction(() => document.querySelector("#responder h2 em")?.textContent === "hardirq");
+    const other = await Promise.all(charts.map((chart) => pixels(page, chart)));
+    charts.forEach((chart, i) => assert.notEqual(first[i], other[i], chart));
+    await page.uncheck("input[value='6.12 preempt=none']");
+    await page.waitForFunction(() => document.querySelectorAll("#timelines canvas").length === 2);
+    assert.deepEqual(await coverage(page, "#histogram canvas, #percentiles canvas", 0), [0, 0]);
+    assert.equal(await page.locator("#ladder th.group").count(), 2);
+  });
+});
+
+test("a link restores the view, and going back restores the one before", async () => {
+  const path = await write("hash", fixture());
+  const check = async (page: Page) => {
+    assert.equal(await page.locator("select[name=load]").inputValue(), "idle");
+    assert.equal(await page.locator("#responder h2").innerText(), "work under idle");
+    assert.deepEqual(
+      await page
+        .locator("input[name=flavour]:checked")
+        .evaluateAll((boxes) => boxes.map((box) => (box as HTMLInputElement).value)),
+      ["6.12-rt"],
+    );
+    await page.click("#ladder button:text-is('tasklet')");
+    await page.waitForFunction(() => document.querySelector("#responder h2 em")?.textContent === "tasklet");
+    assert.match(page.url(), /responder=tasklet/);
+    await page.goBack();
+    await page.waitForFunction(() => document.querySelector("#responder h2 em")?.textContent === "work");
+  };
+  await visit(path, check, { hash: "#load=idle&responder=work&flavour=6.12-rt" });
+});
+
+test("the last flavour cannot be taken away", async () => {
+  await visit(
+    await write("last", fixture()),
+    async (page) => {
+      const box = page.locator("input[value='6.12-rt']");
+      await box.click();
+      assert.ok(await box.isChecked());
+    },
+    { hash: "#flavour=6.12-rt" },
+  );
+});
+
+test("pointing at a chart reads it: a worst answer gives its trigger, latency and time", async () => {
+  await visit(await write("pointer", fixture()), async (page) => {
+    const run = fixture().runs.find(({ load }) => load === "mixed")!;
+    const worst = run.series.find(({ responder }) => responder === "task")!.worst[0]!;
+    const place = await page.locator("#timelines .u-over").first().boundingBox();
+    const end_ns = Math.max(
+      ...fixture()
+        .runs.slice(3)
+        .flatMap(({ series }) =>
+          series.find(({ responder }) => responder === "task")!.timeline.map((slice) => slice.at_ns + slice.width_ns),
+        ),
+    );
+    await page
+      .locator("#timelines .u-over")
+      .first()
+      .hover({ position: { x: (worst.at_ns / end_ns) * place!.width, y: 10 } });
+    const readout = await page.locator("#timelines .readout").first().innerText();
+    assert.ok(
+      readout.startsWith(
+        `trigger ${integer(worst.trigger)}: ${duration(worst.latency_ns)} at ${duration(worst.at_ns)}`,
+      ),
+      readout,
+    );
+    await page.locator("#percentiles .u-over").hover();
+    assert.match(await page.locator("#percentiles .readout").innerText(), /% at or below: .*6\.12-rt/);
+  });
+});
+
+test("the numbers beside a chart are those it is drawn from", async () => {
+  await visit(await write("numbers", fixture()), async (page) => {
+    await page.click("#histogram summary");
+    await page.waitForSelector("#histogram tbody tr");
+    const task = fixture()
+      .runs.slice(3)
+      .flatMap(({ flavour, series }) =>
+        series.filter(({ responder }) => responder === "task").map((s) => ({ flavour, s })),
+      );
+    const expected = task.flatMap(({ flavour, s }) =>
+      s.columns.map(({ low_ns, high_ns, count }) => [flavour, ...[low_ns, high_ns, count].map(integer)]),
+    );
+    assert.deepEqual(await cells(page, "#histogram tbody tr"), expected);
+  });
+});
+
+test("dark and light differ on the ground and in the charts, and charts follow a change", async () => {
+  await visit(await write("schemes", fixture()), async (page) => {
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const [light, chart] = [await ground(), await pixels(page, "#percentiles canvas")];
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.waitForFunction(
+      (before) => (document.querySelector("#percentiles canvas") as HTMLCanvasElement).toDataURL() !== before,
+      chart,
+    );
+    assert.equal(light, "rgb(255, 255, 255)");
+    assert.notEqual(await ground(), light);
+  });
+});
+
+test("a phone scrolls tables inside their boxes and never the page", async () => {
+  await visit(await write("phone", fixture()), fitsAPhone, {
+    viewport: { width: 375, height: 740 },
+    deviceScaleFactor: 2,
+    hasTouch: true,
+  });
+});
+
+test("paper is light, opens the configuration, and is undone afterwards", async () => {
+  await visit(
+    await write("paper", fixture()),
+    async (page) => {
+      const dark = await pixels(page, "#histogram canvas");
+      await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+      await page.waitForFunction(
+        (before) => (document.querySelector("#histogram canvas") as HTMLCanvasElement).toDataURL() !== before,
+        dark,
+      );
+      await page.emulateMedia({ media: "print" });
+      assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+      assert.ok(await page.locator("#configuration table").isVisible());
+      assert.ok(await page.locator("#histogram canvas").isVisible());
+      assert.ok(!(await page.locator("#histogram details").isVisible()));
+      await page.emulateMedia({ media: "screen" });
+      await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+      assert.ok(!(await page.locator("#configuration table").isVisible()));
+      await page.waitForFunction(
+        (before) => (document.querySelector("#histogram canvas") as HTMLCanvasElement).toDataURL() === before,
+        dark,
+      );
+      assert.ok((await page.pdf({ format: "A4" })).length > 20_000);
+      // So wide that a chart is as wide as on paper: it must change its colours even where it keeps its size.
+    },
+    { colorScheme: "dark", viewport: { width: 728, height: 900 } },
+  );
+});
+
+test("doubt is shown: warnings, losses, absent quantiles, invalid and incomplete runs, missing responders", async () => {
+  const report = fixture();
+  const run = report.runs[3]!;
+  Object.assign(run, { verdict: "invalid", complete: false });
+  run.warnings.push({
+    code: "guest_oops",
+    symptom: "The guest's kernel reported an oops",
+    cause: "A module of the load",
+    action: "Read console.log in the bundle",
+  });
+  const task = run.series.find(({ responder }) => responder === "task")!;
+  task.losses.unanswered = 1_234;
+  task.quantiles = { "0.5": 7_000 };
+  run.series = run.series.filter(({ responder }) => responder !== "bh_work");
+  Object.assign(run.series[0]!, {
+    count: 0,
+    min_ns: null,
+    mean_ns: null,
+    stddev_ns: null,
+    max_ns: null,
+    quantiles: {},
+    columns: [],
+    curve: [],
+    timeline: [],
+    worst: [],
+  });
+  await visit(await write("doubt", report), async (page) => {
+    await ladderSaysWhatTheReportSays(page);
+    assert.match(
+      await page.locator("#verdicts tbody tr").first().innerText(),
+      /invalid[\s\S]*incomplete[\s\S]*1 warning/,
+    );
+    assert.match(await page.locator("#ladder .callout").innerText(), /6\.12 preempt=none/);
+    const warnings = await page.locator("#warnings").innerText();
+    for (const text of [
+      "Warnings (1)",
+      "reported an oops",
+      "guest_oops",
+      "A module of the load",
+      "Read console.log",
+      "6.12 preempt=none, mixed",
+    ]) {
+      assert.ok(warnings.includes(text), `${text} in ${warnings}`);
+    }
+    const row = (await cells(page, "#losses tbody tr")).find(([responder]) => responder === "task")!;
+    assert.deepEqual(
+      row.slice(2, 8),
+      ["10 000", "1 234", "0", "0", "0", "0"].map((text) => text.replace(" ", "\u202f")),
+    );
+  });
+});
+
+test("a responder that nobody answered says so instead of drawing nothing", async () => {
+  const report = fixture();
+  for (const run of report.runs) {
+    Object.assign(run.series[0]!, {
+      count: 0,
+      min_ns: null,
+      mean_ns: null,
+      stddev_ns: null,
+      max_ns: null,
+      quantiles: {},
+      columns: [],
+      curve: [],
+      timeline: [],
+      worst: [],
+    });
+  }
+  await visit(
+    await write("silent", report),
+    async (page) => {
+      assert.equal(await page.locator("#responder .empty").count(), 3);
+    },
+    { hash: "#responder=hardirq" },
+  );
+});
+
+test("another schema number gives a message that can be acted on", async () => {
+  await visit(await write("schema", { ...fixture(), schema: 7 }), async (page) => {
+    assert.match(
+      await page.locator("[role=alert]").innerText(),
+      /cannot be shown[\s\S]*schema number 7[\s\S]*onset report/,
+    );
+  });
+});
+
+test("a report that the viewer trips over says so instead of staying blank", async () => {
+  const path = await write("torn", { ...fixture(), runs: [{ clock: "virtual" }] });
+  // The fault is not swallowed either: it is the one thing that the console must hold.
+  const shown = visit(path, async (page) => {
+    assert.match(await page.locator("[role=alert]").innerText(), /viewer failed[\s\S]*fault of onset/);
+  });
+  await assert.rejects(shown, /TypeError/);
+});
+
+test("markup in any text of the report is shown and not obeyed, and a script is no link", async () => {
+  const evil = `</script><img src=x onerror="document.title='owned'"><b>& "q"`;
+  const report = fixture();
+  report.title = evil;
+  for (const run of report.runs) {
+    Object.assign(run, { flavour: `${run.flavour} ${evil}`, experiment_source: evil });
+    run.warnings.push({ code: evil, symptom: evil, cause: evil, action: evil });
+    run.files.push({ name: "bad", href: "javascript:document.title='owned'", what: evil });
+  }
+  await visit(await write("markup", report), async (page) => {
+    assert.equal(await page.locator("h1").innerText(), evil);
+    assert.equal(await page.title(), `${evil} — onset`);
+    assert.equal(await page.locator("main img, main b:not(.finding b)").count(), 0);
+    assert.equal(await page.locator("a:text-is('bad')").count(), 0);
+    assert.equal(await page.locator("a:text-is('manifest.json')").count(), 6);
+  });
+});
+
+const real = process.env["ONSET_REPORT"];
+test(
+  "a report written by the command shows its own numbers",
+  { skip: real === undefined ? "ONSET_REPORT names no report" : false },
+  async () => {
+    const path = resolve(real!);
+    await visit(path, async (page) => {
+      await ladderSaysWhatTheReportSays(page);
+      assert.ok((await coverage(page, "#percentiles canvas", 0))[0]! > 0);
+    });
+    await visit(path, fitsAPhone, { viewport: { width: 375, height: 740 } });
+  },
+);

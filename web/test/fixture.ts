@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A made-up report with the shape of a real one: three flavours, two loads, eight responders, long
+// tails. The same numbers every time. They imitate measurements; nothing was measured.
+
+import type { Finding, Report, Run, Series, WorstSample } from "../src/contract.ts";
+
+/** Triggers of each run. */
+export const TRIGGERS = 10_000;
+
+const RESPONDERS = ["hardirq", "threaded_irq", "tasklet", "bh_work", "work", "work_highpri", "kthread", "task"];
+
+/** Typical latency of each responder in ns, without load. */
+const FLAVOURS: Record<string, number[]> = {
+  "6.12 preempt=none": [310, 9_600, 4_500, 4_900, 12_400, 12_100, 8_100, 7_000],
+  "6.12 preempt=full": [330, 9_900, 4_700, 5_100, 12_900, 12_600, 8_300, 7_300],
+  "6.12-rt": [394, 6_050, 26_500, 27_100, 23_500, 22_800, 9_400, 17_900],
+};
+
+/** Shape of the tail under "mixed": the latest answers are this many times the typical one. */
+const TAILS: Record<string, number> = { "6.12 preempt=none": 900, "6.12 preempt=full": 110, "6.12-rt": 9 };
+
+/** Uniform numbers in [0, 1), by mulberry32: small, and the same in every engine. */
+function uniform(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** The report. Each call makes a new one, so that a test may bend its own. */
+export function fixture(): Report {
+  const flavours = Object.keys(FLAVOURS);
+  const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
+  return {
+    schema: 1,
+    title: "Response ladder of 6.12",
+    created: "2026-11-21T19:57:03Z",
+    tool: { version: "0.1.0", revision: "018facc" },
+    clock: "virtual",
+    runs,
+  };
+}
+
+function run(flavour: string, load: string, index: number): Run {
+  const series = RESPONDERS.map((responder, i) => makeSeries(responder, flavour, load, i));
+  const task = series.find(({ responder }) => responder === "task")?.max_ns ?? null;
+  const findings: Finding[] = [
+    {
+      responder: "task",
+      statistic: "max",
+      bound_ns: 250_000,
+      measured_ns: task,
+      verdict: (task ?? Infinity) <= 250_000 ? "pass" : "fail",
+    },
+  ];
+  return {
+    run: `20261121-195${index}-${load}`,
+    flavour,
+    load,
+    seed: 1,
+    clock: "virtual",
+    verdict: findings.every((finding) => finding.verdict === "pass") ? "pass" : "fail",
+    complete: true,
+    created: "2026-11-21T19:50:00Z",
+    series,
+    warnings: [],
+    findings,
+    configuration: configuration(flavour, load),
+    experiment_source: EXPERIMENT,
+    files: [
+      {
+        name: "manifest.json",
+        href: `runs/${index}-${load}/manifest.json`,
+        what: "configuration, versions, warnings and verdict",
+      },
+      {
+        name: "samples.parquet",
+        href: `runs/${index}-${load}/samples.parquet`,
+        what: "every sample: responder, trigger, time, latency, instructions",
+      },
+    ],
+  };
+}
+
+function makeSeries(responder: string, flavour: string, load: string, index: number): Series {
+  const typical = FLAVOURS[flavour]?.[index] ?? 1;
+  const next = uniform(Object.keys(FLAVOURS).indexOf(flavour) * 100 + index * 10 + load.length);
+  const loaded = load === "idle" ? 1.2 : (TAILS[flavour] ?? 1);
+  const superseded = load === "mixed" && responder === "work" ? 37 : 0;
+  const samples = Array.from({ length: TRIGGERS - superseded }, (_, trigger): WorstSample => {
+    const body = typical * (0.92 + 0.16 * next());
+    // One in a hundred or so meets the load; how badly follows a power law, cut at the flavour's tail.
+    const meets = next() < (load === "idle" ? 0.05 : Math.sqrt(loaded) / 100);
+    const late = meets ? Math.min(loaded, (1 - next()) ** -0.75) : 1;
+    const latency_ns = Math.round(body * Math.max(1, late));
+    return {
+      trigger,
+      at_ns: Math.round(trigger * 1_000_000 + 400_000 * next()),
+      latency_ns,
+      path_insns: latency_ns - Math.floor(latency_ns * 0.01),
+    };
+  });
+  return summarise(responder, samples, superseded);
+}
+
+function summarise(responder: string, samples: WorstSample[], superseded: number): Series {
+  const sorted = samples.map(({ latency_ns }) => latency_ns).sort((a, b) => a - b);
+  const at = (q: number) => sorted[Math.min(sorted.length - 1, Math.ceil(q * sorted.length) - 1)] ?? 0;
+  const mean = sorted.reduce((sum, ns) => sum + ns, 0) / sorted.length;
+  const variance = sorted.reduce((sum, ns) => sum + (ns - mean) ** 2, 0) / sorted.length;
+  return {
+    responder,
+    count: sorted.length,
+    losses: { unanswered: 0, superseded, spurious: 0, tainted: 0, dropped: 0 },
+    min_ns: sorted[0] ?? null,
+    mean_ns: Math.round(mean),
+    stddev_ns: Math.round(Math.sqrt(variance)),
+    max_ns: sorted.at(-1) ?? null,
+    quantiles: Object.fromEntries(["0.5", "0.9", "0.99", "0.999"].map((q) => [q, at(Number(q))])),
+    columns: columns(sorted),
+    curve: curve(sorted.length).map((quantile) => ({
+      quantile,
+      latency_ns: quantile === 1 ? (sorted.at(-1) ?? 0) : at(quantile),
+    })),
+    timeline: timeline(samples),
+    worst: [...samples].sort((a, b) => b.latency_ns - a.latency_ns).slice(0, 32),
+  };
+}
+
+/** Sixteen columns to the octave, empty ones left out. */
+function columns(sorted: readonly number[]): Series["columns"] {
+  const found = new Map<number, number>();
+  for (const ns of sorted) {
+    const column = Math.floor(Math.log2(ns) * 16);
+    found.set(column, (found.get(column) ?? 0) + 1);
+  }
+  const edge = (column: number) => Math.ceil(2 ** (column / 16));
+  return [...found]
+    .sort(([a], [b]) => a - b)
+    .map(([column, count]) => ({ low_ns: edge(column), high_ns: edge(column + 1) - 1, count }));
+}
+
+/** 0, then ten steps to every nine that the count reaches, then 1. */
+function curve(count: number): number[] {
+  const steps = Math.floor(Math.log10(count) * 10);
+  return [...Array.from({ length: steps + 1 }, (_, i) => 1 - 10 ** (-i / 10)), 1].map((q) => Math.max(q, 1 / count));
+}
+
+/** Slices of 50 triggers. */
+function timeline(samples: readonly WorstSample[]): Series["timeline"] {
+  const width_ns = 50_000_000;
+  const slices = new Map<number, number[]>();
+  for (const { at_ns, latency_ns } of samples) {
+    const slice = Math.floor(at_ns / width_ns);
+    slices.set(slice, [...(slices.get(slice) ?? []), latency_ns]);
+  }
+  return [...slices].map(([slice, ns]) => ({
+    at_ns: slice * width_ns,
+    width_ns,
+    min_ns: Math.min(...ns),
+    max_ns: Math.max(...ns),
+    count: ns.length,
+  }));
+}
+
+function configuration(flavour: string, load: string): Run["configuration"] {
+  const rt = flavour.endsWith("-rt");
+  return [
+    {
+      group: "kernel",
+      entries: [
+        { key: "release", value: rt ? "6.12.57-rt-amd64" : "6.12.57-amd64" },
+        { key: "command line", value: `console=ttyS0 nokaslr norandmaps${rt ? "" : ` ${flavour.split(" ")[1]}`}` },
+      ],
+    },
+    {
+      group: "machine",
+      entries: [
+        { key: "QEMU", value: "10.0.2" },
+        { key: "icount shift", value: "0" },
+        { key: "memory", value: "256 MiB" },
+      ],
+    },
+    {
+      group: "trigger",
+      entries: [
+        { key: "period", value: "1 ms" },
+        { key: "jitter", value: "400 µs" },
+        { key: "count", value: String(TRIGGERS) },
+      ],
+    },
+    {
+      group: "load",
+      entries: [
+        { key: "name", value: load },
+        { key: "work done", value: load === "idle" ? "0" : String(1_000 + flavour.length) },
+      ],
+    },
+  ];
+}
+
+const EXPERIMENT = `title = "Response ladder of 6.12"
+flavours = ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt"]
+loads = ["idle", "mixed"]
+
+[trigger]
+period = "1ms"
+jitter = "400us"
+count = 10000
+
+[limits]
+task.max = "250us"
+`;
