@@ -111,11 +111,15 @@ export function showLosses(view: View, lanes: readonly Lane[], matrix: Matrix): 
 
 /** Every doubt about any run of the report, whatever is selected above, with what to do next. */
 export function showWarnings(report: Report): HTMLElement {
-  const items = doubts(report.runs).map(({ code, symptom, cause, action, runs }) =>
+  const found = doubts(report.runs);
+  const count = found.reduce((sum, { seen }) => sum + seen.length, 0);
+  const items = found.map(({ code, cause, action, seen }) =>
     h(
       "li",
       {},
-      h("p", { class: "symptom" }, symptom, " ", h("code", {}, code)),
+      ...seen.map(({ symptom, runs }) =>
+        h("p", {}, h("span", { class: "symptom" }, symptom), ` (${runs.map((run) => `${run.flavour}, ${run.load}`).join("; ")})`),
+      ),
       h(
         "dl",
         {},
@@ -123,15 +127,15 @@ export function showWarnings(report: Report): HTMLElement {
         h("dd", {}, cause),
         h("dt", {}, "Next action"),
         h("dd", {}, action),
-        h("dt", {}, "Seen in"),
-        h("dd", {}, runs.map((run) => `${run.flavour}, ${run.load}`).join("; ")),
+        h("dt", {}, "Code"),
+        h("dd", {}, h("code", {}, code)),
       ),
     ),
   );
   return h(
     "section",
     { id: "warnings" },
-    h("h2", {}, items.length === 0 ? "Warnings" : `Warnings (${items.length})`),
+    h("h2", {}, count === 0 ? "Warnings" : `Warnings (${count})`),
     items.length === 0
       ? h("p", { class: "empty" }, "None: no run gave reason to doubt it.")
       : h("ul", { class: "doubts" }, ...items),

@@ -83,24 +83,25 @@ export function lossesTotal({ losses }: Series): number {
   return losses.unanswered + losses.superseded + losses.spurious + losses.tainted + losses.dropped;
 }
 
-/** One doubt and the runs that share it. */
+/** One kind of doubt: what it means, and where it was seen how. */
 export interface Doubt {
   code: string;
-  symptom: string;
   cause: string;
   action: string;
-  runs: Run[];
+  seen: { symptom: string; runs: Run[] }[];
 }
 
-/** The warnings of all runs; those that read the same are one. */
+/** The warnings of all runs, one entry per kind; symptoms that read the same are one. */
 export function doubts(runs: readonly Run[]): Doubt[] {
   const found = new Map<string, Doubt>();
   for (const run of runs) {
     for (const { code, symptom, cause, action } of run.warnings) {
-      const key = JSON.stringify([code, symptom, cause, action]);
-      const doubt = found.get(key) ?? { code, symptom, cause, action, runs: [] };
-      doubt.runs.push(run);
+      const key = JSON.stringify([code, cause, action]);
+      const doubt = found.get(key) ?? { code, cause, action, seen: [] };
       found.set(key, doubt);
+      const same = doubt.seen.find((s) => s.symptom === symptom);
+      if (same === undefined) doubt.seen.push({ symptom, runs: [run] });
+      else same.runs.push(run);
     }
   }
   return [...found.values()];

@@ -158,7 +158,16 @@ test("the same limit of several runs is one line, the same doubt of several runs
   const doubt = { code: "host_steal", symptom: "s", cause: "c", action: "a" };
   const report = changed(({ runs }) => runs.slice(0, 2).forEach((run) => run.warnings.push({ ...doubt })));
   assert.equal(limitsOn(transpose(report).lanes("mixed"), "task").length, 1);
-  assert.deepEqual(doubts(report.runs), [{ ...doubt, runs: report.runs.slice(0, 2) }]);
+  const { symptom, ...kind } = doubt;
+  assert.deepEqual(doubts(report.runs), [{ ...kind, seen: [{ symptom, runs: report.runs.slice(0, 2) }] }]);
+});
+
+test("doubts of one kind stand together, each with its own symptom", () => {
+  const kind = { code: "superseded", cause: "c", action: "a" };
+  const report = changed(({ runs }) => runs[0]?.warnings.push({ ...kind, symptom: "s1" }, { ...kind, symptom: "s2" }));
+  const [doubt, ...others] = doubts(report.runs);
+  assert.equal(others.length, 0);
+  assert.deepEqual(doubt?.seen.map((s) => s.symptom), ["s1", "s2"]);
 });
 
 test("configurations side by side keep entries that only some runs have and mark what differs", () => {

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Walks the kernel's own file trees, packs and unpacks an archive, reads it.
+# Walks the kernel's own file trees, unpacks an archive over itself, reads it. Each unit of work is
+# small, so that all of them move within tenths of a second, also in the company of `mixed`.
 #
-# programs: sh find tar cat mkdir rm
-# counters: fs.find fs.tar
-mkdir -p /tmp/fs/tree
+# programs: sh find tar cat mkdir
+# counters: fs.find fs.untar fs.cat
+mkdir -p /tmp/fs/tree /tmp/fs/unpacked
 i=0
-while [ "$i" -lt 120 ]; do
-	mkdir -p "/tmp/fs/tree/$((i % 12))"
-	echo "file $i" >"/tmp/fs/tree/$((i % 12))/$i"
+while [ "$i" -lt 40 ]; do
+	mkdir -p "/tmp/fs/tree/$((i % 8))"
+	echo "file $i" >"/tmp/fs/tree/$((i % 8))/$i"
 	i=$((i + 1))
 done
-repeat fs.find find /sys/devices /sys/kernel /proc/sys -xdev -name 'onset*' &
-repeat fs.tar sh -c 'tar -cf /tmp/fs/a.tar -C /tmp/fs tree && mkdir -p /tmp/fs/b && tar -xf /tmp/fs/a.tar -C /tmp/fs/b && cat /tmp/fs/a.tar >/dev/null && rm -r /tmp/fs/b' &
+tar -cf /tmp/fs/archive -C /tmp/fs tree
+repeat fs.find find /sys/devices/system /proc/sys/kernel -xdev -name 'onset*' &
+repeat fs.untar tar -xf /tmp/fs/archive -C /tmp/fs/unpacked &
+repeat fs.cat cat /tmp/fs/archive &

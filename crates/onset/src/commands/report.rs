@@ -2,30 +2,33 @@
 //! `onset report`: a self-contained page.
 
 use super::{SystemClock, open, print};
+use crate::bundle::Bundle;
 use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
 use crate::matrix::WallClock;
 use crate::report::{self, ReportError};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub fn run(runs: &[String], output: &Path, store: &Path) -> Result<Exit, Failure> {
-    let viewer = Installation::find()?.viewer()?;
     let bundles = runs.iter().map(|r| open(r, store)).collect::<Result<Vec<_>, _>>()?;
-    let page = report::page(&viewer, &bundles, SystemClock.now()).map_err(|e| match e {
+    print(&format!("{}\n", write(&bundles, output)?.display()));
+    Ok(Exit::Success)
+}
+
+/// Writes the report of `bundles` and returns where it is.
+pub fn write(bundles: &[Bundle], output: &Path) -> Result<PathBuf, Failure> {
+    let viewer = Installation::find()?.viewer()?;
+    let page = report::page(&viewer, bundles, SystemClock.now()).map_err(|e| match e {
         ReportError::Bundle(e) => e.into(),
         ReportError::Clocks(..) => Failure::usage(e),
         ReportError::Viewer => Failure::unavailable(e),
     })?;
     write_whole(output, page.as_bytes()).map_err(|e| {
-        Failure::unavailable(format!(
-            "cannot write {}: {e}; choose another file with -o",
-            output.display()
-        ))
+        let output = output.display();
+        Failure::unavailable(format!("cannot write {output}: {e}; choose another file"))
     })?;
-    let path = output.canonicalize().unwrap_or_else(|_| output.into());
-    print(&format!("{}\n", path.display()));
-    Ok(Exit::Success)
+    Ok(output.canonicalize().unwrap_or_else(|_| output.into()))
 }
 
 /// The whole file or none of it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset run`: every flavour under every load.
 
-use super::{SystemClock, print, print_json};
+use super::{SystemClock, print, print_json, report};
 use crate::arguments::Run;
 use crate::bundle::{Bundle, Manifest, Warning};
 use crate::experiment::Experiment;
@@ -28,7 +28,7 @@ pub fn run(arguments: &Run) -> Result<Exit, Failure> {
     let root = &arguments.store.store;
     let results = matrix::run(&experiment, &target, root, &SystemClock, jobs, |e| shown.show(e));
     drop(shown);
-    conclude(&results, arguments.json)
+    conclude(&results, arguments)
 }
 
 fn processors() -> usize {
@@ -36,13 +36,17 @@ fn processors() -> usize {
 }
 
 /// Prints what there is, then fails if anything failed.
-fn conclude(results: &[Result<PathBuf, Failure>], json: bool) -> Result<Exit, Failure> {
+fn conclude(results: &[Result<PathBuf, Failure>], arguments: &Run) -> Result<Exit, Failure> {
     let paths = results.iter().flatten();
     let bundles = paths.map(|p| Bundle::open(p)).collect::<Result<Vec<_>, _>>()?;
-    if json {
+    if arguments.json {
         print_json(&Printed::new(&bundles));
     } else {
         print(&terminal::ladders(&bundles)?);
+    }
+    if let (Some(output), false) = (&arguments.report, bundles.is_empty()) {
+        // To stderr: stdout may be JSON.
+        eprintln!("The report: {}", report::write(&bundles, output)?.display());
     }
     if rig::tool::interrupted() {
         return Err(rig::Error::Interrupted.into());

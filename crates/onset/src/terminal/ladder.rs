@@ -55,7 +55,7 @@ fn ladder(manifest: &Manifest, details: &[Details], axis: &Axis) -> String {
         text += &format!("  {line}\n");
     }
     manifest.conclusion.findings.iter().for_each(|f| text += &finding(f));
-    manifest.conclusion.warnings.iter().for_each(|w| text += &warning(w));
+    text += &doubts(&manifest.conclusion.warnings);
     text
 }
 
@@ -104,10 +104,23 @@ fn finding(finding: &Finding) -> String {
     format!("  {sign} {responder}.{statistic} at most {bound}: {measured} ({reason})\n")
 }
 
-fn warning(warning: &Warning) -> String {
-    let symptom = warning.symptom();
-    let shown: Vec<&str> = symptom.lines().take(SYMPTOM_LINES).collect();
-    format!("  ! {}\n    {}; {}\n", shown.join("\n    "), warning.cause(), warning.action())
+/// The warnings; those of one kind share their cause and next action.
+fn doubts(warnings: &[Warning]) -> String {
+    let mut text = String::new();
+    let mut told: Vec<&str> = Vec::new();
+    for first in warnings {
+        if told.contains(&first.code()) {
+            continue;
+        }
+        told.push(first.code());
+        for warning in warnings.iter().filter(|w| w.code() == first.code()) {
+            let symptom = warning.symptom();
+            let shown: Vec<&str> = symptom.lines().take(SYMPTOM_LINES).collect();
+            text += &format!("  ! {}\n", shown.join("\n    "));
+        }
+        text += &format!("    {}; {}\n", first.cause(), first.action());
+    }
+    text
 }
 
 /// Everything that a run was made with, as lines.
@@ -123,4 +136,22 @@ pub fn configuration(manifest: &Manifest) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sample::Responder;
+
+    #[test]
+    fn warnings_of_one_kind_share_their_cause_and_next_action() {
+        let superseded = |responder, triggers| Warning::Superseded { responder, triggers };
+        let warnings =
+            [superseded(Responder::Work, 3), Warning::GuestDidNotEnd, superseded(Responder::Task, 1)];
+        let text = doubts(&warnings);
+        assert_eq!(text.matches(warnings[0].cause()).count(), 1, "{text}");
+        for warning in &warnings {
+            assert_eq!(text.matches(&warning.symptom()).count(), 1, "{text}");
+        }
+    }
 }
