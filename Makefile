@@ -4,7 +4,7 @@
 # make test      install what is missing, run every test
 # make build     build everything into target/
 # make install   install the command, its parts, man pages and completions below PREFIX
-# make bench     print the figures of docs/figures.md, measured here
+# make bench     print the figures that onset promises, measured here
 # make lint      formatting and lints
 
 PREFIX ?= /usr/local
@@ -58,7 +58,9 @@ install: build
 	install -D -m 644 target/documentation/onset.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/onset.fish
 
 bench: prepare-run build
-	tests/bench.sh
+	$(ONSET) kernels fetch 6.12 6.12-rt
+	$(CARGO) bench --locked -p onset-stats --bench recording
+	$(CARGO) bench --locked -p onset --bench figures
 
 lint:
 	$(CARGO) fmt --all --check

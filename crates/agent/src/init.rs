@@ -4,6 +4,7 @@
 use crate::marks::{Mark, Marks};
 use crate::responder;
 use agent::{COUNTERS_DIR, LOAD_SCRIPT, Module, PLAN_PATH, Plan, Word, counter_value};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::MountFlags;
 use std::collections::BTreeMap;
@@ -47,7 +48,7 @@ fn rig() -> Result<(), String> {
     say(&mut wire, &Word::Context(context()));
     let before = counters();
     marks.set(Mark::Measuring);
-    wait_until_done(&mut wire)?;
+    wait_until_done(&mut wire, plan.ends_after_ns)?;
     say(&mut wire, &Word::Counters(difference(&counters(), &before)));
     Ok(())
 }
@@ -195,7 +196,14 @@ fn difference(after: &Counters, before: &Counters) -> Counters {
         .collect()
 }
 
-fn wait_until_done(wire: &mut File) -> Result<(), String> {
-    let mut byte = [0];
-    wire.read_exact(&mut byte).map_err(|e| format!("waiting for the end: {e}"))
+fn wait_until_done(wire: &mut File, ends_after_ns: Option<u64>) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("waiting for the end: {e}");
+    if let Some(ns) = ends_after_ns {
+        let limit =
+            Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
+        let mut wire = [PollFd::new(&*wire, PollFlags::IN)];
+        poll(&mut wire, Some(&limit)).map_err(|e| failed(e.into()))?;
+        return Ok(());
+    }
+    wire.read_exact(&mut [0]).map_err(failed)
 }

@@ -33,6 +33,9 @@ pub struct Plan {
     pub task: bool,
     /// Time under load before measuring begins, in guest nanoseconds.
     pub warm_up_ns: u64,
+    /// The guest ends by itself this long after measuring began, in guest nanoseconds; where absent, when it
+    /// is told to.
+    pub ends_after_ns: Option<u64>,
 }
 
 /// What the guest tells the host: one JSON object per line on the second serial line.

@@ -4,7 +4,7 @@
 
 use crate::failure::Failure;
 use rig::Parts;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The installed parts.
 #[derive(Clone, Debug)]
@@ -13,13 +13,21 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Finds them.
+    /// Finds those of this program.
     ///
     /// # Errors
     /// With the remedy, when they are not there.
     pub fn find() -> Result<Installation, Failure> {
         let program = std::env::current_exe().map_err(Failure::unavailable)?;
-        let program = program.canonicalize().unwrap_or(program);
+        Installation::find_near(&program)
+    }
+
+    /// Finds those of `program`.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn find_near(program: &Path) -> Result<Installation, Failure> {
+        let program = program.canonicalize().unwrap_or(program.into());
         let mut places = program.ancestors().skip(2).take(2).map(|d| d.join("lib/onset"));
         match places.find(|d| d.join("onset-agent").is_file()) {
             Some(directory) => Ok(Installation { directory }),

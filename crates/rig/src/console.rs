@@ -19,9 +19,12 @@ pub enum Fault {
 /// Lines shown from the first sign on.
 const LINES_SHOWN: usize = 12;
 
+/// The kind of fault that a phrase tells of, made with its text.
+type MakeFault = fn(String) -> Fault;
+
 /// Phrases of the kernel's own messages (kernel/panic.c, arch/x86/kernel/dumpstack.c, kernel/watchdog.c,
 /// kernel/rcu/tree_stall.h, kernel/hung_task.c, mm/oom_kill.c), worst first.
-const SIGNS: [(&str, fn(String) -> Fault); 12] = [
+const SIGNS: [(&str, MakeFault); 12] = [
     ("Out of memory: Killed", Fault::OutOfMemory),
     ("oom-kill:", Fault::OutOfMemory),
     ("invoked oom-killer", Fault::OutOfMemory),
@@ -72,7 +75,8 @@ mod tests {
 
     #[test]
     fn each_kind_of_fault_is_recognised_with_its_text() {
-        let cases: [(&str, fn(&Fault) -> bool); 5] = [
+        type IsFault = fn(&Fault) -> bool;
+        let cases: [(&str, IsFault); 5] = [
             ("Kernel panic - not syncing: sysrq triggered crash", |f| matches!(f, Fault::Panic(_))),
             ("Oops: 0002 [#1] PREEMPT SMP NOPTI", |f| matches!(f, Fault::Oops(_))),
             ("watchdog: BUG: soft lockup - CPU#0 stuck for 22s!", |f| {

@@ -244,22 +244,48 @@ impl Bench {
         let scratch = self.cache.scratch()?;
         let collector = Collector::new(generator, Channel::new()?);
         let begun = Instant::now();
-        let (image, state) = (snapshot.image(), snapshot.state());
-        let registers = (snapshot.record.pins, snapshot.record.control);
-        let origin = Origin::Restore { image: &image, state: &state, registers };
         let plugin = Some((self.parts.plugin.as_path(), generator, &collector.channel));
-        let mut running = Running::start(&guest.machine(), origin, plugin, scratch.path())?;
-        running.qmp.greet(END_DEADLINE)?;
-        wait_until_paused(&mut running)?;
-        running.qmp.call("cont", json!({}), END_DEADLINE)?;
+        let running = restore(guest, snapshot, plugin, scratch.path())?;
         let outcome = collector.collect(running, begun, observe, progress, snapshot)?;
         Ok(Outcome { snapshot: key.clone(), ..outcome })
+    }
+
+    /// Runs a guest that ends by itself from its snapshot on, without the plugin, and says how long that
+    /// took in wall time: what the plugin is compared with.
+    pub fn run_without_plugin(&self, guest: &Guest, snapshot: &Snapshot) -> Result<Duration> {
+        let scratch = self.cache.scratch()?;
+        let begun = Instant::now();
+        let mut running = restore(guest, snapshot, None, scratch.path())?;
+        while !running.ended()? {
+            if tool::interrupted() {
+                return Err(Error::Interrupted);
+            }
+            std::thread::sleep(tool::POLL);
+        }
+        Ok(begun.elapsed())
     }
 
     /// Where the cache is.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
+}
+
+/// Starts QEMU from a snapshot and lets the guest go on.
+fn restore(
+    guest: &Guest,
+    snapshot: &Snapshot,
+    plugin: Option<(&Path, &Generator, &Channel)>,
+    scratch: &Path,
+) -> Result<Running> {
+    let (image, state) = (snapshot.image(), snapshot.state());
+    let registers = (snapshot.record.pins, snapshot.record.control);
+    let origin = Origin::Restore { image: &image, state: &state, registers };
+    let mut running = Running::start(&guest.machine(), origin, plugin, scratch)?;
+    running.qmp.greet(END_DEADLINE)?;
+    wait_until_paused(&mut running)?;
+    running.qmp.call("cont", json!({}), END_DEADLINE)?;
+    Ok(running)
 }
 
 /// Nothing is triggered while booting.

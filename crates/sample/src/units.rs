@@ -113,7 +113,7 @@ impl FromStr for Nanos {
         let mut place = scale;
         for digit in fraction.bytes().map(|b| u64::from(b - b'0')) {
             // `place` may stop dividing by ten (60 s = 6·10¹⁰ always does until it reaches 6).
-            if digit != 0 && place % 10 != 0 {
+            if digit != 0 && !place.is_multiple_of(10) {
                 return Err(ParseDurationError::OutOfRange);
             }
             place /= 10;

@@ -54,6 +54,7 @@ impl Rig {
                 driver_parameters: format!("responders={}{threaded}", names.join(",")),
                 task: responders.contains(Responder::Task),
                 warm_up_ns: experiment.warm_up.0,
+                ends_after_ns: None,
                 modules: asked.modules.clone(),
                 programs: asked.programs.iter().map(|p| p.to_string_lossy().into_owned()).collect(),
                 files: asked

@@ -146,8 +146,11 @@ mod tests {
     #[test]
     fn warnings_of_one_kind_share_their_cause_and_next_action() {
         let superseded = |responder, triggers| Warning::Superseded { responder, triggers };
-        let warnings =
-            [superseded(Responder::Work, 3), Warning::GuestDidNotEnd, superseded(Responder::Task, 1)];
+        let warnings = [
+            superseded(Responder::Work, 3),
+            Warning::GuestDidNotEnd,
+            superseded(Responder::Task, 1),
+        ];
         let text = doubts(&warnings);
         assert_eq!(text.matches(warnings[0].cause()).count(), 1, "{text}");
         for warning in &warnings {

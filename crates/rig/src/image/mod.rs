@@ -29,6 +29,8 @@ pub struct Contents {
     pub task: bool,
     /// Time under load before measuring, in guest nanoseconds.
     pub warm_up_ns: u64,
+    /// The guest ends by itself this long after measuring began; where absent, when it is told to.
+    pub ends_after_ns: Option<u64>,
     /// Modules (host paths) loaded after the driver.
     pub modules: Vec<PathBuf>,
     /// Programs of the host (names or paths) put into the guest's /usr/bin.
@@ -53,7 +55,12 @@ pub fn build(kernel: &Kernel, contents: &Contents) -> Result<Vec<u8>> {
     if contents.load != Load::Idle {
         archive.file(LOAD_SCRIPT, 0o644, contents.load.script().as_bytes());
     }
-    let plan = Plan { modules, task: contents.task, warm_up_ns: contents.warm_up_ns };
+    let plan = Plan {
+        modules,
+        task: contents.task,
+        warm_up_ns: contents.warm_up_ns,
+        ends_after_ns: contents.ends_after_ns,
+    };
     let plan = serde_json::to_vec_pretty(&plan).expect("a plan serialises");
     archive.file(PLAN_PATH, 0o644, &plan);
     Ok(archive.finish())

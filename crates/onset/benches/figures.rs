@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The figures that onset promises, measured on this machine. Prints; asserts nothing.
+//!
+//! Needs what `make build` builds and the kernels 6.12 and 6.12-rt in the cache.
+
+use onset::bundle::{BundleWriter, RunId, UtcTime};
+use onset::experiment::Load;
+use onset::installation::Installation;
+use rig::{Bench, Cache, Contents, Generator, Guest, Outcome, Progress, Snapshot, Triggers};
+use sample::{
+    ALL_RESPONDERS, Answers, Clock, Consumer, Insns, Kind, Nanos, Producer, Record, ResponderSet,
+    Stamp, ring_bytes, ring_init,
+};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn main() {
+    // cargo passes --bench.
+    println!("{:<58} {:>12}  measured", "figure", "promised");
+    let collected = collecting();
+    print("collector, ring to summary, ns a sample", "50", format!("{:.1}", collected.0));
+    print("collector with the bundle written, ns a sample", "–", format!("{:.1}", collected.1));
+    match Installation::find_near(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release/onset").as_path(),
+    ) {
+        Ok(installation) => rig_figures(&installation),
+        Err(e) => println!("no figures of the rig: {}", e.message),
+    }
+}
+
+fn print(figure: &str, promised: &str, measured: String) {
+    println!("{figure:<58} {promised:>12}  {measured}");
+}
+
+/// Nanoseconds a sample: up to the summary, and with the bundle.
+fn collecting() -> (f64, f64) {
+    const TRIGGERS: u64 = 1_250_000;
+    let root = tempfile::tempdir().expect("a directory for the bench");
+    let set: ResponderSet = ALL_RESPONDERS.into_iter().collect();
+    let created = UtcTime::from_unix_seconds(1_700_000_000).expect("a date");
+    let run = RunId::new(created, "bench", 1);
+    let mut writer =
+        BundleWriter::create(root.path(), &run, Clock::Virtual, set).expect("a bundle");
+    let mut series: Vec<stats::Series> =
+        set.iter().map(|r| stats::Series::new(r, Clock::Virtual)).collect();
+    let plain = collect(TRIGGERS, set, |o| {
+        if let sample::Observation::Sample(s) = o {
+            series[s.responder.pin() as usize].record(&s);
+        }
+    });
+    let written = collect(TRIGGERS, set, |o| writer.observe(&o).expect("room for the bench"));
+    let samples = (TRIGGERS * 8) as f64;
+    assert_eq!(series.iter().map(|s| s.summary().count).sum::<u64>(), TRIGGERS * 8);
+    (plain.as_nanos() as f64 / samples, written.as_nanos() as f64 / samples)
+}
+
+/// Time to drain, match and hand on the answers of eight responders to `triggers` triggers.
+fn collect(
+    triggers: u64,
+    set: ResponderSet,
+    mut each: impl FnMut(sample::Observation),
+) -> Duration {
+    const BATCH: u64 = 4096;
+    let bytes = ring_bytes(BATCH as usize * 9);
+    let mut memory = vec![0u64; bytes / 8];
+    let start: *mut u8 = memory.as_mut_ptr().cast();
+    // SAFETY: exclusive, aligned memory that outlives both ends.
+    let (mut producer, mut consumer) = unsafe {
+        ring_init(start, bytes).expect("large enough");
+        (
+            Producer::attach(start, bytes).expect("initialised"),
+            Consumer::attach(start, bytes).expect("initialised"),
+        )
+    };
+    let mut answers = Answers::new(set, Stamp::from_ns(0), 0);
+    let (mut pins, mut spent) = (0u8, Duration::ZERO);
+    for first in (0..triggers).step_by(BATCH as usize) {
+        for number in first..(first + BATCH).min(triggers) {
+            let base = number * 1_000_000;
+            let at = |ns| Stamp::from_ns(base + ns);
+            let mut record = Record {
+                kind: Kind::Trigger,
+                pins,
+                value: 0,
+                number,
+                at: at(0),
+                insns: Insns(base),
+            };
+            producer.push(&record);
+            for responder in set.iter() {
+                pins ^= 1 << responder.pin();
+                let delay = 300
+                    + 1000 * u64::from(responder.pin())
+                    + (number.wrapping_mul(0x9e37_79b9) >> 20 & 0xfff);
+                record = Record {
+                    kind: Kind::Pins,
+                    pins,
+                    at: at(delay),
+                    insns: Insns(base + delay),
+                    ..record
+                };
+                producer.push(&record);
+            }
+        }
+        let begun = Instant::now();
+        consumer.drain(|b| answers.observe(&Record::decode(b).expect("our own record"), &mut each));
+        spent += begun.elapsed();
+    }
+    assert_eq!(consumer.dropped(), 0);
+    spent
+}
+
+fn rig_figures(installation: &Installation) {
+    let parts = installation.parts();
+    let cache = Cache::of_user().expect("a cache");
+    let bench = Bench::new(cache, parts).expect("a rig");
+    let guest = guest(&bench);
+    let (snapshot, key) = bench.snapshot(&guest, &|p| eprintln!("  {p:?}")).expect("a snapshot");
+    overhead(&bench, &guest, &(snapshot, key));
+    ladder();
+}
+
+/// Virtual length of a run whose wall time is compared with and without the plugin.
+const COMPARED: Nanos = Nanos::from_millis(1_500);
+const PAIRS: usize = 5;
+
+fn guest(bench: &Bench) -> Guest {
+    let kernel = bench
+        .cache()
+        .kernels()
+        .and_then(|k| k.get("6.12"))
+        .expect("the kernel 6.12: onset kernels fetch 6.12");
+    Guest {
+        kernel,
+        parameters: vec!["preempt=full".into()],
+        contents: Contents {
+            agent: bench.parts().agent.clone(),
+            load: Load::Mixed,
+            driver_parameters: String::new(),
+            task: true,
+            warm_up_ns: 200_000_000,
+            ends_after_ns: Some(COMPARED.0),
+            modules: Vec::new(),
+            programs: Vec::new(),
+            files: Vec::new(),
+        },
+        memory_mib: 256,
+        shift: 0,
+    }
+}
+
+fn overhead(bench: &Bench, guest: &Guest, snapshot: &(Snapshot, String)) {
+    let period = Nanos::from_millis(1);
+    let generator = Generator {
+        triggers: Triggers::Periodic {
+            phase: period,
+            period,
+            jitter: Nanos(0),
+            seed: 1,
+            count: COMPARED.0 / period.0 + 10,
+        },
+        high: Nanos(500_000),
+        grace: Nanos::from_millis(100),
+        responders: ALL_RESPONDERS.into_iter().collect(),
+    };
+    let (mut ratios, mut firsts) = (Vec::new(), Vec::new());
+    for _ in 0..PAIRS {
+        let begun = Instant::now();
+        let outcome: Outcome = bench
+            .measure(guest, &generator, snapshot, &mut |_| (), &|_: Progress| ())
+            .expect("a run");
+        let with = begun.elapsed();
+        let without = bench.run_without_plugin(guest, &snapshot.0).expect("a run");
+        ratios.push(with.as_secs_f64() / without.as_secs_f64());
+        firsts.extend(outcome.first_answer.map(|d| d.as_secs_f64()));
+    }
+    print(
+        "wall time with the plugin and 1 kHz of triggers / without",
+        "1.10",
+        spread(&mut ratios, 2),
+    );
+    print("restored snapshot to first recorded answer, s", "0.5", spread(&mut firsts, 2));
+}
+
+/// Median, and the extremes.
+fn spread(values: &mut [f64], digits: usize) -> String {
+    values.sort_by(f64::total_cmp);
+    match &*values {
+        [] => "nothing measured".into(),
+        [first, .., last] => {
+            format!(
+                "{:.digits$} ({first:.digits$} … {last:.digits$}, n = {})",
+                values[values.len() / 2],
+                values.len()
+            )
+        }
+        [one] => format!("{one:.digits$}"),
+    }
+}
+
+/// The comparison of `make demo`, first with its snapshots made, then restored from them.
+fn ladder() {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let store = tempfile::tempdir().expect("a store for the bench");
+    for (figure, promised) in [
+        ("ladder.toml, snapshots made where missing, s", "–"),
+        ("ladder.toml after boot: 3 flavours x 2 loads x 10000, s", "300"),
+    ] {
+        let begun = Instant::now();
+        let mut child = Command::new(target.join("target/release/onset"))
+            .args(["run", "experiments/ladder.toml", "--json", "--store"])
+            .arg(store.path())
+            .current_dir(&target)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("target/release/onset");
+        let mut peak_kib = 0;
+        while child.try_wait().expect("our child").is_none() {
+            peak_kib = peak_memory(child.id()).unwrap_or(peak_kib);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        print(figure, promised, format!("{:.0}", begun.elapsed().as_secs_f64()));
+        print("  memory of the command, MiB", "150", format!("{:.0}", peak_kib as f64 / 1024.0));
+    }
+}
+
+fn peak_memory(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
