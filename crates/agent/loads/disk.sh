@@ -9,5 +9,5 @@
 mke2fs -q -t ext4 -b 4096 -N 256 -J size=4 /dev/nullb0 16384
 mkdir -p /mnt/disk
 mount -t ext4 /dev/nullb0 /mnt/disk
-repeat disk.dd dd if=/dev/zero of=/mnt/disk/file bs=64k count=48 conv=fsync status=none &
+repeat disk.dd dd if=/dev/zero of=/mnt/disk/file bs=64k count=24 conv=fsync status=none &
 repeat disk.sync sync &

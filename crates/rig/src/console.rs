@@ -18,6 +18,8 @@ pub enum Fault {
 
 /// Lines shown from the first sign on.
 const LINES_SHOWN: usize = 12;
+/// How far before a sign its report may begin.
+const LINES_BEFORE: usize = 4;
 
 /// The kind of fault that a phrase tells of, made with its text.
 type MakeFault = fn(String) -> Fault;
@@ -61,11 +63,15 @@ pub fn faults(console: &str) -> Vec<Fault> {
     found
 }
 
-/// The line with the sign and those after it.
+/// The line with the sign and those after it; where the kernel began its report with "cut here", from
+/// there on, for the text of a WARN() stands between the two.
 fn excerpt(console: &str, sign: &str) -> Option<String> {
-    let lines: Vec<&str> =
-        console.lines().skip_while(|l| !l.contains(sign)).take(LINES_SHOWN).collect();
-    (!lines.is_empty()).then(|| lines.join("\n"))
+    let lines: Vec<&str> = console.lines().collect();
+    let at = lines.iter().position(|l| l.contains(sign))?;
+    let nearest = at.saturating_sub(LINES_BEFORE);
+    let cut = lines[nearest..at].iter().rposition(|l| l.contains("[ cut here ]"));
+    let begin = cut.map_or(at, |offset| nearest + offset + 1);
+    Some(lines[begin..].iter().take(LINES_SHOWN).copied().collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]
@@ -90,6 +96,13 @@ mod tests {
             assert!(found.iter().any(is), "{line}: {found:?}");
         }
         assert!(faults("[ 0.1] Booting paravirtualized kernel\n").is_empty());
+    }
+
+    #[test]
+    fn the_text_of_a_warning_stands_before_its_sign_and_is_shown() {
+        let text = "boot\n------------[ cut here ]------------\nthe reason\nWARNING: CPU: 0 PID: 1 at x.c:1\n";
+        let found = faults(text);
+        assert!(matches!(&found[..], [Fault::Warning(text)] if text.starts_with("the reason\n")));
     }
 
     #[test]

@@ -123,6 +123,12 @@ impl Bench {
     /// Looks at the host: QEMU's version, our parts.
     pub fn new(cache: Cache, parts: Parts) -> Result<Bench> {
         let qemu_version = machine::qemu_version()?;
+        if !machine::is_tried(&qemu_version) {
+            return Err(Error::Qemu(format!(
+                "version {qemu_version} was found, whose internals the plugin does not know; install version {}: make prepare-run",
+                machine::VERSION_TRIED
+            )));
+        }
         let plugin_blake3 = snapshot::hash_file(&parts.plugin)?;
         Ok(Bench { cache, parts, qemu_version, plugin_blake3 })
     }
@@ -165,7 +171,7 @@ impl Bench {
         let image = image::build(&guest.kernel, &guest.contents)?;
         let key = self.key(guest, &image);
         let place = self.cache.place("snapshots")?.join(&key);
-        if let Some(snapshot) = Snapshot::open(&place) {
+        if let Some(snapshot) = Snapshot::open(&place, blake3::hash(&image).to_hex().as_str()) {
             return Ok((snapshot, key));
         }
         let scratch = self.cache.scratch()?;

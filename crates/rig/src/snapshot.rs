@@ -37,13 +37,13 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Opens `directory`. `None` when there is no snapshot, or a damaged one (which is removed: it can be
-    /// made again).
-    pub(crate) fn open(directory: &Path) -> Option<Snapshot> {
+    /// Opens `directory`, whose image has to have the hash `image_blake3`. `None` when there is no
+    /// snapshot, or a damaged one (which is removed: it can be made again).
+    pub(crate) fn open(directory: &Path, image_blake3: &str) -> Option<Snapshot> {
         let text = fs::read(directory.join("snapshot.json")).ok()?;
         let record = serde_json::from_slice::<Record>(&text).ok();
         let snapshot = record.map(|record| Snapshot { directory: directory.into(), record });
-        match snapshot.filter(Snapshot::is_whole) {
+        match snapshot.filter(|s| s.is_whole(image_blake3)) {
             Some(snapshot) => {
                 // The directory's time is that of its last use.
                 let _ = fs::File::open(directory)
@@ -57,12 +57,9 @@ impl Snapshot {
         }
     }
 
-    fn is_whole(&self) -> bool {
-        let mut hasher = blake3::Hasher::new();
-        let read = fs::File::open(self.state()).and_then(|f| hasher.update_reader(f).map(drop));
-        read.is_ok()
-            && hasher.finalize().to_hex().as_str() == self.record.state_blake3
-            && self.image().is_file()
+    fn is_whole(&self, image_blake3: &str) -> bool {
+        let is = |path: &Path, hash: &str| hash_file(path).is_ok_and(|found| found == hash);
+        is(&self.state(), &self.record.state_blake3) && is(&self.image(), image_blake3)
     }
 
     /// QEMU's migration stream.
@@ -140,23 +137,29 @@ mod tests {
         root.join(name)
     }
 
+    fn open(place: &Path) -> Option<Snapshot> {
+        Snapshot::open(place, blake3::hash(b"image").to_hex().as_str())
+    }
+
     #[test]
     fn a_snapshot_opens_again_with_its_registers() {
         let root = tempfile::tempdir().unwrap();
         let place = saved(root.path(), "a");
-        let record = Snapshot::open(&place).unwrap().record;
+        let record = open(&place).unwrap().record;
         assert_eq!((record.pins, record.control), (3, 16));
     }
 
     #[test]
-    fn a_truncated_state_is_no_snapshot_and_makes_room_for_a_new_one() {
+    fn a_truncated_file_is_no_snapshot_and_makes_room_for_a_new_one() {
         let root = tempfile::tempdir().unwrap();
         let place = saved(root.path(), "a");
-        fs::write(place.join("state"), "st").unwrap();
-        assert!(Snapshot::open(&place).is_none());
-        assert!(!place.exists());
-        saved(root.path(), "a");
-        assert!(Snapshot::open(&place).is_some());
+        for file in ["state", "image"] {
+            fs::write(place.join(file), &file[..2]).unwrap();
+            assert!(open(&place).is_none(), "{file}");
+            assert!(!place.exists());
+            saved(root.path(), "a");
+            assert!(open(&place).is_some());
+        }
     }
 
     #[test]
@@ -164,7 +167,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let place = saved(root.path(), "a");
         fs::write(place.join("snapshot.json"), "{\"pins\":").unwrap();
-        assert!(Snapshot::open(&place).is_none());
+        assert!(open(&place).is_none());
     }
 
     #[test]
@@ -172,7 +175,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let place = saved(root.path(), "a");
         saved(root.path(), "a");
-        assert!(Snapshot::open(&place).is_some());
+        assert!(open(&place).is_some());
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
     }
 

@@ -40,7 +40,8 @@ pub fn find(name: &str) -> Option<PathBuf> {
         .find(|p| p.is_file())
 }
 
-/// A child that is killed and reaped when it goes out of scope, and by the kernel when we die.
+/// A child that is killed with its own children and reaped when it goes out of scope, and by the kernel
+/// when we die.
 pub(crate) struct Reaped(Child);
 
 impl Reaped {
@@ -70,8 +71,13 @@ impl Reaped {
 
 impl Drop for Reaped {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        // What apt-get or make started would outlive them. Until it is reaped nobody else has its number.
+        if let Ok(None) = self.0.try_wait() {
+            // SAFETY: a plain system call; the group was made in `spawn`.
+            unsafe { libc::killpg(self.0.id() as libc::pid_t, libc::SIGKILL) };
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
     }
 }
 

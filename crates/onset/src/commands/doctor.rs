@@ -6,7 +6,7 @@ use crate::experiment::ALL_LOADS;
 use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
 use crate::terminal::{Align, Table};
-use rig::{Bench, Cache, tool};
+use rig::{Cache, tool};
 use serde::Serialize;
 use std::path::Path;
 
@@ -104,7 +104,7 @@ fn qemu() -> Check {
         "install qemu-system-x86 10.0 (Debian 13, or Debian 12 with backports): make prepare";
     match rig::qemu_version() {
         Err(e) => bad(WHAT, State::Missing, e.to_string(), remedy),
-        Ok(version) if version.starts_with("10.0") => good(WHAT, version),
+        Ok(version) if rig::is_tried(&version) => good(WHAT, version),
         Ok(version) => bad(
             WHAT,
             State::Missing,
@@ -116,11 +116,10 @@ fn qemu() -> Check {
 
 fn parts() -> Check {
     const WHAT: &str = "plugin and agent";
-    let bench = Installation::find().and_then(|i| {
-        Bench::new(Cache::of_user()?, i.parts()).map_err(Failure::from)?;
-        Ok(i.parts().plugin)
-    });
-    match bench {
+    match Installation::find().map(|i| i.parts().plugin) {
+        Ok(plugin) if !plugin.is_file() => {
+            bad(WHAT, State::Missing, format!("{} is missing", plugin.display()), "make build")
+        }
         Ok(plugin) => good(WHAT, plugin.parent().unwrap_or(&plugin).display().to_string()),
         Err(e) => bad(WHAT, State::Missing, e.message, "make build"),
     }

@@ -20,6 +20,8 @@ use std::process::{Command, Stdio};
 
 /// The name of QEMU's program.
 pub const QEMU: &str = "qemu-system-x86_64";
+/// The version that the plugin was tried with (crates/plugin/src/qemu.rs), which checks it again from inside.
+pub const VERSION_TRIED: &str = "10.0";
 /// Date at which the guest's clock starts, so that it does not depend on ours.
 const RTC_BASE: &str = "2026-01-01T00:00:00";
 /// Seed of QEMU's own random numbers (the guest's initial entropy). Constant: the experiment's seed places
@@ -295,6 +297,11 @@ fn plugin_option(
         generator.grace.0,
         generator.responders.mask(),
     ))
+}
+
+/// Whether the plugin knows the internals of this version (as [`qemu_version`] gives it).
+pub fn is_tried(version: &str) -> bool {
+    version.strip_prefix(VERSION_TRIED).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// The version that QEMU gives of itself, as `10.0.2 (Debian 1:10.0.2+ds-2)`.
