@@ -30,7 +30,8 @@ rust:
 	$(CARGO) build --release --locked -p onset -p onset-plugin
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked -p onset-agent --target $(TARGET)
 	mkdir -p $(LIB)
-	cp -u target/release/libonset_plugin.so target/$(TARGET)/release/onset-agent $(LIB)/
+	# A new file each, also while a QEMU has the old one mapped; unchanged ones keep their date.
+	install -C -m 755 target/release/libonset_plugin.so target/$(TARGET)/release/onset-agent $(LIB)/
 
 $(LIB)/report.html: $(WEB_SOURCES)
 	cd web && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build

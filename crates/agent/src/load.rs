@@ -12,9 +12,9 @@ use std::str::FromStr;
 pub enum Load {
     /// Nothing.
     Idle,
-    /// Writing to an ext4 file system and syncing it (2001 paper, §3: dd and sync).
+    /// Writing to an ext4 file system and syncing it (2001 paper, §2: dd and sync).
     Disk,
-    /// Flood ping, TCP and UDP streams between two network namespaces (2001 paper, §3: ping flood).
+    /// Flood ping, TCP and UDP streams between two network namespaces (2001 paper, §2: ping flood).
     Net,
     /// Short-lived processes.
     Fork,

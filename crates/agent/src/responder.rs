@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The `task` responder: a process with SCHED_FIFO and locked memory that blocks in read() and answers
-//! by ioctl(), as in the 2006 thesis (§4.2).
+//! by ioctl(), as in the 2006 thesis (§5.5.2).
 
 use std::ffi::CStr;
 use std::io::{Error, Read, Write, pipe};

@@ -6,10 +6,10 @@
 use onset::bundle::{BundleWriter, RunId, UtcTime};
 use onset::experiment::Load;
 use onset::installation::Installation;
-use rig::{Bench, Cache, Contents, Generator, Guest, Outcome, Progress, Snapshot, Triggers};
+use rig::{Bench, Cache, Contents, Generator, Guest, Outcome, Progress, Snapshot};
 use sample::{
     ALL_RESPONDERS, Answers, Clock, Consumer, Insns, Kind, Nanos, Producer, Record, ResponderSet,
-    Stamp, ring_bytes, ring_init,
+    Schedule, Stamp, ring_bytes, ring_init,
 };
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -153,7 +153,7 @@ fn guest(bench: &Bench) -> Guest {
 fn overhead(bench: &Bench, guest: &Guest, snapshot: &(Snapshot, String)) {
     let period = Nanos::from_millis(1);
     let generator = Generator {
-        triggers: Triggers::Periodic {
+        schedule: Schedule::Periodic {
             phase: period,
             period,
             jitter: Nanos(0),

@@ -9,7 +9,7 @@ const EXIT_CODES: &str = "Exit status:
   1   a limit was exceeded, or a regression found
   2   wrong usage or a wrong experiment
   3   inconclusive or invalid
-  69  something outside failed: no QEMU, no kernel, a guest that died
+  69  something outside failed: no QEMU, no kernel, a guest that does not boot
   130 interrupted";
 
 /// Measures, explains and compares how late Linux answers.

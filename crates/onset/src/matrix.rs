@@ -111,6 +111,9 @@ impl One<'_> {
             return Err(e.into());
         }
         writer.add_dropped(measured.dropped);
+        if let Some(console) = &measured.console {
+            writer.add_console(console)?;
+        }
         let complete = !measured
             .warnings
             .iter()
@@ -180,11 +183,11 @@ fn trigger(experiment: &Experiment) -> bundle::Trigger {
                 period: *period,
                 jitter: *jitter,
                 phase: *phase,
-                duty: asked.high.0 as f64 / period.0 as f64,
                 count: *count,
             },
             Schedule::Explicit(times) => bundle::Schedule::Times { times_ns: times.clone() },
         },
+        high: asked.high,
         grace: asked.grace,
         warm_up: experiment.warm_up,
     }
@@ -271,7 +274,10 @@ mod tests {
 
     #[test]
     fn a_doubt_that_invalidates_makes_every_verdict_invalid() {
-        let fake = Fake { warnings: vec![Warning::GuestDidNotEnd], ..Fake::default() };
+        let fake = Fake {
+            warnings: vec![Warning::GuestDidNotEnd { text: "hangs".into() }],
+            ..Fake::default()
+        };
         let (_root, results) = matrix(&fake, 1);
         assert!(verdicts(&results).iter().all(|v| *v == Some(Verdict::Invalid)));
     }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The plugin's arguments, as `key=value` words after `-plugin file=…`.
 
-use crate::schedule::Plan;
-use sample::{Nanos, ResponderSet};
+use sample::{Nanos, ResponderSet, Schedule};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::RawFd;
@@ -24,7 +23,7 @@ pub struct Config {
     /// See [`Start`].
     pub start: Start,
     /// When to trigger.
-    pub plan: Plan,
+    pub schedule: Schedule,
     /// How long the line stays high, in ns after each trigger.
     pub high: Nanos,
     /// How long to wait for answers after the last trigger.
@@ -82,9 +81,9 @@ impl Config {
                 return Err(ConfigError(format!("start={other:?} is neither boot nor restore")));
             }
         };
-        let plan = match words.0.remove("times") {
+        let schedule = match words.0.remove("times") {
             Some(path) => explicit(&read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?)?,
-            None => Plan::Periodic {
+            None => Schedule::Periodic {
                 phase: Nanos(words.number("phase_ns")?),
                 period: Nanos(words.number("period_ns")?),
                 jitter: Nanos(words.number("jitter_ns")?),
@@ -95,7 +94,7 @@ impl Config {
         let config = Config {
             ring_fd: words.number("ring_fd")? as RawFd,
             start,
-            plan,
+            schedule,
             high: Nanos(words.number("high_ns")?),
             grace: Nanos(words.number("grace_ns")?),
             responders: ResponderSet::from_mask(words.byte("responders")?),
@@ -109,13 +108,13 @@ impl Config {
 }
 
 /// Explicit times: little-endian u64 nanoseconds, strictly rising.
-fn explicit(bytes: &[u8]) -> Result<Plan, ConfigError> {
+fn explicit(bytes: &[u8]) -> Result<Schedule, ConfigError> {
     let (chunks, rest) = bytes.as_chunks::<8>();
     let times: Vec<Nanos> = chunks.iter().map(|b| Nanos(u64::from_le_bytes(*b))).collect();
     if !rest.is_empty() || !times.windows(2).all(|w| w[0] < w[1]) {
         return Err(ConfigError("the trigger times are truncated or do not rise".into()));
     }
-    Ok(Plan::Explicit(times))
+    Ok(Schedule::Explicit(times))
 }
 
 #[cfg(test)]
@@ -134,8 +133,8 @@ mod tests {
         let c = parse(WORDS).unwrap();
         assert_eq!((c.ring_fd, c.start, c.registers), (5, Start::Restore, (1, 16)));
         assert_eq!((c.high, c.grace, c.responders.mask()), (Nanos(500), Nanos(99), 129));
-        assert_eq!(c.plan.due(0).map(|t| t.0 / 10), Some(1));
-        assert_eq!(c.plan.count(), 7);
+        assert_eq!(c.schedule.due(0).map(|t| t.0 / 10), Some(1));
+        assert_eq!(c.schedule.count(), 7);
     }
 
     #[test]
@@ -153,7 +152,7 @@ mod tests {
     fn explicit_times_come_from_a_file_and_must_rise() {
         let text =
             "start=boot times=/t ring_fd=1 high_ns=1 grace_ns=1 responders=1 pins=0 control=0";
-        assert_eq!(parse(text).unwrap().plan, Plan::Explicit(vec![Nanos(7)]));
+        assert_eq!(parse(text).unwrap().schedule, Schedule::Explicit(vec![Nanos(7)]));
         assert!(explicit(&[0; 9]).is_err());
         assert!(explicit(&[0; 16]).is_err());
     }

@@ -160,7 +160,7 @@ impl Generator {
 
     fn arm_rise(&self) {
         let (Some(origin), parts) = (self.origin, self.parts()) else { return };
-        match self.config.plan.due(self.raised) {
+        match self.config.schedule.due(self.raised) {
             Some(due) => self.qemu.arm(&parts.rise, origin, due),
             None => self.qemu.arm(&parts.rise, self.qemu.now(), self.config.grace),
         }
@@ -170,7 +170,7 @@ impl Generator {
         if self.ended {
             return;
         }
-        if self.config.plan.due(self.raised).is_none() {
+        if self.config.schedule.due(self.raised).is_none() {
             self.end();
             return;
         }
@@ -196,7 +196,7 @@ impl Generator {
             return;
         }
         self.record(Kind::Pins, 0);
-        let all_raised = self.config.plan.due(self.raised).is_none();
+        let all_raised = self.config.schedule.due(self.raised).is_none();
         if all_raised && self.answers.as_ref().is_some_and(Answers::complete) {
             // Ends in the timer's callback, at this virtual time: a port access is no place to send.
             self.qemu.arm(&self.parts().rise, self.qemu.now(), sample::Nanos(0));

@@ -8,7 +8,6 @@
 mod config;
 pub mod generator;
 mod qemu;
-pub mod schedule;
 
 pub use config::{Config, ConfigError, Start};
 

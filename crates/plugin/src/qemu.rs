@@ -102,7 +102,11 @@ symbols! {
     object_resolve_path_type: fn(*const c_char, *const c_char, *mut bool) -> *mut c_void;
     qdev_get_gpio_in: fn(*mut c_void, c_int) -> *mut c_void;
     qemu_set_irq: fn(*mut c_void, c_int);
-    vm_stop: fn(c_int) -> c_int;
+    qemu_system_vmstop_request_prepare: fn();
+    qemu_system_vmstop_request: fn(c_int);
+    runstate_is_running: fn() -> bool;
+    bql_unlock: fn();
+    bql_lock_impl: fn(*const c_char, c_int);
     qemu_chr_find: fn(*const c_char) -> *mut c_void;
     qemu_chr_be_write: fn(*mut c_void, *const u8, c_int);
 }
@@ -303,9 +307,22 @@ impl Qemu {
     }
 
     /// Stops the machine; called from a port access, after exactly that instruction.
+    ///
+    /// Returns when the machine's state says so. Where the vCPU only asked and went on (as `vm_stop` does on
+    /// its thread), it counted as idle until the main loop got round to it, and the virtual clock then ran
+    /// ahead to the next timer, sometimes.
     pub fn stop(&self) {
-        // SAFETY: legal with the big lock held; on the vCPU's own thread it only requests the stop.
-        unsafe { (self.symbols.vm_stop)(RUN_STATE_PAUSED) };
+        // SAFETY: called with the big lock held, which the main loop needs to stop the machine; it sets the
+        // state first and then waits for this vCPU, which leaves its block of code after this access.
+        unsafe {
+            (self.symbols.qemu_system_vmstop_request_prepare)();
+            (self.symbols.qemu_system_vmstop_request)(RUN_STATE_PAUSED);
+            (self.symbols.bql_unlock)();
+            while (self.symbols.runstate_is_running)() {
+                std::thread::yield_now();
+            }
+            (self.symbols.bql_lock_impl)(c"onset".as_ptr(), 0);
+        }
     }
 
     /// The character device `id`.

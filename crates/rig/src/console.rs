@@ -16,6 +16,19 @@ pub enum Fault {
     Warning(String),
 }
 
+impl Fault {
+    /// The kernel's own words.
+    pub fn text(&self) -> &str {
+        match self {
+            Fault::Panic(text)
+            | Fault::Oops(text)
+            | Fault::Lockup(text)
+            | Fault::OutOfMemory(text)
+            | Fault::Warning(text) => text,
+        }
+    }
+}
+
 /// Lines shown from the first sign on.
 const LINES_SHOWN: usize = 12;
 /// How far before a sign its report may begin.

@@ -20,6 +20,6 @@ pub use console::Fault;
 pub use error::{Error, Result};
 pub use image::Contents;
 pub use kernel::{Candidate, Given, Kernel, KernelRecord, Kernels, series_of};
-pub use machine::{Channel, Generator, Machine, QEMU, Triggers, is_tried, qemu_version};
+pub use machine::{Channel, Generator, Machine, QEMU, is_tried, qemu_version};
 pub use run::{Bench, Ending, Guest, Outcome, Progress};
 pub use snapshot::Snapshot;

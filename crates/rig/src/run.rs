@@ -4,11 +4,11 @@
 use crate::console::{self, Fault};
 use crate::error::At;
 use crate::kernel::Kernel;
-use crate::machine::{self, Channel, Generator, Machine, Origin, Running, Triggers};
+use crate::machine::{self, Channel, Generator, Machine, Origin, Running};
 use crate::snapshot::{self, Snapshot};
 use crate::{Cache, Contents, Error, Parts, Result, image, tool};
 use agent::Word;
-use sample::{Answers, Kind, Nanos, Observation, Record, ResponderSet};
+use sample::{Answers, Kind, Nanos, Observation, Record, ResponderSet, Schedule};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -98,10 +98,10 @@ pub struct Outcome {
     pub counters: BTreeMap<String, u64>,
     /// Trouble seen on the guest's console.
     pub faults: Vec<Fault>,
-    /// Why the guest's init gave up, if it did.
-    pub failure: Option<String>,
-    /// Whether the guest ended by itself after measuring.
-    pub guest_ended: bool,
+    /// What the guest's kernel printed, from its boot on.
+    pub console: String,
+    /// Whether the guest reported and ended by itself after measuring; if not, what happened instead.
+    pub guest_ended: std::result::Result<(), String>,
     /// Length of the measuring phase in virtual time.
     pub measured: Nanos,
     /// The snapshot's key.
@@ -297,7 +297,7 @@ fn restore(
 /// Nothing is triggered while booting.
 fn no_triggers() -> Generator {
     Generator {
-        triggers: Triggers::Explicit(Vec::new()),
+        schedule: Schedule::Explicit(Vec::new()),
         high: Nanos(1),
         grace: Nanos(1),
         responders: ResponderSet::default(),
@@ -341,7 +341,7 @@ fn why_it_ended(running: &Running, ended: bool) -> String {
     let last = tool::last_lines(&console, 8);
     match (failure, console::faults(&console).first()) {
         (Some(reason), _) => format!("its init gave up: {reason}\n{last}"),
-        (None, Some(fault)) => format!("{fault:?}"),
+        (None, Some(fault)) => fault.text().to_string(),
         (None, None) if ended => {
             format!("it ended without a word; the end of its console:\n{last}")
         }
@@ -405,18 +405,12 @@ struct Collector {
 
 impl Collector {
     fn new(generator: &Generator, channel: Channel) -> Collector {
-        let longest_gap = match &generator.triggers {
-            Triggers::Periodic { phase, period, jitter, .. } => phase.0.max(period.0 + jitter.0),
-            Triggers::Explicit(times) => {
-                let first = times.first().map_or(0, |t| t.0);
-                times.windows(2).map(|w| w[1].0 - w[0].0).max().unwrap_or(0).max(first)
-            }
-        };
-        let virtual_ms = (longest_gap.max(generator.grace.0)) / 1_000_000;
+        let longest_gap = generator.schedule.longest_gap();
+        let virtual_ms = longest_gap.0.max(generator.grace.0) / 1_000_000;
         Collector {
             channel,
             responders: generator.responders,
-            total: generator.triggers.count(),
+            total: generator.schedule.count(),
             stall_deadline: STALL_DEADLINE + Duration::from_secs(virtual_ms / 10),
             answers: None,
             triggers: 0,
@@ -466,16 +460,20 @@ impl Collector {
         if let Some(answers) = self.answers.take() {
             answers.finish(observe);
         }
-        let guest_ended = ending == Ending::Whole && wait_for_end(&mut running)?;
+        let mut guest_ended = wait_for_end(&mut running, &ending);
         let (failure, words) = read_words(&running.wire());
+        if let Some(reason) = failure {
+            guest_ended = Err(format!("its init gave up: {reason}"));
+        }
+        let console = snapshot.console() + &running.console();
         Ok(Outcome {
             ending,
             triggers: self.triggers,
             dropped: self.channel.dropped(),
             context: snapshot.record.context.clone(),
             counters: words.counters,
-            faults: console::faults(&(snapshot.console() + &running.console())),
-            failure,
+            faults: console::faults(&console),
+            console,
             guest_ended,
             measured: Nanos(self.last_ns - self.first_ns),
             snapshot: String::new(),
@@ -510,16 +508,19 @@ impl Collector {
 }
 
 /// Waits for the guest to report and end. A guest that does not is killed when `running` is dropped.
-fn wait_for_end(running: &mut Running) -> Result<bool> {
+fn wait_for_end(running: &mut Running, ending: &Ending) -> std::result::Result<(), String> {
+    if *ending != Ending::Whole {
+        return Err("measuring was not whole".into());
+    }
     let begun = Instant::now();
     while begun.elapsed() < END_DEADLINE && !tool::interrupted() {
         match running.ended() {
-            Ok(true) => return Ok(true),
+            Ok(true) => return Ok(()),
             Ok(false) => std::thread::sleep(tool::POLL),
-            Err(_) => return Ok(false),
+            Err(e) => return Err(e.to_string()),
         }
     }
-    Ok(false)
+    Err(format!("it still ran after {} s", begun.elapsed().as_secs()))
 }
 
 #[cfg(test)]

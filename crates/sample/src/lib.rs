@@ -16,6 +16,7 @@ mod clock;
 mod record;
 mod responder;
 mod ring;
+mod schedule;
 mod units;
 
 pub use answers::{Answers, Loss, Losses, Observation, Sample};
@@ -23,4 +24,5 @@ pub use clock::{Clock, Domain, Monotonic, Stamp, Tsc, Virtual};
 pub use record::{Kind, Malformed, Record};
 pub use responder::{ALL_RESPONDERS, Responder, ResponderSet, UnknownResponder};
 pub use ring::{Consumer, Producer, RING_BYTES_HEADER, RingError, ring_bytes, ring_init};
+pub use schedule::Schedule;
 pub use units::{Insns, Nanos, ParseDurationError};

@@ -129,6 +129,9 @@ pub struct Experiment {
 pub struct Trigger {
     /// Their times.
     pub schedule: Schedule,
+    /// How long the line stays high.
+    #[serde(rename = "high_ns")]
+    pub high: Nanos,
     /// How long an answer to the last one is waited for.
     #[serde(rename = "grace_ns")]
     pub grace: Nanos,
@@ -146,14 +149,12 @@ pub enum Schedule {
         /// Mean distance of two triggers.
         #[serde(rename = "period_ns")]
         period: Nanos,
-        /// Each is late by a random time below this, drawn from the seed.
+        /// Each is late by a random time up to this, drawn from the seed.
         #[serde(rename = "jitter_ns")]
         jitter: Nanos,
         /// From the beginning of the measuring phase to the first.
         #[serde(rename = "phase_ns")]
         phase: Nanos,
-        /// Share of the period for which the line is high, between 0 and 1.
-        duty: f64,
         /// How many.
         count: u64,
     },

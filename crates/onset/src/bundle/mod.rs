@@ -6,6 +6,7 @@
 //!       samples.parquet             every sample
 //!       histograms/<responder>.hdr  HdrHistogram V2, compressed, in ns
 //!       series.json                 what a report draws
+//!       console.txt                 what the target's kernel printed, where it was heard
 //! ```
 //!
 //! A bundle is never changed after it appeared. What reading cannot see: an altered manifest that is
@@ -42,6 +43,7 @@ use std::path::{Path, PathBuf};
 
 const SAMPLES: &str = "samples.parquet";
 const SERIES: &str = "series.json";
+const CONSOLE: &str = "console.txt";
 const HISTOGRAMS: &str = "histograms";
 
 fn histogram_path(responder: Responder) -> String {
@@ -65,6 +67,10 @@ impl Bundle {
         let bundle = Bundle { path: path.to_owned(), manifest };
         let histograms = bundle.manifest.series.iter().map(|s| histogram_path(s.responder));
         let mut expected: Vec<String> = histograms.chain([SAMPLES.into(), SERIES.into()]).collect();
+        // Not every target has a console that can be heard.
+        if bundle.manifest.files.contains_key(CONSOLE) {
+            expected.push(CONSOLE.into());
+        }
         expected.sort();
         // Only these names are ever joined to the path: a manifest cannot point out of its bundle.
         if !bundle.manifest.files.keys().eq(expected.iter()) {
@@ -129,6 +135,9 @@ impl Bundle {
     /// # Errors
     /// [`BundleError::Damaged`] names the first file that disagrees.
     pub fn verify(&self) -> Result<(), BundleError> {
+        if self.manifest.files.contains_key(CONSOLE) {
+            self.check(CONSOLE)?;
+        }
         let clock = self.manifest.clock;
         let new = |s: &stats::Summary| Series::new(s.responder, clock);
         let mut series: Vec<Series> = self.manifest.series.iter().map(new).collect();

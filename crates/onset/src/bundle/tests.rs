@@ -49,9 +49,9 @@ pub(crate) fn about() -> About {
                     period: Nanos::from_millis(1),
                     jitter: Nanos::from_micros(200),
                     phase: Nanos::from_millis(1),
-                    duty: 0.5,
                     count: 100,
                 },
+                high: Nanos(500_000),
                 grace: Nanos::from_millis(1_000),
                 warm_up: Nanos::from_millis(200),
             },
@@ -86,6 +86,7 @@ fn writer(root: &Path, run: &RunId, triggers: u64) -> BundleWriter {
         }
     }
     writer.lose(Responder::Task, Loss::Superseded, 2);
+    writer.add_console("[    0.000000] Linux\n").expect("room on the disk");
     writer
 }
 
@@ -109,7 +110,8 @@ fn a_bundle_reads_back_as_it_was_written_and_verifies() {
     let root = tempfile::tempdir().unwrap();
     let path = write_bundle(root.path(), &run_id(0), 1_000);
     assert_eq!(names(root.path()), [run_id(0).as_str()]);
-    assert_eq!(names(&path), ["histograms", "manifest.json", "samples.parquet", "series.json"]);
+    let files = ["console.txt", "histograms", "manifest.json", "samples.parquet", "series.json"];
+    assert_eq!(names(&path), files);
 
     let bundle = Bundle::open(&path).unwrap();
     bundle.verify().unwrap();
@@ -305,9 +307,8 @@ fn every_warning_carries_its_texts_and_reads_back() {
     for warning in [
         Warning::ChannelDropped { records: 3 },
         Warning::GuestPanicked { text },
-        Warning::GuestDidNotEnd,
+        Warning::GuestDidNotEnd { text: "t".into() },
         Warning::Unanswered { responder, triggers: 2 },
-        Warning::QemuUntried { found: "9.2".into(), tried: vec!["10.0".into()] },
     ] {
         let json = serde_json::to_value(&warning).unwrap();
         assert_eq!(json["code"], warning.code());

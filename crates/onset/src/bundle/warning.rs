@@ -40,7 +40,10 @@ pub enum Warning {
         text: String,
     },
     /// The guest did not end by itself after the measurement.
-    GuestDidNotEnd,
+    GuestDidNotEnd {
+        /// What was seen instead.
+        text: String,
+    },
     /// The virtual machine ended before the measurement did.
     MachineDied {
         /// How: exit status and last words.
@@ -90,13 +93,6 @@ pub enum Warning {
         /// How many there were.
         count: u64,
     },
-    /// This version of QEMU has not been tried with the plugin.
-    QemuUntried {
-        /// The version found.
-        found: String,
-        /// The versions tried.
-        tried: Vec<String>,
-    },
     /// The kernel does not have this mechanism.
     ResponderMissing {
         /// Which.
@@ -139,7 +135,7 @@ impl Warning {
             Self::GuestLockup { .. } => "guest_lockup",
             Self::GuestOutOfMemory { .. } => "guest_out_of_memory",
             Self::GuestWarned { .. } => "guest_warned",
-            Self::GuestDidNotEnd => "guest_did_not_end",
+            Self::GuestDidNotEnd { .. } => "guest_did_not_end",
             Self::MachineDied { .. } => "machine_died",
             Self::Unanswered { .. } => "unanswered",
             Self::Superseded { .. } => "superseded",
@@ -148,7 +144,6 @@ impl Warning {
             Self::LoadDidNoWork { .. } => "load_did_no_work",
             Self::Interrupted => "interrupted",
             Self::TooFewSamples { .. } => "too_few_samples",
-            Self::QemuUntried { .. } => "qemu_untried",
             Self::ResponderMissing { .. } => "responder_missing",
         }
     }
@@ -160,7 +155,7 @@ impl Warning {
             | Self::GuestOops { .. }
             | Self::GuestLockup { .. }
             | Self::GuestOutOfMemory { .. }
-            | Self::GuestDidNotEnd
+            | Self::GuestDidNotEnd { .. }
             | Self::MachineDied { .. }
             | Self::LoadDidNoWork { .. }
             | Self::Interrupted => true,
@@ -172,7 +167,6 @@ impl Warning {
             | Self::Spurious { .. }
             | Self::Tainted { .. }
             | Self::TooFewSamples { .. }
-            | Self::QemuUntried { .. }
             | Self::ResponderMissing { .. } => false,
         }
     }
@@ -186,7 +180,9 @@ impl Warning {
             Self::GuestLockup { text } => format!("the guest's kernel reported a stall: {text}"),
             Self::GuestOutOfMemory { text } => format!("the guest ran out of memory: {text}"),
             Self::GuestWarned { text } => format!("the guest's kernel warned: {text}"),
-            Self::GuestDidNotEnd => "the guest did not end after the measurement".to_owned(),
+            Self::GuestDidNotEnd { text } => {
+                format!("the guest did not end properly after the measurement: {text}")
+            }
             Self::MachineDied { text } => format!("the machine ended early: {text}"),
             Self::Unanswered { responder, triggers } => {
                 format!("{responder} never answered {triggers} triggers")
@@ -205,9 +201,6 @@ impl Warning {
             Self::TooFewSamples { responder, quantile, count } => {
                 format!("{count} samples of {responder} do not support its limit on {quantile}")
             }
-            Self::QemuUntried { found, tried } => {
-                format!("QEMU {found} has not been tried; tried were {}", tried.join(", "))
-            }
             Self::ResponderMissing { responder, release } => {
                 format!("Linux {release} has no {responder}")
             }
@@ -224,7 +217,7 @@ impl Warning {
             Self::GuestLockup { .. } => "triggers or load left no time for anything else",
             Self::GuestOutOfMemory { .. } => "the load needs more memory than the guest has",
             Self::GuestWarned { .. } => "a defect in the kernel or in a module",
-            Self::GuestDidNotEnd => "the guest hangs, or the load cannot be stopped",
+            Self::GuestDidNotEnd { .. } => "the guest hangs, or the load cannot be stopped",
             Self::MachineDied { .. } => "QEMU was killed, or gave up",
             Self::Unanswered { .. } => "the responder starved, or the run ended before its answer",
             Self::Superseded { .. } => "the responder was delayed by more than one period",
@@ -233,7 +226,6 @@ impl Warning {
             Self::LoadDidNoWork { .. } => "the load failed to start, or was starved",
             Self::Interrupted => "Ctrl-C or a signal",
             Self::TooFewSamples { .. } => "the experiment's count of triggers is too small for it",
-            Self::QemuUntried { .. } => "QEMU is newer or older than this onset",
             Self::ResponderMissing { .. } => "the mechanism came with a later kernel",
         }
     }
@@ -243,14 +235,14 @@ impl Warning {
         match self {
             Self::ChannelDropped { .. } => "repeat with less other work on the machine",
             Self::GuestPanicked { .. } | Self::GuestOops { .. } => {
-                "read the guest's console; repeat with another kernel or without extra modules"
+                "read console.txt in the bundle; repeat with another kernel or without extra modules"
             }
             Self::GuestLockup { .. } => "lengthen trigger.period or choose a lighter load",
             Self::GuestOutOfMemory { .. } => "raise guest.memory",
             Self::GuestWarned { .. } => {
                 "distrust the worst samples: printing the warning took time"
             }
-            Self::GuestDidNotEnd => "read the guest's console; repeat under load idle",
+            Self::GuestDidNotEnd { .. } => "read console.txt in the bundle; repeat under load idle",
             Self::MachineDied { .. } => "look for the reason in its last words and repeat",
             Self::Unanswered { .. } => "lengthen trigger.period or trigger.grace",
             Self::Superseded { .. } => {
@@ -258,10 +250,9 @@ impl Warning {
             }
             Self::Spurious { .. } => "repeat with this responder alone",
             Self::Tainted { .. } => "report it with this bundle: it is a defect of onset",
-            Self::LoadDidNoWork { .. } => "read the guest's console for what the load wrote",
+            Self::LoadDidNoWork { .. } => "read console.txt in the bundle for what the load wrote",
             Self::Interrupted => "repeat it for a verdict",
             Self::TooFewSamples { .. } => "raise trigger.count, or limit a lower quantile",
-            Self::QemuUntried { .. } => "compare two runs of one seed before you rely on it",
             Self::ResponderMissing { .. } => "take it out of responders for this kernel",
         }
     }

@@ -8,7 +8,7 @@
 use super::details::Details;
 use super::manifest::{About, Conclusion, FileRecord, MANIFEST, Manifest, SCHEMA, SamplesRecord};
 use super::samples::{HashedFile, SamplesWriter};
-use super::{BundleError, HISTOGRAMS, RunId, SAMPLES, SERIES, histogram_path};
+use super::{BundleError, CONSOLE, HISTOGRAMS, RunId, SAMPLES, SERIES, histogram_path};
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use rustix::fs::{FlockOperation, flock};
 use sample::{Clock, Loss, Observation, Responder, ResponderSet, Sample};
@@ -29,6 +29,7 @@ pub struct BundleWriter {
     /// In pin order; those of the run only.
     series: Vec<Series>,
     samples: SamplesWriter,
+    console: Option<FileRecord>,
 }
 
 /// The directory that is being written; removed unless renamed.
@@ -89,7 +90,7 @@ impl BundleWriter {
         })?;
         let partial = Partial { root: root.to_owned(), path, renamed: false, _lock: lock };
         let series = responders.iter().map(|r| Series::new(r, clock)).collect();
-        Ok(BundleWriter { partial, run: run.clone(), clock, series, samples })
+        Ok(BundleWriter { partial, run: run.clone(), clock, series, samples, console: None })
     }
 
     /// Takes what the matching of records yields. Responders that are not of this run are our own bug.
@@ -126,6 +127,15 @@ impl BundleWriter {
         self.series.iter_mut().for_each(|s| s.add_dropped(n));
     }
 
+    /// Keeps what the target's kernel printed; once.
+    ///
+    /// # Errors
+    /// [`BundleError::Io`], as on a full disk.
+    pub fn add_console(&mut self, text: &str) -> Result<(), BundleError> {
+        self.console = Some(write_file(&self.partial.path.join(CONSOLE), text.as_bytes())?);
+        Ok(())
+    }
+
     fn series_of(&mut self, responder: Responder) -> &mut Series {
         let found = self.series.iter_mut().find(|s| s.responder() == responder);
         found.expect("the run's responders were given at its beginning")
@@ -148,9 +158,10 @@ impl BundleWriter {
         complete: bool,
     ) -> Result<PathBuf, BundleError> {
         let series = self.summaries();
-        let BundleWriter { mut partial, run, clock, series: collected, samples } = self;
+        let BundleWriter { mut partial, run, clock, series: collected, samples, console } = self;
         let dir = partial.path.clone();
-        let mut files = BTreeMap::new();
+        let mut files: BTreeMap<String, FileRecord> =
+            console.map(|record| (CONSOLE.to_owned(), record)).into_iter().collect();
 
         let written = samples.finish().map_err(BundleError::io("write", &dir.join(SAMPLES)))?;
         let record = FileRecord { bytes: written.bytes, blake3: written.blake3 };

@@ -70,7 +70,7 @@ struct Printed<'a> {
 #[derive(Serialize)]
 struct PrintedRun<'a> {
     run: &'a str,
-    bundle: PathBuf,
+    bundle: String,
     complete: bool,
     flavour: &'a str,
     load: &'a str,
@@ -93,7 +93,7 @@ impl<'a> Printed<'a> {
 fn printed_run<'a>(manifest: &'a Manifest, path: &Path) -> PrintedRun<'a> {
     PrintedRun {
         run: manifest.run.as_str(),
-        bundle: path.canonicalize().unwrap_or_else(|_| path.into()),
+        bundle: path.canonicalize().unwrap_or_else(|_| path.into()).to_string_lossy().into_owned(),
         complete: manifest.complete,
         flavour: &manifest.about.flavour,
         load: &manifest.about.load,

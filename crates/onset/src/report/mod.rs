@@ -191,6 +191,7 @@ fn files(bundle: &Bundle) -> Vec<File> {
         let what = match name.as_str() {
             "samples.parquet" => "every sample (Parquet)",
             "series.json" => "what this page draws",
+            "console.txt" => "what the guest's kernel printed",
             "manifest.json" => "everything about the run",
             _ => "histogram (HdrHistogram V2)",
         };
@@ -210,15 +211,15 @@ pub fn configuration(manifest: &Manifest) -> Vec<Group> {
         machine.icount_shift.map(|s| entry("time per instruction", format!("{} ns", 1u64 << s)));
     let trigger = &about.experiment.trigger;
     let mut triggers = match &trigger.schedule {
-        Schedule::Periodic { period, jitter, phase, duty, count } => vec![
+        Schedule::Periodic { period, jitter, phase, count } => vec![
             entry("count", count.to_string()),
             entry("period", period.to_string()),
             entry("jitter", jitter.to_string()),
             entry("phase", phase.to_string()),
-            entry("duty", format!("{duty}")),
         ],
         Schedule::Times { times_ns } => vec![entry("given times", times_ns.len().to_string())],
     };
+    triggers.push(entry("high for", trigger.high.to_string()));
     triggers.push(entry("grace", trigger.grace.to_string()));
     triggers.push(entry("warm-up", trigger.warm_up.to_string()));
     let group = |name: &str, entries: Vec<Entry>| Group { group: name.into(), entries };

@@ -79,6 +79,7 @@ impl Target for Fake {
             versions: None,
             counters: BTreeMap::new(),
             dropped: 0,
+            console: Some("[    0.000000] fake\n".into()),
             warnings: self.warnings.clone(),
         })
     }

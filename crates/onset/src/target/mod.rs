@@ -58,6 +58,8 @@ pub struct Measured {
     pub counters: BTreeMap<String, u64>,
     /// Records lost on the way.
     pub dropped: u64,
+    /// What the target's kernel printed, where it was heard.
+    pub console: Option<String>,
     /// Doubts about the target; those that follow from the numbers are added above.
     pub warnings: Vec<Warning>,
 }

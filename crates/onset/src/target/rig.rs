@@ -5,7 +5,7 @@ use super::{Measured, Target};
 use crate::bundle::{Kernel, Machine, Warning};
 use crate::experiment::{Cell, Experiment, Flavour, Load, Schedule};
 use crate::failure::Failure;
-use ::rig::{Bench, Contents, Ending, Fault, Generator, Guest, Outcome, Progress, Triggers};
+use ::rig::{Bench, Contents, Ending, Fault, Generator, Guest, Outcome, Progress};
 use sample::{Clock, Observation, Responder, ResponderSet};
 use std::collections::BTreeMap;
 
@@ -126,6 +126,7 @@ impl Target for Rig {
             dropped: outcome.dropped,
             warnings: doubts(&outcome, cell.load),
             counters: outcome.counters,
+            console: Some(outcome.console),
         })
     }
 }
@@ -138,17 +139,17 @@ fn version(release: &str) -> (u32, u32) {
 
 fn generator(experiment: &Experiment, responders: ResponderSet) -> Generator {
     let trigger = &experiment.trigger;
-    let triggers = match &trigger.schedule {
-        Schedule::Periodic { phase, period, jitter, count } => Triggers::Periodic {
+    let schedule = match &trigger.schedule {
+        Schedule::Periodic { phase, period, jitter, count } => sample::Schedule::Periodic {
             phase: *phase,
             period: *period,
             jitter: *jitter,
             seed: experiment.seed,
             count: *count,
         },
-        Schedule::Explicit(times) => Triggers::Explicit(times.clone()),
+        Schedule::Explicit(times) => sample::Schedule::Explicit(times.clone()),
     };
-    Generator { triggers, high: trigger.high, grace: trigger.grace, responders }
+    Generator { schedule, high: trigger.high, grace: trigger.grace, responders }
 }
 
 /// Every doubt that the rig's outcome raises.
@@ -170,8 +171,8 @@ fn doubts(outcome: &Outcome, load: Load) -> Vec<Warning> {
         warnings.push(Warning::ChannelDropped { records: outcome.dropped });
     }
     if outcome.ending == Ending::Whole {
-        if !outcome.guest_ended {
-            warnings.push(Warning::GuestDidNotEnd);
+        if let Err(text) = outcome.guest_ended.clone() {
+            warnings.push(Warning::GuestDidNotEnd { text });
         }
         let still = |c: &&str| outcome.counters.get(*c).is_none_or(|n| *n == 0);
         let idle = load.counters().into_iter().filter(still);
@@ -193,8 +194,8 @@ mod tests {
             context: BTreeMap::new(),
             counters: BTreeMap::new(),
             faults: Vec::new(),
-            failure: None,
-            guest_ended: true,
+            console: String::new(),
+            guest_ended: Ok(()),
             measured: Nanos(1),
             snapshot: "key".into(),
             first_answer: None,
@@ -229,7 +230,7 @@ mod tests {
     #[test]
     fn an_early_end_is_not_also_a_guest_that_did_not_end() {
         let mut o = outcome();
-        (o.ending, o.guest_ended) = (Ending::Died("killed".into()), false);
+        (o.ending, o.guest_ended) = (Ending::Died("killed".into()), Err("killed".into()));
         assert_eq!(codes(&o, Load::Mixed), ["machine_died"]);
     }
 

@@ -148,7 +148,7 @@ mod tests {
         let superseded = |responder, triggers| Warning::Superseded { responder, triggers };
         let warnings = [
             superseded(Responder::Work, 3),
-            Warning::GuestDidNotEnd,
+            Warning::GuestDidNotEnd { text: "hangs".into() },
             superseded(Responder::Task, 1),
         ];
         let text = doubts(&warnings);

@@ -46,6 +46,11 @@ impl Kernel {
             Command::new("make")
                 // Without the module's own BTF, which would need pahole and serves nobody here.
                 .args(["-s", "-C", headers, "CC=gcc", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"])
+                // Where it was built must not show in the module: it is part of a snapshot's key.
+                .arg(format!(
+                    "KCFLAGS=-ffile-prefix-map={}=driver -ffile-prefix-map={headers}=headers",
+                    draft.path().display()
+                ))
                 .arg(format!("M={}", draft.path().display())),
             "make gcc",
             DEADLINE,

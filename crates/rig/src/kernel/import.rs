@@ -40,10 +40,7 @@ impl Kernels {
         let draft = self.draft()?;
         let unpacked = draft.path().join("unpacked");
         for deb in debs {
-            if !deb.is_file() {
-                let source = std::io::ErrorKind::NotFound.into();
-                return Err(Error::File { path: deb.clone(), source });
-            }
+            fs::File::open(deb).at(deb)?;
             tool::run(Command::new("dpkg-deb").arg("-x").arg(deb).arg(&unpacked), "dpkg", DEADLINE)
                 .map_err(|e| damaged(deb, e))?;
         }

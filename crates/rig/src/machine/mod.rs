@@ -10,7 +10,7 @@ pub(crate) use qmp::Qmp;
 use crate::error::At;
 use crate::tool::{self, Reaped};
 use crate::{Error, Result};
-use sample::{Nanos, ResponderSet};
+use sample::{Nanos, ResponderSet, Schedule};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::{AsRawFd, RawFd};
@@ -114,41 +114,11 @@ pub enum Origin<'a> {
     },
 }
 
-/// When to raise the line; nanoseconds of virtual time since the beginning of measuring.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Triggers {
-    /// Trigger n at `phase + n·period` plus a displacement of 0 … `jitter` drawn with `seed`.
-    Periodic {
-        /// First trigger.
-        phase: Nanos,
-        /// Distance.
-        period: Nanos,
-        /// Largest displacement; below the period.
-        jitter: Nanos,
-        /// Seed of the displacements.
-        seed: u64,
-        /// How many.
-        count: u64,
-    },
-    /// Exactly these, rising.
-    Explicit(Vec<Nanos>),
-}
-
-impl Triggers {
-    /// How many triggers there will be.
-    pub fn count(&self) -> u64 {
-        match self {
-            Triggers::Periodic { count, .. } => *count,
-            Triggers::Explicit(times) => times.len() as u64,
-        }
-    }
-}
-
 /// What the plugin is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generator {
     /// When to trigger.
-    pub triggers: Triggers,
+    pub schedule: Schedule,
     /// How long the line stays high.
     pub high: Nanos,
     /// How long to wait for the last answers.
@@ -277,12 +247,12 @@ fn plugin_option(
         Origin::Boot { .. } => ("boot", (0, 0)),
         Origin::Restore { registers, .. } => ("restore", registers),
     };
-    let plan = match &generator.triggers {
-        Triggers::Periodic { phase, period, jitter, seed, count } => format!(
+    let schedule = match &generator.schedule {
+        Schedule::Periodic { phase, period, jitter, seed, count } => format!(
             "phase_ns={},period_ns={},jitter_ns={},seed={seed},count={count}",
             phase.0, period.0, jitter.0
         ),
-        Triggers::Explicit(times) => {
+        Schedule::Explicit(times) => {
             let path = scratch.join("times");
             let mut file = File::create(&path).at(&path)?;
             times.iter().try_for_each(|t| file.write_all(&t.0.to_le_bytes())).at(&path)?;
@@ -290,7 +260,7 @@ fn plugin_option(
         }
     };
     Ok(format!(
-        "file={},ring_fd={},start={start},{plan},high_ns={},grace_ns={},responders={},pins={pins},control={control}",
+        "file={},ring_fd={},start={start},{schedule},high_ns={},grace_ns={},responders={},pins={pins},control={control}",
         library.display(),
         channel.fd(),
         generator.high.0,

@@ -2,11 +2,12 @@
 //! When to raise the line: a pure function of the configuration, so that the same seed gives the same
 //! instants on every machine.
 
-use sample::Nanos;
+use crate::Nanos;
+use alloc::vec::Vec;
 
-/// What the experiment asked for.
+/// The instants of triggers, since the beginning of measuring.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum Schedule {
     /// Trigger n at `phase + n·period + jitter(n)`, jitter drawn evenly from 0 … `jitter`.
     Periodic {
         /// From the beginning of measuring to the first trigger (before its jitter).
@@ -24,12 +25,25 @@ pub enum Plan {
     Explicit(Vec<Nanos>),
 }
 
-impl Plan {
+impl Schedule {
     /// How many triggers there will be.
     pub fn count(&self) -> u64 {
         match self {
-            Plan::Periodic { count, .. } => *count,
-            Plan::Explicit(times) => times.len() as u64,
+            Schedule::Periodic { count, .. } => *count,
+            Schedule::Explicit(times) => times.len() as u64,
+        }
+    }
+
+    /// No two triggers, nor the beginning and the first, are further apart than this.
+    pub fn longest_gap(&self) -> Nanos {
+        match self {
+            Schedule::Periodic { phase, period, jitter, .. } => {
+                Nanos(phase.0.max(period.0).saturating_add(jitter.0))
+            }
+            Schedule::Explicit(times) => {
+                let first = times.first().map_or(0, |t| t.0);
+                Nanos(times.windows(2).map(|w| w[1].0 - w[0].0).max().unwrap_or(0).max(first))
+            }
         }
     }
 
@@ -37,14 +51,14 @@ impl Plan {
     /// the time does not fit 64 bits.
     pub fn due(&self, n: u64) -> Option<Nanos> {
         match self {
-            Plan::Periodic { phase, period, jitter, seed, count } => {
+            Schedule::Periodic { phase, period, jitter, seed, count } => {
                 if n >= *count {
                     return None;
                 }
                 let base = phase.checked_add(Nanos(period.0.checked_mul(n)?))?;
                 base.checked_add(displacement(*seed, n, *jitter))
             }
-            Plan::Explicit(times) => times.get(usize::try_from(n).ok()?).copied(),
+            Schedule::Explicit(times) => times.get(usize::try_from(n).ok()?).copied(),
         }
     }
 }
@@ -68,10 +82,11 @@ fn splitmix64(x: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
     use proptest::prelude::*;
 
-    fn periodic(jitter: u64, seed: u64) -> Plan {
-        Plan::Periodic {
+    fn periodic(jitter: u64, seed: u64) -> Schedule {
+        Schedule::Periodic {
             phase: Nanos(500),
             period: Nanos(1_000),
             jitter: Nanos(jitter),
@@ -80,8 +95,8 @@ mod tests {
         }
     }
 
-    fn times(plan: &Plan) -> Vec<u64> {
-        (0..).map_while(|n| plan.due(n)).map(|t| t.0).collect()
+    fn times(schedule: &Schedule) -> Vec<u64> {
+        (0..).map_while(|n| schedule.due(n)).map(|t| t.0).collect()
     }
 
     #[test]
@@ -112,20 +127,31 @@ mod tests {
     }
 
     #[test]
+    fn no_gap_is_longer_than_the_longest() {
+        for schedule in
+            [periodic(200, 5), Schedule::Explicit(vec![Nanos(70), Nanos(90), Nanos(95)])]
+        {
+            let times = times(&schedule);
+            let gaps = times.iter().zip(std::iter::once(&0).chain(&times)).map(|(b, a)| b - a);
+            assert!(gaps.max().unwrap() <= schedule.longest_gap().0, "{schedule:?}");
+        }
+    }
+
+    #[test]
     fn an_explicit_list_is_kept_to_the_nanosecond() {
-        let plan = Plan::Explicit(vec![Nanos(3), Nanos(1_000_007)]);
-        assert_eq!(plan.count(), 2);
-        assert_eq!(times(&plan), [3, 1_000_007]);
+        let schedule = Schedule::Explicit(vec![Nanos(3), Nanos(1_000_007)]);
+        assert_eq!(schedule.count(), 2);
+        assert_eq!(times(&schedule), [3, 1_000_007]);
     }
 
     proptest! {
         #[test]
         fn triggers_keep_their_order(period in 1u64..1 << 30, seed: u64, share in 0.0..1.0) {
             let jitter = ((period as f64 * share) as u64).min(period - 1);
-            let plan = Plan::Periodic {
+            let schedule = Schedule::Periodic {
                 phase: Nanos(0), period: Nanos(period), jitter: Nanos(jitter), seed, count: 50,
             };
-            let times = times(&plan);
+            let times = times(&schedule);
             prop_assert!(times.windows(2).all(|w| w[0] < w[1]));
         }
     }
