@@ -6,6 +6,7 @@
 //! comes out are observations; this crate knows no statistics.
 
 mod cache;
+mod collect;
 mod console;
 mod error;
 mod image;

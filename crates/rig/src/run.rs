@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! One cell of an experiment: boot and save once, restore, measure, collect.
 
-use crate::console::{self, Fault};
+use crate::collect::{Collector, MARK_MEASURING, read_words, why_it_ended};
+use crate::console::Fault;
 use crate::error::At;
 use crate::kernel::Kernel;
 use crate::machine::{self, Channel, Generator, Machine, Origin, Running};
 use crate::snapshot::{self, Snapshot};
 use crate::{Cache, Contents, Error, Parts, Result, image, tool};
-use agent::Word;
-use sample::{Answers, Kind, Nanos, Observation, Record, ResponderSet, Schedule};
+use sample::{Kind, Nanos, Observation, Record, ResponderSet, Schedule};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,15 +18,8 @@ use std::time::{Duration, Instant};
 /// Booting to user space and setting up a load takes 10 to 30 s of wall time; a machine shared with
 /// others may be several times slower.
 const BOOT_DEADLINE: Duration = Duration::from_secs(300);
-/// Without any record for this long, and a second more for each ten virtual milliseconds that may
-/// legitimately pass between two, the machine hangs.
-const STALL_DEADLINE: Duration = Duration::from_secs(120);
 /// Powering off, or answering a control command.
-const END_DEADLINE: Duration = Duration::from_secs(60);
-/// How often progress is reported.
-const PROGRESS_EVERY: Duration = Duration::from_millis(100);
-/// The plugin's marks (crates/plugin/src/generator.rs).
-const MARK_MEASURING: u8 = 2;
+pub(crate) const END_DEADLINE: Duration = Duration::from_secs(60);
 
 /// What there is to tell while it works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -334,21 +327,6 @@ fn wait_for_mark(
     }
 }
 
-/// The best explanation there is for a guest that ended or hangs.
-fn why_it_ended(running: &Running, ended: bool) -> String {
-    let (failure, _) = read_words(&running.wire());
-    let console = running.console();
-    let last = tool::last_lines(&console, 8);
-    match (failure, console::faults(&console).first()) {
-        (Some(reason), _) => format!("its init gave up: {reason}\n{last}"),
-        (None, Some(fault)) => fault.text().to_string(),
-        (None, None) if ended => {
-            format!("it ended without a word; the end of its console:\n{last}")
-        }
-        (None, None) => format!("it hangs; the end of its console:\n{last}"),
-    }
-}
-
 fn wait_until_paused(running: &mut Running) -> Result<()> {
     let begun = Instant::now();
     loop {
@@ -365,184 +343,5 @@ fn wait_until_paused(running: &mut Running) -> Result<()> {
             return Err(Error::Qemu(format!("does not pause: {status}")));
         }
         std::thread::sleep(tool::POLL);
-    }
-}
-
-#[derive(Default)]
-struct Words {
-    context: BTreeMap<String, String>,
-    counters: BTreeMap<String, u64>,
-}
-
-/// What init said. Lines that are no words are passed over: a guest that died may have cut one short.
-fn read_words(text: &str) -> (Option<String>, Words) {
-    let mut words = Words::default();
-    let mut failure = None;
-    for line in text.lines() {
-        match serde_json::from_str(line) {
-            Ok(Word::Context(context)) => words.context = context,
-            Ok(Word::Counters(counters)) => words.counters = counters,
-            Ok(Word::Failed(reason)) => failure = Some(reason),
-            Err(_) => {}
-        }
-    }
-    (failure, words)
-}
-
-/// Takes the records of one machine and turns them into observations.
-struct Collector {
-    channel: Channel,
-    responders: ResponderSet,
-    total: u64,
-    stall_deadline: Duration,
-    answers: Option<Answers>,
-    triggers: u64,
-    first_ns: u64,
-    last_ns: u64,
-    whole: bool,
-    first_answer: Option<Duration>,
-}
-
-impl Collector {
-    fn new(generator: &Generator, channel: Channel) -> Collector {
-        let longest_gap = generator.schedule.longest_gap();
-        let virtual_ms = longest_gap.0.max(generator.grace.0) / 1_000_000;
-        Collector {
-            channel,
-            responders: generator.responders,
-            total: generator.schedule.count(),
-            stall_deadline: STALL_DEADLINE + Duration::from_secs(virtual_ms / 10),
-            answers: None,
-            triggers: 0,
-            first_ns: 0,
-            last_ns: 0,
-            whole: false,
-            first_answer: None,
-        }
-    }
-
-    fn collect(
-        mut self,
-        mut running: Running,
-        begun: Instant,
-        observe: &mut dyn FnMut(Observation),
-        progress: &dyn Fn(Progress),
-        snapshot: &Snapshot,
-    ) -> Result<Outcome> {
-        let (mut heard, mut told) = (Instant::now(), Instant::now());
-        let mut ended = Ok(false);
-        let ending = loop {
-            // Asked before draining: what the machine wrote before it ended is then in the channel.
-            ended = if matches!(ended, Ok(false)) { running.ended() } else { ended };
-            let received = self.drain(begun, observe)?;
-            if self.whole {
-                break Ending::Whole;
-            }
-            match &ended {
-                Ok(false) => {}
-                Ok(true) => break Ending::Died(why_it_ended(&running, true)),
-                Err(e) => break Ending::Died(e.to_string()),
-            }
-            if tool::interrupted() {
-                break Ending::Interrupted;
-            }
-            if received > 0 {
-                heard = Instant::now();
-            } else if heard.elapsed() > self.stall_deadline {
-                break Ending::Died(why_it_ended(&running, false));
-            }
-            if told.elapsed() > PROGRESS_EVERY && self.answers.is_some() {
-                told = Instant::now();
-                progress(Progress::Measuring(self.triggers, self.total));
-            }
-            std::thread::sleep(tool::POLL);
-        };
-        if let Some(answers) = self.answers.take() {
-            answers.finish(observe);
-        }
-        let mut guest_ended = wait_for_end(&mut running, &ending);
-        let (failure, words) = read_words(&running.wire());
-        if let Some(reason) = failure {
-            guest_ended = Err(format!("its init gave up: {reason}"));
-        }
-        let console = snapshot.console() + &running.console();
-        Ok(Outcome {
-            ending,
-            triggers: self.triggers,
-            dropped: self.channel.dropped(),
-            context: snapshot.record.context.clone(),
-            counters: words.counters,
-            faults: console::faults(&console),
-            console,
-            guest_ended,
-            measured: Nanos(self.last_ns - self.first_ns),
-            snapshot: String::new(),
-            first_answer: self.first_answer,
-        })
-    }
-
-    fn drain(&mut self, begun: Instant, observe: &mut dyn FnMut(Observation)) -> Result<u64> {
-        let Collector { channel, responders, answers, triggers, whole, .. } = self;
-        let (first_ns, last_ns, first_answer) =
-            (&mut self.first_ns, &mut self.last_ns, &mut self.first_answer);
-        channel.drain(|record| match record.kind {
-            Kind::Mark if record.value as u8 == MARK_MEASURING => {
-                *first_ns = record.at.ns();
-                *last_ns = record.at.ns();
-                *answers = Some(Answers::new(*responders, record.at, record.pins));
-            }
-            Kind::Mark => {}
-            kind => {
-                *last_ns = record.at.ns();
-                *whole |= kind == Kind::End;
-                *triggers += u64::from(kind == Kind::Trigger);
-                if kind == Kind::Pins && first_answer.is_none() {
-                    *first_answer = Some(begun.elapsed());
-                }
-                if let Some(answers) = answers {
-                    answers.observe(record, &mut *observe);
-                }
-            }
-        })
-    }
-}
-
-/// Waits for the guest to report and end. A guest that does not is killed when `running` is dropped.
-fn wait_for_end(running: &mut Running, ending: &Ending) -> std::result::Result<(), String> {
-    if *ending != Ending::Whole {
-        return Err("measuring was not whole".into());
-    }
-    let begun = Instant::now();
-    while begun.elapsed() < END_DEADLINE && !tool::interrupted() {
-        match running.ended() {
-            Ok(true) => return Ok(()),
-            Ok(false) => std::thread::sleep(tool::POLL),
-            Err(e) => return Err(e.to_string()),
-        }
-    }
-    Err(format!("it still ran after {} s", begun.elapsed().as_secs()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn the_guests_words_are_understood_and_a_torn_one_is_passed_over() {
-        let text = "{\"context\":{\"release\":\"6.12\"}}\n{\"counters\":{\"a\":3}}\n{\"coun";
-        let (failure, words) = read_words(text);
-        assert_eq!(failure, None);
-        assert_eq!(words.context["release"], "6.12");
-        assert_eq!(words.counters["a"], 3);
-        let (failure, _) = read_words("{\"failed\":\"no disk\"}\n");
-        assert_eq!(failure.as_deref(), Some("no disk"));
-    }
-
-    proptest! {
-        #[test]
-        fn whatever_the_guest_says_is_read(text in "\\PC*") {
-            let _ = read_words(&text);
-        }
     }
 }

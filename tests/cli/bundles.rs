@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! list, show, compare and report on stores with sound, damaged and foreign bundles.
+
+use lab::Lab;
+use onset::bundle::{
+    About, BundleWriter, Conclusion, Experiment, Kernel, Machine, RunId, Schedule, Tool, Trigger,
+    UtcTime,
+};
+use sample::{Clock, Insns, Nanos, Responder, ResponderSet, Sample};
+use serde_json::Value;
+use stats::Verdict;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The `n`th second of the 21st of November 2026.
+fn time(n: u64) -> UtcTime {
+    UtcTime::from_unix_seconds(1_795_219_200 + n).expect("before the year 9999")
+}
+
+fn about(created: UtcTime) -> About {
+    let word = str::to_owned;
+    About {
+        title: word("Made by a test"),
+        created,
+        tool: Tool { version: word("0.1.0"), revision: word("unknown") },
+        target: word("rig"),
+        flavour: word("6.12 preempt=none"),
+        load: word("idle"),
+        seed: 7,
+        kernel: Kernel {
+            name: word("6.12"),
+            release: word("6.12.0-amd64"),
+            build: word("#1 SMP"),
+            command_line: word("preempt=none"),
+        },
+        machine: Machine {
+            accelerator: word("tcg"),
+            cpu: word("max"),
+            memory_mib: 256,
+            icount_shift: Some(0),
+            snapshot: None,
+        },
+        qemu: Some(word("10.0.2")),
+        plugin: Some(word("0.1.0")),
+        experiment: Experiment {
+            source: word("title = \"Made by a test\"\n"),
+            overrides: Vec::new(),
+            trigger: Trigger {
+                schedule: Schedule::Periodic {
+                    period: Nanos::from_millis(1),
+                    jitter: Nanos(0),
+                    phase: Nanos::from_millis(1),
+                    count: 100,
+                },
+                high: Nanos(500_000),
+                grace: Nanos::from_millis(50),
+                warm_up: Nanos(0),
+            },
+        },
+        load_counters: BTreeMap::new(),
+    }
+}
+
+/// Writes the `n`th run: a hundred answers of hardirq and task, each `slower` ns later than in a run with 0.
+fn write(lab: &Lab, n: u64, clock: Clock, slower: u64) -> PathBuf {
+    let created = time(n);
+    let run = RunId::new(created, "test", 0xbeef);
+    let set: ResponderSet = [Responder::Hardirq, Responder::Task].into_iter().collect();
+    let mut writer = BundleWriter::create(&lab.store(), &run, clock, set).expect("writable");
+    for trigger in 0..100 {
+        for responder in set.iter() {
+            let latency = Nanos(400 + trigger + 10_000 * u64::from(responder.pin()) + slower);
+            let at = Nanos(trigger * 1_000_000);
+            let path = Insns(latency.0);
+            writer.push(&Sample { responder, trigger, at, latency, path }).expect("room");
+        }
+    }
+    let conclusion = Conclusion {
+        verdict: Verdict::Inconclusive,
+        limits: Vec::new(),
+        findings: Vec::new(),
+        warnings: Vec::new(),
+    };
+    writer.finish(about(created), conclusion, true).expect("room")
+}
+
+fn name(bundle: &Path) -> String {
+    bundle.file_name().expect("a run").to_string_lossy().into_owned()
+}
+
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).expect("a file");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).expect("ours");
+}
+
+fn cut(path: &Path) {
+    let bytes = fs::read(path).expect("a file");
+    fs::write(path, &bytes[..bytes.len() / 2]).expect("ours");
+}
+
+#[test]
+fn a_list_shows_the_newest_first_and_names_what_is_damaged() {
+    let lab = Lab::bare();
+    let runs: Vec<_> = (0..3).map(|n| write(&lab, n, Clock::Virtual, 0)).collect();
+    cut(&runs[1].join("manifest.json"));
+    fs::create_dir(lab.store().join("something-else")).expect("ours");
+    // The second list is answered from the index.
+    for _ in 0..2 {
+        let listed = lab.onset(&["list", "--json"]).exits(0).json();
+        let listed = listed["runs"].as_array().expect("runs");
+        let names: Vec<_> = listed.iter().map(|r| r["run"].as_str().expect("a name")).collect();
+        assert_eq!(names, [name(&runs[2]), name(&runs[1]), name(&runs[0])]);
+        assert_eq!(listed[0]["samples"], 200);
+        assert_eq!(listed[0]["damaged"], Value::Null);
+        let why = listed[1]["damaged"].as_str().expect("a reason");
+        assert!(why.contains("manifest.json is damaged"), "{why}");
+    }
+    let table = lab.onset(&["list"]).exits(0).stdout;
+    assert!(table.contains("damaged") && table.contains("6.12 preempt=none"), "{table}");
+}
+
+#[test]
+fn a_damaged_index_is_made_anew() {
+    let lab = Lab::bare();
+    write(&lab, 0, Clock::Virtual, 0);
+    let first = lab.onset(&["list", "--json"]).exits(0).stdout;
+    cut(&lab.store().join("index.sqlite"));
+    assert_eq!(lab.onset(&["list", "--json"]).exits(0).stdout, first);
+}
+
+#[test]
+fn an_empty_store_says_how_to_fill_it() {
+    let lab = Lab::bare();
+    assert!(lab.onset(&["list"]).exits(0).stdout.contains("onset run"));
+    let listed = lab.onset(&["list", "--json"]).exits(0).json();
+    assert_eq!(listed["runs"], Value::Array(Vec::new()));
+    lab.onset(&["show", "latest"]).exits(2).says(&["onset run"]);
+}
+
+#[test]
+fn a_run_is_shown_by_the_beginning_of_its_name_or_its_path() {
+    let lab = Lab::bare();
+    let runs = [0, 1].map(|n| write(&lab, n, Clock::Virtual, 0));
+    let path = runs[0].to_string_lossy().into_owned();
+    for (wanted, expected) in [("latest", 1), (&name(&runs[0]) as &str, 0), (&path, 0)] {
+        let shown = lab.onset(&["show", wanted, "--json"]).exits(0).json();
+        assert_eq!(shown["run"], name(&runs[expected]), "{wanted}");
+    }
+    let text = lab.onset(&["show", "latest"]).exits(0).stdout;
+    for word in ["hardirq", "task", "6.12 preempt=none", "lost", "inconclusive"] {
+        assert!(text.contains(word), "{word:?} is not in:\n{text}");
+    }
+    let both = name(&runs[0])[..10].to_string();
+    lab.onset(&["show", &both]).exits(2).says(&["2 runs", &name(&runs[0]), &name(&runs[1])]);
+    lab.onset(&["show", "1999"]).exits(2).says(&["no run begins with", &name(&runs[1])]);
+}
+
+#[test]
+fn verifying_finds_a_flipped_bit_in_every_file_of_a_bundle() {
+    let lab = Lab::bare();
+    let run = write(&lab, 0, Clock::Virtual, 0);
+    lab.onset(&["show", "latest", "--verify"]).exits(0);
+    for file in ["samples.parquet", "series.json", "histograms/hardirq.hdr", "histograms/task.hdr"]
+    {
+        let path = run.join(file);
+        let sound = fs::read(&path).expect("a file");
+        flip(&path);
+        let damaged = format!("{file} is damaged");
+        lab.onset(&["show", "latest", "--verify"]).exits(69).says(&[&damaged, "restore"]);
+        cut(&path);
+        lab.onset(&["show", "latest"]).exits(69).says(&[&damaged]);
+        fs::remove_file(&path).expect("ours");
+        lab.onset(&["show", "latest"]).exits(69).says(&[&damaged]);
+        fs::write(&path, sound).expect("ours");
+    }
+    let manifest = run.join("manifest.json");
+    let text = fs::read_to_string(&manifest).expect("a manifest");
+    fs::write(&manifest, text.replacen("\"max_ns\": 499", "\"max_ns\": 498", 1)).expect("ours");
+    lab.onset(&["show", "latest", "--verify"]).exits(69).says(&["do not follow from the samples"]);
+    fs::write(&manifest, text.replacen("\"schema\": 1", "\"schema\": 2", 1)).expect("ours");
+    lab.onset(&["show", "latest"]).exits(69).says(&["schema 2", "use the onset that wrote it"]);
+}
+
+#[test]
+fn a_comparison_gives_the_difference_of_each_statistic() {
+    let lab = Lab::bare();
+    let [before, after] =
+        [(0, 0), (1, 50)].map(|(n, slower)| write(&lab, n, Clock::Virtual, slower));
+    let words = ["compare", &name(&before), &name(&after)];
+    let compared = lab.onset(&[&words[..], &["--json"]].concat()).exits(0).json();
+    assert_eq!(compared["identical_samples"], false);
+    for responder in compared["responders"].as_array().expect("responders") {
+        for statistic in responder["statistics"].as_array().expect("statistics") {
+            // A hundred answers do not support the higher quantiles, of which there is then nothing.
+            let Some(before) = statistic["before_ns"].as_f64() else {
+                assert_eq!(statistic["difference_ns"], Value::Null, "{statistic:#}");
+                continue;
+            };
+            let difference = statistic["difference_ns"].as_f64().expect("a number");
+            // A quantile is that of a bucket of three digits.
+            assert!((difference - 50.0).abs() <= 1.0 + before / 1000.0, "{statistic:#}");
+        }
+    }
+    let text = lab.onset(&words).exits(0).stdout;
+    assert!(text.contains("hardirq") && text.contains("p99"), "{text}");
+    let same = lab.onset(&["compare", "latest", "latest", "--json"]).exits(0).json();
+    assert_eq!(same["identical_samples"], true);
+}
+
+#[test]
+fn runs_of_different_clocks_share_neither_comparison_nor_report() {
+    let lab = Lab::bare();
+    let [one, other] =
+        [(0, Clock::Virtual), (1, Clock::Tsc)].map(|(n, clock)| write(&lab, n, clock, 0));
+    let (one, other) = (name(&one), name(&other));
+    for words in [
+        vec!["compare", &one, &other],
+        vec!["compare", &other, &one, "--json"],
+        vec!["report", &one, &other, "-o", "r.html"],
+    ] {
+        let finished = lab.onset(&words).exits(2).says(&["virtual", "tsc"]);
+        assert_eq!(finished.stdout, "", "{words:?}");
+    }
+    assert!(!lab.path().join("r.html").exists());
+}
+
+#[test]
+fn a_report_is_one_file_that_holds_the_numbers_and_no_address() {
+    let lab = Lab::bare();
+    let runs = [(0, 0), (1, 50)].map(|(n, slower)| write(&lab, n, Clock::Virtual, slower));
+    let finished = lab.onset(&["report", &name(&runs[0]), "latest", "-o", "r.html"]).exits(0);
+    assert!(finished.stdout.contains("r.html"), "{}", finished.stdout);
+    let page = fs::read_to_string(lab.path().join("r.html")).expect("a page");
+    for word in [&name(&runs[0]) as &str, &name(&runs[1]), "Made by a test", "\"max_ns\":499"] {
+        assert!(page.contains(word), "{word:?} is not in the page");
+    }
+    for reference in ["src=\"http", "href=\"http", "@import", "__ONSET_REPORT__"] {
+        assert!(!page.contains(reference), "{reference:?} is in the page");
+    }
+    cut(&runs[0].join("series.json"));
+    lab.onset(&["report", &name(&runs[0])]).exits(69).says(&["series.json is damaged"]);
+    lab.onset(&["report", "latest", "-o", "no/such/directory/r.html"])
+        .exits(69)
+        .says(&["no/such/directory/r.html", "choose another file"]);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What `make install` puts where, and that the installed command finds its parts.
+
+use lab::{Finished, Lab};
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn an_installed_command_finds_its_parts_and_its_documentation_is_there() {
+    let lab = Lab::bare();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let built = root.join("target/release/onset").canonicalize().ok();
+    if built != Some(lab::onset()) {
+        return lab::skip("make install installs target/release/onset, and ONSET is another");
+    }
+    let to = lab.path().join("to");
+    // What `build` makes is there already; asking for it again would need the network for npm.
+    let mut make = Command::new("make");
+    make.arg("-C").arg(&root).args(["install", "--assume-old=build", "PREFIX=/opt/onset"]);
+    make.arg(format!("DESTDIR={}", to.display()));
+    Finished::of(&mut make).exits(0);
+    let prefix = to.join("opt/onset");
+    for file in [
+        "bin/onset",
+        "lib/onset/onset-agent",
+        "lib/onset/libonset_plugin.so",
+        "lib/onset/report.html",
+        "share/man/man1/onset.1",
+        "share/man/man1/onset-run.1",
+        "share/bash-completion/completions/onset",
+        "share/zsh/site-functions/_onset",
+        "share/fish/vendor_completions.d/onset.fish",
+    ] {
+        assert!(prefix.join(file).is_file(), "{file}");
+    }
+    let mut doctor = Command::new(prefix.join("bin/onset"));
+    doctor.args(["doctor", "--json"]).env("XDG_CACHE_HOME", lab.path().join("cache"));
+    let doctor = Finished::of(&mut doctor).json();
+    let checks = doctor["checks"].as_array().expect("checks");
+    let parts = checks.iter().find(|c| c["what"] == "plugin and agent").expect("a check");
+    assert_eq!(parts["state"], "good");
+    let lib = prefix.join("lib/onset").canonicalize().expect("installed");
+    assert_eq!(parts["found"], lib.to_string_lossy().as_ref());
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the tests across crates share: a place to run the command in, its result as data, and the
+//! processes and directories that it may leave behind.
+//!
+//! Three variables of the environment, set by `tests/run.sh`, each with a default for a test that is run by hand:
+//! `ONSET` (the command), `ONSET_TEST_CACHE` (what becomes `XDG_CACHE_HOME`: kernels and snapshots, shared by
+//! all tests) and `ONSET_TEST_SKIPS` (a file with a line for each test that was skipped).
+
+mod outcome;
+mod process;
+
+pub use outcome::{Finished, Run};
+pub use process::{Started, is_alive, kill, users_of};
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The command under test.
+pub fn onset() -> PathBuf {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/onset");
+    let path = std::env::var_os("ONSET").map_or(built, PathBuf::from);
+    path.canonicalize()
+        .unwrap_or_else(|e| panic!("{}: {e}; build it first: make build", path.display()))
+}
+
+/// The cache that tests share.
+fn shared_cache() -> PathBuf {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    variable("ONSET_TEST_CACHE")
+        .or_else(|| variable("XDG_CACHE_HOME"))
+        .or_else(|| Some(variable("HOME")?.join(".cache")))
+        .expect("one of ONSET_TEST_CACHE, XDG_CACHE_HOME and HOME is set")
+}
+
+/// Says that the calling test cannot run here. The test harness of Rust knows no such outcome; `tests/run.sh`
+/// counts these lines and takes the tests off those that passed.
+pub fn skip(reason: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_string();
+    let line = format!("skip: {test}: {reason}\n");
+    eprint!("{line}");
+    if let Some(path) = std::env::var_os("ONSET_TEST_SKIPS") {
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        file.and_then(|mut f| f.write_all(line.as_bytes())).expect("the file of skips is writable");
+    }
+}
+
+/// Whether all of these kernels are in the cache; else the calling test is skipped.
+pub fn have_kernels(names: &[&str]) -> bool {
+    let kernels = shared_cache().join("onset/kernels");
+    let missing: Vec<_> =
+        names.iter().filter(|n| !kernels.join(n).join("kernel.json").is_file()).collect();
+    if !missing.is_empty() {
+        skip(&format!("no kernel {missing:?}; fetch it: onset kernels fetch"));
+    }
+    missing.is_empty()
+}
+
+/// A place to work in: a store, a directory for experiments, a cache. All but a shared cache vanish with it.
+pub struct Lab {
+    directory: tempfile::TempDir,
+    cache: PathBuf,
+}
+
+impl Lab {
+    /// With the cache of all tests.
+    pub fn new() -> Lab {
+        Lab { directory: temporary(), cache: shared_cache() }
+    }
+
+    /// With an empty cache of its own.
+    pub fn bare() -> Lab {
+        let directory = temporary();
+        let cache = directory.path().join("cache");
+        std::fs::create_dir_all(cache.join("onset")).expect("a writable directory");
+        Lab { directory, cache }
+    }
+
+    /// With a cache of its own, in which there are the kernels of all tests and no snapshots: for tests
+    /// that damage or watch the cache.
+    pub fn private() -> Lab {
+        let lab = Lab::bare();
+        let (from, to) = (shared_cache().join("onset/kernels"), lab.cache().join("kernels"));
+        std::os::unix::fs::symlink(from, to).expect("a writable directory");
+        lab
+    }
+
+    /// Where tests may write.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The store.
+    pub fn store(&self) -> PathBuf {
+        self.path().join("store")
+    }
+
+    /// The command's own part of the cache.
+    pub fn cache(&self) -> PathBuf {
+        self.cache.join("onset")
+    }
+
+    /// Writes a file into the lab and returns its path.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("below the lab")).expect("writable");
+        std::fs::write(&path, text).expect("writable");
+        path
+    }
+
+    /// Writes an executable script into `bin/`, which [`Lab::with_bin`] puts before PATH.
+    pub fn script(&self, name: &str, body: &str) -> PathBuf {
+        let path = self.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{body}\n"));
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&path, mode).expect("writable");
+        path
+    }
+
+    /// PATH with the lab's `bin/` first.
+    pub fn with_bin(&self) -> String {
+        let path = std::env::var("PATH").expect("PATH is text");
+        format!("{}:{path}", self.path().join("bin").display())
+    }
+
+    /// The command with the lab's cache and store, in the lab's directory.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(onset());
+        command
+            .args(words)
+            .current_dir(self.path())
+            .env("XDG_CACHE_HOME", &self.cache)
+            .env("ONSET_STORE", self.store())
+            .env_remove("ONSET");
+        command
+    }
+
+    /// Runs the command to its end.
+    pub fn onset(&self, words: &[&str]) -> Finished {
+        Finished::of(&mut self.command(words))
+    }
+
+    /// Runs an experiment with `--json` and further words.
+    pub fn run(&self, experiment: &str, words: &[&str]) -> Finished {
+        let path = self.experiment(experiment);
+        self.onset(&[&["run", &path, "--json"], words].concat())
+    }
+
+    /// Writes an experiment, named by its content so that several do not meet, and returns its path.
+    pub fn experiment(&self, text: &str) -> String {
+        let name = format!("{}.toml", &blake3::hash(text.as_bytes()).to_hex()[..12]);
+        self.write(&name, text).to_string_lossy().into_owned()
+    }
+
+    /// Names in a directory of the lab or its cache, sorted; none where there is no such directory.
+    pub fn names(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// What the store holds besides its lock and its index.
+    pub fn bundles(&self) -> Vec<String> {
+        let mut names = Lab::names(&self.store());
+        names.retain(|n| n != ".lock" && !n.starts_with("index.sqlite"));
+        names
+    }
+}
+
+impl Default for Lab {
+    fn default() -> Lab {
+        Lab::new()
+    }
+}
+
+fn temporary() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("onset-test-").tempdir().expect("a writable directory")
+}
+
+/// The text of an experiment: periodic triggers as in the experiments that are shipped; `more` is added at its
+/// end and may hold further tables.
+pub fn experiment(flavours: &[&str], loads: &[&str], count: u64, more: &str) -> String {
+    format!(
+        "title = \"test\"\ntarget = \"rig\"\nflavours = {flavours:?}\nloads = {loads:?}\n\
+         trigger = {{ period = \"1ms\", jitter = \"200us\", count = {count}, grace = \"50ms\" }}\n{more}\n"
+    )
+}
+
+/// Waits until `condition` gives something. Panics after minutes, since a test that hangs tells nothing.
+pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(300);
+    while std::time::Instant::now() < deadline {
+        if let Some(found) = condition() {
+            return found;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    panic!("waited in vain for {what}");
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The same experiment, kernel and seed give the same samples; another seed gives others.
+
+use lab::{Lab, experiment, have_kernels};
+use std::process::{Child, Command};
+
+/// Processes that keep every processor of the host busy; killed when dropped.
+struct Busy(Vec<Child>);
+
+impl Busy {
+    fn host() -> Busy {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let spin = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
+        Busy((0..2 * processors).map(spin).map(|c| c.expect("a shell")).collect())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn hashes(lab: &Lab, text: &str, words: &[&str]) -> Vec<String> {
+    let finished = lab.run(text, words).exits(3);
+    finished.runs().iter().map(|r| r.text("samples_blake3").to_string()).collect()
+}
+
+#[test]
+fn a_busy_guest_gives_the_same_samples_twice_also_on_a_busy_host() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let text = experiment(&["6.12 preempt=none"], &["mixed"], 400, "");
+    let first = hashes(&lab, &text, &[]);
+    assert_eq!(hashes(&lab, &text, &[]), first);
+    let _busy = Busy::host();
+    assert_eq!(hashes(&lab, &text, &[]), first);
+}
+
+#[test]
+fn the_number_of_machines_at_once_does_not_change_the_samples() {
+    if !have_kernels(&["6.12", "6.12-rt"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let text = experiment(&["6.12 preempt=none", "6.12-rt"], &["idle"], 300, "");
+    let one = hashes(&lab, &text, &["--jobs", "1"]);
+    assert_eq!(hashes(&lab, &text, &["--jobs", "2"]), one);
+    assert_ne!(one[0], one[1]);
+}
+
+#[test]
+fn a_machine_that_is_booted_anew_gives_the_same_samples() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::private();
+    let text = experiment(&["6.12 preempt=none"], &["fork"], 300, "");
+    let first = hashes(&lab, &text, &[]);
+    let snapshots = lab.cache().join("snapshots");
+    let before = Lab::names(&snapshots);
+    assert_eq!(before.len(), 1);
+    std::fs::remove_dir_all(&snapshots).expect("ours");
+    assert_eq!(hashes(&lab, &text, &[]), first);
+    assert_eq!(Lab::names(&snapshots), before);
+}
+
+#[test]
+fn another_seed_places_the_triggers_elsewhere() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let text = experiment(&["6.12 preempt=none"], &["idle"], 30, "");
+    let run = |seed| {
+        let run = lab.run(&text, &["--seed", seed]).exits(3).run();
+        let worst = run.file("series.json")[0]["worst"].clone();
+        let mut times: Vec<u64> =
+            worst.as_array().expect("samples").iter().filter_map(|w| w["at_ns"].as_u64()).collect();
+        times.sort();
+        (times, run.text("samples_blake3").to_string())
+    };
+    let (first, second, again) = (run("1"), run("2"), run("1"));
+    assert_eq!(first.0.len(), 30);
+    assert!(first.0.iter().zip(&second.0).filter(|(a, b)| a != b).count() > 25);
+    assert_ne!(first.1, second.1);
+    assert_eq!(first, again);
+}

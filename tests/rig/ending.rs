@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Every way to end early: what was measured is kept and marked, and nothing else stays behind.
+
+use lab::{Lab, Started, experiment, have_kernels, is_alive, kill, users_of, wait_for};
+use std::fs;
+
+const QEMU: &str = "qemu-system-x86_64";
+const NONE: &str = "6.12 preempt=none";
+/// Half an hour of triggers; no test waits for its end.
+const ENDLESS: u64 = 2_000_000;
+
+/// Starts a run that would take very long and waits until it measures.
+fn measuring(lab: &Lab) -> (Started, u32) {
+    let path = lab.experiment(&experiment(&[NONE], &["idle"], ENDLESS, ""));
+    let mut started = Started::of(&mut lab.command(&["run", &path, "--json"]));
+    started.wait_until_it_says("measuring, ");
+    let qemu = started.wait_for_child(QEMU);
+    (started, qemu)
+}
+
+/// Neither processes nor directories of ended commands.
+fn assert_no_debris(lab: &Lab) {
+    let scratch = lab.cache().join("scratch");
+    assert_eq!(Lab::names(&scratch), [""; 0]);
+    assert_eq!(users_of(lab.path()), [0; 0]);
+    let partial = lab.bundles().into_iter().filter(|n| n.starts_with('.'));
+    assert_eq!(partial.collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn an_interruption_keeps_what_was_measured_and_leaves_nothing_else() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::private();
+    let path = lab.experiment(&experiment(&[NONE], &["idle"], ENDLESS, ""));
+
+    let mut booting = Started::of(&mut lab.command(&["run", &path, "--json"]));
+    booting.wait_until_it_says("booting");
+    let qemu = booting.wait_for_child(QEMU);
+    booting.signal(libc::SIGINT);
+    booting.wait().exits(130).says(&["interrupted"]);
+    assert!(!is_alive(qemu));
+    assert_no_debris(&lab);
+    assert_eq!(lab.bundles(), [""; 0]);
+
+    let (started, qemu) = measuring(&lab);
+    started.signal(libc::SIGINT);
+    let finished = started.wait().exits(130);
+    assert!(!is_alive(qemu));
+    assert_no_debris(&lab);
+    let run = finished.run();
+    assert_eq!(run.0["complete"], false);
+    assert_eq!(run.text("verdict"), "invalid");
+    run.warning("interrupted");
+    assert!(run.series("hardirq")["count"].as_u64().is_some_and(|n| n > 0 && n < ENDLESS));
+    lab.onset(&["show", run.text("run"), "--verify"]).exits(0);
+}
+
+#[test]
+fn a_terminated_download_leaves_no_process_and_no_directory() {
+    let lab = Lab::bare();
+    lab.script(
+        "apt-cache",
+        "case $1 in search) echo linux-image-9.9.1-amd64-unsigned - Linux;;\n\
+         *) echo Version: 9.9.1-1; echo Depends: linux-headers-9.9.1-common, gcc-12;; esac",
+    );
+    // A program that downloads through a child of its own, as apt-get does.
+    let marker = lab.path().join("downloading");
+    let child = lab.script("fetch-slowly", "exec sleep 1000");
+    let body =
+        format!("{0} & echo $! >{1}.new; mv {1}.new {1}; wait", child.display(), marker.display());
+    lab.script("apt-get", &body);
+    let mut command = lab.command(&["kernels", "fetch", "9.9"]);
+    let started = Started::of(command.env("PATH", lab.with_bin()));
+    let read = || fs::read_to_string(&marker).ok()?.trim().parse::<u32>().ok();
+    let child = wait_for("the download", read);
+    started.signal(libc::SIGINT);
+    started.wait().exits(130).says(&["interrupted"]);
+    wait_for("the end of the download", || (!is_alive(child)).then_some(()));
+    assert_eq!(Lab::names(&lab.cache().join("kernels")), [""; 0]);
+}
+
+#[test]
+fn qemu_killed_while_measuring_leaves_a_marked_bundle() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::private();
+    let (started, qemu) = measuring(&lab);
+    kill(qemu);
+    let run = started.wait().exits(3).run();
+    assert_eq!(run.0["complete"], false);
+    assert_eq!(run.text("verdict"), "invalid");
+    let text = run.warning("machine_died")["text"].as_str().expect("text");
+    assert!(text.contains("signal: 9"), "{text}");
+    assert_no_debris(&lab);
+}
+
+#[test]
+fn qemu_killed_while_booting_fails_and_leaves_nothing() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::private();
+    let path = lab.experiment(&experiment(&[NONE], &["idle"], 10, ""));
+    let mut started = Started::of(&mut lab.command(&["run", &path]));
+    started.wait_until_it_says("booting");
+    kill(started.wait_for_child(QEMU));
+    started.wait().exits(69).says(&["QEMU", "signal: 9"]);
+    assert_no_debris(&lab);
+    assert_eq!(lab.bundles(), [""; 0]);
+}
+
+#[test]
+fn a_killed_command_takes_qemu_along_and_the_next_one_sweeps_up() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::private();
+    let (started, qemu) = measuring(&lab);
+    started.signal(libc::SIGKILL);
+    assert_eq!(started.wait().status, None);
+    wait_for("QEMU to die with its parent", || (!is_alive(qemu)).then_some(()));
+    assert_eq!(Lab::names(&lab.cache().join("scratch")).len(), 1);
+    assert!(lab.bundles()[0].starts_with(".partial-"), "{:?}", lab.bundles());
+    lab.run(&experiment(&[NONE], &["idle"], 10, ""), &[]).exits(3);
+    assert_no_debris(&lab);
+    assert_eq!(lab.bundles().len(), 1);
+}

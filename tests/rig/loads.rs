@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Every load does its work in the time of a short experiment.
+
+use lab::{Lab, experiment, have_kernels};
+
+const LOADS: [&str; 8] = ["disk", "net", "fork", "fs", "compile", "ipc", "memory", "mixed"];
+
+#[test]
+fn every_load_works_while_it_is_measured_and_nothing_of_it_fails() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let limits = "limits.hardirq.p50 = \"10us\"";
+    let text = experiment(&["6.12 preempt=none"], &LOADS, 400, limits);
+    let runs = lab.run(&text, &[]).exits(0).runs();
+    assert_eq!(runs.len(), LOADS.len());
+    for run in runs {
+        let load = run.text("load");
+        let counters = run.counters();
+        let own: Vec<_> =
+            counters.iter().filter(|(name, _)| !name.starts_with("kernel.")).collect();
+        assert!(!own.is_empty(), "{load}");
+        for (name, n) in own {
+            assert_eq!(*n == 0, name.ends_with(".failed"), "{load}: {name} is {n}");
+        }
+        // Hardly any time is left to idle in; the accounts are in ticks of 10 ms.
+        assert!(counters["kernel.idle_ms"] <= 50, "{load}: {counters:?}");
+    }
+}
+
+#[test]
+fn an_idle_guest_does_nothing() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let run = lab.run(&experiment(&["6.12 preempt=none"], &["idle"], 400, ""), &[]).exits(3).run();
+    let counters = run.counters();
+    assert_eq!(counters["kernel.forks"], 0, "{counters:?}");
+    assert!(counters["kernel.idle_ms"] >= 300, "{counters:?}");
+}

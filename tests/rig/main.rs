@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The command with real QEMU and real stock kernels. Tests share snapshots through one cache, so they use few
+//! flavours and loads; those that damage or watch a cache have one of their own.
+
+mod contract;
+mod determinism;
+mod ending;
+mod guest;
+mod ladder;
+mod loads;
+mod modules;
+mod snapshots;
+mod store;

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Builds the modules that misbehave, once per version of their sources and kernel: a module that is built
+//! again has other bytes, and with it every snapshot of a guest that holds it.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The module `name`, built for 6.12 with the headers that its kernel came with.
+pub fn module(name: &str) -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(built).join(format!("{name}.ko"))
+}
+
+fn built() -> PathBuf {
+    let listed = lab::Lab::new().onset(&["kernels", "list", "--json"]).exits(0).json();
+    let kernels = listed["kernels"].as_array().expect("kernels");
+    let is = |k: &&Value| k["name"] == "6.12";
+    let kernel = kernels.iter().find(is).expect("the caller asked for it");
+    let headers = kernel["headers"].as_str().expect("fetched with its headers");
+
+    let sources = sources();
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(kernel.to_string().as_bytes());
+    for source in &sources {
+        hasher.update(&fs::read(source).expect("a source"));
+    }
+    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let place = tmp.join(format!("modules-{}", &hasher.finalize().to_hex()[..16]));
+    if !place.exists() {
+        build(&sources, headers, &place);
+    }
+    place
+}
+
+fn sources() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("rig/modules");
+    let entries = fs::read_dir(directory).expect("the modules' sources").flatten();
+    let mut sources: Vec<PathBuf> = entries.map(|e| e.path()).collect();
+    sources.sort();
+    sources
+}
+
+/// Builds beside `place` and renames, so that what is there is whole.
+fn build(sources: &[PathBuf], headers: &str, place: &Path) {
+    let beside = place.parent().expect("below the target directory");
+    let draft = tempfile::tempdir_in(beside).expect("writable");
+    for source in sources {
+        let name = source.file_name().expect("a file");
+        fs::copy(source, draft.path().join(name)).expect("writable");
+    }
+    let mut make = Command::new("make");
+    make.args(["-s", "-C", headers, "CC=gcc", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]);
+    make.arg(format!("M={}", draft.path().display()));
+    lab::Finished::of(&mut make).exits(0);
+    fs::rename(draft.keep(), place).expect("the same disk");
+}

@@ -1,0 +1,94 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Runs every test after `make build`: those of the crates, of the command, of the rig with real kernels, of
+# the viewer in a browser, and of the viewer on the report of a real run. The last line adds them all up.
+#
+# A test that cannot run here says why and is counted as skipped. Exits with 1 if any test failed.
+set -u
+
+cd "$(dirname "$0")/.." || exit 1
+ONSET=$PWD/target/release/onset
+CACHE=$PWD/target/test-cache
+LOG=$PWD/target/test-log
+PASSED=0
+FAILED=0
+SKIPPED=0
+
+section() {
+	echo
+	echo "== $*"
+}
+
+# Adds up what the tests of Rust and of node say in $LOG.
+count() {
+	PASSED=$((PASSED + $(sum passed pass)))
+	FAILED=$((FAILED + $(sum failed fail)))
+	SKIPPED=$((SKIPPED + $(sum ignored skipped)))
+}
+
+# "test result: ok. 3 passed; 0 failed; …" and "# pass 3", or "ℹ pass 3" in newer versions of node.
+sum() {
+	sed -nE "s/^test result: .* ([0-9]+) $1;.*/\1/p; s/^(#|ℹ) $2 ([0-9]+)\$/\2/p" "$LOG" |
+		awk '{ total += $1 } END { print total + 0 }'
+}
+
+# Runs a command and shows and counts what it says. One that fails without a failed test of its own (it does
+# not build, it crashes) counts as one.
+tests() {
+	before=$FAILED
+	{
+		"$@" 2>&1
+		echo "status $?"
+	} | tee "$LOG" | grep -v '^status [0-9]*$'
+	count
+	if [ "$(tail -n 1 "$LOG")" != "status 0" ] && [ "$FAILED" = "$before" ]; then
+		echo "failed: $*"
+		FAILED=$((FAILED + 1))
+	fi
+}
+
+# Kernels are the user's own, so that they are fetched once; snapshots are the tests' own, so that they
+# do not drive the user's out.
+user_cache=${XDG_CACHE_HOME:-$HOME/.cache}/onset
+mkdir -p "$user_cache/kernels" "$CACHE/onset"
+ln -sfn "$user_cache/kernels" "$CACHE/onset/kernels"
+
+section "kernels"
+for name in 6.12 6.12-rt; do
+	if ! "$ONSET" kernels fetch "$name"; then
+		echo "failed: kernels fetch $name"
+		FAILED=$((FAILED + 1))
+	fi
+done
+# Debian 13 has no 6.1 any more; the tests that want it say so.
+for name in 6.1 6.1-rt; do
+	"$ONSET" kernels fetch "$name" || echo "the tests of $name will be skipped"
+done
+
+section "crates, command and rig"
+ONSET_TEST_SKIPS=$PWD/target/test-skips
+: >"$ONSET_TEST_SKIPS"
+export ONSET ONSET_TEST_CACHE="$CACHE" ONSET_TEST_SKIPS
+tests cargo test --workspace --locked --no-fail-fast
+cat "$ONSET_TEST_SKIPS"
+# The harness of Rust takes a test that skipped itself for one that passed.
+itself=$(wc -l <"$ONSET_TEST_SKIPS")
+SKIPPED=$((SKIPPED + itself))
+PASSED=$((PASSED - itself))
+
+section "viewer, also on the report of a real run"
+store=$(mktemp -d)
+trap 'rm -rf "$store"' EXIT
+if "$ONSET" run experiments/smoke.toml --store "$store" &&
+	"$ONSET" report latest --store "$store" -o "$store/report.html"; then
+	ONSET_REPORT=$store/report.html
+	export ONSET_REPORT
+else
+	echo "failed: no report of a real run"
+	FAILED=$((FAILED + 1))
+fi
+tests npm --prefix web test
+
+echo
+echo "$PASSED passed, $FAILED failed, $SKIPPED skipped"
+[ "$FAILED" = 0 ]
