@@ -3,7 +3,7 @@
 # make demo      install what is missing, build, fetch kernels, run the comparison, write the report
 # make test      install what is missing, run every test
 # make build     build everything into target/
-# make install   install the command, its parts, man pages and completions below PREFIX
+# make install   after make build: install the command, its parts, man pages and completions below PREFIX
 # make bench     print the figures that onset promises, measured here
 # make lint      formatting and lints
 
@@ -13,9 +13,13 @@ CARGO ?= cargo
 TARGET := x86_64-unknown-linux-gnu
 LIB := target/lib/onset
 ONSET := target/release/onset
+DOCUMENTATION := target/documentation
+BUILT := $(ONSET) $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(LIB)/report.html $(DOCUMENTATION)/onset.1
 WEB_SOURCES := $(shell find web/src web/build.mjs web/package.json web/package-lock.json web/tsconfig.json 2>/dev/null)
 
 .PHONY: demo test build install bench lint prepare prepare-run prepare-test rust
+# Installing packages comes before building, and building before running. cargo and npm use every core themselves.
+.NOTPARALLEL:
 
 demo: prepare-run build
 	$(ONSET) kernels fetch 6.12 6.12-rt
@@ -32,6 +36,7 @@ rust:
 	mkdir -p $(LIB)
 	# A new file each, also while a QEMU has the old one mapped; unchanged ones keep their date.
 	install -C -m 755 target/release/libonset_plugin.so target/$(TARGET)/release/onset-agent $(LIB)/
+	$(ONSET) documentation $(DOCUMENTATION)
 
 $(LIB)/report.html: $(WEB_SOURCES)
 	cd web && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
@@ -47,22 +52,27 @@ prepare-run:
 prepare-test:
 	setup/debian.sh test
 
-install: build
+# Builds nothing: it may run as root, who has no Rust toolchain in PATH.
+install:
+	@for file in $(BUILT); do \
+		test -f $$file || { echo "make install: $$file is missing; run make build first" >&2; exit 1; }; \
+	done
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/onset $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 755 $(ONSET) $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(DESTDIR)$(PREFIX)/lib/onset/
 	install -m 644 $(LIB)/report.html $(DESTDIR)$(PREFIX)/lib/onset/
-	$(ONSET) documentation target/documentation
-	install -m 644 target/documentation/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
-	install -D -m 644 target/documentation/onset.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/onset
-	install -D -m 644 target/documentation/_onset $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_onset
-	install -D -m 644 target/documentation/onset.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/onset.fish
+	install -m 644 $(DOCUMENTATION)/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -D -m 644 $(DOCUMENTATION)/onset.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/onset
+	install -D -m 644 $(DOCUMENTATION)/_onset $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_onset
+	install -D -m 644 $(DOCUMENTATION)/onset.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/onset.fish
 
 bench: prepare-run build
 	$(ONSET) kernels fetch 6.12 6.12-rt
 	$(CARGO) bench --locked -p onset-stats --bench recording
 	$(CARGO) bench --locked -p onset --bench figures
 
-lint:
+lint: prepare
+	@$(CARGO) fmt --version >/dev/null 2>&1 && $(CARGO) clippy --version >/dev/null 2>&1 || \
+		{ echo "make lint: needs rustfmt and clippy: rustup component add clippy rustfmt" >&2; exit 1; }
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings

@@ -4,13 +4,16 @@
 #
 # usage: setup/debian.sh build|run|test …
 set -eu
+# What apt says is parsed.
+export LC_ALL=C
 
 BUILD="gcc libc6-dev make git"
 # The viewer of the report is built with npm.
 VIEWER="nodejs"
-RUN="qemu-system-x86 kmod xz-utils dpkg-dev libc-bin binutils e2fsprogs iproute2 iputils-ping iperf3 rt-tests stress-ng findutils tar"
+RUN="kmod xz-utils zstd dpkg-dev libc-bin binutils e2fsprogs iproute2 iputils-ping iperf3 rt-tests stress-ng findutils tar"
 TEST="chromium fonts-dejavu-core"
-QEMU_MAJOR=10
+# The one that the plugin knows (VERSIONS_TRIED in crates/plugin/src/qemu.rs).
+QEMU=10.0
 
 die() {
 	echo "setup: $*" >&2
@@ -30,31 +33,41 @@ is_installed() {
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# The version of a package that is installed, or that apt would install.
-candidate() {
-	apt-cache policy "$1" | sed -n 's/^  Candidate: //p'
+STAMP=/var/lib/apt/periodic/onset-update-stamp
+
+have_fresh_lists() {
+	[ -n "$(find "$STAMP" -mtime -1 2>/dev/null)" ]
 }
 
-major() {
-	echo "$1" | sed 's/^[0-9]*://; s/[^0-9].*//'
+can_be_root() {
+	[ "$(id -u)" = 0 ] || command -v sudo >/dev/null
 }
 
 # Package lists older than a day may name packages that the archive has dropped.
 update_lists() {
-	stamp=/var/lib/apt/periodic/onset-update-stamp
-	if [ -n "$(find "$stamp" -mtime -1 2>/dev/null)" ] && [ "${1:-}" != now ]; then
+	if have_fresh_lists && [ "${1:-}" != now ]; then
 		return
 	fi
-	as_root apt-get update -qq
-	as_root mkdir -p "${stamp%/*}"
-	as_root touch "$stamp"
+	as_root apt-get update -qq && as_root mkdir -p "${STAMP%/*}" && as_root touch "$STAMP"
+}
+
+# Kernels are looked up in the lists too, so they are to be fresh even where every package is there.
+refresh_lists() {
+	if ! can_be_root || ! update_lists; then
+		echo "setup: the package lists may be older than the archive; if fetching fails, run apt-get update as root"
+	fi
+}
+
+# The mirror from which apt gets the main component of a release, by its name or its code name; nothing where it
+# does not.
+mirror_of() {
+	apt-get indextargets --format '$(RELEASE) $(CODENAME) $(COMPONENT) $(SITE)' 2>/dev/null |
+		awk -v release="$1" '($1 == release || $2 == release) && $3 == "main" { print $4; exit }'
 }
 
 # Adds the backports of this Debian release, from the mirror that the machine already uses.
 add_backports() {
-	codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
-	mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 2>/dev/null |
-		awk -v release="$codename" '$2 == release && $3 == "main" { print $1; exit }')
+	mirror=$(mirror_of "$codename")
 	[ -n "$mirror" ] || die "cannot tell the Debian mirror from apt's configuration; add $codename-backports to it yourself"
 	keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 	as_root sh -c "printf 'Types: deb\nURIs: %s\nSuites: %s-backports\nComponents: main\nSigned-By: %s\n' '$mirror' '$codename' '$keyring' >/etc/apt/sources.list.d/onset-backports.sources"
@@ -73,24 +86,43 @@ install_missing() {
 	as_root apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
 
+# The versions of QEMU that apt offers, newest first.
+offered_qemu() {
+	apt-cache madison qemu-system-x86 2>/dev/null | awk -F ' *[|] *' '!seen[$2]++ { print $2 }'
+}
+
+# Those of the lines on stdin, versions of packages, that are of the series QEMU: 1:10.0.2+ds-1 is of 10.0.
+of_series() {
+	awk -v series="$QEMU" '{ version = $0; sub(/^[0-9]+:/, "", version) } index(version, series ".") == 1'
+}
+
 install_qemu() {
+	installed=
 	if is_installed qemu-system-x86; then
 		installed=$(dpkg-query -W -f '${Version}' qemu-system-x86)
-		[ "$(major "$installed")" -lt "$QEMU_MAJOR" ] || return 0
+		[ -z "$(echo "$installed" | of_series)" ] || return 0
 	fi
 	update_lists
-	target=
-	if [ "$(major "$(candidate qemu-system-x86)")" -lt "$QEMU_MAJOR" ]; then
-		grep -qs backports /etc/apt/sources.list /etc/apt/sources.list.d/* || add_backports
-		target="-t $(. /etc/os-release && echo "$VERSION_CODENAME")-backports"
+	codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+	if [ -z "$(offered_qemu | of_series)" ] && [ -z "$(mirror_of "$codename-backports")" ]; then
+		add_backports
 	fi
-	echo "setup: installing qemu-system-x86 $target"
+	version=$(offered_qemu | of_series | head -n 1)
+	[ -n "$version" ] ||
+		die "onset was tried with QEMU $QEMU only, and apt offers: $(offered_qemu | tr '\n' ' ')(installed: ${installed:-none})"
+	if [ -n "$installed" ] && dpkg --compare-versions "$installed" gt "$version"; then
+		die "QEMU $installed is installed, and onset was tried with $QEMU only; apt offers $version, to which you can go back: apt-get install --allow-downgrades qemu-system-x86=$version qemu-system-common=$version qemu-system-data=$version"
+	fi
+	echo "setup: installing qemu-system-x86 $version"
+	target=
+	# Its dependencies of the same version have to come from there too.
+	case $version in *~bpo*) target="-t $codename-backports" ;; esac
 	# shellcheck disable=SC2086
-	as_root apt-get install -y -qq --no-install-recommends $target qemu-system-x86 >/dev/null
+	as_root apt-get install -y -qq --no-install-recommends $target "qemu-system-x86=$version" >/dev/null
 }
 
 command -v apt-get >/dev/null && [ "$(dpkg --print-architecture)" = amd64 ] ||
-	die "knows Debian 12 and 13 on amd64; on another system install by hand: $BUILD $VIEWER npm $RUN"
+	die "knows Debian 12 and 13 on amd64; on another system install by hand: $BUILD $VIEWER npm qemu-system-x86 (QEMU $QEMU) $RUN"
 for stage in "$@"; do
 	case $stage in
 	build)
@@ -98,12 +130,13 @@ for stage in "$@"; do
 		install_missing $BUILD
 		command -v node >/dev/null || install_missing $VIEWER
 		command -v npm >/dev/null || install_missing npm
-		command -v cargo >/dev/null || die "needs a Rust toolchain (cargo) of version 1.88 or later; install it with rustup"
+		command -v cargo >/dev/null || die "needs a Rust toolchain (cargo) of version 1.88 or later: install it with rustup; where it is installed, it is not in PATH (sudo replaces PATH: run make as yourself, setup asks for sudo where it needs it)"
 		;;
 	run)
 		install_qemu
 		# shellcheck disable=SC2086
 		install_missing $RUN
+		refresh_lists
 		;;
 	test)
 		# shellcheck disable=SC2086

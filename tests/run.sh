@@ -39,7 +39,7 @@ tests() {
 	{
 		"$@" 2>&1
 		echo "status $?"
-	} | tee "$LOG" | grep -v '^status [0-9]*$'
+	} | tee "$LOG" | grep --line-buffered -v '^status [0-9]*$'
 	count
 	if [ "$(tail -n 1 "$LOG")" != "status 0" ] && [ "$FAILED" = "$before" ]; then
 		echo "failed: $*"

@@ -33,6 +33,7 @@ fn about(created: UtcTime) -> About {
             release: word("6.12.0-amd64"),
             build: word("#1 SMP"),
             command_line: word("preempt=none"),
+            reported: BTreeMap::new(),
         },
         machine: Machine {
             accelerator: word("tcg"),

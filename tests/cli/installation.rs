@@ -14,10 +14,11 @@ fn an_installed_command_finds_its_parts_and_its_documentation_is_there() {
         return lab::skip("make install installs target/release/onset, and ONSET is another");
     }
     let to = lab.path().join("to");
-    // What `build` makes is there already; asking for it again would need the network for npm.
     let mut make = Command::new("make");
-    make.arg("-C").arg(&root).args(["install", "--assume-old=build", "PREFIX=/opt/onset"]);
+    make.arg("-C").arg(&root).args(["install", "PREFIX=/opt/onset"]);
     make.arg(format!("DESTDIR={}", to.display()));
+    // As with sudo, which has neither cargo nor npm in its PATH.
+    make.env("PATH", "/usr/bin:/bin").arg("CARGO=false");
     Finished::of(&mut make).exits(0);
     let prefix = to.join("opt/onset");
     for file in [
@@ -41,4 +42,15 @@ fn an_installed_command_finds_its_parts_and_its_documentation_is_there() {
     assert_eq!(parts["state"], "good");
     let lib = prefix.join("lib/onset").canonicalize().expect("installed");
     assert_eq!(parts["found"], lib.to_string_lossy().as_ref());
+}
+
+#[test]
+fn what_is_not_built_is_not_installed_and_says_how_to_build_it() {
+    let lab = Lab::bare();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut make = Command::new("make");
+    make.arg("-C").arg(&root).args(["install", "ONSET=target/release/no-such-command"]);
+    make.arg(format!("DESTDIR={}", lab.path().join("to").display()));
+    Finished::of(&mut make).exits(2).says(&["no-such-command", "make build"]);
+    assert!(!lab.path().join("to").exists());
 }

@@ -4,3 +4,4 @@
 mod bundles;
 mod installation;
 mod refusals;
+mod setup;

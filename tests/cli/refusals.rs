@@ -105,6 +105,8 @@ fn a_qemu_of_another_version_is_refused_with_both_versions() {
         let mut doctor = lab.command(&["doctor", "--json"]);
         let doctor = Finished::of(doctor.env("PATH", lab.with_bin())).exits(69).json();
         assert_eq!(doctor["rig"], false);
+        let remedy = doctor["checks"][0]["remedy"].as_str().expect("a remedy");
+        assert!(remedy.contains("make prepare-run"), "{remedy}");
     }
 }
 
@@ -124,6 +126,81 @@ fn a_broken_package_and_a_foreign_image_are_refused_and_leave_nothing() {
     let listed = lab.onset(&["kernels", "list", "--json"]).exits(0).json();
     assert_eq!(listed["kernels"], serde_json::Value::Array(Vec::new()));
     assert_eq!(Lab::names(&lab.cache().join("kernels")), [""; 0]);
+}
+
+/// Words that add a kernel which a user might have built: the smallest image that passes, and no modules.
+fn adding<'a>(lab: &Lab, name: &'a str) -> Vec<&'a str> {
+    std::fs::create_dir_all(lab.path().join("lib/modules/9.9/kernel")).expect("ours");
+    let mut image = vec![b'\0'; 5 * 512];
+    image[0x202..0x206].copy_from_slice(b"HdrS");
+    lab.write("bzImage", std::str::from_utf8(&image).expect("ASCII"));
+    vec!["kernels", "add", "--name", name, "--image", "bzImage", "--modules", "lib/modules/9.9"]
+}
+
+#[test]
+fn a_kernels_name_that_leads_out_of_the_cache_is_wrong_usage_and_removes_nothing() {
+    let lab = Lab::bare();
+    let precious = lab.write("cache/precious/file", "text");
+    for name in ["../../precious", "..", "a/b", ""] {
+        lab.onset(&adding(&lab, name)).exits(2).says(&["starts with a letter or digit"]);
+        let words = ["kernels", "add-deb", "none.deb", "--replace", "--name", name];
+        lab.onset(&words).exits(2).says(&["starts with a letter or digit"]);
+    }
+    assert!(precious.is_file());
+    assert_eq!(Lab::names(&lab.cache().join("kernels")), [""; 0]);
+}
+
+#[test]
+fn a_kernel_that_is_there_is_replaced_only_when_told() {
+    let lab = Lab::bare();
+    let words = adding(&lab, "mine");
+    // An ordinary user's PATH: without depmod.
+    let user = |words: &[&str]| Finished::of(lab.command(words).env("PATH", "/usr/bin:/bin"));
+    user(&words).exits(0);
+    user(&words).exits(2).says(&["\"mine\" already", "--replace"]);
+    user(&[&words[..], &["--replace"]].concat()).exits(0);
+    let words = ["kernels", "add-deb", "none.deb", "--name", "mine"];
+    user(&words).exits(2).says(&["already", "--replace"]);
+    assert_eq!(Lab::names(&lab.cache().join("kernels")), ["mine"]);
+}
+
+#[test]
+fn a_fetch_that_finds_the_lists_out_of_date_says_how_to_renew_them_and_leaves_nothing() {
+    let lab = Lab::bare();
+    let search = "linux-image-9.9.1-amd64-unsigned - a kernel";
+    let show = "Version: 9.9.1-1\nDepends: linux-kbuild-9.9";
+    lab.script(
+        "apt-cache",
+        &format!("case $1 in search) echo '{search}' ;; *) echo '{show}' ;; esac"),
+    );
+    lab.script("apt-get", "echo 'E: 404  Not Found' >&2; exit 100");
+    let mut command = lab.command(&["kernels", "fetch", "9.9"]);
+    let finished = Finished::of(command.env("PATH", lab.with_bin())).exits(69);
+    finished.says(&["404", "apt-get update"]);
+    assert_eq!(Lab::names(&lab.cache().join("kernels")), [""; 0]);
+}
+
+#[test]
+fn without_a_home_the_cache_has_no_place_and_that_is_said() {
+    let lab = Lab::bare();
+    let mut command = lab.command(&["kernels", "list"]);
+    let finished = Finished::of(command.env_remove("XDG_CACHE_HOME").env_remove("HOME")).exits(69);
+    let finished = finished.says(&["XDG_CACHE_HOME", "HOME"]);
+    assert!(!finished.stderr.contains("QEMU"), "{}", finished.stderr);
+}
+
+#[test]
+fn commands_that_read_do_not_make_a_store() {
+    let lab = Lab::bare();
+    let listed = lab.onset(&["list"]).exits(0);
+    assert!(listed.stdout.contains("no runs in"), "{}", listed.stdout);
+    assert!(listed.stdout.contains("onset run"), "{}", listed.stdout);
+    let listed = lab.onset(&["list", "--json"]).exits(0).json();
+    assert_eq!(listed["runs"], serde_json::Value::Array(Vec::new()));
+    for words in [&["show", "latest"][..], &["compare", "a", "b"], &["report", "latest"]] {
+        lab.onset(words).exits(2).says(&["no runs in", "onset run"]);
+    }
+    assert!(!lab.store().exists());
 }
 
 #[test]

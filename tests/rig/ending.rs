@@ -58,6 +58,32 @@ fn an_interruption_keeps_what_was_measured_and_leaves_nothing_else() {
 }
 
 #[test]
+fn a_stopped_command_loses_records_which_are_counted_and_never_a_false_maximum() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    // More records than the channel holds (2^18), from the responder that is quickest to simulate.
+    let more = "responders = [\"hardirq\"]\n[limits]\nhardirq.max = \"1ms\"\n";
+    let path = lab.experiment(&experiment(&[NONE], &["idle"], 400_000, more));
+    let closer = ["--set", "trigger.period=50us", "--set", "trigger.jitter=10us"];
+    let words = [&["run", &path, "--json"], &closer[..]].concat();
+    let mut started = Started::of(&mut lab.command(&words));
+    started.wait_until_it_says("measuring, ");
+    let qemu = started.wait_for_child(QEMU);
+    // As by Ctrl-Z: QEMU goes on to its end, and waits as a zombie.
+    started.signal(libc::SIGSTOP);
+    wait_for("the end of QEMU", || (!is_alive(qemu)).then_some(()));
+    started.signal(libc::SIGCONT);
+    let run = started.wait().exits(3).run();
+    let hardirq = run.series("hardirq");
+    assert!(hardirq["losses"]["dropped"].as_u64().is_some_and(|n| n > 0), "{hardirq}");
+    assert!(run.max("hardirq") < 1_000_000, "{hardirq}");
+    run.warning("channel_dropped");
+    assert_eq!(run.text("verdict"), "invalid");
+}
+
+#[test]
 fn a_terminated_download_leaves_no_process_and_no_directory() {
     let lab = Lab::bare();
     lab.script(

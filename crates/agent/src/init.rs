@@ -100,7 +100,7 @@ fn load_module(module: &Module) -> Result<(), String> {
     let arguments = std::ffi::CString::new(parameters.as_str())
         .map_err(|_| format!("{path}: parameters contain a NUL"))?;
     match rustix::system::finit_module(&file, &arguments, 0) {
-        // Built in, or loaded as another's dependency: what was wanted is there.
+        // Built in, or loaded by the kernel itself; the image has no two modules of one name.
         Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
         Err(e) => Err(format!("loading {path} {parameters}: {e}; the guest's console says more")),
     }
@@ -118,7 +118,7 @@ fn settle() -> Result<(), String> {
     for _ in 0..WINDOWS_MAX {
         std::thread::sleep(WINDOW);
         let now = idle_ms();
-        quiet = if now - before >= QUIET_MS { quiet + 1 } else { 0 };
+        quiet = if now.saturating_sub(before) >= QUIET_MS { quiet + 1 } else { 0 };
         if quiet == QUIET_WINDOWS {
             return Ok(());
         }

@@ -11,6 +11,7 @@ use sample::{
     ALL_RESPONDERS, Answers, Clock, Consumer, Insns, Kind, Nanos, Producer, Record, ResponderSet,
     Schedule, Stamp, ring_bytes, ring_init,
 };
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -104,7 +105,8 @@ fn collect(
             }
         }
         let begun = Instant::now();
-        consumer.drain(|b| answers.observe(&Record::decode(b).expect("our own record"), &mut each));
+        consumer
+            .drain(|b, _| answers.observe(&Record::decode(b).expect("our own record"), &mut each));
         spent += begun.elapsed();
     }
     assert_eq!(consumer.dropped(), 0);
@@ -168,7 +170,13 @@ fn overhead(bench: &Bench, guest: &Guest, snapshot: &(Snapshot, String)) {
     for _ in 0..PAIRS {
         let begun = Instant::now();
         let outcome: Outcome = bench
-            .measure(guest, &generator, snapshot, &mut |_| (), &|_: Progress| ())
+            .measure(
+                guest,
+                &generator,
+                snapshot,
+                &mut |_| ControlFlow::Continue(()),
+                &|_: Progress| (),
+            )
             .expect("a run");
         let with = begun.elapsed();
         let without = bench.run_without_plugin(guest, &snapshot.0).expect("a run");

@@ -122,12 +122,18 @@ pub enum Kernels {
         /// The name it gets; by default its series.
         #[arg(long)]
         name: Option<String>,
+        /// Replace the kernel of that name, if there is one.
+        #[arg(long)]
+        replace: bool,
     },
     /// Take a kernel that you built.
     Add {
-        /// The name it gets.
+        /// The name it gets: starts with a letter or digit and has letters, digits and .-_+~.
         #[arg(long)]
         name: String,
+        /// Replace the kernel of that name, if there is one.
+        #[arg(long)]
+        replace: bool,
         /// The bzImage.
         #[arg(long)]
         image: PathBuf,

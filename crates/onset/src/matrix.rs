@@ -9,6 +9,8 @@ use crate::failure::{Exit, Failure};
 use crate::target::{Measured, Target};
 use rig::Progress;
 use stats::{Verdict, judge};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
@@ -101,9 +103,11 @@ impl One<'_> {
         let run = RunId::new(created, &self.slug(), salt(self.index));
         let mut writer = BundleWriter::create(self.root, &run, self.target.clock(), responders)?;
         let mut broken: Option<BundleError> = None;
-        let mut observe = |observation| {
-            if broken.is_none() {
-                broken = writer.observe(&observation).err();
+        let mut observe = |observation| match writer.observe(&observation) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(e) => {
+                broken.get_or_insert(e);
+                ControlFlow::Break(())
             }
         };
         let measured = self.target.measure(self.experiment, self.cell, &mut observe, progress)?;
@@ -193,12 +197,11 @@ fn trigger(experiment: &Experiment) -> bundle::Trigger {
     }
 }
 
-/// Tells apart the runs of one second, of this command and of others.
+/// Tells apart the runs of one second: those of this command by their number, others by chance.
 fn salt(index: usize) -> u16 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let nanos = now.map_or(0, |d| d.as_nanos());
-    let hash = blake3::hash(format!("{} {nanos} {index}", std::process::id()).as_bytes());
-    u16::from_le_bytes([hash.as_bytes()[0], hash.as_bytes()[1]])
+    // The standard library's random keys for hash maps.
+    let chance = RandomState::new().build_hasher().finish();
+    (chance as u16) << 8 | (index as u16 & 0xff)
 }
 
 #[cfg(test)]

@@ -186,12 +186,11 @@ impl Qemu {
             // SAFETY: the notifier is the first field of the leaked WithThen below.
             unsafe { ((*notifier.cast::<WithThen>()).then)() }
         }
-        let with = Box::leak(Box::new(WithThen {
-            notifier: Notifier { notify, node: [null_mut(); 2] },
-            then,
-        }));
+        let notifier = Notifier { notify, node: [null_mut(); 2] };
+        // A pointer to the whole, which `notify` gets back as one to its first field.
+        let with = Box::into_raw(Box::new(WithThen { notifier, then }));
         // SAFETY: the notifier lives for ever.
-        unsafe { (self.symbols.qemu_add_machine_init_done_notifier)(&mut with.notifier) }
+        unsafe { (self.symbols.qemu_add_machine_init_done_notifier)(with.cast()) }
     }
 
     /// Calls `each(running)` whenever the machine begins or ceases to run.
@@ -310,7 +309,8 @@ impl Qemu {
     ///
     /// Returns when the machine's state says so. Where the vCPU only asked and went on (as `vm_stop` does on
     /// its thread), it counted as idle until the main loop got round to it, and the virtual clock then ran
-    /// ahead to the next timer, sometimes.
+    /// ahead to the next timer, sometimes. Relies on QEMU setting the state before it tells anybody: a
+    /// version that notified first would wait for the caller's own lock.
     pub fn stop(&self) {
         // SAFETY: called with the big lock held, which the main loop needs to stop the machine; it sets the
         // state first and then waits for this vCPU, which leaves its block of code after this access.

@@ -20,9 +20,8 @@ impl Cache {
             .map(PathBuf::from)
             .filter(|p| p.is_absolute())
             .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
-            .ok_or_else(|| {
-                Error::Qemu("neither XDG_CACHE_HOME nor HOME is set; set one of them".into())
-            })?;
+            .filter(|p| p.is_absolute())
+            .ok_or(Error::NoCachePlace)?;
         Cache::at(&base.join("onset"))
     }
 
@@ -49,19 +48,44 @@ impl Cache {
         Ok(path)
     }
 
-    /// A directory for one machine's files, removed when dropped. Directories of commands that were
-    /// killed before they could are removed here.
+    /// A directory for one machine's files, removed when dropped.
     pub(crate) fn scratch(&self) -> Result<tempfile::TempDir> {
-        let scratch = self.place("scratch")?;
-        for entry in fs::read_dir(&scratch).at(&scratch)?.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let owner = name.split('-').next().and_then(|pid| pid.parse::<u32>().ok());
-            if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-                let _ = fs::remove_dir_all(entry.path());
-            }
+        owned(&self.place("scratch")?, "")
+    }
+}
+
+/// What the names of drafts begin with where they lie beside finished things, which never begin so.
+pub(crate) const DRAFT: &str = ".draft-";
+
+/// A directory in `parent` that belongs to this process and is removed when dropped: `PREFIX` `PID` `-` and
+/// something random. Those of commands that were killed before they could are removed here.
+pub(crate) fn owned(parent: &Path, prefix: &str) -> Result<tempfile::TempDir> {
+    sweep(parent, prefix)?;
+    let prefix = format!("{prefix}{}-", std::process::id());
+    tempfile::Builder::new().prefix(&prefix).tempdir_in(parent).at(parent)
+}
+
+/// Removes the [`owned`] directories of processes that are no more.
+pub(crate) fn sweep(parent: &Path, prefix: &str) -> Result<()> {
+    for entry in fs::read_dir(parent).at(parent)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-'));
+        let owner = owner.and_then(|(pid, _)| pid.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
         }
-        let prefix = format!("{}-", std::process::id());
-        tempfile::Builder::new().prefix(&prefix).tempdir_in(&scratch).at(&scratch)
+    }
+    Ok(())
+}
+
+/// Removes a directory at once as far as others see it: renamed to a draft first, so that what a killed
+/// command leaves of it is never taken for the thing. No error where there is none.
+pub(crate) fn discard(directory: &Path) -> Result<()> {
+    let parent = directory.parent().expect("a directory of the cache has a parent");
+    let grave = owned(parent, DRAFT)?;
+    match fs::rename(directory, grave.path().join("old")) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e).at(directory),
+        _ => Ok(()),
     }
 }
 
@@ -88,5 +112,27 @@ mod tests {
         assert!(!dead.exists());
         let second = cache.scratch().unwrap();
         assert!(first.path().exists() && second.path().exists());
+    }
+
+    #[test]
+    fn drafts_of_dead_commands_are_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = [".draft-4194999-x", ".draft-x", "4194999-x", "6.12", ".draft-1-x"];
+        names.iter().for_each(|n| fs::create_dir_all(dir.path().join(n).join("in")).unwrap());
+        let mine = owned(dir.path(), DRAFT).unwrap();
+        let left = names.map(|n| dir.path().join(n).exists());
+        assert_eq!(left, [false, true, true, true, true]);
+        drop(mine);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4);
+    }
+
+    #[test]
+    fn what_is_discarded_is_gone_and_so_is_its_grave() {
+        let dir = tempfile::tempdir().unwrap();
+        let thing = dir.path().join("thing");
+        fs::create_dir_all(thing.join("in")).unwrap();
+        discard(&thing).unwrap();
+        discard(&thing).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

@@ -9,7 +9,11 @@ use crate::{Result, tool};
 use agent::Word;
 use sample::{Answers, Kind, Nanos, Observation, ResponderSet};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
+
+/// Takes observations in the order of time, until it breaks.
+pub type Observer<'a> = dyn FnMut(Observation) -> ControlFlow<()> + 'a;
 
 /// Without any record for this long, and a second more for each ten virtual milliseconds that may
 /// legitimately pass between two, the machine hangs.
@@ -66,6 +70,8 @@ pub(crate) struct Collector {
     first_ns: u64,
     last_ns: u64,
     whole: bool,
+    /// Whoever takes the observations wants no more.
+    unheard: bool,
     first_answer: Option<Duration>,
 }
 
@@ -83,6 +89,7 @@ impl Collector {
             first_ns: 0,
             last_ns: 0,
             whole: false,
+            unheard: false,
             first_answer: None,
         }
     }
@@ -91,7 +98,7 @@ impl Collector {
         mut self,
         mut running: Running,
         begun: Instant,
-        observe: &mut dyn FnMut(Observation),
+        observe: &mut Observer,
         progress: &dyn Fn(Progress),
         snapshot: &Snapshot,
     ) -> Result<Outcome> {
@@ -101,6 +108,9 @@ impl Collector {
             // Asked before draining: what the machine wrote before it ended is then in the channel.
             ended = if matches!(ended, Ok(false)) { running.ended() } else { ended };
             let received = self.drain(begun, observe)?;
+            if self.unheard {
+                break Ending::Interrupted;
+            }
             if self.whole {
                 break Ending::Whole;
             }
@@ -124,7 +134,7 @@ impl Collector {
             std::thread::sleep(tool::POLL);
         };
         if let Some(answers) = self.answers.take() {
-            answers.finish(observe);
+            answers.finish(|o| self.unheard |= !self.unheard && observe(o).is_break());
         }
         let mut guest_ended = wait_for_end(&mut running, &ending);
         let (failure, words) = read_words(&running.wire());
@@ -147,11 +157,11 @@ impl Collector {
         })
     }
 
-    fn drain(&mut self, begun: Instant, observe: &mut dyn FnMut(Observation)) -> Result<u64> {
+    fn drain(&mut self, begun: Instant, observe: &mut Observer) -> Result<u64> {
         let Collector { channel, responders, answers, triggers, whole, .. } = self;
-        let (first_ns, last_ns, first_answer) =
-            (&mut self.first_ns, &mut self.last_ns, &mut self.first_answer);
-        channel.drain(|record| match record.kind {
+        let (first_ns, last_ns, first_answer, unheard) =
+            (&mut self.first_ns, &mut self.last_ns, &mut self.first_answer, &mut self.unheard);
+        channel.drain(|record, gap| match record.kind {
             Kind::Mark if record.value as u8 == MARK_MEASURING => {
                 *first_ns = record.at.ns();
                 *last_ns = record.at.ns();
@@ -166,7 +176,10 @@ impl Collector {
                     *first_answer = Some(begun.elapsed());
                 }
                 if let Some(answers) = answers {
-                    answers.observe(record, &mut *observe);
+                    if gap {
+                        answers.resume(record);
+                    }
+                    answers.observe(record, |o| *unheard |= !*unheard && observe(o).is_break());
                 }
             }
         })

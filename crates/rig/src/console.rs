@@ -39,7 +39,7 @@ type MakeFault = fn(String) -> Fault;
 
 /// Phrases of the kernel's own messages (kernel/panic.c, arch/x86/kernel/dumpstack.c, kernel/watchdog.c,
 /// kernel/rcu/tree_stall.h, kernel/hung_task.c, mm/oom_kill.c), worst first.
-const SIGNS: [(&str, MakeFault); 12] = [
+const SIGNS: [(&str, MakeFault); 13] = [
     ("Out of memory: Killed", Fault::OutOfMemory),
     ("oom-kill:", Fault::OutOfMemory),
     ("invoked oom-killer", Fault::OutOfMemory),
@@ -51,6 +51,7 @@ const SIGNS: [(&str, MakeFault); 12] = [
     ("Oops:", Fault::Oops),
     ("BUG:", Fault::Oops),
     ("kernel BUG at", Fault::Oops),
+    ("RT throttling activated", Fault::Warning),
     ("WARNING: CPU:", Fault::Warning),
 ];
 

@@ -22,6 +22,20 @@ pub enum Error {
         /// What is wrong, and what to do.
         why: String,
     },
+    /// A text is no name for a kernel.
+    KernelName {
+        /// The text.
+        name: String,
+    },
+    /// There is a kernel of that name, which was not to be replaced.
+    KernelExists {
+        /// The name.
+        name: String,
+        /// Where the one that there is came from; empty where that is not known.
+        source: String,
+    },
+    /// The environment does not say where the user's cache is.
+    NoCachePlace,
     /// A file or directory could not be read or written.
     File {
         /// Which.
@@ -75,6 +89,20 @@ impl fmt::Display for Error {
                 )
             }
             Error::Kernel { name, why } => write!(f, "kernel {name}: {why}"),
+            Error::KernelName { name } => write!(
+                f,
+                "{name:?} is no name for a kernel: it starts with a letter or digit and has letters, digits and .-_+~"
+            ),
+            Error::KernelExists { name, source } => {
+                write!(f, "there is a kernel {name:?} already")?;
+                if !source.is_empty() {
+                    write!(f, " (from {source})")?;
+                }
+                write!(f, "; choose another --name, or give --replace")
+            }
+            Error::NoCachePlace => {
+                write!(f, "neither XDG_CACHE_HOME nor HOME is an absolute path; set one of them")
+            }
             Error::File { path, source } => {
                 write!(f, "{}: {source}", path.display())?;
                 match source.kind() {

@@ -17,10 +17,13 @@ mod snapshot;
 pub mod tool;
 
 pub use cache::{Cache, Parts};
+pub use collect::Observer;
 pub use console::Fault;
 pub use error::{Error, Result};
 pub use image::Contents;
-pub use kernel::{Candidate, Given, Kernel, KernelRecord, Kernels, series_of};
+pub use kernel::{
+    Candidate, Existing, Given, Kernel, KernelRecord, Kernels, is_kernel_name, series_of,
+};
 pub use machine::{Channel, Generator, Machine, QEMU, is_tried, qemu_version};
 pub use run::{Bench, Ending, Guest, Outcome, Progress};
 pub use snapshot::Snapshot;

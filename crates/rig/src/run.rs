@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! One cell of an experiment: boot and save once, restore, measure, collect.
 
-use crate::collect::{Collector, MARK_MEASURING, read_words, why_it_ended};
+use crate::collect::{Collector, MARK_MEASURING, Observer, read_words, why_it_ended};
 use crate::console::Fault;
 use crate::error::At;
 use crate::kernel::Kernel;
 use crate::machine::{self, Channel, Generator, Machine, Origin, Running};
 use crate::snapshot::{self, Snapshot};
 use crate::{Cache, Contents, Error, Parts, Result, image, tool};
-use sample::{Kind, Nanos, Observation, Record, ResponderSet, Schedule};
+use sample::{Kind, Nanos, Record, ResponderSet, Schedule};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -141,13 +141,13 @@ impl Bench {
         &self.parts
     }
 
-    fn key(&self, guest: &Guest, image: &[u8]) -> String {
+    fn key(&self, guest: &Guest, image: &blake3::Hash) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut add = |part: &[u8]| {
             hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
         };
         add(guest.kernel.record.image_blake3.as_bytes());
-        add(blake3::hash(image).as_bytes());
+        add(image.as_bytes());
         add(self.qemu_version.as_bytes());
         add(self.plugin_blake3.as_bytes());
         guest.machine().arguments().iter().for_each(|a| add(a.as_bytes()));
@@ -161,17 +161,16 @@ impl Bench {
         progress: &dyn Fn(Progress),
     ) -> Result<(Snapshot, String)> {
         progress(Progress::Preparing);
-        let image = image::build(&guest.kernel, &guest.contents)?;
-        let key = self.key(guest, &image);
-        let place = self.cache.place("snapshots")?.join(&key);
-        if let Some(snapshot) = Snapshot::open(&place, blake3::hash(&image).to_hex().as_str()) {
-            return Ok((snapshot, key));
-        }
         let scratch = self.cache.scratch()?;
         let draft = scratch.path().join("snapshot");
         fs::create_dir(&draft).at(&draft)?;
         let image_path = draft.join("image");
-        fs::write(&image_path, image).at(&image_path)?;
+        let image = image::build(&guest.kernel, &guest.contents, &image_path)?;
+        let key = self.key(guest, &image);
+        let place = self.cache.place("snapshots")?.join(&key);
+        if let Some(snapshot) = Snapshot::open(&place, image.to_hex().as_str())? {
+            return Ok((snapshot, key));
+        }
         let record = self.boot_and_save(guest, &image_path, &draft, scratch.path(), progress)?;
         Ok((Snapshot::publish(&draft, &place, record)?, key))
     }
@@ -191,24 +190,24 @@ impl Bench {
         let mut running =
             Running::start(&guest.machine(), Origin::Boot { image }, plugin, scratch)?;
         let mark = wait_for_mark(&mut running, &mut channel, progress)?;
-        running.qmp.greet(END_DEADLINE)?;
+        running.greet(END_DEADLINE)?;
         wait_until_paused(&mut running)?;
         progress(Progress::Saving);
         let state = draft.join("state");
         let save = |e| Error::Qemu(format!("saving the machine to {}: {e}", state.display()));
         // The stream is written at the disk's speed; by default QEMU throttles to 128 MiB/s.
-        running.qmp.call(
+        running.call(
             "migrate-set-parameters",
             json!({"max-bandwidth": 1u64 << 40}),
             END_DEADLINE,
         )?;
-        running.qmp.call(
+        running.call(
             "migrate",
             json!({"uri": format!("file:{}", state.display())}),
             END_DEADLINE,
         )?;
         loop {
-            let status = running.qmp.call("query-migrate", json!({}), END_DEADLINE)?;
+            let status = running.call("query-migrate", json!({}), END_DEADLINE)?;
             match status.get("status").and_then(|s| s.as_str()) {
                 Some("completed") => break,
                 Some("failed" | "cancelled") => {
@@ -218,15 +217,17 @@ impl Bench {
                 _ => std::thread::sleep(tool::POLL),
             }
         }
-        let (_, context) = read_words(&running.wire());
+        let (_, words) = read_words(&running.wire());
+        check_release(guest, words.context.get("release"))?;
         let console = running.console();
         fs::write(draft.join("console"), &console).at(draft)?;
         let state_blake3 = snapshot::hash_file(&state)?;
         let [pins, control] = [mark.pins, (mark.value >> 8) as u8];
-        Ok(snapshot::Record { state_blake3, pins, control, context: context.context })
+        Ok(snapshot::Record { state_blake3, pins, control, context: words.context })
     }
 
-    /// Measures, from the snapshot on: every observation goes to `observe` in the order of time.
+    /// Measures, from the snapshot on: every observation goes to `observe` in the order of time; where that breaks, the run
+    /// is as if interrupted.
     ///
     /// There is no way to measure in a machine that was booted for it: QEMU's code cache is then warm, and
     /// its counting of instructions differs by a few where code was changed under its feet. All runs begin
@@ -236,7 +237,7 @@ impl Bench {
         guest: &Guest,
         generator: &Generator,
         (snapshot, key): &(Snapshot, String),
-        observe: &mut dyn FnMut(Observation),
+        observe: &mut Observer,
         progress: &dyn Fn(Progress),
     ) -> Result<Outcome> {
         progress(Progress::Restoring);
@@ -281,9 +282,9 @@ fn restore(
     let registers = (snapshot.record.pins, snapshot.record.control);
     let origin = Origin::Restore { image: &image, state: &state, registers };
     let mut running = Running::start(&guest.machine(), origin, plugin, scratch)?;
-    running.qmp.greet(END_DEADLINE)?;
+    running.greet(END_DEADLINE)?;
     wait_until_paused(&mut running)?;
-    running.qmp.call("cont", json!({}), END_DEADLINE)?;
+    running.call("cont", json!({}), END_DEADLINE)?;
     Ok(running)
 }
 
@@ -297,6 +298,19 @@ fn no_triggers() -> Generator {
     }
 }
 
+/// What runs must be what was recorded, or every file of the run would name another kernel.
+fn check_release(guest: &Guest, running: Option<&String>) -> Result<()> {
+    let recorded = &guest.kernel.record.release;
+    if running == Some(recorded) {
+        return Ok(());
+    }
+    let running = running.map_or("nothing", |r| r);
+    let why = format!(
+        "it is recorded as release {recorded}, but calls itself {running}; add it again with the modules of that release"
+    );
+    Err(Error::Kernel { name: guest.kernel.record.name.clone(), why })
+}
+
 /// Waits until the guest says that measuring begins.
 fn wait_for_mark(
     running: &mut Running,
@@ -307,7 +321,7 @@ fn wait_for_mark(
     let mut measuring = None;
     loop {
         let ended = running.ended()?;
-        channel.drain(|r| {
+        channel.drain(|r, _| {
             if r.kind == Kind::Mark && r.value as u8 == MARK_MEASURING {
                 measuring = Some(*r);
             } else if r.kind == Kind::Mark {
@@ -330,12 +344,7 @@ fn wait_for_mark(
 fn wait_until_paused(running: &mut Running) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let status = running.qmp.call("query-status", json!({}), END_DEADLINE);
-        let status = match status {
-            Ok(status) => status,
-            // A refused state makes QEMU exit; its own words are better than ours.
-            Err(e) => return Err(running.ended().err().unwrap_or(e)),
-        };
+        let status = running.call("query-status", json!({}), END_DEADLINE)?;
         if status.get("status").and_then(|s| s.as_str()) == Some("paused") {
             return Ok(());
         }

@@ -5,11 +5,13 @@
 //! image that it was booted from, the boot's console and `snapshot.json`. The key is a hash of everything
 //! that the state depends on, so a snapshot is never stale; at worst it is unused.
 
+use crate::cache::{self, DRAFT};
 use crate::error::At;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Snapshots kept; the least recently used beyond this number are removed. About 100 MB each.
@@ -39,27 +41,35 @@ pub struct Snapshot {
 impl Snapshot {
     /// Opens `directory`, whose image has to have the hash `image_blake3`. `None` when there is no
     /// snapshot, or a damaged one (which is removed: it can be made again).
-    pub(crate) fn open(directory: &Path, image_blake3: &str) -> Option<Snapshot> {
-        let text = fs::read(directory.join("snapshot.json")).ok()?;
-        let record = serde_json::from_slice::<Record>(&text).ok();
-        let snapshot = record.map(|record| Snapshot { directory: directory.into(), record });
-        match snapshot.filter(|s| s.is_whole(image_blake3)) {
-            Some(snapshot) => {
+    ///
+    /// # Errors
+    /// [`Error::File`] when it cannot be read, which says nothing about what is in it: it stays.
+    pub(crate) fn open(directory: &Path, image_blake3: &str) -> Result<Option<Snapshot>> {
+        match Snapshot::read(directory, image_blake3) {
+            Ok(Some(snapshot)) => {
                 // The directory's time is that of its last use.
                 let _ = fs::File::open(directory)
                     .and_then(|d| d.set_modified(std::time::SystemTime::now()));
-                Some(snapshot)
+                Ok(Some(snapshot))
             }
-            None => {
-                let _ = fs::remove_dir_all(directory);
-                None
+            Ok(None) => cache::discard(directory).map(|()| None),
+            Err(Error::File { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                cache::discard(directory).map(|()| None)
             }
+            Err(e) => Err(e),
         }
     }
 
-    fn is_whole(&self, image_blake3: &str) -> bool {
-        let is = |path: &Path, hash: &str| hash_file(path).is_ok_and(|found| found == hash);
-        is(&self.state(), &self.record.state_blake3) && is(&self.image(), image_blake3)
+    /// `None` when something in `directory` is not what was written.
+    fn read(directory: &Path, image_blake3: &str) -> Result<Option<Snapshot>> {
+        let path = directory.join("snapshot.json");
+        let Ok(record) = serde_json::from_slice::<Record>(&fs::read(&path).at(&path)?) else {
+            return Ok(None);
+        };
+        let snapshot = Snapshot { directory: directory.into(), record };
+        let whole = hash_file(&snapshot.state())? == snapshot.record.state_blake3
+            && hash_file(&snapshot.image())? == image_blake3;
+        Ok(whole.then_some(snapshot))
     }
 
     /// QEMU's migration stream.
@@ -88,7 +98,7 @@ impl Snapshot {
             Err(_) if place.join("snapshot.json").is_file() => {
                 let _ = fs::remove_dir_all(draft);
             }
-            Err(source) => return Err(Error::File { path: place.into(), source }),
+            Err(source) => return Err(source).at(place),
         }
         if let Some(snapshots) = place.parent() {
             forget_unused(snapshots);
@@ -98,6 +108,7 @@ impl Snapshot {
 }
 
 fn forget_unused(snapshots: &Path) {
+    let _ = cache::sweep(snapshots, DRAFT);
     let entries = fs::read_dir(snapshots).into_iter().flatten().flatten();
     let mut dated: Vec<_> = entries
         .filter(|e| e.path().join("snapshot.json").is_file())
@@ -105,7 +116,7 @@ fn forget_unused(snapshots: &Path) {
         .collect();
     dated.sort();
     for (_, path) in dated.iter().rev().skip(KEPT) {
-        let _ = fs::remove_dir_all(path);
+        let _ = cache::discard(path);
     }
 }
 
@@ -138,7 +149,7 @@ mod tests {
     }
 
     fn open(place: &Path) -> Option<Snapshot> {
-        Snapshot::open(place, blake3::hash(b"image").to_hex().as_str())
+        Snapshot::open(place, blake3::hash(b"image").to_hex().as_str()).unwrap()
     }
 
     #[test]
@@ -160,6 +171,43 @@ mod tests {
             saved(root.path(), "a");
             assert!(open(&place).is_some());
         }
+    }
+
+    #[test]
+    fn a_directory_of_which_a_file_is_gone_makes_room_for_a_new_one() {
+        let root = tempfile::tempdir().unwrap();
+        for file in ["snapshot.json", "state", "image"] {
+            let place = saved(root.path(), "a");
+            fs::remove_file(place.join(file)).unwrap();
+            assert!(open(&place).is_none(), "{file}");
+            assert!(!place.exists());
+            assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_snapshot_that_cannot_be_read_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let place = saved(root.path(), "a");
+        // Reading a directory fails for everybody, root too, and tells nothing of the file that was there.
+        for file in ["snapshot.json", "state"] {
+            fs::rename(place.join(file), root.path().join("aside")).unwrap();
+            fs::create_dir(place.join(file)).unwrap();
+            let e = Snapshot::open(&place, "").unwrap_err().to_string();
+            assert!(e.contains(file), "{e}");
+            fs::remove_dir(place.join(file)).unwrap();
+            fs::rename(root.path().join("aside"), place.join(file)).unwrap();
+            assert!(open(&place).is_some());
+        }
+    }
+
+    #[test]
+    fn what_killed_commands_left_of_snapshots_is_swept_up() {
+        let root = tempfile::tempdir().unwrap();
+        let grave = root.path().join(format!("{DRAFT}4194999-x"));
+        fs::create_dir_all(grave.join("old")).unwrap();
+        saved(root.path(), "a");
+        assert!(!grave.exists());
     }
 
     #[test]

@@ -103,11 +103,12 @@ pub(crate) fn run_bytes(
     let name = command.get_program().to_string_lossy().into_owned();
     let line = format!("{command:?}").replace('"', "");
     let failed = |why: String| Error::Program { command: line.clone(), why };
+    let Some(program) = find(&name) else {
+        return Err(Error::NoProgram { name, package });
+    };
+    let mut command = resolved(command, &program);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = Reaped::spawn(command).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Error::NoProgram { name, package },
-        _ => failed(e.to_string()),
-    })?;
+    let mut child = Reaped::spawn(&mut command).map_err(|e| failed(e.to_string()))?;
     let drain = |pipe: Option<Box<dyn Read + Send>>| {
         std::thread::spawn(move || {
             let mut text = Vec::new();
@@ -139,6 +140,23 @@ pub(crate) fn run_bytes(
     Err(failed(format!("{status}: {}", last_lines(&String::from_utf8_lossy(&said), 12))))
 }
 
+/// The same command with the program at `path`: an ordinary user's PATH is without the administrator's
+/// programs, depmod among them. Without a language either, because what programs say is parsed.
+fn resolved(command: &Command, path: &Path) -> Command {
+    let mut resolved = Command::new(path);
+    resolved.args(command.get_args()).env("LC_ALL", "C");
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => resolved.env(name, value),
+            None => resolved.env_remove(name),
+        };
+    }
+    if let Some(directory) = command.get_current_dir() {
+        resolved.current_dir(directory);
+    }
+    resolved
+}
+
 /// The last `n` lines of a text, trimmed.
 pub(crate) fn last_lines(text: &str, n: usize) -> String {
     let lines: Vec<&str> = text.trim().lines().collect();
@@ -168,6 +186,13 @@ mod tests {
     fn a_program_past_its_deadline_is_killed() {
         let e = run(Command::new("sleep").arg("1000"), "coreutils", Duration::ZERO).unwrap_err();
         assert!(e.to_string().contains("not done after"), "{e}");
+    }
+
+    #[test]
+    fn programs_speak_the_language_that_is_parsed_and_keep_their_directory() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $LC_ALL $X; pwd"]).current_dir("/usr").env("X", "x");
+        assert_eq!(run(&mut command, "dash", LONG).unwrap(), "C x\n/usr\n");
     }
 
     #[test]

@@ -11,7 +11,6 @@
 //! What it cannot see: whether an edge was made by the mechanism that owns the pin.
 
 use crate::{Insns, Kind, Nanos, Record, Responder, ResponderSet, Stamp, Virtual};
-use alloc::collections::VecDeque;
 
 /// One measured latency: when, whose, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,46 +100,56 @@ struct Trigger {
     insns: Insns,
 }
 
-/// The matcher's state: triggers that some active responder has not answered.
-///
-/// Memory grows with the number of triggers that the slowest responder is behind, not with the run.
+/// The matcher's state. Of a fixed size, however many triggers wait for an answer: of those that an edge
+/// answers only the oldest is measured.
 pub struct Answers {
     active: ResponderSet,
     origin: Stamp<Virtual>,
     pins: u8,
-    /// Triggers `first ..  first + waiting.len()`.
-    waiting: VecDeque<Trigger>,
-    first: u64,
-    /// Per pin: number of the first trigger not yet answered.
-    unanswered: [u64; 8],
+    /// Triggers raised so far.
+    raised: u64,
     /// Triggers below this number have been taken by the hard handler.
     taken: u64,
+    /// Trigger number `taken`, where it has been raised.
+    untaken: Option<Trigger>,
+    /// Per pin.
+    waits: [Wait; 8],
+}
+
+/// What a responder has not answered.
+#[derive(Clone, Copy, Default)]
+struct Wait {
+    /// Number of the first such trigger.
+    first: u64,
+    /// That trigger, where it has been raised.
+    trigger: Option<Trigger>,
 }
 
 impl Answers {
     /// A matcher for the `active` responders. Times are reported since `origin`; `pins` is the level of
     /// the data pins at that point.
     pub fn new(active: ResponderSet, origin: Stamp<Virtual>, pins: u8) -> Self {
-        Answers {
-            active,
-            origin,
-            pins,
-            waiting: VecDeque::new(),
-            first: 0,
-            unanswered: [0; 8],
-            taken: 0,
-        }
+        let waits = [Wait::default(); 8];
+        Answers { active, origin, pins, raised: 0, taken: 0, untaken: None, waits }
     }
 
-    fn raised(&self) -> u64 {
-        self.first + self.waiting.len() as u64
+    /// Begins anew at `record`, before which records are missing: what was waiting then cannot be matched.
+    pub fn resume(&mut self, record: &Record) {
+        self.pins = record.pins;
+        (self.raised, self.taken, self.untaken) = (record.number, record.number, None);
+        self.waits = [Wait { first: record.number, trigger: None }; 8];
     }
 
     /// Takes the next record, in the order of time, and hands on what it means.
     pub fn observe(&mut self, record: &Record, mut each: impl FnMut(Observation)) {
         match record.kind {
             Kind::Trigger => {
-                self.waiting.push_back(Trigger { at: record.at, insns: record.insns });
+                let trigger = Trigger { at: record.at, insns: record.insns };
+                self.untaken.get_or_insert(trigger);
+                for wait in &mut self.waits {
+                    wait.trigger.get_or_insert(trigger);
+                }
+                self.raised += 1;
             }
             Kind::Pins => {
                 let edges = ResponderSet::from_mask((self.pins ^ record.pins) & self.active.mask());
@@ -149,7 +158,6 @@ impl Answers {
                 for responder in edges.iter() {
                     self.answer(responder, record, &mut each);
                 }
-                self.forget();
             }
             Kind::Mark | Kind::End => {}
         }
@@ -157,48 +165,38 @@ impl Answers {
 
     fn answer(&mut self, responder: Responder, edge: &Record, each: &mut impl FnMut(Observation)) {
         if responder == Responder::Hardirq || !self.active.contains(Responder::Hardirq) {
-            self.taken = self.raised();
+            (self.taken, self.untaken) = (self.raised, None);
         }
-        let pin = responder.pin() as usize;
-        let oldest = self.unanswered[pin];
-        if oldest >= self.taken {
-            each(Observation::Loss(responder, Loss::Spurious, 1));
-            return;
-        }
-        let trigger = self.waiting[(oldest - self.first) as usize];
+        let Wait { first, trigger } = self.waits[responder.pin() as usize];
+        let trigger = match trigger {
+            Some(trigger) if first < self.taken => trigger,
+            _ => return each(Observation::Loss(responder, Loss::Spurious, 1)),
+        };
         let latency = edge.at.since(trigger.at);
         let path = edge.insns.0.checked_sub(trigger.insns.0).map(Insns);
         let at = trigger.at.since(self.origin);
         each(match (latency, path, at) {
             (Some(latency), Some(path), Some(at)) => {
-                Observation::Sample(Sample { responder, trigger: oldest, at, latency, path })
+                Observation::Sample(Sample { responder, trigger: first, at, latency, path })
             }
             _ => Observation::Loss(responder, Loss::Tainted, 1),
         });
-        let younger = self.taken - oldest - 1;
+        let younger = self.taken - first - 1;
         if younger > 0 {
             each(Observation::Loss(responder, Loss::Superseded, younger));
         }
-        self.unanswered[pin] = self.taken;
-    }
-
-    /// Drops the triggers that every active responder has answered.
-    fn forget(&mut self) {
-        let needed = self.active.iter().map(|r| self.unanswered[r.pin() as usize]).min();
-        while needed.is_some_and(|n| self.first < n) && self.waiting.pop_front().is_some() {
-            self.first += 1;
-        }
+        self.waits[responder.pin() as usize] = Wait { first: self.taken, trigger: self.untaken };
     }
 
     /// Whether every active responder has answered every trigger raised so far.
     pub fn complete(&self) -> bool {
-        self.active.iter().all(|r| self.unanswered[r.pin() as usize] == self.raised())
+        self.active.iter().all(|r| self.waits[r.pin() as usize].first == self.raised)
     }
 
     /// Ends the run: what is still waiting was never answered.
     pub fn finish(self, mut each: impl FnMut(Observation)) {
         for responder in self.active.iter() {
-            let n = self.raised() - self.unanswered[responder.pin() as usize];
+            let n = self.raised - self.waits[responder.pin() as usize].first;
             if n > 0 {
                 each(Observation::Loss(responder, Loss::Unanswered, n));
             }
@@ -288,6 +286,27 @@ mod tests {
         let (samples, losses) = play(&[Task], &[event(T, 100, 0), event(Pins, 99, 0x80)]);
         assert!(samples.is_empty());
         assert_eq!(losses[7], Losses { tainted: 1, ..Losses::default() });
+    }
+
+    #[test]
+    fn after_a_gap_nothing_from_before_it_is_measured() {
+        let numbered = |kind, ns, pins, number| Record { number, ..event(kind, ns, pins) };
+        let mut answers = Answers::new(set(&[Hardirq, Task]), Stamp::from_ns(0), 0);
+        let mut samples = Vec::new();
+        let mut note = |o| {
+            if let Observation::Sample(s) = o {
+                samples.push((s.responder, s.trigger, s.latency.0));
+            }
+        };
+        answers.observe(&numbered(T, 100, 0, 0), &mut note);
+        // Triggers 1 to 6 and all edges until then are missing.
+        let later = numbered(T, 800, 0x81, 7);
+        answers.resume(&later);
+        answers.observe(&later, &mut note);
+        answers.observe(&numbered(Pins, 803, 0x80, 8), &mut note);
+        answers.observe(&numbered(Pins, 820, 0x00, 8), &mut note);
+        assert!(answers.complete());
+        assert_eq!(samples, [(Hardirq, 7, 3), (Task, 7, 20)]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The generator's wire format: one fixed-size record for everything that it does or sees.
 //!
-//! 32 bytes, little endian: `kind:u8 pins:u8 reserved:u16 value:u32 number:u64 time_ns:u64 insns:u64`.
+//! 32 bytes, little endian: `kind:u8 pins:u8 reserved:u16 value:u32 number:u64 time_ns:u64 insns:u64`. The
+//! reserved bytes are 0, but for the channel's own numbering while a record is in it (`ring.rs`).
 
 use crate::{Insns, Stamp, Virtual};
 use core::fmt;

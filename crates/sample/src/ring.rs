@@ -2,20 +2,27 @@
 //! The channel between generator and collector: a ring of records in memory that both map.
 //!
 //! One producer, one consumer. Pushing never blocks: a full ring drops the record and counts it, and
-//! the count is a loss that every summary shows.
+//! the count is a loss that every summary shows. Records are numbered (in their two reserved bytes), so
+//! that the reader knows where some are missing; one place is kept free for the record that ends a run.
 //!
 //! Layout, native endian (both ends share a machine): a header of [`RING_BYTES_HEADER`] bytes with
 //! magic, version and capacity; head, tail and drop count, each in a cache line of its own; then
 //! `capacity` encoded records.
 
-use crate::Record;
+use crate::{Kind, Record};
 use core::fmt;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes before the first record.
 pub const RING_BYTES_HEADER: usize = 256;
 /// "onset" and the layout's version.
 const MAGIC: u64 = u64::from_le_bytes(*b"onset\0\0\x01");
+
+/// Where in an encoded record its number is.
+const NUMBER: Range<usize> = 2..4;
+/// Places that only [`Kind::End`] may take: without it the reader would wait for ever.
+const PLACES_FOR_THE_END: u64 = 1;
 
 #[repr(C)]
 struct Header {
@@ -117,7 +124,11 @@ impl Ring {
 }
 
 /// The writing end.
-pub struct Producer(Ring);
+pub struct Producer {
+    ring: Ring,
+    /// Number of the next record, dropped ones included.
+    number: u16,
+}
 // SAFETY: the ring is reached through atomics; one producer is the caller's promise at `attach`.
 unsafe impl Send for Producer {}
 
@@ -129,25 +140,35 @@ impl Producer {
     /// no other producer.
     pub unsafe fn attach(memory: *mut u8, bytes: usize) -> Result<Self, RingError> {
         // SAFETY: as promised by the caller.
-        unsafe { Ring::attach(memory, bytes) }.map(Producer)
+        unsafe { Ring::attach(memory, bytes) }.map(|ring| Producer { ring, number: 0 })
     }
 
     /// Appends a record, or counts it as dropped when the ring is full. Never blocks.
     pub fn push(&mut self, record: &Record) {
-        let header = self.0.header();
+        let header = self.ring.header();
         let head = header.head.load(Ordering::Relaxed);
-        if head.wrapping_sub(header.tail.load(Ordering::Acquire)) >= self.0.capacity {
+        let waiting = head.wrapping_sub(header.tail.load(Ordering::Acquire));
+        let kept_free = if record.kind == Kind::End { 0 } else { PLACES_FOR_THE_END };
+        let number = self.number;
+        self.number = number.wrapping_add(1);
+        if waiting + kept_free >= self.ring.capacity {
             header.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
+        let mut bytes = record.encode();
+        bytes[NUMBER].copy_from_slice(&number.to_le_bytes());
         // SAFETY: the slot is free (not between tail and head), and only we write.
-        unsafe { self.0.slot(head).write(record.encode()) };
+        unsafe { self.ring.slot(head).write(bytes) };
         header.head.store(head.wrapping_add(1), Ordering::Release);
     }
 }
 
 /// The reading end.
-pub struct Consumer(Ring);
+pub struct Consumer {
+    ring: Ring,
+    /// Number that the next record has if none is missing.
+    number: u16,
+}
 // SAFETY: the ring is reached through atomics; one consumer is the caller's promise at `attach`.
 unsafe impl Send for Consumer {}
 
@@ -158,19 +179,24 @@ impl Consumer {
     /// As for [`Producer::attach`], and there is no other consumer.
     pub unsafe fn attach(memory: *mut u8, bytes: usize) -> Result<Self, RingError> {
         // SAFETY: as promised by the caller.
-        unsafe { Ring::attach(memory, bytes) }.map(Consumer)
+        unsafe { Ring::attach(memory, bytes) }.map(|ring| Consumer { ring, number: 0 })
     }
 
-    /// Hands every waiting record, still encoded, to `each`; returns how many there were.
-    pub fn drain(&mut self, mut each: impl FnMut(&[u8; Record::BYTES])) -> u64 {
-        let header = self.0.header();
+    /// Hands every waiting record, still encoded, to `each`, and whether records are missing before it;
+    /// returns how many there were. A gap of a multiple of 65,536 records goes unnoticed here, but is
+    /// in [`dropped`](Self::dropped).
+    pub fn drain(&mut self, mut each: impl FnMut(&[u8; Record::BYTES], bool)) -> u64 {
+        let header = self.ring.header();
         let tail = header.tail.load(Ordering::Relaxed);
         let head = header.head.load(Ordering::Acquire);
-        let waiting = head.wrapping_sub(tail).min(self.0.capacity);
+        let waiting = head.wrapping_sub(tail).min(self.ring.capacity);
         for i in 0..waiting {
             // SAFETY: slots between tail and head hold whole records that the producer leaves alone.
-            let bytes = unsafe { self.0.slot(tail.wrapping_add(i)).read() };
-            each(&bytes);
+            let mut bytes = unsafe { self.ring.slot(tail.wrapping_add(i)).read() };
+            let number = u16::from_le_bytes([bytes[NUMBER.start], bytes[NUMBER.start + 1]]);
+            bytes[NUMBER].fill(0);
+            each(&bytes, number != self.number);
+            self.number = number.wrapping_add(1);
             // Freed one by one, so that a long drain does not make the producer drop.
             header.tail.store(tail.wrapping_add(i + 1), Ordering::Release);
         }
@@ -179,7 +205,7 @@ impl Consumer {
 
     /// Records dropped so far because the ring was full.
     pub fn dropped(&self) -> u64 {
-        self.0.header().dropped.load(Ordering::Relaxed)
+        self.ring.header().dropped.load(Ordering::Relaxed)
     }
 }
 
@@ -213,13 +239,13 @@ mod tests {
 
     fn numbers(consumer: &mut Consumer) -> Vec<u64> {
         let mut out = Vec::new();
-        consumer.drain(|b| out.push(Record::decode(b).unwrap().number));
+        consumer.drain(|b, _| out.push(Record::decode(b).unwrap().number));
         out
     }
 
     #[test]
     fn records_come_out_in_order_around_the_end_of_the_ring() {
-        let (_memory, mut producer, mut consumer) = ring(3);
+        let (_memory, mut producer, mut consumer) = ring(4);
         for round in 0..5 {
             producer.push(&record(round * 2));
             producer.push(&record(round * 2 + 1));
@@ -234,10 +260,21 @@ mod tests {
         for n in 0..10 {
             producer.push(&record(n));
         }
-        assert_eq!(consumer.dropped(), 6);
-        assert_eq!(numbers(&mut consumer), [0, 1, 2, 3]);
+        assert_eq!(consumer.dropped(), 7);
+        assert_eq!(numbers(&mut consumer), [0, 1, 2]);
         producer.push(&record(10));
-        assert_eq!(numbers(&mut consumer), [10]);
+        producer.push(&record(11));
+        let mut gaps = Vec::new();
+        consumer.drain(|_, gap| gaps.push(gap));
+        assert_eq!(gaps, [true, false]);
+    }
+
+    #[test]
+    fn the_end_of_a_run_finds_room_in_a_full_ring() {
+        let (_memory, mut producer, mut consumer) = ring(4);
+        (0..10).for_each(|n| producer.push(&record(n)));
+        producer.push(&Record { kind: Kind::End, ..record(10) });
+        assert_eq!(numbers(&mut consumer), [0, 1, 2, 10]);
     }
 
     #[test]

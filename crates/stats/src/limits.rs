@@ -147,7 +147,7 @@ pub enum Reason {
     Unanswered,
     /// Triggers answered together with older ones could lift the value beyond the bound.
     Superseded,
-    /// Records were dropped or tainted: what they held is unknown.
+    /// Records were dropped or answers spurious or tainted: what they held is unknown.
     Unreliable,
     /// No samples of this responder.
     NoSamples,
@@ -162,7 +162,7 @@ impl fmt::Display for Reason {
             Reason::Exceeded => "exceeded",
             Reason::Unanswered => "triggers were not answered",
             Reason::Superseded => "superseded triggers leave it open",
-            Reason::Unreliable => "records were dropped or tainted",
+            Reason::Unreliable => "dropped records, spurious or tainted answers",
             Reason::NoSamples => "no samples",
             Reason::TooFewSamples => "too few samples",
         })
@@ -226,6 +226,10 @@ fn examine(limit: &Limit, summary: Option<&Summary>) -> Finding {
 
 fn weigh(limit: &Limit, summary: &Summary, measured_ns: Option<f64>) -> (Verdict, Reason) {
     let bound = ns(limit.bound);
+    // Where records are missing, answers may have been matched to the wrong triggers.
+    if summary.losses.dropped > 0 {
+        return (Verdict::Inconclusive, Reason::Unreliable);
+    }
     if measured_ns.is_some_and(|value| value > bound) {
         return (Verdict::Fail, Reason::Exceeded);
     }
@@ -238,7 +242,8 @@ fn weigh(limit: &Limit, summary: &Summary, measured_ns: Option<f64>) -> (Verdict
     if measured_ns.is_none() {
         return (Verdict::Inconclusive, Reason::TooFewSamples);
     }
-    if summary.losses.dropped > 0 || summary.losses.tainted > 0 {
+    // An answer without a trigger may be the late one to a trigger that was taken for answered.
+    if summary.losses.spurious > 0 || summary.losses.tainted > 0 {
         return (Verdict::Inconclusive, Reason::Unreliable);
     }
     match at_worst(limit.statistic, summary) {

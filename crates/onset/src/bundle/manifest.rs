@@ -93,6 +93,8 @@ pub struct Kernel {
     pub build: String,
     /// The whole command line it was booted with.
     pub command_line: String,
+    /// What else the running kernel says of itself: its clock source, its limit for real-time tasks.
+    pub reported: BTreeMap<String, String>,
 }
 
 /// The machine.

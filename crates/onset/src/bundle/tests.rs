@@ -31,6 +31,7 @@ pub(crate) fn about() -> About {
             release: words("6.12.0-amd64"),
             build: words("#1 SMP PREEMPT_DYNAMIC"),
             command_line: words("preempt=none nokaslr"),
+            reported: BTreeMap::new(),
         },
         machine: Machine {
             accelerator: words("tcg"),

@@ -158,10 +158,10 @@ impl Warning {
             | Self::GuestDidNotEnd { .. }
             | Self::MachineDied { .. }
             | Self::LoadDidNoWork { .. }
+            | Self::ChannelDropped { .. }
             | Self::Interrupted => true,
             // Losses are weighed by the verdict itself; the rest does not touch the numbers.
-            Self::ChannelDropped { .. }
-            | Self::GuestWarned { .. }
+            Self::GuestWarned { .. }
             | Self::Unanswered { .. }
             | Self::Superseded { .. }
             | Self::Spurious { .. }
@@ -210,7 +210,9 @@ impl Warning {
     /// What probably caused it.
     pub const fn cause(&self) -> &'static str {
         match self {
-            Self::ChannelDropped { .. } => "the collector could not keep up with the generator",
+            Self::ChannelDropped { .. } => {
+                "onset was stopped (Ctrl-Z), or its disk or processor was kept from it for seconds"
+            }
             Self::GuestPanicked { .. } | Self::GuestOops { .. } => {
                 "a defect in the kernel or in a module, or too little memory"
             }
@@ -221,9 +223,13 @@ impl Warning {
             Self::MachineDied { .. } => "QEMU was killed, or gave up",
             Self::Unanswered { .. } => "the responder starved, or the run ended before its answer",
             Self::Superseded { .. } => "the responder was delayed by more than one period",
-            Self::Spurious { .. } => "something else drives the pin, or a record was lost",
+            Self::Spurious { .. } => {
+                "triggers so close that one was raised during the answer to another"
+            }
             Self::Tainted { .. } => "records out of order: the trigger or the edge is misplaced",
-            Self::LoadDidNoWork { .. } => "the load failed to start, or was starved",
+            Self::LoadDidNoWork { .. } => {
+                "the run was too short for it, or the load failed to start"
+            }
             Self::Interrupted => "Ctrl-C or a signal",
             Self::TooFewSamples { .. } => "the experiment's count of triggers is too small for it",
             Self::ResponderMissing { .. } => "the mechanism came with a later kernel",
@@ -246,11 +252,16 @@ impl Warning {
             Self::MachineDied { .. } => "look for the reason in its last words and repeat",
             Self::Unanswered { .. } => "lengthen trigger.period or trigger.grace",
             Self::Superseded { .. } => {
-                "the maximum holds; for quantiles that count every trigger lengthen trigger.period"
+                "where no answer is spurious the maximum holds; for quantiles that count every trigger \
+                 lengthen trigger.period"
             }
-            Self::Spurious { .. } => "repeat with this responder alone",
+            Self::Spurious { .. } => {
+                "add hardirq to the responders, whose edges tell triggers apart; lengthen trigger.period"
+            }
             Self::Tainted { .. } => "report it with this bundle: it is a defect of onset",
-            Self::LoadDidNoWork { .. } => "read console.txt in the bundle for what the load wrote",
+            Self::LoadDidNoWork { .. } => {
+                "raise trigger.count; read console.txt in the bundle for what the load wrote"
+            }
             Self::Interrupted => "repeat it for a verdict",
             Self::TooFewSamples { .. } => "raise trigger.count, or limit a lower quantile",
             Self::ResponderMissing { .. } => "take it out of responders for this kernel",

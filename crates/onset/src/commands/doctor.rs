@@ -48,6 +48,7 @@ pub fn run(json: bool) -> Result<Exit, Failure> {
         parts(),
         viewer(),
         building(),
+        fetching(),
         kernels(),
         loads(),
         cache(),
@@ -101,7 +102,7 @@ fn bad(
 fn qemu() -> Check {
     const WHAT: &str = "QEMU";
     let remedy =
-        "install qemu-system-x86 10.0 (Debian 13, or Debian 12 with backports): make prepare";
+        "install qemu-system-x86 10.0 (Debian 13, or Debian 12 with backports): make prepare-run";
     match rig::qemu_version() {
         Err(e) => bad(WHAT, State::Missing, e.to_string(), remedy),
         Ok(version) if rig::is_tried(&version) => good(WHAT, version),
@@ -133,26 +134,35 @@ fn viewer() -> Check {
     }
 }
 
-/// What building the driver and a guest's image takes.
-const TOOLS: [(&str, &str); 6] = [
-    ("make", "make"),
-    ("gcc", "gcc"),
-    ("depmod", "kmod"),
-    ("xz", "xz-utils"),
-    ("dpkg-deb", "dpkg"),
-    ("ldd", "libc-bin"),
-];
+/// What building the driver and a guest's image takes, with the packages.
+const BUILDING: [(&str, &str); 5] =
+    [("make", "make"), ("gcc", "gcc"), ("depmod", "kmod"), ("xz", "xz-utils"), ("ldd", "libc-bin")];
+
+/// What getting kernels takes, with the packages; kernels that are there already do without. Debian's modules
+/// are compressed by xz; those of a kernel that was added may be by zstd.
+const FETCHING: [(&str, &str); 4] =
+    [("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg"), ("zstd", "zstd")];
 
 fn building() -> Check {
-    const WHAT: &str = "building drivers and images";
-    let missing: Vec<_> = TOOLS.iter().filter(|(name, _)| tool::find(name).is_none()).collect();
+    tools("building drivers and images", &BUILDING, State::Missing)
+}
+
+fn fetching() -> Check {
+    tools("fetching and adding kernels", &FETCHING, State::Limited)
+}
+
+fn tools(what: &'static str, tools: &[(&str, &str)], without: State) -> Check {
+    let is_missing = |(name, _): &&(&str, &str)| tool::find(name).is_none();
+    let missing: Vec<_> = tools.iter().filter(is_missing).collect();
+    let names =
+        |tools: Vec<&(&str, &str)>| tools.iter().map(|t| t.0).collect::<Vec<_>>().join(", ");
     if missing.is_empty() {
-        return good(WHAT, TOOLS.map(|t| t.0).join(", "));
+        return good(what, names(tools.iter().collect()));
     }
-    let names: Vec<&str> = missing.iter().map(|t| t.0).collect();
-    let packages: Vec<&str> = missing.iter().map(|t| t.1).collect();
+    let mut packages: Vec<&str> = missing.iter().map(|t| t.1).collect();
+    packages.dedup();
     let remedy = format!("apt-get install {}", packages.join(" "));
-    bad(WHAT, State::Missing, format!("without {}", names.join(", ")), remedy)
+    bad(what, without, format!("without {}", names(missing)), remedy)
 }
 
 fn kernels() -> Check {

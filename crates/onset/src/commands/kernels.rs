@@ -5,7 +5,7 @@ use super::{print, print_json};
 use crate::arguments::Kernels;
 use crate::failure::{Exit, Failure};
 use crate::terminal::{Align, Table};
-use rig::{Cache, Given, KernelRecord};
+use rig::{Cache, Error, Existing, Given, KernelRecord};
 use serde::Serialize;
 
 /// Version of the JSON that is printed.
@@ -35,15 +35,30 @@ pub fn run(command: Kernels) -> Result<Exit, Failure> {
                 print(&added(&kernels.fetch(&name)?));
             }
         }
-        Kernels::AddDeb { debs, name } => {
+        Kernels::AddDeb { debs, name, replace } => {
             let sources: Vec<String> = debs.iter().map(|d| d.display().to_string()).collect();
-            print(&added(&kernels.add_debs(&debs, name.as_deref(), &sources.join(" "))?));
+            let (name, source) = (name.as_deref(), sources.join(" "));
+            let kernel = kernels.add_debs(&debs, name, &source, existing(replace));
+            print(&added(&kernel.map_err(refused)?));
         }
-        Kernels::Add { name, image, modules, headers } => {
-            print(&added(&kernels.add(&Given { name, image, modules, headers })?));
+        Kernels::Add { name, image, modules, headers, replace } => {
+            let given = Given { name, image, modules, headers };
+            print(&added(&kernels.add(&given, existing(replace)).map_err(refused)?));
         }
     }
     Ok(Exit::Success)
+}
+
+fn existing(replace: bool) -> Existing {
+    if replace { Existing::Replace } else { Existing::Keep }
+}
+
+/// A name that cannot be, or is taken, is wrong usage.
+fn refused(e: Error) -> Failure {
+    match e {
+        Error::KernelName { .. } | Error::KernelExists { .. } => Failure::usage(e),
+        other => other.into(),
+    }
 }
 
 fn added(kernel: &rig::Kernel) -> String {

@@ -26,7 +26,7 @@ struct PrintedRun<'a> {
 }
 
 pub fn run(root: &Path, json: bool) -> Result<Exit, Failure> {
-    let entries = Store::open(root)?.list()?;
+    let entries = Store::at(root).list()?;
     if json {
         let runs = entries.iter().map(|e| PrintedRun {
             run: e.run.as_str(),

@@ -55,7 +55,7 @@ fn open(run: &str, store: &Path) -> Result<Bundle, Failure> {
     if path.join(crate::bundle::MANIFEST).is_file() {
         return Ok(Bundle::open(path)?);
     }
-    Ok(Bundle::open(&Store::open(store)?.find(run)?)?)
+    Ok(Bundle::open(&Store::at(store).find(run)?)?)
 }
 
 /// Prints to stdout. Who closed the pipe has read enough: no error.

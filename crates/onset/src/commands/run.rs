@@ -28,7 +28,7 @@ pub fn run(arguments: &Run) -> Result<Exit, Failure> {
     let root = &arguments.store.store;
     let results = matrix::run(&experiment, &target, root, &SystemClock, jobs, |e| shown.show(e));
     drop(shown);
-    conclude(&results, arguments)
+    conclude(&experiment, &results, arguments)
 }
 
 fn processors() -> usize {
@@ -36,11 +36,15 @@ fn processors() -> usize {
 }
 
 /// Prints what there is, then fails if anything failed.
-fn conclude(results: &[Result<PathBuf, Failure>], arguments: &Run) -> Result<Exit, Failure> {
+fn conclude(
+    experiment: &Experiment,
+    results: &[Result<PathBuf, Failure>],
+    arguments: &Run,
+) -> Result<Exit, Failure> {
     let paths = results.iter().flatten();
     let bundles = paths.map(|p| Bundle::open(p)).collect::<Result<Vec<_>, _>>()?;
     if arguments.json {
-        print_json(&Printed::new(&bundles));
+        print_json(&Printed::new(&bundles, errors(experiment, results)));
     } else {
         print(&terminal::ladders(&bundles)?);
     }
@@ -65,6 +69,27 @@ fn conclude(results: &[Result<PathBuf, Failure>], arguments: &Run) -> Result<Exi
 struct Printed<'a> {
     schema: u32,
     runs: Vec<PrintedRun<'a>>,
+    errors: Vec<PrintedError>,
+}
+
+/// A cell without a bundle.
+#[derive(Serialize)]
+struct PrintedError {
+    flavour: String,
+    load: String,
+    message: String,
+}
+
+fn errors(experiment: &Experiment, results: &[Result<PathBuf, Failure>]) -> Vec<PrintedError> {
+    let cells = experiment.cells().zip(results);
+    let failed = cells.filter_map(|(cell, result)| Some((cell, result.as_ref().err()?)));
+    failed
+        .map(|(cell, failure)| PrintedError {
+            flavour: cell.flavour.to_string(),
+            load: cell.load.to_string(),
+            message: failure.message.clone(),
+        })
+        .collect()
 }
 
 #[derive(Serialize)]
@@ -84,9 +109,9 @@ struct PrintedRun<'a> {
 }
 
 impl<'a> Printed<'a> {
-    fn new(bundles: &'a [Bundle]) -> Self {
+    fn new(bundles: &'a [Bundle], errors: Vec<PrintedError>) -> Self {
         let runs = bundles.iter().map(|b| printed_run(b.manifest(), b.path())).collect();
-        Printed { schema: SCHEMA, runs }
+        Printed { schema: SCHEMA, runs, errors }
     }
 }
 

@@ -55,8 +55,7 @@ impl FromStr for Flavour {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut words = text.split_whitespace().map(str::to_owned);
         let kernel = words.next().ok_or(ParseFlavourError::Empty)?;
-        let named = |c: char| c.is_ascii_alphanumeric() || ".-_+~".contains(c);
-        if !kernel.starts_with(|c: char| c.is_ascii_alphanumeric()) || !kernel.chars().all(named) {
+        if !rig::is_kernel_name(&kernel) {
             return Err(ParseFlavourError::KernelName);
         }
         let parameters: Vec<String> = words.collect();

@@ -69,7 +69,7 @@ pub struct Guest {
     pub shift: u8,
     /// Kernel modules (host paths), loaded in this order before measuring.
     pub modules: Vec<PathBuf>,
-    /// Programs (host paths), put with their libraries at the same place in the guest.
+    /// Programs (host paths), put into the guest's `/usr/bin` under their own names, with their libraries.
     pub programs: Vec<PathBuf>,
     /// Other files.
     pub files: Vec<GuestFile>,

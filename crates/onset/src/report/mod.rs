@@ -8,6 +8,8 @@ use serde::Serialize;
 use stats::{Bucket, Column, CurvePoint, Finding, Summary, Verdict, Worst};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Number of the format between this module and the viewer (web/src/contract.ts).
 const SCHEMA: u32 = 1;
@@ -195,9 +197,33 @@ fn files(bundle: &Bundle) -> Vec<File> {
             "manifest.json" => "everything about the run",
             _ => "histogram (HdrHistogram V2)",
         };
-        File { href: format!("file://{}", path.display()), name, what }
+        File { href: file_url(&path), name, what }
     };
     std::iter::once("manifest.json".to_string()).chain(names).map(link).collect()
+}
+
+/// The address of an absolute path: all bytes but the unreserved ones and the slash are written in percent
+/// (RFC 3986, section 2; RFC 8089).
+fn file_url(path: &Path) -> String {
+    let bytes = path.as_os_str().as_bytes().iter();
+    bytes.fold("file://".to_string(), |url, byte| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+            url + char::from(*byte).encode_utf8(&mut [0; 4])
+        }
+        _ => url + &format!("%{byte:02X}"),
+    })
+}
+
+fn kernel_entries(kernel: &crate::bundle::Kernel) -> Vec<Entry> {
+    let own = [
+        ("name", &kernel.name),
+        ("release", &kernel.release),
+        ("build", &kernel.build),
+        ("command line", &kernel.command_line),
+    ];
+    let reported = kernel.reported.iter().map(|(key, value)| (key.as_str(), value));
+    let entry = |(key, value): (&str, &String)| Entry { key: key.into(), value: value.clone() };
+    own.into_iter().chain(reported).map(entry).collect()
 }
 
 /// The whole configuration of a run, in groups.
@@ -224,15 +250,7 @@ pub fn configuration(manifest: &Manifest) -> Vec<Group> {
     triggers.push(entry("warm-up", trigger.warm_up.to_string()));
     let group = |name: &str, entries: Vec<Entry>| Group { group: name.into(), entries };
     let mut groups = vec![
-        group(
-            "Kernel",
-            vec![
-                entry("name", kernel.name.clone()),
-                entry("release", kernel.release.clone()),
-                entry("build", kernel.build.clone()),
-                entry("command line", kernel.command_line.clone()),
-            ],
-        ),
+        group("Kernel", kernel_entries(kernel)),
         group(
             "Machine",
             [
@@ -277,4 +295,16 @@ pub fn configuration(manifest: &Manifest) -> Vec<Group> {
         ));
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_leads_to_a_file_of_any_name() {
+        let url = |path: &str| file_url(Path::new(path));
+        assert_eq!(url("/runs/20261121-000000-a_b~c.d"), "file:///runs/20261121-000000-a_b~c.d");
+        assert_eq!(url("/a b/#1/50%?/\u{b5}s"), "file:///a%20b/%231/50%25%3F/%C2%B5s");
+    }
 }

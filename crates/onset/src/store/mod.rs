@@ -69,7 +69,7 @@ pub struct Entry {
 /// Why a store or a run in it cannot be used.
 #[derive(Debug)]
 pub enum StoreError {
-    /// The store's directory cannot be read or made.
+    /// The store's directory cannot be read.
     Io(BundleError),
     /// There is no run at all.
     Empty {
@@ -143,13 +143,9 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store at `root`, which is created where there is none.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] when the directory can neither be found nor made.
-    pub fn open(root: &Path) -> Result<Self, StoreError> {
-        std::fs::create_dir_all(root).map_err(BundleError::io("create the store", root))?;
-        Ok(Store { root: root.to_owned() })
+    /// The store at `root`. Where there is none it is empty: who writes the first bundle makes it.
+    pub fn at(root: &Path) -> Self {
+        Store { root: root.to_owned() }
     }
 
     /// Its directory.
@@ -164,6 +160,9 @@ impl Store {
     /// [`StoreError::Io`] when the directory cannot be read.
     pub fn list(&self) -> Result<Vec<Entry>, StoreError> {
         let runs = self.runs()?;
+        if !self.root.is_dir() {
+            return Ok(Vec::new());
+        }
         let mut index = Index::open(&self.root);
         let mut known: HashMap<RunId, (Stamp, Headline)> = index.rows();
         let mut news = Vec::new();
@@ -228,7 +227,11 @@ impl Store {
     /// Names of the runs, newest first. Anything else in the directory is passed over.
     fn runs(&self) -> Result<Vec<RunId>, StoreError> {
         let reading = || BundleError::io("list", &self.root);
-        let names = std::fs::read_dir(&self.root).map_err(reading())?.map(|e| Ok(e?.file_name()));
+        let entries = match std::fs::read_dir(&self.root) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(reading())?,
+        };
+        let names = entries.map(|e| Ok(e?.file_name()));
         let names: Vec<_> = names.collect::<io::Result<_>>().map_err(reading())?;
         let mut runs: Vec<RunId> =
             names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();

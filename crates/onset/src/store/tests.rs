@@ -11,7 +11,7 @@ fn store_of(runs: u64) -> (tempfile::TempDir, Store) {
     for n in 0..runs {
         write_bundle(root.path(), &run_id(n), 2);
     }
-    let store = Store::open(root.path()).unwrap();
+    let store = Store::at(root.path());
     (root, store)
 }
 
@@ -113,9 +113,20 @@ fn an_empty_store_says_how_to_fill_it() {
 }
 
 #[test]
-fn a_store_that_cannot_be_made_says_what_to_do() {
-    let error = Store::open(Path::new("/sys/onset")).unwrap_err().to_string();
-    assert!(error.contains("/sys/onset") && error.contains("--store"), "{error}");
+fn a_store_that_is_not_there_is_empty_and_reading_does_not_make_it() {
+    let parent = tempfile::tempdir().unwrap();
+    let store = Store::at(&parent.path().join("runs"));
+    assert!(store.list().unwrap().is_empty());
+    let error = store.find("latest").unwrap_err().to_string();
+    assert!(error.contains("no runs in") && error.contains("onset run"), "{error}");
+    assert!(!store.root().exists());
+}
+
+#[test]
+fn a_store_that_is_no_directory_is_named() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = Store::at(file.path()).list().unwrap_err().to_string();
+    assert!(error.contains(&*file.path().to_string_lossy()), "{error}");
 }
 
 #[test]

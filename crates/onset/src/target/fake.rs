@@ -5,7 +5,7 @@ use super::{Measured, Target};
 use crate::bundle::{Kernel, Machine, Warning};
 use crate::experiment::{Cell, Experiment, Flavour};
 use crate::failure::Failure;
-use ::rig::Progress;
+use ::rig::{Observer, Progress};
 use sample::{Clock, Insns, Loss, Nanos, Observation, ResponderSet, Sample};
 use std::collections::BTreeMap;
 
@@ -41,25 +41,30 @@ impl Target for Fake {
         &self,
         experiment: &Experiment,
         cell: Cell,
-        observe: &mut dyn FnMut(Observation),
+        observe: &mut Observer,
         progress: &dyn Fn(Progress),
     ) -> Result<Measured, Failure> {
         if self.failing.iter().any(|l| l == cell.load.name()) {
             return Err(Failure::unavailable("told to fail"));
         }
         let count = experiment.trigger.schedule.count();
-        for trigger in 0..count {
+        'measuring: for trigger in 0..count {
             progress(Progress::Measuring(trigger, count));
             for responder in experiment.responders.iter() {
-                if self.lose_every > 0 && trigger % self.lose_every == 0 {
-                    observe(Observation::Loss(responder, Loss::Unanswered, 1));
-                    continue;
+                let lost = self.lose_every > 0 && trigger % self.lose_every == 0;
+                let observation = if lost {
+                    Observation::Loss(responder, Loss::Unanswered, 1)
+                } else {
+                    let noise =
+                        (trigger ^ experiment.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+                    let latency = Nanos(300 + 1000 * u64::from(responder.pin()) + noise);
+                    let at = Nanos(trigger * 1_000_000);
+                    let path = Insns(latency.0);
+                    Observation::Sample(Sample { responder, trigger, at, latency, path })
+                };
+                if observe(observation).is_break() {
+                    break 'measuring;
                 }
-                let noise = (trigger ^ experiment.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
-                let latency = Nanos(300 + 1000 * u64::from(responder.pin()) + noise);
-                let at = Nanos(trigger * 1_000_000);
-                let path = Insns(latency.0);
-                observe(Observation::Sample(Sample { responder, trigger, at, latency, path }));
             }
         }
         Ok(Measured {
@@ -68,6 +73,7 @@ impl Target for Fake {
                 release: "0.0".into(),
                 build: "#0".into(),
                 command_line: String::new(),
+                reported: BTreeMap::new(),
             },
             machine: Machine {
                 accelerator: "none".into(),

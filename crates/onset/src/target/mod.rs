@@ -13,8 +13,8 @@ pub use self::rig::Rig;
 use crate::bundle::{Kernel, Machine, Warning};
 use crate::experiment::{Cell, Experiment, Flavour};
 use crate::failure::Failure;
-use ::rig::Progress;
-use sample::{Clock, Observation, ResponderSet};
+use ::rig::{Observer, Progress};
+use sample::{Clock, ResponderSet};
 use std::collections::BTreeMap;
 
 /// A system under test.
@@ -32,7 +32,7 @@ pub trait Target: Sync {
         flavour: &Flavour,
     ) -> (ResponderSet, Vec<Warning>);
 
-    /// Measures one cell. Observations come in the order of time.
+    /// Measures one cell. Observations come in the order of time, until `observe` breaks.
     ///
     /// # Errors
     /// When nothing was measured. A run that ended early is a result, with its warning.
@@ -40,7 +40,7 @@ pub trait Target: Sync {
         &self,
         experiment: &Experiment,
         cell: Cell,
-        observe: &mut dyn FnMut(Observation),
+        observe: &mut Observer,
         progress: &dyn Fn(Progress),
     ) -> Result<Measured, Failure>;
 }

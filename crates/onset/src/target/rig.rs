@@ -5,8 +5,8 @@ use super::{Measured, Target};
 use crate::bundle::{Kernel, Machine, Warning};
 use crate::experiment::{Cell, Experiment, Flavour, Load, Schedule};
 use crate::failure::Failure;
-use ::rig::{Bench, Contents, Ending, Fault, Generator, Guest, Outcome, Progress};
-use sample::{Clock, Observation, Responder, ResponderSet};
+use ::rig::{Bench, Contents, Ending, Fault, Generator, Guest, Observer, Outcome, Progress};
+use sample::{Clock, Responder, ResponderSet};
 use std::collections::BTreeMap;
 
 /// Memory of a guest whose experiment says nothing: what the largest load needs without paging.
@@ -97,7 +97,7 @@ impl Target for Rig {
         &self,
         experiment: &Experiment,
         cell: Cell,
-        observe: &mut dyn FnMut(Observation),
+        observe: &mut Observer,
         progress: &dyn Fn(Progress),
     ) -> Result<Measured, Failure> {
         let (responders, _) = self.responders(experiment, cell.flavour);
@@ -106,12 +106,7 @@ impl Target for Rig {
         let snapshot = self.bench.snapshot(&guest, progress)?;
         let outcome = self.bench.measure(&guest, &generator, &snapshot, observe, progress)?;
         Ok(Measured {
-            kernel: Kernel {
-                name: cell.flavour.kernel.clone(),
-                release: guest.kernel.record.release.clone(),
-                build: outcome.context.get("build").cloned().unwrap_or_default(),
-                command_line: guest.machine().command_line(),
-            },
+            kernel: kernel(&cell.flavour.kernel, &outcome.context),
             machine: Machine {
                 accelerator: "tcg".into(),
                 cpu: "max".into(),
@@ -129,6 +124,14 @@ impl Target for Rig {
             console: Some(outcome.console),
         })
     }
+}
+
+/// The kernel by its own words.
+fn kernel(name: &str, context: &BTreeMap<String, String>) -> Kernel {
+    let mut reported = context.clone();
+    let mut said = |key: &str| reported.remove(key).unwrap_or_default();
+    let (release, build, command_line) = (said("release"), said("build"), said("command_line"));
+    Kernel { name: name.into(), release, build, command_line, reported }
 }
 
 /// Major and minor number of a release.

@@ -97,7 +97,11 @@ fn losses(summary: &Summary) -> String {
 }
 
 fn finding(finding: &Finding) -> String {
-    let sign = if finding.verdict == Verdict::Pass { "✓" } else { "✗" };
+    let sign = match finding.verdict {
+        Verdict::Pass => "✓",
+        Verdict::Fail => "✗",
+        Verdict::Inconclusive | Verdict::Invalid => "?",
+    };
     let measured =
         finding.measured_ns.map_or_else(|| "nothing".into(), |ns| Nanos(ns as u64).to_string());
     let Finding { responder, statistic, bound, reason, .. } = finding;

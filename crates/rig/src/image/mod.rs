@@ -39,21 +39,19 @@ pub struct Contents {
     pub files: Vec<(PathBuf, String)>,
 }
 
-/// Makes the image for a kernel; returns the archive's bytes.
-pub fn build(kernel: &Kernel, contents: &Contents) -> Result<Vec<u8>> {
-    let mut archive = Archive::new();
-    lay_out(&mut archive);
-    archive.file("init", 0o755, &read(&contents.agent)?);
-    archive.link(REPEAT_PATH.trim_start_matches("/bin/"), "usr/bin", "/init");
+/// Writes the image for a kernel to a new file; returns the hash of its bytes.
+pub fn build(kernel: &Kernel, contents: &Contents, path: &Path) -> Result<blake3::Hash> {
+    let mut archive = Archive::create(path)?;
+    lay_out(&mut archive)?;
+    archive.copy("init", 0o755, &contents.agent)?;
+    archive.link(&format!("usr{REPEAT_PATH}"), "/init")?;
     let modules = put_modules(&mut archive, kernel, contents)?;
     put_programs(&mut archive, contents)?;
     for (host, guest) in &contents.files {
-        let mode = fs::metadata(host).at(host)?;
-        let mode = std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777;
-        archive.file(guest, mode, &read(host)?);
+        put_file(&mut archive, host, guest)?;
     }
     if contents.load != Load::Idle {
-        archive.file(LOAD_SCRIPT, 0o644, contents.load.script().as_bytes());
+        archive.file(LOAD_SCRIPT, 0o644, "the load", contents.load.script().as_bytes())?;
     }
     let plan = Plan {
         modules,
@@ -62,39 +60,57 @@ pub fn build(kernel: &Kernel, contents: &Contents) -> Result<Vec<u8>> {
         ends_after_ns: contents.ends_after_ns,
     };
     let plan = serde_json::to_vec_pretty(&plan).expect("a plan serialises");
-    archive.file(PLAN_PATH, 0o644, &plan);
-    Ok(archive.finish())
+    archive.file(PLAN_PATH, 0o644, "the plan", &plan)?;
+    archive.finish()
 }
 
-fn lay_out(archive: &mut Archive) {
-    for directory in [
-        "proc",
-        "sys",
-        "dev",
-        "tmp",
-        "run",
-        "mnt",
-        "etc",
-        "var",
-        "root",
-        "usr/bin",
-        "usr/lib",
-        "usr/lib64",
-    ] {
-        archive.directory(directory);
+/// Where the guest mounts something over what the image has.
+const MOUNTED: [&str; 5] = ["dev", "proc", "run", "sys", "tmp"];
+
+fn lay_out(archive: &mut Archive) -> Result<()> {
+    for directory in ["mnt", "etc", "var", "root", "usr/bin", "usr/lib", "usr/lib64"] {
+        archive.directory(directory)?;
     }
-    for (name, target) in
-        [("bin", "usr/bin"), ("sbin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")]
-    {
-        archive.link(name, "", target);
+    MOUNTED.iter().try_for_each(|directory| archive.directory(directory))?;
+    for directory in ["bin", "sbin"] {
+        archive.link(directory, "usr/bin")?;
     }
-    archive.link("sbin", "usr", "bin");
-    archive.link("run", "var", "/run");
+    for directory in ["lib", "lib64"] {
+        archive.link(directory, &format!("usr/{directory}"))?;
+    }
+    archive.link("usr/sbin", "bin")?;
+    archive.link("var/run", "/run")?;
     // ip-netns and friends look names up here.
-    archive.file("etc/passwd", 0o644, b"root:x:0:0:root:/root:/bin/sh\n");
-    archive.file("etc/group", 0o644, b"root:x:0:\n");
+    archive.file("etc/passwd", 0o644, "onset", b"root:x:0:0:root:/root:/bin/sh\n")?;
+    archive.file("etc/group", 0o644, "onset", b"root:x:0:\n")?;
     // The kernel opens this before init has mounted anything.
-    archive.console();
+    archive.console()
+}
+
+fn put_file(archive: &mut Archive, host: &Path, guest: &str) -> Result<()> {
+    let top = guest.trim_start_matches('/').split('/').next().unwrap_or_default();
+    if MOUNTED.contains(&top) {
+        let why = format!(
+            "would be hidden as {guest}: the guest mounts over /{top}; choose another place"
+        );
+        return Err(unusable(host, &why));
+    }
+    let metadata = fs::metadata(host).at(host)?;
+    if !metadata.is_file() {
+        return Err(unusable(host, "is no file; name files one by one"));
+    }
+    let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777;
+    archive.copy(&merged(guest), mode, host)
+}
+
+/// A guest path with the links at the top of the image followed.
+fn merged(path: &str) -> String {
+    let path = path.trim_start_matches('/');
+    match path.split_once('/') {
+        Some(("bin" | "sbin", rest)) => format!("usr/bin/{rest}"),
+        Some((lib @ ("lib" | "lib64"), rest)) => format!("usr/{lib}/{rest}"),
+        _ => path.strip_prefix("usr/sbin/").map_or(path.into(), |rest| format!("usr/bin/{rest}")),
+    }
 }
 
 fn put_modules(archive: &mut Archive, kernel: &Kernel, contents: &Contents) -> Result<Vec<Module>> {
@@ -102,25 +118,33 @@ fn put_modules(archive: &mut Archive, kernel: &Kernel, contents: &Contents) -> R
     let mut plan: Vec<Module> = Vec::new();
     for (name, parameters) in contents.load.modules() {
         for path in index.closure(name)? {
-            let guest = format!("/onset/modules/{}.ko", modules::name_of(&path));
+            let guest = guest_module(&path);
             if plan.iter().any(|m| m.path == guest) {
                 continue;
             }
-            archive.file(&guest, 0o644, &modules::unpack(&path)?);
+            archive.file(&guest, 0o644, &path.to_string_lossy(), &modules::unpack(&path)?)?;
             let own = modules::name_of(&path) == name;
             let parameters = if own { parameters.clone() } else { String::new() };
             plan.push(Module { path: guest, parameters });
         }
     }
-    let driver = "/onset/modules/onset_port.ko".to_string();
-    archive.file(&driver, 0o644, &read(&kernel.driver()?)?);
-    plan.push(Module { path: driver, parameters: contents.driver_parameters.clone() });
+    let driver = kernel.driver()?;
+    archive.copy(&guest_module(&driver), 0o644, &driver)?;
+    let parameters = contents.driver_parameters.clone();
+    plan.push(Module { path: guest_module(&driver), parameters });
     for path in &contents.modules {
-        let guest = format!("/onset/modules/{}.ko", modules::name_of(path));
-        archive.file(&guest, 0o644, &modules::unpack(path)?);
+        let guest = guest_module(path);
+        if plan.iter().any(|m| m.path == guest) {
+            return Err(unusable(path, "has the name of another module of this guest; rename it"));
+        }
+        archive.file(&guest, 0o644, &path.to_string_lossy(), &modules::unpack(path)?)?;
         plan.push(Module { path: guest, parameters: String::new() });
     }
     Ok(plan)
+}
+
+fn guest_module(path: &Path) -> String {
+    format!("/onset/modules/{}.ko", modules::name_of(path))
 }
 
 fn put_programs(archive: &mut Archive, contents: &Contents) -> Result<()> {
@@ -133,19 +157,40 @@ fn put_programs(archive: &mut Archive, contents: &Contents) -> Result<()> {
     wanted.dedup();
     for name in &wanted {
         let program = programs::Program::find(name)?;
-        archive.file(&program.guest_path(), 0o755, &read(&program.host)?);
+        archive.copy(&merged(&program.guest_path()), 0o755, &program.host)?;
         for library in program.libraries()? {
-            archive.file(&programs::guest_library(&library), 0o755, &read(&library)?);
+            let host = library.canonicalize().at(&library)?;
+            archive.copy(&programs::guest_library(&library), 0o755, &host)?;
         }
     }
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).at(path)
-}
-
 /// An error of the experiment's own additions to the guest.
 fn unusable(path: &Path, why: &str) -> Error {
     Error::Guest { phase: "being put together", why: format!("{}: {why}", path.display()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_path_follows_the_links_of_the_image() {
+        assert_eq!(merged("/bin/x"), "usr/bin/x");
+        assert_eq!(merged("/usr/sbin/x"), "usr/bin/x");
+        assert_eq!(merged("/lib64/ld.so"), "usr/lib64/ld.so");
+        assert_eq!(merged("/etc/x"), "etc/x");
+    }
+
+    #[test]
+    fn a_file_that_the_guest_would_mount_over_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut archive = Archive::create(&directory.path().join("image")).unwrap();
+        let host = directory.path().join("data");
+        fs::write(&host, b"x").unwrap();
+        let error = put_file(&mut archive, &host, "/tmp/data").unwrap_err().to_string();
+        assert!(error.contains("/tmp/data") && error.contains("mounts over"), "{error}");
+        put_file(&mut archive, &host, "/data").unwrap();
+    }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Looking up and downloading the newest kernel of a series with apt, without installing it.
 
-use super::{Kernel, Kernels};
+use super::{Existing, Kernel, Kernels};
 use crate::error::At;
 use crate::{Error, Result, tool};
 use std::fs;
@@ -11,6 +11,9 @@ use std::time::Duration;
 
 /// A kernel is about 130 MB of packages.
 const DEADLINE: Duration = Duration::from_secs(1200);
+
+/// What the source of a fetched kernel begins with.
+const SOURCE: &str = "Debian package ";
 
 /// What the archive offers for a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,29 +26,51 @@ pub struct Candidate {
 
 impl Kernels {
     /// Downloads the newest kernel of the series `name` (`6.12`, `6.12-rt`) and its headers, unless the
-    /// cache has just that one.
+    /// cache has just that one. An older one makes room; one that was added from elsewhere does not.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] when the archive has no such series or the package lists are out of date.
     pub fn fetch(&self, name: &str) -> Result<Kernel> {
         let candidate = newest(name)?;
-        let source = format!(
-            "Debian package linux-image-{}-unsigned {}",
-            candidate.release, candidate.version
-        );
-        if let Ok(kernel) = self.get(name)
-            && kernel.record.source == source
-        {
-            return Ok(kernel);
+        let source =
+            format!("{SOURCE}linux-image-{}-unsigned {}", candidate.release, candidate.version);
+        match self.get(name) {
+            Ok(kernel) if kernel.record.source == source => return Ok(kernel),
+            Ok(kernel) if !kernel.record.source.starts_with(SOURCE) => {
+                return Err(kernel.error(format!(
+                    "was added from {}, not fetched; to fetch one of that name, remove {} first",
+                    kernel.record.source,
+                    kernel.directory.display()
+                )));
+            }
+            // None, an older one, or one that is damaged.
+            _ => {}
         }
-        let downloads = tempfile::tempdir_in(&self.directory).at(&self.directory)?;
+        let downloads = self.draft()?;
         // apt drops its privileges for downloading; let it write here.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         fs::set_permissions(downloads.path(), open).at(downloads.path())?;
-        let packages = packages_of(&candidate)?;
+        let packages = packages_of(&candidate).map_err(outdated)?;
         tool::run(
             Command::new("apt-get").arg("download").args(&packages).current_dir(downloads.path()),
             "apt",
             DEADLINE,
-        )?;
-        self.add_debs(&debs_in(downloads.path())?, Some(name), &source)
+        )
+        .map_err(outdated)?;
+        self.add_debs(&debs_in(downloads.path())?, Some(name), &source, Existing::Replace)
+    }
+}
+
+/// Archives drop old builds, so the usual reason why apt does not get what its lists name is their age.
+fn outdated(e: Error) -> Error {
+    match e {
+        Error::Program { command, why } => Error::Program {
+            command,
+            why: format!(
+                "{why}\nThe machine's package lists may be older than the archive; run `apt-get update` and try again"
+            ),
+        },
+        other => other,
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Putting kernels into the cache: out of .deb files, or from what the user built.
 
-use super::{Kernel, KernelRecord, Kernels};
+use super::{Existing, Kernel, KernelRecord, Kernels};
 use crate::error::At;
 use crate::{Error, Result, tool};
 use std::fs;
@@ -36,7 +36,17 @@ impl Kernels {
     /// Takes a kernel (and the headers among them) out of Debian packages.
     ///
     /// `name` defaults to the release's series. `source` says where the packages came from.
-    pub fn add_debs(&self, debs: &[PathBuf], name: Option<&str>, source: &str) -> Result<Kernel> {
+    ///
+    /// # Errors
+    /// [`Error::KernelName`], [`Error::KernelExists`]; a package that is damaged or missing.
+    pub fn add_debs(
+        &self,
+        debs: &[PathBuf],
+        name: Option<&str>,
+        source: &str,
+        existing: Existing,
+    ) -> Result<Kernel> {
+        name.map_or(Ok(()), |name| self.check_free(name, existing))?;
         let draft = self.draft()?;
         let unpacked = draft.path().join("unpacked");
         for deb in debs {
@@ -56,7 +66,10 @@ impl Kernels {
         };
         let release = file_name(image).trim_start_matches("vmlinuz-").to_string();
         let name = name.map_or_else(|| series_of(&release), str::to_string);
-        fs::copy(image, draft.path().join("vmlinuz")).at(image)?;
+        self.check_free(&name, existing)?;
+        let made = draft.path().join("kernel");
+        fs::create_dir(&made).at(&made)?;
+        fs::copy(image, made.join("vmlinuz")).at(image)?;
         let modules = ["lib/modules", "usr/lib/modules"]
             .map(|d| unpacked.join(d).join(&release))
             .into_iter()
@@ -65,20 +78,23 @@ impl Kernels {
                 name: name.clone(),
                 why: format!("the packages hold no modules for {release}"),
             })?;
-        move_modules(&modules, draft.path(), &release)?;
-        let headers =
-            relocate_headers(&unpacked, draft.path(), &self.directory.join(&name), &release)?;
-        fs::remove_dir_all(&unpacked).at(&unpacked)?;
-        self.finish(draft, name, release, source.to_string(), headers)
+        move_modules(&modules, &made, &release)?;
+        let headers = relocate_headers(&unpacked, &made, &release)?;
+        self.finish(&made, name, release, source.to_string(), headers, existing)
     }
 
     /// Takes a kernel that the user built. Image and modules are copied, headers are referred to.
-    pub fn add(&self, given: &Given) -> Result<Kernel> {
+    ///
+    /// # Errors
+    /// [`Error::KernelName`], [`Error::KernelExists`]; an image that is none, files that cannot be read.
+    pub fn add(&self, given: &Given, existing: Existing) -> Result<Kernel> {
+        self.check_free(&given.name, existing)?;
         let release = given.modules.canonicalize().at(&given.modules).map(|p| file_name(&p))?;
         let draft = self.draft()?;
-        fs::copy(&given.image, draft.path().join("vmlinuz")).at(&given.image)?;
-        let target = draft.path().join("root/lib/modules").join(&release);
+        let made = draft.path().join("kernel");
+        let target = made.join("root/lib/modules").join(&release);
         fs::create_dir_all(&target).at(&target)?;
+        fs::copy(&given.image, made.join("vmlinuz")).at(&given.image)?;
         tool::run(
             Command::new("cp").arg("-rL").arg(given.modules.join("kernel")).arg(&target),
             "coreutils",
@@ -93,24 +109,26 @@ impl Kernels {
             None => None,
         };
         let source = given.image.to_string_lossy().into_owned();
-        self.finish(draft, given.name.clone(), release, source, headers)
+        self.finish(&made, given.name.clone(), release, source, headers, existing)
     }
 
     fn finish(
         &self,
-        draft: tempfile::TempDir,
+        made: &Path,
         name: String,
         release: String,
         source: String,
         headers: Option<String>,
+        existing: Existing,
     ) -> Result<Kernel> {
-        let path = draft.path().join("vmlinuz");
+        let path = made.join("vmlinuz");
         let image = fs::read(&path).at(&path)?;
         check_image(&name, &image)?;
-        let root = draft.path().join("root");
+        let root = made.join("root");
         tool::run(Command::new("depmod").arg("-b").arg(&root).arg(&release), "kmod", DEADLINE)?;
         let image_blake3 = blake3::hash(&image).to_hex().to_string();
-        self.publish(draft, &KernelRecord { name, release, source, image_blake3, headers })
+        let record = KernelRecord { name, release, source, image_blake3, headers };
+        self.publish(made, &record, existing)
     }
 }
 
@@ -145,36 +163,37 @@ fn check_image(name: &str, image: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn move_modules(from: &Path, draft: &Path, release: &str) -> Result<()> {
-    let parent = draft.join("root/lib/modules");
+fn move_modules(from: &Path, made: &Path, release: &str) -> Result<()> {
+    let parent = made.join("root/lib/modules");
     fs::create_dir_all(&parent).at(&parent)?;
     fs::rename(from, parent.join(release)).at(from)
 }
 
-/// Moves `usr/src` and `usr/lib/linux-kbuild-*` to the draft's `headers/` and rewrites the one absolute path that
-/// Debian's headers contain (the Makefile's include) to where the tree is going to be.
-fn relocate_headers(
-    unpacked: &Path,
-    draft: &Path,
-    place: &Path,
-    release: &str,
-) -> Result<Option<String>> {
+/// Moves `usr/src` and `usr/lib/linux-kbuild-*` to `headers/` of what is made, and returns the headers'
+/// directory relative to it.
+fn relocate_headers(unpacked: &Path, made: &Path, release: &str) -> Result<Option<String>> {
     let inside = format!("usr/src/linux-headers-{release}");
     if !unpacked.join(&inside).is_dir() {
         return Ok(None);
     }
-    let headers = draft.join("headers/usr");
+    let headers = made.join("headers/usr");
     fs::create_dir_all(headers.join("lib")).at(&headers)?;
     fs::rename(unpacked.join("usr/src"), headers.join("src")).at(&headers)?;
     for kbuild in entries(&unpacked.join("usr/lib"), "linux-kbuild-") {
         let target = headers.join("lib").join(file_name(&kbuild));
         fs::rename(&kbuild, &target).at(&kbuild)?;
     }
-    let makefile = draft.join("headers").join(&inside).join("Makefile");
+    let inside = format!("headers/{inside}");
+    let makefile = made.join(&inside).join("Makefile");
     let text = fs::read_to_string(&makefile).at(&makefile)?;
-    let source = place.join("headers/usr/src/");
-    fs::write(&makefile, text.replace("/usr/src/", &source.to_string_lossy())).at(&makefile)?;
-    Ok(Some(place.join("headers").join(inside).to_string_lossy().into_owned()))
+    fs::write(&makefile, relative_include(&text)).at(&makefile)?;
+    Ok(Some(inside))
+}
+
+/// The Makefile of Debian's headers with its include, the one absolute path in them, relative to itself: the
+/// tree is somewhere else here, and may move with the cache.
+fn relative_include(makefile: &str) -> String {
+    makefile.replace("/usr/src/", "$(dir $(lastword $(MAKEFILE_LIST)))../")
 }
 
 fn entries(directory: &Path, prefix: &str) -> Vec<PathBuf> {
@@ -208,9 +227,86 @@ mod tests {
         let (cache, kernels) = kernels();
         let deb = cache.path().join("linux-image.deb");
         fs::write(&deb, b"!<arch>\ndebian-binary   0").unwrap();
-        let e = kernels.add_debs(&[deb], None, "test").unwrap_err().to_string();
+        let e = kernels.add_debs(&[deb], None, "test", Existing::Keep).unwrap_err().to_string();
         assert!(e.contains("linux-image.deb") && e.contains("fetch it again"), "{e}");
         assert_eq!(fs::read_dir(cache.path().join("kernels")).unwrap().count(), 0);
+    }
+
+    /// A kernel that a user might have built: the smallest image that passes, and no modules.
+    fn given(directory: &Path, name: &str) -> Given {
+        let mut image = vec![0; 5 * 512];
+        image[0x202..0x206].copy_from_slice(b"HdrS");
+        let given = Given {
+            name: name.into(),
+            image: directory.join("bzImage"),
+            modules: directory.join("lib/modules/9.9"),
+            headers: None,
+        };
+        fs::write(&given.image, image).unwrap();
+        fs::create_dir_all(given.modules.join("kernel")).unwrap();
+        given
+    }
+
+    #[test]
+    fn a_name_that_leads_out_of_the_cache_is_refused_and_touches_nothing() {
+        let (cache, kernels) = kernels();
+        let precious = cache.path().join("precious");
+        fs::create_dir(&precious).unwrap();
+        for name in
+            ["../precious", "", ".", "..", ".draft-1-x", "a/b", "-a", precious.to_str().unwrap()]
+        {
+            let e = kernels.add(&given(cache.path(), name), Existing::Replace).unwrap_err();
+            assert!(e.to_string().contains("starts with a letter or digit"), "{e}");
+            let e = kernels.add_debs(&[], Some(name), "test", Existing::Replace).unwrap_err();
+            assert!(matches!(e, Error::KernelName { .. }), "{e}");
+            assert!(matches!(kernels.get(name), Err(Error::KernelName { .. })));
+        }
+        assert!(precious.is_dir());
+        assert_eq!(fs::read_dir(cache.path().join("kernels")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_kernel_is_replaced_only_when_that_was_asked_for() {
+        let (cache, kernels) = kernels();
+        let given = given(cache.path(), "k");
+        let first = kernels.add(&given, Existing::Keep).unwrap();
+        let e = kernels.add(&given, Existing::Keep).unwrap_err().to_string();
+        assert!(e.contains("--replace") && e.contains("bzImage"), "{e}");
+        let mut image = fs::read(&given.image).unwrap();
+        image.push(1);
+        fs::write(&given.image, image).unwrap();
+        let second = kernels.add(&given, Existing::Replace).unwrap();
+        assert_ne!(first.record, second.record);
+        let in_cache = fs::read_dir(cache.path().join("kernels")).unwrap();
+        assert_eq!(in_cache.count(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_command_left_is_swept_up_by_the_next() {
+        let (cache, kernels) = kernels();
+        let left = cache.path().join("kernels/.draft-4194999-x/kernel");
+        fs::create_dir_all(&left).unwrap();
+        kernels.add(&given(cache.path(), "k"), Existing::Keep).unwrap();
+        assert!(!left.exists());
+    }
+
+    #[test]
+    fn the_headers_of_a_package_refer_to_each_other_wherever_they_lie() {
+        let (cache, _) = kernels();
+        let (unpacked, made) = (cache.path().join("unpacked"), cache.path().join("made it: here"));
+        let sources = unpacked.join("usr/src");
+        for part in ["linux-headers-9.9", "linux-headers-9.9-common"] {
+            fs::create_dir_all(sources.join(part)).unwrap();
+        }
+        let include = "include /usr/src/linux-headers-9.9-common/Makefile\n";
+        fs::write(sources.join("linux-headers-9.9/Makefile"), include).unwrap();
+        let common = "all:\n\t@echo built\n";
+        fs::write(sources.join("linux-headers-9.9-common/Makefile"), common).unwrap();
+        let headers = relocate_headers(&unpacked, &made, "9.9").unwrap().unwrap();
+        assert!(Path::new(&headers).is_relative());
+        let mut make = Command::new("make");
+        make.arg("-s").arg("-C").arg(made.join(headers));
+        assert_eq!(tool::run(&mut make, "make", DEADLINE).unwrap(), "built\n");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! Kernels and their cache: taken out of packages or given by the user, never installed.
 //!
 //! `kernels/NAME/` holds `kernel.json`, `vmlinuz`, `root/lib/modules/RELEASE/` and, where there are
-//! headers, `headers/` (a relocated tree to build the driver with) and `drivers/KEY/onset_port.ko`.
+//! headers, `headers/` (a relocated tree to build the driver with) and `drivers/KEY/onset_port.ko`. Nothing in it
+//! depends on where the cache lies.
 
 mod driver;
 mod fetch;
@@ -11,6 +12,7 @@ mod import;
 pub use fetch::Candidate;
 pub use import::{Given, series_of};
 
+use crate::cache::{self, DRAFT};
 use crate::error::At;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -29,8 +31,24 @@ pub struct KernelRecord {
     pub source: String,
     /// blake3 of the image.
     pub image_blake3: String,
-    /// Directory of the headers below `headers/`, if there are any.
+    /// The tree to build modules against, if there is one: relative to the kernel's directory where it is
+    /// part of it, else absolute.
     pub headers: Option<String>,
+}
+
+/// What becomes of a kernel that has the name of a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and the new one is refused.
+    Keep,
+    /// It gives way.
+    Replace,
+}
+
+/// Whether `name` may be that of a kernel. It is also the name of its directory.
+pub fn is_kernel_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || ".-_+~".contains(c);
+    name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(allowed)
 }
 
 /// A kernel in the cache.
@@ -87,7 +105,7 @@ impl Kernels {
 
     /// The kernel `name`, checked: its image is what was recorded.
     pub fn get(&self, name: &str) -> Result<Kernel> {
-        let directory = self.directory.join(name);
+        let directory = self.place(name)?;
         let path = directory.join("kernel.json");
         let text = match fs::read(&path) {
             Ok(text) => text,
@@ -98,7 +116,9 @@ impl Kernels {
         };
         let broken = |why: String| Error::Kernel {
             name: name.into(),
-            why: format!("{why}; get it again: onset kernels fetch {name} (or add it again)"),
+            why: format!(
+                "{why}; get it again: onset kernels fetch {name} (or add it again with --replace)"
+            ),
         };
         let record = serde_json::from_slice(&text)
             .map_err(|e| broken(format!("{} is damaged: {e}", path.display())))?;
@@ -120,23 +140,39 @@ impl Kernels {
         names
     }
 
-    /// Moves a finished directory to its place, replacing a kernel of the same name.
-    fn publish(&self, made: tempfile::TempDir, record: &KernelRecord) -> Result<Kernel> {
-        let path = made.path().join("kernel.json");
+    /// Where the kernel `name` lies, or would.
+    fn place(&self, name: &str) -> Result<PathBuf> {
+        if is_kernel_name(name) {
+            Ok(self.directory.join(name))
+        } else {
+            Err(Error::KernelName { name: name.into() })
+        }
+    }
+
+    /// Whether a kernel may be put at `name`. Asked before the work, and by [`publish`](Self::publish) again.
+    fn check_free(&self, name: &str, existing: Existing) -> Result<()> {
+        let record = self.place(name)?.join("kernel.json");
+        if existing == Existing::Replace || !record.exists() {
+            return Ok(());
+        }
+        let source = self.get(name).map(|k| k.record.source).unwrap_or_default();
+        Err(Error::KernelExists { name: name.into(), source })
+    }
+
+    /// Moves a finished directory to its place.
+    fn publish(&self, made: &Path, record: &KernelRecord, existing: Existing) -> Result<Kernel> {
+        let path = made.join("kernel.json");
         let json = serde_json::to_vec_pretty(record).expect("a record serialises");
         fs::write(&path, json).at(&path)?;
-        let place = self.directory.join(&record.name);
-        if place.exists() {
-            let old = tempfile::tempdir_in(&self.directory).at(&self.directory)?;
-            fs::rename(&place, old.path().join("old")).at(&place)?;
-        }
-        let made = made.keep();
-        fs::rename(&made, &place).at(&place)?;
+        self.check_free(&record.name, existing)?;
+        let place = self.place(&record.name)?;
+        cache::discard(&place)?;
+        fs::rename(made, &place).at(&place)?;
         self.get(&record.name)
     }
 
-    /// An empty directory inside the cache that becomes a kernel, or vanishes.
+    /// An empty directory inside the cache, for what becomes a kernel; what is left in it vanishes.
     fn draft(&self) -> Result<tempfile::TempDir> {
-        tempfile::Builder::new().prefix(".new-").tempdir_in(&self.directory).at(&self.directory)
+        cache::owned(&self.directory, DRAFT)
     }
 }

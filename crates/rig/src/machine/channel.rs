@@ -51,12 +51,13 @@ impl Channel {
         self.fd.as_raw_fd()
     }
 
-    /// Hands every waiting record to `each`; returns how many. Bytes that are no record are an error: the
+    /// Hands every waiting record to `each`, and whether records are missing before it; returns how many.
+    /// Bytes that are no record are an error: the
     /// plugin and this program disagree.
-    pub fn drain(&mut self, mut each: impl FnMut(&Record)) -> Result<u64> {
+    pub fn drain(&mut self, mut each: impl FnMut(&Record, bool)) -> Result<u64> {
         let mut malformed = false;
-        let n = self.consumer.drain(|bytes| match Record::decode(bytes) {
-            Ok(record) => each(&record),
+        let n = self.consumer.drain(|bytes, gap| match Record::decode(bytes) {
+            Ok(record) => each(&record, gap),
             Err(_) => malformed = true,
         });
         if malformed {

@@ -5,18 +5,20 @@ mod channel;
 mod qmp;
 
 pub use channel::Channel;
-pub(crate) use qmp::Qmp;
 
 use crate::error::At;
 use crate::tool::{self, Reaped};
 use crate::{Error, Result};
+use qmp::Qmp;
 use sample::{Nanos, ResponderSet, Schedule};
+use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// The name of QEMU's program.
 pub const QEMU: &str = "qemu-system-x86_64";
@@ -33,6 +35,9 @@ const TCG: &str = "tcg,thread=single,tb-size=512";
 /// Always on the guest's command line. A panic or an oops ends the machine (QEMU runs with -no-reboot);
 /// nothing is placed at random.
 const COMMAND_LINE: &str = "console=ttyS0,115200 loglevel=5 panic=-1 oops=panic reboot=t nokaslr norandmaps cryptomgr.notests=1";
+
+/// A QEMU that closed its control connection is about to end; to write down why takes it no time.
+const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// The guest's machine, in so far as it may differ between experiments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +135,7 @@ pub struct Generator {
 /// A running QEMU. Killed and reaped when dropped.
 pub(crate) struct Running {
     process: Reaped,
-    pub(crate) qmp: Qmp,
+    qmp: Qmp,
     files: Files,
 }
 
@@ -159,9 +164,11 @@ impl Running {
         let (ours, theirs) = qmp::pair()?;
         let mut command = Command::new(program);
         command.args(machine.arguments()).arg("-kernel").arg(&machine.kernel);
-        command.args(["-chardev", &format!("file,id=console,path={}", files.console.display())]);
+        command
+            .args(["-chardev", &format!("file,id=console,path={}", option_value(&files.console))]);
         command.args(["-serial", "chardev:console"]);
-        command.args(["-chardev", &format!("file,id=onset-agent,path={}", files.wire.display())]);
+        command
+            .args(["-chardev", &format!("file,id=onset-agent,path={}", option_value(&files.wire))]);
         command.args(["-serial", "chardev:onset-agent"]);
         command.args(["-chardev", &format!("socket,id=qmp,fd={}", theirs.as_raw_fd())]);
         command.args(["-mon", "chardev=qmp,mode=control"]);
@@ -186,6 +193,35 @@ impl Running {
         let process = Reaped::spawn(&mut command).map_err(|e| Error::Qemu(e.to_string()))?;
         drop(theirs);
         Ok(Running { process, qmp: Qmp::new(ours), files })
+    }
+
+    /// Leaves the control protocol's negotiation mode, so that commands are accepted.
+    pub(crate) fn greet(&mut self, deadline: Duration) -> Result<()> {
+        self.call("qmp_capabilities", json!({}), deadline).map(drop)
+    }
+
+    /// Has QEMU carry out a command and returns its result.
+    ///
+    /// # Errors
+    /// [`Error::Qemu`] with what QEMU itself said, where it ended instead; [`Error::Interrupted`].
+    pub(crate) fn call(
+        &mut self,
+        command: &str,
+        arguments: Value,
+        deadline: Duration,
+    ) -> Result<Value> {
+        let answer = self.qmp.call(command, arguments, deadline);
+        if answer.is_err() && self.qmp.is_lost() {
+            let begun = Instant::now();
+            while begun.elapsed() < LAST_WORDS {
+                if self.ended()? {
+                    let said = tool::last_lines(&self.complaints(), 6);
+                    return Err(Error::Qemu(format!("ended instead of `{command}`. {said}")));
+                }
+                std::thread::sleep(tool::POLL);
+            }
+        }
+        answer
     }
 
     /// Whether QEMU has ended; an error when it ended with a failure of its own.
@@ -218,6 +254,12 @@ impl Running {
 
 fn text(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}
+
+/// A path as the value of one of the options that QEMU separates by commas: a comma in it is written twice
+/// (qemu(1), -drive).
+fn option_value(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
 }
 
 /// Leaves the descriptors open across exec, in the child alone.
@@ -256,12 +298,12 @@ fn plugin_option(
             let path = scratch.join("times");
             let mut file = File::create(&path).at(&path)?;
             times.iter().try_for_each(|t| file.write_all(&t.0.to_le_bytes())).at(&path)?;
-            format!("times={}", path.display())
+            format!("times={}", option_value(&path))
         }
     };
     Ok(format!(
         "file={},ring_fd={},start={start},{schedule},high_ns={},grace_ns={},responders={},pins={pins},control={control}",
-        library.display(),
+        option_value(library),
         channel.fd(),
         generator.high.0,
         generator.grace.0,
@@ -278,8 +320,51 @@ pub fn is_tried(version: &str) -> bool {
 pub fn qemu_version() -> Result<String> {
     let program = tool::find(QEMU)
         .ok_or(Error::NoProgram { name: QEMU.into(), package: "qemu-system-x86" })?;
-    let deadline = std::time::Duration::from_secs(60);
+    let deadline = Duration::from_secs(60);
     let text = tool::run(Command::new(program).arg("--version"), "qemu-system-x86", deadline)?;
     let first = text.lines().next().unwrap_or_default();
     Ok(first.trim_start_matches("QEMU emulator version ").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine whose QEMU is a shell script that reads one command from the control connection.
+    fn running(scratch: &Path, script: &str) -> Running {
+        let (ours, theirs) = qmp::pair().unwrap();
+        let file = |name: &str| scratch.join(name);
+        let files =
+            Files { console: file("console"), wire: file("wire"), complaints: file("qemu") };
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(theirs);
+        command.stderr(File::create(&files.complaints).unwrap());
+        let process = Reaped::spawn(&mut command).unwrap();
+        Running { process, qmp: Qmp::new(ours), files }
+    }
+
+    #[test]
+    fn what_qemu_says_at_its_end_takes_the_place_of_a_broken_connection() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut failed = running(scratch.path(), "echo 'no such accelerator' >&2; exit 1");
+        let e = failed.greet(LAST_WORDS).unwrap_err().to_string();
+        assert!(e.contains("no such accelerator") && e.contains("status: 1"), "{e}");
+        let mut ended = running(scratch.path(), "echo 'had enough' >&2");
+        let e = ended.call("cont", json!({}), LAST_WORDS).unwrap_err().to_string();
+        assert!(e.contains("cont") && e.contains("had enough"), "{e}");
+    }
+
+    #[test]
+    fn a_command_that_qemu_refuses_is_answered_by_its_own_error() {
+        let scratch = tempfile::tempdir().unwrap();
+        let script = r#"echo '{"error": {"desc": "not now"}}' >&0; exec sleep 1000"#;
+        let mut refusing = running(scratch.path(), script);
+        let e = refusing.call("cont", json!({}), LAST_WORDS).unwrap_err().to_string();
+        assert!(e.contains("cont") && e.contains("not now"), "{e}");
+    }
+
+    #[test]
+    fn commas_in_a_path_do_not_end_an_option() {
+        assert_eq!(option_value(Path::new("/a,b/c,,d")), "/a,,b/c,,,,d");
+    }
 }

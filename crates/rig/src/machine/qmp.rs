@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Qmp {
     stream: UnixStream,
     unread: Vec<u8>,
+    lost: bool,
 }
 
 /// Both ends of a control connection: ours and QEMU's.
@@ -23,23 +24,23 @@ pub(super) fn pair() -> Result<(UnixStream, OwnedFd)> {
 
 impl Qmp {
     pub(super) fn new(stream: UnixStream) -> Qmp {
-        Qmp { stream, unread: Vec::new() }
+        Qmp { stream, unread: Vec::new(), lost: false }
     }
 
-    /// Leaves negotiation mode, so that commands are accepted.
-    pub(crate) fn greet(&mut self, deadline: Duration) -> Result<()> {
-        self.call("qmp_capabilities", json!({}), deadline).map(drop)
+    /// Whether the connection broke, which it does when QEMU ends.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
     }
 
     /// Carries out a command and returns its result.
-    pub(crate) fn call(
+    pub(super) fn call(
         &mut self,
         command: &str,
         arguments: Value,
         deadline: Duration,
     ) -> Result<Value> {
         let text = json!({"execute": command, "arguments": arguments}).to_string();
-        self.stream.write_all(text.as_bytes()).map_err(|e| gone(&e))?;
+        self.stream.write_all(text.as_bytes()).map_err(|e| self.gone(&e.to_string()))?;
         let begun = Instant::now();
         loop {
             if let Some(message) = self.message()? {
@@ -73,18 +74,19 @@ impl Qmp {
             }
             let mut buffer = [0; 4096];
             match self.stream.read(&mut buffer) {
-                Ok(0) => return Err(Error::Qemu("it closed its control connection".into())),
+                Ok(0) => return Err(self.gone("closed")),
                 Ok(n) => self.unread.extend_from_slice(&buffer[..n]),
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                     return Ok(None);
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(gone(&e)),
+                Err(e) => return Err(self.gone(&e.to_string())),
             }
         }
     }
-}
 
-fn gone(e: &std::io::Error) -> Error {
-    Error::Qemu(format!("control connection: {e}"))
+    fn gone(&mut self, why: &str) -> Error {
+        self.lost = true;
+        Error::Qemu(format!("control connection: {why}"))
+    }
 }

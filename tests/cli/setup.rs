@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Which QEMU `setup/debian.sh` takes: the one that the plugin knows, and never another. The machine's package tools
+//! are replaced by scripts; nothing is installed.
+
+use lab::{Finished, Lab};
+use std::path::Path;
+use std::process::Command;
+
+/// Runs the stage that installs QEMU where `installed` is (empty: none) and apt offers `offered`. What apt-get was
+/// asked to do stands in its output.
+fn setup(installed: &str, offered: &[&str]) -> Finished {
+    let lab = Lab::bare();
+    let lines: Vec<String> =
+        offered.iter().map(|v| format!("qemu-system-x86 | {v} | mirror main")).collect();
+    lab.script("apt-cache", &format!("cat <<'END'\n{}\nEND", lines.join("\n")));
+    let backports = ". /etc/os-release; echo \"$VERSION_CODENAME-backports x main mirror\"";
+    lab.script(
+        "apt-get",
+        &format!("[ \"$1\" = indextargets ] && {{ {backports}; }}; echo \"apt-get $*\" >&2"),
+    );
+    lab.script("dpkg", "[ \"$1\" = --compare-versions ] && exec /usr/bin/dpkg \"$@\"; echo amd64");
+    let version = if installed.is_empty() { "exit 1" } else { &format!("echo '{installed}'") };
+    // Every other package is installed.
+    lab.script(
+        "dpkg-query",
+        &format!("case $* in *Version*) {version} ;; *Status*qemu*) {version} >/dev/null; echo installed ;; *) echo installed ;; esac"),
+    );
+    lab.script("id", "echo 0");
+    // The stamp of the package lists.
+    lab.script("find", "echo fresh");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../setup/debian.sh");
+    let mut command = Command::new("sh");
+    Finished::of(command.arg(script).arg("run").env("PATH", lab.with_bin()))
+}
+
+#[test]
+fn the_qemu_that_the_plugin_knows_is_left_as_it_is() {
+    let finished = setup("1:10.0.2+ds-2+deb13u1", &["1:10.2.1+ds-1"]).exits(0);
+    assert!(!finished.stderr.contains("apt-get install"), "{}", finished.stderr);
+}
+
+#[test]
+fn an_older_qemu_is_replaced_by_just_the_version_that_the_plugin_knows() {
+    let offered = ["1:10.2.1+ds-1", "1:10.0.2+ds-2", "1:7.2+dfsg-7"];
+    for installed in ["", "1:7.2+dfsg-7"] {
+        setup(installed, &offered).exits(0).says(&["qemu-system-x86=1:10.0.2+ds-2"]);
+    }
+}
+
+#[test]
+fn a_newer_qemu_is_not_taken_for_it_and_the_way_back_is_named() {
+    let finished = setup("1:10.2.1+ds-1", &["1:10.2.1+ds-1", "1:10.0.2+ds-2"]).exits(1);
+    finished.says(&["1:10.2.1+ds-1", "tried with 10.0", "qemu-system-x86=1:10.0.2+ds-2"]);
+    setup("1:10.2.1+ds-1", &["1:10.2.1+ds-1"]).exits(1).says(&["10.0", "apt offers", "10.2.1"]);
+}
