@@ -7,7 +7,7 @@ use crate::run::{END_DEADLINE, Ending, Outcome, Progress};
 use crate::snapshot::Snapshot;
 use crate::{Result, tool};
 use agent::Word;
-use sample::{Answers, Kind, Nanos, Observation, ResponderSet};
+use sample::{Answers, Kind, Observation, ResponderSet};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -67,8 +67,6 @@ pub(crate) struct Collector {
     stall_deadline: Duration,
     answers: Option<Answers>,
     triggers: u64,
-    first_ns: u64,
-    last_ns: u64,
     whole: bool,
     /// Whoever takes the observations wants no more.
     unheard: bool,
@@ -86,8 +84,6 @@ impl Collector {
             stall_deadline: STALL_DEADLINE + Duration::from_secs(virtual_ms / 10),
             answers: None,
             triggers: 0,
-            first_ns: 0,
-            last_ns: 0,
             whole: false,
             unheard: false,
             first_answer: None,
@@ -144,14 +140,12 @@ impl Collector {
         let console = snapshot.console() + &running.console();
         Ok(Outcome {
             ending,
-            triggers: self.triggers,
             dropped: self.channel.dropped(),
             context: snapshot.record.context.clone(),
             counters: words.counters,
             faults: console::faults(&console),
             console,
             guest_ended,
-            measured: Nanos(self.last_ns - self.first_ns),
             snapshot: String::new(),
             first_answer: self.first_answer,
         })
@@ -159,17 +153,13 @@ impl Collector {
 
     fn drain(&mut self, begun: Instant, observe: &mut Observer) -> Result<u64> {
         let Collector { channel, responders, answers, triggers, whole, .. } = self;
-        let (first_ns, last_ns, first_answer, unheard) =
-            (&mut self.first_ns, &mut self.last_ns, &mut self.first_answer, &mut self.unheard);
+        let (first_answer, unheard) = (&mut self.first_answer, &mut self.unheard);
         channel.drain(|record, gap| match record.kind {
             Kind::Mark if record.value as u8 == MARK_MEASURING => {
-                *first_ns = record.at.ns();
-                *last_ns = record.at.ns();
                 *answers = Some(Answers::new(*responders, record.at, record.pins));
             }
             Kind::Mark => {}
             kind => {
-                *last_ns = record.at.ns();
                 *whole |= kind == Kind::End;
                 *triggers += u64::from(kind == Kind::Trigger);
                 if kind == Kind::Pins && first_answer.is_none() {

@@ -81,8 +81,6 @@ pub enum Ending {
 pub struct Outcome {
     /// How it ended.
     pub ending: Ending,
-    /// Triggers raised.
-    pub triggers: u64,
     /// Records lost between plugin and collector.
     pub dropped: u64,
     /// What the guest said of itself.
@@ -95,8 +93,6 @@ pub struct Outcome {
     pub console: String,
     /// Whether the guest reported and ended by itself after measuring; if not, what happened instead.
     pub guest_ended: std::result::Result<(), String>,
-    /// Length of the measuring phase in virtual time.
-    pub measured: Nanos,
     /// The snapshot's key.
     pub snapshot: String,
     /// Wall time from starting QEMU to the first answer.

@@ -187,19 +187,16 @@ fn doubts(outcome: &Outcome, load: Load) -> Vec<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sample::Nanos;
 
     fn outcome() -> Outcome {
         Outcome {
             ending: Ending::Whole,
-            triggers: 1,
             dropped: 0,
             context: BTreeMap::new(),
             counters: BTreeMap::new(),
             faults: Vec::new(),
             console: String::new(),
             guest_ended: Ok(()),
-            measured: Nanos(1),
             snapshot: "key".into(),
             first_answer: None,
         }
