@@ -15,11 +15,15 @@ pub fn module(name: &str) -> PathBuf {
 }
 
 fn built() -> PathBuf {
-    let listed = lab::Lab::new().onset(&["kernels", "list", "--json"]).exits(0).json();
+    let lab = lab::Lab::new();
+    let listed = lab.onset(&["kernels", "list", "--json"]).exits(0).json();
     let kernels = listed["kernels"].as_array().expect("kernels");
     let is = |k: &&Value| k["name"] == "6.12";
     let kernel = kernels.iter().find(is).expect("the caller asked for it");
+    // Relative to the kernel's directory, which is in the cache.
     let headers = kernel["headers"].as_str().expect("fetched with its headers");
+    let headers = lab.cache().join("kernels/6.12").join(headers);
+    let headers = headers.canonicalize().expect("the headers");
 
     let sources = sources();
     let mut hasher = blake3::Hasher::new();
@@ -30,7 +34,7 @@ fn built() -> PathBuf {
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let place = tmp.join(format!("modules-{}", &hasher.finalize().to_hex()[..16]));
     if !place.exists() {
-        build(&sources, headers, &place);
+        build(&sources, &headers, &place);
     }
     place
 }
@@ -44,7 +48,7 @@ fn sources() -> Vec<PathBuf> {
 }
 
 /// Builds beside `place` and renames, so that what is there is whole.
-fn build(sources: &[PathBuf], headers: &str, place: &Path) {
+fn build(sources: &[PathBuf], headers: &Path, place: &Path) {
     let beside = place.parent().expect("below the target directory");
     let draft = tempfile::tempdir_in(beside).expect("writable");
     for source in sources {
@@ -52,7 +56,8 @@ fn build(sources: &[PathBuf], headers: &str, place: &Path) {
         fs::copy(source, draft.path().join(name)).expect("writable");
     }
     let mut make = Command::new("make");
-    make.args(["-s", "-C", headers, "CC=gcc", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]);
+    make.arg("-s").arg("-C").arg(headers);
+    make.args(["CC=gcc", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]);
     make.arg(format!("M={}", draft.path().display()));
     lab::Finished::of(&mut make).exits(0);
     fs::rename(draft.keep(), place).expect("the same disk");
