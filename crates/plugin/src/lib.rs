@@ -11,8 +11,8 @@ mod qemu;
 
 pub use config::{Config, ConfigError, Start};
 
-use sample::Producer;
 use std::ffi::{CStr, c_char, c_int};
+use std::os::fd::BorrowedFd;
 
 /// The plugin interface we need (only its loader): 2, the oldest that QEMU 10 accepts.
 #[unsafe(no_mangle)]
@@ -46,31 +46,10 @@ fn start(words: &[String]) -> Result<(), String> {
     let config = Config::parse(words.iter().map(String::as_str), |path| std::fs::read(path))
         .map_err(|e| e.to_string())?;
     let qemu = qemu::Qemu::attach().map_err(|e| format!("onset plugin: {e}"))?;
-    let records = map_ring(config.ring_fd).map_err(|e| format!("onset plugin: ring_fd: {e}"))?;
+    // SAFETY: a descriptor that our parent left open for us, for as long as we live; it promises that nobody
+    // else writes records.
+    let records = unsafe { sample::producer_of(BorrowedFd::borrow_raw(config.ring_fd)) }
+        .map_err(|e| format!("onset plugin: ring_fd: {e}"))?;
     generator::install(qemu, config, records);
     Ok(())
-}
-
-fn map_ring(fd: c_int) -> Result<Producer, String> {
-    // SAFETY: fstat and mmap of a descriptor that our parent left open for us; the mapping is never
-    // removed, and the parent promises to be the only consumer.
-    unsafe {
-        let mut stat: libc::stat = std::mem::zeroed();
-        if libc::fstat(fd, &mut stat) != 0 {
-            return Err(std::io::Error::last_os_error().to_string());
-        }
-        let bytes = stat.st_size as usize;
-        let memory = libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            fd,
-            0,
-        );
-        if memory == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error().to_string());
-        }
-        Producer::attach(memory.cast(), bytes).map_err(|e| e.to_string())
-    }
 }

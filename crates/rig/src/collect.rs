@@ -2,12 +2,12 @@
 //! From one machine's records and words to observations and an outcome.
 
 use crate::console;
-use crate::machine::{Channel, Generator, Running};
+use crate::machine::{Generator, Running};
 use crate::run::{END_DEADLINE, Ending, Outcome, Progress};
 use crate::snapshot::Snapshot;
 use crate::{Result, tool};
 use agent::Word;
-use sample::{Answers, Kind, Observation, ResponderSet};
+use sample::{Answers, Channel, Kind, Observation, ResponderSet};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -154,7 +154,7 @@ impl Collector {
     fn drain(&mut self, begun: Instant, observe: &mut Observer) -> Result<u64> {
         let Collector { channel, responders, answers, triggers, whole, .. } = self;
         let (first_answer, unheard) = (&mut self.first_answer, &mut self.unheard);
-        channel.drain(|record, gap| match record.kind {
+        let n = channel.drain(|record, gap| match record.kind {
             Kind::Mark if record.value as u8 == MARK_MEASURING => {
                 *answers = Some(Answers::new(*responders, record.at, record.pins));
             }
@@ -172,7 +172,8 @@ impl Collector {
                     answers.observe(record, |o| *unheard |= !*unheard && observe(o).is_break());
                 }
             }
-        })
+        })?;
+        Ok(n)
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What can go wrong around the rig. Each variant names the thing and its message the remedy.
 
+use sample::ChannelError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -131,6 +132,12 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<ChannelError> for Error {
+    fn from(e: ChannelError) -> Self {
+        Error::Qemu(e.to_string())
+    }
+}
 
 /// Attaches the path to an I/O error.
 pub(crate) trait At<T> {

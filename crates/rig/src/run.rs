@@ -5,10 +5,10 @@ use crate::collect::{Collector, MARK_MEASURING, Observer, read_words, why_it_end
 use crate::console::Fault;
 use crate::error::At;
 use crate::kernel::Kernel;
-use crate::machine::{self, Channel, Generator, Machine, Origin, Running};
+use crate::machine::{self, Generator, Machine, Origin, Running};
 use crate::snapshot::{self, Snapshot};
 use crate::{Cache, Contents, Error, Parts, Result, image, tool};
-use sample::{Kind, Nanos, Record, ResponderSet, Schedule};
+use sample::{Channel, Kind, Nanos, Record, ResponderSet, Schedule};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 /// Booting to user space and setting up a load takes 10 to 30 s of wall time; a machine shared with
 /// others may be several times slower.
 const BOOT_DEADLINE: Duration = Duration::from_secs(300);
+/// Records that fit into a machine's channel: 8 MiB. The guest makes at most a few hundred thousand a second
+/// of wall time, so the collector may be kept from running for seconds before one is dropped.
+const RECORDS: usize = 1 << 18;
 /// Powering off, or answering a control command.
 pub(crate) const END_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -180,7 +183,7 @@ impl Bench {
         progress: &dyn Fn(Progress),
     ) -> Result<snapshot::Record> {
         progress(Progress::Booting);
-        let mut channel = Channel::new()?;
+        let mut channel = Channel::with_capacity(RECORDS)?;
         let generator = no_triggers();
         let plugin = Some((self.parts.plugin.as_path(), &generator, &channel));
         let mut running =
@@ -238,7 +241,7 @@ impl Bench {
     ) -> Result<Outcome> {
         progress(Progress::Restoring);
         let scratch = self.cache.scratch()?;
-        let collector = Collector::new(generator, Channel::new()?);
+        let collector = Collector::new(generator, Channel::with_capacity(RECORDS)?);
         let begun = Instant::now();
         let plugin = Some((self.parts.plugin.as_path(), generator, &collector.channel));
         let running = restore(guest, snapshot, plugin, scratch.path())?;

@@ -27,17 +27,28 @@ pub struct Sample {
     pub path: Insns,
 }
 
-/// What was not measured, by kind.
+/// What was not measured, by kind. The discriminant is its number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Loss {
     /// The trigger was never answered before the run ended.
-    Unanswered,
-    /// The trigger was answered together with an older one whose latency is the sample.
-    Superseded,
+    Unanswered = 0,
+    /// The trigger was answered together with an older one whose latency is the sample; for a probe, a
+    /// period that passed while an earlier one was still being answered (an overrun).
+    Superseded = 1,
     /// An edge with no trigger to answer.
-    Spurious,
-    /// The edge came before its trigger, or fewer instructions had been completed: impossible.
-    Tainted,
+    Spurious = 2,
+    /// The edge came before its trigger, or fewer instructions had been completed, or a clock went
+    /// backwards: impossible.
+    Tainted = 3,
+    /// The channel had no room.
+    Dropped = 4,
+}
+
+impl Loss {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Loss; 5] =
+        [Loss::Unanswered, Loss::Superseded, Loss::Spurious, Loss::Tainted, Loss::Dropped];
 }
 
 /// Counts of every kind of loss of one responder.
@@ -65,6 +76,7 @@ impl Losses {
             Loss::Superseded => &mut self.superseded,
             Loss::Spurious => &mut self.spurious,
             Loss::Tainted => &mut self.tainted,
+            Loss::Dropped => &mut self.dropped,
         } += n;
     }
 
@@ -159,7 +171,7 @@ impl Answers {
                     self.answer(responder, record, &mut each);
                 }
             }
-            Kind::Mark | Kind::End => {}
+            Kind::Mark | Kind::End | Kind::Sample | Kind::Loss => {}
         }
     }
 

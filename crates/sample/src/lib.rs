@@ -3,16 +3,19 @@
 //! a generator emits, the channel that carries it, and the rule that turns triggers and pin edges
 //! into samples and losses.
 //!
-//! `no_std` and free of dependencies, because the same definitions run inside QEMU (the plugin), in
+//! `no_std` and free of dependencies (but for the feature `channel`), because the same definitions run inside QEMU (the plugin), in
 //! the host command and, later, in a generator on a microcontroller.
 
 #![no_std]
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, feature = "channel"))]
 extern crate std;
 
 mod answers;
+#[cfg(feature = "channel")]
+mod channel;
 mod clock;
+mod reading;
 mod record;
 mod responder;
 mod ring;
@@ -20,7 +23,10 @@ mod schedule;
 mod units;
 
 pub use answers::{Answers, Loss, Losses, Observation, Sample};
+#[cfg(feature = "channel")]
+pub use channel::{Channel, ChannelError, producer_of};
 pub use clock::{Clock, Domain, Monotonic, Stamp, Tsc, Virtual};
+pub use reading::Reading;
 pub use record::{Kind, Malformed, Record};
 pub use responder::{ALL_RESPONDERS, Responder, ResponderSet, UnknownResponder};
 pub use ring::{Consumer, Producer, RING_BYTES_HEADER, RingError, ring_bytes, ring_init};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The generator's wire format: one fixed-size record for everything that it does or sees.
+//! The wire format of generators and probes: one fixed-size record for everything that they do or see.
 //!
 //! 32 bytes, little endian: `kind:u8 pins:u8 reserved:u16 value:u32 number:u64 time_ns:u64 insns:u64`. The
 //! reserved bytes are 0, but for the channel's own numbering while a record is in it (`ring.rs`).
@@ -17,8 +17,14 @@ pub enum Kind {
     Pins = 2,
     /// The target reached a phase; `value` is the mark it wrote.
     Mark = 3,
-    /// The generator has done everything it was asked for, and waited for the last answers.
+    /// The generator has done everything it was asked for, and waited for the last answers; a probe has
+    /// ended.
     End = 4,
+    /// A probe measured a latency: `value` is the series, `number` the event's own number, `at` when it was due (since the
+    /// beginning of measuring), `insns` holds the latency in ns. See [`Reading`](crate::Reading).
+    Sample = 5,
+    /// A probe lost something: `value` is the series, `pins` the kind of loss, `number` how often.
+    Loss = 6,
 }
 
 /// One event with its exact time. The meaning of the fields is that of [`Kind`].
@@ -73,6 +79,8 @@ impl Record {
             2 => Kind::Pins,
             3 => Kind::Mark,
             4 => Kind::End,
+            5 => Kind::Sample,
+            6 => Kind::Loss,
             _ => return Err(Malformed),
         };
         if b[2] != 0 || b[3] != 0 {
@@ -98,7 +106,10 @@ mod tests {
     proptest! {
         #[test]
         fn a_record_survives_its_encoding(
-            kind in prop_oneof![Just(Kind::Trigger), Just(Kind::Pins), Just(Kind::Mark), Just(Kind::End)],
+            kind in prop_oneof![
+                Just(Kind::Trigger), Just(Kind::Pins), Just(Kind::Mark), Just(Kind::End),
+                Just(Kind::Sample), Just(Kind::Loss),
+            ],
             pins: u8, value: u32, number: u64, ns: u64, insns: u64,
         ) {
             let r = Record { kind, pins, value, number, at: Stamp::from_ns(ns), insns: Insns(insns) };

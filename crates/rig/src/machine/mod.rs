@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The virtual machine: QEMU without an accelerator, in deterministic virtual time, with our plugin.
 
-mod channel;
 mod qmp;
-
-pub use channel::Channel;
 
 use crate::error::At;
 use crate::tool::{self, Reaped};
 use crate::{Error, Result};
 use qmp::Qmp;
-use sample::{Nanos, ResponderSet, Schedule};
+use sample::{Channel, Nanos, ResponderSet, Schedule};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;

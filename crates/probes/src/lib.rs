@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Measurements that run on the target itself.
+//!
+//! One process, `onset-agent probe`, runs a [`Plan`] on a real machine as inside the rig's guest, so that what the
+//! rig proves of a probe holds for the very program that measures elsewhere. What it measures leaves through one ring
+//! per measuring thread ([`Output`]); who reads the rings is not its concern.
+
+mod output;
+pub mod plan;
+
+pub use output::Output;
+pub use plan::{Plan, Probe};
