@@ -4,10 +4,11 @@
 use crate::bundle::{
     self, About, BundleError, BundleWriter, Conclusion, RunId, Tool, UtcTime, Warning,
 };
-use crate::experiment::{Cell, Experiment, Schedule};
+use crate::experiment::{Cell, Experiment};
 use crate::failure::{Exit, Failure};
 use crate::target::{Measured, Target};
 use rig::Progress;
+use sample::Schedule;
 use stats::{Verdict, judge};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::ControlFlow;
@@ -183,7 +184,7 @@ fn trigger(experiment: &Experiment) -> bundle::Trigger {
     let asked = &experiment.trigger;
     bundle::Trigger {
         schedule: match &asked.schedule {
-            Schedule::Periodic { phase, period, jitter, count } => bundle::Schedule::Periodic {
+            Schedule::Periodic { phase, period, jitter, count, .. } => bundle::Schedule::Periodic {
                 period: *period,
                 jitter: *jitter,
                 phase: *phase,

@@ -20,7 +20,7 @@ pub use diagnostic::Problems;
 pub use flavour::{Flavour, ParseFlavourError};
 pub use guest::{Guest, GuestFile, Mebibytes, ParseMebibytesError};
 pub use limits::{Scope, ScopedLimit};
-pub use trigger::{Schedule, Trigger};
+pub use trigger::Trigger;
 
 use diagnostic::{Source, known_words};
 use read::{Reader, Section};
@@ -258,13 +258,13 @@ fn check(
     let directory = path.parent().unwrap_or(Path::new(""));
     let title = title(reader, &root);
     let target = target(reader, &root);
-    let seed = root.entry("seed").and_then(|e| reader.integer(e, 0..=u64::MAX));
+    let seed = root.entry("seed").and_then(|e| reader.integer(e, 0..=u64::MAX)).unwrap_or(SEED);
     let flavours = flavours(reader, &root);
     let loads = loads(reader, &root);
     let warm_up = root.entry("warm_up").and_then(|e| reader.duration(e));
     let responders = responders(reader, &root);
     let section = reader.section(&root, "trigger");
-    let trigger = trigger::read(reader, &section);
+    let trigger = trigger::read(reader, &section, seed);
     let section = reader.section(&root, "driver");
     let threaded = section.entry("threaded").and_then(|e| reader.boolean(e));
     let section = reader.section(&root, "guest");
@@ -284,7 +284,7 @@ fn check(
         overrides: Vec::new(),
         title: title?,
         target: target?,
-        seed: seed.unwrap_or(SEED),
+        seed,
         flavours: flavours?,
         loads: loads?,
         warm_up: warm_up.map_or(WARM_UP, |(duration, _)| duration),

@@ -3,6 +3,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use sample::Schedule;
 use stats::{Quantile, Statistic};
 
 const LADDER: &str = include_str!("../../../../experiments/ladder.toml");
@@ -77,7 +78,7 @@ fn what_is_left_out_has_its_documented_default() {
     assert_eq!(experiment.guest, Guest::default());
     assert!(experiment.limits.is_empty());
     let (period, count) = (Nanos::from_millis(1), 10);
-    let schedule = Schedule::Periodic { phase: period, period, jitter: Nanos(0), count };
+    let schedule = Schedule::Periodic { phase: period, period, jitter: Nanos(0), seed: 1, count };
     let (high, grace) = (Nanos::from_micros(500), Nanos::from_millis(1_000));
     assert_eq!(experiment.trigger, Trigger { schedule, high, grace });
 }
@@ -283,7 +284,8 @@ fn an_override_replaces_what_the_file_says() {
     assert_eq!(changed.source, ladder.source);
     // Overrides add up, and an experiment says with which ones it can be made again.
     let again = set(&changed, &[("seed", "7")]).unwrap();
-    assert_eq!((again.seed, again.trigger.clone()), (7, changed.trigger.clone()));
+    assert_eq!((again.seed, again.trigger.schedule.count()), (7, 100_000));
+    assert_ne!(again.trigger, changed.trigger, "the jitter follows the seed");
     assert_eq!(set(&ladder, &[]).unwrap(), ladder);
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Measured, Target};
 use crate::bundle::{Kernel, Machine, Warning};
-use crate::experiment::{Cell, Experiment, Flavour, Load, Schedule};
+use crate::experiment::{Cell, Experiment, Flavour, Load, Trigger};
 use crate::failure::Failure;
 use ::rig::{Bench, Contents, Ending, Fault, Generator, Guest, Observer, Outcome, Progress};
 use sample::{Clock, Responder, ResponderSet};
@@ -141,18 +141,8 @@ fn version(release: &str) -> (u32, u32) {
 }
 
 fn generator(experiment: &Experiment, responders: ResponderSet) -> Generator {
-    let trigger = &experiment.trigger;
-    let schedule = match &trigger.schedule {
-        Schedule::Periodic { phase, period, jitter, count } => sample::Schedule::Periodic {
-            phase: *phase,
-            period: *period,
-            jitter: *jitter,
-            seed: experiment.seed,
-            count: *count,
-        },
-        Schedule::Explicit(times) => sample::Schedule::Explicit(times.clone()),
-    };
-    Generator { schedule, high: trigger.high, grace: trigger.grace, responders }
+    let Trigger { schedule, high, grace } = experiment.trigger.clone();
+    Generator { schedule, high, grace, responders }
 }
 
 /// Every doubt that the rig's outcome raises.
