@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What a probe is told: one JSON object, the same on every target.
 
+pub use rt::Overrun;
 use rt::Policy;
 use sample::Nanos;
 use serde::{Deserialize, Serialize};
@@ -80,18 +81,6 @@ pub enum SleepMethod {
     Deadline,
     /// Sleep until shortly before, then spin on the clock (2001, tables 3 and 4: busy wait).
     Precise,
-}
-
-/// What a periodic task does about periods that passed while it was late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Overrun {
-    /// Leave them out and count them.
-    Skip,
-    /// Do them at once, one after the other.
-    CatchUp,
-    /// End the measurement.
-    Stop,
 }
 
 /// See [`Probe::Gtod`]. One series a clock.

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The clock that releases are timed by: `CLOCK_MONOTONIC`, or a fake of it in tests.
+
+use rustix::io::Errno;
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use sample::{Monotonic, Nanos, Stamp};
+
+/// `CLOCK_MONOTONIC` now. Read in user space through the vDSO where the clock source allows it (vdso(7)).
+#[inline]
+pub fn now() -> Stamp<Monotonic> {
+    let t = clock_gettime(ClockId::Monotonic);
+    Stamp::from_ns(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+}
+
+/// A clock to be released by. The seam between what a periodic task computes and how it sleeps.
+pub trait Clock {
+    /// The time.
+    fn now(&self) -> Stamp<Monotonic>;
+
+    /// Blocks until `due`, and returns at once where that is over.
+    fn sleep_until(&self, due: Stamp<Monotonic>);
+}
+
+/// The kernel's `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[inline]
+    fn now(&self) -> Stamp<Monotonic> {
+        now()
+    }
+
+    /// `clock_nanosleep` with `TIMER_ABSTIME`. Goes on sleeping after a signal handler ran.
+    #[inline]
+    fn sleep_until(&self, due: Stamp<Monotonic>) {
+        let due = timespec(Nanos(due.ns()));
+        while clock_nanosleep_absolute(ClockId::Monotonic, &due) == Err(Errno::INTR) {}
+    }
+}
+
+fn timespec(time: Nanos) -> Timespec {
+    // 2^64 ns are 1.8·10^10 s.
+    Timespec { tv_sec: (time.0 / 1_000_000_000) as i64, tv_nsec: (time.0 % 1_000_000_000) as _ }
+}
+
+#[cfg(test)]
+pub(crate) mod fake {
+    use super::*;
+    use std::cell::Cell;
+    use std::collections::VecDeque;
+
+    /// A clock that a test turns. A sleep ends at its due time plus the next of `delays` (0 when there is none left), and
+    /// each reading takes `read`.
+    #[derive(Default)]
+    pub(crate) struct Fake {
+        pub(crate) now: Cell<u64>,
+        pub(crate) read: Cell<u64>,
+        pub(crate) delays: std::cell::RefCell<VecDeque<u64>>,
+    }
+
+    impl Clock for Fake {
+        fn now(&self) -> Stamp<Monotonic> {
+            self.now.set(self.now.get() + self.read.get());
+            Stamp::from_ns(self.now.get())
+        }
+
+        fn sleep_until(&self, due: Stamp<Monotonic>) {
+            let delay = self.delays.borrow_mut().pop_front().unwrap_or(0);
+            self.now.set(self.now.get().max(due.ns()) + delay);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_ends_when_it_is_due_or_later_and_the_past_is_no_sleep() {
+        let due = Stamp::from_ns(now().ns() + 100_000);
+        SystemClock.sleep_until(due);
+        assert!(now().since(due).is_some());
+        SystemClock.sleep_until(Stamp::from_ns(0));
+    }
+
+    #[test]
+    fn the_largest_stamp_is_a_valid_time_for_the_kernel() {
+        let t = timespec(Nanos(u64::MAX));
+        assert_eq!((t.tv_sec, t.tv_nsec), (18_446_744_073, 709_551_615));
+    }
+}
