@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Process 1: prepares the guest, starts the load, marks the phases, reports, ends the machine.
 
-use crate::marks::{Mark, Marks};
+use crate::measure::Measurement;
+use crate::ports::{Mark, Ports};
 use crate::responder;
 use agent::{COUNTERS_DIR, LOAD_SCRIPT, Module, PLAN_PATH, Plan, Word, counter_value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -33,7 +34,7 @@ pub fn run() -> ! {
 fn rig() -> Result<(), String> {
     mount_all()?;
     let mut wire = open_wire()?;
-    let marks = Marks::open()?;
+    let ports = Ports::open()?;
     let plan = read_plan()?;
     for module in &plan.modules {
         load_module(module)?;
@@ -43,13 +44,41 @@ fn rig() -> Result<(), String> {
     }
     settle()?;
     start_load()?;
-    marks.set(Mark::WarmUp);
+    ports.set(Mark::WarmUp);
     std::thread::sleep(Duration::from_nanos(plan.warm_up_ns));
     say(&mut wire, &Word::Context(context()));
     let before = counters();
-    marks.set(Mark::Measuring);
-    wait_until_done(&mut wire, plan.ends_after_ns)?;
-    say(&mut wire, &Word::Counters(difference(&counters(), &before)));
+    ports.set(Mark::Measuring);
+    // What is measured is learned only now: one saved guest serves every probe.
+    match ports.plan() {
+        Some(bytes) => run_probe(bytes, &ports, &mut wire, &before),
+        None => {
+            wait_until_done(&mut wire, plan.ends_after_ns)?;
+            say(&mut wire, &Word::Counters(difference(&counters(), &before)));
+            Ok(())
+        }
+    }
+}
+
+/// Runs a probe and hands over what it measured, also where it failed.
+fn run_probe(
+    plan: Vec<u8>,
+    ports: &Ports,
+    wire: &mut File,
+    before: &Counters,
+) -> Result<(), String> {
+    let measurement = Measurement::prepare(plan)?;
+    let words = measurement.run();
+    let counters = difference(&counters(), before);
+    let dropped = measurement.hand_over(ports)?;
+    for word in words? {
+        say(wire, &word);
+    }
+    if dropped > 0 {
+        say(wire, &Word::Dropped(dropped));
+    }
+    say(wire, &Word::Counters(counters));
+    ports.set(Mark::Done);
     Ok(())
 }
 
@@ -82,8 +111,7 @@ fn open_wire() -> Result<File, String> {
 }
 
 fn say(wire: &mut File, word: &Word) {
-    let mut line = serde_json::to_string(word).expect("words have no unserialisable parts");
-    line.push('\n');
+    let line = word.line() + "\n";
     // A line that cannot be written leaves the host with an unfinished run, which it reports.
     let _ = wire.write_all(line.as_bytes());
     let _ = rustix::termios::tcdrain(&*wire);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One static binary, two roles: process 1 of the rig's guest, and `repeat`, which load scripts use.
+//! One static binary, three roles: process 1 of the rig's guest, `repeat`, which load scripts use, and `probe`, which
+//! measures on this machine or in that guest.
 
 mod init;
-mod marks;
+mod measure;
+mod ports;
+mod probe;
 mod repeat;
 mod responder;
 
@@ -18,6 +21,9 @@ fn main() {
     if std::process::id() == 1 {
         init::run();
     }
-    eprintln!("onset-agent is the init of the rig's guest; it does nothing elsewhere");
+    if arguments.next().as_deref() == Some("probe") {
+        std::process::exit(probe::run(arguments));
+    }
+    eprintln!("onset-agent is a part of onset, which starts it; see onset --help");
     std::process::exit(2);
 }

@@ -39,15 +39,26 @@ pub struct Plan {
 }
 
 /// What the guest tells the host: one JSON object per line on the second serial line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
     /// How the guest keeps time and what it is; sent before measuring.
     Context(BTreeMap<String, String>),
     /// Work done by the load during the measuring phase, and the kernel's own accounts of it.
     Counters(BTreeMap<String, u64>),
+    /// What a probe says of its own run.
+    Report(probes::Report),
+    /// Records of a probe that its rings had no room for.
+    Dropped(u64),
     /// The guest could not do what the plan says, and why.
     Failed(String),
+}
+
+impl Word {
+    /// As a line of JSON, without its end.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).expect("words have no unserialisable parts")
+    }
 }
 
 /// The value in a counter's file; 0 for a file that is cut short.

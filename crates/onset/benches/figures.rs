@@ -6,7 +6,7 @@
 use onset::bundle::{BundleWriter, RunId, UtcTime};
 use onset::experiment::Load;
 use onset::installation::Installation;
-use rig::{Bench, Cache, Contents, Generator, Guest, Outcome, Progress, Snapshot};
+use rig::{Bench, Cache, Contents, Generator, Guest, Outcome, Progress, Snapshot, Stimulus};
 use sample::{
     ALL_RESPONDERS, Answers, Clock, Consumer, Insns, Kind, Nanos, Producer, Record, ResponderSet,
     Schedule, SeriesName, Stamp, ring_bytes, ring_init,
@@ -140,7 +140,7 @@ fn guest(bench: &Bench) -> Guest {
         contents: Contents {
             agent: bench.parts().agent.clone(),
             load: Load::Mixed,
-            driver_parameters: String::new(),
+            driver: Some(String::new()),
             task: true,
             warm_up_ns: 200_000_000,
             ends_after_ns: Some(COMPARED.0),
@@ -155,7 +155,7 @@ fn guest(bench: &Bench) -> Guest {
 
 fn overhead(bench: &Bench, guest: &Guest, snapshot: &(Snapshot, String)) {
     let period = Nanos::from_millis(1);
-    let generator = Generator {
+    let stimulus = Stimulus::Triggers(Generator {
         schedule: Schedule::Periodic {
             phase: period,
             period,
@@ -166,14 +166,14 @@ fn overhead(bench: &Bench, guest: &Guest, snapshot: &(Snapshot, String)) {
         high: Nanos(500_000),
         grace: Nanos::from_millis(100),
         responders: ALL_RESPONDERS.into_iter().collect(),
-    };
+    });
     let (mut ratios, mut firsts) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
         let begun = Instant::now();
         let outcome: Outcome = bench
             .measure(
                 guest,
-                &generator,
+                &stimulus,
                 snapshot,
                 &mut |_| ControlFlow::Continue(()),
                 &|_: Progress| (),

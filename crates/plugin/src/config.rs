@@ -15,13 +15,18 @@ pub enum Start {
     Restore,
 }
 
-/// Everything the plugin is told.
+/// What is measured once the machine is where measuring begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Inherited descriptor of the record channel (a memfd that holds an initialised ring).
-    pub ring_fd: RawFd,
-    /// See [`Start`].
-    pub start: Start,
+pub enum Stimulus {
+    /// The plugin triggers, and ends the run.
+    Triggers(Triggers),
+    /// The guest runs the probe of this plan, whose bytes it reads from a port, and ends the run.
+    Probe(Vec<u8>),
+}
+
+/// When to trigger, and whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Triggers {
     /// When to trigger.
     pub schedule: Schedule,
     /// How long the line stays high, in ns after each trigger.
@@ -30,6 +35,17 @@ pub struct Config {
     pub grace: Nanos,
     /// Who is going to answer.
     pub responders: ResponderSet,
+}
+
+/// Everything the plugin is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Inherited descriptor of the record channel (a memfd that holds an initialised ring).
+    pub ring_fd: RawFd,
+    /// See [`Start`].
+    pub start: Start,
+    /// See [`Stimulus`].
+    pub stimulus: Stimulus,
     /// Level of the data pins, and the control register, when a restored machine was saved.
     pub registers: (u8, u8),
 }
@@ -54,6 +70,29 @@ impl Words<'_> {
         text.parse().map_err(|_| ConfigError(format!("{key}={text} is not a whole number")))
     }
 
+    /// The triggers, where the words give no plan.
+    fn triggers(
+        &mut self,
+        read: impl Fn(&str) -> std::io::Result<Vec<u8>>,
+    ) -> Result<Triggers, ConfigError> {
+        let schedule = match self.0.remove("times") {
+            Some(path) => explicit(&read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?)?,
+            None => Schedule::Periodic {
+                phase: Nanos(self.number("phase_ns")?),
+                period: Nanos(self.number("period_ns")?),
+                jitter: Nanos(self.number("jitter_ns")?),
+                seed: self.number("seed")?,
+                count: self.number("count")?,
+            },
+        };
+        Ok(Triggers {
+            schedule,
+            high: Nanos(self.number("high_ns")?),
+            grace: Nanos(self.number("grace_ns")?),
+            responders: ResponderSet::from_mask(self.byte("responders")?),
+        })
+    }
+
     fn byte(&mut self, key: &str) -> Result<u8, ConfigError> {
         let n = self.number(key)?;
         u8::try_from(n).map_err(|_| ConfigError(format!("{key}={n} is above 255")))
@@ -61,7 +100,7 @@ impl Words<'_> {
 }
 
 impl Config {
-    /// Reads `key=value` words. `read` fetches the file of explicit trigger times.
+    /// Reads `key=value` words. `read` fetches the file of explicit trigger times, or of the plan.
     pub fn parse<'a>(
         words: impl IntoIterator<Item = &'a str>,
         read: impl Fn(&str) -> std::io::Result<Vec<u8>>,
@@ -81,23 +120,20 @@ impl Config {
                 return Err(ConfigError(format!("start={other:?} is neither boot nor restore")));
             }
         };
-        let schedule = match words.0.remove("times") {
-            Some(path) => explicit(&read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?)?,
-            None => Schedule::Periodic {
-                phase: Nanos(words.number("phase_ns")?),
-                period: Nanos(words.number("period_ns")?),
-                jitter: Nanos(words.number("jitter_ns")?),
-                seed: words.number("seed")?,
-                count: words.number("count")?,
-            },
+        let stimulus = match words.0.remove("plan") {
+            Some(path) => {
+                let plan = read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?;
+                if plan.is_empty() || u32::try_from(plan.len()).is_err() {
+                    return Err(ConfigError(format!("plan={path} holds {} bytes", plan.len())));
+                }
+                Stimulus::Probe(plan)
+            }
+            None => Stimulus::Triggers(words.triggers(&read)?),
         };
         let config = Config {
             ring_fd: words.number("ring_fd")? as RawFd,
             start,
-            schedule,
-            high: Nanos(words.number("high_ns")?),
-            grace: Nanos(words.number("grace_ns")?),
-            responders: ResponderSet::from_mask(words.byte("responders")?),
+            stimulus,
             registers: (words.byte("pins")?, words.byte("control")?),
         };
         match words.0.keys().next() {
@@ -128,13 +164,31 @@ mod tests {
         Config::parse(text.split_whitespace(), |_| Ok(7u64.to_le_bytes().to_vec()))
     }
 
+    fn triggers(text: &str) -> Triggers {
+        match parse(text).unwrap().stimulus {
+            Stimulus::Triggers(triggers) => triggers,
+            Stimulus::Probe(_) => panic!("no plan was given"),
+        }
+    }
+
     #[test]
     fn all_arguments_arrive() {
         let c = parse(WORDS).unwrap();
         assert_eq!((c.ring_fd, c.start, c.registers), (5, Start::Restore, (1, 16)));
-        assert_eq!((c.high, c.grace, c.responders.mask()), (Nanos(500), Nanos(99), 129));
-        assert_eq!(c.schedule.due(0).map(|t| t.0 / 10), Some(1));
-        assert_eq!(c.schedule.count(), 7);
+        let t = triggers(WORDS);
+        assert_eq!((t.high, t.grace, t.responders.mask()), (Nanos(500), Nanos(99), 129));
+        assert_eq!(t.schedule.due(0).map(|t| t.0 / 10), Some(1));
+        assert_eq!(t.schedule.count(), 7);
+    }
+
+    #[test]
+    fn a_plan_takes_the_place_of_triggers() {
+        let text = "start=restore plan=/p ring_fd=1 pins=0 control=0";
+        assert_eq!(parse(text).unwrap().stimulus, Stimulus::Probe(7u64.to_le_bytes().to_vec()));
+        let both = parse(&format!("{text} period_ns=5")).unwrap_err().to_string();
+        assert!(both.contains("unknown argument period_ns="), "{both}");
+        let empty = Config::parse(text.split_whitespace(), |_| Ok(Vec::new())).unwrap_err();
+        assert!(empty.to_string().contains("plan=/p holds 0 bytes"), "{empty}");
     }
 
     #[test]
@@ -152,7 +206,7 @@ mod tests {
     fn explicit_times_come_from_a_file_and_must_rise() {
         let text =
             "start=boot times=/t ring_fd=1 high_ns=1 grace_ns=1 responders=1 pins=0 control=0";
-        assert_eq!(parse(text).unwrap().schedule, Schedule::Explicit(vec![Nanos(7)]));
+        assert_eq!(triggers(text).schedule, Schedule::Explicit(vec![Nanos(7)]));
         assert!(explicit(&[0; 9]).is_err());
         assert!(explicit(&[0; 16]).is_err());
     }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The generator and analyser: a parallel port whose acknowledge line is ours.
 //!
-//! It is the port's register file (data, status, control), raises the interrupt line by the plan, and
+//! It is the port's register file (data, status, control), raises the interrupt line by the schedule, and
 //! writes down every trigger and every level of the data pins. Vantage point: the device's side of the
 //! bus, in virtual time. It cannot see which code of the guest wrote a port.
+//!
+//! Where a probe measures it raises nothing: it hands the plan to the guest and takes its records (`guest.rs`).
 
-use crate::config::{Config, Start};
-use crate::qemu::{Line, Ports, Qemu, Timer, Wire};
-use sample::{Answers, Kind, Producer, Record, Stamp, Virtual};
+use crate::config::{Config, Start, Stimulus};
+use crate::guest::{DATA_PORT, DataPort, PLAN_PORT, PlanPort};
+use crate::qemu::{Line, Ports, Qemu, Timer, Width, Wire};
+use sample::{Answers, Kind, Nanos, Producer, Record, Stamp, Virtual};
 use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock};
 
@@ -21,6 +24,8 @@ pub const MARK_PORT: u16 = 0x4f4e;
 pub const MARK_WARMUP: u8 = 1;
 /// Mark: measuring begins at this instruction.
 pub const MARK_MEASURING: u8 = 2;
+/// Mark: the probe has ended and its records were handed over.
+pub const MARK_DONE: u8 = 3;
 /// Control register: acknowledge raises the interrupt (IEEE 1284 compatibility mode, bit 4).
 const CONTROL_IRQ_ENABLE: u8 = 0x10;
 /// Status register at rest: not busy, acknowledge high, selected, no error.
@@ -84,9 +89,17 @@ pub fn install(qemu: Qemu, config: Config, records: Producer) {
     qemu.on_run_state(on_run_state);
 }
 
-fn fail(message: &str) -> ! {
+/// Ends QEMU with a message for whoever started it. At once, since the callers hold locks that QEMU's own
+/// tidying up may want.
+pub(crate) fn fail(message: &str) -> ! {
     eprintln!("onset plugin: {message}");
-    std::process::exit(1);
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(1) }
+}
+
+/// Passes a record of the guest's own on to the host.
+pub(crate) fn pass_on(record: &Record) {
+    with(|g| g.records.push(record));
 }
 
 extern "C" fn on_machine_built() {
@@ -102,6 +115,12 @@ extern "C" fn on_machine_built() {
         g.parts = Some(parts().unwrap_or_else(|e| fail(&e)));
         g.qemu.claim_ports(c"onset-port", PORT_BASE, 3, ParallelPort);
         g.qemu.claim_ports(c"onset-mark", MARK_PORT, 1, MarkPort);
+        let plan = match &g.config.stimulus {
+            Stimulus::Probe(plan) => plan.as_slice(),
+            Stimulus::Triggers(_) => &[],
+        };
+        g.qemu.claim_ports(c"onset-plan", PLAN_PORT, 4, PlanPort::new(plan));
+        g.qemu.claim_ports(c"onset-data", DATA_PORT, 4, DataPort::new());
     });
 }
 
@@ -147,9 +166,19 @@ impl Generator {
     fn begin(&mut self) {
         let origin = self.qemu.now();
         self.origin = Some(origin);
-        self.answers = Some(Answers::new(self.config.responders, origin, self.pins));
+        if let Stimulus::Triggers(triggers) = &self.config.stimulus {
+            self.answers = Some(Answers::new(triggers.responders, origin, self.pins));
+        }
         self.record(Kind::Mark, self.mark_value(MARK_MEASURING));
         self.arm_rise();
+    }
+
+    /// When trigger `raised` is due, since measuring began; `None` after the last.
+    fn due(&self) -> Option<Nanos> {
+        match &self.config.stimulus {
+            Stimulus::Triggers(triggers) => triggers.schedule.due(self.raised),
+            Stimulus::Probe(_) => None,
+        }
     }
 
     /// A mark as recorded: the guest's byte, and above it the control register, which a restored port
@@ -160,18 +189,22 @@ impl Generator {
 
     fn arm_rise(&self) {
         let (Some(origin), parts) = (self.origin, self.parts()) else { return };
-        match self.config.schedule.due(self.raised) {
+        let Stimulus::Triggers(triggers) = &self.config.stimulus else { return };
+        match self.due() {
             Some(due) => self.qemu.arm(&parts.rise, origin, due),
-            None => self.qemu.arm(&parts.rise, self.qemu.now(), self.config.grace),
+            None => self.qemu.arm(&parts.rise, self.qemu.now(), triggers.grace),
         }
     }
 
     fn rise(&mut self) {
+        let Stimulus::Triggers(triggers) = &self.config.stimulus else { return };
+        let high = triggers.high;
         if self.ended {
             return;
         }
-        if self.config.schedule.due(self.raised).is_none() {
+        if self.due().is_none() {
             self.end();
+            self.qemu.send(&self.parts().wire, BYTE_DONE);
             return;
         }
         self.record(Kind::Trigger, 0);
@@ -180,14 +213,13 @@ impl Generator {
         if self.control & CONTROL_IRQ_ENABLE != 0 {
             self.qemu.set(&parts.line, true);
         }
-        self.qemu.arm(&parts.fall, self.qemu.now(), self.config.high);
+        self.qemu.arm(&parts.fall, self.qemu.now(), high);
         self.arm_rise();
     }
 
     fn end(&mut self) {
         self.ended = true;
         self.record(Kind::End, 0);
-        self.qemu.send(&self.parts().wire, BYTE_DONE);
     }
 
     fn write_data(&mut self, pins: u8) {
@@ -196,10 +228,9 @@ impl Generator {
             return;
         }
         self.record(Kind::Pins, 0);
-        let all_raised = self.config.schedule.due(self.raised).is_none();
-        if all_raised && self.answers.as_ref().is_some_and(Answers::complete) {
+        if self.due().is_none() && self.answers.as_ref().is_some_and(Answers::complete) {
             // Ends in the timer's callback, at this virtual time: a port access is no place to send.
-            self.qemu.arm(&self.parts().rise, self.qemu.now(), sample::Nanos(0));
+            self.qemu.arm(&self.parts().rise, self.qemu.now(), Nanos(0));
         }
     }
 
@@ -208,22 +239,29 @@ impl Generator {
         if mark == MARK_MEASURING && self.config.start == Start::Boot {
             self.qemu.stop();
         }
+        if mark == MARK_DONE && self.origin.is_some() && !self.ended {
+            self.end();
+        }
     }
 }
 
 struct ParallelPort;
 
 impl Ports for ParallelPort {
-    fn read(&mut self, offset: u64) -> u8 {
+    const WIDTH: Width = Width::Byte;
+
+    fn read(&mut self, offset: u64) -> u32 {
         with(|g| match offset {
             0 => g.pins,
             1 => STATUS_AT_REST,
             // The upper bits of the control register are not driven and read as ones.
             _ => g.control | 0xc0,
         })
+        .into()
     }
 
-    fn write(&mut self, offset: u64, value: u8) {
+    fn write(&mut self, offset: u64, value: u32) {
+        let value = value as u8;
         with(|g| match offset {
             0 => g.write_data(value),
             1 => {}
@@ -235,12 +273,14 @@ impl Ports for ParallelPort {
 struct MarkPort;
 
 impl Ports for MarkPort {
-    fn read(&mut self, _offset: u64) -> u8 {
+    const WIDTH: Width = Width::Byte;
+
+    fn read(&mut self, _offset: u64) -> u32 {
         // An absent port floats high; init tells the rig from a real machine by this.
         0x4f
     }
 
-    fn write(&mut self, _offset: u64, value: u8) {
-        with(|g| g.write_mark(value));
+    fn write(&mut self, _offset: u64, value: u32) {
+        with(|g| g.write_mark(value as u8));
     }
 }

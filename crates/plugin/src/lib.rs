@@ -7,9 +7,10 @@
 
 mod config;
 pub mod generator;
+pub mod guest;
 mod qemu;
 
-pub use config::{Config, ConfigError, Start};
+pub use config::{Config, ConfigError, Start, Stimulus, Triggers};
 
 use std::ffi::{CStr, c_char, c_int};
 use std::os::fd::BorrowedFd;

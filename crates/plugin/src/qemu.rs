@@ -146,10 +146,22 @@ pub struct Wire(*mut c_void);
 
 /// What owns a stretch of I/O ports.
 pub trait Ports: 'static {
+    /// The only width of access that QEMU lets through.
+    const WIDTH: Width;
     /// Reads the port at `offset`.
-    fn read(&mut self, offset: u64) -> u8;
+    fn read(&mut self, offset: u64) -> u32;
     /// Writes the port at `offset`.
-    fn write(&mut self, offset: u64, value: u8);
+    fn write(&mut self, offset: u64, value: u32);
+}
+
+/// How much is read or written at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Width {
+    /// 8 bits.
+    Byte = 1,
+    /// 32 bits.
+    Word = 4,
 }
 
 fn opaque_memory() -> *mut c_void {
@@ -270,16 +282,27 @@ impl Qemu {
         }
         extern "C" fn write<P: Ports>(ports: *mut c_void, offset: u64, value: u64, _size: u32) {
             // SAFETY: as in `read`.
-            unsafe { &mut *ports.cast::<P>() }.write(offset, value as u8)
+            unsafe { &mut *ports.cast::<P>() }.write(offset, value as u32)
         }
+        let width = P::WIDTH as u32;
         let ops = Box::leak(Box::new(MemoryRegionOps {
             read: read::<P>,
             write: write::<P>,
             read_with_attrs: null(),
             write_with_attrs: null(),
             endianness: 0,
-            valid: AccessSizes { bytes_min: 1, bytes_max: 1, unaligned: false, accepts: null() },
-            r#impl: AccessSizes { bytes_min: 1, bytes_max: 1, unaligned: false, accepts: () },
+            valid: AccessSizes {
+                bytes_min: width,
+                bytes_max: width,
+                unaligned: false,
+                accepts: null(),
+            },
+            r#impl: AccessSizes {
+                bytes_min: width,
+                bytes_max: width,
+                unaligned: false,
+                accepts: (),
+            },
         }));
         let ports = Box::into_raw(Box::new(ports)).cast();
         let region = opaque_memory();

@@ -2,21 +2,21 @@
 //! From one machine's records and words to observations and an outcome.
 
 use crate::console;
-use crate::machine::{Generator, Running};
+use crate::machine::{Running, Stimulus};
 use crate::run::{END_DEADLINE, Ending, Outcome, Progress};
 use crate::snapshot::Snapshot;
 use crate::{Result, tool};
 use agent::Word;
-use sample::{Answers, Channel, Kind, Observation, ResponderSet};
+use sample::{Answers, Channel, Kind, Observation, Reading, ResponderSet, Sample, SeriesId};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// Takes observations in the order of time, until it breaks.
+/// Takes observations, until it breaks.
 pub type Observer<'a> = dyn FnMut(Observation) -> ControlFlow<()> + 'a;
 
 /// Without any record for this long, and a second more for each ten virtual milliseconds that may
-/// legitimately pass between two, the machine hangs.
+/// legitimately pass between two, the machine hangs. (A busy guest takes about ten seconds for a virtual one.)
 const STALL_DEADLINE: Duration = Duration::from_secs(120);
 /// How often progress is reported.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
@@ -42,6 +42,8 @@ pub(crate) fn why_it_ended(running: &Running, ended: bool) -> String {
 pub(crate) struct Words {
     pub(crate) context: BTreeMap<String, String>,
     counters: BTreeMap<String, u64>,
+    report: Option<probes::Report>,
+    dropped: u64,
 }
 
 /// What init said. Lines that are no words are passed over: a guest that died may have cut one short.
@@ -52,6 +54,8 @@ pub(crate) fn read_words(text: &str) -> (Option<String>, Words) {
         match serde_json::from_str(line) {
             Ok(Word::Context(context)) => words.context = context,
             Ok(Word::Counters(counters)) => words.counters = counters,
+            Ok(Word::Report(report)) => words.report = Some(report),
+            Ok(Word::Dropped(records)) => words.dropped = records,
             Ok(Word::Failed(reason)) => failure = Some(reason),
             Err(_) => {}
         }
@@ -74,14 +78,20 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    pub(crate) fn new(generator: &Generator, channel: Channel) -> Collector {
-        let longest_gap = generator.schedule.longest_gap();
-        let virtual_ms = longest_gap.0.max(generator.grace.0) / 1_000_000;
+    pub(crate) fn new(stimulus: &Stimulus, channel: Channel) -> Collector {
+        let (responders, total, silence) = match stimulus {
+            Stimulus::Triggers(generator) => (
+                generator.responders,
+                generator.schedule.count(),
+                generator.schedule.longest_gap().max(generator.grace),
+            ),
+            Stimulus::Probe(run) => (ResponderSet::default(), 0, run.expected),
+        };
         Collector {
             channel,
-            responders: generator.responders,
-            total: generator.schedule.count(),
-            stall_deadline: STALL_DEADLINE + Duration::from_secs(virtual_ms / 10),
+            responders,
+            total,
+            stall_deadline: STALL_DEADLINE + Duration::from_secs(silence.0 / 10_000_000),
             answers: None,
             triggers: 0,
             whole: false,
@@ -140,7 +150,8 @@ impl Collector {
         let console = snapshot.console() + &running.console();
         Ok(Outcome {
             ending,
-            dropped: self.channel.dropped(),
+            dropped: self.channel.dropped() + words.dropped,
+            report: words.report,
             context: snapshot.record.context.clone(),
             counters: words.counters,
             faults: console::faults(&console),
@@ -159,6 +170,10 @@ impl Collector {
                 *answers = Some(Answers::new(*responders, record.at, record.pins));
             }
             Kind::Mark => {}
+            Kind::Sample | Kind::Loss => {
+                let observation = Reading::of(record).map(observed);
+                *unheard |= !*unheard && observation.is_some_and(|o| observe(o).is_break());
+            }
             kind => {
                 *whole |= kind == Kind::End;
                 *triggers += u64::from(kind == Kind::Trigger);
@@ -174,6 +189,20 @@ impl Collector {
             }
         })?;
         Ok(n)
+    }
+}
+
+/// What a probe read, as everything above the rig takes it. The clock is the guest's, so no instructions are counted.
+fn observed(reading: Reading) -> Observation {
+    match reading {
+        Reading::Sample { series, number, at, latency } => Observation::Sample(Sample {
+            series: SeriesId(series),
+            trigger: number,
+            at,
+            latency,
+            path: None,
+        }),
+        Reading::Loss { series, loss, count } => Observation::Loss(SeriesId(series), loss, count),
     }
 }
 

@@ -24,6 +24,6 @@ pub use image::Contents;
 pub use kernel::{
     Candidate, Existing, Given, Kernel, KernelRecord, Kernels, is_kernel_name, series_of,
 };
-pub use machine::{Generator, Machine, QEMU, is_tried, qemu_version};
+pub use machine::{Generator, Machine, ProbeRun, QEMU, Stimulus, is_tried, qemu_version};
 pub use run::{Bench, Ending, Guest, Outcome, Progress};
 pub use snapshot::Snapshot;

@@ -5,7 +5,7 @@ use crate::collect::{Collector, MARK_MEASURING, Observer, read_words, why_it_end
 use crate::console::Fault;
 use crate::error::At;
 use crate::kernel::Kernel;
-use crate::machine::{self, Generator, Machine, Origin, Running};
+use crate::machine::{self, Generator, Machine, Origin, Running, Stimulus};
 use crate::snapshot::{self, Snapshot};
 use crate::{Cache, Contents, Error, Parts, Result, image, tool};
 use sample::{Channel, Kind, Nanos, Record, ResponderSet, Schedule};
@@ -71,7 +71,7 @@ impl Guest {
 /// How measuring ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Every trigger was raised, and answered or given up.
+    /// Every trigger was raised, and answered or given up; the probe ended.
     Whole,
     /// The guest or QEMU ended first; why, as far as is known.
     Died(String),
@@ -84,8 +84,10 @@ pub enum Ending {
 pub struct Outcome {
     /// How it ended.
     pub ending: Ending,
-    /// Records lost between plugin and collector.
+    /// Records lost between plugin and collector, or between a probe and init.
     pub dropped: u64,
+    /// What a probe said of its own run.
+    pub report: Option<probes::Report>,
     /// What the guest said of itself.
     pub context: BTreeMap<String, String>,
     /// The load's counters over the measuring phase; empty where the guest did not report.
@@ -184,8 +186,8 @@ impl Bench {
     ) -> Result<snapshot::Record> {
         progress(Progress::Booting);
         let mut channel = Channel::with_capacity(RECORDS)?;
-        let generator = no_triggers();
-        let plugin = Some((self.parts.plugin.as_path(), &generator, &channel));
+        let stimulus = no_triggers();
+        let plugin = Some((self.parts.plugin.as_path(), &stimulus, &channel));
         let mut running =
             Running::start(&guest.machine(), Origin::Boot { image }, plugin, scratch)?;
         let mark = wait_for_mark(&mut running, &mut channel, progress)?;
@@ -225,8 +227,9 @@ impl Bench {
         Ok(snapshot::Record { state_blake3, pins, control, context: words.context })
     }
 
-    /// Measures, from the snapshot on: every observation goes to `observe` in the order of time; where that breaks, the run
-    /// is as if interrupted.
+    /// Measures, from the snapshot on: every observation goes to `observe`; where that breaks, the run is as if
+    /// interrupted. Those of triggers come in the order of time, while it goes on; those of a probe after it has ended,
+    /// thread by thread in the order of the probe's outputs.
     ///
     /// There is no way to measure in a machine that was booted for it: QEMU's code cache is then warm, and
     /// its counting of instructions differs by a few where code was changed under its feet. All runs begin
@@ -234,16 +237,16 @@ impl Bench {
     pub fn measure(
         &self,
         guest: &Guest,
-        generator: &Generator,
+        stimulus: &Stimulus,
         (snapshot, key): &(Snapshot, String),
         observe: &mut Observer,
         progress: &dyn Fn(Progress),
     ) -> Result<Outcome> {
         progress(Progress::Restoring);
         let scratch = self.cache.scratch()?;
-        let collector = Collector::new(generator, Channel::with_capacity(RECORDS)?);
+        let collector = Collector::new(stimulus, Channel::with_capacity(RECORDS)?);
         let begun = Instant::now();
-        let plugin = Some((self.parts.plugin.as_path(), generator, &collector.channel));
+        let plugin = Some((self.parts.plugin.as_path(), stimulus, &collector.channel));
         let running = restore(guest, snapshot, plugin, scratch.path())?;
         let outcome = collector.collect(running, begun, observe, progress, snapshot)?;
         Ok(Outcome { snapshot: key.clone(), ..outcome })
@@ -274,7 +277,7 @@ impl Bench {
 fn restore(
     guest: &Guest,
     snapshot: &Snapshot,
-    plugin: Option<(&Path, &Generator, &Channel)>,
+    plugin: Option<(&Path, &Stimulus, &Channel)>,
     scratch: &Path,
 ) -> Result<Running> {
     let (image, state) = (snapshot.image(), snapshot.state());
@@ -288,13 +291,13 @@ fn restore(
 }
 
 /// Nothing is triggered while booting.
-fn no_triggers() -> Generator {
-    Generator {
+fn no_triggers() -> Stimulus {
+    Stimulus::Triggers(Generator {
         schedule: Schedule::Explicit(Vec::new()),
         high: Nanos(1),
         grace: Nanos(1),
         responders: ResponderSet::default(),
-    }
+    })
 }
 
 /// What runs must be what was recorded, or every file of the run would name another kernel.

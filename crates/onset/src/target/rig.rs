@@ -5,7 +5,9 @@ use super::{Measured, Target};
 use crate::bundle::{Kernel, Machine, Warning};
 use crate::experiment::{Cell, Experiment, Flavour, Load, Trigger};
 use crate::failure::Failure;
-use ::rig::{Bench, Contents, Ending, Fault, Generator, Guest, Observer, Outcome, Progress};
+use ::rig::{
+    Bench, Contents, Ending, Fault, Generator, Guest, Observer, Outcome, Progress, Stimulus,
+};
 use sample::{Clock, Responder, ResponderSet, SeriesName};
 use std::collections::BTreeMap;
 
@@ -58,7 +60,7 @@ impl Rig {
             contents: Contents {
                 agent: self.bench.parts().agent.clone(),
                 load: cell.load,
-                driver_parameters: format!("responders={}{threaded}", names.join(",")),
+                driver: Some(format!("responders={}{threaded}", names.join(","))),
                 task: responders.contains(Responder::Task),
                 warm_up_ns: experiment.warm_up.0,
                 ends_after_ns: None,
@@ -109,9 +111,9 @@ impl Target for Rig {
     ) -> Result<Measured, Failure> {
         let responders = self.available(experiment, cell.flavour);
         let guest = self.guest(experiment, cell, responders);
-        let generator = generator(experiment, responders);
+        let stimulus = Stimulus::Triggers(generator(experiment, responders));
         let snapshot = self.bench.snapshot(&guest, progress)?;
-        let outcome = self.bench.measure(&guest, &generator, &snapshot, observe, progress)?;
+        let outcome = self.bench.measure(&guest, &stimulus, &snapshot, observe, progress)?;
         Ok(Measured {
             kernel: kernel(&cell.flavour.kernel, &outcome.context),
             machine: Machine {
@@ -189,6 +191,7 @@ mod tests {
         Outcome {
             ending: Ending::Whole,
             dropped: 0,
+            report: None,
             context: BTreeMap::new(),
             counters: BTreeMap::new(),
             faults: Vec::new(),

@@ -23,8 +23,9 @@ pub struct Contents {
     pub agent: PathBuf,
     /// The load that the guest runs.
     pub load: Load,
-    /// Parameters of the driver, as on insmod's command line.
-    pub driver_parameters: String,
+    /// Parameters of the driver, as on insmod's command line. `None` for a guest without it, which needs no headers
+    /// of its kernel.
+    pub driver: Option<String>,
     /// Whether the guest runs the `task` responder.
     pub task: bool,
     /// Time under load before measuring, in guest nanoseconds.
@@ -128,10 +129,11 @@ fn put_modules(archive: &mut Archive, kernel: &Kernel, contents: &Contents) -> R
             plan.push(Module { path: guest, parameters });
         }
     }
-    let driver = kernel.driver()?;
-    archive.copy(&guest_module(&driver), 0o644, &driver)?;
-    let parameters = contents.driver_parameters.clone();
-    plan.push(Module { path: guest_module(&driver), parameters });
+    if let Some(parameters) = contents.driver.clone() {
+        let driver = kernel.driver()?;
+        archive.copy(&guest_module(&driver), 0o644, &driver)?;
+        plan.push(Module { path: guest_module(&driver), parameters });
+    }
     for path in &contents.modules {
         let guest = guest_module(path);
         if plan.iter().any(|m| m.path == guest) {

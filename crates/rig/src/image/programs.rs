@@ -10,12 +10,13 @@ use std::time::Duration;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The Debian packages of the programs that our loads use; others are named by the experiment.
-const PACKAGES: [(&str, &str); 9] = [
+const PACKAGES: [(&str, &str); 10] = [
     ("mke2fs", "e2fsprogs"),
     ("ip", "iproute2"),
     ("ping", "iputils-ping"),
     ("iperf3", "iperf3"),
     ("hackbench", "rt-tests"),
+    ("cyclictest", "rt-tests"),
     ("stress-ng", "stress-ng"),
     ("gcc", "gcc"),
     ("as", "binutils"),

@@ -116,7 +116,25 @@ pub enum Origin<'a> {
     },
 }
 
-/// What the plugin is to do.
+/// What is measured in a restored machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stimulus {
+    /// The plugin triggers, and the driver's responders answer.
+    Triggers(Generator),
+    /// The guest runs a probe.
+    Probe(ProbeRun),
+}
+
+/// A probe inside the guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeRun {
+    /// The probe's plan, as JSON (crates/probes).
+    pub plan: Vec<u8>,
+    /// How much virtual time it is expected to take; it is silent until it has ended.
+    pub expected: Nanos,
+}
+
+/// What the plugin is to trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generator {
     /// When to trigger.
@@ -148,7 +166,7 @@ impl Running {
     pub(crate) fn start(
         machine: &Machine,
         origin: Origin,
-        plugin: Option<(&Path, &Generator, &Channel)>,
+        plugin: Option<(&Path, &Stimulus, &Channel)>,
         scratch: &Path,
     ) -> Result<Running> {
         let files = Files {
@@ -178,10 +196,9 @@ impl Running {
         };
         command.arg("-initrd").arg(image);
         let mut inherited = vec![theirs.as_raw_fd()];
-        if let Some((library, generator, channel)) = plugin {
-            command
-                .arg("-plugin")
-                .arg(plugin_option(library, generator, channel, origin, scratch)?);
+        if let Some((library, stimulus, channel)) = plugin {
+            let stimulus = stimulus_words(stimulus, scratch)?;
+            command.arg("-plugin").arg(plugin_option(library, &stimulus, channel, origin));
             inherited.push(channel.fd());
         }
         inherit(&mut command, inherited);
@@ -275,16 +292,27 @@ fn inherit(command: &mut Command, descriptors: Vec<RawFd>) {
 }
 
 /// The value of `-plugin`: the arguments that `onset-plugin` documents.
-fn plugin_option(
-    library: &Path,
-    generator: &Generator,
-    channel: &Channel,
-    origin: Origin,
-    scratch: &Path,
-) -> Result<String> {
+fn plugin_option(library: &Path, stimulus: &str, channel: &Channel, origin: Origin) -> String {
     let (start, (pins, control)) = match origin {
         Origin::Boot { .. } => ("boot", (0, 0)),
         Origin::Restore { registers, .. } => ("restore", registers),
+    };
+    format!(
+        "file={},ring_fd={},start={start},{stimulus},pins={pins},control={control}",
+        option_value(library),
+        channel.fd(),
+    )
+}
+
+/// The arguments that say what is measured. Long ones go through a file in `scratch`.
+fn stimulus_words(stimulus: &Stimulus, scratch: &Path) -> Result<String> {
+    let generator = match stimulus {
+        Stimulus::Triggers(generator) => generator,
+        Stimulus::Probe(run) => {
+            let path = scratch.join("plan");
+            fs::write(&path, &run.plan).at(&path)?;
+            return Ok(format!("plan={}", option_value(&path)));
+        }
     };
     let schedule = match &generator.schedule {
         Schedule::Periodic { phase, period, jitter, seed, count } => format!(
@@ -299,9 +327,7 @@ fn plugin_option(
         }
     };
     Ok(format!(
-        "file={},ring_fd={},start={start},{schedule},high_ns={},grace_ns={},responders={},pins={pins},control={control}",
-        option_value(library),
-        channel.fd(),
+        "{schedule},high_ns={},grace_ns={},responders={}",
         generator.high.0,
         generator.grace.0,
         generator.responders.mask(),

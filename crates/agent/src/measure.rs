@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A probe inside the guest: init makes its rings, runs it as it would run anywhere, and hands its records to the
+//! rig once it has ended, so that nothing runs beside it that would not on a real machine.
+
+use crate::ports::Ports;
+use agent::Word;
+use probes::{Plan, Probe};
+use sample::Channel;
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output, Stdio};
+
+/// Room in each ring beyond the planned events, for losses and the end.
+const RESERVE: u64 = 1024;
+/// Gaps for which there is room in `noise`, whose number nobody knows.
+const GAPS: u64 = 1 << 16;
+/// The driver's responders, each of which answers every trigger of `ladder`.
+const RESPONDERS: u64 = 8;
+
+/// A probe that was prepared.
+pub struct Measurement {
+    plan: Vec<u8>,
+    rings: Vec<Channel>,
+}
+
+impl Measurement {
+    /// Takes a plan and makes the rings for it.
+    ///
+    /// # Errors
+    /// A plan that is none, or whose records do not fit into this guest.
+    pub fn prepare(bytes: Vec<u8>) -> Result<Measurement, String> {
+        let plan: Plan = serde_json::from_slice(&bytes).map_err(|e| format!("the plan: {e}"))?;
+        let threads = plan.threads();
+        let records = events(&plan.probe).saturating_add(RESERVE);
+        let needed = records.saturating_mul(sample::Record::BYTES as u64 * threads as u64);
+        let free = available_bytes();
+        // The other half is for the probe itself and the load.
+        if needed > free / 2 {
+            let [needed, free] = [needed, free].map(|bytes| bytes >> 20);
+            return Err(format!(
+                "the probe's records need {needed} MiB, and the guest has {free} MiB to spare, half of it for them; \
+                 measure less at once or give the guest more memory"
+            ));
+        }
+        let ring = |_| Channel::with_capacity(records as usize).map_err(|e| e.to_string());
+        let rings = (0..threads).map(ring).collect::<Result<_, String>>()?;
+        Ok(Measurement { plan: bytes, rings })
+    }
+
+    /// Runs the probe to its end. Gives its words.
+    ///
+    /// # Errors
+    /// When it could not be run, or ended with a failure; the records are sound in that case, too.
+    pub fn run(&self) -> Result<Vec<Word>, String> {
+        let Output { status, stdout, .. } =
+            self.wait_for_probe().map_err(|e| format!("the probe: {e}"))?;
+        let text = String::from_utf8_lossy(&stdout);
+        let words: Vec<Word> =
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let failed = words.iter().find_map(|w| match w {
+            Word::Failed(why) => Some(why.clone()),
+            _ => None,
+        });
+        match failed {
+            Some(why) => Err(why),
+            None if !status.success() => Err(format!("the probe ended with {status}")),
+            None => Ok(words),
+        }
+    }
+
+    fn wait_for_probe(&self) -> std::io::Result<Output> {
+        let descriptors: Vec<i32> = self.rings.iter().map(Channel::fd).collect();
+        let mut command = Command::new("/proc/self/exe");
+        command.arg("probe").args(descriptors.iter().map(i32::to_string));
+        command.env_clear().env("PATH", "/usr/bin").env("LANG", "C");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // SAFETY: fcntl is async-signal-safe, and the rings outlive the spawn.
+        unsafe {
+            command.pre_exec(move || {
+                for fd in &descriptors {
+                    if libc::fcntl(*fd, libc::F_SETFD, 0) != 0 {
+                        return Err(std::io::Error::last_os_error());
+                    }
+                }
+                Ok(())
+            });
+        }
+        let mut child = command.spawn()?;
+        // Dropped at once, which is the end of the plan.
+        child.stdin.take().expect("piped").write_all(&self.plan)?;
+        child.wait_with_output()
+    }
+
+    /// Hands every record to the rig, thread by thread; gives how many the rings had no room for.
+    ///
+    /// # Errors
+    /// A ring that holds what is no record.
+    pub fn hand_over(mut self, ports: &Ports) -> Result<u64, String> {
+        let mut dropped = 0;
+        for ring in &mut self.rings {
+            ring.drain(|record, _| {
+                // The end of one thread is not that of the run.
+                if record.kind != sample::Kind::End {
+                    ports.hand_over(record);
+                }
+            })
+            .map_err(|e| e.to_string())?;
+            dropped += ring.dropped();
+        }
+        Ok(dropped)
+    }
+}
+
+/// The most events that one thread of a probe measures or loses.
+fn events(probe: &Probe) -> u64 {
+    let (series, count) = match probe {
+        Probe::Periodic(p) => (p.methods.len() * p.periods.len(), p.count),
+        Probe::Gtod(p) => (p.clocks.len(), p.count),
+        Probe::Async(p) => (p.mechanisms.len() * p.placements.len(), p.count),
+        Probe::Rhealstone(p) => (p.components.len() * p.interfaces.len(), p.count),
+        Probe::Rtc(p) => (1, p.count),
+        Probe::Noise(_) => (1, GAPS),
+        Probe::Toggle(p) => (2, p.count),
+        Probe::Inversion(p) => (2 * p.middle.len(), p.count),
+        Probe::Ladder(p) => return p.count.saturating_mul(RESPONDERS),
+        Probe::Cyclictest(p) => (1, p.count),
+    };
+    count.saturating_mul(series as u64)
+}
+
+/// `MemAvailable` of proc_meminfo(5).
+fn available_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}

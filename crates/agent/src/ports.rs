@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The ports by which the guest says where it is, learns what to do, and hands over what a probe measured. The rig
+//! sees each access at that very instruction; the numbers are those of the plugin's `generator.rs` and `guest.rs`.
+
+use sample::Record;
+use std::arch::asm;
+
+const MARK: u16 = 0x4f4e;
+const PLAN: u16 = 0x4f50;
+const DATA: u16 = 0x4f54;
+/// From the first to the last of them.
+const COUNT: libc::c_ulong = 10;
+/// What the mark port reads as inside the rig.
+const PRESENT: u8 = 0x4f;
+/// What a port reads as that nobody answers.
+const ABSENT: u32 = u32::MAX;
+
+/// A phase of the run.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+pub enum Mark {
+    /// The load runs.
+    WarmUp = 1,
+    /// Measuring begins at this instruction.
+    Measuring = 2,
+    /// The probe has ended and its records were handed over.
+    Done = 3,
+}
+
+/// Proof that the ports may be used.
+pub struct Ports(());
+
+impl Ports {
+    /// Asks for access to the ports and checks that the rig is behind them.
+    pub fn open() -> Result<Ports, String> {
+        // SAFETY: only grants this process access to a few ports.
+        if unsafe { libc::ioperm(MARK.into(), COUNT, 1) } != 0 {
+            return Err(format!("ioperm: {}", std::io::Error::last_os_error()));
+        }
+        let value: u8;
+        // SAFETY: reading a port that is the rig's, or absent.
+        unsafe { asm!("in al, dx", in("dx") MARK, out("al") value, options(nomem, nostack)) };
+        if value == PRESENT { Ok(Ports(())) } else { Err("not inside the rig".into()) }
+    }
+
+    /// Writes `mark`.
+    pub fn set(&self, mark: Mark) {
+        // SAFETY: `open` checked that the port is the rig's.
+        unsafe { asm!("out dx, al", in("dx") MARK, in("al") mark as u8, options(nomem, nostack)) };
+    }
+
+    /// The plan of the probe that is to run; `None` where the rig measures from outside, or a saved guest runs
+    /// without the plugin.
+    pub fn plan(&self) -> Option<Vec<u8>> {
+        let read = || {
+            let word: u32;
+            // SAFETY: a port of the rig's, or absent.
+            unsafe { asm!("in eax, dx", in("dx") PLAN, out("eax") word, options(nomem, nostack)) };
+            word
+        };
+        let length = match read() {
+            0 | ABSENT => return None,
+            length => length as usize,
+        };
+        let mut plan = Vec::with_capacity(length + 3);
+        while plan.len() < length {
+            plan.extend(read().to_le_bytes());
+        }
+        plan.truncate(length);
+        Some(plan)
+    }
+
+    /// Hands a record to the rig.
+    pub fn hand_over(&self, record: &Record) {
+        for bytes in record.encode().as_chunks::<4>().0 {
+            let word = u32::from_le_bytes(*bytes);
+            // SAFETY: a port of the rig's, which gave the plan that the record belongs to.
+            unsafe { asm!("out dx, eax", in("dx") DATA, in("eax") word, options(nomem, nostack)) };
+        }
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `onset-agent probe DESCRIPTOR…`: runs one probe, the same on every machine and in the rig's guest.
+//!
+//! Reads the probe's plan (JSON) from its standard input, puts what it measures into the rings behind the inherited
+//! descriptors (one a measuring thread, in order) and prints lines of [`Word`]. SIGTERM and SIGINT end it early:
+//! what was measured is then in the rings. It is killed when the thread that started it ends.
+
+use agent::Word;
+use probes::{Output, Plan};
+use std::io::Read;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn stop(_signal: libc::c_int) {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+/// Runs the probe; gives the exit status.
+pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
+    die_with_parent();
+    let outcome = measure(arguments);
+    let (word, status) = match outcome {
+        Ok(report) => (Word::Report(report), 0),
+        Err(why) => (Word::Failed(why), 1),
+    };
+    println!("{}", word.line());
+    status
+}
+
+/// A probe whose parent is gone would spin at real-time priority for nobody. The plan comes through a pipe, so a
+/// parent that ended before this leaves it cut short.
+fn die_with_parent() {
+    // SAFETY: a plain system call.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
+fn measure(arguments: impl Iterator<Item = String>) -> Result<probes::Report, String> {
+    let mut text = Vec::new();
+    std::io::stdin().read_to_end(&mut text).map_err(|e| format!("reading the plan: {e}"))?;
+    let plan: Plan = serde_json::from_slice(&text).map_err(|e| format!("the plan: {e}"))?;
+    let outputs = arguments.map(output).collect::<Result<Vec<Output>, String>>()?;
+    if outputs.len() != plan.threads() {
+        return Err(format!("the plan has {} threads; {} rings", plan.threads(), outputs.len()));
+    }
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        // SAFETY: the handler only stores to an atomic.
+        unsafe { libc::signal(signal, stop as *const () as libc::sighandler_t) };
+    }
+    probes::run(&plan, outputs, &STOP).map_err(|e| e.to_string())
+}
+
+/// The way out through an inherited descriptor.
+fn output(descriptor: String) -> Result<Output, String> {
+    let fd: i32 = descriptor
+        .parse()
+        .ok()
+        .filter(|fd| *fd > 2)
+        .ok_or_else(|| format!("\"{descriptor}\" is no descriptor of a ring"))?;
+    // SAFETY: our parent left it open for us, for as long as we live; it names each ring once and writes no record
+    // itself.
+    let ring = unsafe { sample::producer_of(BorrowedFd::borrow_raw(fd)) };
+    ring.map(Output::new).map_err(|e| format!("ring {fd}: {e}"))
+}
