@@ -5,7 +5,7 @@ use core::fmt;
 use core::str::FromStr;
 
 /// A mechanism that answers a trigger. The discriminant is the data pin (D0 … D7) it toggles; the
-/// kernel module `driver/onset_port.c` uses the same numbers.
+/// kernel module `driver/responders.c` uses the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
