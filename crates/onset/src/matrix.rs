@@ -4,7 +4,7 @@
 use crate::bundle::{
     self, About, BundleError, BundleWriter, Conclusion, RunId, Tool, UtcTime, Warning,
 };
-use crate::experiment::{Cell, Experiment};
+use crate::experiment::{Cell, Experiment, Instrument, Trigger};
 use crate::failure::{Exit, Failure};
 use crate::target::{Measured, Target};
 use rig::Progress;
@@ -100,7 +100,7 @@ impl One<'_> {
             return Err(rig::Error::Interrupted.into());
         }
         let created = self.clock.now();
-        let (responders, missing) = self.target.responders(self.experiment, self.cell.flavour);
+        let (responders, missing) = self.target.series(self.cell);
         let run = RunId::new(created, &self.slug(), salt(self.index));
         let mut writer = BundleWriter::create(self.root, &run, self.target.clock(), responders)?;
         let mut broken: Option<BundleError> = None;
@@ -130,7 +130,11 @@ impl One<'_> {
     }
 
     fn slug(&self) -> String {
-        format!("{} {}", self.cell.flavour, self.cell.load)
+        let Cell { flavour, load, instrument } = self.cell;
+        match instrument {
+            Instrument::Generator(_) => format!("{flavour} {load}"),
+            Instrument::Probe(plan) => format!("{} {flavour} {load}", plan.probe.name()),
+        }
     }
 
     fn conclude(
@@ -172,16 +176,25 @@ impl One<'_> {
             experiment: bundle::Experiment {
                 source: source.clone(),
                 overrides: overrides.clone(),
-                trigger: trigger(self.experiment),
+                paper: self.experiment.paper.map(|p| p.name().into()),
+                warm_up: self.experiment.warm_up,
+                trigger: match self.cell.instrument {
+                    Instrument::Generator(generator) => Some(trigger(&generator.trigger)),
+                    Instrument::Probe(_) => None,
+                },
+                probe: match self.cell.instrument {
+                    Instrument::Generator(_) => None,
+                    Instrument::Probe(plan) => Some(plan.clone()),
+                },
             },
             load_counters: measured.counters,
+            probe_counters: measured.probe_counters,
         }
     }
 }
 
 /// The triggers as the manifest has them.
-fn trigger(experiment: &Experiment) -> bundle::Trigger {
-    let asked = &experiment.trigger;
+fn trigger(asked: &Trigger) -> bundle::Trigger {
     bundle::Trigger {
         schedule: match &asked.schedule {
             Schedule::Periodic { phase, period, jitter, count, .. } => bundle::Schedule::Periodic {
@@ -194,7 +207,6 @@ fn trigger(experiment: &Experiment) -> bundle::Trigger {
         },
         high: asked.high,
         grace: asked.grace,
-        warm_up: experiment.warm_up,
     }
 }
 

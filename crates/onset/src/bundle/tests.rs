@@ -54,7 +54,10 @@ pub(crate) fn about() -> About {
         experiment: Experiment {
             source: words("title = \"Response ladder\"\n"),
             overrides: vec![(words("seed"), words("1"))],
-            trigger: Trigger {
+            paper: None,
+            warm_up: Nanos::from_millis(200),
+            probe: None,
+            trigger: Some(Trigger {
                 schedule: Schedule::Periodic {
                     period: Nanos::from_millis(1),
                     jitter: Nanos::from_micros(200),
@@ -63,10 +66,10 @@ pub(crate) fn about() -> About {
                 },
                 high: Nanos(500_000),
                 grace: Nanos::from_millis(1_000),
-                warm_up: Nanos::from_millis(200),
-            },
+            }),
         },
         load_counters: BTreeMap::from([(words("bytes_written"), 4_096)]),
+        probe_counters: BTreeMap::new(),
     }
 }
 

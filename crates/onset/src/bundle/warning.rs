@@ -107,6 +107,9 @@ pub enum Warning {
         /// The kernel's release.
         release: String,
     },
+    /// A probe wanted something that it did not get, and went on without.
+    #[serde(untagged)]
+    Probe(probes::Doubt),
 }
 
 impl Serialize for Warning {
@@ -153,6 +156,7 @@ impl Warning {
             Self::Interrupted => "interrupted",
             Self::TooFewSamples { .. } => "too_few_samples",
             Self::ResponderMissing { .. } => "responder_missing",
+            Self::Probe(doubt) => doubt.code(),
         }
     }
 
@@ -177,6 +181,7 @@ impl Warning {
             | Self::Overrun { .. }
             | Self::TooFewSamples { .. }
             | Self::ResponderMissing { .. } => false,
+            Self::Probe(doubt) => doubt.invalidates(),
         }
     }
 
@@ -216,6 +221,7 @@ impl Warning {
             Self::ResponderMissing { responder, release } => {
                 format!("Linux {release} has no {responder}")
             }
+            Self::Probe(doubt) => doubt.symptom(),
         }
     }
 
@@ -248,6 +254,7 @@ impl Warning {
             Self::Interrupted => "Ctrl-C or a signal",
             Self::TooFewSamples { .. } => "the experiment's count of triggers is too small for it",
             Self::ResponderMissing { .. } => "the mechanism came with a later kernel",
+            Self::Probe(doubt) => doubt.cause(),
         }
     }
 
@@ -281,6 +288,7 @@ impl Warning {
             Self::Interrupted => "repeat it for a verdict",
             Self::TooFewSamples { .. } => "raise trigger.count, or limit a lower quantile",
             Self::ResponderMissing { .. } => "take it out of responders for this kernel",
+            Self::Probe(doubt) => doubt.action(),
         }
     }
 

@@ -2,7 +2,9 @@
 //! The HTML report: the viewer's page with the bundles' numbers in it. Pure transposition; every number
 //! is one of a bundle.
 
-use crate::bundle::{Bundle, BundleError, Details, Manifest, Schedule, UtcTime, Warning};
+use crate::bundle::{
+    Bundle, BundleError, Details, Experiment, Manifest, Schedule, UtcTime, Warning,
+};
 use sample::{Clock, Losses};
 use serde::Serialize;
 use stats::{Bucket, Column, CurvePoint, Finding, Summary, Verdict, Worst};
@@ -226,6 +228,36 @@ fn kernel_entries(kernel: &crate::bundle::Kernel) -> Vec<Entry> {
     own.into_iter().chain(reported).map(entry).collect()
 }
 
+/// What was triggered, or what the probe was told.
+fn asked_for(experiment: &Experiment) -> Group {
+    let entry = |key: &str, value: String| Entry { key: key.into(), value };
+    let warm_up = entry("warm-up", experiment.warm_up.to_string());
+    let mut entries = Vec::new();
+    if let Some(trigger) = &experiment.trigger {
+        entries = match &trigger.schedule {
+            Schedule::Periodic { period, jitter, phase, count } => vec![
+                entry("count", count.to_string()),
+                entry("period", period.to_string()),
+                entry("jitter", jitter.to_string()),
+                entry("phase", phase.to_string()),
+            ],
+            Schedule::Times { times_ns } => vec![entry("given times", times_ns.len().to_string())],
+        };
+        entries.push(entry("high for", trigger.high.to_string()));
+        entries.push(entry("grace", trigger.grace.to_string()));
+    }
+    if let Some(plan) = &experiment.probe {
+        let cpus: Vec<String> = plan.cpus.iter().map(u32::to_string).collect();
+        entries.push(entry("probe", plan.probe.name().into()));
+        entries.push(entry("policy", plan.policy.to_string()));
+        entries.push(entry("CPUs", cpus.join(", ")));
+        entries.push(entry("kept out of deep idle states", plan.pm_qos.to_string()));
+    }
+    entries.push(warm_up);
+    let name = if experiment.probe.is_some() { "Probe" } else { "Triggers" };
+    Group { group: name.into(), entries }
+}
+
 /// The whole configuration of a run, in groups.
 pub fn configuration(manifest: &Manifest) -> Vec<Group> {
     let about = &manifest.about;
@@ -235,19 +267,6 @@ pub fn configuration(manifest: &Manifest) -> Vec<Group> {
     let optional = |key: &str, value: &Option<String>| value.clone().map(|v| entry(key, v));
     let shift =
         machine.icount_shift.map(|s| entry("time per instruction", format!("{} ns", 1u64 << s)));
-    let trigger = &about.experiment.trigger;
-    let mut triggers = match &trigger.schedule {
-        Schedule::Periodic { period, jitter, phase, count } => vec![
-            entry("count", count.to_string()),
-            entry("period", period.to_string()),
-            entry("jitter", jitter.to_string()),
-            entry("phase", phase.to_string()),
-        ],
-        Schedule::Times { times_ns } => vec![entry("given times", times_ns.len().to_string())],
-    };
-    triggers.push(entry("high for", trigger.high.to_string()));
-    triggers.push(entry("grace", trigger.grace.to_string()));
-    triggers.push(entry("warm-up", trigger.warm_up.to_string()));
     let group = |name: &str, entries: Vec<Entry>| Group { group: name.into(), entries };
     let mut groups = vec![
         group("Kernel", kernel_entries(kernel)),
@@ -267,7 +286,7 @@ pub fn configuration(manifest: &Manifest) -> Vec<Group> {
             .flatten()
             .collect(),
         ),
-        group("Triggers", triggers),
+        asked_for(&about.experiment),
         group(
             "Run",
             vec![
@@ -280,12 +299,12 @@ pub fn configuration(manifest: &Manifest) -> Vec<Group> {
             ],
         ),
     ];
-    if !about.load_counters.is_empty() {
-        let counters = about.load_counters.iter();
-        groups.push(group(
-            "Work done while measuring",
-            counters.map(|(k, n)| entry(k, n.to_string())).collect(),
-        ));
+    let counted = [
+        ("Work done while measuring", &about.load_counters),
+        ("Counted by the probe", &about.probe_counters),
+    ];
+    for (name, counters) in counted.into_iter().filter(|(_, counters)| !counters.is_empty()) {
+        groups.push(group(name, counters.iter().map(|(k, n)| entry(k, n.to_string())).collect()));
     }
     if !about.experiment.overrides.is_empty() {
         let said = about.experiment.overrides.iter();
