@@ -2,14 +2,16 @@
 //! Runs the cells of an experiment, several at once, and turns each into a bundle.
 
 use crate::bundle::{
-    self, About, BundleError, BundleWriter, Conclusion, RunId, Tool, UtcTime, Warning,
+    self, About, Begun, BundleError, BundleWriter, Conclusion, RunId, SCHEMA, Tool, UtcTime,
+    Warning,
 };
 use crate::experiment::{Cell, Experiment, Instrument, Trigger};
 use crate::failure::{Exit, Failure};
-use crate::target::{Measured, Target};
+use crate::target::Target;
 use rig::Progress;
 use sample::Schedule;
-use stats::{Verdict, judge};
+use stats::Verdict;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -102,7 +104,17 @@ impl One<'_> {
         let created = self.clock.now();
         let (responders, missing) = self.target.series(self.cell);
         let run = RunId::new(created, &self.slug(), salt(self.index));
-        let mut writer = BundleWriter::create(self.root, &run, self.target.clock(), responders)?;
+        let mut about = self.about(created);
+        let begun = Begun {
+            schema: SCHEMA,
+            run,
+            clock: self.target.clock(),
+            responders,
+            about: about.clone(),
+            limits: self.experiment.limits_for(self.cell),
+            warnings: missing,
+        };
+        let mut writer = BundleWriter::create(self.root, &begun)?;
         let mut broken: Option<BundleError> = None;
         let mut observe = |observation| match writer.observe(&observation) {
             Ok(()) => ControlFlow::Continue(()),
@@ -123,9 +135,14 @@ impl One<'_> {
             .warnings
             .iter()
             .any(|w| matches!(w, Warning::Interrupted | Warning::MachineDied { .. }));
-        let conclusion = self.conclude(&writer, &measured, missing);
+        let warnings = [measured.warnings, begun.warnings].concat();
+        let conclusion = Conclusion::of(&writer.summaries(), begun.limits, warnings);
         let verdict = conclusion.verdict;
-        let path = writer.finish(self.about(created, measured), conclusion, complete)?;
+        (about.kernel, about.machine) = (Some(measured.kernel), Some(measured.machine));
+        (about.qemu, about.plugin) = measured.versions.unzip();
+        about.load_counters = measured.counters;
+        about.probe_counters = measured.probe_counters;
+        let path = writer.finish(about, conclusion, complete)?;
         Ok((path, verdict))
     }
 
@@ -137,27 +154,9 @@ impl One<'_> {
         }
     }
 
-    fn conclude(
-        &self,
-        writer: &BundleWriter,
-        measured: &Measured,
-        missing: Vec<Warning>,
-    ) -> Conclusion {
-        let summaries = writer.summaries();
-        let mut warnings = measured.warnings.clone();
-        warnings.extend(missing);
-        warnings.extend(summaries.iter().flat_map(Warning::of_losses));
-        let limits = self.experiment.limits_for(self.cell);
-        let sound = !warnings.iter().any(Warning::invalidates);
-        let judgement = judge(&limits, &summaries, sound);
-        let doubtful = judgement.findings.iter().filter_map(|f| Warning::of_finding(f, &summaries));
-        warnings.extend(doubtful);
-        Conclusion { verdict: judgement.verdict, limits, findings: judgement.findings, warnings }
-    }
-
-    fn about(&self, created: UtcTime, measured: Measured) -> About {
+    /// What is known before the target was asked.
+    fn about(&self, created: UtcTime) -> About {
         let Experiment { title, seed, source, overrides, .. } = self.experiment;
-        let (qemu, plugin) = measured.versions.unzip();
         About {
             title: title.clone(),
             created,
@@ -169,10 +168,10 @@ impl One<'_> {
             flavour: self.cell.flavour.to_string(),
             load: self.cell.load.name().into(),
             seed: *seed,
-            kernel: measured.kernel,
-            machine: measured.machine,
-            qemu,
-            plugin,
+            kernel: None,
+            machine: None,
+            qemu: None,
+            plugin: None,
             experiment: bundle::Experiment {
                 source: source.clone(),
                 overrides: overrides.clone(),
@@ -187,8 +186,8 @@ impl One<'_> {
                     Instrument::Probe(plan) => Some(plan.clone()),
                 },
             },
-            load_counters: measured.counters,
-            probe_counters: measured.probe_counters,
+            load_counters: BTreeMap::new(),
+            probe_counters: BTreeMap::new(),
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::{BundleError, RunId, UtcTime, Warning};
 use sample::{Clock, Nanos};
 use serde::{Deserialize, Serialize};
-use stats::{Finding, Limit, Summary, Verdict};
+use stats::{Finding, Limit, Summary, Verdict, judge};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -57,10 +57,10 @@ pub struct About {
     pub load: String,
     /// Seed of everything random in the run.
     pub seed: u64,
-    /// The kernel that ran.
-    pub kernel: Kernel,
-    /// The machine that it ran on.
-    pub machine: Machine,
+    /// The kernel that ran; absent where onset was killed before the target said.
+    pub kernel: Option<Kernel>,
+    /// The machine that it ran on; absent where onset was killed before the target said.
+    pub machine: Option<Machine>,
     /// Version of QEMU, where one was used.
     pub qemu: Option<String>,
     /// Version of the plugin, where one was used.
@@ -185,6 +185,18 @@ pub struct Conclusion {
     pub findings: Vec<Finding>,
     /// Every doubt.
     pub warnings: Vec<Warning>,
+}
+
+impl Conclusion {
+    /// What follows from a run's numbers, limits and doubts. The doubts that the numbers raise are added.
+    pub fn of(summaries: &[Summary], limits: Vec<Limit>, mut warnings: Vec<Warning>) -> Self {
+        warnings.extend(summaries.iter().flat_map(Warning::of_losses));
+        let sound = !warnings.iter().any(Warning::invalidates);
+        let judgement = judge(&limits, summaries, sound);
+        let doubtful = judgement.findings.iter().filter_map(|f| Warning::of_finding(f, summaries));
+        warnings.extend(doubtful);
+        Conclusion { verdict: judgement.verdict, limits, findings: judgement.findings, warnings }
+    }
 }
 
 /// The raw samples as a whole.

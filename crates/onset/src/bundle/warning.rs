@@ -91,6 +91,8 @@ pub enum Warning {
     },
     /// The run was interrupted.
     Interrupted,
+    /// onset was killed while it measured; a later command made the bundle of what there was.
+    Killed,
     /// Too few samples for a quantile that is limited.
     TooFewSamples {
         /// Whose.
@@ -154,6 +156,7 @@ impl Warning {
             Self::Overrun { .. } => "overrun",
             Self::LoadDidNoWork { .. } => "load_did_no_work",
             Self::Interrupted => "interrupted",
+            Self::Killed => "killed",
             Self::TooFewSamples { .. } => "too_few_samples",
             Self::ResponderMissing { .. } => "responder_missing",
             Self::Probe(doubt) => doubt.code(),
@@ -171,7 +174,8 @@ impl Warning {
             | Self::MachineDied { .. }
             | Self::LoadDidNoWork { .. }
             | Self::ChannelDropped { .. }
-            | Self::Interrupted => true,
+            | Self::Interrupted
+            | Self::Killed => true,
             // Losses are weighed by the verdict itself; the rest does not touch the numbers.
             Self::GuestWarned { .. }
             | Self::Unanswered { .. }
@@ -215,6 +219,7 @@ impl Warning {
             }
             Self::LoadDidNoWork { counter } => format!("the load's counter {counter} stood still"),
             Self::Interrupted => "the run was interrupted".to_owned(),
+            Self::Killed => "onset was killed during the run".to_owned(),
             Self::TooFewSamples { responder, quantile, count } => {
                 format!("{count} samples of {responder} do not support its limit on {quantile}")
             }
@@ -252,6 +257,7 @@ impl Warning {
                 "the run was too short for it, or the load failed to start"
             }
             Self::Interrupted => "Ctrl-C or a signal",
+            Self::Killed => "SIGKILL, too little memory on the machine, or the machine went down",
             Self::TooFewSamples { .. } => "the experiment's count of triggers is too small for it",
             Self::ResponderMissing { .. } => "the mechanism came with a later kernel",
             Self::Probe(doubt) => doubt.cause(),
@@ -285,7 +291,7 @@ impl Warning {
             Self::LoadDidNoWork { .. } => {
                 "raise trigger.count; read console.txt in the bundle for what the load wrote"
             }
-            Self::Interrupted => "repeat it for a verdict",
+            Self::Interrupted | Self::Killed => "repeat it for a verdict",
             Self::TooFewSamples { .. } => "raise trigger.count, or limit a lower quantile",
             Self::ResponderMissing { .. } => "take it out of responders for this kernel",
             Self::Probe(doubt) => doubt.action(),

@@ -3,7 +3,7 @@
 //! is one of a bundle.
 
 use crate::bundle::{
-    Bundle, BundleError, Details, Experiment, Manifest, Schedule, UtcTime, Warning,
+    About, Bundle, BundleError, Details, Experiment, Manifest, Schedule, UtcTime, Warning,
 };
 use sample::{Clock, Losses};
 use serde::Serialize;
@@ -258,34 +258,35 @@ fn asked_for(experiment: &Experiment) -> Group {
     Group { group: name.into(), entries }
 }
 
+/// Of a run that was killed before its target had said what it is, the target alone.
+fn machine_entries(about: &About) -> Vec<Entry> {
+    let entry = |key: &str, value: String| Entry { key: key.into(), value };
+    let optional = |key: &str, value: &Option<String>| value.clone().map(|v| entry(key, v));
+    let mut entries = vec![entry("target", about.target.clone())];
+    if let Some(machine) = &about.machine {
+        entries.extend([
+            entry("accelerator", machine.accelerator.clone()),
+            entry("processor", machine.cpu.clone()),
+            entry("memory", format!("{} MiB", machine.memory_mib)),
+        ]);
+        let shift = machine.icount_shift.map(|s| format!("{} ns", 1u64 << s));
+        entries.extend(optional("time per instruction", &shift));
+        entries.extend(optional("snapshot", &machine.snapshot));
+    }
+    entries.extend(optional("QEMU", &about.qemu));
+    entries.extend(optional("plugin", &about.plugin));
+    entries
+}
+
 /// The whole configuration of a run, in groups.
 pub fn configuration(manifest: &Manifest) -> Vec<Group> {
     let about = &manifest.about;
     let entry = |key: &str, value: String| Entry { key: key.into(), value };
-    let kernel = &about.kernel;
-    let machine = &about.machine;
-    let optional = |key: &str, value: &Option<String>| value.clone().map(|v| entry(key, v));
-    let shift =
-        machine.icount_shift.map(|s| entry("time per instruction", format!("{} ns", 1u64 << s)));
     let group = |name: &str, entries: Vec<Entry>| Group { group: name.into(), entries };
-    let mut groups = vec![
-        group("Kernel", kernel_entries(kernel)),
-        group(
-            "Machine",
-            [
-                Some(entry("target", about.target.clone())),
-                Some(entry("accelerator", machine.accelerator.clone())),
-                Some(entry("processor", machine.cpu.clone())),
-                Some(entry("memory", format!("{} MiB", machine.memory_mib))),
-                shift,
-                optional("snapshot", &machine.snapshot),
-                optional("QEMU", &about.qemu),
-                optional("plugin", &about.plugin),
-            ]
-            .into_iter()
-            .flatten()
-            .collect(),
-        ),
+    let kernel = about.kernel.as_ref().map(|kernel| group("Kernel", kernel_entries(kernel)));
+    let mut groups: Vec<Group> = kernel.into_iter().collect();
+    groups.extend([
+        group("Machine", machine_entries(about)),
         asked_for(&about.experiment),
         group(
             "Run",
@@ -298,7 +299,7 @@ pub fn configuration(manifest: &Manifest) -> Vec<Group> {
                 entry("samples' blake3", manifest.samples.blake3.clone()),
             ],
         ),
-    ];
+    ]);
     let counted = [
         ("Work done while measuring", &about.load_counters),
         ("Counted by the probe", &about.probe_counters),
