@@ -9,6 +9,7 @@
 mod gtod;
 mod output;
 mod overhead;
+mod periodic;
 pub mod plan;
 mod report;
 mod run;

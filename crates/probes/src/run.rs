@@ -3,7 +3,7 @@
 
 use crate::plan::{Plan, Probe};
 use crate::report::{Doubt, Report, RunError};
-use crate::{Output, gtod};
+use crate::{Output, gtod, periodic};
 use rt::Usage;
 use sample::Nanos;
 use std::sync::atomic::AtomicBool;
@@ -17,6 +17,7 @@ impl Plan {
     /// Names of the series, in the order of their numbers.
     pub fn series(&self) -> Vec<String> {
         match &self.probe {
+            Probe::Periodic(periodic) => periodic::series(self, periodic),
             Probe::Gtod(gtod) => gtod::series(gtod),
             _ => Vec::new(),
         }
@@ -25,6 +26,7 @@ impl Plan {
     /// How many threads measure: [`run`] wants an output for each.
     pub fn threads(&self) -> usize {
         match &self.probe {
+            Probe::Periodic(periodic) => periodic::threads(self, periodic),
             Probe::Gtod(_) => 1,
             _ => 1,
         }
@@ -62,6 +64,7 @@ fn measure(plan: &Plan, outputs: &mut [Output], stop: &AtomicBool) -> Result<Rep
     };
     let before = Usage::of_process();
     let mut report = match &plan.probe {
+        Probe::Periodic(periodic) => periodic::run(plan, periodic, outputs, stop),
         Probe::Gtod(gtod) => gtod::run(plan, gtod, outputs, stop),
         _ => Err(RunError::Unavailable { what: "such probe".into(), reason: "not built".into() }),
     }?;

@@ -52,7 +52,7 @@ impl Rate {
     /// So many ticks as time; rounded down.
     #[inline]
     pub(crate) fn nanos(self, ticks: u64) -> Nanos {
-        Nanos((u128::from(ticks) * u128::from(self.scale) >> 32) as u64)
+        Nanos(((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64)
     }
 
     /// Ticks of a time; rounded down.
