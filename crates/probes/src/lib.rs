@@ -7,6 +7,7 @@
 //! beside the samples is the [`Report`].
 
 mod gtod;
+mod noise;
 mod output;
 mod overhead;
 mod periodic;
@@ -15,6 +16,7 @@ mod report;
 mod run;
 mod series;
 mod threads;
+mod toggle;
 mod tsc;
 
 pub use output::Output;

@@ -3,7 +3,7 @@
 
 use crate::plan::{Plan, Probe};
 use crate::report::{Doubt, Report, RunError};
-use crate::{Output, gtod, periodic};
+use crate::{Output, gtod, noise, periodic, toggle};
 use rt::Usage;
 use sample::Nanos;
 use std::sync::atomic::AtomicBool;
@@ -19,6 +19,8 @@ impl Plan {
         match &self.probe {
             Probe::Periodic(periodic) => periodic::series(self, periodic),
             Probe::Gtod(gtod) => gtod::series(gtod),
+            Probe::Noise(_) => noise::series(self),
+            Probe::Toggle(_) => toggle::series(),
             _ => Vec::new(),
         }
     }
@@ -27,7 +29,8 @@ impl Plan {
     pub fn threads(&self) -> usize {
         match &self.probe {
             Probe::Periodic(periodic) => periodic::threads(self, periodic),
-            Probe::Gtod(_) => 1,
+            Probe::Gtod(_) | Probe::Toggle(_) => 1,
+            Probe::Noise(_) => noise::threads(self),
             _ => 1,
         }
     }
@@ -66,6 +69,8 @@ fn measure(plan: &Plan, outputs: &mut [Output], stop: &AtomicBool) -> Result<Rep
     let mut report = match &plan.probe {
         Probe::Periodic(periodic) => periodic::run(plan, periodic, outputs, stop),
         Probe::Gtod(gtod) => gtod::run(plan, gtod, outputs, stop),
+        Probe::Noise(noise) => noise::run(plan, noise, outputs, stop),
+        Probe::Toggle(toggle) => toggle::run(plan, toggle, outputs, stop),
         _ => Err(RunError::Unavailable { what: "such probe".into(), reason: "not built".into() }),
     }?;
     let used = Usage::of_process().since(&before);

@@ -42,9 +42,10 @@ pub fn measured_until(plan: &Plan, stop: &AtomicBool) -> Result<(Vec<Series>, Re
         (0..plan.threads()).map(|_| Channel::with_capacity(RECORDS).unwrap()).collect();
     let outputs = channels
         .iter()
-        // SAFETY: each channel has this one producer, and lives longer than the call.
         .map(|channel| {
-            Output::new(unsafe { producer_of(BorrowedFd::borrow_raw(channel.fd())) }.unwrap())
+            // SAFETY: each channel has this one producer, and lives longer than the call.
+            let producer = unsafe { producer_of(BorrowedFd::borrow_raw(channel.fd())) };
+            Output::new(producer.unwrap())
         })
         .collect();
     let report = probes::run(plan, outputs, stop)?;
