@@ -6,7 +6,6 @@
 
 use libfuzzer_sys::fuzz_target;
 use onset::bundle::Bundle;
-use sample::ALL_RESPONDERS;
 use std::path::Path;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -16,8 +15,8 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = bundle.verify();
     let _ = bundle.details();
     let _ = bundle.samples(|_| ());
-    for responder in ALL_RESPONDERS {
-        let _ = bundle.histogram(responder);
+    for series in &bundle.manifest().series {
+        let _ = bundle.histogram(&series.responder);
     }
 });
 

@@ -5,6 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use onset::experiment::{Experiment, Schedule};
+use sample::SeriesName;
 use std::path::Path;
 
 fuzz_target!(|text: &str| {
@@ -35,10 +36,11 @@ fn check(experiment: &Experiment) {
     }
     assert!(trigger.high.0 > 0);
     assert!(experiment.responders.iter().next().is_some());
+    let measured: Vec<SeriesName> = experiment.responders.iter().map(SeriesName::from).collect();
     assert!(experiment.cells().next().is_some());
     for cell in experiment.cells() {
         for limit in experiment.limits_for(cell) {
-            assert!(experiment.responders.contains(limit.responder));
+            assert!(measured.contains(&limit.responder));
         }
     }
 }

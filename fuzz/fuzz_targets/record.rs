@@ -12,9 +12,9 @@ fuzz_target!(|bytes: &[u8]| {
     let mut answers = Answers::new(active, Stamp::from_ns(0), pins);
     let mut accounted = [0u64; 8];
     let mut account = |observation| match observation {
-        Observation::Sample(sample) => accounted[sample.responder.pin() as usize] += 1,
+        Observation::Sample(sample) => accounted[sample.series.index()] += 1,
         Observation::Loss(_, Loss::Spurious, _) => {}
-        Observation::Loss(responder, _, n) => accounted[responder.pin() as usize] += n,
+        Observation::Loss(series, _, n) => accounted[series.index()] += n,
     };
     let mut raised = 0;
     for bytes in rest.chunks_exact(Record::BYTES) {
@@ -26,6 +26,6 @@ fuzz_target!(|bytes: &[u8]| {
     }
     answers.finish(&mut account);
     for responder in active.iter() {
-        assert_eq!(accounted[responder.pin() as usize], raised, "{responder}");
+        assert_eq!(accounted[active.rank(responder).index()], raised, "{responder}");
     }
 });

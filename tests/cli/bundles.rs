@@ -6,7 +6,7 @@ use onset::bundle::{
     About, BundleWriter, Conclusion, Experiment, Kernel, Machine, RunId, Schedule, Tool, Trigger,
     UtcTime,
 };
-use sample::{Clock, Insns, Nanos, Responder, ResponderSet, Sample};
+use sample::{Clock, Insns, Nanos, Sample, SeriesId, SeriesName};
 use serde_json::Value;
 use stats::Verdict;
 use std::collections::BTreeMap;
@@ -67,14 +67,16 @@ fn about(created: UtcTime) -> About {
 fn write(lab: &Lab, n: u64, clock: Clock, slower: u64) -> PathBuf {
     let created = time(n);
     let run = RunId::new(created, "test", 0xbeef);
-    let set: ResponderSet = [Responder::Hardirq, Responder::Task].into_iter().collect();
-    let mut writer = BundleWriter::create(&lab.store(), &run, clock, set).expect("writable");
+    let names: [SeriesName; 2] = ["hardirq", "task"].map(|n| n.parse().expect("a name"));
+    let mut writer =
+        BundleWriter::create(&lab.store(), &run, clock, names.into()).expect("writable");
     for trigger in 0..100 {
-        for responder in set.iter() {
-            let latency = Nanos(400 + trigger + 10_000 * u64::from(responder.pin()) + slower);
+        for (series, base) in [(SeriesId(0), 400), (SeriesId(1), 70_400)] {
+            let latency = Nanos(base + trigger + slower);
             let at = Nanos(trigger * 1_000_000);
-            let path = Insns(latency.0);
-            writer.push(&Sample { responder, trigger, at, latency, path }).expect("room");
+            // Nobody counts instructions on a real clock.
+            let path = (clock == Clock::Virtual).then_some(Insns(latency.0));
+            writer.push(&Sample { series, trigger, at, latency, path }).expect("room");
         }
     }
     let conclusion = Conclusion {
@@ -181,8 +183,8 @@ fn verifying_finds_a_flipped_bit_in_every_file_of_a_bundle() {
     let text = fs::read_to_string(&manifest).expect("a manifest");
     fs::write(&manifest, text.replacen("\"max_ns\": 499", "\"max_ns\": 498", 1)).expect("ours");
     lab.onset(&["show", "latest", "--verify"]).exits(69).says(&["do not follow from the samples"]);
-    fs::write(&manifest, text.replacen("\"schema\": 1", "\"schema\": 2", 1)).expect("ours");
-    lab.onset(&["show", "latest"]).exits(69).says(&["schema 2", "use the onset that wrote it"]);
+    fs::write(&manifest, text.replacen("\"schema\": 2", "\"schema\": 3", 1)).expect("ours");
+    lab.onset(&["show", "latest"]).exits(69).says(&["schema 3", "use the onset that wrote it"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 // but positions on a screen.
 
 /** The only version of the contract that this viewer draws. */
-export const SCHEMA = 1;
+export const SCHEMA = 2;
 
 /** Clock domain. Numbers of different clocks never share an axis, so a report has exactly one. */
 export type Clock = "virtual" | "monotonic" | "tsc";
@@ -50,6 +50,7 @@ export interface Run {
 
 /** Everything that one responder answered in one run. */
 export interface Series {
+  /** A mechanism of the driver or a method of a probe: any name. Order is that of the run. */
   responder: string;
   /** Samples, losses not included. */
   count: number;
@@ -80,6 +81,8 @@ export interface Losses {
   spurious: number;
   /** Impossible values, kept out and counted. */
   tainted: number;
+  /** Periods that passed without a measurement, late by an unknown time. */
+  overrun: number;
   /** Records that the channel had no room for; known for the run, the same for each responder. */
   dropped: number;
 }
@@ -91,8 +94,8 @@ export interface WorstSample {
   /** When it was raised, since the measuring phase began. */
   at_ns: number;
   latency_ns: number;
-  /** Instructions completed between trigger and answer. */
-  path_insns: number;
+  /** Instructions completed between trigger and answer; absent on a clock beside which nobody counts them. */
+  path_insns?: number;
 }
 
 /** A doubt about a run, with what to do about it. */

@@ -85,7 +85,7 @@ function head(lanes: readonly Lane[], axis: Range | null): HTMLElement {
     h("th", { scope: "col", class: "first" }, "median"),
     h("th", { scope: "col" }, "p99.9"),
     h("th", { scope: "col" }, "max"),
-    h("th", { scope: "col", title: "unanswered + superseded + spurious + tainted + dropped" }, "lost"),
+    h("th", { scope: "col", title: "unanswered + superseded + spurious + tainted + overrun + dropped" }, "lost"),
   ]);
   return h(
     "thead",

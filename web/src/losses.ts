@@ -26,7 +26,8 @@ export function showWorst(view: View, lanes: readonly Lane[]): HTMLElement {
 }
 
 function worstTable(worst: readonly WorstSample[]): HTMLTableElement {
-  const heads = ["latency", "trigger", "at", "instructions"];
+  const counted = worst.some(({ path_insns }) => path_insns !== undefined);
+  const heads = ["latency", "trigger", "at", ...(counted ? ["instructions"] : [])];
   return h(
     "table",
     {},
@@ -41,7 +42,7 @@ function worstTable(worst: readonly WorstSample[]): HTMLTableElement {
           h("td", { class: "max", title: `${exactNs(latency_ns)} ns` }, duration(latency_ns)),
           h("td", {}, integer(trigger)),
           h("td", { title: `${exactNs(at_ns)} ns since measuring began` }, duration(at_ns)),
-          h("td", {}, integer(path_insns)),
+          ...(counted ? [h("td", {}, path_insns === undefined ? "–" : integer(path_insns))] : []),
         ),
       ),
     ),
@@ -53,6 +54,7 @@ const KINDS: Record<keyof Losses, string> = {
   superseded: "answered together with an older trigger, whose latency is the sample",
   spurious: "an answer to no trigger",
   tainted: "an impossible value, kept out",
+  overrun: "a period that passed without a measurement; how late it would have been is unknown",
   dropped: "records that the channel had no room for; the same for every responder of a run",
 };
 

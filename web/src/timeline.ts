@@ -92,9 +92,8 @@ function readAt(time_ns: number, latency_ns: number, series: Series, x: Range, y
   const worst = nearest(series.worst, time_ns, latency_ns, x, y);
   if (worst !== undefined) {
     const { trigger, at_ns, latency_ns, path_insns } = worst;
-    return [
-      `trigger ${integer(trigger)}: ${duration(latency_ns)} at ${duration(at_ns)}, ${integer(path_insns)} instructions`,
-    ];
+    const path = path_insns === undefined ? "" : `, ${integer(path_insns)} instructions`;
+    return [`trigger ${integer(trigger)}: ${duration(latency_ns)} at ${duration(at_ns)}${path}`];
   }
   const slice = series.timeline.find(({ at_ns, width_ns }) => at_ns <= time_ns && time_ns < at_ns + width_ns);
   if (slice === undefined) return [`${duration(time_ns)}: no answers`];

@@ -19,7 +19,7 @@ export interface Matrix {
   loads: string[];
   /** Names of lanes in the order of the report; the index is the look. */
   flavours: string[];
-  /** In the order of the report, which is that of the pins. */
+  /** In the order of the report, which is that of each run. */
   responders: string[];
   /** The lanes of one load, in the order of `flavours`. */
   lanes(load: string): Lane[];
@@ -80,7 +80,7 @@ export function limitsOn(lanes: readonly Lane[], responder: string): Finding[] {
 
 /** All kinds of loss together. */
 export function lossesTotal({ losses }: Series): number {
-  return losses.unanswered + losses.superseded + losses.spurious + losses.tainted + losses.dropped;
+  return Object.values(losses).reduce((sum, n) => sum + n, 0);
 }
 
 /** One kind of doubt: what it means, and where it was seen how. */

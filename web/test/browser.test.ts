@@ -258,10 +258,33 @@ test("doubt is shown: warnings, losses, absent quantiles, invalid and incomplete
     }
     const row = (await cells(page, "#losses tbody tr")).find(([responder]) => responder === "task")!;
     assert.deepEqual(
-      row.slice(2, 8),
-      ["10 000", "1 234", "0", "0", "0", "0"].map((text) => text.replace(" ", "\u202f")),
+      row.slice(2, 9),
+      ["10 000", "1 234", "0", "0", "0", "0", "0"].map((text) => text.replace(" ", "\u202f")),
     );
   });
+});
+
+test("methods of probes are drawn like responders, and no instructions are shown where none were counted", async () => {
+  const report = fixture();
+  const names = ["futex", "nanosleep-3.25ms-cpu0", "c++", "__proto__"];
+  report.clock = "monotonic";
+  for (const run of report.runs) {
+    run.clock = "monotonic";
+    run.findings = [];
+    run.series = run.series.slice(0, names.length).map((series, i) => ({ ...series, responder: names[i]! }));
+    for (const worst of run.series.flatMap((series) => series.worst)) delete worst.path_insns;
+  }
+  report.runs[0]!.series[3]!.losses.overrun = 17;
+  await visit(
+    await write("probes", report),
+    async (page) => {
+      await ladderSaysWhatTheReportSays(page);
+      assert.equal(await page.locator("#responder h2 em").first().innerText(), "nanosleep-3.25ms-cpu0");
+      assert.doesNotMatch(await page.locator("#worst").innerText(), /instructions|undefined|NaN/);
+      assert.ok((await cells(page, "#ladder tbody tr")).map(([name]) => name).every((name, i) => name === names[i]));
+    },
+    { hash: "#responder=nanosleep-3.25ms-cpu0" },
+  );
 });
 
 test("a responder that nobody answered says so instead of drawing nothing", async () => {

@@ -35,7 +35,7 @@ export function fixture(): Report {
   const flavours = Object.keys(FLAVOURS);
   const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
   return {
-    schema: 1,
+    schema: 2,
     title: "Response ladder of 6.12",
     created: "2026-11-21T19:57:03Z",
     tool: { version: "0.1.0", revision: "018facc" },
@@ -114,7 +114,7 @@ function summarise(responder: string, samples: WorstSample[], superseded: number
   return {
     responder,
     count: sorted.length,
-    losses: { unanswered: 0, superseded, spurious: 0, tainted: 0, dropped: 0 },
+    losses: { unanswered: 0, superseded, spurious: 0, tainted: 0, overrun: 0, dropped: 0 },
     min_ns: sorted[0] ?? null,
     mean_ns: Math.round(mean),
     stddev_ns: Math.round(Math.sqrt(variance)),

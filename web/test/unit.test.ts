@@ -86,11 +86,11 @@ test("a range ignores what a logarithm cannot place", () => {
 
 test("data of another schema are refused with both numbers and what to do", () => {
   assert.throws(
-    () => parseReport('{"schema":2}'),
+    () => parseReport('{"schema":3}'),
     (error) =>
       error instanceof Unreadable &&
-      /schema number 2/.test(error.reason) &&
-      /reads schema 1/.test(error.reason) &&
+      /schema number 3/.test(error.reason) &&
+      /reads schema 2/.test(error.reason) &&
       /onset report/.test(error.action),
   );
   assert.throws(() => parseReport("{}"), /schema number \(none\)/);

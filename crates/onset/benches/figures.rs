@@ -9,7 +9,7 @@ use onset::installation::Installation;
 use rig::{Bench, Cache, Contents, Generator, Guest, Outcome, Progress, Snapshot, Stimulus};
 use sample::{
     ALL_RESPONDERS, Answers, Clock, Consumer, Insns, Kind, Nanos, Producer, Record, ResponderSet,
-    Schedule, Stamp, ring_bytes, ring_init,
+    Schedule, SeriesName, Stamp, ring_bytes, ring_init,
 };
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -41,13 +41,14 @@ fn collecting() -> (f64, f64) {
     let set: ResponderSet = ALL_RESPONDERS.into_iter().collect();
     let created = UtcTime::from_unix_seconds(1_700_000_000).expect("a date");
     let run = RunId::new(created, "bench", 1);
+    let names: Vec<SeriesName> = set.iter().map(SeriesName::from).collect();
     let mut writer =
-        BundleWriter::create(root.path(), &run, Clock::Virtual, set).expect("a bundle");
+        BundleWriter::create(root.path(), &run, Clock::Virtual, names.clone()).expect("a bundle");
     let mut series: Vec<stats::Series> =
-        set.iter().map(|r| stats::Series::new(r, Clock::Virtual)).collect();
+        names.into_iter().map(|n| stats::Series::new(n, Clock::Virtual)).collect();
     let plain = collect(TRIGGERS, set, |o| {
         if let sample::Observation::Sample(s) = o {
-            series[s.responder.pin() as usize].record(&s);
+            series[s.series.index()].record(&s);
         }
     });
     let written = collect(TRIGGERS, set, |o| writer.observe(&o).expect("room for the bench"));

@@ -10,21 +10,22 @@
 //!
 //! What it cannot see: whether an edge was made by the mechanism that owns the pin.
 
-use crate::{Insns, Kind, Nanos, Record, Responder, ResponderSet, Stamp, Virtual};
+use crate::{Insns, Kind, Nanos, Record, Responder, ResponderSet, SeriesId, Stamp, Virtual};
 
 /// One measured latency: when, whose, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Who answered.
-    pub responder: Responder,
+    pub series: SeriesId,
     /// Number of the trigger that was answered, from 0.
     pub trigger: u64,
     /// When the trigger was raised, since the beginning of the measuring phase.
     pub at: Nanos,
     /// From the trigger to the edge.
     pub latency: Nanos,
-    /// Instructions that the vCPU completed in between; less than the latency where it slept.
-    pub path: Insns,
+    /// Instructions that the vCPU completed in between; less than the latency where it slept. `None` where
+    /// nobody counts them: on the clocks `monotonic` and `tsc`.
+    pub path: Option<Insns>,
 }
 
 /// What was not measured, by kind. The discriminant is its number on the wire.
@@ -43,12 +44,22 @@ pub enum Loss {
     Tainted = 3,
     /// The channel had no room.
     Dropped = 4,
+    /// A period or an event passed without a measurement of its own, and nothing bounds what it would have
+    /// been: the probe itself was kept from measuring. Not `Superseded`, whose delay is at most that of the
+    /// sample which stands for it.
+    Overrun = 5,
 }
 
 impl Loss {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Loss; 5] =
-        [Loss::Unanswered, Loss::Superseded, Loss::Spurious, Loss::Tainted, Loss::Dropped];
+    pub const ALL: [Loss; 6] = [
+        Loss::Unanswered,
+        Loss::Superseded,
+        Loss::Spurious,
+        Loss::Tainted,
+        Loss::Dropped,
+        Loss::Overrun,
+    ];
 }
 
 /// Counts of every kind of loss of one responder.
@@ -64,6 +75,8 @@ pub struct Losses {
     pub spurious: u64,
     /// [`Loss::Tainted`].
     pub tainted: u64,
+    /// [`Loss::Overrun`].
+    pub overrun: u64,
     /// Records that the channel had no room for; known for the run, so the same for each responder.
     pub dropped: u64,
 }
@@ -77,21 +90,33 @@ impl Losses {
             Loss::Spurious => &mut self.spurious,
             Loss::Tainted => &mut self.tainted,
             Loss::Dropped => &mut self.dropped,
+            Loss::Overrun => &mut self.overrun,
         } += n;
     }
 
     /// All kinds together.
     pub fn total(&self) -> u64 {
-        self.unanswered + self.superseded + self.spurious + self.tainted + self.dropped
+        self.named().iter().map(|(_, n)| n).sum()
+    }
+
+    /// Adds those of another shard of the same measurement.
+    pub fn merge(&mut self, more: &Losses) {
+        self.unanswered += more.unanswered;
+        self.superseded += more.superseded;
+        self.spurious += more.spurious;
+        self.tainted += more.tainted;
+        self.overrun += more.overrun;
+        self.dropped += more.dropped;
     }
 
     /// Names and counts in a fixed order, for tables.
-    pub fn named(&self) -> [(&'static str, u64); 5] {
+    pub fn named(&self) -> [(&'static str, u64); 6] {
         [
             ("unanswered", self.unanswered),
             ("superseded", self.superseded),
             ("spurious", self.spurious),
             ("tainted", self.tainted),
+            ("overrun", self.overrun),
             ("dropped", self.dropped),
         ]
     }
@@ -103,7 +128,7 @@ pub enum Observation {
     /// An answer.
     Sample(Sample),
     /// Something lost, with how often.
-    Loss(Responder, Loss, u64),
+    Loss(SeriesId, Loss, u64),
 }
 
 #[derive(Clone, Copy)]
@@ -138,7 +163,8 @@ struct Wait {
 }
 
 impl Answers {
-    /// A matcher for the `active` responders. Times are reported since `origin`; `pins` is the level of
+    /// A matcher for the `active` responders, whose series are numbered by their
+    /// [rank](ResponderSet::rank). Times are reported since `origin`; `pins` is the level of
     /// the data pins at that point.
     pub fn new(active: ResponderSet, origin: Stamp<Virtual>, pins: u8) -> Self {
         let waits = [Wait::default(); 8];
@@ -179,23 +205,28 @@ impl Answers {
         if responder == Responder::Hardirq || !self.active.contains(Responder::Hardirq) {
             (self.taken, self.untaken) = (self.raised, None);
         }
+        let series = self.active.rank(responder);
         let Wait { first, trigger } = self.waits[responder.pin() as usize];
         let trigger = match trigger {
             Some(trigger) if first < self.taken => trigger,
-            _ => return each(Observation::Loss(responder, Loss::Spurious, 1)),
+            _ => return each(Observation::Loss(series, Loss::Spurious, 1)),
         };
         let latency = edge.at.since(trigger.at);
         let path = edge.insns.0.checked_sub(trigger.insns.0).map(Insns);
         let at = trigger.at.since(self.origin);
         each(match (latency, path, at) {
-            (Some(latency), Some(path), Some(at)) => {
-                Observation::Sample(Sample { responder, trigger: first, at, latency, path })
-            }
-            _ => Observation::Loss(responder, Loss::Tainted, 1),
+            (Some(latency), Some(path), Some(at)) => Observation::Sample(Sample {
+                series,
+                trigger: first,
+                at,
+                latency,
+                path: Some(path),
+            }),
+            _ => Observation::Loss(series, Loss::Tainted, 1),
         });
         let younger = self.taken - first - 1;
         if younger > 0 {
-            each(Observation::Loss(responder, Loss::Superseded, younger));
+            each(Observation::Loss(series, Loss::Superseded, younger));
         }
         self.waits[responder.pin() as usize] = Wait { first: self.taken, trigger: self.untaken };
     }
@@ -210,7 +241,7 @@ impl Answers {
         for responder in self.active.iter() {
             let n = self.raised - self.waits[responder.pin() as usize].first;
             if n > 0 {
-                each(Observation::Loss(responder, Loss::Unanswered, n));
+                each(Observation::Loss(self.active.rank(responder), Loss::Unanswered, n));
             }
         }
     }
@@ -232,11 +263,12 @@ mod tests {
 
     /// Feeds `T` (trigger) and pin levels; returns (responder, trigger, latency) and losses.
     fn play(active: &[Responder], events: &[Record]) -> (Vec<(Responder, u64, u64)>, [Losses; 8]) {
+        let responder = |series: SeriesId| set(active).iter().nth(series.index()).expect("active");
         let mut answers = Answers::new(set(active), Stamp::from_ns(0), 0);
         let (mut samples, mut losses) = (Vec::new(), [Losses::default(); 8]);
         let mut note = |o| match o {
-            Observation::Sample(s) => samples.push((s.responder, s.trigger, s.latency.0)),
-            Observation::Loss(r, loss, n) => losses[r.pin() as usize].count(loss, n),
+            Observation::Sample(s) => samples.push((responder(s.series), s.trigger, s.latency.0)),
+            Observation::Loss(s, loss, n) => losses[responder(s).pin() as usize].count(loss, n),
         };
         for e in events {
             answers.observe(e, &mut note);
@@ -307,7 +339,7 @@ mod tests {
         let mut samples = Vec::new();
         let mut note = |o| {
             if let Observation::Sample(s) = o {
-                samples.push((s.responder, s.trigger, s.latency.0));
+                samples.push((s.series, s.trigger, s.latency.0));
             }
         };
         answers.observe(&numbered(T, 100, 0, 0), &mut note);
@@ -318,7 +350,7 @@ mod tests {
         answers.observe(&numbered(Pins, 803, 0x80, 8), &mut note);
         answers.observe(&numbered(Pins, 820, 0x00, 8), &mut note);
         assert!(answers.complete());
-        assert_eq!(samples, [(Hardirq, 7, 3), (Task, 7, 20)]);
+        assert_eq!(samples, [(SeriesId(0), 7, 3), (SeriesId(1), 7, 20)]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod record;
 mod responder;
 mod ring;
 mod schedule;
+mod series;
 mod units;
 
 pub use answers::{Answers, Loss, Losses, Observation, Sample};
@@ -31,4 +32,5 @@ pub use record::{Kind, Malformed, Record};
 pub use responder::{ALL_RESPONDERS, Responder, ResponderSet, UnknownResponder};
 pub use ring::{Consumer, Producer, RING_BYTES_HEADER, RingError, ring_bytes, ring_init};
 pub use schedule::Schedule;
+pub use series::{NotASeriesName, SeriesId, SeriesName};
 pub use units::{Insns, Nanos, ParseDurationError};

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The mechanisms of Linux that can answer an interrupt, each with its own pin of the port.
 
+use crate::SeriesId;
 use core::fmt;
 use core::str::FromStr;
 
 /// A mechanism that answers a trigger. The discriminant is the data pin (D0 … D7) it toggles; the
 /// kernel module `driver/onset_port.c` uses the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[repr(u8)]
 pub enum Responder {
     /// The hard interrupt handler itself.
@@ -111,6 +110,12 @@ impl ResponderSet {
         self.0 >> r.pin() & 1 == 1
     }
 
+    /// The place of `r` among the members in pin order: the index of its series in a run that measures this
+    /// set. For one that is no member, the place that it would have.
+    pub const fn rank(self, r: Responder) -> SeriesId {
+        SeriesId((self.0 & ((1u8 << r.pin()) - 1)).count_ones() as u16)
+    }
+
     /// The members in pin order.
     pub fn iter(self) -> impl Iterator<Item = Responder> {
         ALL_RESPONDERS.into_iter().filter(move |r| self.contains(*r))
@@ -140,5 +145,14 @@ mod tests {
         let set: ResponderSet = [Responder::Task, Responder::Hardirq].into_iter().collect();
         assert_eq!(set.mask(), 0x81);
         assert!(set.iter().eq([Responder::Hardirq, Responder::Task]));
+    }
+
+    #[test]
+    fn the_rank_of_a_member_is_its_place_in_the_list() {
+        for mask in 0..=u8::MAX {
+            let set = ResponderSet::from_mask(mask);
+            let ranks = set.iter().map(|r| set.rank(r).index());
+            assert!(ranks.eq(0..set.iter().count()), "{mask:#b}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! What recording costs. Prints figures; asserts none.
 
 use core::hint::black_box;
-use sample::{Clock, Insns, Nanos, Responder, Sample};
+use sample::{Clock, Insns, Nanos, Responder, Sample, SeriesId};
 use stats::Series;
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ fn sample(trigger: u64, state: &mut u64) -> Sample {
     let octave = (*state >> 60).min((*state >> 56) & 15);
     let latency = Nanos((128 + ((*state >> 32) & 127)) << octave);
     let at = Nanos(trigger * 1_000_000);
-    Sample { responder: Responder::Task, trigger, at, latency, path: Insns(latency.0) }
+    Sample { series: SeriesId(0), trigger, at, latency, path: Some(Insns(latency.0)) }
 }
 
 fn main() {
@@ -25,7 +25,7 @@ fn main() {
     }
     let making = started.elapsed();
 
-    let mut series = Series::new(Responder::Task, Clock::Virtual);
+    let mut series = Series::new(Responder::Task.into(), Clock::Virtual);
     let started = Instant::now();
     for trigger in 0..SAMPLES {
         series.record(black_box(&sample(trigger, &mut state)));

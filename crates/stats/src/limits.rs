@@ -3,12 +3,13 @@
 //!
 //! The rules. No limit, no pass. What was not measured counts against a pass, never for it: a trigger
 //! without an answer is later than any bound; a superseded one was answered no later than the maximum,
-//! so it is taken to be as late as that; records that were dropped or tainted may hide anything.
+//! so it is taken to be as late as that; a period that a probe overran may have been late by any time, and
+//! records that were dropped or tainted may hide anything.
 
 use crate::{Quantile, Summary};
 use core::fmt;
 use core::str::FromStr;
-use sample::{Nanos, Responder};
+use sample::{Nanos, SeriesName};
 use serde::{Deserialize, Serialize};
 
 /// A number of a summary that can be limited and compared.
@@ -91,11 +92,11 @@ impl<'de> Deserialize<'de> for Statistic {
 }
 
 /// A bound that a responder must keep: `statistic ≤ bound`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
     /// Whose.
-    pub responder: Responder,
+    pub responder: SeriesName,
     /// Which number of it.
     pub statistic: Statistic,
     /// The greatest value allowed.
@@ -147,6 +148,8 @@ pub enum Reason {
     Unanswered,
     /// Triggers answered together with older ones could lift the value beyond the bound.
     Superseded,
+    /// Periods that passed without a measurement could lift the value beyond the bound.
+    Overrun,
     /// Records were dropped or answers spurious or tainted: what they held is unknown.
     Unreliable,
     /// No samples of this responder.
@@ -162,6 +165,7 @@ impl fmt::Display for Reason {
             Reason::Exceeded => "exceeded",
             Reason::Unanswered => "triggers were not answered",
             Reason::Superseded => "superseded triggers leave it open",
+            Reason::Overrun => "periods that were not measured leave it open",
             Reason::Unreliable => "dropped records, spurious or tainted answers",
             Reason::NoSamples => "no samples",
             Reason::TooFewSamples => "too few samples",
@@ -170,11 +174,11 @@ impl fmt::Display for Reason {
 }
 
 /// What became of one limit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
     /// Whose limit.
-    pub responder: Responder,
+    pub responder: SeriesName,
     /// On which number.
     pub statistic: Statistic,
     /// The greatest value allowed.
@@ -220,7 +224,7 @@ fn examine(limit: &Limit, summary: Option<&Summary>) -> Finding {
         None => (Verdict::Inconclusive, Reason::NoSamples),
         Some(summary) => weigh(limit, summary, measured_ns),
     };
-    let Limit { responder, statistic, bound } = *limit;
+    let Limit { responder, statistic, bound } = limit.clone();
     Finding { responder, statistic, bound, measured_ns, verdict, reason }
 }
 
@@ -249,13 +253,15 @@ fn weigh(limit: &Limit, summary: &Summary, measured_ns: Option<f64>) -> (Verdict
     match at_worst(limit.statistic, summary) {
         Some(value) if value <= bound => (Verdict::Pass, Reason::Within),
         _ if summary.losses.unanswered > 0 => (Verdict::Inconclusive, Reason::Unanswered),
+        _ if summary.losses.overrun > 0 => (Verdict::Inconclusive, Reason::Overrun),
         _ => (Verdict::Inconclusive, Reason::Superseded),
     }
 }
 
 /// Triggers raised while the series was recorded, as far as it is known whose they were.
 fn triggers(summary: &Summary) -> u64 {
-    summary.count + summary.losses.superseded + summary.losses.unanswered
+    let losses = &summary.losses;
+    summary.count + losses.superseded + losses.unanswered + losses.overrun
 }
 
 /// Whether the statistic over all triggers is itself one without an answer.
@@ -269,13 +275,15 @@ fn unanswered_exceed(statistic: Statistic, summary: &Summary) -> bool {
 }
 
 /// The greatest value that the statistic over all triggers can have, if every superseded one was
-/// answered as late as the latest; `None` when there is no such value.
+/// answered as late as the latest; `None` when there is no such value, as those that were never answered
+/// or overrun have none.
 fn at_worst(statistic: Statistic, summary: &Summary) -> Option<f64> {
-    let (superseded, unanswered) = (summary.losses.superseded, summary.losses.unanswered);
+    let superseded = summary.losses.superseded;
+    let unbounded = summary.losses.unanswered + summary.losses.overrun;
     let max = ns(summary.max?);
     match statistic {
-        Statistic::Max => (unanswered == 0).then_some(max),
-        Statistic::Mean if unanswered > 0 => None,
+        Statistic::Max => (unbounded == 0).then_some(max),
+        Statistic::Mean if unbounded > 0 => None,
         Statistic::Mean if superseded == 0 => summary.mean_ns,
         Statistic::Mean => {
             let (n, more) = (summary.count as f64, superseded as f64);
@@ -285,6 +293,9 @@ fn at_worst(statistic: Statistic, summary: &Summary) -> Option<f64> {
             // The wanted rank among all triggers, looked up among those measured: the next quantile of
             // the summary that reaches so far is an upper bound for it.
             let rank = q.rank(triggers(summary));
+            if rank > triggers(summary) - unbounded {
+                return None;
+            }
             let reaching = summary.quantiles.iter().find(|(q, _)| q.rank(summary.count) >= rank);
             Some(reaching.map_or(max, |(_, value)| ns(*value)))
         }

@@ -7,7 +7,7 @@ use crate::{Quantile, Summary};
 use core::cmp::Reverse;
 use core::fmt;
 use hdrhistogram::Histogram;
-use sample::{Clock, Insns, Loss, Losses, Nanos, Responder, Sample};
+use sample::{Clock, Insns, Loss, Losses, Nanos, Sample, SeriesName};
 use serde::{Deserialize, Serialize};
 
 /// How many of the worst samples are kept with their circumstances.
@@ -32,9 +32,9 @@ pub struct Worst {
     /// How long the answer took.
     #[serde(rename = "latency_ns")]
     pub latency: Nanos,
-    /// Instructions completed in between.
-    #[serde(rename = "path_insns")]
-    pub path: Insns,
+    /// Instructions completed in between; absent where nobody counts them.
+    #[serde(rename = "path_insns", default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Insns>,
 }
 
 impl Worst {
@@ -52,12 +52,12 @@ impl From<&Sample> for Worst {
 }
 
 /// Why two series cannot become one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// Numbers of different clocks never share an axis.
     Clock(Clock, Clock),
     /// They belong to different mechanisms.
-    Responder(Responder, Responder),
+    Responder(SeriesName, SeriesName),
 }
 
 impl fmt::Display for Mismatch {
@@ -79,7 +79,7 @@ impl core::error::Error for Mismatch {}
 /// One responder's answers in one run.
 #[derive(Clone, Debug)]
 pub struct Series {
-    responder: Responder,
+    responder: SeriesName,
     clock: Clock,
     pub(crate) histogram: Histogram<u64>,
     pub(crate) exact: Exact,
@@ -91,7 +91,7 @@ pub struct Series {
 
 impl Series {
     /// An empty series.
-    pub fn new(responder: Responder, clock: Clock) -> Self {
+    pub fn new(responder: SeriesName, clock: Clock) -> Self {
         // Big enough for every latency that is recorded, so that recording never allocates. 38 sizes of
         // bucket × 1024 × 8 bytes: 312 kB.
         let histogram = Histogram::new_with_max(LATENCY_MAX.0, DIGITS).expect("constant bounds");
@@ -100,10 +100,9 @@ impl Series {
         Series { responder, clock, histogram, exact, losses, worst, timeline }
     }
 
-    /// Adds an answer; one beyond [`LATENCY_MAX`] counts as tainted instead. The sample must be of this
-    /// responder.
+    /// Adds an answer; one beyond [`LATENCY_MAX`] counts as tainted instead. The caller sees to it that the
+    /// sample is of this series, whose index in the run it does not know.
     pub fn record(&mut self, sample: &Sample) {
-        debug_assert_eq!(sample.responder, self.responder);
         let ns = sample.latency.0;
         if sample.latency > LATENCY_MAX || self.histogram.record(ns).is_err() {
             self.lose(Loss::Tainted, 1);
@@ -137,18 +136,14 @@ impl Series {
             return Err(Mismatch::Clock(self.clock, other.clock));
         }
         if self.responder != other.responder {
-            return Err(Mismatch::Responder(self.responder, other.responder));
+            let names = (self.responder.clone(), other.responder.clone());
+            return Err(Mismatch::Responder(names.0, names.1));
         }
         self.histogram.add(&other.histogram).expect("every series has the same bounds");
         self.exact.merge(&other.exact);
         self.timeline.merge(&other.timeline);
         other.worst.iter().for_each(|w| self.keep_if_worse(*w));
-        let (mine, more) = (&mut self.losses, &other.losses);
-        mine.unanswered += more.unanswered;
-        mine.superseded += more.superseded;
-        mine.spurious += more.spurious;
-        mine.tainted += more.tainted;
-        mine.dropped += more.dropped;
+        self.losses.merge(&other.losses);
         Ok(())
     }
 
@@ -161,8 +156,8 @@ impl Series {
     }
 
     /// Whose answers these are.
-    pub fn responder(&self) -> Responder {
-        self.responder
+    pub fn responder(&self) -> &SeriesName {
+        &self.responder
     }
 
     /// The clock they were measured with.
@@ -192,7 +187,7 @@ impl Series {
         let ranks = supported.clone().map(|q| q.rank(count));
         let quantiles = supported.zip(self.values_at_ranks(ranks)).collect();
         Summary {
-            responder: self.responder,
+            responder: self.responder.clone(),
             clock: self.clock,
             count,
             losses: self.losses,
@@ -227,7 +222,7 @@ impl Series {
 /// Equal when no later question could tell them apart.
 impl PartialEq for Series {
     fn eq(&self, other: &Self) -> bool {
-        (self.responder, self.clock, self.losses) == (other.responder, other.clock, other.losses)
+        (&self.responder, self.clock, self.losses) == (&other.responder, other.clock, other.losses)
             && self.exact == other.exact
             && self.worst == other.worst
             && self.timeline == other.timeline

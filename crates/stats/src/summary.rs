@@ -3,7 +3,7 @@
 
 use core::fmt;
 use core::str::FromStr;
-use sample::{Clock, Losses, Nanos, Responder};
+use sample::{Clock, Losses, Nanos, SeriesName};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -118,7 +118,7 @@ impl FromStr for Quantile {
 #[serde(deny_unknown_fields)]
 pub struct Summary {
     /// Whose answers.
-    pub responder: Responder,
+    pub responder: SeriesName,
     /// The clock of every time below.
     pub clock: Clock,
     /// Answers measured.

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The JSON of a summary, which scripts rely on.
 
-use sample::{Clock, Insns, Loss, Nanos, Responder, Sample};
+use sample::{Clock, Insns, Loss, Nanos, Responder, Sample, SeriesId};
 use serde_json::json;
 use stats::{Series, Summary};
 
 fn ten() -> Summary {
-    let mut series = Series::new(Responder::ThreadedIrq, Clock::Virtual);
+    let mut series = Series::new(Responder::ThreadedIrq.into(), Clock::Virtual);
     for trigger in 0..10 {
         let (at, latency) = (Nanos(trigger * 100), Nanos(trigger + 1));
-        let responder = Responder::ThreadedIrq;
-        series.record(&Sample { responder, trigger, at, latency, path: Insns(1) });
+        series.record(&Sample { series: SeriesId(0), trigger, at, latency, path: Some(Insns(1)) });
     }
     series.lose(Loss::Superseded, 3);
     series.summary()
@@ -21,7 +20,7 @@ fn a_summary_is_written_with_units_in_its_keys() {
     let stddev_ns = 8.25f64.sqrt();
     let expected = json!({
         "responder": "threaded_irq", "clock": "virtual", "count": 10,
-        "losses": {"unanswered": 0, "superseded": 3, "spurious": 0, "tainted": 0, "dropped": 0},
+        "losses": {"unanswered": 0, "superseded": 3, "spurious": 0, "tainted": 0, "overrun": 0, "dropped": 0},
         "min_ns": 1, "mean_ns": 5.5, "stddev_ns": stddev_ns, "max_ns": 10,
         "quantiles": {"0.5": 5, "0.9": 9},
     });
@@ -36,7 +35,7 @@ fn a_summary_reads_back_as_it_was() {
 
 #[test]
 fn without_samples_there_are_no_numbers_but_losses() {
-    let summary = Series::new(Responder::Task, Clock::Tsc).summary();
+    let summary = Series::new(Responder::Task.into(), Clock::Tsc).summary();
     let value = serde_json::to_value(&summary).unwrap();
     for key in ["min_ns", "mean_ns", "stddev_ns", "max_ns"] {
         assert!(value[key].is_null(), "{key}");

@@ -3,21 +3,21 @@
 
 use core::num::NonZeroU8;
 use proptest::prelude::*;
-use sample::{Clock, Insns, Loss, Losses, Nanos, Responder, Sample};
+use sample::{Clock, Insns, Loss, Losses, Nanos, Responder, Sample, SeriesId};
 use stats::{LATENCY_MAX, Mismatch, Quantile, Series, WORST_KEPT, Worst};
 
 fn sample(trigger: u64, latency: u64) -> Sample {
     Sample {
-        responder: Responder::Task,
+        series: SeriesId(0),
         trigger,
         at: Nanos(trigger.wrapping_mul(1_000_003) >> 20),
         latency: Nanos(latency),
-        path: Insns(latency / 2),
+        path: Some(Insns(latency / 2)),
     }
 }
 
 fn series<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Series {
-    let mut series = Series::new(Responder::Task, Clock::Virtual);
+    let mut series = Series::new(Responder::Task.into(), Clock::Virtual);
     samples.into_iter().for_each(|s| series.record(s));
     series
 }
@@ -189,10 +189,10 @@ fn a_latency_beyond_any_run_is_tainted_and_not_clamped() {
 fn series_of_another_clock_or_responder_are_refused_and_nothing_is_added() {
     let mut mine = series(&[sample(0, 5)]);
     let before = mine.clone();
-    let clock = Series::new(Responder::Task, Clock::Tsc);
-    let responder = Series::new(Responder::Work, Clock::Virtual);
+    let clock = Series::new(Responder::Task.into(), Clock::Tsc);
+    let responder = Series::new(Responder::Work.into(), Clock::Virtual);
     assert_eq!(mine.merge(&clock), Err(Mismatch::Clock(Clock::Virtual, Clock::Tsc)));
-    let other = Mismatch::Responder(Responder::Task, Responder::Work);
+    let other = Mismatch::Responder(Responder::Task.into(), Responder::Work.into());
     assert_eq!(mine.merge(&responder), Err(other));
     assert!(mine == before);
 }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Which verdict follows from limits, numbers and losses; and what a comparison says.
 
-use sample::{Clock, Insns, Loss, Nanos, Responder, Sample};
+use sample::{Clock, Loss, Nanos, Responder, Sample, SeriesId};
 use stats::{
     Limit, Mismatch, Reason, Series, Statistic, Summary, UnknownStatistic, Verdict, compare, judge,
 };
 
 /// `count` answers of 1, 2, 3 … ns, and losses.
 fn rising(count: u64, losses: &[(Loss, u64)]) -> Summary {
-    let mut series = Series::new(Responder::Task, Clock::Virtual);
+    let mut series = Series::new(Responder::Task.into(), Clock::Virtual);
     for trigger in 0..count {
         let (at, latency) = (Nanos(trigger * 1_000), Nanos(trigger + 1));
-        let responder = Responder::Task;
-        series.record(&Sample { responder, trigger, at, latency, path: Insns(0) });
+        series.record(&Sample { series: SeriesId(0), trigger, at, latency, path: None });
     }
     losses.iter().for_each(|(loss, n)| series.lose(*loss, *n));
     series.summary()
@@ -20,7 +19,7 @@ fn rising(count: u64, losses: &[(Loss, u64)]) -> Summary {
 
 fn limit(statistic: &str, bound: u64) -> Limit {
     let statistic = statistic.parse().expect("a statistic");
-    Limit { responder: Responder::Task, statistic, bound: Nanos(bound) }
+    Limit { responder: Responder::Task.into(), statistic, bound: Nanos(bound) }
 }
 
 fn one(statistic: &str, bound: u64, summary: &Summary) -> (Verdict, Reason) {
@@ -98,6 +97,21 @@ fn superseded_triggers_cannot_make_a_quantile_look_better() {
 }
 
 #[test]
+fn a_period_that_was_overrun_may_have_been_late_by_any_time() {
+    let summary = rising(1_000, &[(Loss::Overrun, 1)]);
+    // Unlike one that was never answered it is no proof of lateness; unlike a superseded one it is not
+    // bounded by the maximum.
+    assert_eq!(one("max", u64::MAX, &summary), (Inconclusive, Reason::Overrun));
+    assert_eq!(one("mean", u64::MAX, &summary), (Inconclusive, Reason::Overrun));
+    assert_eq!(one("max", 999, &summary), (Fail, Reason::Exceeded));
+    // One of a thousand does not decide about p99, twenty do.
+    assert_eq!(one("p99", 1_000, &summary), (Pass, Reason::Within));
+    let many = rising(980, &[(Loss::Overrun, 20)]);
+    assert_eq!(one("p99", u64::MAX, &many), (Inconclusive, Reason::Overrun));
+    assert_eq!(one("p90", 1_000, &many), (Pass, Reason::Within));
+}
+
+#[test]
 fn tainted_and_spurious_answers_forbid_a_pass_but_not_a_fail() {
     for loss in [Loss::Tainted, Loss::Spurious] {
         let summary = rising(100, &[(loss, 1)]);
@@ -129,7 +143,7 @@ fn one_fail_wins_over_inconclusive_and_pass() {
 #[test]
 fn limits_and_findings_name_statistic_and_unit_in_json() {
     let judgement = judge(&[limit("p99.9", 150_000)], &[rising(10, &[])], true);
-    let json = serde_json::to_value(judgement.findings[0]).unwrap();
+    let json = serde_json::to_value(&judgement.findings[0]).unwrap();
     let expected = serde_json::json!({
         "responder": "task", "statistic": "p99.9", "bound_ns": 150_000, "measured_ns": null,
         "verdict": "inconclusive", "reason": "too_few_samples",
@@ -154,7 +168,7 @@ fn a_comparison_shows_differences_and_keeps_the_losses_beside_them() {
 
 #[test]
 fn different_clocks_are_not_compared() {
-    let real = Series::new(Responder::Task, Clock::Tsc).summary();
+    let real = Series::new(Responder::Task.into(), Clock::Tsc).summary();
     let refused = compare(&rising(1, &[]), &real).unwrap_err();
     assert_eq!(refused, Mismatch::Clock(Clock::Virtual, Clock::Tsc));
     assert!(refused.to_string().contains("virtual and tsc"));

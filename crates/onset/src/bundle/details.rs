@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `series.json`: what a report draws, so that it never reads the samples again.
 
-use sample::Responder;
+use sample::SeriesName;
 use serde::{Deserialize, Serialize};
 use stats::{Bucket, Column, CurvePoint, Series, Worst};
 use std::num::NonZeroU8;
@@ -14,7 +14,7 @@ const COLUMNS_PER_OCTAVE: NonZeroU8 = NonZeroU8::new(8).unwrap();
 #[serde(deny_unknown_fields)]
 pub struct Details {
     /// Whose.
-    pub responder: Responder,
+    pub responder: SeriesName,
     /// Histogram with logarithmic axis.
     pub columns: Vec<Column>,
     /// Percentile plot.
@@ -29,7 +29,7 @@ impl Details {
     /// The form of a series.
     pub fn of(series: &Series) -> Self {
         Details {
-            responder: series.responder(),
+            responder: series.responder().clone(),
             columns: series.columns(COLUMNS_PER_OCTAVE),
             curve: series.percentile_curve(),
             timeline: series.timeline().buckets(),

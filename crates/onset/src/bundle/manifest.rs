@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The number of the format that this version writes and reads.
-pub const SCHEMA: u64 = 1;
+pub const SCHEMA: u64 = 2;
 
 /// Name of the manifest in a bundle.
 pub const MANIFEST: &str = "manifest.json";
@@ -33,7 +33,7 @@ pub struct Manifest {
     pub conclusion: Conclusion,
     /// The raw samples.
     pub samples: SamplesRecord,
-    /// The active responders' numbers, in pin order.
+    /// The numbers of each series, in the order of the run: its [`SeriesId`](sample::SeriesId)s index this list.
     pub series: Vec<Summary>,
     /// Every other file of the bundle by its path in it.
     pub files: BTreeMap<String, FileRecord>,

@@ -36,7 +36,7 @@ pub use writer::{BundleWriter, sweep};
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use sample::{Responder, Sample};
+use sample::{Sample, SeriesName};
 use stats::Series;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ const SERIES: &str = "series.json";
 const CONSOLE: &str = "console.txt";
 const HISTOGRAMS: &str = "histograms";
 
-fn histogram_path(responder: Responder) -> String {
+fn histogram_path(responder: &SeriesName) -> String {
     format!("{HISTOGRAMS}/{responder}.hdr")
 }
 
@@ -65,7 +65,7 @@ impl Bundle {
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let manifest = Manifest::read(path)?;
         let bundle = Bundle { path: path.to_owned(), manifest };
-        let histograms = bundle.manifest.series.iter().map(|s| histogram_path(s.responder));
+        let histograms = bundle.manifest.series.iter().map(|s| histogram_path(&s.responder));
         let mut expected: Vec<String> = histograms.chain([SAMPLES.into(), SERIES.into()]).collect();
         // Not every target has a console that can be heard.
         if bundle.manifest.files.contains_key(CONSOLE) {
@@ -98,7 +98,7 @@ impl Bundle {
         &self.manifest
     }
 
-    /// What a report draws, by responder in pin order.
+    /// What a report draws, by responder in the order of the run.
     ///
     /// # Errors
     /// [`BundleError::Damaged`] when `series.json` is not what was written.
@@ -111,7 +111,7 @@ impl Bundle {
     ///
     /// # Errors
     /// [`BundleError::Damaged`] when its file is not what was written, or there is none.
-    pub fn histogram(&self, responder: Responder) -> Result<Histogram<u64>, BundleError> {
+    pub fn histogram(&self, responder: &SeriesName) -> Result<Histogram<u64>, BundleError> {
         let name = histogram_path(responder);
         let bytes = self.read_checked(&name)?;
         let decoded = Deserializer::new().deserialize(&mut bytes.as_slice());
@@ -127,7 +127,8 @@ impl Bundle {
         self.check(SAMPLES)?;
         let path = self.path.join(SAMPLES);
         let file = File::open(&path).map_err(BundleError::io("read", &path))?;
-        samples::read_samples(file, each).map_err(|why| BundleError::damaged(&path, why))
+        let names: Vec<&SeriesName> = self.manifest.series.iter().map(|s| &s.responder).collect();
+        samples::read_samples(file, &names, each).map_err(|why| BundleError::damaged(&path, why))
     }
 
     /// Computes everything again from the samples and compares it with what the bundle says.
@@ -139,20 +140,16 @@ impl Bundle {
             self.check(CONSOLE)?;
         }
         let clock = self.manifest.clock;
-        let new = |s: &stats::Summary| Series::new(s.responder, clock);
+        let new = |s: &stats::Summary| Series::new(s.responder.clone(), clock);
         let mut series: Vec<Series> = self.manifest.series.iter().map(new).collect();
-        let (mut fingerprint, mut count, mut strangers) = (Fingerprint::default(), 0u64, 0u64);
+        let (mut fingerprint, mut count) = (Fingerprint::default(), 0u64);
         self.samples(|sample| {
             fingerprint.add(&sample);
             count += 1;
-            match series.iter_mut().find(|s| s.responder() == sample.responder) {
-                Some(series) => series.record(&sample),
-                None => strangers += 1,
-            }
+            series[sample.series.index()].record(&sample);
         })?;
         let recorded = &self.manifest.samples;
-        if (count, fingerprint.hex()) != (recorded.count, recorded.blake3.clone()) || strangers > 0
-        {
+        if (count, fingerprint.hex()) != (recorded.count, recorded.blake3.clone()) {
             let why = "its samples are not those of the manifest";
             return Err(BundleError::damaged(&self.path.join(SAMPLES), why));
         }

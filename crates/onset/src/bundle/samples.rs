@@ -2,7 +2,7 @@
 //! `samples.parquet`: every sample of a run, for pandas, DuckDB and the like.
 //!
 //! Columns: `responder` (string, dictionary), `trigger`, `at_ns`, `latency_ns`, `path_insns` (unsigned
-//! 64-bit), in the order of recording; zstd. The file depends on the samples and the version of onset
+//! 64-bit, `path_insns` null where nobody counts instructions), in the order of recording; zstd. The file depends on the samples and the version of onset
 //! alone: it holds no time and no host. Written and read in groups of [`GROUP_ROWS`], so memory does not
 //! grow with the run.
 
@@ -16,7 +16,8 @@ use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
-use sample::{ALL_RESPONDERS, Insns, Nanos, Responder, Sample};
+use sample::{Insns, Nanos, Sample, SeriesId, SeriesName};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -29,12 +30,12 @@ const SCHEMA: &str = "message samples {
     required int64 trigger (INTEGER(64, false));
     required int64 at_ns (INTEGER(64, false));
     required int64 latency_ns (INTEGER(64, false));
-    required int64 path_insns (INTEGER(64, false));
+    optional int64 path_insns (INTEGER(64, false));
 }";
 
-/// The hash by which runs are told apart: BLAKE3 of the line `onset samples 1\n`, then for each sample in
-/// the order of recording 33 bytes: pin of the responder (1 byte), trigger, at in ns, latency in ns, path
-/// in instructions (8 bytes each, little endian).
+/// The hash by which runs are told apart: BLAKE3 of the line `onset samples 2\n`, then for each sample in
+/// the order of recording 34 bytes, little endian: index of its series in the run (2 bytes), trigger, at in
+/// ns, latency in ns, path in instructions (8 bytes each). Without a path it is 26 bytes.
 pub struct Fingerprint {
     hasher: blake3::Hasher,
     waiting: Vec<u8>,
@@ -47,7 +48,7 @@ impl Default for Fingerprint {
     fn default() -> Self {
         let waiting = Vec::with_capacity(HASHED_AT_ONCE);
         let mut hasher = blake3::Hasher::new();
-        hasher.update(b"onset samples 1\n");
+        hasher.update(b"onset samples 2\n");
         Fingerprint { hasher, waiting }
     }
 }
@@ -55,9 +56,12 @@ impl Default for Fingerprint {
 impl Fingerprint {
     /// Adds the next sample.
     pub fn add(&mut self, s: &Sample) {
-        self.waiting.push(s.responder.pin());
-        for number in [s.trigger, s.at.0, s.latency.0, s.path.0] {
+        self.waiting.extend_from_slice(&s.series.0.to_le_bytes());
+        for number in [s.trigger, s.at.0, s.latency.0] {
             self.waiting.extend_from_slice(&number.to_le_bytes());
+        }
+        if let Some(Insns(path)) = s.path {
+            self.waiting.extend_from_slice(&path.to_le_bytes());
         }
         if self.waiting.len() >= HASHED_AT_ONCE {
             self.hasher.update(&self.waiting);
@@ -107,6 +111,8 @@ impl Write for HashedFile {
 /// Writes `samples.parquet`.
 pub struct SamplesWriter {
     file: SerializedFileWriter<HashedFile>,
+    /// By [`SeriesId`].
+    names: Vec<ByteArray>,
     waiting: Vec<Sample>,
     count: u64,
     fingerprint: Fingerprint,
@@ -125,8 +131,8 @@ pub struct Written {
 }
 
 impl SamplesWriter {
-    /// Begins the file.
-    pub fn new(file: File) -> io::Result<Self> {
+    /// Begins the file of a run with these series.
+    pub fn new(file: File, names: &[SeriesName]) -> io::Result<Self> {
         let schema = Arc::new(parse_message_type(SCHEMA).map_err(into_io)?);
         let zstd = Compression::ZSTD(ZstdLevel::default());
         let mut properties = WriterProperties::builder()
@@ -144,6 +150,7 @@ impl SamplesWriter {
         let file = SerializedFileWriter::new(HashedFile::new(file), schema, properties);
         Ok(SamplesWriter {
             file: file.map_err(into_io)?,
+            names: names.iter().map(|name| ByteArray::from(name.as_str())).collect(),
             waiting: Vec::with_capacity(GROUP_ROWS),
             count: 0,
             fingerprint: Fingerprint::default(),
@@ -170,7 +177,7 @@ impl SamplesWriter {
 
     fn write_group(&mut self) -> io::Result<()> {
         let mut group = self.file.next_row_group().map_err(into_io)?;
-        write_columns(&mut group, &self.waiting).map_err(into_io)?;
+        write_columns(&mut group, &self.names, &self.waiting).map_err(into_io)?;
         group.close().map_err(into_io)?;
         self.waiting.clear();
         Ok(())
@@ -179,18 +186,16 @@ impl SamplesWriter {
 
 fn write_columns(
     group: &mut SerializedRowGroupWriter<'_, HashedFile>,
+    names: &[ByteArray],
     samples: &[Sample],
 ) -> Result<(), ParquetError> {
-    let names = ALL_RESPONDERS.map(|r| ByteArray::from(r.name()));
-    let column: Vec<ByteArray> =
-        samples.iter().map(|s| names[s.responder.pin() as usize].clone()).collect();
+    let column: Vec<ByteArray> = samples.iter().map(|s| names[s.series.index()].clone()).collect();
     if let Some(mut writer) = group.next_column()? {
         writer.typed::<ByteArrayType>().write_batch(&column, None, None)?;
         writer.close()?;
     }
     drop(column);
-    let numbers: [fn(&Sample) -> u64; 4] =
-        [|s| s.trigger, |s| s.at.0, |s| s.latency.0, |s| s.path.0];
+    let numbers: [fn(&Sample) -> u64; 3] = [|s| s.trigger, |s| s.at.0, |s| s.latency.0];
     for number in numbers {
         // Parquet keeps an unsigned number in the signed one of the same bits.
         let column: Vec<i64> = samples.iter().map(|s| number(s) as i64).collect();
@@ -199,14 +204,28 @@ fn write_columns(
             writer.close()?;
         }
     }
+    let present: Vec<i16> = samples.iter().map(|s| s.path.is_some().into()).collect();
+    let column: Vec<i64> = samples.iter().filter_map(|s| Some(s.path?.0 as i64)).collect();
+    if let Some(mut writer) = group.next_column()? {
+        writer.typed::<Int64Type>().write_batch(&column, Some(&present), None)?;
+        writer.close()?;
+    }
     Ok(())
 }
 
-/// Hands every sample of the file to `each`, in the order of recording.
+/// Hands every sample of the file to `each`, in the order of recording. `names` are the run's series, by
+/// [`SeriesId`].
 ///
 /// # Errors
 /// The text says what is wrong with the file.
-pub fn read_samples(file: File, mut each: impl FnMut(Sample)) -> Result<(), String> {
+pub fn read_samples(
+    file: File,
+    names: &[&SeriesName],
+    mut each: impl FnMut(Sample),
+) -> Result<(), String> {
+    let ids =
+        names.iter().zip(0..=u16::MAX).map(|(name, id)| (name.as_str().as_bytes(), SeriesId(id)));
+    let ids: HashMap<&[u8], SeriesId> = ids.collect();
     let reader = SerializedFileReader::new(file).map_err(|e| e.to_string())?;
     let expected = parse_message_type(SCHEMA).map_err(|e| e.to_string())?;
     if reader.metadata().file_metadata().schema() != &expected {
@@ -214,32 +233,41 @@ pub fn read_samples(file: File, mut each: impl FnMut(Sample)) -> Result<(), Stri
     }
     for index in 0..reader.num_row_groups() {
         let group = reader.get_row_group(index).map_err(|e| e.to_string())?;
-        read_group(&*group, &mut each)?;
+        read_group(&*group, &ids, &mut each)?;
     }
     Ok(())
 }
 
-fn read_group(group: &dyn RowGroupReader, each: &mut impl FnMut(Sample)) -> Result<(), String> {
+fn read_group(
+    group: &dyn RowGroupReader,
+    ids: &HashMap<&[u8], SeriesId>,
+    each: &mut impl FnMut(Sample),
+) -> Result<(), String> {
     let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(usize::MAX);
     if rows > GROUP_ROWS {
         return Err(format!("a row group has more than {GROUP_ROWS} rows"));
     }
-    let responders = read_responders(group, rows)?;
+    let series = read_series(group, ids, rows)?;
     let numbers = |column| read_numbers(group, column, rows);
-    let (trigger, at, latency, path) = (numbers(1)?, numbers(2)?, numbers(3)?, numbers(4)?);
-    for (row, responder) in responders.into_iter().enumerate() {
+    let (trigger, at, latency) = (numbers(1)?, numbers(2)?, numbers(3)?);
+    let path = read_path(group, rows)?;
+    for (row, series) in series.into_iter().enumerate() {
         each(Sample {
-            responder,
+            series,
             trigger: trigger[row] as u64,
             at: Nanos(at[row] as u64),
             latency: Nanos(latency[row] as u64),
-            path: Insns(path[row] as u64),
+            path: path[row],
         });
     }
     Ok(())
 }
 
-fn read_responders(group: &dyn RowGroupReader, rows: usize) -> Result<Vec<Responder>, String> {
+fn read_series(
+    group: &dyn RowGroupReader,
+    ids: &HashMap<&[u8], SeriesId>,
+    rows: usize,
+) -> Result<Vec<SeriesId>, String> {
     let reader = group.get_column_reader(0).map_err(|e| e.to_string())?;
     let mut names = Vec::with_capacity(rows);
     get_typed_column_reader::<ByteArrayType>(reader)
@@ -248,11 +276,29 @@ fn read_responders(group: &dyn RowGroupReader, rows: usize) -> Result<Vec<Respon
     if names.len() != rows {
         return Err("a column is shorter than its row group".to_owned());
     }
-    let parse = |name: &ByteArray| {
-        let known = ALL_RESPONDERS.into_iter().find(|r| r.name().as_bytes() == name.data());
-        known.ok_or_else(|| "a responder of unknown name".to_owned())
+    let find = |name: &ByteArray| {
+        let known = ids.get(name.data()).copied();
+        known.ok_or_else(|| "a responder that is not of the run".to_owned())
     };
-    names.iter().map(parse).collect()
+    names.iter().map(find).collect()
+}
+
+/// The last column, the only one with nulls.
+fn read_path(group: &dyn RowGroupReader, rows: usize) -> Result<Vec<Option<Insns>>, String> {
+    let reader = group.get_column_reader(4).map_err(|e| e.to_string())?;
+    let (mut present, mut numbers) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+    get_typed_column_reader::<Int64Type>(reader)
+        .read_records(rows, Some(&mut present), None, &mut numbers)
+        .map_err(|e| e.to_string())?;
+    if present.len() != rows {
+        return Err("a column is short".to_owned());
+    }
+    let mut numbers = numbers.into_iter();
+    let path = present.iter().map(|level| match level {
+        0 => Ok(None),
+        _ => numbers.next().map(|n| Some(Insns(n as u64))).ok_or("a column is short".to_owned()),
+    });
+    path.collect()
 }
 
 fn read_numbers(

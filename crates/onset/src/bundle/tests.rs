@@ -3,12 +3,21 @@
 
 use super::*;
 use proptest::prelude::*;
-use sample::{ALL_RESPONDERS, Clock, Insns, Loss, Nanos, ResponderSet};
+use sample::{Clock, Insns, Loss, Nanos, SeriesId};
 use stats::{Limit, Statistic, Verdict, judge};
 use std::collections::BTreeMap;
 use std::fs;
 
-const RESPONDERS: [Responder; 2] = [Responder::Hardirq, Responder::Task];
+const HARDIRQ: SeriesId = SeriesId(0);
+const TASK: SeriesId = SeriesId(1);
+
+fn name(text: &str) -> SeriesName {
+    text.parse().expect("a name")
+}
+
+fn responders() -> Vec<SeriesName> {
+    ["hardirq", "task"].map(name).into()
+}
 
 /// The `n`th run of the 21st of November 2026.
 pub(crate) fn run_id(n: u64) -> RunId {
@@ -62,7 +71,7 @@ pub(crate) fn about() -> About {
 }
 
 pub(crate) fn conclusion(writer: &BundleWriter) -> Conclusion {
-    let (responder, statistic) = (Responder::Task, Statistic::Max);
+    let (responder, statistic) = (name("task"), Statistic::Max);
     let limits = vec![Limit { responder, statistic, bound: Nanos::from_millis(1) }];
     let summaries = writer.summaries();
     let judgement = judge(&limits, &summaries, true);
@@ -70,23 +79,22 @@ pub(crate) fn conclusion(writer: &BundleWriter) -> Conclusion {
     Conclusion { verdict: judgement.verdict, limits, findings: judgement.findings, warnings }
 }
 
-fn sample(responder: Responder, trigger: u64) -> Sample {
+fn sample(series: SeriesId, trigger: u64) -> Sample {
     // A multiplicative hash: latencies that differ, without a pattern that an encoding could hide.
     let latency = Nanos(200 + trigger.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 100_000);
     let at = Nanos(trigger * 1_000_000);
-    Sample { responder, trigger, at, latency, path: Insns(latency.0 / 2) }
+    Sample { series, trigger, at, latency, path: Some(Insns(latency.0 / 2)) }
 }
 
 fn writer(root: &Path, run: &RunId, triggers: u64) -> BundleWriter {
-    let set: ResponderSet = RESPONDERS.into_iter().collect();
     let mut writer =
-        BundleWriter::create(root, run, Clock::Virtual, set).expect("a writable store");
+        BundleWriter::create(root, run, Clock::Virtual, responders()).expect("a writable store");
     for trigger in 0..triggers {
-        for responder in RESPONDERS {
-            writer.push(&sample(responder, trigger)).expect("room on the disk");
+        for series in [HARDIRQ, TASK] {
+            writer.push(&sample(series, trigger)).expect("room on the disk");
         }
     }
-    writer.lose(Responder::Task, Loss::Superseded, 2);
+    writer.lose(TASK, Loss::Superseded, 2);
     writer.add_console("[    0.000000] Linux\n").expect("room on the disk");
     writer
 }
@@ -121,7 +129,7 @@ fn a_bundle_reads_back_as_it_was_written_and_verifies() {
     assert_eq!((manifest.complete, manifest.conclusion.verdict), (true, Verdict::Pass));
     assert_eq!(manifest.series[1].losses.superseded, 2);
     assert_eq!(manifest.conclusion.warnings[0].code(), "superseded");
-    assert_eq!(bundle.histogram(Responder::Task).unwrap().len(), 1_000);
+    assert_eq!(bundle.histogram(&name("task")).unwrap().len(), 1_000);
     assert_eq!(bundle.details().unwrap()[0].worst.len(), stats::WORST_KEPT);
 }
 
@@ -132,7 +140,7 @@ fn samples_come_back_in_order_across_row_groups() {
     let bundle = Bundle::open(&write_bundle(root.path(), &run_id(0), triggers)).unwrap();
     let mut read = Vec::new();
     bundle.samples(|s| read.push(s)).unwrap();
-    let pushed = (0..triggers).flat_map(|t| RESPONDERS.map(|r| sample(r, t)));
+    let pushed = (0..triggers).flat_map(|t| [HARDIRQ, TASK].map(|s| sample(s, t)));
     assert!(read.iter().copied().eq(pushed));
 }
 
@@ -150,30 +158,37 @@ fn the_same_samples_give_the_same_bytes_and_one_other_sample_another_hash() {
 
 #[test]
 fn the_fingerprint_is_that_of_the_documented_bytes() {
-    let s = sample(Responder::Task, 3);
-    let mut bytes = b"onset samples 1\n\x07".to_vec();
-    for number in [3, 3_000_000, s.latency.0, s.path.0] {
+    let counted = sample(SeriesId(0x102), 3);
+    let timed = Sample { path: None, ..sample(TASK, 4) };
+    let mut bytes = b"onset samples 2\n\x02\x01".to_vec();
+    for number in [3, 3_000_000, counted.latency.0, counted.latency.0 / 2] {
+        bytes.extend(u64::to_le_bytes(number));
+    }
+    bytes.extend(b"\x01\x00");
+    for number in [4, 4_000_000, timed.latency.0] {
         bytes.extend(u64::to_le_bytes(number));
     }
     let mut fingerprint = Fingerprint::default();
-    fingerprint.add(&s);
+    fingerprint.add(&counted);
+    fingerprint.add(&timed);
     assert_eq!(fingerprint.hex(), blake3::hash(&bytes).to_hex().to_string());
 }
 
 #[test]
 fn numbers_at_the_edge_of_their_type_survive() {
     let root = tempfile::tempdir().unwrap();
-    let set = ResponderSet::from_mask(0xff);
-    let mut writer = BundleWriter::create(root.path(), &run_id(0), Clock::Tsc, set).unwrap();
-    let extreme = |responder, n| Sample {
-        responder,
+    let names: Vec<SeriesName> = (0..300).map(|n| name(&format!("method-{n}"))).collect();
+    let mut writer = BundleWriter::create(root.path(), &run_id(0), Clock::Virtual, names).unwrap();
+    let extreme = |series, n| Sample {
+        series,
         trigger: n,
         at: Nanos(n),
         latency: Nanos(n),
-        path: Insns(n),
+        path: Some(Insns(n)),
     };
+    let series = [0, 1, 255, 256, 299].map(SeriesId);
     let pushed: Vec<Sample> =
-        ALL_RESPONDERS.into_iter().flat_map(|r| [0, u64::MAX].map(|n| extreme(r, n))).collect();
+        series.into_iter().flat_map(|s| [0, u64::MAX].map(|n| extreme(s, n))).collect();
     pushed.iter().for_each(|s| writer.push(s).unwrap());
     let conclusion = conclusion(&writer);
     let bundle = Bundle::open(&writer.finish(about(), conclusion, true).unwrap()).unwrap();
@@ -182,6 +197,29 @@ fn numbers_at_the_edge_of_their_type_survive() {
     bundle.samples(|s| read.push(s)).unwrap();
     assert_eq!(read, pushed);
     assert_eq!(bundle.manifest().series[0].losses.tainted, 1);
+}
+
+#[test]
+fn where_nobody_counts_instructions_there_is_no_path_and_no_zero() {
+    let root = tempfile::tempdir().unwrap();
+    let names = vec![name("nanosleep-3.25ms-cpu0"), name("futex")];
+    let mut writer =
+        BundleWriter::create(root.path(), &run_id(0), Clock::Monotonic, names).unwrap();
+    let pushed = [0, 1].map(|n| Sample { path: None, ..sample(SeriesId(n), u64::from(n)) });
+    pushed.iter().for_each(|s| writer.push(s).unwrap());
+    writer.lose(SeriesId(1), Loss::Overrun, 3);
+    let conclusion = conclusion(&writer);
+    let path = writer.finish(about(), conclusion, true).unwrap();
+    let bundle = Bundle::open(&path).unwrap();
+    bundle.verify().unwrap();
+    let mut read = Vec::new();
+    bundle.samples(|s| read.push(s)).unwrap();
+    assert_eq!(read, pushed);
+    assert!(path.join("histograms/nanosleep-3.25ms-cpu0.hdr").is_file());
+    let drawn = fs::read_to_string(path.join(SERIES)).unwrap();
+    assert!(drawn.contains("\"futex\"") && !drawn.contains("path_insns"), "{drawn}");
+    let codes: Vec<_> = bundle.manifest().conclusion.warnings.iter().map(Warning::code).collect();
+    assert_eq!(codes, ["overrun"]);
 }
 
 #[test]
@@ -231,8 +269,7 @@ fn debris_of_a_killed_command_is_swept_and_a_living_writer_is_left_alone() {
 #[test]
 fn a_run_is_never_overwritten() {
     let root = tempfile::tempdir().unwrap();
-    let set: ResponderSet = RESPONDERS.into_iter().collect();
-    let create = || BundleWriter::create(root.path(), &run_id(0), Clock::Virtual, set);
+    let create = || BundleWriter::create(root.path(), &run_id(0), Clock::Virtual, responders());
     let writing = create().unwrap();
     assert!(matches!(create().err(), Some(BundleError::Exists { .. })));
     drop(writing);
@@ -258,15 +295,15 @@ fn two_writers_of_one_name_end_with_one_whole_bundle() {
 #[test]
 fn a_full_disk_and_a_store_that_cannot_be_written_say_what_to_do() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let mut samples = samples::SamplesWriter::new(full).unwrap();
-    samples.push(&sample(Responder::Task, 0)).unwrap();
+    let mut samples = samples::SamplesWriter::new(full, &responders()).unwrap();
+    samples.push(&sample(TASK, 0)).unwrap();
     let source = samples.finish().err().expect("no room");
     let error = BundleError::io("write", Path::new("samples.parquet"))(source).to_string();
     assert!(error.contains("No space left") && error.contains("free some space"), "{error}");
 
-    let set: ResponderSet = RESPONDERS.into_iter().collect();
     // Nobody can make a directory in sysfs, whoever runs the test.
-    let refused = BundleWriter::create(Path::new("/sys/x"), &run_id(0), Clock::Virtual, set);
+    let refused =
+        BundleWriter::create(Path::new("/sys/x"), &run_id(0), Clock::Virtual, responders());
     let error = refused.err().expect("refused").to_string();
     assert!(error.contains("create the store /sys/x") && error.contains("--store"), "{error}");
 }
@@ -280,8 +317,8 @@ fn a_foreign_schema_is_named_and_an_unknown_key_refused() {
         fs::write(path.join(MANIFEST), text.replacen(from, to, 1)).unwrap();
         Bundle::open(&path).unwrap_err()
     };
-    let foreign = open_with("\"schema\": 1", "\"future\": true, \"schema\": 2");
-    assert!(matches!(foreign, BundleError::ForeignSchema { found: 2, .. }), "{foreign}");
+    let foreign = open_with("\"schema\": 2", "\"future\": true, \"schema\": 3");
+    assert!(matches!(foreign, BundleError::ForeignSchema { found: 3, .. }), "{foreign}");
     let unknown = open_with("\"complete\"", "\"extra\": 1, \"complete\"").to_string();
     assert!(unknown.contains("manifest.json") && unknown.contains("extra"), "{unknown}");
     let outside = open_with("series.json", "../series.json").to_string();
@@ -304,12 +341,13 @@ fn a_number_that_does_not_follow_from_the_samples_is_found() {
 
 #[test]
 fn every_warning_carries_its_texts_and_reads_back() {
-    let (responder, text) = (Responder::BhWork, "Kernel panic".to_owned());
+    let text = "Kernel panic".to_owned();
     for warning in [
         Warning::ChannelDropped { records: 3 },
         Warning::GuestPanicked { text },
         Warning::GuestDidNotEnd { text: "t".into() },
-        Warning::Unanswered { responder, triggers: 2 },
+        Warning::Unanswered { responder: name("bh_work"), triggers: 2 },
+        Warning::Overrun { responder: name("futex"), periods: 2 },
     ] {
         let json = serde_json::to_value(&warning).unwrap();
         assert_eq!(json["code"], warning.code());

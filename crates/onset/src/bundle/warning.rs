@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Every doubt about a run: what was seen, what probably caused it, and what to do next.
 
-use sample::Responder;
+use sample::SeriesName;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stats::{Finding, Reason, Statistic, Summary};
 
@@ -52,30 +52,37 @@ pub enum Warning {
     /// Triggers were never answered.
     Unanswered {
         /// By whom.
-        responder: Responder,
+        responder: SeriesName,
         /// How many.
         triggers: u64,
     },
     /// Triggers were answered together with an older one.
     Superseded {
         /// By whom.
-        responder: Responder,
+        responder: SeriesName,
         /// How many.
         triggers: u64,
     },
     /// Pin edges without a trigger to answer.
     Spurious {
         /// Whose pin.
-        responder: Responder,
+        responder: SeriesName,
         /// How many.
         edges: u64,
     },
     /// Answers with an impossible time.
     Tainted {
         /// Whose.
-        responder: Responder,
+        responder: SeriesName,
         /// How many.
         edges: u64,
+    },
+    /// A probe could not measure some of its periods.
+    Overrun {
+        /// By which method.
+        responder: SeriesName,
+        /// How many.
+        periods: u64,
     },
     /// The load's own counter did not move while measuring.
     LoadDidNoWork {
@@ -87,7 +94,7 @@ pub enum Warning {
     /// Too few samples for a quantile that is limited.
     TooFewSamples {
         /// Whose.
-        responder: Responder,
+        responder: SeriesName,
         /// Which, as in `p99.9`.
         quantile: String,
         /// How many there were.
@@ -96,7 +103,7 @@ pub enum Warning {
     /// The kernel does not have this mechanism.
     ResponderMissing {
         /// Which.
-        responder: Responder,
+        responder: SeriesName,
         /// The kernel's release.
         release: String,
     },
@@ -141,6 +148,7 @@ impl Warning {
             Self::Superseded { .. } => "superseded",
             Self::Spurious { .. } => "spurious",
             Self::Tainted { .. } => "tainted",
+            Self::Overrun { .. } => "overrun",
             Self::LoadDidNoWork { .. } => "load_did_no_work",
             Self::Interrupted => "interrupted",
             Self::TooFewSamples { .. } => "too_few_samples",
@@ -166,6 +174,7 @@ impl Warning {
             | Self::Superseded { .. }
             | Self::Spurious { .. }
             | Self::Tainted { .. }
+            | Self::Overrun { .. }
             | Self::TooFewSamples { .. }
             | Self::ResponderMissing { .. } => false,
         }
@@ -195,6 +204,9 @@ impl Warning {
             }
             Self::Tainted { responder, edges } => {
                 format!("{edges} answers of {responder} with an impossible time")
+            }
+            Self::Overrun { responder, periods } => {
+                format!("{responder} let {periods} periods pass without measuring them")
             }
             Self::LoadDidNoWork { counter } => format!("the load's counter {counter} stood still"),
             Self::Interrupted => "the run was interrupted".to_owned(),
@@ -227,6 +239,9 @@ impl Warning {
                 "triggers so close that one was raised during the answer to another"
             }
             Self::Tainted { .. } => "records out of order: the trigger or the edge is misplaced",
+            Self::Overrun { .. } => {
+                "the probe was kept from the processor between two measurements"
+            }
             Self::LoadDidNoWork { .. } => {
                 "the run was too short for it, or the load failed to start"
             }
@@ -259,6 +274,7 @@ impl Warning {
                 "add hardirq to the responders, whose edges tell triggers apart; lengthen trigger.period"
             }
             Self::Tainted { .. } => "report it with this bundle: it is a defect of onset",
+            Self::Overrun { .. } => "lengthen the period, or give the probe a higher priority",
             Self::LoadDidNoWork { .. } => {
                 "raise trigger.count; read console.txt in the bundle for what the load wrote"
             }
@@ -271,19 +287,25 @@ impl Warning {
     /// The doubts that follow from what a summary lost, in the order of its losses. Dropped records
     /// belong to the run ([`Warning::ChannelDropped`]) and are not repeated for each responder.
     pub fn of_losses(summary: &Summary) -> Vec<Warning> {
-        let (responder, losses) = (summary.responder, &summary.losses);
+        let losses = &summary.losses;
+        let responder = || summary.responder.clone();
         let mut warnings = Vec::new();
         if losses.unanswered > 0 {
-            warnings.push(Warning::Unanswered { responder, triggers: losses.unanswered });
+            warnings
+                .push(Warning::Unanswered { responder: responder(), triggers: losses.unanswered });
         }
         if losses.superseded > 0 {
-            warnings.push(Warning::Superseded { responder, triggers: losses.superseded });
+            warnings
+                .push(Warning::Superseded { responder: responder(), triggers: losses.superseded });
         }
         if losses.spurious > 0 {
-            warnings.push(Warning::Spurious { responder, edges: losses.spurious });
+            warnings.push(Warning::Spurious { responder: responder(), edges: losses.spurious });
         }
         if losses.tainted > 0 {
-            warnings.push(Warning::Tainted { responder, edges: losses.tainted });
+            warnings.push(Warning::Tainted { responder: responder(), edges: losses.tainted });
+        }
+        if losses.overrun > 0 {
+            warnings.push(Warning::Overrun { responder: responder(), periods: losses.overrun });
         }
         warnings
     }
@@ -295,7 +317,7 @@ impl Warning {
         else {
             return None;
         };
-        let responder = finding.responder;
+        let responder = finding.responder.clone();
         let summary = summaries.iter().find(|s| s.responder == responder)?;
         let quantile = quantile.name().to_owned();
         Some(Warning::TooFewSamples { responder, quantile, count: summary.count })

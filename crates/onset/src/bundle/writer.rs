@@ -11,10 +11,10 @@ use super::samples::{HashedFile, SamplesWriter};
 use super::{BundleError, CONSOLE, HISTOGRAMS, RunId, SAMPLES, SERIES, histogram_path};
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use rustix::fs::{FlockOperation, flock};
-use sample::{Clock, Loss, Observation, Responder, ResponderSet, Sample};
+use sample::{Clock, Loss, Observation, Sample, SeriesId, SeriesName};
 use serde::Serialize;
 use stats::{Series, Summary};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub struct BundleWriter {
     partial: Partial,
     run: RunId,
     clock: Clock,
-    /// In pin order; those of the run only.
+    /// By [`SeriesId`].
     series: Vec<Series>,
     samples: SamplesWriter,
     console: Option<FileRecord>,
@@ -52,7 +52,8 @@ impl Drop for Partial {
 
 impl BundleWriter {
     /// Begins the bundle of `run` in the store at `root`, which is created where there is none, and
-    /// removes what killed commands left there.
+    /// removes what killed commands left there. `responders` are the run's series in its order, each name
+    /// once: at most 2¹⁶, which [`SeriesId`]s index.
     ///
     /// # Errors
     /// [`BundleError::Exists`] when there is such a run; [`BundleError::Io`] otherwise.
@@ -60,8 +61,10 @@ impl BundleWriter {
         root: &Path,
         run: &RunId,
         clock: Clock,
-        responders: ResponderSet,
+        responders: Vec<SeriesName>,
     ) -> Result<Self, BundleError> {
+        let distinct: BTreeSet<&SeriesName> = responders.iter().collect();
+        assert!(distinct.len() == responders.len(), "two series of one name");
         fs::create_dir_all(root).map_err(BundleError::io("create the store", root))?;
         let exclusive = lock_root(root)?;
         sweep_locked(root)?;
@@ -81,7 +84,7 @@ impl BundleWriter {
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
             let lock = file.try_clone()?;
             fs::create_dir(path.join(HISTOGRAMS))?;
-            Ok((lock, SamplesWriter::new(file)?))
+            Ok((lock, SamplesWriter::new(file, &responders)?))
         })();
         drop(exclusive);
         let (lock, samples) = begun.map_err(|e| {
@@ -89,19 +92,19 @@ impl BundleWriter {
             writing(e)
         })?;
         let partial = Partial { root: root.to_owned(), path, renamed: false, _lock: lock };
-        let series = responders.iter().map(|r| Series::new(r, clock)).collect();
+        let series = responders.into_iter().map(|r| Series::new(r, clock)).collect();
         Ok(BundleWriter { partial, run: run.clone(), clock, series, samples, console: None })
     }
 
-    /// Takes what the matching of records yields. Responders that are not of this run are our own bug.
+    /// Takes what the matching of records yields. An index beyond the run's list is our own bug.
     ///
     /// # Errors
     /// [`BundleError::Io`], as on a full disk.
     pub fn observe(&mut self, observation: &Observation) -> Result<(), BundleError> {
         match observation {
             Observation::Sample(sample) => self.push(sample),
-            Observation::Loss(responder, loss, n) => {
-                self.lose(*responder, *loss, *n);
+            Observation::Loss(series, loss, n) => {
+                self.lose(*series, *loss, *n);
                 Ok(())
             }
         }
@@ -112,14 +115,14 @@ impl BundleWriter {
     /// # Errors
     /// [`BundleError::Io`], as on a full disk.
     pub fn push(&mut self, sample: &Sample) -> Result<(), BundleError> {
-        self.series_of(sample.responder).record(sample);
+        self.series[sample.series.index()].record(sample);
         let path = &self.partial.path;
         self.samples.push(sample).map_err(|e| BundleError::io("write", &path.join(SAMPLES))(e))
     }
 
-    /// Counts `n` losses of a responder.
-    pub fn lose(&mut self, responder: Responder, loss: Loss, n: u64) {
-        self.series_of(responder).lose(loss, n);
+    /// Counts `n` losses of a series.
+    pub fn lose(&mut self, series: SeriesId, loss: Loss, n: u64) {
+        self.series[series.index()].lose(loss, n);
     }
 
     /// Counts `n` records that the channel dropped, for every responder.
@@ -136,12 +139,7 @@ impl BundleWriter {
         Ok(())
     }
 
-    fn series_of(&mut self, responder: Responder) -> &mut Series {
-        let found = self.series.iter_mut().find(|s| s.responder() == responder);
-        found.expect("the run's responders were given at its beginning")
-    }
-
-    /// The numbers so far, in pin order: what verdict and warnings are made from.
+    /// The numbers so far, in the order of the run: what verdict and warnings are made from.
     pub fn summaries(&self) -> Vec<Summary> {
         self.series.iter().map(Series::summary).collect()
     }

@@ -5,7 +5,7 @@ use super::{open, print, print_json};
 use crate::bundle::Manifest;
 use crate::failure::{Exit, Failure};
 use crate::terminal;
-use sample::{Clock, Losses, Responder};
+use sample::{Clock, Losses, SeriesName};
 use serde::Serialize;
 use std::path::Path;
 
@@ -19,12 +19,12 @@ struct Printed<'a> {
     after: &'a str,
     clock: Clock,
     identical_samples: bool,
-    responders: Vec<PrintedResponder>,
+    responders: Vec<PrintedResponder<'a>>,
 }
 
 #[derive(Serialize)]
-struct PrintedResponder {
-    responder: Responder,
+struct PrintedResponder<'a> {
+    responder: &'a SeriesName,
     count: [u64; 2],
     losses: [Losses; 2],
     statistics: Vec<PrintedStatistic>,
@@ -65,7 +65,7 @@ fn printed<'a>(before: &'a Manifest, after: &'a Manifest) -> Result<Printed<'a>,
             difference_relative: d.relative(),
         });
         responders.push(PrintedResponder {
-            responder: one.responder,
+            responder: &one.responder,
             count: [comparison.count.0, comparison.count.1],
             losses: [comparison.losses.0, comparison.losses.1],
             statistics: statistics.collect(),

@@ -46,14 +46,16 @@ pub struct ScopedLimit {
 pub(super) fn narrowest(limits: &[ScopedLimit], flavour: &Flavour, load: Load) -> Vec<Limit> {
     let mut chosen: Vec<&ScopedLimit> = Vec::new();
     for limit in limits.iter().filter(|l| l.scope.covers(flavour, load)) {
-        let about = |l: &ScopedLimit| (l.limit.responder, l.limit.statistic);
-        match chosen.iter_mut().find(|l| about(l) == about(limit)) {
+        let same = |l: &Limit| {
+            (&l.responder, l.statistic) == (&limit.limit.responder, limit.limit.statistic)
+        };
+        match chosen.iter_mut().find(|l| same(&l.limit)) {
             Some(wider) if wider.scope < limit.scope => *wider = limit,
             Some(_) => {}
             None => chosen.push(limit),
         }
     }
-    chosen.into_iter().map(|l| l.limit).collect()
+    chosen.into_iter().map(|l| l.limit.clone()).collect()
 }
 
 /// Reads `[limits]`. `lists` are the flavours, loads and responders that a limit may name.
@@ -130,7 +132,7 @@ impl Limits<'_> {
             if let Some((statistic, bound)) = self.bound(entry) {
                 if self.seen.insert((scope.clone(), responder, statistic)) {
                     let scope = scope.clone();
-                    let limit = Limit { responder, statistic, bound };
+                    let limit = Limit { responder: responder.into(), statistic, bound };
                     self.limits.push(ScopedLimit { scope, limit });
                 } else {
                     let message = format!("a second limit for {responder}.{statistic} here");

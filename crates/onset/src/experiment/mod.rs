@@ -24,7 +24,7 @@ pub use trigger::{Schedule, Trigger};
 
 use diagnostic::{Source, known_words};
 use read::{Reader, Section};
-use sample::{ALL_RESPONDERS, Nanos, Responder, ResponderSet};
+use sample::{ALL_RESPONDERS, Nanos, Responder, ResponderSet, SeriesName};
 use stats::Limit;
 use std::fmt;
 use std::io::Read;
@@ -203,7 +203,8 @@ impl Experiment {
     /// of one responder the narrowest (flavour and load, before flavour, before everywhere).
     pub fn limits_for(&self, cell: Cell<'_>) -> Vec<Limit> {
         let mut limits = limits::narrowest(&self.limits, cell.flavour, cell.load);
-        limits.retain(|l| self.responders.contains(l.responder));
+        let measured: Vec<SeriesName> = self.responders.iter().map(SeriesName::from).collect();
+        limits.retain(|l| measured.contains(&l.responder));
         limits
     }
 }

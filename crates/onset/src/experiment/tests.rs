@@ -255,7 +255,8 @@ fn the_narrowest_of_several_limits_counts() {
     assert_eq!(bounds(0, Load::Mixed), (2, Some(Nanos::from_millis(3))));
     assert_eq!(bounds(1, Load::Idle), (3, Some(Nanos::from_millis(2))));
     assert_eq!(bounds(1, Load::Mixed), (3, Some(Nanos::from_millis(1))));
-    let quantile = experiment.limits.iter().find(|l| l.limit.responder == Responder::Hardirq);
+    let quantile =
+        experiment.limits.iter().find(|l| l.limit.responder == Responder::Hardirq.into());
     assert_eq!(quantile.unwrap().limit.statistic, Statistic::Quantile(Quantile::P999));
 }
 
@@ -328,7 +329,7 @@ fn a_part_of_the_matrix_can_be_chosen_without_touching_the_limits_of_the_rest() 
     assert_eq!(cells.len(), 2);
     let limits = part.limits_for(cells[0]);
     assert_eq!(limits.len(), 1, "a limit for hardirq, which is not measured, is not judged");
-    assert_eq!((limits[0].responder, limits[0].bound), (Responder::Task, Nanos::from_millis(1)));
+    assert_eq!((limits[0].responder.as_str(), limits[0].bound), ("task", Nanos::from_millis(1)));
     assert!(set(&part, &[("seed", "2")]).is_ok());
 }
 

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Number of the format between this module and the viewer (web/src/contract.ts).
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 /// What the viewer's page has in place of the numbers.
 const MARKER: &str = "__ONSET_REPORT__";
 
@@ -98,7 +98,7 @@ struct Run<'a> {
 
 #[derive(Serialize)]
 struct Series<'a> {
-    responder: &'static str,
+    responder: &'a str,
     count: u64,
     losses: &'a Losses,
     min_ns: Option<u64>,
@@ -169,7 +169,7 @@ fn run<'a>(bundle: &'a Bundle, details: &'a [Details]) -> Run<'a> {
 fn series<'a>(summary: &'a Summary, details: &'a [Details]) -> Option<Series<'a>> {
     let shape = details.iter().find(|d| d.responder == summary.responder)?;
     Some(Series {
-        responder: summary.responder.name(),
+        responder: summary.responder.as_str(),
         count: summary.count,
         losses: &summary.losses,
         min_ns: summary.min.map(|n| n.0),

@@ -6,7 +6,7 @@ use crate::bundle::{Kernel, Machine, Warning};
 use crate::experiment::{Cell, Experiment, Flavour};
 use crate::failure::Failure;
 use ::rig::{Observer, Progress};
-use sample::{Clock, Insns, Loss, Nanos, Observation, ResponderSet, Sample};
+use sample::{Clock, Insns, Loss, Nanos, Observation, Sample, SeriesName};
 use std::collections::BTreeMap;
 
 /// How the fake behaves.
@@ -33,8 +33,8 @@ impl Target for Fake {
         &self,
         experiment: &Experiment,
         _flavour: &Flavour,
-    ) -> (ResponderSet, Vec<Warning>) {
-        (experiment.responders, Vec::new())
+    ) -> (Vec<SeriesName>, Vec<Warning>) {
+        (experiment.responders.iter().map(SeriesName::from).collect(), Vec::new())
     }
 
     fn measure(
@@ -51,16 +51,17 @@ impl Target for Fake {
         'measuring: for trigger in 0..count {
             progress(Progress::Measuring(trigger, count));
             for responder in experiment.responders.iter() {
+                let series = experiment.responders.rank(responder);
                 let lost = self.lose_every > 0 && trigger % self.lose_every == 0;
                 let observation = if lost {
-                    Observation::Loss(responder, Loss::Unanswered, 1)
+                    Observation::Loss(series, Loss::Unanswered, 1)
                 } else {
                     let noise =
                         (trigger ^ experiment.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
                     let latency = Nanos(300 + 1000 * u64::from(responder.pin()) + noise);
                     let at = Nanos(trigger * 1_000_000);
-                    let path = Insns(latency.0);
-                    Observation::Sample(Sample { responder, trigger, at, latency, path })
+                    let path = Some(Insns(latency.0));
+                    Observation::Sample(Sample { series, trigger, at, latency, path })
                 };
                 if observe(observation).is_break() {
                     break 'measuring;

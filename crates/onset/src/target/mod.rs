@@ -14,7 +14,7 @@ use crate::bundle::{Kernel, Machine, Warning};
 use crate::experiment::{Cell, Experiment, Flavour};
 use crate::failure::Failure;
 use ::rig::{Observer, Progress};
-use sample::{Clock, ResponderSet};
+use sample::{Clock, SeriesName};
 use std::collections::BTreeMap;
 
 /// A system under test.
@@ -25,12 +25,13 @@ pub trait Target: Sync {
     /// The clock of everything it measures.
     fn clock(&self) -> Clock;
 
-    /// Which of the experiment's responders a flavour has, and a warning for each that it lacks.
+    /// The series of a run under a flavour, in their order: the responders of the experiment that the flavour
+    /// has, and a warning for each that it lacks. Observations name them by their index in this list.
     fn responders(
         &self,
         experiment: &Experiment,
         flavour: &Flavour,
-    ) -> (ResponderSet, Vec<Warning>);
+    ) -> (Vec<SeriesName>, Vec<Warning>);
 
     /// Measures one cell. Observations come in the order of time, until `observe` breaks.
     ///

@@ -6,7 +6,7 @@ use crate::bundle::{Kernel, Machine, Warning};
 use crate::experiment::{Cell, Experiment, Flavour, Load, Schedule};
 use crate::failure::Failure;
 use ::rig::{Bench, Contents, Ending, Fault, Generator, Guest, Observer, Outcome, Progress, Stimulus};
-use sample::{Clock, Responder, ResponderSet};
+use sample::{Clock, Responder, ResponderSet, SeriesName};
 use std::collections::BTreeMap;
 
 /// Memory of a guest whose experiment says nothing: what the largest load needs without paging.
@@ -38,6 +38,13 @@ impl Rig {
 
     fn kernel(&self, flavour: &Flavour) -> &::rig::Kernel {
         self.kernels.get(&flavour.kernel).expect("found in Rig::new")
+    }
+
+    /// The responders of the experiment that the flavour's kernel has.
+    fn available(&self, experiment: &Experiment, flavour: &Flavour) -> ResponderSet {
+        let has_bh_work = version(&self.kernel(flavour).record.release) >= BH_WORK_SINCE;
+        let asked = experiment.responders.iter();
+        asked.filter(|r| *r != Responder::BhWork || has_bh_work).collect()
     }
 
     fn guest(&self, experiment: &Experiment, cell: Cell, responders: ResponderSet) -> Guest {
@@ -82,15 +89,15 @@ impl Target for Rig {
         &self,
         experiment: &Experiment,
         flavour: &Flavour,
-    ) -> (ResponderSet, Vec<Warning>) {
+    ) -> (Vec<SeriesName>, Vec<Warning>) {
+        let has = self.available(experiment, flavour);
+        let lacks = experiment.responders.iter().filter(|r| !has.contains(*r));
         let release = &self.kernel(flavour).record.release;
-        let asked = experiment.responders;
-        if !asked.contains(Responder::BhWork) || version(release) >= BH_WORK_SINCE {
-            return (asked, Vec::new());
-        }
-        let has = asked.iter().filter(|r| *r != Responder::BhWork).collect();
-        let release = release.clone();
-        (has, vec![Warning::ResponderMissing { responder: Responder::BhWork, release }])
+        let missing = lacks.map(|responder| Warning::ResponderMissing {
+            responder: responder.into(),
+            release: release.clone(),
+        });
+        (has.iter().map(SeriesName::from).collect(), missing.collect())
     }
 
     fn measure(
@@ -100,7 +107,7 @@ impl Target for Rig {
         observe: &mut Observer,
         progress: &dyn Fn(Progress),
     ) -> Result<Measured, Failure> {
-        let (responders, _) = self.responders(experiment, cell.flavour);
+        let responders = self.available(experiment, cell.flavour);
         let guest = self.guest(experiment, cell, responders);
         let stimulus = Stimulus::Triggers(generator(experiment, responders));
         let snapshot = self.bench.snapshot(&guest, progress)?;

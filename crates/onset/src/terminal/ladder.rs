@@ -151,9 +151,9 @@ mod tests {
     fn warnings_of_one_kind_share_their_cause_and_next_action() {
         let superseded = |responder, triggers| Warning::Superseded { responder, triggers };
         let warnings = [
-            superseded(Responder::Work, 3),
+            superseded(Responder::Work.into(), 3),
             Warning::GuestDidNotEnd { text: "hangs".into() },
-            superseded(Responder::Task, 1),
+            superseded(Responder::Task.into(), 1),
         ];
         let text = doubts(&warnings);
         assert_eq!(text.matches(warnings[0].cause()).count(), 1, "{text}");
