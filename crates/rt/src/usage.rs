@@ -3,7 +3,7 @@
 
 use sample::Nanos;
 
-/// Counters of the calling thread since it began, or between two moments (getrusage(2), `RUSAGE_THREAD`).
+/// Counters of a thread or process since it began, or between two moments (getrusage(2)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Page faults that needed no reading.
@@ -21,7 +21,16 @@ pub struct Usage {
 impl Usage {
     /// Of the calling thread, since it began.
     pub fn of_thread() -> Usage {
-        let usage = rusage(libc::RUSAGE_THREAD);
+        Usage::read(libc::RUSAGE_THREAD)
+    }
+
+    /// Of all threads of this process, those that ended included.
+    pub fn of_process() -> Usage {
+        Usage::read(libc::RUSAGE_SELF)
+    }
+
+    fn read(who: libc::c_int) -> Usage {
+        let usage = rusage(who);
         let nanos = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
         Usage {
             minor_faults: usage.ru_minflt as u64,

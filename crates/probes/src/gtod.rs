@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Probe `gtod`: how long reading a clock takes, and whether it goes backwards (2007 Internals, §10.1: gtod_latency).
+//!
+//! The latency is the difference of two readings that follow each other. It contains one reading and whatever came in
+//! between; a coarse clock shows 0 and its steps.
+
+use crate::plan::{Gtod, Plan, ReadClock};
+use crate::report::{Doubt, Report, RunError};
+use crate::run::check_count;
+use crate::threads::measuring;
+use crate::{Output, overhead, tsc};
+use rt::{Clock, SystemClock, Usage};
+use rustix::time::{ClockId, clock_gettime};
+use sample::{Loss, Nanos, Stamp};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// After so many pairs the thread sleeps: whoever empties the ring has time, and the CPU is not taken by a real-time
+/// task.
+const BURST: u64 = 1_000;
+const PAUSE: Nanos = Nanos::from_millis(1);
+
+pub(crate) fn series(gtod: &Gtod) -> Vec<String> {
+    let name = |clock| match clock {
+        ReadClock::Monotonic => "monotonic",
+        ReadClock::Raw => "raw",
+        ReadClock::Realtime => "realtime",
+        ReadClock::Coarse => "coarse",
+        ReadClock::Boottime => "boottime",
+        ReadClock::Tsc => "tsc",
+    };
+    gtod.clocks.iter().map(|clock| name(*clock).to_owned()).collect()
+}
+
+pub(crate) fn run(
+    plan: &Plan,
+    gtod: &Gtod,
+    outputs: &mut [Output],
+    stop: &AtomicBool,
+) -> Result<Report, RunError> {
+    check_count(gtod.count)?;
+    let reports = measuring(plan.policy, &[Some(plan.cpus[0])], outputs, |_, output| {
+        measure(gtod, output, stop)
+    })?;
+    Ok(reports.into_iter().next().unwrap_or_default())
+}
+
+fn measure(gtod: &Gtod, output: &mut Output, stop: &AtomicBool) -> Result<Report, RunError> {
+    let mut report = Report::default();
+    report.largest("overhead_ns", overhead::clock_read().0);
+    let mut faults = 0;
+    for (clock, number) in gtod.clocks.iter().zip(0..) {
+        let mut job = Job { series: number, count: gtod.count, output: &mut *output, stop };
+        let of = |id| move || read(id);
+        faults += match clock {
+            ReadClock::Monotonic => job.pairs(of(ClockId::Monotonic)),
+            ReadClock::Raw => job.pairs(of(ClockId::MonotonicRaw)),
+            ReadClock::Realtime => job.pairs(of(ClockId::Realtime)),
+            ReadClock::Coarse => job.pairs(of(ClockId::MonotonicCoarse)),
+            ReadClock::Boottime => job.pairs(of(ClockId::Boottime)),
+            ReadClock::Tsc => {
+                if !tsc::is_invariant() {
+                    report.doubts.push(Doubt::TscNotInvariant);
+                }
+                let rate = tsc::Rate::measured()?;
+                job.pairs(|| rate.nanos(tsc::ticks()))
+            }
+        };
+    }
+    report.add("page_faults", faults);
+    Ok(report)
+}
+
+#[inline(always)]
+fn read(id: ClockId) -> Nanos {
+    let t = clock_gettime(id);
+    Nanos(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+}
+
+struct Job<'a> {
+    series: u16,
+    count: u64,
+    output: &'a mut Output,
+    stop: &'a AtomicBool,
+}
+
+impl Job<'_> {
+    /// Measures the pairs and returns the page faults meanwhile. Compiled for each clock, so that nothing but the reading
+    /// lies between two readings.
+    fn pairs(&mut self, read: impl Fn() -> Nanos) -> u64 {
+        let before = Usage::of_thread();
+        let mut track = Track::new(read());
+        for number in 0..self.count {
+            if number % BURST == BURST - 1 {
+                if self.stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                SystemClock.sleep_until(Stamp::from_ns(rt::now().ns() + PAUSE.0));
+            }
+            let (first, second) = (read(), read());
+            match track.pair(first, second) {
+                Some((at, latency)) => self.output.sample(self.series, number, at, latency),
+                None => self.output.loss(self.series, Loss::Tainted, 1),
+            }
+        }
+        Usage::of_thread().since(&before).page_faults()
+    }
+}
+
+/// Where a clock was, to see it go backwards.
+struct Track {
+    last: Nanos,
+    /// Time passed since the beginning, backward steps left out.
+    at: Nanos,
+}
+
+impl Track {
+    fn new(now: Nanos) -> Track {
+        Track { last: now, at: Nanos(0) }
+    }
+
+    /// When a pair began and how long it took; none if the clock went backwards in it or before it.
+    #[inline]
+    fn pair(&mut self, first: Nanos, second: Nanos) -> Option<(Nanos, Nanos)> {
+        let passed = first.0.checked_sub(self.last.0);
+        let latency = second.0.checked_sub(first.0);
+        let at = Nanos(self.at.0.saturating_add(passed.unwrap_or(0)));
+        self.at = Nanos(at.0.saturating_add(latency.unwrap_or(0)));
+        self.last = second;
+        Some((at, passed.and(latency.map(Nanos))?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_goes_backwards_within_or_between_pairs_taints_just_that_pair() {
+        let mut track = Track::new(Nanos(1_000));
+        assert_eq!(track.pair(Nanos(1_010), Nanos(1_030)), Some((Nanos(10), Nanos(20))));
+        // Within a pair.
+        assert_eq!(track.pair(Nanos(1_040), Nanos(1_035)), None);
+        // Between two pairs, as when the date is set.
+        assert_eq!(track.pair(Nanos(500), Nanos(525)), None);
+        // What follows goes on after what was before.
+        assert_eq!(track.pair(Nanos(535), Nanos(540)), Some((Nanos(75), Nanos(5))));
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_is_no_fault() {
+        let mut track = Track::new(Nanos(7));
+        assert_eq!(track.pair(Nanos(7), Nanos(7)), Some((Nanos(0), Nanos(0))));
+    }
+}

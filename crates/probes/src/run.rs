@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Running a plan: what all probes have in common, before and after, and which module measures what.
+
+use crate::plan::{Plan, Probe};
+use crate::report::{Doubt, Report, RunError};
+use crate::{Output, gtod};
+use rt::Usage;
+use sample::Nanos;
+use std::sync::atomic::AtomicBool;
+
+/// Series are numbered in 16 bits on the wire.
+const SERIES_MAX: usize = 1 << 16;
+/// Periods and lengths of time: shorter is below the cost of a system call, longer is a mistake.
+const TIME: std::ops::RangeInclusive<Nanos> = Nanos(1_000)..=Nanos(3_600_000_000_000);
+
+impl Plan {
+    /// Names of the series, in the order of their numbers.
+    pub fn series(&self) -> Vec<String> {
+        match &self.probe {
+            Probe::Gtod(gtod) => gtod::series(gtod),
+            _ => Vec::new(),
+        }
+    }
+
+    /// How many threads measure: [`run`] wants an output for each.
+    pub fn threads(&self) -> usize {
+        match &self.probe {
+            Probe::Gtod(_) => 1,
+            _ => 1,
+        }
+    }
+}
+
+/// Measures what `plan` asks for, until it is done or `stop` is set, which ends it within one period. Each measuring
+/// thread puts its samples into its own of `outputs`; all of them are ended, however the run ends.
+///
+/// The calling thread needs no privilege and keeps its own policy; memory stays locked after the run.
+///
+/// # Errors
+/// [`RunError`]. What was measured before a failure is in the outputs.
+///
+/// # Panics
+/// If there are fewer outputs than [`Plan::threads`].
+pub fn run(plan: &Plan, mut outputs: Vec<Output>, stop: &AtomicBool) -> Result<Report, RunError> {
+    assert!(outputs.len() >= plan.threads(), "an output for each measuring thread");
+    let answer = check(plan).and_then(|()| measure(plan, &mut outputs, stop));
+    outputs.into_iter().for_each(Output::end);
+    answer
+}
+
+fn measure(plan: &Plan, outputs: &mut [Output], stop: &AtomicBool) -> Result<Report, RunError> {
+    let mut doubts = Vec::new();
+    if let Err(e) = rt::lock_memory() {
+        doubts.push(Doubt::MemoryNotLocked { reason: e.to_string() });
+    }
+    let _latency = if plan.pm_qos {
+        rt::CpuDmaLatency::hold(Nanos(0))
+            .map_err(|e| doubts.push(Doubt::PmQosRefused { reason: e.to_string() }))
+            .ok()
+    } else {
+        None
+    };
+    let before = Usage::of_process();
+    let mut report = match &plan.probe {
+        Probe::Gtod(gtod) => gtod::run(plan, gtod, outputs, stop),
+        _ => Err(RunError::Unavailable { what: "such probe".into(), reason: "not built".into() }),
+    }?;
+    let used = Usage::of_process().since(&before);
+    report.add("cpu_time_ns", used.cpu_time.0);
+    report.largest("memory_peak_kib", rt::memory_peak_kib());
+    if let Some(&faults @ 1..) = report.counters.get("page_faults") {
+        doubts.push(Doubt::PageFaults { faults });
+    }
+    report.doubts.append(&mut doubts);
+    Ok(report)
+}
+
+fn check(plan: &Plan) -> Result<(), RunError> {
+    let wrong = |part, wrong: String| Err(RunError::Plan { part, wrong });
+    if plan.cpus.is_empty() {
+        return wrong("cpus", "none; name at least one".into());
+    }
+    if !plan.cpus.is_sorted_by(|a, b| a < b) {
+        return wrong("cpus", "name each once, rising".into());
+    }
+    let mut names = plan.series();
+    if names.is_empty() || names.len() > SERIES_MAX {
+        return wrong("probe", format!("{} series; 1 … {SERIES_MAX} are possible", names.len()));
+    }
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(twice) => wrong("probe", format!("{} is asked for twice", twice[0])),
+        None => Ok(()),
+    }
+}
+
+/// That something is measured more than no time.
+pub(crate) fn check_count(count: u64) -> Result<(), RunError> {
+    match count {
+        0 => Err(RunError::Plan { part: "count", wrong: "0; measure at least one".into() }),
+        _ => Ok(()),
+    }
+}
+
+/// That a length of time is one that can be slept.
+pub(crate) fn check_time(part: &'static str, time: Nanos) -> Result<(), RunError> {
+    if TIME.contains(&time) {
+        return Ok(());
+    }
+    Err(RunError::Plan { part, wrong: format!("{time} is outside of 1us … 60min") })
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The threads that measure: made ready one and all, then let go together.
+
+use crate::Output;
+use crate::report::RunError;
+use rt::Policy;
+use sample::Nanos;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, Builder};
+
+/// Locked memory is resident whether it is used or not, so stacks are small; four times what is prefaulted.
+const STACK_BYTES: usize = 256 * 1024;
+
+const WAIT: u8 = 0;
+const GO: u8 = 1;
+const LEAVE: u8 = 2;
+
+/// Runs `measure` in one thread for each of `cpus` (none: not bound), each with its own of `outputs`, under `policy`.
+/// No thread begins before all are what they should be, so a refusal costs no measuring time.
+///
+/// # Errors
+/// The first refusal, or the first error of `measure` after all have ended.
+pub(crate) fn measuring<T: Send>(
+    policy: Policy,
+    cpus: &[Option<u32>],
+    outputs: &mut [Output],
+    measure: impl Fn(usize, &mut Output) -> Result<T, RunError> + Sync,
+) -> Result<Vec<T>, RunError> {
+    let gate = AtomicU8::new(WAIT);
+    let (tell, told) = mpsc::channel();
+    thread::scope(|s| {
+        let mut threads = Vec::new();
+        let mut answer = Ok(());
+        for (index, (cpu, output)) in cpus.iter().zip(outputs).enumerate() {
+            let (tell, gate, measure) = (tell.clone(), &gate, &measure);
+            let body = move || {
+                // The receiver outlives every thread.
+                let _ = tell.send(become_measuring(policy, *cpu));
+                while gate.load(Ordering::Acquire) == WAIT {
+                    thread::park();
+                }
+                (gate.load(Ordering::Acquire) == GO).then(|| measure(index, output))
+            };
+            match Builder::new().stack_size(STACK_BYTES).spawn_scoped(s, body) {
+                Ok(thread) => threads.push(thread),
+                Err(e) => answer = Err(no_thread(&e)),
+            }
+        }
+        for told in told.iter().take(threads.len()) {
+            answer = answer.and(told);
+        }
+        gate.store(if answer.is_ok() { GO } else { LEAVE }, Ordering::Release);
+        threads.iter().for_each(|thread| thread.thread().unpark());
+        let ended: Vec<_> = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect();
+        answer.and_then(|()| ended.into_iter().flatten().collect())
+    })
+}
+
+fn no_thread(e: &std::io::Error) -> RunError {
+    RunError::Unavailable {
+        what: "thread".into(),
+        reason: format!(
+            "{e}; raise the limit on processes (ulimit -u) or, where memory is locked, on that (ulimit -l)"
+        ),
+    }
+}
+
+/// Makes the calling thread one that measures: resident stack, exact timers, the plan's policy; bound to `cpu` where one is
+/// given. Threads under `SCHED_DEADLINE` cannot be bound.
+pub(crate) fn become_measuring(policy: Policy, cpu: Option<u32>) -> Result<(), RunError> {
+    rt::prefault_stack();
+    rt::timer_slack(Nanos(1))?;
+    match cpu {
+        Some(cpu) => rt::pin(cpu)?,
+        None => rt::unpin()?,
+    }
+    Ok(rt::apply(policy)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sample::{Producer, ring_bytes, ring_init};
+
+    fn output() -> Output {
+        let memory = Box::leak(vec![0u64; ring_bytes(4) / 8].into_boxed_slice());
+        let (memory, bytes) = (memory.as_mut_ptr().cast(), ring_bytes(4));
+        // SAFETY: fresh memory of that size that is never freed.
+        unsafe {
+            ring_init(memory, bytes).unwrap();
+            Output::new(Producer::attach(memory, bytes).unwrap())
+        }
+    }
+
+    #[test]
+    fn nobody_measures_when_one_thread_is_refused() {
+        let mut outputs = [output(), output()];
+        let begun = AtomicU8::new(0);
+        let answer = measuring(Policy::Other(0), &[None, Some(4000)], &mut outputs, |_, _| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        });
+        assert!(matches!(answer, Err(RunError::Refused(rt::Error::CpuMissing { cpu: 4000, .. }))));
+        assert_eq!(begun.into_inner(), 0);
+    }
+
+    #[test]
+    fn every_thread_has_its_own_cpu_and_answers_in_order() {
+        let cpus: Vec<_> = rt::allowed_cpus().unwrap().into_iter().map(Some).collect();
+        let mut outputs: Vec<_> = cpus.iter().map(|_| output()).collect();
+        let answer =
+            measuring(Policy::Other(0), &cpus, &mut outputs, |_, _| Ok(rt::allowed_cpus()?));
+        let want: Vec<_> = cpus.iter().flatten().map(|cpu| vec![*cpu]).collect();
+        assert_eq!(answer, Ok(want));
+    }
+}
