@@ -39,7 +39,7 @@ pub struct Plan {
 }
 
 /// What the guest tells the host: one JSON object per line on the second serial line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
     /// How the guest keeps time and what it is; sent before measuring.
