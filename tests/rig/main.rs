@@ -9,5 +9,6 @@ mod guest;
 mod ladder;
 mod loads;
 mod modules;
+mod probes;
 mod snapshots;
 mod store;

@@ -42,12 +42,12 @@ pub enum Loss {
     /// The edge came before its trigger, or fewer instructions had been completed, or a clock went
     /// backwards: impossible.
     Tainted = 3,
+    /// The channel had no room.
+    Dropped = 4,
     /// A period or an event passed without a measurement of its own, and nothing bounds what it would have
     /// been: the probe itself was kept from measuring. Not `Superseded`, whose delay is at most that of the
     /// sample which stands for it.
-    Overrun = 4,
-    /// The channel had no room.
-    Dropped = 5,
+    Overrun = 5,
 }
 
 impl Loss {
@@ -57,8 +57,8 @@ impl Loss {
         Loss::Superseded,
         Loss::Spurious,
         Loss::Tainted,
-        Loss::Overrun,
         Loss::Dropped,
+        Loss::Overrun,
     ];
 }
 
@@ -89,8 +89,8 @@ impl Losses {
             Loss::Superseded => &mut self.superseded,
             Loss::Spurious => &mut self.spurious,
             Loss::Tainted => &mut self.tainted,
-            Loss::Overrun => &mut self.overrun,
             Loss::Dropped => &mut self.dropped,
+            Loss::Overrun => &mut self.overrun,
         } += n;
     }
 
