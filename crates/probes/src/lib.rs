@@ -5,8 +5,10 @@
 //! rig proves of a probe holds for the very program that measures elsewhere. What it measures leaves through one ring
 //! per measuring thread ([`Output`]); who reads the rings is not its concern.
 
+pub mod context;
 mod output;
 pub mod plan;
+pub mod validity;
 
 pub use output::Output;
 pub use plan::{Plan, Probe};
