@@ -46,7 +46,10 @@ fn about(created: UtcTime) -> About {
         experiment: Experiment {
             source: word("title = \"Made by a test\"\n"),
             overrides: Vec::new(),
-            trigger: Trigger {
+            paper: None,
+            warm_up: Nanos(0),
+            probe: None,
+            trigger: Some(Trigger {
                 schedule: Schedule::Periodic {
                     period: Nanos::from_millis(1),
                     jitter: Nanos(0),
@@ -55,10 +58,10 @@ fn about(created: UtcTime) -> About {
                 },
                 high: Nanos(500_000),
                 grace: Nanos::from_millis(50),
-                warm_up: Nanos(0),
-            },
+            }),
         },
         load_counters: BTreeMap::new(),
+        probe_counters: BTreeMap::new(),
     }
 }
 

@@ -98,6 +98,14 @@ impl Plan {
 }
 
 impl Probe {
+    /// Whether a measuring task is busy for whole periods, so that the kernel may throttle it.
+    pub const fn spins(&self) -> bool {
+        matches!(
+            self,
+            Probe::Noise(_) | Probe::Gtod(_) | Probe::Inversion(_) | Probe::Rhealstone(_)
+        )
+    }
+
     /// Programs that it runs.
     pub const fn programs(&self) -> &'static [&'static str] {
         match self {

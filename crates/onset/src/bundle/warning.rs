@@ -112,6 +112,9 @@ pub enum Warning {
     /// A probe wanted something that it did not get, and went on without.
     #[serde(untagged)]
     Probe(probes::Doubt),
+    /// The machine contradicts what was asked, or makes the numbers doubtful.
+    #[serde(untagged)]
+    Validity(probes::validity::Doubt),
 }
 
 impl Serialize for Warning {
@@ -160,6 +163,7 @@ impl Warning {
             Self::TooFewSamples { .. } => "too_few_samples",
             Self::ResponderMissing { .. } => "responder_missing",
             Self::Probe(doubt) => doubt.code(),
+            Self::Validity(doubt) => doubt.code(),
         }
     }
 
@@ -186,6 +190,7 @@ impl Warning {
             | Self::TooFewSamples { .. }
             | Self::ResponderMissing { .. } => false,
             Self::Probe(doubt) => doubt.invalidates(),
+            Self::Validity(doubt) => doubt.invalidates(),
         }
     }
 
@@ -227,6 +232,7 @@ impl Warning {
                 format!("Linux {release} has no {responder}")
             }
             Self::Probe(doubt) => doubt.symptom(),
+            Self::Validity(doubt) => doubt.symptom(),
         }
     }
 
@@ -261,6 +267,7 @@ impl Warning {
             Self::TooFewSamples { .. } => "the experiment's count of triggers is too small for it",
             Self::ResponderMissing { .. } => "the mechanism came with a later kernel",
             Self::Probe(doubt) => doubt.cause(),
+            Self::Validity(doubt) => doubt.cause(),
         }
     }
 
@@ -295,6 +302,7 @@ impl Warning {
             Self::TooFewSamples { .. } => "raise trigger.count, or limit a lower quantile",
             Self::ResponderMissing { .. } => "take it out of responders for this kernel",
             Self::Probe(doubt) => doubt.action(),
+            Self::Validity(doubt) => doubt.action(),
         }
     }
 

@@ -64,3 +64,10 @@ pub struct Measured {
     /// Doubts about the target; those that follow from the numbers are added above.
     pub warnings: Vec<Warning>,
 }
+
+/// The kernel by its own words, under the name that it is kept under or its release.
+fn kernel(name: Option<&str>, mut reported: BTreeMap<String, String>) -> Kernel {
+    let mut said = |key: &str| reported.remove(key).unwrap_or_default();
+    let (release, build, command_line) = (said("release"), said("build"), said("command_line"));
+    Kernel { name: name.unwrap_or(&release).into(), release, build, command_line, reported }
+}

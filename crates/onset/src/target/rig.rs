@@ -2,7 +2,7 @@
 //! The virtual target: translates an experiment into the rig's terms and its outcome into warnings.
 
 use super::{Measured, Target};
-use crate::bundle::{Kernel, Machine, Warning};
+use crate::bundle::{Machine, Warning};
 use crate::experiment::{Cell, Experiment, Flavour, Generator, Instrument, Load};
 use crate::failure::Failure;
 use ::rig::{
@@ -155,7 +155,7 @@ impl Target for Rig {
         let snapshot = self.bench.snapshot(&guest, progress)?;
         let outcome = self.bench.measure(&guest, &stimulus, &snapshot, observe, progress)?;
         Ok(Measured {
-            kernel: kernel(&cell.flavour.kernel, &outcome.context),
+            kernel: super::kernel(Some(&cell.flavour.kernel), outcome.context.clone()),
             machine: Machine {
                 accelerator: "tcg".into(),
                 cpu: "max".into(),
@@ -174,14 +174,6 @@ impl Target for Rig {
             console: Some(outcome.console),
         })
     }
-}
-
-/// The kernel by its own words.
-fn kernel(name: &str, context: &BTreeMap<String, String>) -> Kernel {
-    let mut reported = context.clone();
-    let mut said = |key: &str| reported.remove(key).unwrap_or_default();
-    let (release, build, command_line) = (said("release"), said("build"), said("command_line"));
-    Kernel { name: name.into(), release, build, command_line, reported }
 }
 
 /// Major and minor number of a release.

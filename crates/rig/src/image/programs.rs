@@ -3,25 +3,12 @@
 
 use super::unusable;
 use crate::{Error, Result, tool};
+use agent::load::package_of;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_secs(60);
-
-/// The Debian packages of the programs that our loads use; others are named by the experiment.
-const PACKAGES: [(&str, &str); 10] = [
-    ("mke2fs", "e2fsprogs"),
-    ("ip", "iproute2"),
-    ("ping", "iputils-ping"),
-    ("iperf3", "iperf3"),
-    ("hackbench", "rt-tests"),
-    ("cyclictest", "rt-tests"),
-    ("stress-ng", "stress-ng"),
-    ("gcc", "gcc"),
-    ("as", "binutils"),
-    ("make", "make"),
-];
 
 /// A program to put into the guest.
 pub struct Program {
@@ -33,8 +20,7 @@ pub struct Program {
 impl Program {
     /// Finds a program by name or path. `cc1` and its like are asked of gcc, which hides them.
     pub fn find(name: &str) -> Result<Program> {
-        let package =
-            PACKAGES.iter().find(|(p, _)| *p == name).map_or("(the package it is in)", |p| p.1);
+        let package = package_of(name).unwrap_or("(the package it is in)");
         let missing = || Error::NoProgram { name: name.into(), package };
         let path = tool::find(name).or_else(|| hidden_in_gcc(name)).ok_or_else(missing)?;
         let host = path.canonicalize().map_err(|_| missing())?;

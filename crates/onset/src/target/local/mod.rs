@@ -4,15 +4,15 @@
 mod process;
 
 use super::{Measured, Target};
-use crate::bundle::{Kernel, Machine, Warning};
+use crate::bundle::{Machine, Warning};
 use crate::experiment::{Cell, Experiment, Instrument};
 use crate::failure::Failure;
 use ::rig::{Observer, Progress, tool};
 use agent::Word;
-use probes::{Plan, Report};
+use probes::{Plan, Report, context, validity};
 use process::{Ended, Process};
 use sample::{Clock, Nanos, Observation, SeriesName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,9 @@ const END_DEADLINE: Duration = Duration::from_secs(10);
 /// How often the rings are emptied. Long, because it costs the measured machine time; the rings hold
 /// more than a second's records.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
+
+/// The counters by which a probe says on which CPUs its measuring threads were seen.
+const RAN_ON: &str = "ran_on_cpu";
 
 /// This machine.
 pub struct Local {
@@ -122,10 +125,14 @@ impl Target for Local {
         if cell.load != agent::Load::Idle {
             sleep(experiment.warm_up)?;
         }
+        let before = context::read(&plan.cpus);
         let run = self.run(plan, observe, progress)?;
+        let after = context::read(&plan.cpus);
         let (dropped, interrupted) = (run.dropped, run.interrupted);
         let report = run.report()?;
+        let doubts = validity::check(&before, &after, &measured(plan, &report));
         let mut warnings: Vec<Warning> = report.doubts.into_iter().map(Warning::Probe).collect();
+        warnings.extend(doubts.into_iter().map(Warning::Validity));
         if interrupted {
             warnings.push(Warning::Interrupted);
         }
@@ -133,7 +140,7 @@ impl Target for Local {
             warnings.push(Warning::ChannelDropped { records: dropped });
         }
         Ok(Measured {
-            kernel: kernel(),
+            kernel: super::kernel(None, before.into()),
             machine: machine(),
             versions: None,
             counters: BTreeMap::new(),
@@ -157,17 +164,17 @@ fn sleep(time: Nanos) -> Result<(), Failure> {
     Ok(())
 }
 
-fn kernel() -> Kernel {
-    let uname = rustix::system::uname();
-    let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
-    let release = text(uname.release());
-    let command_line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    Kernel {
-        name: release.clone(),
-        release,
-        build: text(uname.version()),
-        command_line: command_line.trim().to_owned(),
-        reported: BTreeMap::new(),
+fn measured(plan: &Plan, report: &Report) -> validity::Measured {
+    let seen = report.counters.keys().filter_map(|key| key.strip_prefix(RAN_ON)?.parse().ok());
+    let seen: BTreeSet<u32> = seen.collect();
+    validity::Measured {
+        cpus: plan.cpus.clone(),
+        // A probe that does not say where it ran raises no doubt about it.
+        used: if seen.is_empty() { plan.cpus.clone() } else { seen.into_iter().collect() },
+        policy: plan.policy,
+        spins: plan.probe.spins(),
+        pm_qos: plan.pm_qos,
+        clock: Clock::Monotonic,
     }
 }
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the command and the supervisor of a load on a machine say to each other.
+//!
+//! The command starts the agent under the name [`SUPERVISOR`], writes one [`Request`] as a line of JSON to its
+//! standard input, and reads one [`Reply`]. Each further line that it writes is answered by the account as it stands.
+//! When the input ends, however that comes about, the supervisor ends the load and removes all that it made.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The agent under this name is a supervisor.
+pub const SUPERVISOR: &str = "onset-load";
+/// The agent under this name is the first process of a load; used by the supervisor alone.
+pub const FIRST: &str = "onset-load-first";
+
+/// A load, and where it may run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The load's script ([`crate::Load::script`]).
+    pub script: String,
+    /// Programs that it runs.
+    pub programs: Vec<String>,
+    /// Whether it makes network namespaces.
+    pub needs_network: bool,
+    /// CPUs that it must keep off.
+    pub avoid: Vec<u32>,
+    /// A directory on the disk that it is to keep busy; without one it writes to memory.
+    pub disk: Option<PathBuf>,
+}
+
+/// What the supervisor answers: a line of JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// The load runs.
+    Started(Confinement),
+    /// It does not, and nothing of it is left; why, and what to do.
+    Refused(String),
+    /// What it has done until now.
+    Account(Account),
+}
+
+/// What keeps a load in its place, as far as the user's privileges go. Its affinity always does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Confinement {
+    /// CPUs that it runs on, rising.
+    pub cpus: Vec<u32>,
+    /// Controllers of its own control group that limit it; absent where it has no group.
+    pub cgroup: Option<Vec<String>>,
+    /// Whether its processes are in a namespace of their own, which the kernel ends as one.
+    pub processes: bool,
+    /// Whether it has mounts and a network of its own.
+    pub mounts: bool,
+}
+
+/// What a load has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// Its counters since it was started.
+    pub counters: BTreeMap<String, u64>,
+    /// What its programs printed.
+    pub console: String,
+}
