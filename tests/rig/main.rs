@@ -11,3 +11,4 @@ mod loads;
 mod modules;
 mod snapshots;
 mod store;
+mod timer;
