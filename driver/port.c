@@ -41,23 +41,18 @@ static struct onset_port port;
 
 static unsigned short io = 0x378;
 module_param_hw(io, ushort, ioport, 0444);
-MODULE_PARM_DESC(io, "first I/O port (default 0x378)");
+MODULE_PARM_DESC(io, "port: first I/O port (default 0x378)");
 
 static unsigned int irq = 7;
 module_param_hw(irq, uint, irq, 0444);
-MODULE_PARM_DESC(irq, "interrupt (default 7)");
+MODULE_PARM_DESC(irq, "port: interrupt (default 7)");
 
-static bool threaded;
-module_param(threaded, bool, 0444);
-MODULE_PARM_DESC(threaded, "let PREEMPT_RT make the hard handler a thread (default N)");
+bool onset_threaded;
+module_param_named(threaded, onset_threaded, bool, 0444);
+MODULE_PARM_DESC(threaded, "port: let PREEMPT_RT make the hard handler a thread (default N)");
 
-/**
- * onset_toggle() - answer on the pin of a responder
- * @r: the responder
- *
- * The caller excludes all others.
- */
-void onset_toggle(enum onset_responder r)
+/* The edge tells the instrument that; it counts the triggers by itself. */
+static void onset_toggle(enum onset_responder r, u64 first, u64 taken)
 {
 	port.latch ^= BIT(r);
 	outb(port.latch, io + ONSET_DATA);
@@ -86,7 +81,7 @@ static irqreturn_t onset_run_threaded_irq(int line, void *unused)
  */
 static irqreturn_t onset_run_hardirq(int line, void *unused)
 {
-	onset_trigger();
+	onset_trigger(1);
 	return onset_active(ONSET_THREADED_IRQ) ? IRQ_WAKE_THREAD : IRQ_HANDLED;
 }
 
@@ -98,7 +93,7 @@ static irqreturn_t onset_run_hardirq(int line, void *unused)
  *
  * Return: 0, -EBUSY when the I/O ports are taken, -ENODEV when nothing answers.
  */
-int onset_claim_port(void)
+static int onset_claim_port(void)
 {
 	static const u8 patterns[] = { 0x55, 0xaa };
 	bool present = true;
@@ -136,7 +131,7 @@ int onset_claim_port(void)
  *
  * The pins keep their level: an edge on the way out would be an answer.
  */
-void onset_give_back_port(void)
+static void onset_give_back_port(void)
 {
 	outb(port.control & ~ONSET_CONTROL_IRQ, io + ONSET_CONTROL);
 	release_region(io, ONSET_REGISTERS);
@@ -147,13 +142,13 @@ void onset_give_back_port(void)
  *
  * Return: 0, or the error of request_threaded_irq().
  */
-int onset_connect_port(void)
+static int onset_connect_port(void)
 {
 	irq_handler_t thread_fn = onset_active(ONSET_THREADED_IRQ) ? onset_run_threaded_irq : NULL;
 	int err;
 
 	err = request_threaded_irq(irq, onset_run_hardirq, thread_fn,
-				   threaded ? 0 : IRQF_NO_THREAD, KBUILD_MODNAME, &port);
+				   onset_threaded ? 0 : IRQF_NO_THREAD, KBUILD_MODNAME, &port);
 	if (err)
 		pr_err("cannot have interrupt %u (error %d): irq= is wrong, or another driver has it (see /proc/interrupts)\n",
 		       irq, err);
@@ -163,7 +158,7 @@ int onset_connect_port(void)
 /**
  * onset_disconnect_port() - wait for the hard handler and for threaded_irq
  */
-void onset_disconnect_port(void)
+static void onset_disconnect_port(void)
 {
 	free_irq(irq, &port);
 }
@@ -171,19 +166,29 @@ void onset_disconnect_port(void)
 /**
  * onset_enable_port() - let the port interrupt, and say with what
  */
-void onset_enable_port(void)
+static void onset_enable_port(void)
 {
 	char names[ONSET_NAMES_SIZE];
 
 	onset_list_active(names, sizeof(names));
-	pr_info("io=%#x irq=%u threaded=%c responders=%s\n", io, irq, threaded ? 'Y' : 'N', names);
+	pr_info("io=%#x irq=%u threaded=%c responders=%s\n", io, irq, onset_threaded ? 'Y' : 'N', names);
 	outb((port.control & ONSET_CONTROL_LINES) | ONSET_CONTROL_IRQ, io + ONSET_CONTROL);
 }
 
 /**
  * onset_disable_port() - keep the port from interrupting
  */
-void onset_disable_port(void)
+static void onset_disable_port(void)
 {
 	outb(port.control & ONSET_CONTROL_LINES, io + ONSET_CONTROL);
 }
+
+const struct onset_source onset_port_source = {
+	.claim		= onset_claim_port,
+	.release	= onset_give_back_port,
+	.connect	= onset_connect_port,
+	.disconnect	= onset_disconnect_port,
+	.enable		= onset_enable_port,
+	.disable	= onset_disable_port,
+	.answer		= onset_toggle,
+};

@@ -2,7 +2,7 @@
 /*
  * The responders: every mechanism that Linux has to answer a trigger from. This
  * file starts them in hard interrupt context and keeps what each of them has
- * answered; what an answer does is the trigger's.
+ * answered; what an answer does, the source of the triggers knows.
  *
  * One trigger: the hard handler counts it and answers for hardirq; then it
  * starts, in the order of the pins, whichever of tasklet, bh_work, work,
@@ -168,11 +168,13 @@ MODULE_PARM_DESC(responders, "comma-separated list of who answers (default: all 
  */
 static void onset_answer_locked(enum onset_responder r)
 {
+	u64 first = state.answered[r];
+
 	lockdep_assert_held(&state.lock);
-	if (state.answered[r] == state.taken)
+	if (first == state.taken)
 		return;
 	state.answered[r] = state.taken;
-	onset_toggle(r);
+	onset_source->answer(r, first, state.taken);
 }
 
 /**
@@ -279,17 +281,18 @@ static int onset_run_kthread(void *unused)
 }
 
 /**
- * onset_trigger() - take a trigger: answer for hardirq, start the others
+ * onset_trigger() - take triggers: answer for hardirq, start the others
+ * @triggers: how many there were since the last call
  *
  * Called by the hard handler, which then wakes threaded_irq itself.
  */
-void onset_trigger(void)
+void onset_trigger(u64 triggers)
 {
 	unsigned long flags;
 
 	/* With interrupts off, because `threaded` may have made this a thread. */
 	raw_spin_lock_irqsave(&state.lock, flags);
-	state.taken++;
+	state.taken += triggers;
 	if (onset_active(ONSET_HARDIRQ))
 		onset_answer_locked(ONSET_HARDIRQ);
 	raw_spin_unlock_irqrestore(&state.lock, flags);
@@ -306,6 +309,28 @@ void onset_trigger(void)
 		swake_up_one(&state.kthread_wait);
 	if (onset_active(ONSET_TASK))
 		onset_wake_task();
+}
+
+/**
+ * onset_give_up() - let nobody answer any more what was triggered until now
+ * @unanswered: takes, for each responder, how many triggers it has not answered
+ *
+ * Return: how many triggers were taken since the module was loaded.
+ */
+u64 onset_give_up(u64 unanswered[ONSET_RESPONDERS])
+{
+	unsigned long flags;
+	u64 taken;
+	int r;
+
+	raw_spin_lock_irqsave(&state.lock, flags);
+	taken = state.taken;
+	for (r = 0; r < ONSET_RESPONDERS; r++) {
+		unanswered[r] = onset_active(r) ? taken - state.answered[r] : 0;
+		state.answered[r] = taken;
+	}
+	raw_spin_unlock_irqrestore(&state.lock, flags);
+	return taken;
 }
 
 /**
