@@ -108,7 +108,8 @@ pub(crate) fn run(
     let _guard = RuntimeLimit::hold(RUNAWAY);
     let (origin, mut report, mut series) = (rt::now(), Report::default(), 0);
     for job in &jobs {
-        let _alarm = (job.method == SleepMethod::Itimer).then(timer::BlockedAlarm::new);
+        let _alarm =
+            (job.method == SleepMethod::Itimer).then(timer::BlockedAlarm::new).transpose()?;
         let tallies = measuring(job.policy, &job.cpus, outputs, |index, output| {
             let series = series + index as u16;
             Measurement { job, periodic, origin, series, output, stop }.measure()

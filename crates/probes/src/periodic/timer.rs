@@ -198,10 +198,34 @@ pub(super) struct BlockedAlarm {
 }
 
 impl BlockedAlarm {
-    pub(super) fn new() -> BlockedAlarm {
+    /// # Errors
+    /// [`RunError::Unavailable`] where another thread of this process would get the signal.
+    pub(super) fn new() -> Result<BlockedAlarm, RunError> {
         let (set, before) = block(libc::SIGALRM);
-        BlockedAlarm { set, before }
+        let alarm = BlockedAlarm { set, before };
+        if threads().iter().all(|status| blocks_alarm(status)) {
+            return Ok(alarm);
+        }
+        Err(RunError::Unavailable {
+            what: "interval timer".into(),
+            reason: "another thread of this process does not block SIGALRM and would be ended by it; measure in a \
+                     process of its own, or take posix_timer"
+                .into(),
+        })
     }
+}
+
+/// /proc/PID/status of each thread of this process; of one that ended meanwhile nothing.
+fn threads() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok()).collect()
+}
+
+/// Whether the mask of blocked signals has `SIGALRM` (proc_pid_status(5): signal 1 is bit 0).
+fn blocks_alarm(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| (mask >> (libc::SIGALRM - 1)) & 1 == 1)
 }
 
 impl Drop for BlockedAlarm {
@@ -268,5 +292,18 @@ impl Wait for Itimer {
             self.ahead |= passed > 0;
             return Ok((now, passed));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_timer_is_refused_where_its_signal_would_end_the_process() {
+        assert!(blocks_alarm("Name:\tx\nSigBlk:\t0000000000002000\nSigIgn:\t0\n"));
+        assert!(!blocks_alarm("SigBlk:\tffffffffffffdfff\n"));
+        // The thread that runs the tests does not block it.
+        assert!(matches!(BlockedAlarm::new(), Err(RunError::Unavailable { .. })));
     }
 }
