@@ -198,10 +198,34 @@ pub(super) struct BlockedAlarm {
 }
 
 impl BlockedAlarm {
-    pub(super) fn new() -> BlockedAlarm {
+    /// # Errors
+    /// [`RunError::Unavailable`] where another thread of this process would get the signal.
+    pub(super) fn new() -> Result<BlockedAlarm, RunError> {
         let (set, before) = block(libc::SIGALRM);
-        BlockedAlarm { set, before }
+        let alarm = BlockedAlarm { set, before };
+        if threads().iter().all(|status| blocks_alarm(status)) {
+            return Ok(alarm);
+        }
+        Err(RunError::Unavailable {
+            what: "interval timer".into(),
+            reason: "another thread of this process does not block SIGALRM and would be ended by it; measure in a \
+                     process of its own, or take posix_timer"
+                .into(),
+        })
     }
+}
+
+/// /proc/PID/status of each thread of this process; of one that ended meanwhile nothing.
+fn threads() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok()).collect()
+}
+
+/// Whether the mask of blocked signals has `SIGALRM` (proc_pid_status(5): signal 1 is bit 0).
+fn blocks_alarm(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| (mask >> (libc::SIGALRM - 1)) & 1 == 1)
 }
 
 impl Drop for BlockedAlarm {
@@ -218,9 +242,7 @@ impl Drop for BlockedAlarm {
 /// `setitimer(ITIMER_REAL)`.
 pub(super) struct Itimer {
     set: libc::sigset_t,
-    /// The clock was read after an event that the timer had not signalled yet, as happens when the task is late: one
-    /// signal before the next event is for one that is counted.
-    ahead: bool,
+    early: u64,
 }
 
 impl Itimer {
@@ -230,7 +252,13 @@ impl Itimer {
         let (set, _) = block(libc::SIGALRM);
         let start = rt::now();
         arm(period)?;
-        Ok((Itimer { set, ahead: false }, start))
+        Ok((Itimer { set, early: 0 }, start))
+    }
+
+    /// Signals that came before the next event was due. When the task is late, the clock may be read after an event that
+    /// the timer has yet to signal; the event is counted then, and its signal answers nothing.
+    pub(super) fn early(&self) -> u64 {
+        self.early
     }
 }
 
@@ -260,13 +288,23 @@ impl Wait for Itimer {
                 take(&self.set)?;
             }
             let now = rt::now();
-            if self.ahead && now < release.due() {
-                self.ahead = false;
-                continue;
+            if now >= release.due() {
+                return Ok((now, release.passed(now)));
             }
-            let passed = release.passed(now);
-            self.ahead |= passed > 0;
-            return Ok((now, passed));
+            self.early += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_timer_is_refused_where_its_signal_would_end_the_process() {
+        assert!(blocks_alarm("Name:\tx\nSigBlk:\t0000000000002000\nSigIgn:\t0\n"));
+        assert!(!blocks_alarm("SigBlk:\tffffffffffffdfff\n"));
+        // The thread that runs the tests does not block it.
+        assert!(matches!(BlockedAlarm::new(), Err(RunError::Unavailable { .. })));
     }
 }
