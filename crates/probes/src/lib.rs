@@ -7,13 +7,16 @@
 //! beside the samples is the [`Report`].
 
 mod gtod;
+mod noise;
 mod output;
 mod overhead;
+mod periodic;
 pub mod plan;
 mod report;
 mod run;
 mod series;
 mod threads;
+mod toggle;
 mod tsc;
 
 pub use output::Output;

@@ -77,7 +77,7 @@ pub enum SleepMethod {
     PosixTimer,
     /// `setitimer(ITIMER_REAL)` whose signal is taken by `sigwaitinfo`.
     Itimer,
-    /// `SCHED_DEADLINE`: `sched_yield` until the next period.
+    /// `clock_nanosleep` until an absolute time, under `SCHED_DEADLINE`.
     Deadline,
     /// Sleep until shortly before, then spin on the clock (2001, tables 3 and 4: busy wait).
     Precise,

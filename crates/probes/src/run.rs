@@ -3,7 +3,7 @@
 
 use crate::plan::{Plan, Probe};
 use crate::report::{Doubt, Report, RunError};
-use crate::{Output, gtod};
+use crate::{Output, gtod, noise, periodic, toggle};
 use rt::Usage;
 use sample::Nanos;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +17,10 @@ impl Plan {
     /// Names of the series, in the order of their numbers.
     pub fn series(&self) -> Vec<String> {
         match &self.probe {
+            Probe::Periodic(periodic) => periodic::series(self, periodic),
             Probe::Gtod(gtod) => gtod::series(gtod),
+            Probe::Noise(_) => noise::series(self),
+            Probe::Toggle(_) => toggle::series(),
             _ => Vec::new(),
         }
     }
@@ -25,7 +28,9 @@ impl Plan {
     /// How many threads measure: [`run`] wants an output for each.
     pub fn threads(&self) -> usize {
         match &self.probe {
-            Probe::Gtod(_) => 1,
+            Probe::Periodic(periodic) => periodic::threads(self, periodic),
+            Probe::Gtod(_) | Probe::Toggle(_) => 1,
+            Probe::Noise(_) => noise::threads(self),
             _ => 1,
         }
     }
@@ -62,7 +67,10 @@ fn measure(plan: &Plan, outputs: &mut [Output], stop: &AtomicBool) -> Result<Rep
     };
     let before = Usage::of_process();
     let mut report = match &plan.probe {
+        Probe::Periodic(periodic) => periodic::run(plan, periodic, outputs, stop),
         Probe::Gtod(gtod) => gtod::run(plan, gtod, outputs, stop),
+        Probe::Noise(noise) => noise::run(plan, noise, outputs, stop),
+        Probe::Toggle(toggle) => toggle::run(plan, toggle, outputs, stop),
         _ => Err(RunError::Unavailable { what: "such probe".into(), reason: "not built".into() }),
     }?;
     let used = Usage::of_process().since(&before);

@@ -82,11 +82,11 @@ pub(crate) fn become_measuring(policy: Policy, cpu: Option<u32>) -> Result<(), R
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use sample::{Producer, ring_bytes, ring_init};
 
-    fn output() -> Output {
+    pub(crate) fn output() -> Output {
         let memory = Box::leak(vec![0u64; ring_bytes(4) / 8].into_boxed_slice());
         let (memory, bytes) = (memory.as_mut_ptr().cast(), ring_bytes(4));
         // SAFETY: fresh memory of that size that is never freed.

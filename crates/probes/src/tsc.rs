@@ -20,6 +20,12 @@ pub(crate) fn ticks() -> u64 {
     }
 }
 
+/// Other processors have no such counter; one that stands still is refused by [`Rate::measured`].
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn ticks() -> u64 {
+    0
+}
+
 /// How ticks become nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
@@ -32,7 +38,6 @@ impl Rate {
     ///
     /// # Errors
     /// [`RunError::Unavailable`] on a machine without the counter, or where it stands still.
-    #[cfg(target_arch = "x86_64")]
     pub(crate) fn measured() -> Result<Rate, RunError> {
         let (ticks_before, raw_before) = both();
         rt::Clock::sleep_until(&rt::SystemClock, Stamp::from_ns(rt::now().ns() + CALIBRATION.0));
@@ -40,7 +45,7 @@ impl Rate {
         Rate::of(raw_after.saturating_sub(raw_before), ticks_after.saturating_sub(ticks_before))
             .ok_or_else(|| RunError::Unavailable {
                 what: "time-stamp counter".into(),
-                reason: "it does not count; measure another clock".into(),
+                reason: "it does not count, or this processor has none; take another clock".into(),
             })
     }
 
@@ -52,7 +57,7 @@ impl Rate {
     /// So many ticks as time; rounded down.
     #[inline]
     pub(crate) fn nanos(self, ticks: u64) -> Nanos {
-        Nanos((u128::from(ticks) * u128::from(self.scale) >> 32) as u64)
+        Nanos(((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64)
     }
 
     /// Ticks of a time; rounded down.
@@ -62,7 +67,6 @@ impl Rate {
 }
 
 /// Counter and clock at one moment: of several tries the one that was not interrupted.
-#[cfg(target_arch = "x86_64")]
 fn both() -> (u64, u64) {
     let once = || {
         let before = ticks();
@@ -80,6 +84,12 @@ fn both() -> (u64, u64) {
 pub(crate) fn is_invariant() -> bool {
     use core::arch::x86_64::__cpuid;
     __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx >> 8 & 1 == 1
+}
+
+/// As above.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn is_invariant() -> bool {
+    false
 }
 
 #[cfg(test)]

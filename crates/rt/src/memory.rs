@@ -24,7 +24,10 @@ pub fn lock_memory() -> Result<(), Error> {
             mapped_kib: mapped_kib(),
         },
         errno => Error::System { call: "mlockall", errno },
-    })
+    })?;
+    // The kernel's pages that the clock is read from are not locked with the rest; the first reading maps them.
+    crate::now();
+    Ok(())
 }
 
 /// Touches 64 KiB of the calling thread's stack, which is needed where memory is not locked or the stack can grow.

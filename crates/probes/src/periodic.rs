@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Probe `periodic`: how late a sleeping task runs (2001, §2 and tables 1–5: delay = slept − period).
+//!
+//! Every method but relative sleep is measured against one grid: event `n` is due at `start + (n + 1) · period`, and its
+//! latency is the clock in user space after waking less that. The first period is event 0 and counts like any other.
+//! What it cannot see: when the timer's interrupt came; and the way back to user space is in the latency.
+
+mod timer;
+mod wait;
+
+use crate::plan::{Periodic, Plan, SleepMethod};
+use crate::report::{Doubt, Report, RunError};
+use crate::run::{check_count, check_time};
+use crate::series::{duration, per_cpu};
+use crate::threads::measuring;
+use crate::{Output, overhead};
+use rt::{Policy, Release, RuntimeLimit, Usage};
+use sample::{Loss, Monotonic, Nanos, Stamp};
+use std::sync::atomic::{AtomicBool, Ordering};
+use wait::{Absolute, Precise, Relative, Wait};
+
+/// A real-time thread that did not block for so long will never again.
+const RUNAWAY: Nanos = Nanos::from_millis(1_000);
+
+/// A series of each of its threads, measured at once.
+struct Job {
+    method: SleepMethod,
+    period: Nanos,
+    policy: Policy,
+    names: Vec<String>,
+    /// Of each thread; none: not bound.
+    cpus: Vec<Option<u32>>,
+    /// CPUs to go round, one period each; empty: stay.
+    round: Vec<u32>,
+}
+
+fn jobs(plan: &Plan, periodic: &Periodic) -> Vec<Job> {
+    let job = |method: SleepMethod, period: Nanos| {
+        let policy = policy(plan.policy, method, period);
+        let base = format!("{}-{}", name(method), duration(period));
+        let bound = |cpu: &u32| Some(*cpu);
+        let alone = |cpus, round| (vec![base.clone()], cpus, round);
+        // The kernel takes no deadline thread that is bound (sched-deadline.rst, §5).
+        let (names, cpus, round) = if matches!(policy, Policy::Deadline { .. }) {
+            alone(vec![None], Vec::new())
+        } else if periodic.migrate {
+            alone(vec![None], plan.cpus.clone())
+        } else {
+            (per_cpu(&base, &plan.cpus), plan.cpus.iter().map(bound).collect(), Vec::new())
+        };
+        let mut job = Job { method, period, policy, names, cpus, round };
+        if method == SleepMethod::Itimer {
+            // A process has one ITIMER_REAL (setitimer(2)).
+            job.names.truncate(1);
+            job.cpus.truncate(1);
+        }
+        job
+    };
+    let periods = |method| periodic.periods.iter().map(move |period| (method, *period));
+    periodic.methods.iter().flat_map(|method| periods(*method)).map(|(m, p)| job(m, p)).collect()
+}
+
+/// The plan's, but for `SCHED_DEADLINE`, which has parameters of its own where the plan gives none: a tenth of the period
+/// is far more than a loop needs, and lets several of them be admitted.
+fn policy(policy: Policy, method: SleepMethod, period: Nanos) -> Policy {
+    match (method, policy) {
+        (_, Policy::Deadline { .. }) => policy,
+        (SleepMethod::Deadline, _) => {
+            Policy::Deadline { runtime: Nanos(period.0 / 10), deadline: period, period }
+        }
+        _ => policy,
+    }
+}
+
+fn name(method: SleepMethod) -> &'static str {
+    match method {
+        SleepMethod::Nanosleep => "nanosleep",
+        SleepMethod::ClockNanosleep => "clock_nanosleep",
+        SleepMethod::Timerfd => "timerfd",
+        SleepMethod::PosixTimer => "posix_timer",
+        SleepMethod::Itimer => "itimer",
+        SleepMethod::Deadline => "deadline",
+        SleepMethod::Precise => "precise",
+    }
+}
+
+pub(crate) fn series(plan: &Plan, periodic: &Periodic) -> Vec<String> {
+    jobs(plan, periodic).into_iter().flat_map(|job| job.names).collect()
+}
+
+pub(crate) fn threads(plan: &Plan, periodic: &Periodic) -> usize {
+    jobs(plan, periodic).iter().map(|job| job.cpus.len()).max().unwrap_or(1)
+}
+
+pub(crate) fn run(
+    plan: &Plan,
+    periodic: &Periodic,
+    outputs: &mut [Output],
+    stop: &AtomicBool,
+) -> Result<Report, RunError> {
+    check_count(periodic.count)?;
+    for period in &periodic.periods {
+        check_time("periods_ns", *period)?;
+    }
+    let jobs = jobs(plan, periodic);
+    jobs.iter().try_for_each(|job| timer::check(job.method, job.period))?;
+    // Refused where a stricter limit is in force, which does as well.
+    let _guard = RuntimeLimit::hold(RUNAWAY);
+    let (origin, mut report, mut series) = (rt::now(), Report::default(), 0);
+    for job in &jobs {
+        let _alarm =
+            (job.method == SleepMethod::Itimer).then(timer::BlockedAlarm::new).transpose()?;
+        let tallies = measuring(job.policy, &job.cpus, outputs, |index, output| {
+            let series = series + index as u16;
+            Measurement { job, periodic, origin, series, output, stop }.measure()
+        })?;
+        for (tally, name) in tallies.iter().zip(&job.names) {
+            tally.enter(name, &mut report);
+        }
+        series += job.names.len() as u16;
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(report)
+}
+
+/// What a thread counted beside its samples.
+#[derive(Default)]
+struct Tally {
+    used: Usage,
+    overhead: Nanos,
+    skipped: u64,
+    stopped: bool,
+    margin: Option<Nanos>,
+}
+
+impl Tally {
+    fn enter(&self, series: &str, report: &mut Report) {
+        report.add("page_faults", self.used.page_faults());
+        report.add("voluntary_switches", self.used.voluntary_switches);
+        report.add("involuntary_switches", self.used.involuntary_switches);
+        report.add("loop_cpu_time_ns", self.used.cpu_time.0);
+        report.add("skipped_periods", self.skipped);
+        report.largest("overhead_ns", self.overhead.0);
+        if let Some(margin) = self.margin {
+            report.largest("precise_margin_ns", margin.0);
+        }
+        if self.stopped {
+            report.doubts.push(Doubt::Stopped { series: series.to_owned() });
+        }
+    }
+}
+
+/// One series in its thread.
+struct Measurement<'a> {
+    job: &'a Job,
+    periodic: &'a Periodic,
+    origin: Stamp<Monotonic>,
+    series: u16,
+    output: &'a mut Output,
+    stop: &'a AtomicBool,
+}
+
+impl Measurement<'_> {
+    fn measure(&mut self) -> Result<Tally, RunError> {
+        let overhead = overhead::clock_read();
+        let period = self.job.period;
+        let mut margin = None;
+        let mut tally = match self.job.method {
+            SleepMethod::Nanosleep => self.watch(|m| m.relative()),
+            SleepMethod::ClockNanosleep | SleepMethod::Deadline => {
+                self.watch(|m| m.grid(&mut Absolute, m.first(rt::now())))
+            }
+            SleepMethod::Precise => {
+                // Half the period, so that the task blocks in every one.
+                let mut wait = Precise::calibrate(Nanos(period.0 / 2));
+                let tally = self.watch(|m| m.grid(&mut wait, m.first(rt::now())));
+                margin = Some(wait.margin());
+                tally
+            }
+            SleepMethod::Timerfd => {
+                let (mut wait, start) = timer::Timerfd::start(period)?;
+                self.watch(|m| m.grid(&mut wait, m.first(start)))
+            }
+            SleepMethod::PosixTimer => {
+                let (mut wait, start) = timer::PosixTimer::start(period)?;
+                self.watch(|m| m.grid(&mut wait, m.first(start)))
+            }
+            SleepMethod::Itimer => {
+                let (mut wait, start) = timer::Itimer::start(period)?;
+                self.watch(|m| m.grid(&mut wait, m.first(start)))
+            }
+        }?;
+        tally.overhead = overhead;
+        tally.margin = margin;
+        Ok(tally)
+    }
+
+    fn first(&self, start: Stamp<Monotonic>) -> Stamp<Monotonic> {
+        Stamp::from_ns(start.ns() + self.job.period.0)
+    }
+
+    /// Runs a loop and counts what the kernel did to it.
+    fn watch(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<Tally, RunError>,
+    ) -> Result<Tally, RunError> {
+        let before = Usage::of_thread();
+        let tally = run(self)?;
+        Ok(Tally { used: Usage::of_thread().since(&before), ..tally })
+    }
+
+    /// The loop of all methods with absolute due times. Compiled for each way of waiting.
+    fn grid(&mut self, wait: &mut impl Wait, first: Stamp<Monotonic>) -> Result<Tally, RunError> {
+        let count = self.periodic.count;
+        let mut release = Release::new(first, self.job.period, self.periodic.overrun);
+        let mut tally = Tally::default();
+        loop {
+            let (now, passed) = wait.wait(&release)?;
+            let woken = release.woke(now, passed);
+            self.put(woken.number, woken.due, woken.latency);
+            // Those beyond the last one are not of this series.
+            let skipped = woken.skipped.min(count - 1 - woken.number);
+            if skipped > 0 {
+                self.output.loss(self.series, Loss::Superseded, skipped);
+                tally.skipped += skipped;
+            }
+            let next = woken.number + 1 + skipped;
+            tally.stopped = woken.stop && next < count;
+            if next >= count || woken.stop || self.stop.load(Ordering::Relaxed) {
+                return Ok(tally);
+            }
+            self.migrate(next)?;
+        }
+    }
+
+    /// The loop of relative sleep: a period begins when the task last woke, so none is ever skipped.
+    fn relative(&mut self) -> Result<Tally, RunError> {
+        let mut wait = Relative::new(self.job.period);
+        for number in 0..self.periodic.count {
+            let (due, now) = wait.wait();
+            self.put(number, due, now.since(due));
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.migrate(number + 1)?;
+        }
+        Ok(Tally::default())
+    }
+
+    #[inline]
+    fn put(&mut self, number: u64, due: Stamp<Monotonic>, latency: Option<Nanos>) {
+        match (due.since(self.origin), latency) {
+            (Some(at), Some(latency)) => self.output.sample(self.series, number, at, latency),
+            _ => self.output.loss(self.series, Loss::Tainted, 1),
+        }
+    }
+
+    #[inline]
+    fn migrate(&self, number: u64) -> Result<(), RunError> {
+        match self.job.round.as_slice() {
+            [] => Ok(()),
+            cpus => Ok(rt::pin(cpus[(number % cpus.len() as u64) as usize])?),
+        }
+    }
+}

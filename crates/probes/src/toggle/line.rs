@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What can be toggled: a variable, a pin of the parallel port, a line of a GPIO chip.
+
+use crate::report::RunError;
+use rustix::io::Errno;
+use std::fs::OpenOptions;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Something with two levels.
+pub(super) trait Level {
+    /// Returns when the level is set, as far as the processor knows.
+    fn set(&mut self, high: bool) -> Result<(), RunError>;
+}
+
+/// A variable that nobody else looks at: what remains is the program's own jitter.
+pub(super) struct Memory(AtomicBool);
+
+impl Memory {
+    pub(super) fn new() -> Memory {
+        Memory(AtomicBool::new(false))
+    }
+}
+
+impl Level for Memory {
+    #[inline]
+    fn set(&mut self, high: bool) -> Result<(), RunError> {
+        std::hint::black_box(&self.0).store(high, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// D7 of the data register of a parallel port; the other data pins go low.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct ParallelPort(u16);
+
+#[cfg(target_arch = "x86_64")]
+impl ParallelPort {
+    const D7: u8 = 0x80;
+
+    /// Lets the calling thread, and no other, write to the port (ioperm(2)).
+    pub(super) fn open(port: u16) -> Result<ParallelPort, RunError> {
+        // SAFETY: asks for the right to one port; the kernel checks who asks.
+        if unsafe { libc::ioperm(port.into(), 1, 1) } == 0 {
+            return Ok(ParallelPort(port));
+        }
+        let reason = match last_errno() {
+            Errno::PERM => {
+                "it needs CAP_SYS_RAWIO and a kernel that is not locked down; run with sudo, or \
+                            toggle memory"
+                    .to_owned()
+            }
+            errno => format!("ioperm: {errno}"),
+        };
+        Err(RunError::Unavailable { what: format!("parallel port at {port:#x}"), reason })
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Level for ParallelPort {
+    #[inline]
+    fn set(&mut self, high: bool) -> Result<(), RunError> {
+        let level = if high { Self::D7 } else { 0 };
+        // SAFETY: `open` got the right to this port; a data register takes any value.
+        unsafe {
+            core::arch::asm!(
+                "out dx, al", in("dx") self.0, in("al") level, options(nomem, nostack, preserves_flags)
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A line of a GPIO chip through its character device (linux/gpio.h, version 2 of the interface).
+pub(super) struct Gpio(OwnedFd);
+
+const LINES_MAX: usize = 64;
+const GET_LINE: libc::Ioctl = iowr(0x07, size_of::<LineRequest>());
+const SET_VALUES: libc::Ioctl = iowr(0x0f, size_of::<LineValues>());
+/// `GPIO_V2_LINE_FLAG_OUTPUT`.
+const OUTPUT: u64 = 1 << 3;
+
+/// `_IOWR(0xB4, number, …)` (asm-generic/ioctl.h).
+const fn iowr(number: u32, bytes: usize) -> libc::Ioctl {
+    (3 << 30 | (bytes as u32) << 16 | 0xb4 << 8 | number) as libc::Ioctl
+}
+
+/// `struct gpio_v2_line_request`, with its `config` spread out.
+#[repr(C)]
+struct LineRequest {
+    offsets: [u32; LINES_MAX],
+    consumer: [u8; 32],
+    flags: u64,
+    attributes: u32,
+    _padding: [u32; 5],
+    _attributes: [[u64; 3]; 10],
+    lines: u32,
+    _event_buffer: u32,
+    _reserved: [u32; 5],
+    fd: i32,
+}
+
+/// `struct gpio_v2_line_values`.
+#[repr(C)]
+struct LineValues {
+    bits: u64,
+    mask: u64,
+}
+
+impl Gpio {
+    /// Takes the line as an output, low; it is given back when the thread has measured.
+    pub(super) fn open(chip: &str, offset: u32) -> Result<Gpio, RunError> {
+        let none = |reason: String| RunError::Unavailable {
+            what: format!("line {offset} of {chip}"),
+            reason,
+        };
+        let device = OpenOptions::new().read(true).write(true).open(chip).map_err(|e| {
+            none(format!(
+                "{e}; ls /dev/gpiochip* shows what there is, and its group who may use it"
+            ))
+        })?;
+        let mut request = LineRequest {
+            offsets: [0; LINES_MAX],
+            consumer: [0; 32],
+            flags: OUTPUT,
+            attributes: 0,
+            _padding: [0; 5],
+            _attributes: [[0; 3]; 10],
+            lines: 1,
+            _event_buffer: 0,
+            _reserved: [0; 5],
+            fd: -1,
+        };
+        request.offsets[0] = offset;
+        request.consumer[..5].copy_from_slice(b"onset");
+        // SAFETY: the structure that this request takes; it lives through the call.
+        if unsafe { libc::ioctl(device.as_raw_fd(), GET_LINE, &raw mut request) } != 0 {
+            return Err(none(match last_errno() {
+                Errno::BUSY => "somebody else uses it (gpioinfo shows who)".to_owned(),
+                Errno::INVAL => "the chip has no such line, or it is no output".to_owned(),
+                Errno::NOTTY => "that file is no GPIO chip, or of a kernel before 5.10".to_owned(),
+                errno => errno.to_string(),
+            }));
+        }
+        // SAFETY: the kernel made this descriptor for us.
+        Ok(Gpio(unsafe { OwnedFd::from_raw_fd(request.fd) }))
+    }
+}
+
+impl Level for Gpio {
+    #[inline]
+    fn set(&mut self, high: bool) -> Result<(), RunError> {
+        let mut values = LineValues { bits: high.into(), mask: 1 };
+        // SAFETY: the structure that this request takes; it lives through the call.
+        match unsafe { libc::ioctl(self.0.as_raw_fd(), SET_VALUES, &raw mut values) } {
+            0 => Ok(()),
+            _ => {
+                Err(RunError::System { call: "GPIO_V2_LINE_SET_VALUES_IOCTL", errno: last_errno() })
+            }
+        }
+    }
+}
+
+fn last_errno() -> Errno {
+    // SAFETY: errno of this thread.
+    Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_have_the_numbers_and_sizes_of_the_kernels_header() {
+        // As linux/gpio.h of 6.12 gives them to a C compiler.
+        assert_eq!(size_of::<LineRequest>(), 592);
+        assert_eq!((GET_LINE as u32, SET_VALUES as u32), (0xc250_b407, 0xc010_b40f));
+    }
+
+    #[test]
+    fn a_file_that_is_no_chip_is_refused_by_name() {
+        for chip in ["/dev/null", "/nowhere"] {
+            let Err(RunError::Unavailable { what, .. }) = Gpio::open(chip, 3) else {
+                panic!("{chip} has lines")
+            };
+            assert_eq!(what, format!("line 3 of {chip}"));
+        }
+    }
+}
