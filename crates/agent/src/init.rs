@@ -68,8 +68,10 @@ fn run_probe(
     before: &Counters,
 ) -> Result<(), String> {
     let measurement = Measurement::prepare(plan)?;
+    tell_clock(ports);
     let words = measurement.run();
     let counters = difference(&counters(), before);
+    tell_clock(ports);
     let dropped = measurement.hand_over(ports)?;
     for word in words? {
         say(wire, &word);
@@ -80,6 +82,12 @@ fn run_probe(
     say(wire, &Word::Counters(counters));
     ports.set(Mark::Done);
     Ok(())
+}
+
+/// Has the rig set the guest's clock beside its own, often enough that some readings go without an interrupt.
+fn tell_clock(ports: &Ports) {
+    const READINGS: usize = 16;
+    (0..READINGS).for_each(|_| ports.tell_clock());
 }
 
 fn mount_all() -> Result<(), String> {

@@ -8,8 +8,9 @@ use std::arch::asm;
 const MARK: u16 = 0x4f4e;
 const PLAN: u16 = 0x4f50;
 const DATA: u16 = 0x4f54;
+const CLOCK: u16 = 0x4f58;
 /// From the first to the last of them.
-const COUNT: libc::c_ulong = 10;
+const COUNT: libc::c_ulong = 14;
 /// What the mark port reads as inside the rig.
 const PRESENT: u8 = 0x4f;
 /// What a port reads as that nobody answers.
@@ -76,6 +77,33 @@ impl Ports {
             let word = u32::from_le_bytes(*bytes);
             // SAFETY: a port of the rig's, which gave the plan that the record belongs to.
             unsafe { asm!("out dx, eax", in("dx") DATA, in("eax") word, options(nomem, nostack)) };
+        }
+    }
+
+    /// Reads CLOCK_MONOTONIC between two writes that the rig sees, and tells it what was read.
+    ///
+    /// Yields first, so that whoever is ready runs before and not in between. The first write is the first instruction
+    /// after that system call: where the rig has a witness, it is checked against the port by this.
+    pub fn tell_clock(&self) {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: a system call without arguments, and a port of the rig's.
+        unsafe {
+            asm!(
+                "syscall",
+                "out dx, eax",
+                inlateout("rax") libc::SYS_sched_yield => _,
+                in("dx") CLOCK,
+                lateout("rcx") _,
+                lateout("r11") _,
+                options(nostack),
+            );
+        }
+        // SAFETY: a clock that exists, and room for its time.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+        let ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        for half in [ns as u32, (ns >> 32) as u32] {
+            // SAFETY: a port of the rig's.
+            unsafe { asm!("out dx, eax", in("dx") CLOCK, in("eax") half, options(nomem, nostack)) };
         }
     }
 }

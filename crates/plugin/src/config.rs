@@ -46,6 +46,8 @@ pub struct Config {
     pub start: Start,
     /// See [`Stimulus`].
     pub stimulus: Stimulus,
+    /// Whether to record the guest's wake-ups.
+    pub witness: bool,
     /// Level of the data pins, and the control register, when a restored machine was saved.
     pub registers: (u8, u8),
 }
@@ -130,10 +132,16 @@ impl Config {
             }
             None => Stimulus::Triggers(words.triggers(&read)?),
         };
+        let witness = match words.0.remove("witness") {
+            None => false,
+            Some("on") => true,
+            Some(other) => return Err(ConfigError(format!("witness={other} is not on"))),
+        };
         let config = Config {
             ring_fd: words.number("ring_fd")? as RawFd,
             start,
             stimulus,
+            witness,
             registers: (words.byte("pins")?, words.byte("control")?),
         };
         match words.0.keys().next() {
@@ -185,6 +193,7 @@ mod tests {
     fn a_plan_takes_the_place_of_triggers() {
         let text = "start=restore plan=/p ring_fd=1 pins=0 control=0";
         assert_eq!(parse(text).unwrap().stimulus, Stimulus::Probe(7u64.to_le_bytes().to_vec()));
+        assert!(parse(&format!("{text} witness=on")).unwrap().witness);
         let both = parse(&format!("{text} period_ns=5")).unwrap_err().to_string();
         assert!(both.contains("unknown argument period_ns="), "{both}");
         let empty = Config::parse(text.split_whitespace(), |_| Ok(Vec::new())).unwrap_err();
@@ -199,6 +208,7 @@ mod tests {
         assert!(message(&WORDS.replace("pins=1", "pins=256")).contains("pins=256"));
         assert!(message(&WORDS.replace("seed=9", "seed=x")).contains("seed=x"));
         assert!(message(&WORDS.replace("restore", "now")).contains("start="));
+        assert!(message(&format!("{WORDS} witness=off")).contains("witness=off"));
         assert!(message("nonsense").contains("\"nonsense\""));
     }
 

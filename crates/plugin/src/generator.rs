@@ -8,7 +8,7 @@
 //! Where a probe measures it raises nothing: it hands the plan to the guest and takes its records (`guest.rs`).
 
 use crate::config::{Config, Start, Stimulus};
-use crate::guest::{DATA_PORT, DataPort, PLAN_PORT, PlanPort};
+use crate::guest::{CLOCK_PORT, ClockPort, DATA_PORT, DataPort, PLAN_PORT, PlanPort};
 use crate::qemu::{Line, Ports, Qemu, Timer, Width, Wire};
 use sample::{Answers, Kind, Nanos, Producer, Record, Stamp, Virtual};
 use std::ffi::c_void;
@@ -97,9 +97,13 @@ pub(crate) fn fail(message: &str) -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// Passes a record of the guest's own on to the host.
+/// Passes a record that is not ours on to the host, while measuring goes on.
 pub(crate) fn pass_on(record: &Record) {
-    with(|g| g.records.push(record));
+    with(|g| {
+        if g.origin.is_some() && !g.ended {
+            g.records.push(record);
+        }
+    });
 }
 
 extern "C" fn on_machine_built() {
@@ -121,6 +125,7 @@ extern "C" fn on_machine_built() {
         };
         g.qemu.claim_ports(c"onset-plan", PLAN_PORT, 4, PlanPort::new(plan));
         g.qemu.claim_ports(c"onset-data", DATA_PORT, 4, DataPort::new());
+        g.qemu.claim_ports(c"onset-clock", CLOCK_PORT, 4, ClockPort::new(g.qemu));
     });
 }
 

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The ports between the plugin and a probe inside the guest: the plan on its way in, the records on their way out.
+//! The ports between the plugin and a probe inside the guest: the plan on its way in, the records and the
+//! time by the guest's own clock on their way out.
 //!
 //! The plan is given after the machine was restored, so one snapshot serves every probe. Each access is an exit
 //! from translated code, which costs no virtual time beyond the instruction itself.
 
 use crate::generator::{fail, pass_on};
-use crate::qemu::{Ports, Width};
-use sample::{Kind, Record};
+use crate::qemu::{Ports, Qemu, Width};
+use sample::{Insns, Kind, Record, Stamp, Virtual};
 
 /// Read: the length of the plan in bytes, then the plan, four bytes at a time, little endian, with zeroes after its
 /// end. A length of 0 says that there is no plan. "OP".
 pub const PLAN_PORT: u16 = 0x4f50;
 /// Written: the records of a probe, eight times four bytes each, little endian. "OT".
 pub const DATA_PORT: u16 = 0x4f54;
+/// Written, three times in a row: anything, right before the guest reads its CLOCK_MONOTONIC; what it read in ns, the
+/// lower half (right after) and the upper half. "OX".
+pub const CLOCK_PORT: u16 = 0x4f58;
 
 /// The plan, as the guest reads it.
 pub(crate) struct PlanPort {
@@ -84,6 +88,66 @@ impl Ports for DataPort {
     }
 }
 
+/// Sets the guest's clock beside ours.
+pub(crate) struct ClockPort {
+    qemu: Qemu,
+    reading: ClockReading,
+}
+
+/// How far the guest has told of one reading.
+#[derive(Clone, Copy)]
+enum ClockReading {
+    Idle,
+    Begun(Stamp<Virtual>, Insns),
+    Half { begun: Stamp<Virtual>, insns: Insns, ended: Stamp<Virtual>, lower: u32 },
+}
+
+impl ClockReading {
+    /// The next write, which happens `now`; gives a record with each third.
+    fn write(&mut self, value: u32, now: Stamp<Virtual>, insns: Insns) -> Option<Record> {
+        *self = match *self {
+            ClockReading::Idle => ClockReading::Begun(now, insns),
+            ClockReading::Begun(begun, insns) => {
+                ClockReading::Half { begun, insns, ended: now, lower: value }
+            }
+            ClockReading::Half { begun, insns, ended, lower } => {
+                *self = ClockReading::Idle;
+                let width = ended.ns().saturating_sub(begun.ns());
+                return Some(Record {
+                    kind: Kind::Clock,
+                    pins: 0,
+                    // One that took longer than 32 bits can tell is of no use at any width.
+                    value: u32::try_from(width).unwrap_or(u32::MAX),
+                    number: u64::from(value) << 32 | u64::from(lower),
+                    at: begun,
+                    insns,
+                });
+            }
+        };
+        None
+    }
+}
+
+impl ClockPort {
+    pub(crate) fn new(qemu: Qemu) -> ClockPort {
+        ClockPort { qemu, reading: ClockReading::Idle }
+    }
+}
+
+impl Ports for ClockPort {
+    const WIDTH: Width = Width::Word;
+
+    fn read(&mut self, _offset: u64) -> u32 {
+        0
+    }
+
+    fn write(&mut self, _offset: u64, value: u32) {
+        if let Some(record) = self.reading.write(value, self.qemu.now(), self.qemu.insns()) {
+            pass_on(&record);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,5 +199,19 @@ mod tests {
             assert_eq!(write(&mut DataPort::new(), &bytes), [Err(bytes)]);
         }
         assert_eq!(write(&mut DataPort::new(), &[0xff; 32]), [Err([0xff; 32])]);
+    }
+
+    #[test]
+    fn three_writes_make_a_clock_reading_with_the_time_of_the_first_and_the_width_up_to_the_second() {
+        let mut reading = ClockReading::Idle;
+        let number = 7 << 32 | 9;
+        let mut write = |value, at| reading.write(value, Stamp::from_ns(at), Insns(at / 2));
+        for at in [1_000, 5_000] {
+            assert_eq!(write(1, at), None);
+            assert_eq!(write(9, at + 80), None);
+            let record = write(7, at + 90).unwrap();
+            assert_eq!((record.kind, record.number, record.value), (Kind::Clock, number, 80));
+            assert_eq!((record.at.ns(), record.insns), (at, Insns(at / 2)));
+        }
     }
 }

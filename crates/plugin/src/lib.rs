@@ -2,22 +2,26 @@
 //! QEMU plugin: the interrupt generator and logic analyser of the virtual rig.
 //!
 //! Loaded by `-plugin file=…`, it becomes a parallel port of the machine whose interrupt it raises by
-//! plan and whose pins it watches, in virtual time. It instruments no instruction, so the guest runs at
-//! full speed, and it is not part of the guest's saved state.
+//! schedule and whose pins it watches, in virtual time; or it hands the plan of a probe to the guest, and takes what
+//! the probe measured. It instruments no instruction unless it is asked to be a [`witness`] of the probe, so the guest
+//! runs at full speed, and it is not part of the guest's saved state.
 
 mod config;
 pub mod generator;
 pub mod guest;
+mod instrument;
 mod qemu;
+mod symbols;
+pub mod witness;
 
 pub use config::{Config, ConfigError, Start, Stimulus, Triggers};
 
 use std::ffi::{CStr, c_char, c_int};
 use std::os::fd::BorrowedFd;
 
-/// The plugin interface we need (only its loader): 2, the oldest that QEMU 10 accepts.
+/// The plugin interface that the witness needs: the first that reads the guest's memory.
 #[unsafe(no_mangle)]
-pub static qemu_plugin_version: c_int = 2;
+pub static qemu_plugin_version: c_int = 4;
 
 /// QEMU's entry point. Non-zero makes QEMU refuse to start.
 ///
@@ -25,7 +29,7 @@ pub static qemu_plugin_version: c_int = 2;
 /// Called by QEMU with `argc` NUL-terminated strings in `argv`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qemu_plugin_install(
-    _id: u64,
+    id: u64,
     _info: *const std::ffi::c_void,
     argc: c_int,
     argv: *const *const c_char,
@@ -34,7 +38,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
         // SAFETY: promised by the caller.
         .map(|i| unsafe { CStr::from_ptr(*argv.add(i)) }.to_string_lossy().into_owned())
         .collect();
-    match start(&words) {
+    match start(id, &words) {
         Ok(()) => 0,
         Err(message) => {
             eprintln!("{message}");
@@ -43,7 +47,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     }
 }
 
-fn start(words: &[String]) -> Result<(), String> {
+fn start(id: u64, words: &[String]) -> Result<(), String> {
     let config = Config::parse(words.iter().map(String::as_str), |path| std::fs::read(path))
         .map_err(|e| e.to_string())?;
     let qemu = qemu::Qemu::attach().map_err(|e| format!("onset plugin: {e}"))?;
@@ -51,6 +55,9 @@ fn start(words: &[String]) -> Result<(), String> {
     // else writes records.
     let records = unsafe { sample::producer_of(BorrowedFd::borrow_raw(config.ring_fd)) }
         .map_err(|e| format!("onset plugin: ring_fd: {e}"))?;
+    if config.witness {
+        witness::install(qemu, id).map_err(|e| format!("onset plugin: {e}"))?;
+    }
     generator::install(qemu, config, records);
     Ok(())
 }

@@ -6,12 +6,10 @@
 //! used has the shape given in QEMU 10.0's `include/qemu/timer.h`, `include/exec/memory.h`,
 //! `include/qemu/notify.h`, `include/system/runstate.h`, `include/hw/irq.h` and `include/chardev/char.h`.
 
+use crate::symbols::{VERSIONS_TRIED, symbol, symbols, versions_tried};
 use sample::{Insns, Nanos, Stamp, Virtual};
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
-
-/// QEMU versions (major, minor) that this file was tried with.
-const VERSIONS_TRIED: &[(i64, i64)] = &[(10, 0)];
 
 const QEMU_CLOCK_VIRTUAL: c_int = 1;
 const SCALE_NS: c_int = 1;
@@ -64,75 +62,42 @@ struct VersionInfo {
     package: *const c_char,
 }
 
-macro_rules! symbols {
-    ($($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)*) => {
-        /// The functions, resolved.
-        #[derive(Clone, Copy)]
-        struct Symbols {
-            $($name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
-            main_loop_tlg: *mut c_void,
-        }
-
-        impl Symbols {
-            fn resolve() -> Result<Symbols, String> {
-                Ok(Symbols {
-                    $($name: {
-                        let address = symbol(stringify!($name))?;
-                        // SAFETY: a C function of QEMU with the signature of VERSIONS_TRIED.
-                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) $(-> $ret)?>(address) }
-                    },)*
-                    main_loop_tlg: symbol("main_loop_tlg")?,
-                })
-            }
-        }
-    };
-}
-
 symbols! {
-    qmp_query_version: fn(*mut *mut c_void) -> *const VersionInfo;
-    qemu_add_machine_init_done_notifier: fn(*mut Notifier);
-    qemu_add_vm_change_state_handler: fn(extern "C" fn(*mut c_void, bool, c_int), *mut c_void) -> *mut c_void;
-    qemu_clock_get_ns: fn(c_int) -> i64;
-    icount_get_raw: fn() -> i64;
-    timer_init_full: fn(*mut c_void, *mut c_void, c_int, c_int, c_int, TimerCallback, *mut c_void);
-    timer_mod_ns: fn(*mut c_void, i64);
-    get_system_io: fn() -> *mut c_void;
-    memory_region_init_io: fn(*mut c_void, *mut c_void, *const MemoryRegionOps, *mut c_void, *const c_char, u64);
-    memory_region_add_subregion_overlap: fn(*mut c_void, u64, *mut c_void, c_int);
-    object_resolve_path_type: fn(*const c_char, *const c_char, *mut bool) -> *mut c_void;
-    qdev_get_gpio_in: fn(*mut c_void, c_int) -> *mut c_void;
-    qemu_set_irq: fn(*mut c_void, c_int);
-    qemu_system_vmstop_request_prepare: fn();
-    qemu_system_vmstop_request: fn(c_int);
-    runstate_is_running: fn() -> bool;
-    bql_unlock: fn();
-    bql_lock_impl: fn(*const c_char, c_int);
-    qemu_chr_find: fn(*const c_char) -> *mut c_void;
-    qemu_chr_be_write: fn(*mut c_void, *const u8, c_int);
-}
-
-fn symbol(name: &str) -> Result<*mut c_void, String> {
-    let c_name = CString::new(name).expect("a symbol's name has no NUL");
-    // SAFETY: a NUL-terminated name; looking up has no precondition.
-    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c_name.as_ptr()) };
-    if address.is_null() {
-        return Err(format!("this QEMU does not export `{name}` ({})", versions_tried()));
+    /// The functions, resolved.
+    struct Symbols {
+        qmp_query_version: fn(*mut *mut c_void) -> *const VersionInfo;
+        qemu_add_machine_init_done_notifier: fn(*mut Notifier);
+        qemu_add_vm_change_state_handler: fn(extern "C" fn(*mut c_void, bool, c_int), *mut c_void) -> *mut c_void;
+        qemu_clock_get_ns: fn(c_int) -> i64;
+        icount_get_raw: fn() -> i64;
+        timer_init_full: fn(*mut c_void, *mut c_void, c_int, c_int, c_int, TimerCallback, *mut c_void);
+        timer_mod_ns: fn(*mut c_void, i64);
+        get_system_io: fn() -> *mut c_void;
+        memory_region_init_io: fn(*mut c_void, *mut c_void, *const MemoryRegionOps, *mut c_void, *const c_char, u64);
+        memory_region_add_subregion_overlap: fn(*mut c_void, u64, *mut c_void, c_int);
+        object_resolve_path_type: fn(*const c_char, *const c_char, *mut bool) -> *mut c_void;
+        qdev_get_gpio_in: fn(*mut c_void, c_int) -> *mut c_void;
+        qemu_set_irq: fn(*mut c_void, c_int);
+        qemu_system_vmstop_request_prepare: fn();
+        qemu_system_vmstop_request: fn(c_int);
+        runstate_is_running: fn() -> bool;
+        bql_unlock: fn();
+        bql_lock_impl: fn(*const c_char, c_int);
+        qemu_chr_find: fn(*const c_char) -> *mut c_void;
+        qemu_chr_be_write: fn(*mut c_void, *const u8, c_int);
     }
-    Ok(address)
-}
-
-fn versions_tried() -> String {
-    let list: Vec<String> = VERSIONS_TRIED.iter().map(|(a, b)| format!("{a}.{b}")).collect();
-    format!("onset was tried with QEMU {}", list.join(", "))
 }
 
 /// QEMU, seen from inside.
 ///
-/// Every method except [`Qemu::attach`] must be called with QEMU's big lock held, as it is in timer
-/// callbacks, port accesses and notifiers.
+/// Every method except [`Qemu::attach`], [`Qemu::now`] and [`Qemu::insns`] must be called with QEMU's big lock held, as
+/// it is in timer callbacks, port accesses and notifiers. Those two must not be called before an instruction that is
+/// not the last of its block: QEMU would end itself.
 #[derive(Clone, Copy)]
 pub struct Qemu {
     symbols: Symbols,
+    /// The main loop's lists of timers.
+    main_loop_tlg: *mut c_void,
 }
 
 /// A timer on the virtual clock.
@@ -184,7 +149,7 @@ impl Qemu {
                 versions_tried()
             ));
         }
-        Ok(Qemu { symbols })
+        Ok(Qemu { symbols, main_loop_tlg: symbol("main_loop_tlg")? })
     }
 
     /// Calls `then` once the machine is built, before it runs.
@@ -218,8 +183,7 @@ impl Qemu {
 
     /// Virtual time now.
     pub fn now(&self) -> Stamp<Virtual> {
-        // SAFETY: legal where the big lock is held and the vCPU is not inside a block of code, or is
-        // at an I/O instruction.
+        // SAFETY: legal where the vCPU is not inside a block of code, or at the last instruction of one.
         Stamp::from_ns(unsafe { (self.symbols.qemu_clock_get_ns)(QEMU_CLOCK_VIRTUAL) } as u64)
     }
 
@@ -236,7 +200,7 @@ impl Qemu {
         unsafe {
             (self.symbols.timer_init_full)(
                 timer,
-                self.symbols.main_loop_tlg,
+                self.main_loop_tlg,
                 QEMU_CLOCK_VIRTUAL,
                 SCALE_NS,
                 0,

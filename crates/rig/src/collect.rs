@@ -5,7 +5,7 @@ use crate::console;
 use crate::machine::{Running, Stimulus};
 use crate::run::{END_DEADLINE, Ending, Outcome, Progress};
 use crate::snapshot::Snapshot;
-use crate::{Result, tool};
+use crate::{Result, Witness, tool};
 use agent::Word;
 use sample::{Answers, Channel, Kind, Observation, Reading, ResponderSet, Sample, SeriesId};
 use std::collections::BTreeMap;
@@ -70,6 +70,7 @@ pub(crate) struct Collector {
     total: u64,
     stall_deadline: Duration,
     answers: Option<Answers>,
+    witness: Witness,
     triggers: u64,
     whole: bool,
     /// Whoever takes the observations wants no more.
@@ -93,6 +94,7 @@ impl Collector {
             total,
             stall_deadline: STALL_DEADLINE + Duration::from_secs(silence.0 / 10_000_000),
             answers: None,
+            witness: Witness::default(),
             triggers: 0,
             whole: false,
             unheard: false,
@@ -152,6 +154,7 @@ impl Collector {
             ending,
             dropped: self.channel.dropped() + words.dropped,
             report: words.report,
+            witness: self.witness,
             context: snapshot.record.context.clone(),
             counters: words.counters,
             faults: console::faults(&console),
@@ -163,13 +166,14 @@ impl Collector {
     }
 
     fn drain(&mut self, begun: Instant, observe: &mut Observer) -> Result<u64> {
-        let Collector { channel, responders, answers, triggers, whole, .. } = self;
+        let Collector { channel, responders, answers, witness, triggers, whole, .. } = self;
         let (first_answer, unheard) = (&mut self.first_answer, &mut self.unheard);
         let n = channel.drain(|record, gap| match record.kind {
             Kind::Mark if record.value as u8 == MARK_MEASURING => {
                 *answers = Some(Answers::new(*responders, record.at, record.pins));
             }
             Kind::Mark => {}
+            Kind::Call | Kind::Wake | Kind::Clock => witness.observe(record),
             Kind::Sample | Kind::Loss => {
                 let observation = Reading::of(record).map(observed);
                 *unheard |= !*unheard && observation.is_some_and(|o| observe(o).is_break());

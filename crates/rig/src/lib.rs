@@ -15,6 +15,7 @@ mod machine;
 mod run;
 mod snapshot;
 pub mod tool;
+mod witness;
 
 pub use cache::{Cache, Parts};
 pub use collect::Observer;
@@ -27,3 +28,4 @@ pub use kernel::{
 pub use machine::{Generator, Machine, ProbeRun, QEMU, Stimulus, is_tried, qemu_version};
 pub use run::{Bench, Ending, Guest, Outcome, Progress};
 pub use snapshot::Snapshot;
+pub use witness::{ClockLine, ClockPoint, Wake, Witness};

@@ -7,7 +7,7 @@ use crate::error::At;
 use crate::kernel::Kernel;
 use crate::machine::{self, Generator, Machine, Origin, Running, Stimulus};
 use crate::snapshot::{self, Snapshot};
-use crate::{Cache, Contents, Error, Parts, Result, image, tool};
+use crate::{Cache, Contents, Error, Parts, Result, Witness, image, tool};
 use sample::{Channel, Kind, Nanos, Record, ResponderSet, Schedule};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -88,6 +88,8 @@ pub struct Outcome {
     pub dropped: u64,
     /// What a probe said of its own run.
     pub report: Option<probes::Report>,
+    /// What was seen of a probe from outside.
+    pub witness: Witness,
     /// What the guest said of itself.
     pub context: BTreeMap<String, String>,
     /// The load's counters over the measuring phase; empty where the guest did not report.

@@ -197,7 +197,7 @@ impl Answers {
                     self.answer(responder, record, &mut each);
                 }
             }
-            Kind::Mark | Kind::End | Kind::Sample | Kind::Loss => {}
+            _ => {}
         }
     }
 

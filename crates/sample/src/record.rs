@@ -25,6 +25,17 @@ pub enum Kind {
     Sample = 5,
     /// A probe lost something: `value` is the series, `pins` the kind of loss, `number` how often.
     Loss = 6,
+    /// The witness saw a thread of the guest return to user space from a system call that waits: `pins` is the call's
+    /// number, `value` the thread's (in the order in which they were seen), `number` the instructions that user space
+    /// executed from the thread's wake-up before this one (or its first call) up to the call, the call included. `at` and
+    /// `insns` are those of the return: the thread's first instruction is the next one.
+    Wake = 7,
+    /// The guest read its CLOCK_MONOTONIC: `number` is what it read, in ns, at some instant from `at` on within `value`
+    /// ns.
+    Clock = 8,
+    /// The witness saw a thread of the guest enter a system call that waits: `pins` is the call's number, `value` the
+    /// thread's, `number` the time on CLOCK_MONOTONIC in ns until which it asks to sleep, 0 where it names none.
+    Call = 9,
 }
 
 /// One event with its exact time. The meaning of the fields is that of [`Kind`].
@@ -81,6 +92,9 @@ impl Record {
             4 => Kind::End,
             5 => Kind::Sample,
             6 => Kind::Loss,
+            7 => Kind::Wake,
+            8 => Kind::Clock,
+            9 => Kind::Call,
             _ => return Err(Malformed),
         };
         if b[2] != 0 || b[3] != 0 {
@@ -108,7 +122,7 @@ mod tests {
         fn a_record_survives_its_encoding(
             kind in prop_oneof![
                 Just(Kind::Trigger), Just(Kind::Pins), Just(Kind::Mark), Just(Kind::End),
-                Just(Kind::Sample), Just(Kind::Loss),
+                Just(Kind::Sample), Just(Kind::Loss), Just(Kind::Wake), Just(Kind::Clock), Just(Kind::Call),
             ],
             pins: u8, value: u32, number: u64, ns: u64, insns: u64,
         ) {

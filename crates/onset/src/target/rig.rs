@@ -220,6 +220,7 @@ mod tests {
             ending: Ending::Whole,
             dropped: 0,
             report: None,
+            witness: ::rig::Witness::default(),
             context: BTreeMap::new(),
             counters: BTreeMap::new(),
             faults: Vec::new(),

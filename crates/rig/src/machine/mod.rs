@@ -131,6 +131,8 @@ pub struct ProbeRun {
     pub plan: Vec<u8>,
     /// How much virtual time it is expected to take; it is silent until it has ended.
     pub expected: Nanos,
+    /// Whether to watch from outside when its threads wait and wake ([`Witness`](crate::Witness)).
+    pub witness: bool,
 }
 
 /// What the plugin is to trigger.
@@ -295,7 +297,8 @@ fn stimulus_words(stimulus: &Stimulus, scratch: &Path) -> Result<String> {
         Stimulus::Probe(run) => {
             let path = scratch.join("plan");
             fs::write(&path, &run.plan).at(&path)?;
-            return Ok(format!("plan={}", option_value(&path)));
+            let witness = if run.witness { ",witness=on" } else { "" };
+            return Ok(format!("plan={}{witness}", option_value(&path)));
         }
     };
     let schedule = match &generator.schedule {

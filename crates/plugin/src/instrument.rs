@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! QEMU's plugin interface, as far as the witness needs it: callbacks at chosen instructions, and what the guest's
+//! registers and memory hold there. Shapes as in QEMU 10.0's `include/qemu/qemu-plugin.h` (version 4 of the interface) and
+//! GLib's `garray.h`.
+
+use crate::symbols::symbols;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+/// `QEMU_PLUGIN_CB_R_REGS`: the callback reads registers.
+const READS_REGISTERS: c_int = 1;
+/// `QEMU_PLUGIN_INLINE_ADD_U64`.
+const INLINE_ADD: c_int = 0;
+/// The only vCPU of the rig.
+const VCPU: c_uint = 0;
+
+/// Called when a block of code is translated.
+pub type OnTranslation = extern "C" fn(u64, *mut c_void);
+/// Called when the vCPU has been made.
+pub type OnVcpu = extern "C" fn(u64, c_uint);
+/// Called before an instruction is executed, with the number that was given for it.
+pub type OnInstruction = extern "C" fn(c_uint, *mut c_void);
+
+/// `GByteArray`; a `GArray` begins alike.
+#[repr(C)]
+struct Bytes {
+    data: *mut u8,
+    len: c_uint,
+}
+
+/// `qemu_plugin_u64`: where in a scoreboard a counter is.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Entry {
+    score: *mut c_void,
+    offset: usize,
+}
+
+/// `qemu_plugin_reg_descriptor`.
+#[repr(C)]
+struct Descriptor {
+    handle: *mut c_void,
+    name: *const c_char,
+    feature: *const c_char,
+}
+
+symbols! {
+    /// The functions, resolved.
+    struct Symbols {
+        qemu_plugin_register_vcpu_init_cb: fn(u64, OnVcpu);
+        qemu_plugin_register_vcpu_tb_trans_cb: fn(u64, OnTranslation);
+        qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu: fn(*mut c_void, c_int, Entry, u64);
+        qemu_plugin_register_vcpu_insn_exec_cb: fn(*mut c_void, OnInstruction, c_int, *mut c_void);
+        qemu_plugin_tb_n_insns: fn(*const c_void) -> usize;
+        qemu_plugin_tb_vaddr: fn(*const c_void) -> u64;
+        qemu_plugin_tb_get_insn: fn(*const c_void, usize) -> *mut c_void;
+        qemu_plugin_insn_data: fn(*const c_void, *mut c_void, usize) -> usize;
+        qemu_plugin_get_registers: fn() -> *mut Bytes;
+        qemu_plugin_read_register: fn(*mut c_void, *mut Bytes) -> c_int;
+        qemu_plugin_read_memory_vaddr: fn(u64, *mut Bytes, usize) -> bool;
+        qemu_plugin_scoreboard_new: fn(usize) -> *mut c_void;
+        qemu_plugin_u64_get: fn(Entry, c_uint) -> u64;
+        g_byte_array_new: fn() -> *mut Bytes;
+        g_byte_array_set_size: fn(*mut Bytes, c_uint) -> *mut Bytes;
+    }
+}
+
+/// The interface, for one plugin.
+pub struct Instrument {
+    symbols: Symbols,
+    id: u64,
+    /// What registers and memory are read into, so that reading allocates nothing.
+    buffer: *mut Bytes,
+    counter: Entry,
+}
+
+// SAFETY: `buffer` is used only in callbacks at instructions, which the one vCPU thread makes one after the other.
+unsafe impl Send for Instrument {}
+// SAFETY: as above.
+unsafe impl Sync for Instrument {}
+
+/// A block of code that is being translated; valid in that callback.
+pub struct Block<'a> {
+    instrument: &'a Instrument,
+    block: *mut c_void,
+}
+
+/// A register of the guest.
+#[derive(Clone, Copy)]
+pub struct Register(*mut c_void);
+
+// SAFETY: QEMU's number of the register in the guise of a pointer.
+unsafe impl Send for Register {}
+
+impl Instrument {
+    /// Resolves the interface for the plugin that QEMU calls `id`; called while it is being installed.
+    pub fn attach(id: u64) -> Result<Instrument, String> {
+        let symbols = Symbols::resolve()?;
+        // SAFETY: making an array has no precondition, and a scoreboard may be made while installing.
+        let (buffer, score) = unsafe {
+            ((symbols.g_byte_array_new)(), (symbols.qemu_plugin_scoreboard_new)(size_of::<u64>()))
+        };
+        Ok(Instrument { symbols, id, buffer, counter: Entry { score, offset: 0 } })
+    }
+
+    /// Has the callbacks made.
+    pub fn register(&self, on_vcpu: OnVcpu, on_translation: OnTranslation) {
+        // SAFETY: both are static code.
+        unsafe {
+            (self.symbols.qemu_plugin_register_vcpu_init_cb)(self.id, on_vcpu);
+            (self.symbols.qemu_plugin_register_vcpu_tb_trans_cb)(self.id, on_translation);
+        }
+    }
+
+    /// The block that a translation callback was given.
+    pub fn block(&self, block: *mut c_void) -> Block<'_> {
+        Block { instrument: self, block }
+    }
+
+    /// The registers of these names (those of GDB); called when the vCPU has been made.
+    pub fn registers<const N: usize>(&self, names: [&CStr; N]) -> Result<[Register; N], String> {
+        // SAFETY: called on the vCPU's thread; returns a GArray of descriptors with static names.
+        let known = unsafe {
+            let array = &*(self.symbols.qemu_plugin_get_registers)();
+            std::slice::from_raw_parts(array.data.cast::<Descriptor>(), array.len as usize)
+        };
+        let mut found = [Register(std::ptr::null_mut()); N];
+        for (register, name) in found.iter_mut().zip(names) {
+            // SAFETY: QEMU's names are NUL-terminated.
+            let is = |d: &&Descriptor| unsafe { CStr::from_ptr(d.name) } == name;
+            let descriptor = known.iter().find(is);
+            *register = Register(
+                descriptor.ok_or_else(|| format!("the vCPU has no register {name:?}"))?.handle,
+            );
+        }
+        Ok(found)
+    }
+
+    /// What a register holds; called before an instruction.
+    pub fn read(&self, register: Register) -> u64 {
+        // SAFETY: a handle from `registers`, and our own buffer.
+        unsafe {
+            (self.symbols.g_byte_array_set_size)(self.buffer, 0);
+            (self.symbols.qemu_plugin_read_register)(register.0, self.buffer);
+        }
+        self.word(0).unwrap_or(0)
+    }
+
+    /// `N` words of the guest's memory at `address`, where they can be read; called before an instruction.
+    pub fn memory<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
+        // SAFETY: any address may be asked for.
+        let read = unsafe {
+            (self.symbols.qemu_plugin_read_memory_vaddr)(address, self.buffer, N * size_of::<u64>())
+        };
+        if !read {
+            return None;
+        }
+        let mut words = [0; N];
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = self.word(i)?;
+        }
+        Some(words)
+    }
+
+    /// Word `i` of the buffer.
+    fn word(&self, i: usize) -> Option<u64> {
+        // SAFETY: a GByteArray's bytes, which nobody else uses meanwhile.
+        let bytes = unsafe {
+            let array = &*self.buffer;
+            std::slice::from_raw_parts(array.data, array.len as usize)
+        };
+        Some(u64::from_le_bytes(*bytes.get(8 * i..)?.first_chunk()?))
+    }
+
+    /// The sum of what the executed blocks added ([`Block::count`]).
+    pub fn counted(&self) -> u64 {
+        // SAFETY: the scoreboard lives for ever.
+        unsafe { (self.symbols.qemu_plugin_u64_get)(self.counter, VCPU) }
+    }
+}
+
+impl Block<'_> {
+    /// The guest's address of its first instruction.
+    pub fn address(&self) -> u64 {
+        // SAFETY: the block of the callback we are in.
+        unsafe { (self.instrument.symbols.qemu_plugin_tb_vaddr)(self.block) }
+    }
+
+    /// The last instruction and the first bytes of its code; `None` for a block without instructions.
+    pub fn last(&self) -> Option<(Instruction<'_>, [u8; 4])> {
+        // SAFETY: the block of the callback we are in.
+        let count = unsafe { (self.instrument.symbols.qemu_plugin_tb_n_insns)(self.block) };
+        let index = count.checked_sub(1)?;
+        let mut code = [0; 4];
+        // SAFETY: an index below the count; as many bytes as there are.
+        let instruction = unsafe {
+            let symbols = &self.instrument.symbols;
+            let insn = (symbols.qemu_plugin_tb_get_insn)(self.block, index);
+            (symbols.qemu_plugin_insn_data)(insn, code.as_mut_ptr().cast(), code.len());
+            insn
+        };
+        Some((Instruction { instrument: self.instrument, instruction }, code))
+    }
+
+    /// Adds the number of its instructions to [`Instrument::counted`] whenever it is begun.
+    pub fn count(&self) {
+        let symbols = &self.instrument.symbols;
+        // SAFETY: the block of the callback we are in, and a counter that lives for ever.
+        unsafe {
+            let count = (symbols.qemu_plugin_tb_n_insns)(self.block);
+            (symbols.qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu)(
+                self.block,
+                INLINE_ADD,
+                self.instrument.counter,
+                count as u64,
+            );
+        }
+    }
+}
+
+/// An instruction of a block that is being translated.
+pub struct Instruction<'a> {
+    instrument: &'a Instrument,
+    instruction: *mut c_void,
+}
+
+impl Instruction<'_> {
+    /// Calls `each` with `number` before the instruction is executed.
+    pub fn before(&self, each: OnInstruction, number: usize) {
+        // SAFETY: an instruction of the callback we are in; `number` is no address to anybody.
+        unsafe {
+            (self.instrument.symbols.qemu_plugin_register_vcpu_insn_exec_cb)(
+                self.instruction,
+                each,
+                READS_REGISTERS,
+                number as *mut c_void,
+            );
+        }
+    }
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Sees from outside when threads of the guest wait and when they run again: what a probe inside can only estimate.
+//!
+//! Three instructions of x86-64 are watched: `syscall` in user space, whose arguments tell what a thread is going to
+//! wait for, and `sysretq` and `iretq` in the kernel, after which the thread's first instruction runs. All three
+//! end their block of translated code, and only at the last instruction of a block QEMU's clock may be read; so the
+//! times are QEMU's own, exact to the instruction, with nothing counted beside it.
+//!
+//! What it cannot see: why a thread was woken, and whether a call did wait at all. A thread is known by its address space
+//! (the page of its top-level table) and its thread-local storage; a thread that takes over both from one
+//! that is gone goes by the same number.
+
+use crate::generator::{fail, pass_on};
+use crate::instrument::{Instrument, Register};
+use crate::qemu::Qemu;
+use sample::{Kind, Record};
+use std::collections::BTreeMap;
+use std::ffi::{c_uint, c_void};
+use std::sync::{Mutex, OnceLock};
+
+/// User space is the lower half of the addresses.
+const USER_END: u64 = 1 << 47;
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+const SYSRETQ: [u8; 3] = [0x48, 0x0f, 0x07];
+const IRETQ: [u8; 2] = [0x48, 0xcf];
+/// The system calls in which probes and their peers wait: read, sched_yield, pause, nanosleep, rt_sigtimedwait, futex,
+/// clock_nanosleep (arch/x86/entry/syscalls/syscall_64.tbl).
+const WAITING: [u8; 7] = [0, 24, 34, 35, 128, 202, CLOCK_NANOSLEEP];
+const CLOCK_NANOSLEEP: u8 = 230;
+const CLOCK_MONOTONIC: u64 = 1;
+const TIMER_ABSTIME: u64 = 1;
+/// CR3 without what is not the address space's own: the flags and the identifier in its lower 12 bits, and the bit that
+/// tells the kernel's table from the user's (arch/x86/include/asm/pgtable.h, PTI_PGTABLE_SWITCH_BIT).
+const SPACE: u64 = !0x1fff & (1 << 52) - 1;
+/// Numbers for the callback before a return.
+const BY_SYSRET: usize = 0;
+const BY_IRET: usize = 1;
+
+/// The registers that are looked at.
+#[derive(Clone, Copy)]
+struct Registers {
+    rax: Register,
+    rdi: Register,
+    rsi: Register,
+    rdx: Register,
+    rsp: Register,
+    fs_base: Register,
+    cr3: Register,
+}
+
+/// What is known of a thread.
+#[derive(Debug)]
+struct Thread {
+    number: u32,
+    /// Instructions of user space when it was woken, or first seen.
+    woken: u64,
+    /// The call that it waits in, and the instructions of user space before that.
+    waits: Option<(u8, u64)>,
+}
+
+/// Threads by address space and thread-local storage, and how many of them wait.
+#[derive(Debug, Default)]
+struct Threads {
+    known: BTreeMap<(u64, u64), Thread>,
+    waiting: usize,
+}
+
+impl Threads {
+    /// A thread calls; `counted` are the instructions of user space until now. Gives its number.
+    fn call(&mut self, key: (u64, u64), call: u8, counted: u64) -> u32 {
+        let number = self.known.len() as u32;
+        let thread =
+            self.known.entry(key).or_insert(Thread { number, woken: counted, waits: None });
+        let own = counted.saturating_sub(thread.woken);
+        if thread.waits.replace((call, own)).is_none() {
+            self.waiting += 1;
+        }
+        thread.number
+    }
+
+    /// A thread returns; gives its number, the call it waited in, and the instructions of user space before that.
+    fn wake(&mut self, key: (u64, u64), counted: u64) -> Option<(u32, u8, u64)> {
+        let thread = self.known.get_mut(&key)?;
+        let (call, own) = thread.waits.take()?;
+        thread.woken = counted;
+        self.waiting -= 1;
+        Some((thread.number, call, own))
+    }
+}
+
+struct Witness {
+    qemu: Qemu,
+    instrument: Instrument,
+    registers: OnceLock<Registers>,
+    threads: Mutex<Threads>,
+}
+
+// SAFETY: QEMU's objects behind the raw pointers are reached only through its functions, in callbacks.
+unsafe impl Send for Witness {}
+// SAFETY: as above; what changes is behind a lock.
+unsafe impl Sync for Witness {}
+
+static WITNESS: OnceLock<Witness> = OnceLock::new();
+
+fn witness() -> &'static Witness {
+    WITNESS.get().expect("set before any callback is registered")
+}
+
+/// Registers everything with QEMU, for the plugin that it calls `id`.
+///
+/// # Errors
+/// A QEMU that lacks a part of the interface.
+pub fn install(qemu: Qemu, id: u64) -> Result<(), String> {
+    let instrument = Instrument::attach(id)?;
+    let threads = Mutex::new(Threads::default());
+    let witness = Witness { qemu, instrument, registers: OnceLock::new(), threads };
+    if WITNESS.set(witness).is_err() {
+        return Err("the plugin was loaded twice".into());
+    }
+    self::witness().instrument.register(on_vcpu, on_translation);
+    Ok(())
+}
+
+extern "C" fn on_vcpu(_id: u64, _vcpu: c_uint) {
+    let names = [c"rax", c"rdi", c"rsi", c"rdx", c"rsp", c"fs_base", c"cr3"];
+    let [rax, rdi, rsi, rdx, rsp, fs_base, cr3] =
+        witness().instrument.registers(names).unwrap_or_else(|e| fail(&e));
+    witness().registers.get_or_init(|| Registers { rax, rdi, rsi, rdx, rsp, fs_base, cr3 });
+}
+
+extern "C" fn on_translation(_id: u64, block: *mut c_void) {
+    let block = witness().instrument.block(block);
+    let user = block.address() < USER_END;
+    if user {
+        block.count();
+    }
+    let Some((last, code)) = block.last() else { return };
+    if user {
+        if code.starts_with(&SYSCALL) {
+            last.before(on_call, 0);
+        }
+    } else if code.starts_with(&SYSRETQ) {
+        last.before(on_return, BY_SYSRET);
+    } else if code.starts_with(&IRETQ) {
+        last.before(on_return, BY_IRET);
+    }
+}
+
+extern "C" fn on_call(_vcpu: c_uint, _: *mut c_void) {
+    witness().see_call();
+}
+
+extern "C" fn on_return(_vcpu: c_uint, how: *mut c_void) {
+    witness().see_return(how as usize);
+}
+
+impl Witness {
+    fn registers(&self) -> &Registers {
+        self.registers.get().expect("found when the vCPU was made")
+    }
+
+    /// The current thread.
+    fn key(&self) -> (u64, u64) {
+        let Registers { cr3, fs_base, .. } = self.registers();
+        (self.instrument.read(*cr3) & SPACE, self.instrument.read(*fs_base))
+    }
+
+    fn see_call(&self) {
+        let number = self.instrument.read(self.registers().rax);
+        let Some(call) = WAITING.into_iter().find(|n| u64::from(*n) == number) else { return };
+        let requested = if call == CLOCK_NANOSLEEP { self.requested() } else { 0 };
+        let thread = self.threads().call(self.key(), call, self.instrument.counted());
+        self.record(Kind::Call, call, thread, requested);
+    }
+
+    /// Until when the thread asks to sleep, in ns of CLOCK_MONOTONIC; 0 for no such time.
+    fn requested(&self) -> u64 {
+        let Registers { rdi, rsi, rdx, .. } = self.registers();
+        let absolute = self.instrument.read(*rsi) & TIMER_ABSTIME != 0;
+        if !absolute || self.instrument.read(*rdi) != CLOCK_MONOTONIC {
+            return 0;
+        }
+        match self.instrument.memory(self.instrument.read(*rdx)) {
+            Some([s, ns]) => s.saturating_mul(1_000_000_000).saturating_add(ns),
+            None => 0,
+        }
+    }
+
+    fn see_return(&self, how: usize) {
+        if self.threads().waiting == 0 || how == BY_IRET && !self.is_to_user() {
+            return;
+        }
+        let woken = self.threads().wake(self.key(), self.instrument.counted());
+        if let Some((thread, call, own)) = woken {
+            self.record(Kind::Wake, call, thread, own);
+        }
+    }
+
+    /// Whether `iretq` leads to user space: the privilege level in the code segment above the return address.
+    fn is_to_user(&self) -> bool {
+        let frame = self.instrument.memory(self.instrument.read(self.registers().rsp));
+        frame.is_some_and(|[_, code_segment]: [u64; 2]| code_segment & 3 == 3)
+    }
+
+    fn threads(&self) -> std::sync::MutexGuard<'_, Threads> {
+        self.threads.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn record(&self, kind: Kind, call: u8, thread: u32, number: u64) {
+        // The instruction that we are called before is counted already.
+        let (at, insns) = (self.qemu.now(), self.qemu.insns());
+        pass_on(&Record { kind, pins: call, value: thread, number, at, insns });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_up_tells_what_its_own_thread_executed_before_the_call() {
+        let mut threads = Threads::default();
+        let (a, b) = ((1, 1), (1, 2));
+        assert_eq!(threads.call(a, 35, 100), 0);
+        assert_eq!(threads.call(b, 0, 250), 1);
+        assert_eq!(threads.waiting, 2);
+        assert_eq!(threads.wake(a, 250), Some((0, 35, 0)));
+        assert_eq!(threads.call(a, 24, 290), 0);
+        assert_eq!(threads.wake(b, 290), Some((1, 0, 0)));
+        assert_eq!(threads.wake(a, 300), Some((0, 24, 40)));
+        assert_eq!(threads.waiting, 0);
+    }
+
+    #[test]
+    fn a_thread_that_did_not_call_does_not_wake() {
+        let mut threads = Threads::default();
+        assert_eq!(threads.wake((1, 1), 5), None);
+        threads.call((1, 1), 202, 5);
+        assert_eq!(threads.wake((1, 2), 5), None);
+        assert!(threads.wake((1, 1), 5).is_some());
+        assert_eq!(threads.wake((1, 1), 6), None);
+    }
+
+    #[test]
+    fn a_call_that_is_begun_again_is_one_wait() {
+        let mut threads = Threads::default();
+        threads.call((1, 1), 230, 5);
+        threads.call((1, 1), 230, 9);
+        assert_eq!(threads.waiting, 1);
+        assert_eq!(threads.wake((1, 1), 12), Some((0, 230, 4)));
+        assert_eq!(threads.waiting, 0);
+    }
+}

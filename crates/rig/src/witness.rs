@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What was seen from outside of a probe's run: when threads waited and woke, and how the guest's clock runs beside
+//! virtual time.
+
+use sample::{Insns, Kind, Monotonic, Nanos, Record, Stamp, Virtual};
+use std::collections::BTreeMap;
+
+/// Wake-ups that are kept; the rest is counted. 64 MB.
+const WAKES_MAX: usize = 1 << 20;
+
+/// A thread of the guest waited in a system call, and its next instruction runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    /// Which thread, in the order in which they were first seen.
+    pub thread: u32,
+    /// The number of the system call (x86-64).
+    pub call: u8,
+    /// When it called.
+    pub called: Stamp<Virtual>,
+    /// Until when it asked to sleep, where it named a time on CLOCK_MONOTONIC.
+    pub requested: Option<Stamp<Monotonic>>,
+    /// Instructions of user space from the wake-up before this one (the thread's first call, for the first) up to the
+    /// call: what the program executes for each period. Of all threads that ran meanwhile; and a block of code that a page
+    /// fault breaks off counts whole.
+    pub own: Insns,
+    /// When it returned: the thread's first instruction is the next one.
+    pub woke: Stamp<Virtual>,
+    /// Instructions that the vCPU had completed then.
+    pub insns: Insns,
+}
+
+/// The guest read its CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockPoint {
+    /// The instruction before it read.
+    pub begun: Stamp<Virtual>,
+    /// Instructions that the vCPU had completed then.
+    pub insns: Insns,
+    /// How much later it had read.
+    pub width: Nanos,
+    /// What it read.
+    pub read: Stamp<Monotonic>,
+}
+
+impl ClockPoint {
+    /// The middle of the stretch in which it read, in ns.
+    fn middle(&self) -> i128 {
+        i128::from(self.begun.ns()) + i128::from(self.width.0) / 2
+    }
+}
+
+/// Everything that was seen, in the order of time.
+#[derive(Clone, Debug, Default)]
+pub struct Witness {
+    /// Wake-ups; none where the plugin was not asked to watch.
+    pub wakes: Vec<Wake>,
+    /// Wake-ups beyond the [`wakes`](Self::wakes) that are kept.
+    pub wakes_left_out: u64,
+    /// The guest's clock, several times before the probe and several times after it.
+    pub clock: Vec<ClockPoint>,
+    /// Calls of threads that have not woken.
+    calls: BTreeMap<u32, Record>,
+}
+
+impl Witness {
+    /// Takes a record; those of other kinds are none of its business.
+    pub(crate) fn observe(&mut self, record: &Record) {
+        match record.kind {
+            Kind::Call => {
+                self.calls.insert(record.value, *record);
+            }
+            Kind::Wake => {
+                let Some(call) = self.calls.remove(&record.value) else { return };
+                if self.wakes.len() == WAKES_MAX {
+                    self.wakes_left_out += 1;
+                    return;
+                }
+                self.wakes.push(Wake {
+                    thread: record.value,
+                    call: record.pins,
+                    called: call.at,
+                    requested: (call.number != 0).then(|| Stamp::from_ns(call.number)),
+                    own: Insns(record.number),
+                    woke: record.at,
+                    insns: record.insns,
+                });
+            }
+            Kind::Clock => self.clock.push(ClockPoint {
+                begun: record.at,
+                insns: record.insns,
+                width: Nanos(record.value.into()),
+                read: Stamp::from_ns(record.number),
+            }),
+            _ => {}
+        }
+    }
+
+    /// The relation of the guest's clock to virtual time. `None` for fewer than two readings.
+    pub fn clock_line(&self) -> Option<ClockLine> {
+        let (early, late) = self.clock.split_at(self.clock.len() / 2);
+        let tightest = |points: &[ClockPoint]| points.iter().min_by_key(|p| p.width).copied();
+        let (a, b) = (tightest(early)?, tightest(late)?);
+        (a.read < b.read && a.begun < b.begun).then_some(ClockLine { a, b })
+    }
+}
+
+/// CLOCK_MONOTONIC of the guest as a straight line over virtual time, through the tightest reading before the probe and
+/// the tightest after it. Nothing disciplines the guest's clock, so it runs evenly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockLine {
+    a: ClockPoint,
+    b: ClockPoint,
+}
+
+impl ClockLine {
+    /// When the guest's clock showed `read`. `None` before virtual time began.
+    pub fn to_virtual(&self, read: Stamp<Monotonic>) -> Option<Stamp<Virtual>> {
+        let (shown, passed) = self.lengths();
+        let since = i128::from(read.ns()) - i128::from(self.a.read.ns());
+        let at = self.a.middle() + (since * passed).div_euclid(shown);
+        u64::try_from(at).ok().map(Stamp::from_ns)
+    }
+
+    /// From one reading to the other, by the guest's clock and in virtual time.
+    fn lengths(&self) -> (i128, i128) {
+        let shown = i128::from(self.b.read.ns()) - i128::from(self.a.read.ns());
+        (shown, self.b.middle() - self.a.middle())
+    }
+
+    /// How far [`to_virtual`](Self::to_virtual) may be off between the two readings: half of the wider one, rounded up,
+    /// and one for its own rounding.
+    pub fn uncertainty(&self) -> Nanos {
+        Nanos(self.a.width.max(self.b.width).0.div_ceil(2) + 1)
+    }
+
+    /// How much faster than virtual time the guest's clock runs, in parts per thousand million.
+    pub fn drift_ppb(&self) -> i64 {
+        let (shown, passed) = self.lengths();
+        ((shown - passed) * 1_000_000_000 / passed) as i64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: Kind, pins: u8, value: u32, number: u64, at: u64) -> Record {
+        Record { kind, pins, value, number, at: Stamp::from_ns(at), insns: Insns(at) }
+    }
+
+    fn seen(records: &[Record]) -> Witness {
+        let mut witness = Witness::default();
+        records.iter().for_each(|r| witness.observe(r));
+        witness
+    }
+
+    #[test]
+    fn a_call_and_the_next_wake_up_of_the_same_thread_belong_together() {
+        let witness = seen(&[
+            record(Kind::Wake, 230, 0, 5, 10),
+            record(Kind::Call, 230, 0, 1_000, 20),
+            record(Kind::Call, 0, 1, 0, 30),
+            record(Kind::Wake, 0, 1, 7, 40),
+            record(Kind::Wake, 230, 0, 60, 1_500),
+        ]);
+        let [first, second] = witness.wakes[..] else { panic!("{witness:?}") };
+        assert_eq!((first.thread, first.requested, first.called.ns()), (1, None, 30));
+        assert_eq!((second.thread, second.call, second.own), (0, 230, Insns(60)));
+        assert_eq!(second.requested, Some(Stamp::from_ns(1_000)));
+        assert_eq!((second.called.ns(), second.woke.ns()), (20, 1_500));
+    }
+
+    #[test]
+    fn the_line_goes_through_the_tightest_readings_at_both_ends() {
+        // The guest's clock is 1,000 behind and runs 1 % fast.
+        let clock = |at: u64, width| {
+            let middle = at + u64::from(width) / 2;
+            record(Kind::Clock, 0, width, (middle - 1_000) * 101 / 100, at)
+        };
+        let witness =
+            seen(&[clock(2_000, 900), clock(4_950, 100), clock(99_900, 200), clock(200_000, 5_000)]);
+        let line = witness.clock_line().unwrap();
+        for at in [5_000, 50_000, 100_000u64] {
+            let read = Stamp::from_ns((at - 1_000) * 101 / 100);
+            assert_eq!(line.to_virtual(read).unwrap().ns(), at);
+        }
+        assert_eq!(line.uncertainty(), Nanos(101));
+        assert!((9_900_000..10_100_000).contains(&line.drift_ppb()), "{}", line.drift_ppb());
+        assert_eq!(line.to_virtual(Stamp::from_ns(0)).unwrap().ns(), 1_000);
+    }
+
+    #[test]
+    fn fewer_than_two_readings_make_no_line() {
+        assert_eq!(seen(&[]).clock_line(), None);
+        assert_eq!(seen(&[record(Kind::Clock, 0, 10, 5, 5)]).clock_line(), None);
+    }
+}
