@@ -271,7 +271,8 @@ impl Doubt {
             }
             Self::DebugKernel { .. } => "measure the kernel that will ship",
             Self::RtThrottling { .. } => {
-                "write -1 to /proc/sys/kernel/sched_rt_runtime_us while measuring"
+                "write -1 to /proc/sys/kernel/sched_rt_runtime_us while measuring; since Linux 6.12 also 0 to \
+                 /sys/kernel/debug/sched/fair_server/cpuN/runtime"
             }
             Self::RtThrottled => {
                 "write -1 to /proc/sys/kernel/sched_rt_runtime_us while measuring, and repeat"
