@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 pub mod fake;
+pub mod local;
 mod rig;
 
 pub use self::rig::Rig;
