@@ -5,11 +5,12 @@ use super::*;
 use std::collections::BTreeMap;
 
 /// CPU 1 of a sound machine, whose sibling is 3.
-const SOUND: [(&str, &str); 22] = [
+const SOUND: [(&str, &str); 23] = [
     (keys::ARCHITECTURE, "x86_64"),
     (keys::VIRTUALISATION, "none"),
     (keys::CPUS_ONLINE, "0-3"),
     (keys::CPUS_ALLOWED, "0-3"),
+    (keys::AFFINITY, "0,2-3"),
     (keys::CPUS_ISOLATED, "1"),
     (keys::IRQS_ON_MEASURED, "none"),
     (keys::DEBUG_OPTIONS, "none"),
