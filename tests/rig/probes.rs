@@ -132,7 +132,10 @@ fn a_witness_changes_nothing_and_agrees_with_the_port_to_the_instruction() {
     let yields: Vec<_> = witness.wakes.iter().filter(|w| w.call == SCHED_YIELD).collect();
     for point in &witness.clock {
         let before = yields.iter().find(|w| w.insns.0 + 1 == point.insns.0);
-        assert!(before.is_some_and(|w| w.woke.ns() + 1 == point.begun.ns()), "{point:?} {yields:?}");
+        assert!(
+            before.is_some_and(|w| w.woke.ns() + 1 == point.begun.ns()),
+            "{point:?} {yields:?}"
+        );
     }
     let sleeps: Vec<_> = witness.wakes.iter().filter(|w| w.call == CLOCK_NANOSLEEP).collect();
     eprintln!("{} {:?}", sleeps.len(), &sleeps[..6.min(sleeps.len())]);

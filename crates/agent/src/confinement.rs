@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 /// The agent under this name is a supervisor.
@@ -56,6 +57,20 @@ pub struct Confinement {
     pub mounts: bool,
 }
 
+/// As in `affinity, cgroup (cpuset memory pids), process namespace, mount and network namespace`.
+impl fmt::Display for Confinement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("affinity")?;
+        match self.cgroup.as_deref() {
+            None => {}
+            Some([]) => f.write_str(", cgroup")?,
+            Some(controllers) => write!(f, ", cgroup ({})", controllers.join(" "))?,
+        }
+        f.write_str(if self.processes { ", process namespace" } else { "" })?;
+        f.write_str(if self.mounts { ", mount and network namespace" } else { "" })
+    }
+}
+
 /// What a load has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,4 +79,20 @@ pub struct Account {
     pub counters: BTreeMap<String, u64>,
     /// What its programs printed.
     pub console: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_a_load_is_said_in_one_line() {
+        let mut held = Confinement { cpus: vec![0], ..Confinement::default() };
+        assert_eq!(held.to_string(), "affinity");
+        held.cgroup = Some(vec!["cpuset".into(), "pids".into()]);
+        (held.processes, held.mounts) = (true, true);
+        let expected =
+            "affinity, cgroup (cpuset pids), process namespace, mount and network namespace";
+        assert_eq!(held.to_string(), expected);
+    }
 }

@@ -135,7 +135,7 @@ impl Seen<'_> {
             doubts.push(Doubt::RtThrottled);
         } else if self.may_be_throttled() {
             let us = |key| self.before.number(key).and_then(|us| u64::try_from(us).ok());
-            let pair = us(keys::RT_RUNTIME_US).zip(us(keys::RT_PERIOD_US));
+            let pair = us(keys::RT_RUNTIME_US).zip(us(keys::RT_PERIOD_US)).filter(|(r, p)| r < p);
             let ns = |us: u64| Nanos(us.saturating_mul(1000));
             doubts.extend(pair.map(|(r, p)| Doubt::RtThrottling { runtime: ns(r), period: ns(p) }));
         }

@@ -4,6 +4,7 @@
 
 use super::Outcome;
 use clap::{Args, Subcommand};
+use std::path::PathBuf;
 
 /// The probes.
 #[derive(Debug, Subcommand)]
@@ -183,6 +184,12 @@ pub struct How {
     /// Background work: idle, disk, net, fork, fs, compile, ipc, memory, mixed; several are measured in turn.
     #[arg(long = "load", value_name = "LOAD", value_delimiter = ',')]
     pub loads: Vec<String>,
+    /// Let the load run on the measured CPUs too.
+    #[arg(long)]
+    pub load_on_measured_cpus: bool,
+    /// A directory of the disk that the disk load keeps busy; without it, it writes to memory.
+    #[arg(long, value_name = "DIR")]
+    pub load_disk: Option<PathBuf>,
     /// Time under load before measuring begins.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub warm_up: Option<String>,

@@ -28,6 +28,17 @@ fn experiment(probe: &Measure) -> Result<(String, &How), Failure> {
     if let Some(warm_up) = &how.warm_up {
         root["warm_up"] = value(warm_up);
     }
+    let mut load = Table::new();
+    if how.load_on_measured_cpus {
+        load["on_measured_cpus"] = value(true);
+    }
+    if let Some(disk) = &how.load_disk {
+        let disk = std::path::absolute(disk).map_err(Failure::usage)?;
+        load["disk"] = value(disk.to_string_lossy().into_owned());
+    }
+    if !load.is_empty() {
+        root["load"] = Item::Table(load);
+    }
     let mut task = Table::new();
     if let Some(policy) = &how.policy {
         task["policy"] = value(policy);

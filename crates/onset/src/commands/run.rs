@@ -54,7 +54,7 @@ pub fn run_all(
 fn target(experiment: &Experiment) -> Result<Box<dyn target::Target>, Failure> {
     let parts = Installation::find()?.parts();
     Ok(match experiment.target {
-        Target::Local => Box::new(Local::new(parts.agent)),
+        Target::Local => Box::new(Local::new(parts)),
         Target::Rig => Box::new(Rig::new(Bench::new(Cache::of_user()?, parts)?, experiment)?),
     })
 }

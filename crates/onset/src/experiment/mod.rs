@@ -112,6 +112,15 @@ pub struct Driver {
     pub threaded: bool,
 }
 
+/// Where a load of this machine runs; in the rig it has the guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadPlace {
+    /// On the measured CPUs too.
+    pub on_measured_cpus: bool,
+    /// A directory of the disk that the `disk` load keeps busy; without one it writes to memory.
+    pub disk: Option<PathBuf>,
+}
+
 /// One place of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell<'a> {
@@ -148,6 +157,8 @@ pub struct Experiment {
     pub warm_up: Nanos,
     /// What measures, each in runs of its own; at least one.
     pub instruments: Vec<Instrument>,
+    /// Where loads of this machine run.
+    pub load: LoadPlace,
     /// The machine and what is put into it.
     pub guest: Guest,
     /// As stated, in the file's order; [`Experiment::limits_for`] resolves them.
@@ -324,6 +335,16 @@ fn check(
     let loads = loads(reader, &root);
     let warm_up = root.entry("warm_up").and_then(|e| reader.duration(e));
     let instruments = instruments(reader, &root, target, seed);
+    let section = reader.section(&root, "load");
+    let load = LoadPlace {
+        on_measured_cpus: section
+            .entry("on_measured_cpus")
+            .is_some_and(|e| reader.boolean(e).unwrap_or(false)),
+        disk: section
+            .entry("disk")
+            .and_then(|e| reader.text(e, "\"/var/tmp\""))
+            .map(|(path, _)| directory.join(path)),
+    };
     let section = reader.section(&root, "guest");
     let guest = guest::read(reader, &section, directory);
     let measured = instruments.iter().flatten().flat_map(Instrument::series);
@@ -352,6 +373,7 @@ fn check(
         loads: loads?,
         warm_up: warm_up.map_or(WARM_UP, |(duration, _)| duration),
         instruments: instruments?,
+        load,
         guest,
         limits,
     })

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Every key that exists, by table; the keys of `limits` are names of responders and flavours and are
 /// read in `limits.rs`.
-const KEYS: [(&str, &[&str]); 15] = [
+const KEYS: [(&str, &[&str]); 16] = [
     (
         "",
         &[
@@ -31,6 +31,7 @@ const KEYS: [(&str, &[&str]); 15] = [
             "guest",
             "limits",
             "task",
+            "load",
             "periodic",
             "gtod",
             "async",
@@ -45,6 +46,7 @@ const KEYS: [(&str, &[&str]); 15] = [
     ),
     ("trigger", &["period", "jitter", "phase", "count", "times", "duty", "grace"]),
     ("driver", &["threaded"]),
+    ("load", &["on_measured_cpus", "disk"]),
     ("task", &["policy", "cpus", "pm_qos"]),
     ("periodic", &["methods", "periods", "count", "overrun", "migrate"]),
     ("gtod", &["clocks", "count"]),

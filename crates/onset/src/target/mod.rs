@@ -6,7 +6,7 @@
 
 #[cfg(test)]
 pub mod fake;
-mod local;
+pub mod local;
 mod rig;
 
 pub use self::local::Local;

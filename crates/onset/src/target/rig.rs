@@ -115,6 +115,7 @@ impl Rig {
             Instrument::Probe(plan) => Stimulus::Probe(ProbeRun {
                 plan: serde_json::to_vec(plan).expect("plain data"),
                 expected: plan.duration(),
+                witness: false,
             }),
         }
     }

@@ -5,6 +5,7 @@ use super::parse::{cpu_list, cpu_mask, labelled, show_cpu_list, ticks};
 use super::tree::Tree;
 use super::{Context, keys};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 pub fn read(tree: &Tree, cpus: &BTreeSet<u32>, context: &mut Context) {
     sets(tree, context);
@@ -45,10 +46,29 @@ fn sets(tree: &Tree, context: &mut Context) {
     }
     let status = tree.text("proc/self/status");
     let allowed = status.as_deref().and_then(|s| labelled(s, "Cpus_allowed_list"));
-    context.set(keys::CPUS_ALLOWED, allowed);
+    context.set(keys::AFFINITY, allowed);
+    context.set(keys::CPUS_ALLOWED, cpuset(tree));
     let mask = tree.text("proc/irq/default_smp_affinity");
     let cpus = mask.as_deref().and_then(cpu_mask);
     context.set(keys::DEFAULT_SMP_AFFINITY, cpus.as_deref().map(show_cpu_list));
+}
+
+/// The effective CPUs of the nearest group that has them, in either version of the hierarchy (cgroups(7)).
+fn cpuset(tree: &Tree) -> Option<String> {
+    let groups = tree.text("proc/self/cgroup")?;
+    groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let (top, file) = if controllers.split(',').any(|c| c == "cpuset") {
+            ("sys/fs/cgroup/cpuset", "cpuset.effective_cpus")
+        } else if number == "0" {
+            ("sys/fs/cgroup", "cpuset.cpus.effective")
+        } else {
+            return None;
+        };
+        let groups = Path::new(path).ancestors().map(|group| format!("{top}{}", group.display()));
+        groups.into_iter().find_map(|group| tree.text(&format!("{group}/{file}")))
+    })
 }
 
 /// Absent where the kernel shows no interrupts at all.

@@ -40,7 +40,10 @@ pub const LOAD_AVERAGE: &str = "load_average";
 
 /// CPUs that are running.
 pub const CPUS_ONLINE: &str = "cpus_online";
-/// CPUs that the reading process may use.
+/// CPUs that the reading process runs on. It may choose others of its cpuset: what is isolated at boot is in nobody's
+/// affinity until it is asked for.
+pub const AFFINITY: &str = "affinity";
+/// CPUs that the reading process may choose (cpuset(7)).
 pub const CPUS_ALLOWED: &str = "cpus_allowed";
 /// CPUs kept from the scheduler's balancing at boot (`isolcpus=`).
 pub const CPUS_ISOLATED: &str = "cpus_isolated";

@@ -72,7 +72,10 @@ fn server() -> Machine {
             "proc/stat",
             "cpu  0\ncpu1 100 0 50 800 0 0 0 7\ncpu3 1 2 3 4 5 6 7 8\ncpu0 1 1 1 1 1 1 1 1\n",
         ),
-        ("proc/self/status", "Name:\tonset\nCpus_allowed_list:\t0-3\n"),
+        ("proc/self/status", "Name:\tonset\nCpus_allowed_list:\t0,2\n"),
+        ("proc/self/cgroup", "0::/user.slice/session.scope\n"),
+        ("sys/fs/cgroup/user.slice/cpuset.cpus.effective", "0-3\n"),
+        ("sys/fs/cgroup/cpuset.cpus.effective", "0-7\n"),
         (
             "proc/self/limits",
             "Limit Soft Hard Units\nMax locked memory  unlimited unlimited bytes\n",
@@ -133,6 +136,7 @@ fn a_server_is_described_whole() {
         ("fair_server_ns.cpu1", "50000000/1000000000"),
         (keys::CPUS_ONLINE, "0-3"),
         (keys::CPUS_ALLOWED, "0-3"),
+        (keys::AFFINITY, "0,2"),
         (keys::CPUS_ISOLATED, "1,3"),
         (keys::THP, "madvise"),
         (keys::LOAD_AVERAGE, "0.10 0.20 0.30"),
@@ -166,6 +170,16 @@ fn a_machine_that_says_nothing_has_a_context_without_empty_texts() {
     let context = Machine::new(&[("proc/cmdline", "\n"), ("sys/kernel/realtime", "\n")]).read(&[0]);
     let keys: Vec<&String> = context.0.keys().collect();
     assert_eq!(keys, [keys::ARCHITECTURE]);
+}
+
+#[test]
+fn a_cpuset_of_the_first_version_is_that_of_its_own_hierarchy() {
+    let machine = Machine::new(&[
+        ("proc/self/cgroup", "4:memory:/x\n3:cpu,cpuset:/job\n0::/\n"),
+        ("sys/fs/cgroup/cpuset/job/cpuset.effective_cpus", "2\n"),
+        ("sys/fs/cgroup/cpuset.cpus.effective", "0-7\n"),
+    ]);
+    assert_eq!(machine.read(&[0]).get(keys::CPUS_ALLOWED), Some("2"));
 }
 
 #[test]
@@ -242,7 +256,7 @@ fn containers_and_hypervisors_are_told_by_what_they_leave() {
 #[test]
 fn this_machine_says_what_it_runs_and_nothing_empty() {
     let context = read(&[0]);
-    assert!(context.get(keys::RELEASE).is_some() && context.get(keys::CPUS_ALLOWED).is_some());
+    assert!(context.get(keys::RELEASE).is_some() && context.get(keys::AFFINITY).is_some());
     assert!(context.0.values().all(|v| !v.trim().is_empty()), "{context:?}");
 }
 

@@ -14,7 +14,7 @@ pub enum Doubt {
         /// Which.
         cpus: Vec<u32>,
     },
-    /// Measured CPUs were outside of the process's affinity or cpuset.
+    /// Measured CPUs were outside of the process's cpuset.
     CpuNotAllowed {
         /// Which.
         cpus: Vec<u32>,
@@ -218,9 +218,7 @@ impl Doubt {
     pub const fn cause(&self) -> &'static str {
         match self {
             Self::CpuOffline { .. } => "they were switched off, before or while measuring",
-            Self::CpuNotAllowed { .. } => {
-                "a cpuset, a container or taskset keeps this process from them"
-            }
+            Self::CpuNotAllowed { .. } => "a cpuset or a container keeps this process from them",
             Self::CpuNotUsed { .. } => {
                 "the thread was moved by a cpuset, or ended before its first sample"
             }
@@ -271,7 +269,8 @@ impl Doubt {
             }
             Self::DebugKernel { .. } => "measure the kernel that will ship",
             Self::RtThrottling { .. } => {
-                "write -1 to /proc/sys/kernel/sched_rt_runtime_us while measuring"
+                "write -1 to /proc/sys/kernel/sched_rt_runtime_us while measuring; since Linux 6.12 also 0 to \
+                 /sys/kernel/debug/sched/fair_server/cpuN/runtime"
             }
             Self::RtThrottled => {
                 "write -1 to /proc/sys/kernel/sched_rt_runtime_us while measuring, and repeat"

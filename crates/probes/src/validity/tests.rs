@@ -5,11 +5,12 @@ use super::*;
 use std::collections::BTreeMap;
 
 /// CPU 1 of a sound machine, whose sibling is 3.
-const SOUND: [(&str, &str); 22] = [
+const SOUND: [(&str, &str); 23] = [
     (keys::ARCHITECTURE, "x86_64"),
     (keys::VIRTUALISATION, "none"),
     (keys::CPUS_ONLINE, "0-3"),
     (keys::CPUS_ALLOWED, "0-3"),
+    (keys::AFFINITY, "0,2-3"),
     (keys::CPUS_ISOLATED, "1"),
     (keys::IRQS_ON_MEASURED, "none"),
     (keys::DEBUG_OPTIONS, "none"),
@@ -125,7 +126,9 @@ fn where_the_threads_ran_is_held_against_where_they_should_have() {
 fn only_a_probe_that_spins_with_priority_may_be_throttled() {
     let spins = Measured { spins: true, ..measured() };
     assert_eq!(codes(&[], &[], &spins), ["rt_throttling"]);
-    assert!(codes(&[(keys::RT_RUNTIME_US, "-1")], &[], &spins).is_empty());
+    for unlimited in ["-1", "1000000"] {
+        assert!(codes(&[(keys::RT_RUNTIME_US, unlimited)], &[], &spins).is_empty());
+    }
     let ordinary = Measured { policy: Policy::Other(0), ..spins.clone() };
     assert!(!codes(&[], &[], &ordinary).contains(&"rt_throttling"));
     // Seen to have happened, it is no longer a possibility.

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! This machine as the target: runs the load, and the probe in a process of its own whose rings it empties.
 
+pub mod load;
 mod process;
 
 use super::{Measured, Target};
 use crate::bundle::{Machine, Warning};
 use crate::experiment::{Cell, Experiment, Instrument};
 use crate::failure::Failure;
-use ::rig::{Observer, Progress, tool};
-use agent::Word;
+use ::rig::{Observer, Parts, Progress, tool};
+use agent::{Load, Word};
 use probes::{Plan, Report, context, validity};
 use process::{Ended, Process};
 use sample::{Clock, Nanos, Observation, SeriesName};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long a probe may take to end when asked to: a period, and the end of its reports.
@@ -27,13 +27,13 @@ const RAN_ON: &str = "ran_on_cpu";
 
 /// This machine.
 pub struct Local {
-    agent: PathBuf,
+    parts: Parts,
 }
 
 impl Local {
-    /// Measures with the probes in `agent`.
-    pub fn new(agent: PathBuf) -> Local {
-        Local { agent }
+    /// Measures with the probes and loads that the agent holds.
+    pub fn new(parts: Parts) -> Local {
+        Local { parts }
     }
 
     /// Runs the probe to its end, or until the user or the observer has enough.
@@ -43,7 +43,7 @@ impl Local {
         observe: &mut Observer,
         progress: &dyn Fn(Progress),
     ) -> Result<Run, Failure> {
-        let mut process = Process::start(&self.agent, plan)?;
+        let mut process = Process::start(&self.parts.agent, plan)?;
         let expected = plan.duration().0 / 1_000_000;
         let begun = Instant::now();
         let mut enough = false;
@@ -121,13 +121,22 @@ impl Target for Local {
             let text = "this machine is measured by a probe; triggers need the rig";
             return Err(Failure::usage(text));
         };
-        progress(Progress::WarmingUp);
-        if cell.load != agent::Load::Idle {
+        let place = load::Place {
+            measured: &plan.cpus,
+            allow_measured: experiment.load.on_measured_cpus,
+            disk: experiment.load.disk.as_deref(),
+        };
+        let mut running = load::start(cell.load, &place, &self.parts)?;
+        if cell.load != Load::Idle {
+            progress(Progress::WarmingUp);
             sleep(experiment.warm_up)?;
         }
         let before = context::read(&plan.cpus);
+        let worked = running.counters()?;
         let run = self.run(plan, observe, progress)?;
+        let counters = since(running.counters()?, &worked);
         let after = context::read(&plan.cpus);
+        let printed = running.stop()?.console;
         let (dropped, interrupted) = (run.dropped, run.interrupted);
         let report = run.report()?;
         let doubts = validity::check(&before, &after, &measured(plan, &report));
@@ -136,6 +145,9 @@ impl Target for Local {
         if interrupted {
             warnings.push(Warning::Interrupted);
         }
+        let still = |counter: &&str| counters.get(*counter).is_none_or(|n| *n == 0);
+        let idle = cell.load.counters().into_iter().filter(still);
+        warnings.extend(idle.map(|counter| Warning::LoadDidNoWork { counter: counter.into() }));
         if dropped > 0 {
             warnings.push(Warning::ChannelDropped { records: dropped });
         }
@@ -143,13 +155,24 @@ impl Target for Local {
             kernel: super::kernel(None, before.into()),
             machine: machine(),
             versions: None,
-            counters: BTreeMap::new(),
+            counters,
             probe_counters: report.counters,
             dropped,
-            console: None,
+            console: (!printed.is_empty()).then_some(printed),
             warnings,
         })
     }
+}
+
+/// What was counted since `before`.
+fn since(
+    mut counters: BTreeMap<String, u64>,
+    before: &BTreeMap<String, u64>,
+) -> BTreeMap<String, u64> {
+    for (name, n) in &mut counters {
+        *n = n.saturating_sub(before.get(name).copied().unwrap_or(0));
+    }
+    counters
 }
 
 /// Waits, unless the user has enough.
