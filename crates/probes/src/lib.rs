@@ -6,15 +6,22 @@
 //! per measuring thread ([`Output`]); who reads the rings is not its concern. [`run()`] is the way in; what it finds
 //! beside the samples is the [`Report`].
 
+mod async_handler;
+mod failure;
+mod gate;
 mod gtod;
 mod noise;
 mod output;
 mod overhead;
 mod periodic;
 pub mod plan;
+mod priorities;
+mod pthread;
+mod recorder;
 mod report;
 mod run;
 mod series;
+mod sleeper;
 mod threads;
 mod toggle;
 mod tsc;
