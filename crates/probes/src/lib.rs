@@ -11,6 +11,7 @@ mod failure;
 mod gate;
 mod gtod;
 mod inversion;
+mod ladder;
 mod noise;
 mod output;
 mod overhead;
