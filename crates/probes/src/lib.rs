@@ -22,6 +22,7 @@ mod priorities;
 mod pthread;
 mod recorder;
 mod report;
+mod rhealstone;
 mod run;
 mod series;
 mod sleeper;

@@ -3,7 +3,7 @@
 
 use crate::plan::{Plan, Probe};
 use crate::report::{Doubt, Report, RunError};
-use crate::{Output, async_handler, gtod, inversion, ladder, noise, periodic, toggle};
+use crate::{Output, async_handler, gtod, inversion, ladder, noise, periodic, rhealstone, toggle};
 use rt::Usage;
 use sample::Nanos;
 use std::sync::atomic::AtomicBool;
@@ -22,6 +22,7 @@ impl Plan {
             Probe::Noise(_) => noise::series(self),
             Probe::Toggle(_) => toggle::series(),
             Probe::Async(events) => async_handler::series(events),
+            Probe::Rhealstone(components) => rhealstone::series(components),
             Probe::Inversion(threads) => inversion::series(threads),
             Probe::Ladder(_) => ladder::series(),
             _ => Vec::new(),
@@ -75,6 +76,7 @@ fn measure(plan: &Plan, outputs: &mut [Output], stop: &AtomicBool) -> Result<Rep
         Probe::Noise(noise) => noise::run(plan, noise, outputs, stop),
         Probe::Toggle(toggle) => toggle::run(plan, toggle, outputs, stop),
         Probe::Async(events) => async_handler::run(plan, events, &mut outputs[0], stop),
+        Probe::Rhealstone(components) => rhealstone::run(plan, components, &mut outputs[0], stop),
         Probe::Inversion(threads) => inversion::run(plan, threads, &mut outputs[0], stop),
         Probe::Ladder(triggers) => ladder::run(plan, triggers, &mut outputs[0], stop),
         _ => Err(RunError::Unavailable { what: "such probe".into(), reason: "not built".into() }),
