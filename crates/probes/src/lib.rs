@@ -23,6 +23,7 @@ mod pthread;
 mod recorder;
 mod report;
 mod rhealstone;
+mod rtc;
 mod run;
 mod series;
 mod sleeper;

@@ -3,7 +3,9 @@
 
 use crate::plan::{Plan, Probe};
 use crate::report::{Doubt, Report, RunError};
-use crate::{Output, async_handler, gtod, inversion, ladder, noise, periodic, rhealstone, toggle};
+use crate::{
+    Output, async_handler, gtod, inversion, ladder, noise, periodic, rhealstone, rtc, toggle,
+};
 use rt::Usage;
 use sample::Nanos;
 use std::sync::atomic::AtomicBool;
@@ -23,6 +25,7 @@ impl Plan {
             Probe::Toggle(_) => toggle::series(),
             Probe::Async(events) => async_handler::series(events),
             Probe::Rhealstone(components) => rhealstone::series(components),
+            Probe::Rtc(clock) => rtc::series(clock),
             Probe::Inversion(threads) => inversion::series(threads),
             Probe::Ladder(_) => ladder::series(),
             _ => Vec::new(),
@@ -77,6 +80,7 @@ fn measure(plan: &Plan, outputs: &mut [Output], stop: &AtomicBool) -> Result<Rep
         Probe::Toggle(toggle) => toggle::run(plan, toggle, outputs, stop),
         Probe::Async(events) => async_handler::run(plan, events, &mut outputs[0], stop),
         Probe::Rhealstone(components) => rhealstone::run(plan, components, &mut outputs[0], stop),
+        Probe::Rtc(clock) => rtc::run(plan, clock, &mut outputs[0], stop),
         Probe::Inversion(threads) => inversion::run(plan, threads, &mut outputs[0], stop),
         Probe::Ladder(triggers) => ladder::run(plan, triggers, &mut outputs[0], stop),
         _ => Err(RunError::Unavailable { what: "such probe".into(), reason: "not built".into() }),
