@@ -7,6 +7,7 @@
 //! beside the samples is the [`Report`].
 
 mod async_handler;
+mod cyclictest;
 mod failure;
 mod gate;
 mod gtod;
