@@ -202,7 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn three_writes_make_a_clock_reading_with_the_time_of_the_first_and_the_width_up_to_the_second() {
+    fn three_writes_make_a_clock_reading_with_the_time_of_the_first_and_the_width_up_to_the_second()
+    {
         let mut reading = ClockReading::Idle;
         let number = 7 << 32 | 9;
         let mut write = |value, at| reading.write(value, Stamp::from_ns(at), Insns(at / 2));

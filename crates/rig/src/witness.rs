@@ -177,8 +177,12 @@ mod tests {
             let middle = at + u64::from(width) / 2;
             record(Kind::Clock, 0, width, (middle - 1_000) * 101 / 100, at)
         };
-        let witness =
-            seen(&[clock(2_000, 900), clock(4_950, 100), clock(99_900, 200), clock(200_000, 5_000)]);
+        let witness = seen(&[
+            clock(2_000, 900),
+            clock(4_950, 100),
+            clock(99_900, 200),
+            clock(200_000, 5_000),
+        ]);
         let line = witness.clock_line().unwrap();
         for at in [5_000, 50_000, 100_000u64] {
             let read = Stamp::from_ns((at - 1_000) * 101 / 100);

@@ -5,7 +5,9 @@ use super::{Measured, Target};
 use crate::bundle::{Kernel, Machine, Warning};
 use crate::experiment::{Cell, Experiment, Flavour, Load, Schedule};
 use crate::failure::Failure;
-use ::rig::{Bench, Contents, Ending, Fault, Generator, Guest, Observer, Outcome, Progress, Stimulus};
+use ::rig::{
+    Bench, Contents, Ending, Fault, Generator, Guest, Observer, Outcome, Progress, Stimulus,
+};
 use sample::{Clock, Responder, ResponderSet, SeriesName};
 use std::collections::BTreeMap;
 
