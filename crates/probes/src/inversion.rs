@@ -13,8 +13,8 @@ use crate::pthread::PlainMutex;
 use crate::recorder::Recorder;
 use crate::run::check_count;
 use crate::series::duration;
-use crate::{Output, Report, RunError, failure};
-use rt::{PiMutex, now};
+use crate::{Output, Report, RunError, failure, overhead};
+use rt::{PiMutex, Usage, now};
 use rustix::time::{ClockId, clock_gettime};
 use sample::{Monotonic, Nanos, Stamp};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,15 +49,19 @@ pub(crate) fn run(
         ));
     }
     check_count(probe.count)?;
+    let mut report = Report::default();
+    report.largest("overhead_ns", overhead::clock_read().0);
     let origin = now();
     for (pair, middle) in probe.middle.iter().enumerate() {
         let course = Course { plan, cpu, probe, middle: *middle, stop };
         let mut record = Recorder::new(output, 2 * pair, origin);
         course.measure_apart(&PlainMutex::new(), &mut record)?;
+        report.add("page_faults", record.faults());
         let mut record = Recorder::new(output, 2 * pair + 1, origin);
         course.measure_apart(&PiMutex::new(())?, &mut record)?;
+        report.add("page_faults", record.faults());
     }
-    Ok(Report::default())
+    Ok(report)
 }
 
 /// What the two kinds have in common.
@@ -118,6 +122,7 @@ impl Course<'_> {
         let cast = &Cast::default();
         let priority = |steps| strictly_below(self.plan.policy, steps);
         let (high, middle, low) = (priority(0)?, priority(1)?, priority(2)?);
+        rt::prefault_stack();
         rt::pin(self.cpu)?;
         rt::apply(high)?;
         std::thread::scope(|threads| {
@@ -137,6 +142,7 @@ impl Course<'_> {
 
     fn play_low<M: Mutex>(&self, cast: &Cast, mutex: &M, record: &mut Recorder) {
         let mut pace = Pace::every(1);
+        let before = Usage::of_thread();
         for number in 0..self.probe.count {
             if self.stop.load(Ordering::Relaxed) {
                 break;
@@ -155,6 +161,7 @@ impl Course<'_> {
                 pace.rest();
             }
         }
+        record.loop_ended(&before);
     }
 }
 

@@ -2,6 +2,7 @@
 //! One series on its way out: stamps become samples, and what cannot be is tainted.
 
 use crate::Output;
+use rt::Usage;
 use sample::{Loss, Monotonic, Nanos, Stamp};
 
 /// Where the events of one series go.
@@ -12,12 +13,13 @@ pub(crate) struct Recorder<'a> {
     origin: Stamp<Monotonic>,
     sum_ns: u64,
     samples: u64,
+    faults: u64,
 }
 
 impl<'a> Recorder<'a> {
     pub(crate) fn new(output: &'a mut Output, series: usize, origin: Stamp<Monotonic>) -> Self {
         // Fewer than 2^16 by far: no plan can name that many series of these probes.
-        Recorder { output, series: series as u16, origin, sum_ns: 0, samples: 0 }
+        Recorder { output, series: series as u16, origin, sum_ns: 0, samples: 0, faults: 0 }
     }
 
     /// Event `number` was due at `due` and took `latency`; `None` is a latency below zero.
@@ -37,6 +39,16 @@ impl<'a> Recorder<'a> {
         if count > 0 {
             self.output.loss(self.series, loss, count);
         }
+    }
+
+    /// The measuring loop of the calling thread has ended, which had used `before` when it began.
+    pub(crate) fn loop_ended(&mut self, before: &Usage) {
+        self.faults += Usage::of_thread().since(before).page_faults();
+    }
+
+    /// Page faults in measuring loops.
+    pub(crate) fn faults(&self) -> u64 {
+        self.faults
     }
 
     /// The mean of the samples so far, rounded down; `None` without any.

@@ -9,8 +9,8 @@ use crate::plan::{Plan, Rtc};
 use crate::recorder::Recorder;
 use crate::run::check_count;
 use crate::threads::measuring;
-use crate::{Output, Report, RunError, failure};
-use rt::{Policy, now};
+use crate::{Output, Report, RunError, failure, overhead};
+use rt::{Policy, Usage, now};
 use rustix::io::{Errno, read, retry_on_intr};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
@@ -55,18 +55,29 @@ pub(crate) fn run(
     let period = Nanos(1_000_000_000 / u64::from(probe.rate_hz));
     check_count(probe.count)?;
     let cpu = [plan.cpus.first().copied()];
-    let moved = measuring(plan.policy, &cpu, std::slice::from_mut(output), |_, output| {
+    let found = measuring(plan.policy, &cpu, std::slice::from_mut(output), |_, output| {
         if probe.timerfd {
-            timerfd(probe, period, output, stop).map(|()| None)
+            timerfd(probe, period, output, stop)
         } else {
-            clock(probe, period, output, stop).map(Some)
+            clock(probe, period, output, stop)
         }
     })?;
     let mut report = Report::default();
-    for moved in moved.into_iter().flatten() {
-        report.largest("phase_moved_ns", moved.0);
+    report.largest("overhead_ns", overhead::clock_read().0);
+    for found in found {
+        report.add("page_faults", found.faults);
+        if let Some(moved) = found.moved {
+            report.largest("phase_moved_ns", moved.0);
+        }
     }
     Ok(report)
+}
+
+/// What the loop found beside its samples.
+struct Found {
+    faults: u64,
+    /// How far the anchor of the grid moved: the earliest samples may be too small by that much.
+    moved: Option<Nanos>,
 }
 
 /// The grid of interrupts, of which only the answers are seen: interrupt `n` is due `n` periods after the anchor, and
@@ -103,18 +114,19 @@ impl Grid {
     }
 }
 
-/// Returns how far the anchor of the grid moved: the earliest samples may be too small by that much.
+/// The device itself.
 fn clock(
     probe: &Rtc,
     period: Nanos,
     output: &mut Output,
     stop: &AtomicBool,
-) -> Result<Nanos, RunError> {
+) -> Result<Found, RunError> {
     let device = Ticking::start(probe.rate_hz)?;
     device.ticks()?;
     let origin = now();
     let mut grid = Grid::anchored(origin, period);
     let mut record = Recorder::new(output, 0, origin);
+    let before = Usage::of_thread();
     // Interrupt 0 is that which anchors the grid; those that are measured follow it.
     let mut next = 1;
     while next <= probe.count && !stop.load(Ordering::Relaxed) {
@@ -133,7 +145,8 @@ fn clock(
         record.loss(Loss::Superseded, newest.min(probe.count) - next);
         next = newest + 1;
     }
-    Ok(grid.moved)
+    record.loop_ended(&before);
+    Ok(Found { faults: record.faults(), moved: Some(grid.moved) })
 }
 
 /// The device while its periodic interrupt is on.
@@ -200,7 +213,7 @@ fn timerfd(
     period: Nanos,
     output: &mut Output,
     stop: &AtomicBool,
-) -> Result<(), RunError> {
+) -> Result<Found, RunError> {
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
         .map_err(|e| failure::system("timerfd_create")(e.into()))?;
     let origin = now();
@@ -213,6 +226,7 @@ fn timerfd(
     timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &when)
         .map_err(|e| failure::system("timerfd_settime")(e.into()))?;
     let mut record = Recorder::new(output, 0, origin);
+    let before = Usage::of_thread();
     let mut next = 0;
     while next < probe.count && !stop.load(Ordering::Relaxed) {
         let mut expired = [0u8; 8];
@@ -225,7 +239,8 @@ fn timerfd(
         record.loss(Loss::Superseded, newest - next - 1);
         next = newest;
     }
-    Ok(())
+    record.loop_ended(&before);
+    Ok(Found { faults: record.faults(), moved: None })
 }
 
 #[cfg(test)]

@@ -25,6 +25,11 @@ fn measured(plan: &Plan) -> Result<(Vec<Series>, Report), RunError> {
         let (count, median) = (series.samples.len(), series.latency_median());
         println!("{}: {count} samples, median {median}, {:?}", series.name, series.losses);
     }
+    if let Ok((_, report)) = &measured {
+        let locked = !report.doubts.iter().any(|d| matches!(d, Doubt::MemoryNotLocked { .. }));
+        let faults = report.counters.get("page_faults");
+        assert!(!locked || faults.is_none_or(|faults| *faults == 0), "{report:?}");
+    }
     measured
 }
 

@@ -6,7 +6,7 @@ use crate::recorder::Recorder;
 use crate::sleeper::Sleeper;
 use crate::threads::become_measuring;
 use crate::{RunError, failure};
-use rt::{Clock, Policy, SystemClock, now};
+use rt::{Clock, Policy, SystemClock, Usage, now};
 use rustix::thread::Pid;
 use sample::{Loss, Monotonic, Nanos, Stamp};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -137,6 +137,7 @@ fn receive<H: Handover>(
     become_measuring(course.receiver.1, Some(course.receiver.0))?;
     mechanism.enter().map_err(failure::system("the receiver"))?;
     event.receiver.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Release);
+    let before = Usage::of_thread();
     let mut received = 0;
     loop {
         event.waits.store(received + 1, Ordering::Release);
@@ -148,6 +149,7 @@ fn receive<H: Handover>(
             received = sent;
             record.sample(event.number.load(Ordering::Relaxed), sent_at, woken.since(sent_at));
         } else if event.ended.load(Ordering::Acquire) {
+            record.loop_ended(&before);
             return Ok(());
         } else {
             record.loss(Loss::Spurious, 1);

@@ -21,7 +21,7 @@ use crate::plan::{Async, Mechanism, Placement, Plan};
 use crate::priorities::below;
 use crate::recorder::Recorder;
 use crate::run::{check_count, check_time};
-use crate::{Doubt, Output, Report, RunError, failure};
+use crate::{Doubt, Output, Report, RunError, failure, overhead};
 use handover::{Course, measure};
 use mechanism::{Condvar, Eventfd, Pipe};
 use rt::now;
@@ -71,6 +71,7 @@ pub(crate) fn run(
     check_count(probe.count)?;
     check_time("period_ns", probe.period)?;
     let mut report = Report::default();
+    report.largest("overhead_ns", overhead::clock_read().0);
     let origin = now();
     for (series, (mechanism, placement)) in pairs(probe).enumerate() {
         let course = match course(plan, probe, placement)? {
@@ -89,6 +90,7 @@ pub(crate) fn run(
             let sender = threads.spawn(|| hand_over(mechanism, &course, &mut record, stop));
             sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
+        report.add("page_faults", record.faults());
         match measured {
             Err(RunError::Unavailable { reason, .. }) => {
                 not_measured(&mut report, name(mechanism, placement), reason)

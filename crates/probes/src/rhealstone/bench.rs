@@ -6,7 +6,7 @@ use crate::gate::Gate;
 use crate::pace::Pace;
 use crate::priorities::strictly_below;
 use crate::recorder::Recorder;
-use rt::Policy;
+use rt::{Policy, Usage};
 use sample::{Loss, Monotonic, Nanos, Stamp};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -40,6 +40,7 @@ impl Bench<'_, '_> {
         mut rest: impl FnMut(&mut Pace),
     ) -> Result<(), RunError> {
         let mut pace = Pace::every(BATCH);
+        let before = Usage::of_thread();
         for number in 0..self.count {
             if self.stop.load(Ordering::Relaxed) {
                 break;
@@ -49,6 +50,7 @@ impl Bench<'_, '_> {
                 rest(&mut pace);
             }
         }
+        self.record.loop_ended(&before);
         Ok(())
     }
 

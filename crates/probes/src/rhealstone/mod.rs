@@ -101,6 +101,7 @@ pub(crate) fn run(
             let apart = threads.spawn(|| measure(part, &mut bench));
             apart.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
+        report.add("page_faults", record.faults());
         match measured {
             Err(RunError::Unavailable { reason, .. }) => {
                 not_measured(&mut report, name(part), reason);
