@@ -3,12 +3,11 @@
 
 use lab::Lab;
 use onset::bundle::{
-    About, BundleWriter, Conclusion, Experiment, Kernel, Machine, RunId, Schedule, Tool, Trigger,
-    UtcTime,
+    About, Begun, BundleWriter, Conclusion, Experiment, Kernel, Machine, RunId, SCHEMA, Schedule,
+    Tool, Trigger, UtcTime,
 };
-use sample::{Clock, Insns, Nanos, Sample, SeriesId, SeriesName};
+use sample::{Clock, Insns, Nanos, Observation, Sample, SeriesId, SeriesName};
 use serde_json::Value;
-use stats::Verdict;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,26 +27,29 @@ fn about(created: UtcTime) -> About {
         flavour: word("6.12 preempt=none"),
         load: word("idle"),
         seed: 7,
-        kernel: Kernel {
+        kernel: Some(Kernel {
             name: word("6.12"),
             release: word("6.12.0-amd64"),
             build: word("#1 SMP"),
             command_line: word("preempt=none"),
             reported: BTreeMap::new(),
-        },
-        machine: Machine {
+        }),
+        machine: Some(Machine {
             accelerator: word("tcg"),
             cpu: word("max"),
             memory_mib: 256,
             icount_shift: Some(0),
             snapshot: None,
-        },
+        }),
         qemu: Some(word("10.0.2")),
         plugin: Some(word("0.1.0")),
         experiment: Experiment {
             source: word("title = \"Made by a test\"\n"),
             overrides: Vec::new(),
-            trigger: Trigger {
+            paper: None,
+            warm_up: Nanos(0),
+            probe: None,
+            trigger: Some(Trigger {
                 schedule: Schedule::Periodic {
                     period: Nanos::from_millis(1),
                     jitter: Nanos(0),
@@ -56,10 +58,10 @@ fn about(created: UtcTime) -> About {
                 },
                 high: Nanos(500_000),
                 grace: Nanos::from_millis(50),
-                warm_up: Nanos(0),
-            },
+            }),
         },
         load_counters: BTreeMap::new(),
+        probe_counters: BTreeMap::new(),
     }
 }
 
@@ -68,23 +70,27 @@ fn write(lab: &Lab, n: u64, clock: Clock, slower: u64) -> PathBuf {
     let created = time(n);
     let run = RunId::new(created, "test", 0xbeef);
     let names: [SeriesName; 2] = ["hardirq", "task"].map(|n| n.parse().expect("a name"));
-    let mut writer =
-        BundleWriter::create(&lab.store(), &run, clock, names.into()).expect("writable");
+    let begun = Begun {
+        schema: SCHEMA,
+        run,
+        clock,
+        responders: names.into(),
+        about: about(created),
+        limits: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let mut writer = BundleWriter::create(&lab.store(), &begun).expect("writable");
     for trigger in 0..100 {
         for (series, base) in [(SeriesId(0), 400), (SeriesId(1), 70_400)] {
             let latency = Nanos(base + trigger + slower);
             let at = Nanos(trigger * 1_000_000);
             // Nobody counts instructions on a real clock.
             let path = (clock == Clock::Virtual).then_some(Insns(latency.0));
-            writer.push(&Sample { series, trigger, at, latency, path }).expect("room");
+            let sample = Sample { series, trigger, at, latency, path };
+            writer.observe(&Observation::Sample(sample)).expect("room");
         }
     }
-    let conclusion = Conclusion {
-        verdict: Verdict::Inconclusive,
-        limits: Vec::new(),
-        findings: Vec::new(),
-        warnings: Vec::new(),
-    };
+    let conclusion = Conclusion::of(&writer.summaries(), Vec::new(), Vec::new());
     writer.finish(about(created), conclusion, true).expect("room")
 }
 

@@ -139,18 +139,43 @@ fn qemu_killed_while_booting_fails_and_leaves_nothing() {
 }
 
 #[test]
-fn a_killed_command_takes_qemu_along_and_the_next_one_sweeps_up() {
+fn a_killed_command_takes_qemu_along_and_the_next_one_keeps_what_was_measured() {
     if !have_kernels(&["6.12"]) {
         return;
     }
     let lab = Lab::private();
     let (started, qemu) = measuring(&lab);
+    let partial = lab.store().join(&lab.bundles()[0]);
+    let observed = || fs::read(partial.join("journal")).map_or(0, |journal| entries(&journal));
+    let least = wait_for("some answers", || Some(observed()).filter(|n| *n > 100));
+    // Another command leaves a run alone that goes on.
+    let listed = lab.onset(&["list", "--json"]).exits(0).json();
+    assert_eq!(listed["runs"].as_array().map(Vec::len), Some(0), "{listed:#}");
     started.signal(libc::SIGKILL);
     assert_eq!(started.wait().status, None);
     wait_for("QEMU to die with its parent", || (!is_alive(qemu)).then_some(()));
     assert_eq!(Lab::names(&lab.cache().join("scratch")).len(), 1);
     assert!(lab.bundles()[0].starts_with(".partial-"), "{:?}", lab.bundles());
+    let observed = observed();
+    assert!(observed >= least);
+
+    let listed = lab.onset(&["list", "--json"]).exits(0).json();
+    let killed = &listed["runs"][0];
+    assert_eq!((&killed["complete"], &killed["verdict"]), (&false.into(), &"invalid".into()));
+    let samples = killed["samples"].as_u64().expect("a number");
+    // What is no sample is a count of losses.
+    assert!(samples > 0 && samples <= observed, "{samples} of {observed}");
+    let run = killed["run"].as_str().expect("a name");
+    assert!(lab.onset(&["show", run, "--verify"]).exits(0).stdout.contains("onset was killed"));
+    let manifest = lab.onset(&["show", run, "--json"]).exits(0).json();
+    let counts = manifest["series"].as_array().expect("series").iter().map(|s| &s["count"]);
+    assert_eq!(counts.filter_map(|n| n.as_u64()).sum::<u64>(), samples);
     lab.run(&experiment(&[NONE], &["idle"], 10, ""), &[]).exits(3);
     assert_no_debris(&lab);
-    assert_eq!(lab.bundles().len(), 1);
+    assert_eq!(lab.bundles().len(), 2);
+}
+
+/// Entries in a journal: 40 bytes each, up to the first that begins with 0.
+fn entries(journal: &[u8]) -> u64 {
+    journal.chunks(40).take_while(|entry| entry[0] != 0).count() as u64
 }

@@ -12,3 +12,4 @@ mod modules;
 mod probes;
 mod snapshots;
 mod store;
+mod timer;

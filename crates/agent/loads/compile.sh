@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A real C compiler under make -j4.
 #
-# programs: sh make gcc cc1 as mkdir rm cat
+# programs: sh make gcc mkdir rm cat
+# programs of the guest: cc1 as
 # counters: compile.make
-mkdir -p /tmp/compile
-cd /tmp/compile
+directory=${TMPDIR:-/tmp}/compile
+mkdir -p "$directory"
+cd "$directory"
 cat >unit.c <<'C'
 typedef unsigned long word;
 struct node { struct node *left, *right; word key, value[4]; };
@@ -43,4 +45,4 @@ all: 1.o 2.o 3.o 4.o
 	gcc -ffreestanding -O1 -c -o $@ unit.c
 M
 # Freestanding, for there are no headers; without built-in rules, which would remake the Makefile itself.
-repeat compile.make make -r -s -B -j4 -C /tmp/compile &
+repeat compile.make make -r -s -B -j4 -C "$directory" &

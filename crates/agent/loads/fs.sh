@@ -4,14 +4,15 @@
 #
 # programs: sh find tar cat mkdir
 # counters: fs.find fs.untar fs.cat
-mkdir -p /tmp/fs/tree /tmp/fs/unpacked
+directory=${TMPDIR:-/tmp}/fs
+mkdir -p "$directory/tree" "$directory/unpacked"
 i=0
 while [ "$i" -lt 40 ]; do
-	mkdir -p "/tmp/fs/tree/$((i % 8))"
-	echo "file $i" >"/tmp/fs/tree/$((i % 8))/$i"
+	mkdir -p "$directory/tree/$((i % 8))"
+	echo "file $i" >"$directory/tree/$((i % 8))/$i"
 	i=$((i + 1))
 done
-tar -cf /tmp/fs/archive -C /tmp/fs tree
+tar -cf "$directory/archive" -C "$directory" tree
 repeat fs.find find /sys/devices/system /proc/sys/kernel -xdev -name 'onset*' &
-repeat fs.untar tar -xf /tmp/fs/archive -C /tmp/fs/unpacked &
-repeat fs.cat cat /tmp/fs/archive &
+repeat fs.untar tar -xf "$directory/archive" -C "$directory/unpacked" &
+repeat fs.cat cat "$directory/archive" &

@@ -3,5 +3,5 @@
 #
 # programs: stress-ng
 # counters: memory.vm memory.map
-repeat memory.vm stress-ng --quiet --vm 1 --vm-bytes 4M --vm-method flip --vm-ops 16 --temp-path /tmp &
-repeat memory.map stress-ng --quiet --mmap 1 --mmap-bytes 256K --mmap-ops 2 --temp-path /tmp &
+repeat memory.vm stress-ng --quiet --vm 1 --vm-bytes 4M --vm-method flip --vm-ops 16 --temp-path "${TMPDIR:-/tmp}" &
+repeat memory.map stress-ng --quiet --mmap 1 --mmap-bytes 256K --mmap-ops 2 --temp-path "${TMPDIR:-/tmp}" &

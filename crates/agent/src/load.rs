@@ -110,9 +110,23 @@ impl Load {
         script
     }
 
-    /// Programs that the script runs.
+    /// Programs that the script runs in the guest, whose image has nothing else.
     pub fn programs(self) -> Vec<&'static str> {
+        let mut programs = self.programs_on_machine();
+        programs.extend(self.header("programs of the guest"));
+        programs.sort_unstable();
+        programs.dedup();
+        programs
+    }
+
+    /// Programs that the script runs on a machine that has a system of its own.
+    pub fn programs_on_machine(self) -> Vec<&'static str> {
         self.header("programs")
+    }
+
+    /// Whether the script makes network namespaces.
+    pub fn needs_network(self) -> bool {
+        self.parts().contains(&Load::Net)
     }
 
     /// Kernel modules that the script's set-up needs, with their parameters after the name.
@@ -144,6 +158,25 @@ impl Load {
         words.dedup();
         words
     }
+}
+
+/// The Debian packages of the programs that loads run, for those that a system may lack.
+const PACKAGES: [(&str, &str); 10] = [
+    ("mke2fs", "e2fsprogs"),
+    ("ip", "iproute2"),
+    ("ping", "iputils-ping"),
+    ("iperf3", "iperf3"),
+    ("hackbench", "rt-tests"),
+    ("cyclictest", "rt-tests"),
+    ("stress-ng", "stress-ng"),
+    ("gcc", "gcc"),
+    ("as", "binutils"),
+    ("make", "make"),
+];
+
+/// The Debian package of a program that a load runs; absent for what every system has.
+pub fn package_of(program: &str) -> Option<&'static str> {
+    PACKAGES.iter().find(|(p, _)| *p == program).map(|(_, package)| *package)
 }
 
 /// The values of `# key: value` lines.
@@ -194,6 +227,14 @@ mod tests {
             assert!(part.programs().iter().all(|p| programs.contains(p)), "{part}");
         }
         assert!(programs.windows(2).all(|w| w[0] < w[1]));
+    }
+
+    #[test]
+    fn a_machine_needs_no_file_system_made_for_it() {
+        assert!(Load::Disk.programs().contains(&"mke2fs"));
+        assert!(!Load::Disk.programs_on_machine().contains(&"mke2fs"));
+        assert!(Load::Mixed.needs_network() && !Load::Disk.needs_network());
+        assert_eq!((package_of("ping"), package_of("sh")), (Some("iputils-ping"), None));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One static binary, three roles: process 1 of the rig's guest, `repeat`, which load scripts use, and `probe`, which
-//! measures on this machine or in that guest.
+//! One static binary, several roles: process 1 of the rig's guest, `repeat`, which load scripts use, `probe`, which
+//! measures on this machine or in that guest, and on a machine the supervisor of a load and the first process of its
+//! namespace.
 
 mod init;
 mod measure;
@@ -8,18 +9,21 @@ mod ports;
 mod probe;
 mod repeat;
 mod responder;
+mod supervisor;
 
+use agent::confinement;
 use std::path::Path;
 
 fn main() {
     let mut arguments = std::env::args();
     let name = arguments.next().unwrap_or_default();
     let name = Path::new(&name).file_name().and_then(|n| n.to_str()).unwrap_or_default();
-    if name == "repeat" {
-        std::process::exit(repeat::run(arguments));
-    }
-    if std::process::id() == 1 {
-        init::run();
+    match name {
+        "repeat" => std::process::exit(repeat::run(arguments)),
+        confinement::SUPERVISOR => std::process::exit(supervisor::run()),
+        confinement::FIRST => std::process::exit(supervisor::first::run(arguments)),
+        _ if std::process::id() == 1 => init::run(),
+        _ => {}
     }
     if arguments.next().as_deref() == Some("probe") {
         std::process::exit(probe::run(arguments));

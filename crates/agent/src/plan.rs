@@ -12,6 +12,8 @@ pub const LOAD_SCRIPT: &str = "/onset/load.sh";
 pub const REPEAT_PATH: &str = "/bin/repeat";
 /// One file of eight bytes per counter, written by `repeat`.
 pub const COUNTERS_DIR: &str = "/run/onset";
+/// Names another directory for them.
+pub const COUNTERS_VARIABLE: &str = "ONSET_COUNTERS";
 
 /// A kernel module in the image, and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,9 +2,10 @@
 //! `repeat NAME COMMAND…`: runs the command again and again and counts how often it succeeded, in a
 //! file of eight bytes that anyone may read at any time.
 
-use agent::COUNTERS_DIR;
+use agent::{COUNTERS_DIR, COUNTERS_VARIABLE};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -18,8 +19,9 @@ struct Counter {
 
 impl Counter {
     fn create(name: &str) -> std::io::Result<Counter> {
-        fs::create_dir_all(COUNTERS_DIR)?;
-        Ok(Counter { file: File::create(format!("{COUNTERS_DIR}/{name}"))?, value: 0 })
+        let directory = std::env::var_os(COUNTERS_VARIABLE).unwrap_or(COUNTERS_DIR.into());
+        fs::create_dir_all(&directory)?;
+        Ok(Counter { file: File::create(Path::new(&directory).join(name))?, value: 0 })
     }
 
     fn increment(&mut self) -> std::io::Result<()> {

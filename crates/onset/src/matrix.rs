@@ -2,13 +2,16 @@
 //! Runs the cells of an experiment, several at once, and turns each into a bundle.
 
 use crate::bundle::{
-    self, About, BundleError, BundleWriter, Conclusion, RunId, Tool, UtcTime, Warning,
+    self, About, Begun, BundleError, BundleWriter, Conclusion, RunId, SCHEMA, Tool, UtcTime,
+    Warning,
 };
-use crate::experiment::{Cell, Experiment, Schedule};
+use crate::experiment::{Cell, Experiment, Instrument, Trigger};
 use crate::failure::{Exit, Failure};
-use crate::target::{Measured, Target};
+use crate::target::Target;
 use rig::Progress;
-use stats::{Verdict, judge};
+use sample::Schedule;
+use stats::Verdict;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -99,9 +102,19 @@ impl One<'_> {
             return Err(rig::Error::Interrupted.into());
         }
         let created = self.clock.now();
-        let (responders, missing) = self.target.responders(self.experiment, self.cell.flavour);
+        let (responders, missing) = self.target.series(self.cell);
         let run = RunId::new(created, &self.slug(), salt(self.index));
-        let mut writer = BundleWriter::create(self.root, &run, self.target.clock(), responders)?;
+        let mut about = self.about(created);
+        let begun = Begun {
+            schema: SCHEMA,
+            run,
+            clock: self.target.clock(),
+            responders,
+            about: about.clone(),
+            limits: self.experiment.limits_for(self.cell),
+            warnings: missing,
+        };
+        let mut writer = BundleWriter::create(self.root, &begun)?;
         let mut broken: Option<BundleError> = None;
         let mut observe = |observation| match writer.observe(&observation) {
             Ok(()) => ControlFlow::Continue(()),
@@ -122,37 +135,28 @@ impl One<'_> {
             .warnings
             .iter()
             .any(|w| matches!(w, Warning::Interrupted | Warning::MachineDied { .. }));
-        let conclusion = self.conclude(&writer, &measured, missing);
+        let warnings = [measured.warnings, begun.warnings].concat();
+        let conclusion = Conclusion::of(&writer.summaries(), begun.limits, warnings);
         let verdict = conclusion.verdict;
-        let path = writer.finish(self.about(created, measured), conclusion, complete)?;
+        (about.kernel, about.machine) = (Some(measured.kernel), Some(measured.machine));
+        (about.qemu, about.plugin) = measured.versions.unzip();
+        about.load_counters = measured.counters;
+        about.probe_counters = measured.probe_counters;
+        let path = writer.finish(about, conclusion, complete)?;
         Ok((path, verdict))
     }
 
     fn slug(&self) -> String {
-        format!("{} {}", self.cell.flavour, self.cell.load)
+        let Cell { flavour, load, instrument } = self.cell;
+        match instrument {
+            Instrument::Generator(_) => format!("{flavour} {load}"),
+            Instrument::Probe(plan) => format!("{} {flavour} {load}", plan.probe.name()),
+        }
     }
 
-    fn conclude(
-        &self,
-        writer: &BundleWriter,
-        measured: &Measured,
-        missing: Vec<Warning>,
-    ) -> Conclusion {
-        let summaries = writer.summaries();
-        let mut warnings = measured.warnings.clone();
-        warnings.extend(missing);
-        warnings.extend(summaries.iter().flat_map(Warning::of_losses));
-        let limits = self.experiment.limits_for(self.cell);
-        let sound = !warnings.iter().any(Warning::invalidates);
-        let judgement = judge(&limits, &summaries, sound);
-        let doubtful = judgement.findings.iter().filter_map(|f| Warning::of_finding(f, &summaries));
-        warnings.extend(doubtful);
-        Conclusion { verdict: judgement.verdict, limits, findings: judgement.findings, warnings }
-    }
-
-    fn about(&self, created: UtcTime, measured: Measured) -> About {
+    /// What is known before the target was asked.
+    fn about(&self, created: UtcTime) -> About {
         let Experiment { title, seed, source, overrides, .. } = self.experiment;
-        let (qemu, plugin) = measured.versions.unzip();
         About {
             title: title.clone(),
             created,
@@ -164,26 +168,35 @@ impl One<'_> {
             flavour: self.cell.flavour.to_string(),
             load: self.cell.load.name().into(),
             seed: *seed,
-            kernel: measured.kernel,
-            machine: measured.machine,
-            qemu,
-            plugin,
+            kernel: None,
+            machine: None,
+            qemu: None,
+            plugin: None,
             experiment: bundle::Experiment {
                 source: source.clone(),
                 overrides: overrides.clone(),
-                trigger: trigger(self.experiment),
+                paper: self.experiment.paper.map(|p| p.name().into()),
+                warm_up: self.experiment.warm_up,
+                trigger: match self.cell.instrument {
+                    Instrument::Generator(generator) => Some(trigger(&generator.trigger)),
+                    Instrument::Probe(_) => None,
+                },
+                probe: match self.cell.instrument {
+                    Instrument::Generator(_) => None,
+                    Instrument::Probe(plan) => Some(plan.clone()),
+                },
             },
-            load_counters: measured.counters,
+            load_counters: BTreeMap::new(),
+            probe_counters: BTreeMap::new(),
         }
     }
 }
 
 /// The triggers as the manifest has them.
-fn trigger(experiment: &Experiment) -> bundle::Trigger {
-    let asked = &experiment.trigger;
+fn trigger(asked: &Trigger) -> bundle::Trigger {
     bundle::Trigger {
         schedule: match &asked.schedule {
-            Schedule::Periodic { phase, period, jitter, count } => bundle::Schedule::Periodic {
+            Schedule::Periodic { phase, period, jitter, count, .. } => bundle::Schedule::Periodic {
                 period: *period,
                 jitter: *jitter,
                 phase: *phase,
@@ -193,7 +206,6 @@ fn trigger(experiment: &Experiment) -> bundle::Trigger {
         },
         high: asked.high,
         grace: asked.grace,
-        warm_up: experiment.warm_up,
     }
 }
 

@@ -6,6 +6,7 @@
 //! per measuring thread ([`Output`]); who reads the rings is not its concern. [`run()`] is the way in; what it finds
 //! beside the samples is the [`Report`].
 
+pub mod context;
 mod gtod;
 mod noise;
 mod output;
@@ -18,6 +19,7 @@ mod series;
 mod threads;
 mod toggle;
 mod tsc;
+pub mod validity;
 
 pub use output::Output;
 pub use plan::{Plan, Probe};

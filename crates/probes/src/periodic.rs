@@ -133,6 +133,8 @@ struct Tally {
     skipped: u64,
     stopped: bool,
     margin: Option<Nanos>,
+    /// Signals of an interval timer for events that were counted already.
+    early: u64,
 }
 
 impl Tally {
@@ -145,6 +147,9 @@ impl Tally {
         report.largest("overhead_ns", self.overhead.0);
         if let Some(margin) = self.margin {
             report.largest("precise_margin_ns", margin.0);
+        }
+        if self.early > 0 {
+            report.add("itimer_early_signals", self.early);
         }
         if self.stopped {
             report.doubts.push(Doubt::Stopped { series: series.to_owned() });
@@ -164,9 +169,10 @@ struct Measurement<'a> {
 
 impl Measurement<'_> {
     fn measure(&mut self) -> Result<Tally, RunError> {
+        self.migrate(0)?;
         let overhead = overhead::clock_read();
         let period = self.job.period;
-        let mut margin = None;
+        let (mut margin, mut early) = (None, 0);
         let mut tally = match self.job.method {
             SleepMethod::Nanosleep => self.watch(|m| m.relative()),
             SleepMethod::ClockNanosleep | SleepMethod::Deadline => {
@@ -189,11 +195,14 @@ impl Measurement<'_> {
             }
             SleepMethod::Itimer => {
                 let (mut wait, start) = timer::Itimer::start(period)?;
-                self.watch(|m| m.grid(&mut wait, m.first(start)))
+                let tally = self.watch(|m| m.grid(&mut wait, m.first(start)));
+                early = wait.early();
+                tally
             }
         }?;
         tally.overhead = overhead;
         tally.margin = margin;
+        tally.early = early;
         Ok(tally)
     }
 

@@ -46,6 +46,75 @@ pub enum Probe {
     Cyclictest(Cyclictest),
 }
 
+impl Probe {
+    /// Its name in files.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Probe::Periodic(_) => "periodic",
+            Probe::Gtod(_) => "gtod",
+            Probe::Async(_) => "async",
+            Probe::Rhealstone(_) => "rhealstone",
+            Probe::Rtc(_) => "rtc",
+            Probe::Noise(_) => "noise",
+            Probe::Toggle(_) => "toggle",
+            Probe::Inversion(_) => "inversion",
+            Probe::Ladder(_) => "ladder",
+            Probe::Cyclictest(_) => "cyclictest",
+        }
+    }
+}
+
+impl Plan {
+    /// How long measuring takes at the least, about.
+    pub fn duration(&self) -> Nanos {
+        let times = |one: Nanos, n: u64| Nanos(one.0.saturating_mul(n));
+        let sum = |all: &[Nanos]| Nanos(all.iter().map(|one| one.0).sum());
+        match &self.probe {
+            Probe::Periodic(p) => {
+                times(sum(&p.periods), p.count.saturating_mul(p.methods.len() as u64))
+            }
+            // A pair of reads, with what is done about it.
+            Probe::Gtod(p) => times(Nanos(500), p.count.saturating_mul(p.clocks.len() as u64)),
+            Probe::Async(p) => {
+                let series = (p.mechanisms.len() * p.placements.len()) as u64;
+                times(p.period, p.count.saturating_mul(series))
+            }
+            Probe::Rhealstone(p) => {
+                let series = (p.components.len() * p.interfaces.len()) as u64;
+                times(Nanos::from_micros(50), p.count.saturating_mul(series))
+            }
+            Probe::Rtc(p) => times(Nanos(1_000_000_000 / u64::from(p.rate_hz.max(1))), p.count),
+            Probe::Noise(p) => p.duration,
+            Probe::Toggle(p) => times(p.period, p.count),
+            // With either mutex.
+            Probe::Inversion(p) => {
+                let held = times(p.held, p.middle.len() as u64);
+                times(Nanos(sum(&p.middle).0 + held.0), p.count.saturating_mul(2))
+            }
+            Probe::Ladder(p) => times(p.period, p.count),
+            Probe::Cyclictest(p) => times(p.period, p.count),
+        }
+    }
+}
+
+impl Probe {
+    /// Whether a measuring task is busy for whole periods, so that the kernel may throttle it.
+    pub const fn spins(&self) -> bool {
+        matches!(
+            self,
+            Probe::Noise(_) | Probe::Gtod(_) | Probe::Inversion(_) | Probe::Rhealstone(_)
+        )
+    }
+
+    /// Programs that it runs.
+    pub const fn programs(&self) -> &'static [&'static str] {
+        match self {
+            Probe::Cyclictest(_) => &["cyclictest"],
+            _ => &[],
+        }
+    }
+}
+
 /// See [`Probe::Periodic`]. One series for each method, period and, where there are several, CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,7 +133,7 @@ pub struct Periodic {
 }
 
 /// How a task sleeps for a period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SleepMethod {
     /// `clock_nanosleep` for a relative time: each period begins when the task woke (2001, §2).
@@ -94,7 +163,7 @@ pub struct Gtod {
 }
 
 /// A clock that is read in pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadClock {
     /// `CLOCK_MONOTONIC`.
@@ -127,7 +196,7 @@ pub struct Async {
 }
 
 /// How one thread tells another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mechanism {
     /// Mutex and condition variable of the C library.
@@ -153,7 +222,7 @@ pub enum Mechanism {
 }
 
 /// Where two threads run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// Both on the first CPU of the plan.
@@ -175,7 +244,7 @@ pub struct Rhealstone {
 }
 
 /// A component of the Rhealstone benchmark (Kar 1989, 1990).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Component {
     /// Between two tasks of one priority.
@@ -193,7 +262,7 @@ pub enum Component {
 }
 
 /// Of which standard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Interface {
     /// System V, as in the 2001 paper.

@@ -65,6 +65,69 @@ pub enum Doubt {
     },
 }
 
+impl Doubt {
+    /// The word that names the kind in files and JSON.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Doubt::MemoryNotLocked { .. } => "memory_not_locked",
+            Doubt::PmQosRefused { .. } => "pm_qos_refused",
+            Doubt::TscNotInvariant => "tsc_not_invariant",
+            Doubt::PageFaults { .. } => "page_faults",
+            Doubt::Stopped { .. } => "stopped",
+            Doubt::NotMeasured { .. } => "not_measured",
+        }
+    }
+
+    /// Whether the samples mean nothing.
+    pub const fn invalidates(&self) -> bool {
+        match self {
+            Doubt::TscNotInvariant | Doubt::PageFaults { .. } => true,
+            Doubt::MemoryNotLocked { .. }
+            | Doubt::PmQosRefused { .. }
+            | Doubt::Stopped { .. }
+            | Doubt::NotMeasured { .. } => false,
+        }
+    }
+
+    /// What was seen.
+    pub fn symptom(&self) -> String {
+        match self {
+            Doubt::MemoryNotLocked { reason } => format!("memory is not locked: {reason}"),
+            Doubt::PmQosRefused { reason } => format!("deep idle states stay allowed: {reason}"),
+            Doubt::TscNotInvariant => "the time-stamp counter is not invariant".into(),
+            Doubt::PageFaults { faults } => format!("{faults} page faults while measuring"),
+            Doubt::Stopped { series } => format!("{series} ended at its first overrun"),
+            Doubt::NotMeasured { series, reason } => format!("{series} was not measured: {reason}"),
+        }
+    }
+
+    /// What probably caused it.
+    pub const fn cause(&self) -> &'static str {
+        match self {
+            Doubt::MemoryNotLocked { .. } | Doubt::PmQosRefused { .. } => "a missing privilege",
+            Doubt::TscNotInvariant => "an old processor, or a virtual machine that hides it",
+            Doubt::PageFaults { .. } => "memory that was not locked, or a defect of onset",
+            Doubt::Stopped { .. } => "the plan says so: overrun = \"stop\"",
+            Doubt::NotMeasured { .. } => "the kernel or a container lacks or forbids it",
+        }
+    }
+
+    /// What to do next.
+    pub const fn action(&self) -> &'static str {
+        match self {
+            Doubt::MemoryNotLocked { .. } | Doubt::PmQosRefused { .. } => {
+                "do what the reason says, or distrust the worst samples"
+            }
+            Doubt::TscNotInvariant => "measure with another clock",
+            Doubt::PageFaults { .. } => {
+                "allow memory to be locked; else report it with this bundle"
+            }
+            Doubt::Stopped { .. } => "take overrun = \"skip\" to go on and count",
+            Doubt::NotMeasured { .. } => "do what the reason says, or leave it out",
+        }
+    }
+}
+
 /// Why a probe did not run, or not to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {

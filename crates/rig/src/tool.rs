@@ -3,9 +3,10 @@
 
 use crate::{Error, Result};
 use std::io::Read;
+use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ pub fn interrupted() -> bool {
 }
 
 /// How often waiting looks at its child and at [`interrupted`].
-pub(crate) const POLL: Duration = Duration::from_millis(2);
+pub const POLL: Duration = Duration::from_millis(2);
 
 /// Where programs are looked for, besides PATH: those of the administrator.
 const DIRECTORIES: [&str; 2] = ["/usr/sbin", "/sbin"];
@@ -42,10 +43,14 @@ pub fn find(name: &str) -> Option<PathBuf> {
 
 /// A child that is killed with its own children and reaped when it goes out of scope, and by the kernel
 /// when we die.
-pub(crate) struct Reaped(Child);
+pub struct Reaped(Child);
 
 impl Reaped {
-    pub(crate) fn spawn(command: &mut Command) -> std::io::Result<Reaped> {
+    /// Starts the program.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn spawn(command: &mut Command) -> std::io::Result<Reaped> {
         let parent = std::process::id();
         // A group of its own: the terminal's Ctrl-C reaches us alone, and we decide.
         command.process_group(0);
@@ -64,8 +69,36 @@ impl Reaped {
     }
 
     /// The exit status, when it has ended.
-    pub(crate) fn ended(&mut self) -> std::io::Result<Option<std::process::ExitStatus>> {
+    pub fn ended(&mut self) -> std::io::Result<Option<std::process::ExitStatus>> {
         self.0.try_wait()
+    }
+}
+
+impl Reaped {
+    /// Its ends of the pipes that it was started with, once.
+    pub fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+        (self.0.stdin.take(), self.0.stdout.take(), self.0.stderr.take())
+    }
+
+    /// Sends it SIGTERM.
+    pub fn ask_to_end(&self) {
+        // SAFETY: a plain system call; until it is reaped nobody else has its number.
+        unsafe { libc::kill(self.0.id() as libc::pid_t, libc::SIGTERM) };
+    }
+}
+
+/// Leaves the descriptors open across exec, in the child alone.
+pub fn inherit(command: &mut Command, descriptors: Vec<RawFd>) {
+    // SAFETY: fcntl is async-signal-safe, and the descriptors outlive the spawn.
+    unsafe {
+        command.pre_exec(move || {
+            for fd in &descriptors {
+                if libc::fcntl(*fd, libc::F_SETFD, 0) != 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        });
     }
 }
 

@@ -110,12 +110,8 @@ impl fmt::Display for Error {
                  again, or use --policy other"
             ),
             Error::CgroupRuntime { policy, cgroup, runtime_us } => {
-                write!(f, "{policy} is refused to the cgroup {cgroup} (CONFIG_RT_GROUP_SCHED): ")?;
-                match runtime_us {
-                    Some(us) => write!(f, "its cpu.rt_runtime_us is {us}; write 950000 there")?,
-                    None => f.write_str("it has no real-time run time; boot with rt_group_sched=0")?,
-                }
-                f.write_str(", or start from the root cgroup, or use --policy other")
+                let found = found_in_cgroup(*runtime_us);
+                write!(f, "{policy} is refused to the cgroup {cgroup} (CONFIG_RT_GROUP_SCHED): {found}")
             }
             Error::DeadlinePrivilege => f.write_str(
                 "SCHED_DEADLINE needs CAP_SYS_NICE, which no resource limit replaces; run with sudo, or \
@@ -170,3 +166,11 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+fn found_in_cgroup(runtime_us: Option<i64>) -> String {
+    let found = match runtime_us {
+        Some(us) => &format!("its cpu.rt_runtime_us is {us}; write 950000 there"),
+        None => "it has no real-time run time; boot with rt_group_sched=0",
+    };
+    format!("{found}, or start from the root cgroup, or use --policy other")
+}

@@ -7,8 +7,8 @@
 //! ([`Release`]), sleep precisely ([`PreciseSleep`]), share data without priority inversion ([`PiMutex`]), and prove
 //! that nothing went on behind its back ([`Usage`]).
 //!
-//! What is refused is refused with its reason and remedy ([`Error`]). Nothing that runs once per period allocates,
-//! takes a lock or panics; only [`Clock::sleep_until`] and the wait queues enter the kernel.
+//! What is refused is refused with its reason and remedy ([`Error`]). What runs once per period, releasing and sleeping,
+//! neither allocates nor locks nor panics, and enters the kernel to sleep alone.
 //!
 //! `examples/periodic.rs` puts it together.
 

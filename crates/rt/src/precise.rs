@@ -11,7 +11,7 @@ use sample::{Monotonic, Nanos, Stamp};
 const SLEEPS: usize = 50;
 /// How long each of them is: long enough that the CPU really goes idle.
 const SLEEP: Nanos = Nanos::from_micros(200);
-/// The margin is not shorter: below it the kernel does not sleep, but returns at once.
+/// The margin is not shorter: to sleep and to wake up is two task switches, which take about as long.
 const MARGIN_MIN: Nanos = Nanos::from_micros(5);
 /// The margin is not longer, so that a bad moment of calibration cannot cost half the CPU.
 const MARGIN_MAX: Nanos = Nanos::from_micros(500);

@@ -238,4 +238,53 @@ mod tests {
         .join()
         .unwrap();
     }
+
+    /// What the kernel says to a deadline of `runtime` in 1 ms, asked by a thread on one CPU or all.
+    fn asked(runtime: Nanos, pinned: bool) -> Result<(), Error> {
+        let policy =
+            Policy::Deadline { runtime, deadline: Nanos(1_000_000), period: Nanos(1_000_000) };
+        let ask = move || {
+            if pinned {
+                affinity::pin(affinity::allowed_cpus()?[0])?;
+            }
+            apply(policy)
+        };
+        std::thread::spawn(ask).join().unwrap()
+    }
+
+    #[test]
+    fn the_kernels_own_refusals_of_deadlines_are_told_apart() {
+        if affinity::online_cpus().unwrap().len() == 1 || asked(Nanos(10_000), false).is_err() {
+            println!("skipped: needs CAP_SYS_NICE and two CPUs");
+            return;
+        }
+        assert!(
+            matches!(asked(Nanos(10_000), true), Err(Error::DeadlineAffinity { allowed }) if allowed.len() == 1)
+        );
+        assert!(matches!(asked(Nanos(500), false), Err(Error::DeadlineParameters { .. })));
+    }
+
+    #[test]
+    fn deadlines_that_are_too_much_together_are_not_admitted() {
+        let share = read_to_string("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or_default();
+        if share.trim() == "-1" || asked(Nanos(10_000), false).is_err() {
+            println!("skipped: needs CAP_SYS_NICE and a limited share of real-time tasks");
+            return;
+        }
+        // Each a whole CPU, for as long as it takes all of them to ask.
+        let threads = affinity::online_cpus().unwrap().len();
+        let all_asked = std::sync::Barrier::new(threads);
+        let second = Nanos(1_000_000_000);
+        let policy = Policy::Deadline { runtime: second, deadline: second, period: second };
+        let answers: Vec<_> = std::thread::scope(|s| {
+            let ask = || {
+                let answer = apply(policy);
+                all_asked.wait();
+                answer
+            };
+            let threads: Vec<_> = (0..threads).map(|_| s.spawn(ask)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(answers.contains(&Err(Error::DeadlineAdmission { policy })), "{answers:?}");
+    }
 }

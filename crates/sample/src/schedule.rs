@@ -34,6 +34,26 @@ impl Schedule {
         }
     }
 
+    /// The shortest time between two triggers that the schedule allows; `None` for a single one.
+    pub fn shortest_gap(&self) -> Option<Nanos> {
+        match self {
+            Schedule::Periodic { count: 0 | 1, .. } => None,
+            Schedule::Periodic { period, jitter, .. } => Some(Nanos(period.0 - jitter.0)),
+            Schedule::Explicit(times) => times.windows(2).map(|w| Nanos(w[1].0 - w[0].0)).min(),
+        }
+    }
+
+    /// When the last trigger comes at the latest; `None` where there is none, or beyond 2⁶⁴−1 ns.
+    pub fn end(&self) -> Option<Nanos> {
+        match self {
+            Schedule::Periodic { phase, period, jitter, count, .. } => {
+                let periods = Nanos(period.0.checked_mul(count.checked_sub(1)?)?);
+                phase.checked_add(periods)?.checked_add(*jitter)
+            }
+            Schedule::Explicit(times) => times.last().copied(),
+        }
+    }
+
     /// No two triggers, nor the beginning and the first, are further apart than this.
     pub fn longest_gap(&self) -> Nanos {
         match self {

@@ -5,7 +5,7 @@
 use super::{BundleError, RunId, UtcTime, Warning};
 use sample::{Clock, Nanos};
 use serde::{Deserialize, Serialize};
-use stats::{Finding, Limit, Summary, Verdict};
+use stats::{Finding, Limit, Summary, Verdict, judge};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -49,7 +49,7 @@ pub struct About {
     pub created: UtcTime,
     /// The onset that ran it.
     pub tool: Tool,
-    /// The kind of target: `rig`.
+    /// The kind of target: `local` or `rig`.
     pub target: String,
     /// Kernel and boot parameters, as in `6.12 preempt=none`.
     pub flavour: String,
@@ -57,10 +57,10 @@ pub struct About {
     pub load: String,
     /// Seed of everything random in the run.
     pub seed: u64,
-    /// The kernel that ran.
-    pub kernel: Kernel,
-    /// The machine that it ran on.
-    pub machine: Machine,
+    /// The kernel that ran; absent where onset was killed before the target said.
+    pub kernel: Option<Kernel>,
+    /// The machine that it ran on; absent where onset was killed before the target said.
+    pub machine: Option<Machine>,
     /// Version of QEMU, where one was used.
     pub qemu: Option<String>,
     /// Version of the plugin, where one was used.
@@ -69,6 +69,8 @@ pub struct About {
     pub experiment: Experiment,
     /// How much the load did while measuring, by its own counters.
     pub load_counters: BTreeMap<String, u64>,
+    /// What a probe counted beside its samples; the unit ends the name.
+    pub probe_counters: BTreeMap<String, u64>,
 }
 
 /// A version of onset.
@@ -121,8 +123,15 @@ pub struct Experiment {
     pub source: String,
     /// What was set on the command line, in its order: key and value.
     pub overrides: Vec<(String, String)>,
-    /// The triggers, with every default filled in.
-    pub trigger: Trigger,
+    /// The paper's table or figure that it makes again.
+    pub paper: Option<String>,
+    /// Time under load before the measuring phase.
+    #[serde(rename = "warm_up_ns")]
+    pub warm_up: Nanos,
+    /// The triggers, with every default filled in; absent where a probe measured.
+    pub trigger: Option<Trigger>,
+    /// The probe's plan, with every default filled in; absent where triggers were answered.
+    pub probe: Option<probes::Plan>,
 }
 
 /// When triggers are raised.
@@ -137,9 +146,6 @@ pub struct Trigger {
     /// How long an answer to the last one is waited for.
     #[serde(rename = "grace_ns")]
     pub grace: Nanos,
-    /// Time under load before the measuring phase.
-    #[serde(rename = "warm_up_ns")]
-    pub warm_up: Nanos,
 }
 
 /// The times of triggers.
@@ -179,6 +185,18 @@ pub struct Conclusion {
     pub findings: Vec<Finding>,
     /// Every doubt.
     pub warnings: Vec<Warning>,
+}
+
+impl Conclusion {
+    /// What follows from a run's numbers, limits and doubts. The doubts that the numbers raise are added.
+    pub fn of(summaries: &[Summary], limits: Vec<Limit>, mut warnings: Vec<Warning>) -> Self {
+        warnings.extend(summaries.iter().flat_map(Warning::of_losses));
+        let sound = !warnings.iter().any(Warning::invalidates);
+        let judgement = judge(&limits, summaries, sound);
+        let doubtful = judgement.findings.iter().filter_map(|f| Warning::of_finding(f, summaries));
+        warnings.extend(doubtful);
+        Conclusion { verdict: judgement.verdict, limits, findings: judgement.findings, warnings }
+    }
 }
 
 /// The raw samples as a whole.

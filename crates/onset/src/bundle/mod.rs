@@ -9,13 +9,18 @@
 //!       console.txt                 what the target's kernel printed, where it was heard
 //! ```
 //!
+//! While the run goes on there is `.partial-<run>/` instead, with what was known at its start and a journal of all
+//! that it yielded since. Of a run that was killed the next command makes a bundle from these.
+//!
 //! A bundle is never changed after it appeared. What reading cannot see: an altered manifest that is
 //! still consistent with its files.
 
 mod details;
 mod error;
+mod journal;
 mod manifest;
 mod run_id;
+mod salvage;
 mod samples;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -29,10 +34,11 @@ pub use manifest::{
     SamplesRecord, Schedule, Tool, Trigger,
 };
 pub use run_id::{NotARunId, NotATime, RunId, UtcTime};
+pub use salvage::salvage;
 pub use samples::{Fingerprint, GROUP_ROWS};
 pub use warning::Warning;
 pub(crate) use writer::lock_root;
-pub use writer::{BundleWriter, sweep};
+pub use writer::{Begun, BundleWriter};
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;

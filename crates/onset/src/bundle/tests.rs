@@ -3,13 +3,13 @@
 
 use super::*;
 use proptest::prelude::*;
-use sample::{Clock, Insns, Loss, Nanos, SeriesId};
-use stats::{Limit, Statistic, Verdict, judge};
+use sample::{Clock, Insns, Loss, Nanos, Observation, SeriesId};
+use stats::{Limit, Statistic, Verdict};
 use std::collections::BTreeMap;
 use std::fs;
 
-const HARDIRQ: SeriesId = SeriesId(0);
-const TASK: SeriesId = SeriesId(1);
+pub(super) const HARDIRQ: SeriesId = SeriesId(0);
+pub(super) const TASK: SeriesId = SeriesId(1);
 
 fn name(text: &str) -> SeriesName {
     text.parse().expect("a name")
@@ -35,26 +35,29 @@ pub(crate) fn about() -> About {
         flavour: words("6.12 preempt=none"),
         load: words("idle"),
         seed: u64::MAX,
-        kernel: Kernel {
+        kernel: Some(Kernel {
             name: words("6.12"),
             release: words("6.12.0-amd64"),
             build: words("#1 SMP PREEMPT_DYNAMIC"),
             command_line: words("preempt=none nokaslr"),
             reported: BTreeMap::new(),
-        },
-        machine: Machine {
+        }),
+        machine: Some(Machine {
             accelerator: words("tcg"),
             cpu: words("max"),
             memory_mib: 256,
             icount_shift: Some(0),
             snapshot: None,
-        },
+        }),
         qemu: Some(words("10.0.2")),
         plugin: Some(words("0.1.0")),
         experiment: Experiment {
             source: words("title = \"Response ladder\"\n"),
             overrides: vec![(words("seed"), words("1"))],
-            trigger: Trigger {
+            paper: None,
+            warm_up: Nanos::from_millis(200),
+            probe: None,
+            trigger: Some(Trigger {
                 schedule: Schedule::Periodic {
                     period: Nanos::from_millis(1),
                     jitter: Nanos::from_micros(200),
@@ -63,38 +66,47 @@ pub(crate) fn about() -> About {
                 },
                 high: Nanos(500_000),
                 grace: Nanos::from_millis(1_000),
-                warm_up: Nanos::from_millis(200),
-            },
+            }),
         },
         load_counters: BTreeMap::from([(words("bytes_written"), 4_096)]),
+        probe_counters: BTreeMap::new(),
     }
 }
 
 pub(crate) fn conclusion(writer: &BundleWriter) -> Conclusion {
-    let (responder, statistic) = (name("task"), Statistic::Max);
-    let limits = vec![Limit { responder, statistic, bound: Nanos::from_millis(1) }];
-    let summaries = writer.summaries();
-    let judgement = judge(&limits, &summaries, true);
-    let warnings = summaries.iter().flat_map(Warning::of_losses).collect();
-    Conclusion { verdict: judgement.verdict, limits, findings: judgement.findings, warnings }
+    Conclusion::of(&writer.summaries(), limits(), Vec::new())
 }
 
-fn sample(series: SeriesId, trigger: u64) -> Sample {
+fn limits() -> Vec<Limit> {
+    let (responder, statistic) = (name("task"), Statistic::Max);
+    vec![Limit { responder, statistic, bound: Nanos::from_millis(1) }]
+}
+
+/// A run of these series, as it begins.
+fn begun(run: &RunId, clock: Clock, responders: Vec<SeriesName>) -> Begun {
+    let about = About { kernel: None, machine: None, load_counters: BTreeMap::new(), ..about() };
+    let (run, limits, warnings) = (run.clone(), limits(), Vec::new());
+    Begun { schema: SCHEMA, run, clock, responders, about, limits, warnings }
+}
+
+pub(super) fn sample(series: SeriesId, trigger: u64) -> Sample {
     // A multiplicative hash: latencies that differ, without a pattern that an encoding could hide.
     let latency = Nanos(200 + trigger.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 100_000);
     let at = Nanos(trigger * 1_000_000);
     Sample { series, trigger, at, latency, path: Some(Insns(latency.0 / 2)) }
 }
 
-fn writer(root: &Path, run: &RunId, triggers: u64) -> BundleWriter {
-    let mut writer =
-        BundleWriter::create(root, run, Clock::Virtual, responders()).expect("a writable store");
+pub(super) fn writer(root: &Path, run: &RunId, triggers: u64) -> BundleWriter {
+    let mut writer = BundleWriter::create(root, &begun(run, Clock::Virtual, responders()))
+        .expect("a writable store");
     for trigger in 0..triggers {
         for series in [HARDIRQ, TASK] {
-            writer.push(&sample(series, trigger)).expect("room on the disk");
+            writer
+                .observe(&Observation::Sample(sample(series, trigger)))
+                .expect("room on the disk");
         }
     }
-    writer.lose(TASK, Loss::Superseded, 2);
+    writer.observe(&Observation::Loss(TASK, Loss::Superseded, 2)).expect("room on the disk");
     writer.add_console("[    0.000000] Linux\n").expect("room on the disk");
     writer
 }
@@ -105,7 +117,7 @@ pub(crate) fn write_bundle(root: &Path, run: &RunId, triggers: u64) -> PathBuf {
     writer.finish(about(), conclusion, true).expect("room on the disk")
 }
 
-fn names(dir: &Path) -> Vec<String> {
+pub(super) fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).expect("a directory");
     let mut names: Vec<String> =
         entries.map(|e| e.expect("readable").file_name().to_string_lossy().into_owned()).collect();
@@ -178,7 +190,8 @@ fn the_fingerprint_is_that_of_the_documented_bytes() {
 fn numbers_at_the_edge_of_their_type_survive() {
     let root = tempfile::tempdir().unwrap();
     let names: Vec<SeriesName> = (0..300).map(|n| name(&format!("method-{n}"))).collect();
-    let mut writer = BundleWriter::create(root.path(), &run_id(0), Clock::Virtual, names).unwrap();
+    let mut writer =
+        BundleWriter::create(root.path(), &begun(&run_id(0), Clock::Virtual, names)).unwrap();
     let extreme = |series, n| Sample {
         series,
         trigger: n,
@@ -189,7 +202,7 @@ fn numbers_at_the_edge_of_their_type_survive() {
     let series = [0, 1, 255, 256, 299].map(SeriesId);
     let pushed: Vec<Sample> =
         series.into_iter().flat_map(|s| [0, u64::MAX].map(|n| extreme(s, n))).collect();
-    pushed.iter().for_each(|s| writer.push(s).unwrap());
+    pushed.iter().for_each(|s| writer.observe(&Observation::Sample(*s)).unwrap());
     let conclusion = conclusion(&writer);
     let bundle = Bundle::open(&writer.finish(about(), conclusion, true).unwrap()).unwrap();
     bundle.verify().unwrap();
@@ -204,10 +217,10 @@ fn where_nobody_counts_instructions_there_is_no_path_and_no_zero() {
     let root = tempfile::tempdir().unwrap();
     let names = vec![name("nanosleep-3.25ms-cpu0"), name("futex")];
     let mut writer =
-        BundleWriter::create(root.path(), &run_id(0), Clock::Monotonic, names).unwrap();
+        BundleWriter::create(root.path(), &begun(&run_id(0), Clock::Monotonic, names)).unwrap();
     let pushed = [0, 1].map(|n| Sample { path: None, ..sample(SeriesId(n), u64::from(n)) });
-    pushed.iter().for_each(|s| writer.push(s).unwrap());
-    writer.lose(SeriesId(1), Loss::Overrun, 3);
+    pushed.iter().for_each(|s| writer.observe(&Observation::Sample(*s)).unwrap());
+    writer.observe(&Observation::Loss(SeriesId(1), Loss::Overrun, 3)).unwrap();
     let conclusion = conclusion(&writer);
     let path = writer.finish(about(), conclusion, true).unwrap();
     let bundle = Bundle::open(&path).unwrap();
@@ -255,12 +268,13 @@ fn a_writer_that_gives_up_leaves_nothing() {
 fn debris_of_a_killed_command_is_swept_and_a_living_writer_is_left_alone() {
     let root = tempfile::tempdir().unwrap();
     let living = writer(root.path(), &run_id(0), 10);
-    for (n, file) in [(1, "samples.parquet"), (2, "other")] {
+    // Killed at the first steps of a run, before there could be an answer.
+    for (n, files) in [(1, &[][..]), (2, &["samples.parquet"]), (3, &["journal", "begun.json"])] {
         let dead = root.path().join(format!(".partial-{}", run_id(n)));
         fs::create_dir(&dead).unwrap();
-        fs::write(dead.join(file), b"PAR1").unwrap();
+        files.iter().for_each(|file| fs::write(dead.join(file), b"{\"sch").unwrap());
     }
-    sweep(root.path()).unwrap();
+    salvage(root.path()).unwrap();
     assert_eq!(names(root.path()), [format!(".partial-{}", run_id(0))]);
     let conclusion = conclusion(&living);
     Bundle::open(&living.finish(about(), conclusion, true).unwrap()).unwrap().verify().unwrap();
@@ -269,7 +283,8 @@ fn debris_of_a_killed_command_is_swept_and_a_living_writer_is_left_alone() {
 #[test]
 fn a_run_is_never_overwritten() {
     let root = tempfile::tempdir().unwrap();
-    let create = || BundleWriter::create(root.path(), &run_id(0), Clock::Virtual, responders());
+    let begun = begun(&run_id(0), Clock::Virtual, responders());
+    let create = || BundleWriter::create(root.path(), &begun);
     let writing = create().unwrap();
     assert!(matches!(create().err(), Some(BundleError::Exists { .. })));
     drop(writing);
@@ -303,7 +318,7 @@ fn a_full_disk_and_a_store_that_cannot_be_written_say_what_to_do() {
 
     // Nobody can make a directory in sysfs, whoever runs the test.
     let refused =
-        BundleWriter::create(Path::new("/sys/x"), &run_id(0), Clock::Virtual, responders());
+        BundleWriter::create(Path::new("/sys/x"), &begun(&run_id(0), Clock::Virtual, responders()));
     let error = refused.err().expect("refused").to_string();
     assert!(error.contains("create the store /sys/x") && error.contains("--store"), "{error}");
 }

@@ -91,6 +91,8 @@ pub enum Warning {
     },
     /// The run was interrupted.
     Interrupted,
+    /// onset was killed while it measured; a later command made the bundle of what there was.
+    Killed,
     /// Too few samples for a quantile that is limited.
     TooFewSamples {
         /// Whose.
@@ -107,6 +109,12 @@ pub enum Warning {
         /// The kernel's release.
         release: String,
     },
+    /// A probe wanted something that it did not get, and went on without.
+    #[serde(untagged)]
+    Probe(probes::Doubt),
+    /// The machine contradicts what was asked, or makes the numbers doubtful.
+    #[serde(untagged)]
+    Validity(probes::validity::Doubt),
 }
 
 impl Serialize for Warning {
@@ -151,8 +159,11 @@ impl Warning {
             Self::Overrun { .. } => "overrun",
             Self::LoadDidNoWork { .. } => "load_did_no_work",
             Self::Interrupted => "interrupted",
+            Self::Killed => "killed",
             Self::TooFewSamples { .. } => "too_few_samples",
             Self::ResponderMissing { .. } => "responder_missing",
+            Self::Probe(doubt) => doubt.code(),
+            Self::Validity(doubt) => doubt.code(),
         }
     }
 
@@ -167,7 +178,8 @@ impl Warning {
             | Self::MachineDied { .. }
             | Self::LoadDidNoWork { .. }
             | Self::ChannelDropped { .. }
-            | Self::Interrupted => true,
+            | Self::Interrupted
+            | Self::Killed => true,
             // Losses are weighed by the verdict itself; the rest does not touch the numbers.
             Self::GuestWarned { .. }
             | Self::Unanswered { .. }
@@ -177,6 +189,8 @@ impl Warning {
             | Self::Overrun { .. }
             | Self::TooFewSamples { .. }
             | Self::ResponderMissing { .. } => false,
+            Self::Probe(doubt) => doubt.invalidates(),
+            Self::Validity(doubt) => doubt.invalidates(),
         }
     }
 
@@ -210,12 +224,15 @@ impl Warning {
             }
             Self::LoadDidNoWork { counter } => format!("the load's counter {counter} stood still"),
             Self::Interrupted => "the run was interrupted".to_owned(),
+            Self::Killed => "onset was killed during the run".to_owned(),
             Self::TooFewSamples { responder, quantile, count } => {
                 format!("{count} samples of {responder} do not support its limit on {quantile}")
             }
             Self::ResponderMissing { responder, release } => {
                 format!("Linux {release} has no {responder}")
             }
+            Self::Probe(doubt) => doubt.symptom(),
+            Self::Validity(doubt) => doubt.symptom(),
         }
     }
 
@@ -246,8 +263,11 @@ impl Warning {
                 "the run was too short for it, or the load failed to start"
             }
             Self::Interrupted => "Ctrl-C or a signal",
+            Self::Killed => "SIGKILL, too little memory on the machine, or the machine went down",
             Self::TooFewSamples { .. } => "the experiment's count of triggers is too small for it",
             Self::ResponderMissing { .. } => "the mechanism came with a later kernel",
+            Self::Probe(doubt) => doubt.cause(),
+            Self::Validity(doubt) => doubt.cause(),
         }
     }
 
@@ -278,9 +298,11 @@ impl Warning {
             Self::LoadDidNoWork { .. } => {
                 "raise trigger.count; read console.txt in the bundle for what the load wrote"
             }
-            Self::Interrupted => "repeat it for a verdict",
+            Self::Interrupted | Self::Killed => "repeat it for a verdict",
             Self::TooFewSamples { .. } => "raise trigger.count, or limit a lower quantile",
             Self::ResponderMissing { .. } => "take it out of responders for this kernel",
+            Self::Probe(doubt) => doubt.action(),
+            Self::Validity(doubt) => doubt.action(),
         }
     }
 

@@ -6,6 +6,7 @@ mod doctor;
 mod documentation;
 mod kernels;
 mod list;
+mod measure;
 mod report;
 mod run;
 mod show;
@@ -28,6 +29,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Doctor { json } => doctor::run(json),
         Command::Kernels(command) => kernels::run(command),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Measure { probe } => measure::run(&probe),
         Command::List { store, json } => list::run(&store.store, json),
         Command::Show { run, store, json, verify } => show::run(&run, &store.store, json, verify),
         Command::Compare { before, after, store, json } => {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `onset run`: every flavour under every load.
+//! `onset run`: every flavour under every load, with every instrument.
 
 use super::{SystemClock, print, print_json, report};
-use crate::arguments::Run;
+use crate::arguments::{Outcome, Run};
 use crate::bundle::{Bundle, Manifest, Warning};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Target};
 use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
-use crate::target::Rig;
+use crate::target::{self, Local, Rig};
 use crate::{matrix, terminal};
 use rig::{Bench, Cache};
 use sample::Clock;
@@ -19,46 +19,73 @@ use std::path::{Path, PathBuf};
 const SCHEMA: u32 = 1;
 
 pub fn run(arguments: &Run) -> Result<Exit, Failure> {
-    let experiment = Experiment::load(&arguments.experiment)?;
-    let experiment = experiment.with_overrides(&arguments.replacements())?;
-    let bench = Bench::new(Cache::of_user()?, Installation::find()?.parts())?;
-    let target = Rig::new(bench, &experiment)?;
-    let jobs = arguments.jobs.map_or_else(processors, usize::from);
-    let mut shown = terminal::Shown::new(&experiment);
-    let root = &arguments.store.store;
-    let results = matrix::run(&experiment, &target, root, &SystemClock, jobs, |e| shown.show(e));
-    drop(shown);
-    conclude(&experiment, &results, arguments)
+    let replacements = arguments.replacements();
+    // All are read before the first is measured: a mistake in the last must not cost an hour.
+    let experiments = arguments.experiments.iter().map(|path| {
+        let experiment = Experiment::load(path)?;
+        Ok(experiment.with_overrides(&replacements)?)
+    });
+    let experiments = experiments.collect::<Result<Vec<_>, Failure>>()?;
+    run_all(&experiments, arguments.jobs, &arguments.outcome)
+}
+
+/// Runs experiments one after the other and prints what came of all of them.
+pub fn run_all(
+    experiments: &[Experiment],
+    jobs: Option<u16>,
+    outcome: &Outcome,
+) -> Result<Exit, Failure> {
+    let targets = experiments.iter().map(target).collect::<Result<Vec<_>, Failure>>()?;
+    let mut results = Vec::new();
+    for (experiment, target) in experiments.iter().zip(&targets) {
+        // Two probes on one machine would measure each other.
+        let jobs = match experiment.target {
+            Target::Local => 1,
+            Target::Rig => jobs.map_or_else(processors, usize::from),
+        };
+        let mut shown = terminal::Shown::new(experiment);
+        let root = &outcome.store.store;
+        let run = matrix::run(experiment, &**target, root, &SystemClock, jobs, |e| shown.show(e));
+        results.push((experiment, run));
+    }
+    conclude(&results, outcome)
+}
+
+fn target(experiment: &Experiment) -> Result<Box<dyn target::Target>, Failure> {
+    let parts = Installation::find()?.parts();
+    Ok(match experiment.target {
+        Target::Local => Box::new(Local::new(parts)),
+        Target::Rig => Box::new(Rig::new(Bench::new(Cache::of_user()?, parts)?, experiment)?),
+    })
 }
 
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+type Results<'a> = [(&'a Experiment, Vec<Result<PathBuf, Failure>>)];
+
 /// Prints what there is, then fails if anything failed.
-fn conclude(
-    experiment: &Experiment,
-    results: &[Result<PathBuf, Failure>],
-    arguments: &Run,
-) -> Result<Exit, Failure> {
-    let paths = results.iter().flatten();
+fn conclude(results: &Results, outcome: &Outcome) -> Result<Exit, Failure> {
+    let all = || results.iter().flat_map(|(_, results)| results);
+    let paths = all().flatten();
     let bundles = paths.map(|p| Bundle::open(p)).collect::<Result<Vec<_>, _>>()?;
-    if arguments.json {
-        print_json(&Printed::new(&bundles, errors(experiment, results)));
+    if outcome.json {
+        print_json(&Printed::new(&bundles, errors(results)));
     } else {
         print(&terminal::ladders(&bundles)?);
     }
-    if let (Some(output), false) = (&arguments.report, bundles.is_empty()) {
+    if let (Some(output), false) = (&outcome.report, bundles.is_empty()) {
         // To stderr: stdout may be JSON.
         eprintln!("The report: {}", report::write(&bundles, output)?.display());
     }
     if rig::tool::interrupted() {
         return Err(rig::Error::Interrupted.into());
     }
-    let failures: Vec<&Failure> = results.iter().filter_map(|r| r.as_ref().err()).collect();
+    let failures: Vec<&Failure> = all().filter_map(|r| r.as_ref().err()).collect();
     if let Some(first) = failures.first() {
         let message =
-            format!("{} of {} runs failed: {}", failures.len(), results.len(), first.message);
+            format!("{} of {} runs failed: {}", failures.len(), all().count(), first.message);
         return Err(Failure { exit: first.exit, message });
     }
     Ok(Exit::of(bundles.iter().map(|b| b.manifest().conclusion.verdict)))
@@ -80,8 +107,8 @@ struct PrintedError {
     message: String,
 }
 
-fn errors(experiment: &Experiment, results: &[Result<PathBuf, Failure>]) -> Vec<PrintedError> {
-    let cells = experiment.cells().zip(results);
+fn errors(results: &Results) -> Vec<PrintedError> {
+    let cells = results.iter().flat_map(|(experiment, results)| experiment.cells().zip(results));
     let failed = cells.filter_map(|(cell, result)| Some((cell, result.as_ref().err()?)));
     failed
         .map(|(cell, failure)| PrintedError {

@@ -16,6 +16,14 @@ pub struct Flavour {
     pub parameters: Vec<String>,
 }
 
+impl Flavour {
+    /// What this machine runs.
+    pub fn local() -> Flavour {
+        let release = rustix::system::uname().release().to_string_lossy().into_owned();
+        Flavour { kernel: release, parameters: Vec::new() }
+    }
+}
+
 impl fmt::Display for Flavour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.kernel)?;

@@ -7,7 +7,7 @@ use super::document::{Entry, Table, Value};
 use super::read::{Reader, Section};
 use super::{Flavour, Lists};
 use agent::Load;
-use sample::{ALL_RESPONDERS, Nanos, Responder};
+use sample::{Nanos, Responder, SeriesName};
 use stats::{Limit, Quantile, Statistic};
 use std::collections::HashSet;
 
@@ -64,7 +64,7 @@ pub(super) fn read(reader: &mut Reader, root: &Section, lists: &Lists) -> Vec<Sc
     let Some(table) = reader.table(entry) else { return Vec::new() };
     let mut found = Limits { reader, lists, limits: Vec::new(), seen: HashSet::new() };
     for entry in &table.0 {
-        if entry.key.parse::<Responder>().is_ok() {
+        if lists.names_series(&entry.key) {
             found.responder(Scope::Everywhere, entry);
         } else if let Some(scope) = lists.scope(&entry.key) {
             found.scope(&scope, entry);
@@ -75,7 +75,27 @@ pub(super) fn read(reader: &mut Reader, root: &Section, lists: &Lists) -> Vec<Sc
     found.limits
 }
 
+/// In a limit's place of a responder: all of them.
+const ALL: &str = "all";
+
 impl Lists {
+    /// Whether a limit may stand under `text`: a series of this experiment, [`ALL`], or a responder that could be one.
+    fn names_series(&self, text: &str) -> bool {
+        text == ALL
+            || self.series.iter().any(|s| s.as_str() == text)
+            || text.parse::<Responder>().is_ok()
+    }
+
+    /// The series that a limit under `text` holds for.
+    fn series(&self, text: &str) -> Vec<SeriesName> {
+        let named = |s: &&SeriesName| text == ALL || s.as_str() == text;
+        self.series.iter().filter(named).cloned().collect()
+    }
+
+    fn series_names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.series.iter().map(SeriesName::as_str).chain([ALL])
+    }
+
     /// The scope that `text` names: a flavour, or a flavour, a slash and a load.
     fn scope(&self, text: &str) -> Option<Scope> {
         let flavour = |text: &str| {
@@ -103,17 +123,17 @@ struct Limits<'r> {
     reader: &'r mut Reader,
     lists: &'r Lists,
     limits: Vec<ScopedLimit>,
-    seen: HashSet<(Scope, Responder, Statistic)>,
+    seen: HashSet<(Scope, SeriesName, Statistic)>,
 }
 
 impl Limits<'_> {
     fn scope(&mut self, scope: &Scope, entry: &Entry) {
         let Some(table) = self.reader.table(entry) else { return };
         for entry in &table.0 {
-            if entry.key.parse::<Responder>().is_ok() {
+            if self.lists.names_series(&entry.key) {
                 self.responder(scope.clone(), entry);
             } else {
-                let help = known_words(&entry.key, ALL_RESPONDERS.iter().map(|r| r.name()));
+                let help = known_words(&entry.key, self.lists.series_names());
                 let message = format!("unknown responder {:?}", entry.key);
                 self.reader.note(&entry.key_at, message, help);
             }
@@ -121,25 +141,36 @@ impl Limits<'_> {
     }
 
     fn responder(&mut self, scope: Scope, entry: &Entry) {
-        let Ok(responder) = entry.key.parse::<Responder>() else { return };
-        if !self.lists.responders.contains(responder) {
-            let message = format!("a limit for {responder}, which is not measured");
+        let series = self.lists.series(&entry.key);
+        if series.is_empty() {
+            let message = format!("a limit for {}, which is not measured", entry.key);
             let help = format!("add {:?} to responders, or leave the limit out", entry.key);
             self.reader.note(&entry.key_at, message, help);
         }
         let Some(table) = self.statistics(entry) else { return };
         for entry in &table.0 {
-            if let Some((statistic, bound)) = self.bound(entry) {
-                if self.seen.insert((scope.clone(), responder, statistic)) {
-                    let scope = scope.clone();
-                    let limit = Limit { responder: responder.into(), statistic, bound };
-                    self.limits.push(ScopedLimit { scope, limit });
-                } else {
-                    let message = format!("a second limit for {responder}.{statistic} here");
-                    self.reader.note(&entry.key_at, message, "leave one of them out");
-                }
+            let Some((statistic, bound)) = self.bound(entry) else { continue };
+            for responder in &series {
+                self.limit(scope.clone(), responder, statistic, bound, entry);
             }
         }
+    }
+
+    fn limit(
+        &mut self,
+        scope: Scope,
+        responder: &SeriesName,
+        statistic: Statistic,
+        bound: Nanos,
+        entry: &Entry,
+    ) {
+        if !self.seen.insert((scope.clone(), responder.clone(), statistic)) {
+            let message = format!("a second limit for {responder}.{statistic} here");
+            self.reader.note(&entry.key_at, message, "leave one of them out");
+            return;
+        }
+        let limit = Limit { responder: responder.clone(), statistic, bound };
+        self.limits.push(ScopedLimit { scope, limit });
     }
 
     fn statistics<'a>(&mut self, entry: &'a Entry) -> Option<&'a Table> {
@@ -178,14 +209,15 @@ impl Limits<'_> {
             return;
         }
         let scopes = self.lists.scope_names();
-        let help = unquoted(entry, |text| self.lists.scope(text).is_some()).unwrap_or_else(|| {
-            let responders = ALL_RESPONDERS.iter().map(|r| r.name());
-            let near = nearest(&entry.key, responders.chain(scopes.iter().map(String::as_str)));
+        let known = |text: &str| self.lists.scope(text).is_some() || self.lists.names_series(text);
+        let help = unquoted(entry, known).unwrap_or_else(|| {
+            let series = self.lists.series_names();
+            let near = nearest(&entry.key, series.chain(scopes.iter().map(String::as_str)));
             let mean = near.map(|n| format!("did you mean {n:?}? ")).unwrap_or_default();
             format!(
                 "{mean}a limit is under a responder ({}), or under a flavour of this experiment, \
                  or flavour/load ({})",
-                ALL_RESPONDERS.map(Responder::name).join(", "),
+                self.lists.series_names().collect::<Vec<_>>().join(", "),
                 scopes.iter().map(|s| format!("{s:?}")).collect::<Vec<_>>().join(", ")
             )
         });

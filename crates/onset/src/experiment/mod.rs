@@ -10,6 +10,8 @@ mod document;
 mod flavour;
 mod guest;
 mod limits;
+mod paper;
+mod probe;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -20,12 +22,15 @@ pub use diagnostic::Problems;
 pub use flavour::{Flavour, ParseFlavourError};
 pub use guest::{Guest, GuestFile, Mebibytes, ParseMebibytesError};
 pub use limits::{Scope, ScopedLimit};
-pub use trigger::{Schedule, Trigger};
+pub use paper::Paper;
+pub use trigger::Trigger;
 
 use diagnostic::{Source, known_words};
+use probes::Plan;
 use read::{Reader, Section};
 use sample::{ALL_RESPONDERS, Nanos, Responder, ResponderSet, SeriesName};
 use stats::Limit;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -41,6 +46,8 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 /// The system under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
+    /// This machine.
+    Local,
     /// A QEMU guest in virtual time.
     Rig,
 }
@@ -49,7 +56,51 @@ impl Target {
     /// The word used in files, JSON and pages.
     pub const fn name(self) -> &'static str {
         match self {
+            Target::Local => "local",
             Target::Rig => "rig",
+        }
+    }
+}
+
+/// What measures.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Instrument {
+    /// Triggers from outside, and the driver's responders that answer them.
+    Generator(Generator),
+    /// A probe on the target itself.
+    Probe(Plan),
+}
+
+/// See [`Instrument::Generator`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generator {
+    /// Who answers; at least one.
+    pub responders: ResponderSet,
+    /// What is answered.
+    pub trigger: Trigger,
+    /// How the answering module is loaded.
+    pub driver: Driver,
+}
+
+impl Instrument {
+    /// The name of its section in the file.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Instrument::Generator(_) => "trigger",
+            Instrument::Probe(plan) => plan.probe.name(),
+        }
+    }
+
+    /// What it measures, in the order of its series.
+    pub fn series(&self) -> Vec<SeriesName> {
+        match self {
+            Instrument::Generator(generator) => {
+                generator.responders.iter().map(SeriesName::from).collect()
+            }
+            Instrument::Probe(plan) => {
+                let name = |name: &String| name.parse().expect("probes name series as files allow");
+                plan.series().iter().map(name).collect()
+            }
         }
     }
 }
@@ -61,13 +112,24 @@ pub struct Driver {
     pub threaded: bool,
 }
 
+/// Where a load of this machine runs; in the rig it has the guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadPlace {
+    /// On the measured CPUs too.
+    pub on_measured_cpus: bool,
+    /// A directory of the disk that the `disk` load keeps busy; without one it writes to memory.
+    pub disk: Option<PathBuf>,
+}
+
 /// One place of the matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell<'a> {
     /// Kernel and boot parameters.
     pub flavour: &'a Flavour,
     /// What keeps the target busy.
     pub load: Load,
+    /// What measures.
+    pub instrument: &'a Instrument,
 }
 
 /// An experiment in which everything is known to be of its type and range.
@@ -81,22 +143,22 @@ pub struct Experiment {
     pub overrides: Vec<(String, String)>,
     /// One line for people.
     pub title: String,
+    /// The paper's table or figure that it makes again, for the report.
+    pub paper: Option<Paper>,
     /// What is measured.
     pub target: Target,
     /// Of everything random; 0 … 2⁶³−1 (TOML has no larger integers).
     pub seed: u64,
-    /// At least one, no two equal.
+    /// At least one, no two equal; for this machine the one that it runs.
     pub flavours: Vec<Flavour>,
     /// At least one, no two equal.
     pub loads: Vec<Load>,
     /// Time under load before measuring begins.
     pub warm_up: Nanos,
-    /// Who answers; at least one.
-    pub responders: ResponderSet,
-    /// What is answered.
-    pub trigger: Trigger,
-    /// How the answering module is loaded.
-    pub driver: Driver,
+    /// What measures, each in runs of its own; at least one.
+    pub instruments: Vec<Instrument>,
+    /// Where loads of this machine run.
+    pub load: LoadPlace,
     /// The machine and what is put into it.
     pub guest: Guest,
     /// As stated, in the file's order; [`Experiment::limits_for`] resolves them.
@@ -188,22 +250,30 @@ impl Experiment {
     pub fn with_overrides(&self, overrides: &[(String, String)]) -> Result<Self, Problems> {
         let all = [&self.overrides[..], overrides].concat();
         let file = Self::parse(&self.path, &self.source)?;
-        let Experiment { flavours, loads, responders, .. } = file;
-        build(&self.path, &self.source, &all, Lists { flavours, loads, responders, complete: true })
+        let series = file.series();
+        let Experiment { flavours, loads, .. } = file;
+        build(&self.path, &self.source, &all, Lists { flavours, loads, series, complete: true })
     }
 
-    /// The matrix: for each flavour in order, each load in order.
+    /// The matrix: for each flavour in order, each load in order, each instrument in order.
     pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
-        self.flavours
-            .iter()
-            .flat_map(|flavour| self.loads.iter().map(move |&load| Cell { flavour, load }))
+        self.flavours.iter().flat_map(move |flavour| {
+            self.loads.iter().flat_map(move |&load| {
+                self.instruments.iter().map(move |instrument| Cell { flavour, load, instrument })
+            })
+        })
+    }
+
+    /// What all instruments measure.
+    pub fn series(&self) -> Vec<SeriesName> {
+        self.instruments.iter().flat_map(Instrument::series).collect()
     }
 
     /// The limits that hold in a cell, for responders that are measured: of several for one statistic
     /// of one responder the narrowest (flavour and load, before flavour, before everywhere).
     pub fn limits_for(&self, cell: Cell<'_>) -> Vec<Limit> {
         let mut limits = limits::narrowest(&self.limits, cell.flavour, cell.load);
-        let measured: Vec<SeriesName> = self.responders.iter().map(SeriesName::from).collect();
+        let measured = cell.instrument.series();
         limits.retain(|l| measured.contains(&l.responder));
         limits
     }
@@ -214,7 +284,7 @@ impl Experiment {
 struct Lists {
     flavours: Vec<Flavour>,
     loads: Vec<Load>,
-    responders: ResponderSet,
+    series: Vec<SeriesName>,
     /// Whether there are no more flavours than these; not so where their list is faulty.
     complete: bool,
 }
@@ -258,25 +328,37 @@ fn check(
     let root = reader.root(root);
     let directory = path.parent().unwrap_or(Path::new(""));
     let title = title(reader, &root);
+    let paper = root.entry("paper").map(|e| paper(reader, e));
     let target = target(reader, &root);
-    let seed = root.entry("seed").and_then(|e| reader.integer(e, 0..=u64::MAX));
-    let flavours = flavours(reader, &root);
+    let seed = root.entry("seed").and_then(|e| reader.integer(e, 0..=u64::MAX)).unwrap_or(SEED);
+    let flavours = flavours(reader, &root, target);
     let loads = loads(reader, &root);
     let warm_up = root.entry("warm_up").and_then(|e| reader.duration(e));
-    let responders = responders(reader, &root);
-    let section = reader.section(&root, "trigger");
-    let trigger = trigger::read(reader, &section);
-    let section = reader.section(&root, "driver");
-    let threaded = section.entry("threaded").and_then(|e| reader.boolean(e));
+    let instruments = instruments(reader, &root, target, seed);
+    let section = reader.section(&root, "load");
+    let load = LoadPlace {
+        on_measured_cpus: section
+            .entry("on_measured_cpus")
+            .is_some_and(|e| reader.boolean(e).unwrap_or(false)),
+        disk: section
+            .entry("disk")
+            .and_then(|e| reader.text(e, "\"/var/tmp\""))
+            .map(|(path, _)| directory.join(path)),
+    };
     let section = reader.section(&root, "guest");
     let guest = guest::read(reader, &section, directory);
-    // A faulty list has been noted; limits are checked against all that it could have held.
-    let measured = responders.map_or(0xff, ResponderSet::mask);
+    let measured = instruments.iter().flatten().flat_map(Instrument::series);
     let lists = Lists {
         flavours: [&known.flavours[..], flavours.as_deref().unwrap_or_default()].concat(),
         loads: [&known.loads[..], loads.as_deref().unwrap_or(&ALL_LOADS)].concat(),
-        responders: ResponderSet::from_mask(known.responders.mask() | measured),
-        complete: flavours.is_some(),
+        series: known
+            .series
+            .into_iter()
+            .chain(measured)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
+        complete: flavours.is_some() && instruments.is_some(),
     };
     let limits = limits::read(reader, &root, &lists);
     Some(Experiment {
@@ -284,17 +366,70 @@ fn check(
         source: String::new(),
         overrides: Vec::new(),
         title: title?,
+        paper: paper.flatten(),
         target: target?,
-        seed: seed.unwrap_or(SEED),
+        seed,
         flavours: flavours?,
         loads: loads?,
         warm_up: warm_up.map_or(WARM_UP, |(duration, _)| duration),
-        responders: responders?,
-        trigger: trigger?,
-        driver: Driver { threaded: threaded.unwrap_or(false) },
+        instruments: instruments?,
+        load,
         guest,
         limits,
     })
+}
+
+/// `[trigger]` or the section of a probe; several are measured one after the other.
+fn instruments(
+    reader: &mut Reader,
+    root: &Section,
+    target: Option<Target>,
+    seed: u64,
+) -> Option<Vec<Instrument>> {
+    let mut instruments = Vec::new();
+    let probes: Vec<&str> =
+        probe::PROBES.into_iter().filter(|name| root.entry(name).is_some()).collect();
+    // Without any, the one that every experiment once had is what is missing.
+    if root.entry("trigger").is_some() || probes.is_empty() {
+        instruments.push(generator(reader, root, target, seed).map(Instrument::Generator));
+    } else {
+        for key in ["responders", "driver"] {
+            if let Some(entry) = root.entry(key) {
+                let help = "responders answer triggers: add [trigger], or leave the key out";
+                reader.note(&entry.key_at, format!("{key} without [trigger]"), help);
+            }
+        }
+    }
+    let task = reader.section(root, "task");
+    for name in probes {
+        let section = reader.section(root, name);
+        instruments.push(probe::read(reader, &task, &section).map(Instrument::Probe));
+    }
+    instruments.into_iter().collect()
+}
+
+fn generator(
+    reader: &mut Reader,
+    root: &Section,
+    target: Option<Target>,
+    seed: u64,
+) -> Option<Generator> {
+    if target == Some(Target::Local) {
+        let help = format!(
+            "this machine is measured by a probe: write one of [{}]; triggers need target = \"rig\"",
+            probe::PROBES.join("], [")
+        );
+        let at = root.entry("trigger").map_or(&root.at, |e| &e.key_at);
+        reader.note(at, "no generator triggers this machine from outside", help);
+        return None;
+    }
+    let responders = responders(reader, root);
+    let section = reader.section(root, "trigger");
+    let trigger = trigger::read(reader, &section, seed);
+    let section = reader.section(root, "driver");
+    let threaded = section.entry("threaded").and_then(|e| reader.boolean(e));
+    let driver = Driver { threaded: threaded.unwrap_or(false) };
+    Some(Generator { responders: responders?, trigger: trigger?, driver })
 }
 
 fn title(reader: &mut Reader, root: &Section) -> Option<String> {
@@ -311,16 +446,34 @@ fn title(reader: &mut Reader, root: &Section) -> Option<String> {
 fn target(reader: &mut Reader, root: &Section) -> Option<Target> {
     let entry = reader.required(root, "target", "\"rig\"")?;
     let (name, at) = reader.text(entry, "\"rig\"")?;
-    if name == Target::Rig.name() {
-        return Some(Target::Rig);
+    let targets = [Target::Local, Target::Rig];
+    let found = targets.into_iter().find(|t| t.name() == name);
+    if found.is_none() {
+        let help = known_words(name, targets.map(Target::name));
+        reader.note(at, format!("unknown target {name:?}"), help);
     }
-    let help = known_words(name, [Target::Rig.name()]);
-    reader.note(at, format!("unknown target {name:?}"), help);
-    None
+    found
 }
 
-fn flavours(reader: &mut Reader, root: &Section) -> Option<Vec<Flavour>> {
+fn paper(reader: &mut Reader, entry: &document::Entry) -> Option<Paper> {
+    let (name, at) = reader.text(entry, "\"2001-delay\"")?;
+    let found = Paper::ALL.into_iter().find(|p| p.name() == name);
+    if found.is_none() {
+        let help = known_words(name, Paper::ALL.map(Paper::name));
+        reader.note(at, format!("no table or figure is called {name:?}"), help);
+    }
+    found
+}
+
+fn flavours(reader: &mut Reader, root: &Section, target: Option<Target>) -> Option<Vec<Flavour>> {
     const EXAMPLE: &str = "[\"6.12 preempt=none\", \"6.12-rt\"]";
+    if target == Some(Target::Local) {
+        if let Some(entry) = root.entry("flavours") {
+            let help = "this machine runs the kernel that it runs; leave flavours out";
+            reader.note(&entry.key_at, "flavours with target = \"local\"", help);
+        }
+        return Some(vec![Flavour::local()]);
+    }
     let entry = reader.required(root, "flavours", EXAMPLE)?;
     let convert = |text: &str| {
         let help = "name a kernel, then words for its command line: \"6.12 preempt=none\"";

@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 
 /// Every key that exists, by table; the keys of `limits` are names of responders and flavours and are
 /// read in `limits.rs`.
-const KEYS: [(&str, &[&str]); 4] = [
+const KEYS: [(&str, &[&str]); 16] = [
     (
         "",
         &[
             "title",
+            "paper",
             "target",
             "seed",
             "flavours",
@@ -29,10 +30,34 @@ const KEYS: [(&str, &[&str]); 4] = [
             "driver",
             "guest",
             "limits",
+            "task",
+            "load",
+            "periodic",
+            "gtod",
+            "async",
+            "rhealstone",
+            "rtc",
+            "noise",
+            "toggle",
+            "inversion",
+            "ladder",
+            "cyclictest",
         ],
     ),
     ("trigger", &["period", "jitter", "phase", "count", "times", "duty", "grace"]),
     ("driver", &["threaded"]),
+    ("load", &["on_measured_cpus", "disk"]),
+    ("task", &["policy", "cpus", "pm_qos"]),
+    ("periodic", &["methods", "periods", "count", "overrun", "migrate"]),
+    ("gtod", &["clocks", "count"]),
+    ("async", &["mechanisms", "placements", "period", "count"]),
+    ("rhealstone", &["components", "interfaces", "count"]),
+    ("rtc", &["rate_hz", "count", "timerfd"]),
+    ("noise", &["duration", "threshold"]),
+    ("toggle", &["period", "width", "count", "method", "line"]),
+    ("inversion", &["middle", "held", "count"]),
+    ("ladder", &["period", "count"]),
+    ("cyclictest", &["method", "period", "count"]),
     ("guest", &["memory", "shift", "modules", "programs", "files"]),
 ];
 
@@ -237,6 +262,33 @@ impl Reader {
             return None;
         }
         Some(list)
+    }
+
+    /// A list of whole numbers.
+    pub fn integers(
+        &mut self,
+        entry: &Entry,
+        range: RangeInclusive<u64>,
+        example: &str,
+    ) -> Option<Vec<u64>> {
+        let list = self.list(entry, example)?;
+        let (low, high) = (range.start(), range.end());
+        let read: Vec<_> = list
+            .iter()
+            .map(|node| {
+                let Value::Integer(n) = node.value else {
+                    self.mismatch(&entry.key, node, "a list of whole numbers", example);
+                    return None;
+                };
+                let value = u64::try_from(n).ok().filter(|n| range.contains(n));
+                if value.is_none() {
+                    let message = format!("{} cannot hold {n}", entry.key);
+                    self.note(&node.at, message, format!("numbers from {low} to {high}"));
+                }
+                value
+            })
+            .collect();
+        read.into_iter().collect()
     }
 
     pub fn durations<'a>(&mut self, entry: &'a Entry) -> Option<Vec<Found<'a, Nanos>>> {

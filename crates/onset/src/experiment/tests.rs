@@ -3,6 +3,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use sample::Schedule;
 use stats::{Quantile, Statistic};
 
 const LADDER: &str = include_str!("../../../../experiments/ladder.toml");
@@ -20,6 +21,14 @@ loads = ["idle", "mixed"]
 period = "1ms"
 count = 10
 "#;
+
+/// That of an experiment with triggers.
+fn generator(experiment: &Experiment) -> &Generator {
+    let [Instrument::Generator(generator)] = &experiment.instruments[..] else {
+        panic!("not one generator");
+    };
+    generator
+}
 
 fn parse(text: &str) -> Result<Experiment, Problems> {
     Experiment::parse(Path::new("lab/x.toml"), text)
@@ -62,7 +71,7 @@ fn every_shipped_experiment_is_sound_and_limited_in_every_cell() {
             "6.12-rt/mixed",
         ]
     );
-    assert_eq!(ladder.trigger.schedule.count(), 10_000);
+    assert_eq!(generator(&ladder).trigger.schedule.count(), 10_000);
     let loads = parse(SHIPPED[1]).unwrap();
     assert_eq!(loads.loads, ALL_LOADS);
 }
@@ -72,14 +81,14 @@ fn what_is_left_out_has_its_documented_default() {
     let experiment = parse(MINIMAL).unwrap();
     assert_eq!(experiment.seed, 1);
     assert_eq!(experiment.warm_up, Nanos::from_millis(200));
-    assert_eq!(experiment.responders.mask(), 0xff);
-    assert_eq!(experiment.driver, Driver { threaded: false });
+    assert_eq!(generator(&experiment).responders.mask(), 0xff);
+    assert_eq!(generator(&experiment).driver, Driver { threaded: false });
     assert_eq!(experiment.guest, Guest::default());
     assert!(experiment.limits.is_empty());
     let (period, count) = (Nanos::from_millis(1), 10);
-    let schedule = Schedule::Periodic { phase: period, period, jitter: Nanos(0), count };
+    let schedule = Schedule::Periodic { phase: period, period, jitter: Nanos(0), seed: 1, count };
     let (high, grace) = (Nanos::from_micros(500), Nanos::from_millis(1_000));
-    assert_eq!(experiment.trigger, Trigger { schedule, high, grace });
+    assert_eq!(generator(&experiment).trigger, Trigger { schedule, high, grace });
 }
 
 #[test]
@@ -104,11 +113,14 @@ files = ["/etc/services", "data=/srv/data"]
     let experiment = parse(text).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!((experiment.seed, experiment.warm_up), (9, Nanos::from_millis(1_000)));
     assert_eq!(experiment.flavours[0].to_string(), "6.1 a=b");
-    assert_eq!(experiment.responders.mask(), 0x81);
+    assert_eq!(generator(&experiment).responders.mask(), 0x81);
     let times = [1_000, 1_500, 3_000].map(Nanos::from_micros).to_vec();
     let (high, grace) = (Nanos::from_micros(50), Nanos::from_millis(2_000));
-    assert_eq!(experiment.trigger, Trigger { schedule: Schedule::Explicit(times), high, grace });
-    assert!(experiment.driver.threaded);
+    assert_eq!(
+        generator(&experiment).trigger,
+        Trigger { schedule: Schedule::Explicit(times), high, grace }
+    );
+    assert!(generator(&experiment).driver.threaded);
     let guest = &experiment.guest;
     assert_eq!((guest.memory, guest.shift), (Some(Mebibytes(1024)), 3));
     assert_eq!(guest.modules, [Path::new("lab/slow.ko")]);
@@ -247,7 +259,11 @@ fn the_narrowest_of_several_limits_counts() {
     );
     let experiment = parse(&text).unwrap_or_else(|problems| panic!("{problems}"));
     let bounds = |flavour: usize, load| {
-        let cell = Cell { flavour: &experiment.flavours[flavour], load };
+        let cell = Cell {
+            flavour: &experiment.flavours[flavour],
+            load,
+            instrument: &experiment.instruments[0],
+        };
         let limits = experiment.limits_for(cell);
         let max = limits.iter().find(|l| l.statistic == Statistic::Max);
         (limits.len(), max.map(|l| l.bound))
@@ -276,15 +292,20 @@ fn an_override_replaces_what_the_file_says() {
         ],
     );
     let changed = changed.unwrap_or_else(|problems| panic!("{problems}"));
-    assert_eq!(changed.trigger.schedule.count(), 100_000);
-    assert_eq!(changed.trigger.high, Nanos::from_millis(1));
+    assert_eq!(generator(&changed).trigger.schedule.count(), 100_000);
+    assert_eq!(generator(&changed).trigger.high, Nanos::from_millis(1));
     assert_eq!((changed.guest.shift, changed.seed), (2, 6));
     assert_eq!(changed.title, "quick look");
     assert_eq!(changed.limits.len(), ladder.limits.len() + 1);
     assert_eq!(changed.source, ladder.source);
     // Overrides add up, and an experiment says with which ones it can be made again.
     let again = set(&changed, &[("seed", "7")]).unwrap();
-    assert_eq!((again.seed, again.trigger.clone()), (7, changed.trigger.clone()));
+    assert_eq!((again.seed, generator(&again).trigger.schedule.count()), (7, 100_000));
+    assert_ne!(
+        generator(&again).trigger,
+        generator(&changed).trigger,
+        "the jitter follows the seed"
+    );
     assert_eq!(set(&ladder, &[]).unwrap(), ladder);
 }
 

@@ -3,7 +3,7 @@
 
 use super::diagnostic::Place;
 use super::read::{Found, Reader, Section};
-use sample::Nanos;
+use sample::{Nanos, Schedule};
 
 /// Triggers that are closer could not each make an edge that an interrupt controller sees.
 const DISTANCE_MIN: Nanos = Nanos::from_micros(1);
@@ -18,7 +18,8 @@ const DISTANCE_OF_ONE: Nanos = Nanos::from_millis(1);
 /// What asks the target for an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    /// When the line is raised.
+    /// When the line is raised, since the beginning of measuring: at least once, instants at least 1 µs apart, a jitter below
+    /// the period.
     pub schedule: Schedule,
     /// How long the line stays high; at least 1 ns and shorter than any two triggers are apart.
     pub high: Nanos,
@@ -26,56 +27,8 @@ pub struct Trigger {
     pub grace: Nanos,
 }
 
-/// Instants since the beginning of the measuring phase.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Schedule {
-    /// Trigger n at `phase + n·period +` a seeded displacement of 0 … `jitter`.
-    Periodic {
-        /// From the beginning of measuring to the first trigger, before its displacement.
-        phase: Nanos,
-        /// At least 1 µs.
-        period: Nanos,
-        /// Below the period, so that triggers keep their order.
-        jitter: Nanos,
-        /// How many; at least 1.
-        count: u64,
-    },
-    /// Exactly these instants, rising, at least 1 µs apart; at least one.
-    Explicit(Vec<Nanos>),
-}
-
-impl Schedule {
-    /// How many triggers there are.
-    pub fn count(&self) -> u64 {
-        match self {
-            Schedule::Periodic { count, .. } => *count,
-            Schedule::Explicit(times) => times.len() as u64,
-        }
-    }
-
-    /// The shortest time between two triggers that the schedule allows; `None` for a single one.
-    fn distance(&self) -> Option<Nanos> {
-        match self {
-            Schedule::Periodic { count: 1, .. } => None,
-            Schedule::Periodic { period, jitter, .. } => Some(Nanos(period.0 - jitter.0)),
-            Schedule::Explicit(times) => times.windows(2).map(|w| Nanos(w[1].0 - w[0].0)).min(),
-        }
-    }
-
-    /// When the last trigger comes at the latest; `None` beyond 2⁶⁴−1 ns.
-    fn end(&self) -> Option<Nanos> {
-        match self {
-            Schedule::Periodic { phase, period, jitter, count } => {
-                let periods = Nanos(period.0.checked_mul(count - 1)?);
-                phase.checked_add(periods)?.checked_add(*jitter)
-            }
-            Schedule::Explicit(times) => times.last().copied(),
-        }
-    }
-}
-
 /// Reads `[trigger]`; `None` when something about it was noted.
-pub(super) fn read(reader: &mut Reader, section: &Section) -> Option<Trigger> {
+pub(super) fn read(reader: &mut Reader, section: &Section, seed: u64) -> Option<Trigger> {
     let schedule = match section.entry("times") {
         Some(times) => {
             for key in ["period", "jitter", "phase", "count"] {
@@ -88,7 +41,7 @@ pub(super) fn read(reader: &mut Reader, section: &Section) -> Option<Trigger> {
             let times = reader.durations(times);
             times.and_then(|times| explicit(reader, &times))
         }
-        None => periodic(reader, section),
+        None => periodic(reader, section, seed),
     };
     let grace = section.entry("grace").map(|e| reader.duration(e).map(|(d, _)| d));
     let duty_entry = section.entry("duty");
@@ -104,7 +57,7 @@ pub(super) fn read(reader: &mut Reader, section: &Section) -> Option<Trigger> {
     Some(Trigger { schedule, high, grace })
 }
 
-fn periodic(reader: &mut Reader, section: &Section) -> Option<Schedule> {
+fn periodic(reader: &mut Reader, section: &Section, seed: u64) -> Option<Schedule> {
     let period = reader.required(section, "period", "\"1ms\"").and_then(|e| {
         reader.duration_from(e, DISTANCE_MIN, "closer triggers could not each make an edge")
     });
@@ -122,6 +75,7 @@ fn periodic(reader: &mut Reader, section: &Section) -> Option<Schedule> {
         phase: phase.map_or(Some(period), |found| found.map(|(d, _)| d))?,
         period,
         jitter: jitter.map_or(Some(Nanos(0)), |found| found.map(|(d, _)| d))?,
+        seed,
         count: count?,
     })
 }
@@ -144,7 +98,7 @@ fn explicit(reader: &mut Reader, times: &[Found<Nanos>]) -> Option<Schedule> {
 
 /// The line must fall before it rises again, or the next trigger makes no edge.
 fn high(reader: &mut Reader, schedule: &Schedule, duty: f64, at: &Place) -> Option<Nanos> {
-    let distance = schedule.distance();
+    let distance = schedule.shortest_gap();
     let whole = match schedule {
         Schedule::Periodic { period, .. } => *period,
         Schedule::Explicit(_) => distance.unwrap_or(DISTANCE_OF_ONE),

@@ -2,7 +2,9 @@
 //! The HTML report: the viewer's page with the bundles' numbers in it. Pure transposition; every number
 //! is one of a bundle.
 
-use crate::bundle::{Bundle, BundleError, Details, Manifest, Schedule, UtcTime, Warning};
+use crate::bundle::{
+    About, Bundle, BundleError, Details, Experiment, Manifest, Schedule, UtcTime, Warning,
+};
 use sample::{Clock, Losses};
 use serde::Serialize;
 use stats::{Bucket, Column, CurvePoint, Finding, Summary, Verdict, Worst};
@@ -226,48 +228,66 @@ fn kernel_entries(kernel: &crate::bundle::Kernel) -> Vec<Entry> {
     own.into_iter().chain(reported).map(entry).collect()
 }
 
+/// What was triggered, or what the probe was told.
+fn asked_for(experiment: &Experiment) -> Group {
+    let entry = |key: &str, value: String| Entry { key: key.into(), value };
+    let warm_up = entry("warm-up", experiment.warm_up.to_string());
+    let mut entries = Vec::new();
+    if let Some(trigger) = &experiment.trigger {
+        entries = match &trigger.schedule {
+            Schedule::Periodic { period, jitter, phase, count } => vec![
+                entry("count", count.to_string()),
+                entry("period", period.to_string()),
+                entry("jitter", jitter.to_string()),
+                entry("phase", phase.to_string()),
+            ],
+            Schedule::Times { times_ns } => vec![entry("given times", times_ns.len().to_string())],
+        };
+        entries.push(entry("high for", trigger.high.to_string()));
+        entries.push(entry("grace", trigger.grace.to_string()));
+    }
+    if let Some(plan) = &experiment.probe {
+        let cpus: Vec<String> = plan.cpus.iter().map(u32::to_string).collect();
+        entries.push(entry("probe", plan.probe.name().into()));
+        entries.push(entry("policy", plan.policy.to_string()));
+        entries.push(entry("CPUs", cpus.join(", ")));
+        entries.push(entry("kept out of deep idle states", plan.pm_qos.to_string()));
+    }
+    entries.push(warm_up);
+    let name = if experiment.probe.is_some() { "Probe" } else { "Triggers" };
+    Group { group: name.into(), entries }
+}
+
+/// Of a run that was killed before its target had said what it is, the target alone.
+fn machine_entries(about: &About) -> Vec<Entry> {
+    let entry = |key: &str, value: String| Entry { key: key.into(), value };
+    let optional = |key: &str, value: &Option<String>| value.clone().map(|v| entry(key, v));
+    let mut entries = vec![entry("target", about.target.clone())];
+    if let Some(machine) = &about.machine {
+        entries.extend([
+            entry("accelerator", machine.accelerator.clone()),
+            entry("processor", machine.cpu.clone()),
+            entry("memory", format!("{} MiB", machine.memory_mib)),
+        ]);
+        let shift = machine.icount_shift.map(|s| format!("{} ns", 1u64 << s));
+        entries.extend(optional("time per instruction", &shift));
+        entries.extend(optional("snapshot", &machine.snapshot));
+    }
+    entries.extend(optional("QEMU", &about.qemu));
+    entries.extend(optional("plugin", &about.plugin));
+    entries
+}
+
 /// The whole configuration of a run, in groups.
 pub fn configuration(manifest: &Manifest) -> Vec<Group> {
     let about = &manifest.about;
     let entry = |key: &str, value: String| Entry { key: key.into(), value };
-    let kernel = &about.kernel;
-    let machine = &about.machine;
-    let optional = |key: &str, value: &Option<String>| value.clone().map(|v| entry(key, v));
-    let shift =
-        machine.icount_shift.map(|s| entry("time per instruction", format!("{} ns", 1u64 << s)));
-    let trigger = &about.experiment.trigger;
-    let mut triggers = match &trigger.schedule {
-        Schedule::Periodic { period, jitter, phase, count } => vec![
-            entry("count", count.to_string()),
-            entry("period", period.to_string()),
-            entry("jitter", jitter.to_string()),
-            entry("phase", phase.to_string()),
-        ],
-        Schedule::Times { times_ns } => vec![entry("given times", times_ns.len().to_string())],
-    };
-    triggers.push(entry("high for", trigger.high.to_string()));
-    triggers.push(entry("grace", trigger.grace.to_string()));
-    triggers.push(entry("warm-up", trigger.warm_up.to_string()));
     let group = |name: &str, entries: Vec<Entry>| Group { group: name.into(), entries };
-    let mut groups = vec![
-        group("Kernel", kernel_entries(kernel)),
-        group(
-            "Machine",
-            [
-                Some(entry("target", about.target.clone())),
-                Some(entry("accelerator", machine.accelerator.clone())),
-                Some(entry("processor", machine.cpu.clone())),
-                Some(entry("memory", format!("{} MiB", machine.memory_mib))),
-                shift,
-                optional("snapshot", &machine.snapshot),
-                optional("QEMU", &about.qemu),
-                optional("plugin", &about.plugin),
-            ]
-            .into_iter()
-            .flatten()
-            .collect(),
-        ),
-        group("Triggers", triggers),
+    let kernel = about.kernel.as_ref().map(|kernel| group("Kernel", kernel_entries(kernel)));
+    let mut groups: Vec<Group> = kernel.into_iter().collect();
+    groups.extend([
+        group("Machine", machine_entries(about)),
+        asked_for(&about.experiment),
         group(
             "Run",
             vec![
@@ -279,13 +299,13 @@ pub fn configuration(manifest: &Manifest) -> Vec<Group> {
                 entry("samples' blake3", manifest.samples.blake3.clone()),
             ],
         ),
+    ]);
+    let counted = [
+        ("Work done while measuring", &about.load_counters),
+        ("Counted by the probe", &about.probe_counters),
     ];
-    if !about.load_counters.is_empty() {
-        let counters = about.load_counters.iter();
-        groups.push(group(
-            "Work done while measuring",
-            counters.map(|(k, n)| entry(k, n.to_string())).collect(),
-        ));
+    for (name, counters) in counted.into_iter().filter(|(_, counters)| !counters.is_empty()) {
+        groups.push(group(name, counters.iter().map(|(k, n)| entry(k, n.to_string())).collect()));
     }
     if !about.experiment.overrides.is_empty() {
         let said = about.experiment.overrides.iter();

@@ -10,7 +10,7 @@ mod index;
 #[cfg(test)]
 mod tests;
 
-use crate::bundle::{BundleError, MANIFEST, Manifest, RunId, UtcTime};
+use crate::bundle::{self, BundleError, MANIFEST, Manifest, RunId, UtcTime};
 use index::{Index, Stamp};
 use serde::{Deserialize, Serialize};
 use stats::Verdict;
@@ -224,8 +224,11 @@ impl Store {
         Ok(index::remove(&self.root)?)
     }
 
-    /// Names of the runs, newest first. Anything else in the directory is passed over.
+    /// Names of the runs, newest first, those that killed commands left among them. Anything else in the
+    /// directory is passed over.
     fn runs(&self) -> Result<Vec<RunId>, StoreError> {
+        // In a store that cannot be written it stays as it is, for whoever can.
+        let _ = bundle::salvage(&self.root);
         let reading = || BundleError::io("list", &self.root);
         let entries = match std::fs::read_dir(&self.root) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

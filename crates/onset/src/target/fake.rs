@@ -3,7 +3,7 @@
 
 use super::{Measured, Target};
 use crate::bundle::{Kernel, Machine, Warning};
-use crate::experiment::{Cell, Experiment, Flavour};
+use crate::experiment::{Cell, Experiment, Instrument};
 use crate::failure::Failure;
 use ::rig::{Observer, Progress};
 use sample::{Clock, Insns, Loss, Nanos, Observation, Sample, SeriesName};
@@ -29,12 +29,8 @@ impl Target for Fake {
         Clock::Virtual
     }
 
-    fn responders(
-        &self,
-        experiment: &Experiment,
-        _flavour: &Flavour,
-    ) -> (Vec<SeriesName>, Vec<Warning>) {
-        (experiment.responders.iter().map(SeriesName::from).collect(), Vec::new())
+    fn series(&self, cell: Cell) -> (Vec<SeriesName>, Vec<Warning>) {
+        (cell.instrument.series(), Vec::new())
     }
 
     fn measure(
@@ -47,11 +43,14 @@ impl Target for Fake {
         if self.failing.iter().any(|l| l == cell.load.name()) {
             return Err(Failure::unavailable("told to fail"));
         }
-        let count = experiment.trigger.schedule.count();
+        let Instrument::Generator(generator) = cell.instrument else {
+            return Err(Failure::unavailable("the fake has no probes"));
+        };
+        let count = generator.trigger.schedule.count();
         'measuring: for trigger in 0..count {
             progress(Progress::Measuring(trigger, count));
-            for responder in experiment.responders.iter() {
-                let series = experiment.responders.rank(responder);
+            for responder in generator.responders.iter() {
+                let series = generator.responders.rank(responder);
                 let lost = self.lose_every > 0 && trigger % self.lose_every == 0;
                 let observation = if lost {
                     Observation::Loss(series, Loss::Unanswered, 1)
@@ -85,6 +84,7 @@ impl Target for Fake {
             },
             versions: None,
             counters: BTreeMap::new(),
+            probe_counters: BTreeMap::new(),
             dropped: 0,
             console: Some("[    0.000000] fake\n".into()),
             warnings: self.warnings.clone(),

@@ -6,12 +6,14 @@
 
 #[cfg(test)]
 pub mod fake;
+pub mod local;
 mod rig;
 
+pub use self::local::Local;
 pub use self::rig::Rig;
 
 use crate::bundle::{Kernel, Machine, Warning};
-use crate::experiment::{Cell, Experiment, Flavour};
+use crate::experiment::{Cell, Experiment};
 use crate::failure::Failure;
 use ::rig::{Observer, Progress};
 use sample::{Clock, SeriesName};
@@ -25,13 +27,9 @@ pub trait Target: Sync {
     /// The clock of everything it measures.
     fn clock(&self) -> Clock;
 
-    /// The series of a run under a flavour, in their order: the responders of the experiment that the flavour
-    /// has, and a warning for each that it lacks. Observations name them by their index in this list.
-    fn responders(
-        &self,
-        experiment: &Experiment,
-        flavour: &Flavour,
-    ) -> (Vec<SeriesName>, Vec<Warning>);
+    /// The series of a run, in their order: those of the instrument that the flavour has, and a warning for each that it
+    /// lacks. Observations name them by their index in this list.
+    fn series(&self, cell: Cell) -> (Vec<SeriesName>, Vec<Warning>);
 
     /// Measures one cell. Observations come in the order of time, until `observe` breaks.
     ///
@@ -57,10 +55,19 @@ pub struct Measured {
     pub versions: Option<(String, String)>,
     /// The load's counters over the measuring phase.
     pub counters: BTreeMap<String, u64>,
+    /// What a probe counted beside its samples.
+    pub probe_counters: BTreeMap<String, u64>,
     /// Records lost on the way.
     pub dropped: u64,
     /// What the target's kernel printed, where it was heard.
     pub console: Option<String>,
     /// Doubts about the target; those that follow from the numbers are added above.
     pub warnings: Vec<Warning>,
+}
+
+/// The kernel by its own words, under the name that it is kept under or its release.
+fn kernel(name: Option<&str>, mut reported: BTreeMap<String, String>) -> Kernel {
+    let mut said = |key: &str| reported.remove(key).unwrap_or_default();
+    let (release, build, command_line) = (said("release"), said("build"), said("command_line"));
+    Kernel { name: name.unwrap_or(&release).into(), release, build, command_line, reported }
 }

@@ -2,12 +2,18 @@
 //! The virtual target: translates an experiment into the rig's terms and its outcome into warnings.
 
 use super::{Measured, Target};
-use crate::bundle::{Kernel, Machine, Warning};
-use crate::experiment::{Cell, Experiment, Flavour, Load, Schedule};
+use crate::bundle::{Machine, Warning};
+use crate::experiment::{Cell, Experiment, Flavour, Generator, Instrument, Load};
 use crate::failure::Failure;
 use ::rig::{
+<<<<<<< HEAD
     Bench, Contents, Ending, Fault, Generator, Guest, Observer, Outcome, Progress, Stimulus,
 };
+=======
+    Bench, Contents, Ending, Fault, Guest, Observer, Outcome, ProbeRun, Progress, Stimulus,
+};
+use probes::{Plan, Probe};
+>>>>>>> main
 use sample::{Clock, Responder, ResponderSet, SeriesName};
 use std::collections::BTreeMap;
 
@@ -42,17 +48,21 @@ impl Rig {
         self.kernels.get(&flavour.kernel).expect("found in Rig::new")
     }
 
-    /// The responders of the experiment that the flavour's kernel has.
-    fn available(&self, experiment: &Experiment, flavour: &Flavour) -> ResponderSet {
+    /// The responders of the generator that the flavour's kernel has.
+    fn available(&self, generator: &Generator, flavour: &Flavour) -> ResponderSet {
         let has_bh_work = version(&self.kernel(flavour).record.release) >= BH_WORK_SINCE;
-        let asked = experiment.responders.iter();
+        let asked = generator.responders.iter();
         asked.filter(|r| *r != Responder::BhWork || has_bh_work).collect()
     }
 
-    fn guest(&self, experiment: &Experiment, cell: Cell, responders: ResponderSet) -> Guest {
+    fn guest(&self, experiment: &Experiment, cell: Cell) -> Guest {
         let asked = &experiment.guest;
-        let names: Vec<&str> = responders.iter().map(Responder::name).collect();
-        let threaded = if experiment.driver.threaded { " threaded=1" } else { "" };
+        let (driver, task) = self.driver(cell);
+        let own = match cell.instrument {
+            Instrument::Generator(_) => &[][..],
+            Instrument::Probe(plan) => plan.probe.programs(),
+        };
+        let programs = asked.programs.iter().map(|p| p.to_string_lossy().into_owned());
         let memory = if cell.load == Load::Compile { MEMORY_MIB_COMPILE } else { MEMORY_MIB };
         Guest {
             kernel: self.kernel(cell.flavour).clone(),
@@ -60,12 +70,12 @@ impl Rig {
             contents: Contents {
                 agent: self.bench.parts().agent.clone(),
                 load: cell.load,
-                driver: Some(format!("responders={}{threaded}", names.join(","))),
-                task: responders.contains(Responder::Task),
+                driver,
+                task,
                 warm_up_ns: experiment.warm_up.0,
                 ends_after_ns: None,
                 modules: asked.modules.clone(),
-                programs: asked.programs.iter().map(|p| p.to_string_lossy().into_owned()).collect(),
+                programs: programs.chain(own.iter().map(|p| p.to_string())).collect(),
                 files: asked
                     .files
                     .iter()
@@ -74,6 +84,44 @@ impl Rig {
             },
             memory_mib: asked.memory.map_or(memory, |m| m.0),
             shift: asked.shift,
+        }
+    }
+
+    /// The driver's parameters, and whether init runs the `task` responder.
+    fn driver(&self, cell: Cell) -> (Option<String>, bool) {
+        match cell.instrument {
+            Instrument::Generator(generator) => {
+                let responders = self.available(generator, cell.flavour);
+                let names: Vec<&str> = responders.iter().map(Responder::name).collect();
+                let threaded = if generator.driver.threaded { " threaded=1" } else { "" };
+                let parameters = format!("responders={}{threaded}", names.join(","));
+                (Some(parameters), responders.contains(Responder::Task))
+            }
+            // The driver triggers itself, and the probe is its task.
+            Instrument::Probe(Plan { probe: Probe::Ladder(ladder), .. }) => {
+                let period_ns = ladder.period.0;
+                (Some(format!("trigger=timer period_ns={period_ns}")), false)
+            }
+            Instrument::Probe(_) => (None, false),
+        }
+    }
+
+    fn stimulus(&self, cell: Cell) -> Stimulus {
+        match cell.instrument {
+            Instrument::Generator(generator) => {
+                let trigger = generator.trigger.clone();
+                Stimulus::Triggers(::rig::Generator {
+                    schedule: trigger.schedule,
+                    high: trigger.high,
+                    grace: trigger.grace,
+                    responders: self.available(generator, cell.flavour),
+                })
+            }
+            Instrument::Probe(plan) => Stimulus::Probe(ProbeRun {
+                plan: serde_json::to_vec(plan).expect("plain data"),
+                expected: plan.duration(),
+                witness: false,
+            }),
         }
     }
 }
@@ -87,14 +135,13 @@ impl Target for Rig {
         Clock::Virtual
     }
 
-    fn responders(
-        &self,
-        experiment: &Experiment,
-        flavour: &Flavour,
-    ) -> (Vec<SeriesName>, Vec<Warning>) {
-        let has = self.available(experiment, flavour);
-        let lacks = experiment.responders.iter().filter(|r| !has.contains(*r));
-        let release = &self.kernel(flavour).record.release;
+    fn series(&self, cell: Cell) -> (Vec<SeriesName>, Vec<Warning>) {
+        let Instrument::Generator(generator) = cell.instrument else {
+            return (cell.instrument.series(), Vec::new());
+        };
+        let has = self.available(generator, cell.flavour);
+        let lacks = generator.responders.iter().filter(|r| !has.contains(*r));
+        let release = &self.kernel(cell.flavour).record.release;
         let missing = lacks.map(|responder| Warning::ResponderMissing {
             responder: responder.into(),
             release: release.clone(),
@@ -109,13 +156,12 @@ impl Target for Rig {
         observe: &mut Observer,
         progress: &dyn Fn(Progress),
     ) -> Result<Measured, Failure> {
-        let responders = self.available(experiment, cell.flavour);
-        let guest = self.guest(experiment, cell, responders);
-        let stimulus = Stimulus::Triggers(generator(experiment, responders));
+        let guest = self.guest(experiment, cell);
+        let stimulus = self.stimulus(cell);
         let snapshot = self.bench.snapshot(&guest, progress)?;
         let outcome = self.bench.measure(&guest, &stimulus, &snapshot, observe, progress)?;
         Ok(Measured {
-            kernel: kernel(&cell.flavour.kernel, &outcome.context),
+            kernel: super::kernel(Some(&cell.flavour.kernel), outcome.context.clone()),
             machine: Machine {
                 accelerator: "tcg".into(),
                 cpu: "max".into(),
@@ -130,38 +176,16 @@ impl Target for Rig {
             dropped: outcome.dropped,
             warnings: doubts(&outcome, cell.load),
             counters: outcome.counters,
+            probe_counters: outcome.report.map_or_else(BTreeMap::new, |r| r.counters),
             console: Some(outcome.console),
         })
     }
-}
-
-/// The kernel by its own words.
-fn kernel(name: &str, context: &BTreeMap<String, String>) -> Kernel {
-    let mut reported = context.clone();
-    let mut said = |key: &str| reported.remove(key).unwrap_or_default();
-    let (release, build, command_line) = (said("release"), said("build"), said("command_line"));
-    Kernel { name: name.into(), release, build, command_line, reported }
 }
 
 /// Major and minor number of a release.
 fn version(release: &str) -> (u32, u32) {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
-}
-
-fn generator(experiment: &Experiment, responders: ResponderSet) -> Generator {
-    let trigger = &experiment.trigger;
-    let schedule = match &trigger.schedule {
-        Schedule::Periodic { phase, period, jitter, count } => sample::Schedule::Periodic {
-            phase: *phase,
-            period: *period,
-            jitter: *jitter,
-            seed: experiment.seed,
-            count: *count,
-        },
-        Schedule::Explicit(times) => sample::Schedule::Explicit(times.clone()),
-    };
-    Generator { schedule, high: trigger.high, grace: trigger.grace, responders }
 }
 
 /// Every doubt that the rig's outcome raises.

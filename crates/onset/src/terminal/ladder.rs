@@ -3,7 +3,7 @@
 
 use super::axis::Axis;
 use super::table::{Align, Table};
-use crate::bundle::{Bundle, BundleError, Details, Manifest, Schedule, Warning};
+use crate::bundle::{Bundle, BundleError, Details, Experiment, Manifest, Schedule, Warning};
 use sample::{Clock, Nanos};
 use stats::{Finding, Quantile, Summary, Verdict};
 
@@ -74,14 +74,25 @@ fn subtitle(manifest: &Manifest) -> String {
         Clock::Monotonic => "monotonic clock",
         Clock::Tsc => "time-stamp counter",
     };
-    let triggers = match &manifest.about.experiment.trigger.schedule {
-        Schedule::Periodic { period, jitter, count, .. } if jitter.0 > 0 => {
+    let asked = asked_for(&manifest.about.experiment);
+    format!("{asked}, seed {}, {clock}\n{}", manifest.about.seed, manifest.run)
+}
+
+fn asked_for(experiment: &Experiment) -> String {
+    if let Some(plan) = &experiment.probe {
+        let cpus: Vec<String> = plan.cpus.iter().map(u32::to_string).collect();
+        return format!("{}, {}, CPU {}", plan.probe.name(), plan.policy, cpus.join(","));
+    }
+    match experiment.trigger.as_ref().map(|t| &t.schedule) {
+        Some(Schedule::Periodic { period, jitter, count, .. }) if jitter.0 > 0 => {
             format!("{count} triggers, one each {period} + 0…{jitter}")
         }
-        Schedule::Periodic { period, count, .. } => format!("{count} triggers, one each {period}"),
-        Schedule::Times { times_ns } => format!("{} triggers at given times", times_ns.len()),
-    };
-    format!("{triggers}, seed {}, {clock}\n{}", manifest.about.seed, manifest.run)
+        Some(Schedule::Periodic { period, count, .. }) => {
+            format!("{count} triggers, one each {period}")
+        }
+        Some(Schedule::Times { times_ns }) => format!("{} triggers at given times", times_ns.len()),
+        None => "nothing".into(),
+    }
 }
 
 fn time(value: Option<Nanos>) -> String {

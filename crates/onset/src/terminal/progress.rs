@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Progress on stderr: bars with phase and time left on a terminal, plain lines elsewhere.
 
-use crate::experiment::Experiment;
+use crate::experiment::{Cell, Experiment};
 use crate::matrix::Event;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use rig::Progress;
@@ -26,7 +26,7 @@ impl Shown {
     /// For an experiment's cells.
     pub fn new(experiment: &Experiment) -> Shown {
         let names: Vec<String> =
-            experiment.cells().map(|c| format!("{} · {}", c.flavour, c.load)).collect();
+            experiment.cells().map(|c| name(c, experiment.instruments.len())).collect();
         let kind = if std::io::stderr().is_terminal() {
             Kind::Bars(MultiProgress::new(), vec![None; names.len()])
         } else {
@@ -61,7 +61,7 @@ impl Shown {
                     if bar.length() != Some(total) {
                         bar.set_length(total);
                         bar.reset_eta();
-                        bar.set_style(style("{prefix:30!} {bar:28} {pos}/{len} {eta} left"));
+                        bar.set_style(style("{prefix:30!} {bar:28} {percent} % {eta} left"));
                     }
                     bar.set_position(done);
                 } else {
@@ -71,10 +71,7 @@ impl Shown {
             Kind::Lines(told) => {
                 let line = match progress {
                     Progress::Measuring(done, total) => {
-                        format!(
-                            "measuring, {} % of {total} triggers",
-                            done * 10 / total.max(1) * 10
-                        )
+                        format!("measuring, {} %", done * 10 / total.max(1) * 10)
                     }
                     other => phase(other).to_string(),
                 };
@@ -96,6 +93,15 @@ impl Shown {
             }
             Kind::Lines(_) => eprintln!("{}: {how}", self.names[cell]),
         }
+    }
+}
+
+/// Of a cell; with its instrument where an experiment has several.
+fn name(cell: Cell, instruments: usize) -> String {
+    let Cell { flavour, load, instrument } = cell;
+    match instruments {
+        0 | 1 => format!("{flavour} · {load}"),
+        _ => format!("{flavour} · {load} · {}", instrument.name()),
     }
 }
 

@@ -242,9 +242,7 @@ impl Drop for BlockedAlarm {
 /// `setitimer(ITIMER_REAL)`.
 pub(super) struct Itimer {
     set: libc::sigset_t,
-    /// The clock was read after an event that the timer had not signalled yet, as happens when the task is late: one
-    /// signal before the next event is for one that is counted.
-    ahead: bool,
+    early: u64,
 }
 
 impl Itimer {
@@ -254,7 +252,13 @@ impl Itimer {
         let (set, _) = block(libc::SIGALRM);
         let start = rt::now();
         arm(period)?;
-        Ok((Itimer { set, ahead: false }, start))
+        Ok((Itimer { set, early: 0 }, start))
+    }
+
+    /// Signals that came before the next event was due. When the task is late, the clock may be read after an event that
+    /// the timer has yet to signal; the event is counted then, and its signal answers nothing.
+    pub(super) fn early(&self) -> u64 {
+        self.early
     }
 }
 
@@ -284,13 +288,10 @@ impl Wait for Itimer {
                 take(&self.set)?;
             }
             let now = rt::now();
-            if self.ahead && now < release.due() {
-                self.ahead = false;
-                continue;
+            if now >= release.due() {
+                return Ok((now, release.passed(now)));
             }
-            let passed = release.passed(now);
-            self.ahead |= passed > 0;
-            return Ok((now, passed));
+            self.early += 1;
         }
     }
 }

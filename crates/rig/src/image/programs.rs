@@ -3,25 +3,12 @@
 
 use super::unusable;
 use crate::{Error, Result, tool};
+use agent::load::package_of;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_secs(60);
-
-/// The Debian packages of the programs that our loads use; others are named by the experiment.
-const PACKAGES: [(&str, &str); 10] = [
-    ("mke2fs", "e2fsprogs"),
-    ("ip", "iproute2"),
-    ("ping", "iputils-ping"),
-    ("iperf3", "iperf3"),
-    ("hackbench", "rt-tests"),
-    ("cyclictest", "rt-tests"),
-    ("stress-ng", "stress-ng"),
-    ("gcc", "gcc"),
-    ("as", "binutils"),
-    ("make", "make"),
-];
 
 /// A program to put into the guest.
 pub struct Program {
@@ -33,8 +20,7 @@ pub struct Program {
 impl Program {
     /// Finds a program by name or path. `cc1` and its like are asked of gcc, which hides them.
     pub fn find(name: &str) -> Result<Program> {
-        let package =
-            PACKAGES.iter().find(|(p, _)| *p == name).map_or("(the package it is in)", |p| p.1);
+        let package = package_of(name).unwrap_or("(the package it is in)");
         let missing = || Error::NoProgram { name: name.into(), package };
         let path = tool::find(name).or_else(|| hidden_in_gcc(name)).ok_or_else(missing)?;
         let host = path.canonicalize().map_err(|_| missing())?;
@@ -58,9 +44,12 @@ impl Program {
             return Ok(Vec::new());
         }
         match tool::run(Command::new("ldd").arg(&self.host), "libc-bin", DEADLINE) {
-            Ok(text) => parse(&text).map_err(|lib| {
-                unusable(&self.host, &format!("needs {lib}, which is not installed"))
-            }),
+            Ok(text) => {
+                let needed = parse(&text).map_err(|lib| {
+                    unusable(&self.host, &format!("needs {lib}, which is not installed"))
+                })?;
+                Ok(with_unwinder(needed))
+            }
             // ldd's way to say that a program is static.
             Err(Error::Program { why, .. }) if why.contains("not a dynamic executable") => {
                 Ok(Vec::new())
@@ -83,6 +72,15 @@ pub fn guest_library(host: &Path) -> String {
     let path = host.to_string_lossy();
     let path = path.trim_start_matches('/');
     if path.starts_with("usr/") { path.to_string() } else { format!("usr/{path}") }
+}
+
+/// Adds what glibc itself loads when a thread is cancelled or exits, of which ldd knows nothing: without it
+/// iperf3 3.16 and later aborts.
+fn with_unwinder(mut libraries: Vec<PathBuf>) -> Vec<PathBuf> {
+    let libc = libraries.iter().find(|l| l.file_name().is_some_and(|n| n == "libc.so.6"));
+    let unwinder = libc.map(|libc| libc.with_file_name("libgcc_s.so.1"));
+    libraries.extend(unwinder.filter(|u| u.is_file() && !libraries.contains(u)));
+    libraries
 }
 
 /// The paths in ldd's output, or the name of a library that was not found.
@@ -123,7 +121,10 @@ mod tests {
     fn a_program_of_this_machine_has_its_libraries() {
         let sh = Program::find("sh").unwrap();
         assert_eq!(sh.guest_path(), "usr/bin/sh");
-        assert!(sh.libraries().unwrap().iter().any(|l| l.to_string_lossy().contains("libc")));
+        let libraries = sh.libraries().unwrap();
+        for name in ["libc.so", "libgcc_s.so"] {
+            assert!(libraries.iter().any(|l| l.to_string_lossy().contains(name)), "{name}");
+        }
         let e = Program::find("no-such-program").map(|_| ()).unwrap_err();
         assert!(e.to_string().contains("no-such-program"));
     }

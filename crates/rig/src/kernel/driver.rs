@@ -13,10 +13,16 @@ use std::time::Duration;
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// The module's source, part of this program, so that every build of it is the same.
-const SOURCES: [(&str, &str); 3] = [
-    ("onset_port.c", include_str!("../../../../driver/onset_port.c")),
-    ("onset_port.h", include_str!("../../../../driver/onset_port.h")),
+const SOURCES: [(&str, &str); 9] = [
     ("Kbuild", include_str!("../../../../driver/Kbuild")),
+    ("main.c", include_str!("../../../../driver/main.c")),
+    ("onset.h", include_str!("../../../../driver/onset.h")),
+    ("onset_port.h", include_str!("../../../../driver/onset_port.h")),
+    ("port.c", include_str!("../../../../driver/port.c")),
+    ("responders.c", include_str!("../../../../driver/responders.c")),
+    ("samples.c", include_str!("../../../../driver/samples.c")),
+    ("task.c", include_str!("../../../../driver/task.c")),
+    ("timer.c", include_str!("../../../../driver/timer.c")),
 ];
 
 impl Kernel {

@@ -11,8 +11,7 @@ use sample::{Channel, Nanos, ResponderSet, Schedule};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::process::CommandExt;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -203,7 +202,7 @@ impl Running {
             command.arg("-plugin").arg(plugin_option(library, &stimulus, channel, origin));
             inherited.push(channel.fd());
         }
-        inherit(&mut command, inherited);
+        tool::inherit(&mut command, inherited);
         let complaints = File::create(&files.complaints).at(&files.complaints)?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
         let process = Reaped::spawn(&mut command).map_err(|e| Error::Qemu(e.to_string()))?;
@@ -276,21 +275,6 @@ fn text(path: &Path) -> String {
 /// (qemu(1), -drive).
 fn option_value(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
-}
-
-/// Leaves the descriptors open across exec, in the child alone.
-fn inherit(command: &mut Command, descriptors: Vec<RawFd>) {
-    // SAFETY: fcntl is async-signal-safe, and the descriptors outlive the spawn.
-    unsafe {
-        command.pre_exec(move || {
-            for fd in &descriptors {
-                if libc::fcntl(*fd, libc::F_SETFD, 0) != 0 {
-                    return Err(std::io::Error::last_os_error());
-                }
-            }
-            Ok(())
-        });
-    }
 }
 
 /// The value of `-plugin`: the arguments that `onset-plugin` documents.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The command line. Man page and completions are generated from it.
 
+mod measure;
+
+pub use measure::{How, Measure};
+
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -33,8 +37,14 @@ pub enum Command {
     /// Manage the kernels that guests boot.
     #[command(subcommand)]
     Kernels(Kernels),
-    /// Run an experiment: every flavour under every load.
+    /// Run experiments: every flavour under every load.
     Run(Run),
+    /// Measure with one probe, on this machine or in the rig.
+    Measure {
+        /// What is measured.
+        #[command(subcommand)]
+        probe: Measure,
+    },
     /// List the runs of a store, newest first.
     List {
         /// Where the bundles are.
@@ -149,20 +159,29 @@ pub enum Kernels {
 /// `onset run …`
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The experiment's file.
-    pub experiment: PathBuf,
-    /// Replaces the experiment's seed.
+    /// The experiments' files.
+    #[arg(required = true)]
+    pub experiments: Vec<PathBuf>,
+    /// Replaces the experiments' seed.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Replaces a value of the experiment, as in trigger.count=100000; may be repeated.
+    /// Replaces a value of the experiments, as in trigger.count=100000; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub overrides: Vec<(String, String)>,
+    /// How many machines of the rig run at once; by default one per processor.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// What becomes of the runs.
+    #[command(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What becomes of runs.
+#[derive(Debug, Args)]
+pub struct Outcome {
     /// Where the bundles are.
     #[command(flatten)]
     pub store: StoreArgument,
-    /// How many machines run at once; by default one per processor.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: Option<u16>,
     /// Write a report of the runs to this file too.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the command and the supervisor of a load on a machine say to each other.
+//!
+//! The command starts the agent under the name [`SUPERVISOR`], writes one [`Request`] as a line of JSON to its
+//! standard input, and reads one [`Reply`]. Each further line that it writes is answered by the account as it stands.
+//! When the input ends, however that comes about, the supervisor ends the load and removes all that it made.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The agent under this name is a supervisor.
+pub const SUPERVISOR: &str = "onset-load";
+/// The agent under this name is the first process of a load; used by the supervisor alone.
+pub const FIRST: &str = "onset-load-first";
+
+/// A load, and where it may run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The load's script ([`crate::Load::script`]).
+    pub script: String,
+    /// Programs that it runs.
+    pub programs: Vec<String>,
+    /// Whether it makes network namespaces.
+    pub needs_network: bool,
+    /// CPUs that it must keep off.
+    pub avoid: Vec<u32>,
+    /// A directory on the disk that it is to keep busy; without one it writes to memory.
+    pub disk: Option<PathBuf>,
+}
+
+/// What the supervisor answers: a line of JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// The load runs.
+    Started(Confinement),
+    /// It does not, and nothing of it is left; why, and what to do.
+    Refused(String),
+    /// What it has done until now.
+    Account(Account),
+}
+
+/// What keeps a load in its place, as far as the user's privileges go. Its affinity always does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Confinement {
+    /// CPUs that it runs on, rising.
+    pub cpus: Vec<u32>,
+    /// Controllers of its own control group that limit it; absent where it has no group.
+    pub cgroup: Option<Vec<String>>,
+    /// Whether its processes are in a namespace of their own, which the kernel ends as one.
+    pub processes: bool,
+    /// Whether it has mounts and a network of its own.
+    pub mounts: bool,
+}
+
+/// As in `affinity, cgroup (cpuset memory pids), process namespace, mount and network namespace`.
+impl fmt::Display for Confinement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("affinity")?;
+        match self.cgroup.as_deref() {
+            None => {}
+            Some([]) => f.write_str(", cgroup")?,
+            Some(controllers) => write!(f, ", cgroup ({})", controllers.join(" "))?,
+        }
+        f.write_str(if self.processes { ", process namespace" } else { "" })?;
+        f.write_str(if self.mounts { ", mount and network namespace" } else { "" })
+    }
+}
+
+/// What a load has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// Its counters since it was started.
+    pub counters: BTreeMap<String, u64>,
+    /// What its programs printed.
+    pub console: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_a_load_is_said_in_one_line() {
+        let mut held = Confinement { cpus: vec![0], ..Confinement::default() };
+        assert_eq!(held.to_string(), "affinity");
+        held.cgroup = Some(vec!["cpuset".into(), "pids".into()]);
+        (held.processes, held.mounts) = (true, true);
+        let expected =
+            "affinity, cgroup (cpuset pids), process namespace, mount and network namespace";
+        assert_eq!(held.to_string(), expected);
+    }
+}

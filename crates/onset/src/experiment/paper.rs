@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The tables and figures of the papers that experiments make again; the report shows them in the papers' layout.
+
+/// A table or figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paper {
+    /// Heursch, Rzehak: Rapid Reaction Linux (2001), tables 1 and 2.
+    Delay2001,
+    /// The same, tables 3 and 4.
+    Periods2001,
+    /// The same, table 5.
+    Disk2001,
+    /// The same, tables 6 and 7.
+    Rhealstone2001,
+    /// Rostedt, Hart: Internals of the RT Patch (2007), figures 3 and 4.
+    Gtod2007,
+    /// The same, figures 5 and 6.
+    Sched2007,
+    /// The same, figures 7 and 8.
+    Async2007,
+    /// The same, figures 1 and 2.
+    Inversion2007,
+    /// Arthur, Emde, Mc Guire: Assessment of the Realtime Preemption Patches (2007), figures 9 to 26.
+    Toggle2007,
+}
+
+impl Paper {
+    /// All of them, in the order of their papers.
+    pub const ALL: [Paper; 9] = [
+        Paper::Delay2001,
+        Paper::Periods2001,
+        Paper::Disk2001,
+        Paper::Rhealstone2001,
+        Paper::Gtod2007,
+        Paper::Sched2007,
+        Paper::Async2007,
+        Paper::Inversion2007,
+        Paper::Toggle2007,
+    ];
+
+    /// The word in experiments and bundles.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Paper::Delay2001 => "2001-delay",
+            Paper::Periods2001 => "2001-periods",
+            Paper::Disk2001 => "2001-disk",
+            Paper::Rhealstone2001 => "2001-rhealstone",
+            Paper::Gtod2007 => "2007-gtod",
+            Paper::Sched2007 => "2007-sched",
+            Paper::Async2007 => "2007-async",
+            Paper::Inversion2007 => "2007-inversion",
+            Paper::Toggle2007 => "2007-toggle",
+        }
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the target says of itself: everything that a latency may depend on, as the running kernel reports it.
+//!
+//! Read from `/proc`, `/sys` and `/dev` alone, so that a static binary in the rig's guest says the same as the command
+//! on a machine. What cannot be read is absent, never empty: in a container, without privilege or on another
+//! architecture there is less of it. It sees one moment; compare two to see what happened between them
+//! ([`crate::validity`]).
+
+mod cpu;
+mod kernel;
+pub mod keys;
+mod parse;
+mod system;
+mod tasks;
+mod tree;
+
+pub use parse::{CPUS_MAX, cpu_list, show_cpu_list};
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use tree::Tree;
+
+/// What was read: one text for each of the [`keys`]. In files a flat object of strings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Context(BTreeMap<String, String>);
+
+impl Context {
+    /// The text of a key.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    /// The text of a key that each CPU has, kept as `KEY.cpuN`.
+    pub fn of_cpu(&self, key: &str, cpu: u32) -> Option<&str> {
+        self.get(&of_cpu(key, cpu))
+    }
+
+    /// A key that is a whole number.
+    pub fn number(&self, key: &str) -> Option<i64> {
+        self.get(key)?.parse().ok()
+    }
+
+    /// A key of a CPU that is a whole number.
+    pub fn number_of_cpu(&self, key: &str, cpu: u32) -> Option<i64> {
+        self.of_cpu(key, cpu)?.parse().ok()
+    }
+
+    /// A key that is a list of CPUs, rising.
+    pub fn cpus(&self, key: &str) -> Option<Vec<u32>> {
+        self.get(key).and_then(cpu_list)
+    }
+
+    /// The CPUs that share the core of a CPU, without itself.
+    pub fn siblings(&self, cpu: u32) -> Vec<u32> {
+        let all = self.of_cpu(keys::SMT_SIBLINGS, cpu).and_then(cpu_list).unwrap_or_default();
+        all.into_iter().filter(|c| *c != cpu).collect()
+    }
+
+    fn set(&mut self, key: &str, value: Option<impl Display>) {
+        if let Some(value) = value.map(|v| v.to_string()).filter(|v| !v.is_empty()) {
+            self.0.insert(key.into(), value);
+        }
+    }
+
+    fn set_of_cpu(&mut self, key: &str, cpu: u32, value: Option<impl Display>) {
+        self.set(&of_cpu(key, cpu), value);
+    }
+}
+
+impl From<BTreeMap<String, String>> for Context {
+    fn from(map: BTreeMap<String, String>) -> Context {
+        Context(map)
+    }
+}
+
+impl From<Context> for BTreeMap<String, String> {
+    fn from(context: Context) -> BTreeMap<String, String> {
+        context.0
+    }
+}
+
+fn of_cpu(key: &str, cpu: u32) -> String {
+    format!("{key}.cpu{cpu}")
+}
+
+/// Reads the context of a measurement on `cpus`. Takes milliseconds, and some 20 µs more for each thread of the
+/// machine; read it before and after measuring, never while.
+pub fn read(cpus: &[u32]) -> Context {
+    read_below(&Tree::new("/"), cpus)
+}
+
+fn read_below(tree: &Tree, cpus: &[u32]) -> Context {
+    let cpus: BTreeSet<u32> = cpus.iter().copied().collect();
+    let mut context = Context::default();
+    kernel::read(tree, &mut context);
+    cpu::read(tree, &cpus, &mut context);
+    system::read(tree, &mut context);
+    tasks::read(tree, &cpus, &mut context);
+    context
+}
+
+#[cfg(test)]
+mod tests;

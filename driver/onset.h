@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the parts of the module share. */
+#ifndef ONSET_H
+#define ONSET_H
+
+#include <linux/bits.h>
+#include <linux/types.h>
+
+/* The responders, each numbered by the data pin that it toggles. */
+enum onset_responder {
+	ONSET_HARDIRQ,
+	ONSET_THREADED_IRQ,
+	ONSET_TASKLET,
+	ONSET_BH_WORK,
+	ONSET_WORK,
+	ONSET_WORK_HIGHPRI,
+	ONSET_KTHREAD,
+	ONSET_TASK,
+	ONSET_RESPONDERS
+};
+
+/* Holds the names of all responders and the commas between them. */
+#define ONSET_NAMES_SIZE	96
+
+/**
+ * struct onset_source - what triggers, and what an answer to it is
+ * @claim: takes what it needs; nothing triggers yet
+ * @release: gives that back; no responder runs any more
+ * @connect: from here on it may trigger
+ * @disconnect: waits until it does not
+ * @enable: lets it trigger, when nothing can fail any more
+ * @disable: keeps it from triggering
+ * @answer: the answer of a responder to the triggers from number @first to
+ *	    before @taken, with all other answers excluded and interrupts off
+ */
+struct onset_source {
+	int (*claim)(void);
+	void (*release)(void);
+	int (*connect)(void);
+	void (*disconnect)(void);
+	void (*enable)(void);
+	void (*disable)(void);
+	void (*answer)(enum onset_responder r, u64 first, u64 taken);
+};
+
+/* main.c: the one that was chosen, fixed before the first trigger. */
+extern const struct onset_source *onset_source;
+
+/* responders.c: who answers a trigger, and what has been answered. */
+bool onset_active(enum onset_responder r);
+int onset_list_active(char *buf, size_t size);
+void onset_answer(enum onset_responder r);
+void onset_trigger(u64 triggers);
+u64 onset_give_up(u64 unanswered[ONSET_RESPONDERS]);
+int onset_start_responders(void);
+void onset_stop_responders(void);
+
+bool onset_is_unseen(void);
+bool onset_see(u64 *taken);
+void onset_see_answered(void);
+
+/* task.c: the device of the task responder. */
+int onset_register_task(void);
+void onset_deregister_task(void);
+void onset_wake_task(void);
+void onset_sync_task(void);
+
+/* port.c: the parallel port, which triggers and whose pins are the answers. */
+extern const struct onset_source onset_port_source;
+extern bool onset_threaded;
+
+/* timer.c: a high-resolution timer, and a clock for the answers. */
+extern const struct onset_source onset_timer_source;
+int onset_start_timer(void);
+void onset_stop_timer(void);
+
+/* samples.c: what the timer's triggers and the answers to them yield. */
+int onset_register_samples(void);
+void onset_deregister_samples(void);
+void onset_allow_samples(void);
+void onset_begin_samples(u64 due_ns, u64 period_ns);
+void onset_end_samples(int end);
+void onset_sample(enum onset_responder r, u64 first, u64 taken);
+
+#endif /* ONSET_H */

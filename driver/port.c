@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The parallel port as trigger: an instrument raises nACK, which is the port's
+ * interrupt, and watches D0 ... D7, on which the responders answer. The module
+ * owns the port by itself, without parport, whose locking and sharing would be
+ * part of what is measured.
+ *
+ * On PREEMPT_RT the hard handler stays hard (IRQF_NO_THREAD), unless the
+ * parameter `threaded` is set.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/bits.h>
+#include <linux/interrupt.h>
+#include <linux/io.h>
+#include <linux/ioport.h>
+#include <linux/moduleparam.h>
+
+#include "onset.h"
+
+/* Registers of the PC's parallel port, from its base. */
+#define ONSET_DATA		0
+#define ONSET_CONTROL		2
+#define ONSET_REGISTERS		3
+
+/* Control register: the four control lines, and whether nACK interrupts. */
+#define ONSET_CONTROL_LINES	GENMASK(3, 0)
+#define ONSET_CONTROL_IRQ	BIT(4)
+
+/**
+ * struct onset_port - the one port that the module owns
+ * @latch: what the data register holds; each responder toggles its own bit
+ * @control: the control register as it was found
+ */
+struct onset_port {
+	u8 latch;
+	u8 control;
+};
+
+static struct onset_port port;
+
+static unsigned short io = 0x378;
+module_param_hw(io, ushort, ioport, 0444);
+MODULE_PARM_DESC(io, "port: first I/O port (default 0x378)");
+
+static unsigned int irq = 7;
+module_param_hw(irq, uint, irq, 0444);
+MODULE_PARM_DESC(irq, "port: interrupt (default 7)");
+
+bool onset_threaded;
+module_param_named(threaded, onset_threaded, bool, 0444);
+MODULE_PARM_DESC(threaded, "port: let PREEMPT_RT make the hard handler a thread (default N)");
+
+/* The edge tells the instrument that; it counts the triggers by itself. */
+static void onset_toggle(enum onset_responder r, u64 first, u64 taken)
+{
+	port.latch ^= BIT(r);
+	outb(port.latch, io + ONSET_DATA);
+}
+
+static irqreturn_t onset_run_threaded_irq(int line, void *unused)
+{
+	onset_answer(ONSET_THREADED_IRQ);
+	/* Also with nothing to answer: the core counts this against "nobody cared". */
+	return IRQ_HANDLED;
+}
+
+/**
+ * onset_run_hardirq() - the hard handler
+ * @line: the interrupt
+ * @unused: nothing
+ *
+ * Every call counts as an interrupt of the port. nACK is a pulse on an edge
+ * triggered ISA line, which the port does not latch, so there is nothing to
+ * ask whether it was ours; nor can such a line be shared, so it is not asked
+ * for IRQF_SHARED. In particular the 8259 signals its spurious interrupts as
+ * interrupt 7: where the PIC is used, one of them makes edges that the
+ * instrument counts as answers to nothing. IRQ_NONE for them would be a guess.
+ *
+ * Return: IRQ_WAKE_THREAD when threaded_irq is active, else IRQ_HANDLED.
+ */
+static irqreturn_t onset_run_hardirq(int line, void *unused)
+{
+	onset_trigger(1);
+	return onset_active(ONSET_THREADED_IRQ) ? IRQ_WAKE_THREAD : IRQ_HANDLED;
+}
+
+/**
+ * onset_claim_port() - take the I/O ports and make them a quiet output
+ *
+ * Finds out whether a port is there by what its data register reads back, and
+ * leaves the pins as it found them.
+ *
+ * Return: 0, -EBUSY when the I/O ports are taken, -ENODEV when nothing answers.
+ */
+static int onset_claim_port(void)
+{
+	static const u8 patterns[] = { 0x55, 0xaa };
+	bool present = true;
+	u8 control, data;
+	size_t i;
+
+	if (!request_region(io, ONSET_REGISTERS, KBUILD_MODNAME)) {
+		pr_err("I/O ports %#x-%#x are not free (see /proc/ioports); is parport_pc loaded? rmmod or blacklist it\n",
+		       io, io + ONSET_REGISTERS - 1);
+		return -EBUSY;
+	}
+	control = inb(io + ONSET_CONTROL);
+	outb(control & ONSET_CONTROL_LINES, io + ONSET_CONTROL);
+
+	data = inb(io + ONSET_DATA);
+	for (i = 0; i < ARRAY_SIZE(patterns); i++) {
+		outb(patterns[i], io + ONSET_DATA);
+		present &= inb(io + ONSET_DATA) == patterns[i];
+	}
+	outb(data, io + ONSET_DATA);
+	if (!present) {
+		pr_err("no parallel port at %#x: its data register does not read back; check io= and the firmware's set-up\n",
+		       io);
+		outb(control, io + ONSET_CONTROL);
+		release_region(io, ONSET_REGISTERS);
+		return -ENODEV;
+	}
+	port.control = control;
+	port.latch = data;
+	return 0;
+}
+
+/**
+ * onset_give_back_port() - leave the port without its interrupt
+ *
+ * The pins keep their level: an edge on the way out would be an answer.
+ */
+static void onset_give_back_port(void)
+{
+	outb(port.control & ~ONSET_CONTROL_IRQ, io + ONSET_CONTROL);
+	release_region(io, ONSET_REGISTERS);
+}
+
+/**
+ * onset_connect_port() - have the interrupt handled
+ *
+ * Return: 0, or the error of request_threaded_irq().
+ */
+static int onset_connect_port(void)
+{
+	irq_handler_t thread_fn = onset_active(ONSET_THREADED_IRQ) ? onset_run_threaded_irq : NULL;
+	int err;
+
+	err = request_threaded_irq(irq, onset_run_hardirq, thread_fn,
+				   onset_threaded ? 0 : IRQF_NO_THREAD, KBUILD_MODNAME, &port);
+	if (err)
+		pr_err("cannot have interrupt %u (error %d): irq= is wrong, or another driver has it (see /proc/interrupts)\n",
+		       irq, err);
+	return err;
+}
+
+/**
+ * onset_disconnect_port() - wait for the hard handler and for threaded_irq
+ */
+static void onset_disconnect_port(void)
+{
+	free_irq(irq, &port);
+}
+
+/**
+ * onset_enable_port() - let the port interrupt, and say with what
+ */
+static void onset_enable_port(void)
+{
+	char names[ONSET_NAMES_SIZE];
+
+	onset_list_active(names, sizeof(names));
+	pr_info("io=%#x irq=%u threaded=%c responders=%s\n", io, irq, onset_threaded ? 'Y' : 'N', names);
+	outb((port.control & ONSET_CONTROL_LINES) | ONSET_CONTROL_IRQ, io + ONSET_CONTROL);
+}
+
+/**
+ * onset_disable_port() - keep the port from interrupting
+ */
+static void onset_disable_port(void)
+{
+	outb(port.control & ONSET_CONTROL_LINES, io + ONSET_CONTROL);
+}
+
+const struct onset_source onset_port_source = {
+	.claim		= onset_claim_port,
+	.release	= onset_give_back_port,
+	.connect	= onset_connect_port,
+	.disconnect	= onset_disconnect_port,
+	.enable		= onset_enable_port,
+	.disable	= onset_disable_port,
+	.answer		= onset_toggle,
+};
