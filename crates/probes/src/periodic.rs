@@ -72,7 +72,7 @@ fn policy(policy: Policy, method: SleepMethod, period: Nanos) -> Policy {
     }
 }
 
-fn name(method: SleepMethod) -> &'static str {
+pub(crate) fn name(method: SleepMethod) -> &'static str {
     match method {
         SleepMethod::Nanosleep => "nanosleep",
         SleepMethod::ClockNanosleep => "clock_nanosleep",
@@ -107,6 +107,7 @@ pub(crate) fn run(
     // Refused where a stricter limit is in force, which does as well.
     let _guard = RuntimeLimit::hold(RUNAWAY);
     let (origin, mut report, mut series) = (rt::now(), Report::default(), 0);
+    report.add("origin_ns", origin.ns());
     for job in &jobs {
         let _alarm =
             (job.method == SleepMethod::Itimer).then(timer::BlockedAlarm::new).transpose()?;

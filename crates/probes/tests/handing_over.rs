@@ -251,7 +251,7 @@ fn every_method_of_cyclictest_gives_its_loops() {
         SleepMethod::PosixTimer,
         SleepMethod::Itimer,
     ] {
-        let probe = Cyclictest { method, period: Nanos::from_millis(1), count: 50 };
+        let probe = Cyclictest { methods: vec![method], period: Nanos::from_millis(1), count: 50 };
         let plan = plan(Probe::Cyclictest(probe), "other", &[0]);
         let (all, report) = match measured(&plan) {
             Ok(measured) => measured,
