@@ -317,3 +317,183 @@ impl Series<'_> {
         onsets
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use probes::plan::{Cyclictest, Overrun, Periodic};
+    use rig::ClockPoint;
+    use rt::Policy;
+    use sample::{SeriesId, Virtual};
+
+    const PERIOD: u64 = 1_000_000;
+    /// The guest's clock shows so much more than virtual time.
+    const AHEAD: u64 = 7_000;
+    const ORIGIN: u64 = 10_000_000;
+
+    fn seen_at(guest_ns: u64) -> Stamp<Virtual> {
+        Stamp::from_ns(guest_ns - AHEAD)
+    }
+
+    fn witness(wakes: Vec<Wake>) -> Witness {
+        let point = |read: u64| ClockPoint {
+            begun: seen_at(read - 50),
+            insns: Insns(0),
+            width: Nanos(100),
+            read: Stamp::from_ns(read),
+        };
+        let mut witness = Witness::default();
+        (witness.wakes, witness.clock) = (wakes, vec![point(5_000_000), point(90_000_000)]);
+        witness
+    }
+
+    /// A thread waits; times by the guest's clock.
+    fn wake(call: u8, called: u64, requested: Option<u64>, woke: u64) -> Wake {
+        Wake {
+            thread: 1,
+            call,
+            called: seen_at(called),
+            requested: requested.map(Stamp::from_ns),
+            own: Insns(200),
+            woke: seen_at(woke),
+            insns: Insns(0),
+        }
+    }
+
+    /// When event `n` of a series that begins at `begin` is due.
+    fn due(begin: u64, n: u64) -> u64 {
+        begin + (n + 1) * PERIOD
+    }
+
+    fn sample(series: u16, number: u64, due: u64, latency: u64) -> Sample {
+        let (series, at) = (SeriesId(series), Nanos(due - ORIGIN));
+        Sample { series, trigger: number, at, latency: Nanos(latency), path: None }
+    }
+
+    fn plan(methods: &[SleepMethod]) -> Plan {
+        let probe = Probe::Periodic(Periodic {
+            methods: methods.to_vec(),
+            periods: vec![Nanos(PERIOD)],
+            count: 10,
+            overrun: Overrun::Skip,
+            migrate: false,
+        });
+        Plan { probe, policy: Policy::Fifo(90), cpus: vec![0], pm_qos: false }
+    }
+
+    fn judged(plan: &Plan, samples: &[Sample], wakes: Vec<Wake>) -> Vec<Truth> {
+        let names: Vec<SeriesName> =
+            plan.series().iter().map(|name| name.parse().unwrap()).collect();
+        judge(plan, &names, samples, Some(Stamp::from_ns(ORIGIN)), &witness(wakes))
+    }
+
+    fn errors(truth: &Truth) -> (i64, i64) {
+        let error = truth.error.expect("something matched");
+        (error.min_ns, error.max_ns)
+    }
+
+    #[test]
+    fn an_absolute_sleep_is_judged_by_what_each_call_asked_for() {
+        let due = |n| due(ORIGIN, n);
+        let asleep = |n: u64| wake(CLOCK_NANOSLEEP, due(n) - 900_000, Some(due(n)), due(n) + 3_000);
+        // Another thread sleeps meanwhile, less often; and one wake-up was not seen.
+        let other = Wake { thread: 2, ..asleep(1) };
+        let wakes = vec![asleep(0), other, asleep(2), asleep(3)];
+        let samples: Vec<Sample> = (0..4).map(|n| sample(0, n, due(n), 3_060 + n)).collect();
+        let [truth] = &judged(&plan(&[SleepMethod::ClockNanosleep]), &samples, wakes)[..] else {
+            panic!("one series")
+        };
+        assert_eq!((truth.samples, truth.matched, errors(truth)), (4, 3, (60, 63)));
+        assert_eq!(truth.error.unwrap().mean_ns, (60 + 62 + 63) as f64 / 3.0);
+        assert_eq!((truth.uncertainty, truth.own), (Nanos(51), Some(Insns(200))));
+    }
+
+    #[test]
+    fn a_relative_sleep_is_judged_from_its_call_on() {
+        let called = |n: u64| ORIGIN + 80 + n * 1_005_000;
+        let wakes =
+            (0..3).map(|n| wake(CLOCK_NANOSLEEP, called(n), None, called(n) + PERIOD + 4_000));
+        // Its clock was read 80 before the call and 40 after the wake-up.
+        let samples: Vec<Sample> =
+            (0..3).map(|n| sample(0, n, called(n) - 80 + PERIOD, 4_120)).collect();
+        let truth = judged(&plan(&[SleepMethod::Nanosleep]), &samples, wakes.collect());
+        assert_eq!((truth[0].matched, errors(&truth[0])), (3, (120, 120)));
+        assert_eq!(truth[0].uncertainty, Nanos(1));
+    }
+
+    #[test]
+    fn a_timers_wake_up_answers_all_events_that_are_due_and_one_before_its_event_none() {
+        let due = |n| due(ORIGIN, n);
+        let waits = |called: u64, woke| wake(RT_SIGTIMEDWAIT, called, None, woke);
+        let wakes = vec![
+            wake(TIMER_SETTIME, ORIGIN + 100, Some(due(0)), ORIGIN + 900),
+            waits(ORIGIN + 1_000, due(0) + 5_000),
+            waits(due(0) + 6_000, due(1) + 2_500_000),
+            waits(due(3) + 500_100, due(4) - 300_000),
+            waits(due(4) - 200_000, due(4) + 5_000),
+        ];
+        let reported = [(0, 5_070), (1, 2_500_070), (4, 5_070)];
+        let samples = reported.map(|(n, latency)| sample(0, n, due(n), latency));
+        let truth = judged(&plan(&[SleepMethod::PosixTimer]), &samples, wakes);
+        assert_eq!((truth[0].matched, errors(&truth[0])), (3, (70, 70)));
+    }
+
+    #[test]
+    fn who_wakes_early_and_spins_is_on_time_and_who_wakes_late_is_not() {
+        let due = |n| due(ORIGIN, n);
+        let asks = |n, woke| wake(CLOCK_NANOSLEEP, due(n) - 900_000, Some(due(n) - 9_000), woke);
+        let wakes = vec![asks(0, due(0) - 4_000), asks(1, due(1) + 2_000)];
+        let samples = [sample(0, 0, due(0), 30), sample(0, 1, due(1), 2_040)];
+        let truth = judged(&plan(&[SleepMethod::Precise]), &samples, wakes);
+        assert_eq!((truth[0].matched, errors(&truth[0])), (2, (30, 40)));
+    }
+
+    #[test]
+    fn series_that_follow_each_other_in_one_thread_are_told_apart_by_time() {
+        let begins = [ORIGIN, ORIGIN + 20_000_000];
+        let slept = |begin: u64, late: u64| {
+            let asked = due(begin, 0);
+            wake(CLOCK_NANOSLEEP, begin + 50, Some(asked), asked + late)
+        };
+        let wakes = vec![slept(begins[0], 3_000), slept(begins[1], 8_000)];
+        let samples =
+            [sample(0, 0, due(begins[0], 0), 3_040), sample(1, 0, due(begins[1], 0), 8_050)];
+        let both = plan(&[SleepMethod::ClockNanosleep, SleepMethod::Deadline]);
+        let truth = judged(&both, &samples, wakes);
+        assert_eq!((errors(&truth[0]), errors(&truth[1])), ((40, 40), (50, 50)));
+    }
+
+    #[test]
+    fn cyclictest_numbers_its_loops_and_is_judged_by_them() {
+        let probe = Probe::Cyclictest(Cyclictest {
+            methods: vec![SleepMethod::ClockNanosleep],
+            period: Nanos(PERIOD),
+            count: 3,
+        });
+        let plan = Plan { probe, ..plan(&[]) };
+        // It begins some time after it was started, and leaves out two periods.
+        let due = |n| due(ORIGIN + 3_141_592, n);
+        let asks = |n, late| wake(CLOCK_NANOSLEEP, due(n) - 900_000, Some(due(n)), due(n) + late);
+        let wakes = vec![asks(0, 4_000), asks(1, 2_300_000), asks(4, 4_000)];
+        let latencies = [4_064, 2_300_064, 4_064];
+        let loops = (0..).zip(latencies);
+        let samples: Vec<Sample> =
+            loops.map(|(n, latency)| sample(0, n, ORIGIN + (n + 1) * PERIOD, latency)).collect();
+        let truth = judged(&plan, &samples, wakes);
+        assert_eq!((truth[0].matched, errors(&truth[0])), (3, (64, 64)));
+    }
+
+    #[test]
+    fn without_the_guests_clock_or_the_probes_origin_nothing_is_judged() {
+        let plan = plan(&[SleepMethod::Timerfd]);
+        let names = ["timerfd-1ms".parse().unwrap()];
+        let samples = [sample(0, 0, due(ORIGIN, 0), 50)];
+        let woke = due(ORIGIN, 0) + 20;
+        let seen = witness(vec![wake(READ, ORIGIN + 500, None, woke)]);
+        let origin = Some(Stamp::from_ns(ORIGIN));
+        assert_eq!(judge(&plan, &names, &samples, None, &seen), []);
+        assert_eq!(judge(&plan, &names, &samples, origin, &Witness::default()), []);
+        let truth = judge(&plan, &names, &samples, origin, &seen);
+        assert_eq!((truth[0].matched, errors(&truth[0]), truth[0].own), (1, (30, 30), None));
+    }
+}

@@ -245,9 +245,9 @@ impl Measurement<'_> {
         }
     }
 
-    /// The loop of relative sleep: a period begins when the task last woke, so none is ever skipped.
+    /// The loop of relative sleep: a period begins when the task goes to sleep, so none is ever skipped.
     fn relative(&mut self) -> Result<Tally, RunError> {
-        let mut wait = Relative::new(self.job.period);
+        let wait = Relative::new(self.job.period);
         for number in 0..self.periodic.count {
             let (due, now) = wait.wait();
             self.put(number, due, now.since(due));

@@ -245,12 +245,7 @@ fn every_method_of_cyclictest_gives_its_loops() {
         eprintln!("skipped: no cyclictest; apt install rt-tests");
         return;
     }
-    for method in [
-        SleepMethod::ClockNanosleep,
-        SleepMethod::Nanosleep,
-        SleepMethod::PosixTimer,
-        SleepMethod::Itimer,
-    ] {
+    for method in [SleepMethod::ClockNanosleep, SleepMethod::Nanosleep, SleepMethod::PosixTimer] {
         let probe = Cyclictest { methods: vec![method], period: Nanos::from_millis(1), count: 50 };
         let plan = plan(Probe::Cyclictest(probe), "other", &[0]);
         let (all, report) = match measured(&plan) {

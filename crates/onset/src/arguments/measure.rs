@@ -157,7 +157,7 @@ pub enum Measure {
     },
     /// Debian's cyclictest, run and read by us.
     Cyclictest {
-        /// How it sleeps: clock_nanosleep, nanosleep, posix_timer, itimer.
+        /// How it sleeps: clock_nanosleep, nanosleep, posix_timer.
         #[arg(long = "method", value_name = "METHOD", value_delimiter = ',')]
         methods: Vec<String>,
         /// Its interval.
