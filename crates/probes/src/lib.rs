@@ -6,16 +6,29 @@
 //! per measuring thread ([`Output`]); who reads the rings is not its concern. [`run()`] is the way in; what it finds
 //! beside the samples is the [`Report`].
 
+mod async_handler;
 pub mod context;
+mod cyclictest;
+mod failure;
+mod gate;
 mod gtod;
+mod inversion;
+mod ladder;
 mod noise;
 mod output;
 mod overhead;
+mod pace;
 mod periodic;
 pub mod plan;
+mod priorities;
+mod pthread;
+mod recorder;
 mod report;
+mod rhealstone;
+mod rtc;
 mod run;
 mod series;
+mod sleeper;
 mod threads;
 mod toggle;
 mod tsc;

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Debian's cyclictest (package rt-tests), run with the method's options and read line by line.
+//!
+//! With `--verbose` its measuring threads leave each latency in an array of 16,384 entries that its main thread
+//! prints every 10 ms (rt-tests 2.4, `print_stat`), so that no line is lost at periods of 1 µs or more unless that
+//! thread is kept from running for as long. It counts loops, not periods: those that passed while it was late
+//! are neither loops nor losses, so that `at` runs behind by them.
+
+use crate::ladder::aside;
+use crate::plan::{Cyclictest, Plan, SleepMethod};
+use crate::run::check_count;
+use crate::series::duration;
+use crate::{Output, Report, RunError, failure};
+use rt::Policy;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+use sample::{Loss, Nanos};
+use std::io::{self, BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const PROGRAM: &str = "cyclictest";
+/// From one look at its memory to the next, and how many looks are enough.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+const LOOKS_MAX: u32 = 20;
+
+/// `cyclictest-clock_nanosleep-1ms`, say.
+pub(crate) fn series(probe: &Cyclictest) -> Vec<String> {
+    let method = match probe.method {
+        SleepMethod::Nanosleep => "nanosleep",
+        SleepMethod::ClockNanosleep => "clock_nanosleep",
+        SleepMethod::PosixTimer => "posix_timer",
+        SleepMethod::Itimer => "itimer",
+        // `run` refuses them.
+        SleepMethod::Timerfd | SleepMethod::Deadline | SleepMethod::Precise => "impossible",
+    };
+    vec![format!("cyclictest-{method}-{}", duration(probe.period))]
+}
+
+/// One thread of its own, without real-time priority: it reads what cyclictest writes.
+///
+/// # Errors
+/// It is not installed, has no such method, interval or policy, or fails.
+pub(crate) fn run(
+    plan: &Plan,
+    probe: &Cyclictest,
+    output: &mut Output,
+    stop: &AtomicBool,
+) -> Result<Report, RunError> {
+    check_count(probe.count)?;
+    let arguments = arguments(plan, probe)?;
+    std::thread::scope(|threads| {
+        let apart = threads.spawn(|| {
+            // What it starts inherits policy, CPUs and timer slack; it sets those of its measuring thread itself.
+            aside()?;
+            let mut running = Running::start(&arguments)?;
+            running.read(&mut Loops { period: probe.period, next: 0 }, output, stop)?;
+            running.end(stop)
+        });
+        apart.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Its command line.
+fn arguments(plan: &Plan, probe: &Cyclictest) -> Result<Vec<String>, RunError> {
+    let method: &[&str] = match probe.method {
+        SleepMethod::ClockNanosleep => &[],
+        SleepMethod::Nanosleep => &["--relative"],
+        SleepMethod::PosixTimer => &["--posix_timers"],
+        // cyclictest(8), -s and -x; together they are MODE_SYS_ITIMER in its source.
+        SleepMethod::Itimer => &["--system", "--posix_timers"],
+        SleepMethod::Timerfd | SleepMethod::Deadline | SleepMethod::Precise => {
+            return Err(failure::plan(
+                "method",
+                "cyclictest has no such; it knows clock_nanosleep, nanosleep, posix_timer and itimer",
+            ));
+        }
+    };
+    let (name, priority) = match plan.policy {
+        Policy::Fifo(priority) => ("fifo", priority),
+        Policy::RoundRobin(priority) => ("rr", priority),
+        Policy::Other(0) => ("other", 0),
+        Policy::Other(_) | Policy::Deadline { .. } => {
+            return Err(failure::plan(
+                "policy",
+                format!(
+                    "cyclictest cannot run with {}; give it fifo:PRIORITY, rr:PRIORITY or other",
+                    plan.policy
+                ),
+            ));
+        }
+    };
+    if probe.period.0 == 0 || !probe.period.0.is_multiple_of(1_000) {
+        return Err(failure::plan(
+            "period_ns",
+            format!(
+                "{} ns: cyclictest's interval is a whole number of microseconds above 0",
+                probe.period.0
+            ),
+        ));
+    }
+    let mut arguments: Vec<String> =
+        ["--nsecs", "--verbose", "--mlockall", "--threads=1", "--distance=0"]
+            .map(String::from)
+            .to_vec();
+    arguments.extend(method.iter().map(|option| option.to_string()));
+    arguments.push(format!("--policy={name}"));
+    arguments.push(format!("--priority={priority}"));
+    arguments.push(format!("--interval={}", probe.period.0 / 1_000));
+    arguments.push(format!("--loops={}", probe.count));
+    arguments.extend(plan.cpus.first().map(|cpu| format!("--affinity={cpu}")));
+    if !plan.pm_qos {
+        // Else it holds /dev/cpu_dma_latency at 0, as we do with `pm_qos`.
+        arguments.push("--default-system".into());
+    }
+    Ok(arguments)
+}
+
+/// What its lines say.
+struct Loops {
+    period: Nanos,
+    /// The number that its next line should have.
+    next: u64,
+}
+
+impl Loops {
+    /// Takes a line; one that is no loop (the heading, the summary) says nothing.
+    fn take(&mut self, line: &str, output: &mut Output) {
+        let Some((number, latency_ns)) = loop_of(line) else { return };
+        if let Some(missing) = number.checked_sub(self.next).filter(|missing| *missing > 0) {
+            output.loss(0, Loss::Dropped, missing);
+        }
+        self.next = number.saturating_add(1);
+        let at = number.checked_mul(self.period.0).map(Nanos);
+        match (at, u64::try_from(latency_ns)) {
+            (Some(at), Ok(latency)) => output.sample(0, number, at, Nanos(latency)),
+            _ => output.loss(0, Loss::Tainted, 1),
+        }
+    }
+}
+
+/// Number and latency in ns of `       0:       4:   48334`: thread, loop, latency.
+fn loop_of(line: &str) -> Option<(u64, i64)> {
+    let mut fields = line.split(':').map(str::trim);
+    let (thread, number, latency) = (fields.next()?, fields.next()?, fields.next()?);
+    if thread != "0" || fields.next().is_some() {
+        return None;
+    }
+    Some((number.parse().ok()?, latency.parse().ok()?))
+}
+
+/// `VmHWM` of proc_pid_status(5).
+fn memory_peak_kib(status: &str) -> Option<u64> {
+    let value = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    value.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+/// The process. However it ends, it is gone afterwards.
+struct Running {
+    child: Child,
+    ended: bool,
+    memory_peak_kib: u64,
+    looks: u32,
+}
+
+impl Running {
+    fn start(arguments: &[String]) -> Result<Running, RunError> {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => failure::unavailable(
+                "cyclictest",
+                "it is not installed; on Debian: apt install rt-tests",
+            ),
+            _ => failure::system("starting cyclictest")(e),
+        })?;
+        Ok(Running { child, ended: false, memory_peak_kib: 0, looks: 0 })
+    }
+
+    fn read(
+        &mut self,
+        loops: &mut Loops,
+        output: &mut Output,
+        stop: &AtomicBool,
+    ) -> Result<(), RunError> {
+        let Some(stdout) = self.child.stdout.take() else { return Ok(()) };
+        let mut stdout = BufReader::with_capacity(1 << 16, stdout);
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if stdout.buffer().is_empty() {
+                self.wait_for(stdout.get_ref(), stop)?;
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            match stdout.read_line(&mut line) {
+                Ok(0) => return Ok(()),
+                Ok(_) => loops.take(&line, output),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(failure::system("reading cyclictest")(e)),
+            }
+        }
+    }
+
+    /// Waits until it has written something or ended; looks at its memory meanwhile, and whether to stop.
+    fn wait_for(&mut self, stdout: &ChildStdout, stop: &AtomicBool) -> Result<(), RunError> {
+        while !stop.load(Ordering::Relaxed) {
+            match poll(&mut [PollFd::new(stdout, PollFlags::IN)], Some(&LOOK)) {
+                Ok(0) => self.look_at_memory(),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(failure::system("poll")(e.into())),
+                Ok(_) => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Its peak so far: it cannot be asked when it has ended. Its memory is locked, so it has its size early.
+    fn look_at_memory(&mut self) {
+        if self.looks == LOOKS_MAX {
+            return;
+        }
+        self.looks += 1;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let peak = status.ok().and_then(|text| memory_peak_kib(&text)).unwrap_or(0);
+        self.memory_peak_kib = self.memory_peak_kib.max(peak);
+    }
+
+    /// Waits for its end; what it used becomes counters.
+    fn end(mut self, stop: &AtomicBool) -> Result<Report, RunError> {
+        if stop.load(Ordering::Relaxed) {
+            self.signal(libc::SIGINT);
+        }
+        let mut complaint = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let _ = stderr.read_to_string(&mut complaint);
+        }
+        // SAFETY: plain data; wait4 fills both.
+        let (mut status, mut used): (libc::c_int, libc::rusage) =
+            (0, unsafe { std::mem::zeroed() });
+        let process = self.child.id() as libc::pid_t;
+        // SAFETY: our own child, waited for by nobody else.
+        while unsafe { libc::wait4(process, &raw mut status, 0, &raw mut used) } == -1 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(failure::system("waiting for cyclictest")(error));
+            }
+        }
+        self.ended = true;
+        let sound = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0;
+        if !sound && !stop.load(Ordering::Relaxed) {
+            return Err(failure::unavailable("result of cyclictest", complaint.trim()));
+        }
+        let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
+        let mut report = Report::default();
+        report.add("cpu_time_ns", ns(used.ru_utime) + ns(used.ru_stime));
+        // Not ru_maxrss, which begins with what this process had when it started the other one (Linux, exec_mmap()).
+        report.largest("memory_peak_kib", self.memory_peak_kib);
+        Ok(report)
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        // SAFETY: a child that was not waited for yet, so the number is still its own.
+        unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.ended {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Probe;
+
+    fn plan(policy: &str, method: SleepMethod, period: Nanos) -> (Plan, Cyclictest) {
+        let probe = Cyclictest { method, period, count: 10 };
+        let policy = policy.parse().unwrap();
+        let whole =
+            Plan { probe: Probe::Cyclictest(probe.clone()), policy, cpus: vec![1], pm_qos: false };
+        (whole, probe)
+    }
+
+    fn command(policy: &str, method: SleepMethod, period: Nanos) -> Result<String, RunError> {
+        let (plan, probe) = plan(policy, method, period);
+        arguments(&plan, &probe).map(|arguments| arguments.join(" "))
+    }
+
+    #[test]
+    fn lines_of_loops_are_told_from_headings_and_summary() {
+        assert_eq!(loop_of("       0:       4:   48334\n"), Some((4, 48334)));
+        assert_eq!(loop_of("       0:       0:      -7\n"), Some((0, -7)));
+        for line in [
+            "Using 1 cpus.",
+            "Thread 0 Interval: 1500",
+            "# /dev/cpu_dma_latency set to 0us",
+            "T: 0 (18508) P:80 I:1000 C:      5 Min:  39648 Act:   48334 Avg:   51241 Max:   62446",
+            "       1:       4:   48334",
+            "",
+        ] {
+            assert_eq!(loop_of(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn its_peak_of_memory_is_read_from_its_status() {
+        let status = "Name:\tcyclictest\nVmPeak:\t   99 kB\nVmHWM:\t    5120 kB\nVmRSS:\t 7 kB\n";
+        assert_eq!(memory_peak_kib(status), Some(5120));
+        assert_eq!(memory_peak_kib("Name:\tzombie\n"), None);
+    }
+
+    #[test]
+    fn it_is_told_the_method_the_policy_and_the_cpu_of_the_plan() {
+        let ms = Nanos::from_millis(1);
+        let line = command("fifo:80", SleepMethod::Nanosleep, ms).unwrap();
+        for option in
+            ["--relative", "--policy=fifo", "--priority=80", "--interval=1000", "--affinity=1"]
+        {
+            assert!(line.contains(option), "{option} in {line}");
+        }
+        assert!(line.contains("--default-system"));
+        let itimer = command("other", SleepMethod::Itimer, ms).unwrap();
+        assert!(itimer.contains("--system --posix_timers") && itimer.contains("--policy=other"));
+    }
+
+    #[test]
+    fn what_it_cannot_do_is_refused_before_it_is_started() {
+        let ms = Nanos::from_millis(1);
+        for (policy, method, period, part) in [
+            ("fifo:80", SleepMethod::Precise, ms, "method"),
+            ("deadline:100us,1ms,1ms", SleepMethod::ClockNanosleep, ms, "policy"),
+            ("other:5", SleepMethod::ClockNanosleep, ms, "policy"),
+            ("fifo:80", SleepMethod::ClockNanosleep, Nanos(1_500), "period_ns"),
+            ("fifo:80", SleepMethod::ClockNanosleep, Nanos(0), "period_ns"),
+        ] {
+            let refused = command(policy, method, period).unwrap_err();
+            assert!(matches!(&refused, RunError::Plan { part: p, .. } if *p == part), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Priority inversion on one CPU, unbounded and bounded (2007, "Internals of the RT patch", §6, figures 1 and 2).
+//!
+//! The low thread holds a mutex, the high one asks for it, and the middle one, which does not want it, becomes ready
+//! and works. How long the high one waits grows with the middle one's work where the mutex is plain; it does not where
+//! the low thread inherits the high one's priority.
+
+use crate::gate::Gate;
+use crate::pace::Pace;
+use crate::plan::{Inversion, Plan};
+use crate::priorities::strictly_below;
+use crate::pthread::PlainMutex;
+use crate::recorder::Recorder;
+use crate::run::check_count;
+use crate::series::duration;
+use crate::{Output, Report, RunError, failure, overhead};
+use rt::{PiMutex, Usage, now};
+use rustix::time::{ClockId, clock_gettime};
+use sample::{Monotonic, Nanos, Stamp};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The longest work that is asked for: the kernel throttles real-time threads that work for longer.
+const WORK_MAX: Nanos = Nanos(500_000_000);
+
+/// `plain-1ms`, `pi-1ms` for each length of the middle thread's work.
+pub(crate) fn series(probe: &Inversion) -> Vec<String> {
+    let both =
+        |middle: &Nanos| ["plain", "pi"].map(|mutex| format!("{mutex}-{}", duration(*middle)));
+    probe.middle.iter().flat_map(both).collect()
+}
+
+/// Three threads of its own, but one way out.
+///
+/// # Errors
+/// Policies without priorities, priorities below 3, work that is too long, or no privilege.
+pub(crate) fn run(
+    plan: &Plan,
+    probe: &Inversion,
+    output: &mut Output,
+    stop: &AtomicBool,
+) -> Result<Report, RunError> {
+    let cpu = *plan.cpus.first().ok_or_else(|| failure::plan("cpus", "none; name one"))?;
+    if probe.middle.iter().chain([&probe.held]).any(|work| *work > WORK_MAX) {
+        return Err(failure::plan(
+            "middle_ns, held_ns",
+            format!(
+                "work of more than {WORK_MAX} at real-time priority is throttled by the kernel; make it shorter"
+            ),
+        ));
+    }
+    check_count(probe.count)?;
+    let mut report = Report::default();
+    report.largest("overhead_ns", overhead::clock_read().0);
+    let origin = now();
+    for (pair, middle) in probe.middle.iter().enumerate() {
+        let course = Course { plan, cpu, probe, middle: *middle, stop };
+        let mut record = Recorder::new(output, 2 * pair, origin);
+        course.measure_apart(&PlainMutex::new(), &mut record)?;
+        report.add("page_faults", record.faults());
+        let mut record = Recorder::new(output, 2 * pair + 1, origin);
+        course.measure_apart(&PiMutex::new(())?, &mut record)?;
+        report.add("page_faults", record.faults());
+    }
+    Ok(report)
+}
+
+/// What the two kinds have in common.
+trait Mutex: Sync {
+    /// Does `inside` while holding it.
+    fn hold<R>(&self, inside: impl FnOnce() -> R) -> R;
+}
+
+impl Mutex for PlainMutex {
+    fn hold<R>(&self, inside: impl FnOnce() -> R) -> R {
+        self.lock();
+        let result = inside();
+        self.unlock();
+        result
+    }
+}
+
+impl Mutex for PiMutex<()> {
+    fn hold<R>(&self, inside: impl FnOnce() -> R) -> R {
+        let _guard = self.lock();
+        inside()
+    }
+}
+
+/// One length of the middle thread's work.
+struct Course<'a> {
+    plan: &'a Plan,
+    cpu: u32,
+    probe: &'a Inversion,
+    middle: Nanos,
+    stop: &'a AtomicBool,
+}
+
+/// What the threads know of each other.
+#[derive(Default)]
+struct Cast {
+    start_high: Gate,
+    start_middle: Gate,
+    /// Opened by the high thread when the two stamps are there.
+    back: Gate,
+    asked_ns: AtomicU64,
+    got_ns: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Course<'_> {
+    /// On a thread of its own, whose policy may be changed.
+    fn measure_apart<M: Mutex>(&self, mutex: &M, record: &mut Recorder) -> Result<(), RunError> {
+        std::thread::scope(|threads| {
+            let low = threads.spawn(|| self.measure(mutex, record));
+            low.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// The calling thread becomes the low one. Threads that it starts inherit its CPU and priority; once it goes below
+    /// theirs, they run until they wait.
+    fn measure<M: Mutex>(&self, mutex: &M, record: &mut Recorder) -> Result<(), RunError> {
+        let cast = &Cast::default();
+        let priority = |steps| strictly_below(self.plan.policy, steps);
+        let (high, middle, low) = (priority(0)?, priority(1)?, priority(2)?);
+        rt::prefault_stack();
+        rt::pin(self.cpu)?;
+        rt::apply(high)?;
+        std::thread::scope(|threads| {
+            threads.spawn(move || cast.play_high(mutex));
+            let placed = rt::apply(middle);
+            threads.spawn(move || cast.play_middle(self.middle));
+            let done = placed.and_then(|()| rt::apply(low));
+            if done.is_ok() {
+                self.play_low(cast, mutex, record);
+            }
+            cast.ended.store(true, Ordering::Release);
+            cast.start_middle.open();
+            cast.start_high.open();
+            Ok(done?)
+        })
+    }
+
+    fn play_low<M: Mutex>(&self, cast: &Cast, mutex: &M, record: &mut Recorder) {
+        let mut pace = Pace::every(1);
+        let before = Usage::of_thread();
+        for number in 0..self.probe.count {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            mutex.hold(|| {
+                cast.start_high.open();
+                // The high thread now waits for the mutex.
+                cast.start_middle.open();
+                work(self.probe.held);
+            });
+            cast.back.pass();
+            let stamp = |ns: &AtomicU64| Stamp::<Monotonic>::from_ns(ns.load(Ordering::Relaxed));
+            let asked = stamp(&cast.asked_ns);
+            record.sample(number, asked, stamp(&cast.got_ns).since(asked));
+            if pace.is_due() {
+                pace.rest();
+            }
+        }
+        record.loop_ended(&before);
+    }
+}
+
+impl Cast {
+    fn play_high<M: Mutex>(&self, mutex: &M) {
+        loop {
+            self.start_high.pass();
+            if self.ended.load(Ordering::Acquire) {
+                return;
+            }
+            let asked = now();
+            let got = mutex.hold(now);
+            self.asked_ns.store(asked.ns(), Ordering::Relaxed);
+            self.got_ns.store(got.ns(), Ordering::Relaxed);
+            self.back.open();
+        }
+    }
+
+    fn play_middle(&self, length: Nanos) {
+        loop {
+            self.start_middle.pass();
+            if self.ended.load(Ordering::Acquire) {
+                return;
+            }
+            work(length);
+        }
+    }
+}
+
+/// Computes for `length` of the calling thread's own CPU time: being preempted does not count.
+fn work(length: Nanos) {
+    let used = || {
+        let t = clock_gettime(ClockId::ThreadCPUTime);
+        t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+    };
+    let end = used().saturating_add(length.0);
+    while used() < end {
+        std::hint::spin_loop();
+    }
+}

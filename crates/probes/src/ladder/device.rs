@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The driver's samples, as `driver/onset_port.h` defines them.
+
+use crate::{RunError, failure};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, read};
+use rustix::time::Timespec;
+use sample::{ALL_RESPONDERS, Nanos, Reading, Record, Responder, ResponderSet};
+use std::fs::{File, read_to_string};
+use std::io;
+use std::os::fd::AsRawFd;
+
+const DEVICE: &str = "/dev/onset-samples";
+/// `ONSET_STOP`, `_IO('O', 0x71)`.
+const STOP: libc::Ioctl = (b'O' as libc::Ioctl) << 8 | 0x71;
+const PARAMETERS: &str = "/sys/module/onset_port/parameters";
+/// How long one look for records waits, so that a stop is heard.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Who answers in the loaded module; all eight where that cannot be read.
+pub(super) fn responders() -> ResponderSet {
+    let all = || ALL_RESPONDERS.into_iter().collect();
+    parameter("responders").and_then(|names| responders_of(&names)).unwrap_or_else(all)
+}
+
+/// `None` where a name is none: a module of another version.
+fn responders_of(names: &str) -> Option<ResponderSet> {
+    names.split(',').map(|name| name.trim().parse::<Responder>().ok()).collect()
+}
+
+/// The timer's CPU.
+pub(super) fn cpu() -> u32 {
+    parameter("cpu").and_then(|cpu| cpu.parse().ok()).unwrap_or(0)
+}
+
+/// The period that the module was given; 1 ms, its default, where that cannot be read.
+pub(crate) fn period() -> Nanos {
+    let given = parameter("period_ns").and_then(|ns| ns.parse().ok());
+    given.map_or(Nanos::from_millis(1), Nanos)
+}
+
+fn parameter(name: &str) -> Option<String> {
+    let value = read_to_string(format!("{PARAMETERS}/{name}")).ok()?;
+    Some(value.trim().to_string()).filter(|value| !value.is_empty())
+}
+
+/// That the module is there and triggers with this period, without beginning to.
+///
+/// # Errors
+/// As for [`Samples::open`].
+pub(super) fn check(period: Nanos) -> Result<(), RunError> {
+    if let Some(found) = parameter("period_ns").filter(|found| *found != period.0.to_string()) {
+        return Err(failure::unavailable(
+            "such trigger",
+            format!(
+                "the module's timer has a period of {found} ns, and {} ns are asked for: write that to \
+                 {PARAMETERS}/period_ns",
+                period.0
+            ),
+        ));
+    }
+    std::fs::metadata(DEVICE).map(drop).map_err(|e| refused(&e, period))
+}
+
+/// The device. The timer runs while it is open.
+pub(super) struct Samples {
+    device: File,
+    buffer: Box<[[u8; Record::BYTES]]>,
+}
+
+impl Samples {
+    /// Opens it: the first trigger comes one period later.
+    ///
+    /// # Errors
+    /// The module is not there, has another period, or is in use; the text says what to do.
+    pub(super) fn open(period: Nanos) -> Result<Samples, RunError> {
+        check(period)?;
+        let device = File::open(DEVICE).map_err(|e| refused(&e, period))?;
+        Ok(Samples { device, buffer: vec![[0; Record::BYTES]; 1024].into_boxed_slice() })
+    }
+
+    /// Stops the timer; what was not read yet can still be read.
+    pub(super) fn stop(&self) -> Result<(), RunError> {
+        // SAFETY: takes no argument.
+        match unsafe { libc::ioctl(self.device.as_raw_fd(), STOP) } {
+            -1 => Err(failure::system("stopping the module's timer")(io::Error::last_os_error())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits a moment for records and hands each to `each`: a sample's series is the pin, its `at` the time on
+    /// CLOCK_MONOTONIC. False after the last one.
+    pub(super) fn look(&mut self, mut each: impl FnMut(Reading)) -> Result<bool, RunError> {
+        let failed = |e: Errno| failure::system(DEVICE)(e.into());
+        let mut waiting = [PollFd::new(&self.device, PollFlags::IN)];
+        match poll(&mut waiting, Some(&LOOK)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(true),
+            other => other.map_err(failed)?,
+        };
+        let bytes = match read(&self.device, self.buffer.as_flattened_mut()) {
+            Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
+            Err(Errno::IO) => {
+                return Err(failure::unavailable(
+                    "further trigger",
+                    "the CPU of the module's timer went offline; load it with cpu= of one that stays",
+                ));
+            }
+            other => other.map_err(failed)?,
+        };
+        for encoded in &self.buffer[..bytes / Record::BYTES] {
+            let reading = Record::decode(encoded).ok().and_then(|record| Reading::of(&record));
+            each(reading.ok_or_else(|| {
+                failure::unavailable("samples", format!(
+                    "{DEVICE} gives records that are none; build the driver and onset from one source"
+                ))
+            })?);
+        }
+        Ok(bytes > 0)
+    }
+}
+
+fn refused(error: &io::Error, period: Nanos) -> RunError {
+    let remedy = match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOENT | Errno::NXIO | Errno::NODEV) => format!(
+            "the driver is not loaded with its own timer as trigger: make -C driver && sudo insmod \
+             driver/onset_port.ko trigger=timer period_ns={} (in use with trigger=port: rmmod onset_port first)",
+            period.0
+        ),
+        Some(Errno::BUSY) => "another program reads it (fuser /dev/onset-samples)".into(),
+        Some(Errno::ACCESS | Errno::PERM) => "it belongs to root: run with sudo".into(),
+        _ => "see the kernel's log (dmesg)".into(),
+    };
+    failure::unavailable("trigger", format!("{DEVICE}: {error}: {remedy}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_responders_of_a_module_are_read_by_name_and_foreign_ones_are_not_guessed() {
+        let two = responders_of("hardirq,task\n").map(|set| set.mask());
+        assert_eq!(two, Some(0x81));
+        assert!(responders_of("hardirq,laser").is_none());
+    }
+
+    #[test]
+    fn a_missing_module_is_an_error_that_says_how_to_build_and_load_it() {
+        let missing = io::Error::from_raw_os_error(libc::ENOENT);
+        let text = refused(&missing, Nanos::from_millis(1)).to_string();
+        assert!(
+            text.contains("make -C driver") && text.contains("trigger=timer period_ns=1000000")
+        );
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The driver's responders on a real machine, triggered by the driver's own timer (`driver/README.md`).
+//!
+//! Due times and answers are stamped inside the kernel with CLOCK_MONOTONIC; this probe only takes them out, from a
+//! thread without real-time priority, and gives the `task` responder its thread.
+
+mod device;
+mod tally;
+mod task;
+
+pub(crate) use device::period;
+
+use crate::plan::{Ladder, Plan};
+use crate::recorder::Recorder;
+use crate::run::check_count;
+use crate::{Output, Report, RunError};
+use device::Samples;
+use rt::{Policy, now};
+use sample::{Monotonic, Nanos, Reading, Responder, Stamp};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tally::Triggers;
+use task::Answering;
+
+/// What the slowest responder is given after the last trigger; what has not answered then is unanswered.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// The responders of the loaded module, in the order of their pins.
+pub(crate) fn series() -> Vec<String> {
+    device::responders().iter().map(|responder| responder.name().to_string()).collect()
+}
+
+/// Two threads of its own, but one way out. `at` counts from when the first trigger was due.
+///
+/// # Errors
+/// The module is not loaded, has another period, or its devices are in use.
+pub(crate) fn run(
+    plan: &Plan,
+    probe: &Ladder,
+    output: &mut Output,
+    stop: &AtomicBool,
+) -> Result<Report, RunError> {
+    check_count(probe.count)?;
+    // Before the task responder's device, whose absence would say less.
+    device::check(probe.period)?;
+    let responders = device::responders();
+    let task = match responders.contains(Responder::Task) {
+        true => Some(Answering::open()?),
+        false => None,
+    };
+    std::thread::scope(|threads| {
+        let answering = task.as_ref().map(|task| {
+            let policy = plan.policy;
+            threads.spawn(move || task.answer(policy, device::cpu()))
+        });
+        let reader = threads.spawn(|| {
+            aside()?;
+            collect(probe, output, stop)
+        });
+        let collected = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        if let Some(task) = &task {
+            task.end();
+        }
+        let answered = answering.map_or(Ok(()), |thread| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        answered.and(collected)
+    })
+}
+
+/// Takes the calling thread out of the way of what it measures.
+pub(crate) fn aside() -> Result<(), RunError> {
+    rt::apply(Policy::Other(0))?;
+    rt::unpin()?;
+    Ok(())
+}
+
+fn collect(probe: &Ladder, output: &mut Output, stop: &AtomicBool) -> Result<Report, RunError> {
+    let series_of = series_by_pin();
+    let mut origin = None;
+    drain(probe.period, probe.count, stop, |reading| {
+        let (Reading::Sample { series: pin, .. } | Reading::Loss { series: pin, .. }) = reading;
+        let Some(series) = series_of.get(usize::from(pin)).copied().flatten() else { return };
+        let first = *origin.get_or_insert_with(|| match reading {
+            Reading::Sample { number, at, .. } => first_due(at, number, probe.period),
+            Reading::Loss { .. } => now(),
+        });
+        let mut record = Recorder::new(output, series, first);
+        match reading {
+            Reading::Sample { number, at, latency, .. } => {
+                record.sample(number, Stamp::from_ns(at.0), Some(latency));
+            }
+            Reading::Loss { loss, count, .. } => record.loss(loss, count),
+        }
+    })?;
+    Ok(Report::default())
+}
+
+/// Which series a pin belongs to.
+fn series_by_pin() -> [Option<usize>; 8] {
+    let mut series_of = [None; 8];
+    for (series, responder) in device::responders().iter().enumerate() {
+        series_of[usize::from(responder.pin())] = Some(series);
+    }
+    series_of
+}
+
+/// When trigger 0 was due, by any other one: they are exactly a period apart.
+fn first_due(at: Nanos, number: u64, period: Nanos) -> Stamp<Monotonic> {
+    Stamp::from_ns(at.0.saturating_sub(number.saturating_mul(period.0)))
+}
+
+/// Hands on what became of the first `count` triggers, or of as many as there were when `stop` was set: samples while
+/// they come, losses at the end. The series of a reading is the pin, and `at` is on CLOCK_MONOTONIC.
+pub(crate) fn drain(
+    period: Nanos,
+    count: u64,
+    stop: &AtomicBool,
+    mut each: impl FnMut(Reading),
+) -> Result<(), RunError> {
+    let mut samples = Samples::open(period)?;
+    let mut triggers = Triggers::wanted(count);
+    while !triggers.were_all() && !stop.load(Ordering::Relaxed) {
+        if !samples.look(|reading| triggers.take(reading, &mut each))? {
+            break;
+        }
+    }
+    samples.stop()?;
+    std::thread::sleep(PATIENCE);
+    while samples.look(|reading| triggers.take(reading, &mut each))? {}
+    triggers.finish(each);
+    Ok(())
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The `task` responder on the machine: a thread that blocks in `read` and answers by `ioctl`, as the agent's
+//! process does in the rig (2006 thesis, §5.5.2).
+
+use crate::{RunError, failure};
+use rt::Policy;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
+
+const DEVICE: &str = "/dev/onset";
+/// `ONSET_ANSWER`, `_IO('O', 0x70)` of driver/onset_port.h.
+const ANSWER: libc::Ioctl = (b'O' as libc::Ioctl) << 8 | 0x70;
+
+/// The open device and the thread that answers through it.
+pub(super) struct Answering {
+    device: File,
+    thread: AtomicI32,
+    ended: AtomicBool,
+    left: AtomicBool,
+}
+
+impl Answering {
+    /// Opens the device.
+    pub(super) fn open() -> Result<Answering, RunError> {
+        let device = File::open(DEVICE).map_err(|e| {
+            failure::unavailable("task responder", format!(
+                "{DEVICE}: {e}: the task responder answers through it; only one program can (fuser {DEVICE}), as root"
+            ))
+        })?;
+        Ok(Answering {
+            device,
+            thread: AtomicI32::new(0),
+            ended: AtomicBool::new(false),
+            left: AtomicBool::new(false),
+        })
+    }
+
+    /// Answers until it is ended: nothing but two system calls per answer.
+    ///
+    /// # Errors
+    /// The policy or the CPU is refused.
+    pub(super) fn answer(&self, policy: Policy, cpu: u32) -> Result<(), RunError> {
+        let placed = rt::pin(cpu).and_then(|()| rt::apply(policy));
+        if placed.is_ok() {
+            rt::prefault_stack();
+            self.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Release);
+            let fd = self.device.as_raw_fd();
+            let mut taken = 0u64;
+            while !self.ended.load(Ordering::Relaxed) {
+                // SAFETY: an open device, and eight bytes to write to.
+                let read = unsafe { libc::read(fd, (&raw mut taken).cast(), size_of::<u64>()) };
+                if read == size_of::<u64>() as isize {
+                    // SAFETY: ONSET_ANSWER takes no argument.
+                    unsafe { libc::ioctl(fd, ANSWER) };
+                }
+            }
+        }
+        self.left.store(true, Ordering::Release);
+        Ok(placed?)
+    }
+
+    /// Ends the answering. The thread may be about to block, so it is interrupted until it has left.
+    pub(super) fn end(&self) {
+        extern "C" fn interrupt(_: libc::c_int) {}
+        let signal = libc::SIGRTMIN() + 5;
+        // SAFETY: plain data; no flags, so that read() is not restarted.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = interrupt as *const () as libc::sighandler_t;
+        // SAFETY: a handler that does nothing.
+        unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
+        self.ended.store(true, Ordering::Relaxed);
+        while !self.left.load(Ordering::Acquire) {
+            let thread = self.thread.load(Ordering::Acquire);
+            if thread != 0 {
+                // SAFETY: no pointers; a thread that has just left is answered with an error.
+                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) };
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

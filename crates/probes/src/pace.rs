@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Room for everybody else: a probe that runs back to back with SCHED_FIFO would be throttled by the kernel
+//! (`kernel.sched_rt_runtime_us`: 95 %), and on a single CPU nobody could empty its ring.
+
+use rt::now;
+use sample::{Monotonic, Stamp};
+use std::time::Duration;
+
+/// A rest lasts a fifth of the batch before it, so that at most 83 % of the CPU is taken, and at least this.
+const REST_MIN: Duration = Duration::from_micros(500);
+
+/// Counts repetitions up to the next rest.
+pub(crate) struct Pace {
+    batch: u64,
+    done: u64,
+    since: Stamp<Monotonic>,
+}
+
+impl Pace {
+    /// A rest after every `batch` repetitions; at least one.
+    pub(crate) fn every(batch: u64) -> Pace {
+        Pace { batch, done: 0, since: now() }
+    }
+
+    /// Whether a rest is due after this repetition.
+    pub(crate) fn is_due(&mut self) -> bool {
+        self.done += 1;
+        self.done.is_multiple_of(self.batch)
+    }
+
+    /// Sleeps. The threads of the probe on this CPU must be blocked.
+    pub(crate) fn rest(&mut self) {
+        let batch = now().since(self.since).map_or(Duration::ZERO, |b| Duration::from_nanos(b.0));
+        std::thread::sleep((batch / 5).max(REST_MIN));
+        self.since = now();
+    }
+}

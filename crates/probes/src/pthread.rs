@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The C library's own mutex without priority inheritance, and its condition variable: what is measured must be
+//! them, not the standard library's.
+
+use std::cell::UnsafeCell;
+
+/// A `pthread_mutex_t` with default attributes: `PTHREAD_PRIO_NONE`. It guards no data of its own.
+pub(crate) struct PlainMutex {
+    /// Boxed: once used it must not move.
+    mutex: Box<UnsafeCell<libc::pthread_mutex_t>>,
+}
+
+// SAFETY: made to be used by several threads.
+unsafe impl Send for PlainMutex {}
+// SAFETY: as above.
+unsafe impl Sync for PlainMutex {}
+
+impl PlainMutex {
+    pub(crate) fn new() -> PlainMutex {
+        PlainMutex { mutex: Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)) }
+    }
+
+    /// Cannot fail: a normal mutex reports neither a deadlock nor a dead owner (pthread_mutex_lock(3p)).
+    pub(crate) fn lock(&self) {
+        // SAFETY: initialised, and never moved.
+        unsafe { libc::pthread_mutex_lock(self.mutex.get()) };
+    }
+
+    /// Only by the thread that locked it.
+    pub(crate) fn unlock(&self) {
+        // SAFETY: initialised, and never moved.
+        unsafe { libc::pthread_mutex_unlock(self.mutex.get()) };
+    }
+}
+
+impl Drop for PlainMutex {
+    fn drop(&mut self) {
+        // SAFETY: nobody holds a reference any more, so nobody holds the lock.
+        unsafe { libc::pthread_mutex_destroy(self.mutex.get()) };
+    }
+}
+
+/// A `pthread_cond_t` with default attributes.
+pub(crate) struct Condition {
+    condition: Box<UnsafeCell<libc::pthread_cond_t>>,
+}
+
+// SAFETY: made to be used by several threads.
+unsafe impl Send for Condition {}
+// SAFETY: as above.
+unsafe impl Sync for Condition {}
+
+impl Condition {
+    pub(crate) fn new() -> Condition {
+        Condition { condition: Box::new(UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER)) }
+    }
+
+    /// Waits for a signal, or for nothing: look at the predicate. The caller holds `mutex`.
+    pub(crate) fn wait(&self, mutex: &PlainMutex) {
+        // SAFETY: both initialised and never moved.
+        unsafe { libc::pthread_cond_wait(self.condition.get(), mutex.mutex.get()) };
+    }
+
+    /// Wakes one waiter.
+    pub(crate) fn signal(&self) {
+        // SAFETY: initialised and never moved.
+        unsafe { libc::pthread_cond_signal(self.condition.get()) };
+    }
+}
+
+impl Drop for Condition {
+    fn drop(&mut self) {
+        // SAFETY: nobody holds a reference any more, so nobody waits.
+        unsafe { libc::pthread_cond_destroy(self.condition.get()) };
+    }
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The Rhealstone benchmark (Kar and Porter 1989, Kar 1990), as the 2001 paper uses it (§9.1): SCHED_FIFO, locked
+//! memory, each repetition timed by itself.
+//!
+//! All threads of a component run on one CPU, so a higher one that becomes ready always preempts a lower one. They
+//! are threads of one process where the paper had processes: no address space is switched. A length holds at least
+//! half a reading of the clock at each end; `overhead_ns` says how much one costs. None is too short for a clock of 1 ns.
+
+mod bench;
+mod locks;
+mod switch;
+
+use crate::async_handler::{
+    PosixQueue, PosixSemaphore, SysvQueue, SysvSemaphore, isolate, made, not_measured,
+};
+use crate::plan::{Component, Interface, Plan, Rhealstone};
+use crate::priorities::strictly_below;
+use crate::recorder::Recorder;
+use crate::run::check_count;
+use crate::{Output, Report, RunError, failure, ladder, overhead};
+use bench::Bench;
+use rt::now;
+use sample::{Nanos, Reading, Responder, Stamp};
+use std::sync::atomic::AtomicBool;
+
+/// All six; Kar's benchmark is the mean of them.
+const COMPONENTS: usize = 6;
+
+/// What one series measures; the interface where the component has several.
+type Part = (Component, Option<Interface>);
+
+/// `task_switch`, `semaphore_shuffle-sysv`, …
+pub(crate) fn series(probe: &Rhealstone) -> Vec<String> {
+    parts(probe).map(name).collect()
+}
+
+fn parts(probe: &Rhealstone) -> impl Iterator<Item = Part> {
+    probe.components.iter().flat_map(|component| match component {
+        Component::SemaphoreShuffle | Component::MessagePassing => {
+            probe.interfaces.iter().map(|i| (*component, Some(*i))).collect()
+        }
+        _ => vec![(*component, None)],
+    })
+}
+
+fn name((component, interface): Part) -> String {
+    let component = match component {
+        Component::TaskSwitch => "task_switch",
+        Component::Preemption => "preemption",
+        Component::InterruptLatency => "interrupt_latency",
+        Component::SemaphoreShuffle => "semaphore_shuffle",
+        Component::DeadlockBreaking => "deadlock_breaking",
+        Component::MessagePassing => "message_passing",
+    };
+    match interface {
+        None => component.into(),
+        Some(interface) => format!("{component}-{}", interface_name(interface)),
+    }
+}
+
+/// How many priorities below the highest its threads have.
+fn lower_threads(component: Component) -> u8 {
+    match component {
+        Component::TaskSwitch | Component::InterruptLatency => 0,
+        Component::Preemption | Component::SemaphoreShuffle | Component::MessagePassing => 1,
+        Component::DeadlockBreaking => 2,
+    }
+}
+
+fn interface_name(interface: Interface) -> &'static str {
+    match interface {
+        Interface::Sysv => "sysv",
+        Interface::Posix => "posix",
+    }
+}
+
+/// Up to three threads of its own for each component in turn, but one way out. A component that cannot be measured here
+/// becomes a doubt, and the others are measured. Counters: `mean_ns_SERIES`, and the combined figures of [`combine`].
+///
+/// # Errors
+/// A policy without strict priorities or with too few of them, or no privilege.
+pub(crate) fn run(
+    plan: &Plan,
+    probe: &Rhealstone,
+    output: &mut Output,
+    stop: &AtomicBool,
+) -> Result<Report, RunError> {
+    check_count(probe.count)?;
+    let cpu = *plan.cpus.first().ok_or_else(|| failure::plan("cpus", "none; name one"))?;
+    let deepest = probe.components.iter().map(|c| lower_threads(*c)).max().unwrap_or(0);
+    strictly_below(plan.policy, deepest)?;
+    let mut report = Report::default();
+    report.largest("overhead_ns", overhead::clock_read().0);
+    let origin = now();
+    let mut means = Vec::new();
+    for (series, part) in parts(probe).enumerate() {
+        let mut record = Recorder::new(output, series, origin);
+        let mut bench =
+            Bench { cpu, highest: plan.policy, count: probe.count, record: &mut record, stop };
+        let measured = std::thread::scope(|threads| {
+            let apart = threads.spawn(|| measure(part, &mut bench));
+            apart.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        report.add("page_faults", record.faults());
+        match measured {
+            Err(RunError::Unavailable { reason, .. }) => {
+                not_measured(&mut report, name(part), reason);
+            }
+            other => other?,
+        }
+        if let Some(mean) = record.mean() {
+            report.largest(format!("mean_ns_{}", name(part)), mean.0);
+            means.push((part, mean));
+        }
+    }
+    for interface in &probe.interfaces {
+        if let Some((counter, value)) = combine(&means, *interface) {
+            report.largest(counter, value);
+        }
+    }
+    Ok(report)
+}
+
+/// On a thread of its own, whose policy may be changed.
+fn measure((component, interface): Part, bench: &mut Bench) -> Result<(), RunError> {
+    isolate();
+    rt::prefault_stack();
+    match (component, interface) {
+        (Component::TaskSwitch, _) => switch::task_switch(bench),
+        (Component::Preemption, _) => switch::preemption(bench),
+        (Component::InterruptLatency, _) => interrupt_latency(bench),
+        (Component::SemaphoreShuffle, Some(Interface::Sysv)) => {
+            locks::semaphore_shuffle(bench, &made(SysvSemaphore::new())?)
+        }
+        (Component::SemaphoreShuffle, _) => {
+            locks::semaphore_shuffle(bench, &made(PosixSemaphore::new())?)
+        }
+        (Component::DeadlockBreaking, _) => locks::deadlock_breaking(bench),
+        (Component::MessagePassing, Some(Interface::Sysv)) => {
+            locks::message_passing(bench, &made(SysvQueue::new())?)
+        }
+        (Component::MessagePassing, _) => locks::message_passing(bench, &made(PosixQueue::new())?),
+    }
+}
+
+/// From when the driver's timer was due to the first instructions of its handler: the `hardirq` responder. The original
+/// begins when the CPU gets the interrupt; a user process cannot see that, and no user process is the handler.
+fn interrupt_latency(bench: &mut Bench) -> Result<(), RunError> {
+    ladder::aside()?;
+    let hardirq = u16::from(Responder::Hardirq.pin());
+    ladder::drain(ladder::period(), bench.count, bench.stop, |reading| match reading {
+        Reading::Sample { series, number, at, latency } if series == hardirq => {
+            bench.record.sample(number, Stamp::from_ns(at.0), Some(latency));
+        }
+        Reading::Loss { series, loss, count } if series == hardirq => {
+            bench.record.loss(loss, count);
+        }
+        _ => {}
+    })
+}
+
+/// Kar's figure, in Rhealstones per second: 1 ÷ the mean of the components' mean times in seconds, all of one weight.
+/// Only `rhealstones_per_second_INTERFACE` is comparable; where components are missing, the name says of how many it is
+/// (`…_of_5`), and the doubts say which were not measured. `None` without any.
+fn combine(means: &[(Part, Nanos)], interface: Interface) -> Option<(String, u64)> {
+    let counted: Vec<u64> = means
+        .iter()
+        .filter(|((_, i), _)| i.is_none_or(|i| i == interface))
+        .map(|(_, mean)| mean.0)
+        .collect();
+    let sum: u64 = counted.iter().sum();
+    let value = (counted.len() as u64 * 1_000_000_000).checked_div(sum)?;
+    let name = format!("rhealstones_per_second_{}", interface_name(interface));
+    Some(match counted.len() {
+        COMPONENTS => (name, value),
+        fewer => (format!("{name}_of_{fewer}"), value),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Component; COMPONENTS] = [
+        Component::TaskSwitch,
+        Component::Preemption,
+        Component::InterruptLatency,
+        Component::SemaphoreShuffle,
+        Component::DeadlockBreaking,
+        Component::MessagePassing,
+    ];
+
+    fn probe(interfaces: &[Interface]) -> Rhealstone {
+        Rhealstone { components: ALL.to_vec(), interfaces: interfaces.to_vec(), count: 1 }
+    }
+
+    #[test]
+    fn only_semaphores_and_messages_have_a_series_for_each_interface() {
+        assert_eq!(
+            series(&probe(&[Interface::Sysv, Interface::Posix])),
+            [
+                "task_switch",
+                "preemption",
+                "interrupt_latency",
+                "semaphore_shuffle-sysv",
+                "semaphore_shuffle-posix",
+                "deadlock_breaking",
+                "message_passing-sysv",
+                "message_passing-posix",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_figure_is_the_inverse_of_the_mean_and_says_when_components_are_missing() {
+        // Means of 1 … 6 µs have a mean of 3.5 µs: 285,714 a second.
+        let all: Vec<_> = parts(&probe(&[Interface::Posix]))
+            .zip(1..)
+            .map(|(part, us)| (part, Nanos::from_micros(us)))
+            .collect();
+        let whole = combine(&all, Interface::Posix);
+        assert_eq!(whole, Some(("rhealstones_per_second_posix".into(), 285_714)));
+        let five: Vec<_> =
+            all.iter().filter(|(p, _)| p.0 != Component::InterruptLatency).copied().collect();
+        // 18 µs in five: a mean of 3.6 µs.
+        let fewer = combine(&five, Interface::Posix);
+        assert_eq!(fewer, Some(("rhealstones_per_second_posix_of_5".into(), 277_777)));
+        assert_eq!(combine(&[], Interface::Sysv), None);
+    }
+}

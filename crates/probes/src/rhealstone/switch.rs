@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Task switch and preemption.
+
+use super::bench::Bench;
+use crate::RunError;
+use crate::gate::Gate;
+use rt::{Clock, SystemClock, now};
+use sample::{Monotonic, Nanos, Stamp};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How long the high thread sleeps, and the low one loops, before each preemption. Long enough that the low one is
+/// back in its loop, short enough for millions.
+const LOOPING: Nanos = Nanos::from_micros(50);
+
+/// The thread beside the one that records: it stamps again and again until it is told to rest or to end.
+#[derive(Default)]
+struct Other {
+    stamp_ns: AtomicU64,
+    resting: AtomicBool,
+    ended: AtomicBool,
+    wake: Gate,
+}
+
+impl Other {
+    fn stamp(&self) -> Stamp<Monotonic> {
+        Stamp::from_ns(self.stamp_ns.load(Ordering::Relaxed))
+    }
+
+    /// Stamps, then does `between`, until it is ended.
+    fn run(&self, between: impl Fn()) {
+        while !self.ended.load(Ordering::Relaxed) {
+            if self.resting.load(Ordering::Relaxed) {
+                self.wake.pass();
+            }
+            self.stamp_ns.store(now().ns(), Ordering::Relaxed);
+            between();
+        }
+    }
+
+    /// It rests while `sleep` sleeps.
+    fn rest(&self, sleep: impl FnOnce()) {
+        self.resting.store(true, Ordering::Relaxed);
+        sleep();
+        self.resting.store(false, Ordering::Relaxed);
+        self.wake.open();
+    }
+
+    fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Two threads of one priority take turns by `sched_yield`: from before the yield of one to the other's return from
+/// its own (one system call left and entered, one switch, one reading of the clock).
+pub(super) fn task_switch(bench: &mut Bench) -> Result<(), RunError> {
+    bench.enter(0)?;
+    let other = &Other::default();
+    std::thread::scope(|threads| {
+        threads.spawn(move || other.run(std::thread::yield_now));
+        // Its first turn: from here on it waits inside its yield.
+        std::thread::yield_now();
+        let done = bench.repeat(
+            |bench, number| {
+                let from = now();
+                std::thread::yield_now();
+                let to = other.stamp();
+                // Earlier: the yield came back without the other one having run.
+                if to < from {
+                    bench.miss()
+                } else {
+                    bench.record(number, from, &[(from, to)])
+                }
+                Ok(())
+            },
+            |pace| {
+                other.rest(|| {
+                    // Lets it come to rest; a sleep without this would leave it yielding to nobody.
+                    std::thread::yield_now();
+                    pace.rest();
+                });
+                std::thread::yield_now();
+            },
+        );
+        other.end();
+        other.wake.open();
+        done
+    })
+}
+
+/// A thread loops in user space, reading the clock; another one of higher priority, whose sleep ends, preempts it: from
+/// the last reading of the one to the first of the other. So the timer's interrupt and the scheduler are in it, and
+/// how late the timer was is not; at most one turn of the loop is in it too.
+pub(super) fn preemption(bench: &mut Bench) -> Result<(), RunError> {
+    bench.enter(1)?;
+    let low = &Other::default();
+    std::thread::scope(|threads| {
+        threads.spawn(move || low.run(|| ()));
+        let placed = bench.enter(0);
+        let done = placed.and_then(|()| {
+            bench.repeat(
+                |bench, number| {
+                    let began = now();
+                    SystemClock.sleep_until(Stamp::from_ns(began.ns() + LOOPING.0));
+                    let to = now();
+                    let from = low.stamp();
+                    // The sleep was over before the low one could run: nothing was preempted.
+                    if from < began {
+                        bench.miss()
+                    } else {
+                        bench.record(number, from, &[(from, to)])
+                    }
+                    Ok(())
+                },
+                |pace| low.rest(|| pace.rest()),
+            )
+        });
+        low.end();
+        low.wake.open();
+        done
+    })
+}
