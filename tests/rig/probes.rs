@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Probes inside the guest.
+//! Probes inside the guest, and what the rig sees of them from outside.
 
 use agent::Load;
 use lab::{Lab, have_kernels};
@@ -17,6 +17,15 @@ struct Measured {
 }
 
 impl Measured {
+    /// Events that became a sample or a loss.
+    fn counted(&self) -> u64 {
+        let count = |o: &Observation| match o {
+            Observation::Sample(_) => 1,
+            Observation::Loss(_, _, count) => *count,
+        };
+        self.observations.iter().map(count).sum()
+    }
+
     /// The latencies of a series, in the order of events.
     fn latencies(&self, of: SeriesId) -> Vec<Nanos> {
         let latency = |o: &Observation| match o {
@@ -27,8 +36,15 @@ impl Measured {
     }
 }
 
-/// Runs a probe in a guest under `load`.
+/// Runs a probe in a guest under `load`, to its end.
 fn measure(load: Load, probe: &Probe, witness: bool) -> Measured {
+    let measured = run(load, probe, witness);
+    let Outcome { ending, guest_ended, dropped, .. } = &measured.outcome;
+    assert_eq!((ending, guest_ended, dropped), (&Ending::Whole, &Ok(()), &0));
+    measured
+}
+
+fn run(load: Load, probe: &Probe, witness: bool) -> Measured {
     let lab = Lab::new();
     let parts = Installation::find_near(&lab::onset()).expect("built").parts();
     let agent = parts.agent.clone();
@@ -63,8 +79,6 @@ fn measure(load: Load, probe: &Probe, witness: bool) -> Measured {
     };
     let outcome =
         bench.measure(&guest, &stimulus, &snapshot, &mut observe, &|_| ()).expect("a run");
-    assert_eq!(outcome.ending, Ending::Whole, "{}", outcome.console);
-    assert_eq!((&outcome.guest_ended, outcome.dropped), (&Ok(()), 0));
     Measured { observations, outcome }
 }
 
@@ -92,11 +106,12 @@ fn a_probe_measures_inside_the_guest_and_the_same_plan_gives_the_same_records() 
     let probe = periodic(SleepMethod::ClockNanosleep);
     for load in [Load::Idle, Load::Mixed] {
         let first = measure(load, &probe, false);
-        let samples = first.latencies(SeriesId(0)).len();
-        eprintln!("{load}: {samples} {:?} {:?}", &first.observations[..5], first.outcome.report);
-        assert!(samples > 450, "{samples}");
-        assert!(first.outcome.report.is_some());
-        assert_eq!(measure(load, &probe, false).observations, first.observations);
+        assert_eq!(first.counted(), 500, "each period is a sample or a loss");
+        let report = first.outcome.report.as_ref().expect("the probe's own words");
+        assert_eq!(report.counters.get("page_faults"), Some(&0), "{report:?}");
+        let again = measure(load, &probe, false);
+        assert_eq!(again.observations, first.observations, "{load}");
+        assert_eq!(again.outcome.report, first.outcome.report, "{load}");
     }
 }
 
@@ -114,36 +129,78 @@ fn one_saved_guest_serves_every_probe() {
 }
 
 #[test]
-fn a_witness_changes_nothing_and_agrees_with_the_port_to_the_instruction() {
+fn a_witness_changes_nothing_also_in_a_busy_guest() {
     if !have_kernels(&["6.12"]) {
         return;
     }
     let probe = periodic(SleepMethod::ClockNanosleep);
-    let begun = std::time::Instant::now();
-    let alone = measure(Load::Idle, &probe, false);
-    let t1 = begun.elapsed();
-    let seen = measure(Load::Idle, &probe, true);
-    eprintln!("{t1:?} {:?}", begun.elapsed() - t1);
-    assert_eq!(seen.observations, alone.observations);
-    let witness = &seen.outcome.witness;
-    eprintln!("{:?} {:?}", seen.outcome.context, witness.clock);
-    eprintln!("{:?}", witness.clock_line().map(|l| (l.uncertainty(), l.drift_ppb())));
-    // Init enters the first write of each reading right from a system call.
+    for load in [Load::Idle, Load::Mixed] {
+        let alone = measure(load, &probe, false);
+        let seen = measure(load, &probe, true);
+        assert_eq!(seen.observations, alone.observations, "{load}");
+        assert_eq!(seen.outcome.witness.clock, alone.outcome.witness.clock, "{load}");
+        assert!(alone.outcome.witness.wakes.is_empty());
+        assert!(seen.outcome.witness.wakes.len() > 500, "{load}");
+    }
+}
+
+#[test]
+fn the_witness_agrees_with_the_port_to_the_instruction() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let seen = measure(Load::Mixed, &periodic(SleepMethod::ClockNanosleep), true);
+    let witness = seen.outcome.witness;
+    // Init enters the first write of each reading of the clock right from sched_yield().
     let yields: Vec<_> = witness.wakes.iter().filter(|w| w.call == SCHED_YIELD).collect();
+    assert_eq!(witness.clock.len(), 32);
     for point in &witness.clock {
         let before = yields.iter().find(|w| w.insns.0 + 1 == point.insns.0);
-        assert!(
-            before.is_some_and(|w| w.woke.ns() + 1 == point.begun.ns()),
-            "{point:?} {yields:?}"
-        );
+        let before = before.unwrap_or_else(|| panic!("no return right before {point:?}"));
+        assert_eq!(before.woke.ns() + 1, point.begun.ns());
     }
-    let sleeps: Vec<_> = witness.wakes.iter().filter(|w| w.call == CLOCK_NANOSLEEP).collect();
-    eprintln!("{} {:?}", sleeps.len(), &sleeps[..6.min(sleeps.len())]);
-    assert!(sleeps.len() >= 500);
-    let line = witness.clock_line().expect("a line");
-    let lat = seen.latencies(SeriesId(0));
-    for (w, l) in sleeps.iter().rev().take(500).rev().zip(&lat).take(10) {
-        let due = w.requested.and_then(|r| line.to_virtual(r));
-        eprintln!("{:?} {l:?}", due.map(|d| w.woke.ns() as i64 - d.ns() as i64));
+}
+
+#[test]
+fn a_probes_latencies_are_those_that_the_witness_saw() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let seen = measure(Load::Idle, &periodic(SleepMethod::ClockNanosleep), true);
+    let latencies = seen.latencies(SeriesId(0));
+    assert_eq!(latencies.len(), 500);
+    let witness = seen.outcome.witness;
+    let line = witness.clock_line().expect("readings before and after");
+    let sleeps = witness.wakes.iter().filter(|w| w.call == CLOCK_NANOSLEEP);
+    let truths = sleeps.filter_map(|w| {
+        let due = line.to_virtual(w.requested?)?;
+        Some(w.woke.ns().checked_sub(due.ns()).expect("no thread wakes early"))
+    });
+    let truths: Vec<u64> = truths.collect();
+    assert_eq!(truths.len(), 500);
+    // The probe reads its clock some instructions after it woke, always as many.
+    let errors: Vec<i64> =
+        latencies.iter().zip(truths).map(|(said, truth)| said.0 as i64 - truth as i64).collect();
+    let (least, most) = (errors.iter().min().expect("500"), errors.iter().max().expect("500"));
+    let unsure = line.uncertainty().0 as i64;
+    assert!(*least >= -unsure && *most < 200 + unsure, "{least} … {most}, sure to {unsure} ns");
+    assert!(most - least <= 2, "{least} … {most}: the guest's clock does not run evenly");
+}
+
+#[test]
+fn a_probe_that_cannot_run_says_why() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let clocks = vec![ReadClock::Monotonic];
+    let too_much = Probe::Gtod(Gtod { clocks: clocks.clone(), count: 1 << 30 });
+    let nothing = Probe::Gtod(Gtod { clocks, count: 0 });
+    for (probe, words) in [(too_much, "give the guest more memory"), (nothing, "count: 0")] {
+        let Measured { observations, outcome } = run(Load::Idle, &probe, false);
+        assert!(observations.is_empty());
+        match outcome.ending {
+            Ending::Died(why) => assert!(why.contains(words), "{why}"),
+            other => panic!("{other:?}"),
+        }
     }
 }

@@ -143,7 +143,8 @@ fn load_module(module: &Module) -> Result<(), String> {
 }
 
 /// Waits until the kernel has finished what booting left behind (on Debian's kernels the self-tests of the
-/// crypto algorithms go on for virtual seconds), or every load would be measured with that beside it.
+/// crypto algorithms go on for virtual seconds), or every load would be measured with that beside it; and until it has
+/// calibrated the time-stamp counter for good, or its clock would change its rate while a probe measures with it.
 fn settle() -> Result<(), String> {
     const WINDOW: Duration = Duration::from_millis(100);
     const QUIET_MS: u64 = 90;
@@ -154,13 +155,22 @@ fn settle() -> Result<(), String> {
     for _ in 0..WINDOWS_MAX {
         std::thread::sleep(WINDOW);
         let now = idle_ms();
-        quiet = if now.saturating_sub(before) >= QUIET_MS { quiet + 1 } else { 0 };
+        let idle = now.saturating_sub(before) >= QUIET_MS;
+        quiet = if idle && !is_clock_provisional() { quiet + 1 } else { 0 };
         if quiet == QUIET_WINDOWS {
             return Ok(());
         }
         before = now;
     }
-    Err(format!("the guest was not idle after {} s of booting", WINDOWS_MAX / 10))
+    Err(format!("the guest was not idle, or its clock not settled, after {} s", WINDOWS_MAX / 10))
+}
+
+const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+/// The name that the time-stamp counter has as clock source before its calibration is refined
+/// (arch/x86/kernel/tsc.c).
+fn is_clock_provisional() -> bool {
+    fs::read_to_string(CLOCKSOURCE).is_ok_and(|name| name.trim() == "tsc-early")
 }
 
 fn start_load() -> Result<(), String> {
@@ -185,7 +195,7 @@ fn context() -> BTreeMap<String, String> {
         ("release", "/proc/sys/kernel/osrelease"),
         ("build", "/proc/sys/kernel/version"),
         ("command_line", "/proc/cmdline"),
-        ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        ("clocksource", CLOCKSOURCE),
         ("realtime", "/sys/kernel/realtime"),
         ("rt_runtime_us", "/proc/sys/kernel/sched_rt_runtime_us"),
     ]
