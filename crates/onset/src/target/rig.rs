@@ -6,14 +6,9 @@ use crate::bundle::{Machine, Warning};
 use crate::experiment::{Cell, Experiment, Flavour, Generator, Instrument, Load};
 use crate::failure::Failure;
 use ::rig::{
-<<<<<<< HEAD
-    Bench, Contents, Ending, Fault, Generator, Guest, Observer, Outcome, Progress, Stimulus,
-};
-=======
     Bench, Contents, Ending, Fault, Guest, Observer, Outcome, ProbeRun, Progress, Stimulus,
 };
 use probes::{Plan, Probe};
->>>>>>> main
 use sample::{Clock, Responder, ResponderSet, SeriesName};
 use std::collections::BTreeMap;
 
