@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use ::rig::{
     Bench, Contents, Ending, Fault, Guest, Observer, Outcome, ProbeRun, Progress, Stimulus,
 };
+use probes::plan::Component;
 use probes::{Plan, Probe};
 use sample::{Clock, Responder, ResponderSet, SeriesName};
 use std::collections::BTreeMap;
@@ -96,6 +97,12 @@ impl Rig {
             Instrument::Probe(Plan { probe: Probe::Ladder(ladder), .. }) => {
                 let period_ns = ladder.period.0;
                 (Some(format!("trigger=timer period_ns={period_ns}")), false)
+            }
+            // The line from interrupt to handler needs an interrupt, and the driver is its handler.
+            Instrument::Probe(Plan { probe: Probe::Rhealstone(r), .. })
+                if r.components.contains(&Component::InterruptLatency) =>
+            {
+                (Some("trigger=timer responders=hardirq".into()), false)
             }
             Instrument::Probe(_) => (None, false),
         }
@@ -198,6 +205,9 @@ fn doubts(outcome: &Outcome, load: Load) -> Vec<Warning> {
         Fault::OutOfMemory(text) => Warning::GuestOutOfMemory { text },
         Fault::Warning(text) => Warning::GuestWarned { text },
     }));
+    if let Some(report) = &outcome.report {
+        warnings.extend(report.doubts.iter().cloned().map(Warning::Probe));
+    }
     if outcome.dropped > 0 {
         warnings.push(Warning::ChannelDropped { records: outcome.dropped });
     }

@@ -10,7 +10,7 @@ use crate::experiment::{Cell, Experiment, Instrument};
 use crate::failure::Failure;
 use ::rig::{Observer, Parts, Progress, tool};
 use agent::{Load, Word};
-use probes::{Plan, Report, context, validity};
+use probes::{Plan, RAN_ON, Report, context, validity};
 use process::{Ended, Process};
 use sample::{Clock, Nanos, Observation, SeriesName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,9 +21,6 @@ const END_DEADLINE: Duration = Duration::from_secs(10);
 /// How often the rings are emptied. Long, because it costs the measured machine time; the rings hold
 /// more than a second's records.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
-
-/// The counters by which a probe says on which CPUs its measuring threads were seen.
-const RAN_ON: &str = "ran_on_cpu";
 
 /// This machine.
 pub struct Local {
