@@ -142,6 +142,7 @@ impl One<'_> {
         (about.qemu, about.plugin) = measured.versions.unzip();
         about.load_counters = measured.counters;
         about.probe_counters = measured.probe_counters;
+        about.truth = measured.truth;
         let path = writer.finish(about, conclusion, complete)?;
         Ok((path, verdict))
     }
@@ -188,6 +189,7 @@ impl One<'_> {
             },
             load_counters: BTreeMap::new(),
             probe_counters: BTreeMap::new(),
+            truth: None,
         }
     }
 }
