@@ -10,7 +10,7 @@ use ::rig::{
     Bench, Contents, Ending, Fault, Guest, Observer, Outcome, ProbeRun, Progress, Stimulus,
 };
 use probes::plan::Component;
-use probes::{Plan, Probe};
+use probes::{Doubt, Plan, Probe};
 use sample::{Clock, Observation, Responder, ResponderSet, Sample, SeriesName, Stamp};
 use std::collections::BTreeMap;
 
@@ -223,9 +223,10 @@ fn doubts(outcome: &Outcome, load: Load) -> Vec<Warning> {
         Fault::OutOfMemory(text) => Warning::GuestOutOfMemory { text },
         Fault::Warning(text) => Warning::GuestWarned { text },
     }));
-    if let Some(report) = &outcome.report {
-        warnings.extend(report.doubts.iter().cloned().map(Warning::Probe));
-    }
+    // The guest's counter is made of virtual time, whatever the processor model says of it.
+    let said = outcome.report.iter().flat_map(|report| &report.doubts);
+    let said = said.filter(|doubt| **doubt != Doubt::TscNotInvariant);
+    warnings.extend(said.cloned().map(Warning::Probe));
     if outcome.dropped > 0 {
         warnings.push(Warning::ChannelDropped { records: outcome.dropped });
     }
@@ -274,6 +275,14 @@ mod tests {
         let mut o = outcome();
         o.counters = BTreeMap::from([("disk.dd".into(), 3), ("disk.sync".into(), 0)]);
         assert_eq!(codes(&o, Load::Disk), ["load_did_no_work"]);
+    }
+
+    #[test]
+    fn what_a_probe_doubts_is_doubted_but_for_the_counter_that_virtual_time_drives() {
+        let mut o = outcome();
+        let doubts = vec![Doubt::TscNotInvariant, Doubt::PageFaults { faults: 1 }];
+        o.report = Some(probes::Report { counters: BTreeMap::new(), doubts });
+        assert_eq!(codes(&o, Load::Idle), ["page_faults"]);
     }
 
     #[test]

@@ -22,6 +22,9 @@ const END_DEADLINE: Duration = Duration::from_secs(10);
 /// more than a second's records.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
 
+/// What keeps the load in its place, beside the rest of the context.
+const CONFINEMENT: &str = "load_confinement";
+
 /// This machine.
 pub struct Local {
     parts: Parts,
@@ -124,6 +127,7 @@ impl Target for Local {
             disk: experiment.load.disk.as_deref(),
         };
         let mut running = load::start(cell.load, &place, &self.parts)?;
+        let held = running.confinement().map(|c| (CONFINEMENT.to_owned(), c.to_string()));
         if cell.load != Load::Idle {
             progress(Progress::WarmingUp);
             sleep(experiment.warm_up)?;
@@ -137,6 +141,8 @@ impl Target for Local {
         let (dropped, interrupted) = (run.dropped, run.interrupted);
         let report = run.report()?;
         let doubts = validity::check(&before, &after, &measured(plan, &report));
+        let mut reported: BTreeMap<String, String> = before.into();
+        reported.extend(held);
         let mut warnings: Vec<Warning> = report.doubts.into_iter().map(Warning::Probe).collect();
         warnings.extend(doubts.into_iter().map(Warning::Validity));
         if interrupted {
@@ -149,7 +155,7 @@ impl Target for Local {
             warnings.push(Warning::ChannelDropped { records: dropped });
         }
         Ok(Measured {
-            kernel: super::kernel(None, before.into()),
+            kernel: super::kernel(None, reported),
             machine: machine(),
             versions: None,
             counters,
