@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The command without QEMU: its words and exit statuses, and stores of bundles that no machine measured.
+//! The command without QEMU: its words and exit statuses, stores of bundles that no machine measured, and probes on
+//! this machine.
 
 mod bundles;
 mod installation;
+mod measure;
 mod refusals;
 mod setup;
+mod warnings;

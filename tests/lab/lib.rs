@@ -6,9 +6,11 @@
 //! `ONSET` (the command), `ONSET_TEST_CACHE` (what becomes `XDG_CACHE_HOME`: kernels and snapshots, shared by
 //! all tests) and `ONSET_TEST_SKIPS` (a file with a line for each test that was skipped).
 
+mod contract;
 mod outcome;
 mod process;
 
+pub use contract::{assert_as_promised, is_as_promised};
 pub use outcome::{Finished, Run};
 pub use process::{Started, is_alive, kill, users_of};
 

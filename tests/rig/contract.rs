@@ -2,23 +2,8 @@
 //! What `onset run --json` prints is what docs/run.schema.json promises to scripts.
 
 use crate::modules::module;
-use lab::{Lab, experiment, have_kernels};
+use lab::{Lab, assert_as_promised, experiment, have_kernels, is_as_promised};
 use serde_json::Value;
-use std::path::Path;
-
-fn schema() -> jsonschema::Validator {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/run.schema.json");
-    let text = std::fs::read(&path).expect("the schema is part of the repository");
-    let schema = serde_json::from_slice(&text).expect("the schema is JSON");
-    jsonschema::validator_for(&schema).expect("the schema is one")
-}
-
-#[track_caller]
-fn assert_valid(printed: &Value) {
-    let errors: Vec<String> =
-        schema().iter_errors(printed).map(|e| format!("{}: {e}", e.instance_path())).collect();
-    assert!(errors.is_empty(), "{errors:#?}\n{printed:#}");
-}
 
 #[test]
 fn the_json_of_a_run_is_as_the_schema_says() {
@@ -31,11 +16,11 @@ fn the_json_of_a_run_is_as_the_schema_says() {
     let printed = lab.run(&text, &[]).exits(3).json();
     assert_eq!(printed["runs"][0]["findings"].as_array().map(Vec::len), Some(2));
     assert_eq!(printed["runs"][0]["warnings"][0]["code"], "too_few_samples");
-    assert_valid(&printed);
+    assert_as_promised(&printed);
 
     let mut altered = printed;
     altered["runs"][0]["speed"] = 1.into();
-    assert!(!schema().is_valid(&altered), "the schema takes anything");
+    assert!(!is_as_promised(&altered), "the schema takes anything");
 }
 
 #[test]
@@ -49,6 +34,22 @@ fn the_json_of_an_unsound_run_is_as_the_schema_says() {
         let text = experiment(&["6.12 preempt=none"], &["idle"], 800, &more);
         let printed = lab.run(&text, &[]).exits(3).json();
         assert_ne!(printed["runs"][0]["warnings"], Value::Array(Vec::new()));
-        assert_valid(&printed);
+        assert_as_promised(&printed);
     }
+}
+
+#[test]
+fn the_json_of_a_probe_in_the_guest_is_as_the_schema_says() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let text = "title = \"t\"\ntarget = \"rig\"\nflavours = [\"6.12 preempt=none\"]\nloads = [\"idle\"]\n\
+                [periodic]\nmethods = [\"nanosleep\", \"timerfd\"]\ncount = 50\n[limits]\nall.max = \"5ms\"\n";
+    let finished = lab.run(text, &[]).exits(0);
+    let run = finished.run();
+    assert_eq!(run.responders(), ["nanosleep-1ms", "timerfd-1ms"]);
+    assert_eq!((run.text("clock"), run.text("verdict")), ("virtual", "pass"));
+    assert_as_promised(&finished.json());
+    lab.onset(&["show", run.text("run"), "--verify"]).exits(0);
 }

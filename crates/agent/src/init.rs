@@ -46,7 +46,7 @@ fn rig() -> Result<(), String> {
     start_load()?;
     ports.set(Mark::WarmUp);
     std::thread::sleep(Duration::from_nanos(plan.warm_up_ns));
-    say(&mut wire, &Word::Context(context()));
+    say(&mut wire, &Word::Context(probes::context::read(&[0]).into()));
     let before = counters();
     ports.set(Mark::Measuring);
     // What is measured is learned only now: one saved guest serves every probe.
@@ -187,21 +187,6 @@ fn start_load() -> Result<(), String> {
         .status()
         .map_err(|e| format!("{LOAD_SCRIPT}: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("the load's set-up failed: {status}")) }
-}
-
-/// What the kernel says of itself that the host cannot see from outside.
-fn context() -> BTreeMap<String, String> {
-    [
-        ("release", "/proc/sys/kernel/osrelease"),
-        ("build", "/proc/sys/kernel/version"),
-        ("command_line", "/proc/cmdline"),
-        ("clocksource", CLOCKSOURCE),
-        ("realtime", "/sys/kernel/realtime"),
-        ("rt_runtime_us", "/proc/sys/kernel/sched_rt_runtime_us"),
-    ]
-    .into_iter()
-    .filter_map(|(key, path)| Some((key.into(), fs::read_to_string(path).ok()?.trim().into())))
-    .collect()
 }
 
 /// The load's own counters, and the kernel's accounts that show whether the guest was busy.

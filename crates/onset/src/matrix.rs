@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 
+/// Names that are tried for one run: four times as many as two runs of one second and cell can have by chance.
+const TRIES: u16 = 1 << 10;
+
 /// What the time is for people: bundles are named and dated by it. The measured time is never taken from
 /// here.
 pub trait WallClock: Sync {
@@ -103,18 +106,17 @@ impl One<'_> {
         }
         let created = self.clock.now();
         let (responders, missing) = self.target.series(self.cell);
-        let run = RunId::new(created, &self.slug(), salt(self.index));
         let mut about = self.about(created);
-        let begun = Begun {
+        let mut begun = Begun {
             schema: SCHEMA,
-            run,
+            run: RunId::new(created, &self.slug(), 0),
             clock: self.target.clock(),
             responders,
             about: about.clone(),
             limits: self.experiment.limits_for(self.cell),
             warnings: missing,
         };
-        let mut writer = BundleWriter::create(self.root, &begun)?;
+        let mut writer = self.begin(&mut begun)?;
         let mut broken: Option<BundleError> = None;
         let mut observe = |observation| match writer.observe(&observation) {
             Ok(()) => ControlFlow::Continue(()),
@@ -145,6 +147,20 @@ impl One<'_> {
         about.truth = measured.truth;
         let path = writer.finish(about, conclusion, complete)?;
         Ok((path, verdict))
+    }
+
+    /// Begins the bundle under a name that no other run of the store has. A probe may take less than a second, so a script
+    /// makes several runs in one, and chance alone tells 256 of them apart.
+    fn begin(&self, begun: &mut Begun) -> Result<BundleWriter, BundleError> {
+        let first = salt(self.index);
+        for further in 0..TRIES {
+            begun.run = RunId::new(begun.about.created, &self.slug(), first.wrapping_add(further));
+            match BundleWriter::create(self.root, begun) {
+                Err(BundleError::Exists { .. }) => {}
+                done => return done,
+            }
+        }
+        BundleWriter::create(self.root, begun)
     }
 
     fn slug(&self) -> String {
@@ -287,6 +303,19 @@ mod tests {
         let left = std::fs::read_dir(root.path()).unwrap().flatten();
         let left: Vec<_> = left.map(|e| e.file_name().into_string().unwrap()).collect();
         assert_eq!(left.iter().filter(|n| !n.starts_with(".lock")).count(), 2, "{left:?}");
+    }
+
+    #[test]
+    fn runs_of_one_second_have_names_of_their_own() {
+        let experiment = Experiment::parse(Path::new("t.toml"), EXPERIMENT).unwrap();
+        let root = tempfile::tempdir().unwrap();
+        // Every name that chance could give the first cell.
+        for high in 0..=0xff {
+            let name = RunId::new(Fixed.now(), "a x=1 idle", high << 8);
+            std::fs::create_dir(root.path().join(name.as_str())).unwrap();
+        }
+        let results = run(&experiment, &Fake::default(), root.path(), &Fixed, 1, |_| ());
+        assert!(verdicts(&results).iter().all(Option::is_some), "{results:?}");
     }
 
     #[test]

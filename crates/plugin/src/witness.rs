@@ -35,7 +35,7 @@ const CLOCK_MONOTONIC: u64 = 1;
 const TIMER_ABSTIME: u64 = 1;
 /// CR3 without what is not the address space's own: the flags and the identifier in its lower 12 bits, and the bit that
 /// tells the kernel's table from the user's (arch/x86/include/asm/pgtable.h, PTI_PGTABLE_SWITCH_BIT).
-const SPACE: u64 = !0x1fff & (1 << 52) - 1;
+const SPACE: u64 = ((1 << 52) - 1) & !0x1fff;
 /// Numbers for the callback before a return.
 const BY_SYSRET: usize = 0;
 const BY_IRET: usize = 1;

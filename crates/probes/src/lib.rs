@@ -37,4 +37,4 @@ pub mod validity;
 pub use output::Output;
 pub use plan::{Plan, Probe};
 pub use report::{Doubt, Report, RunError};
-pub use run::run;
+pub use run::{RAN_ON, run};

@@ -32,7 +32,7 @@ impl Report {
 
 /// Something that the probe wanted and did not get, and went on without.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "code", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "code", rename_all = "snake_case")]
 pub enum Doubt {
     /// Memory could not be locked, so a page fault may come in between.
     MemoryNotLocked {

@@ -5,12 +5,14 @@ use crate::plan::{Plan, Probe};
 use crate::report::{Doubt, Report, RunError};
 use crate::{
     Output, async_handler, cyclictest, gtod, inversion, ladder, noise, periodic, rhealstone, rtc,
-    toggle,
+    threads, toggle,
 };
 use rt::Usage;
 use sample::Nanos;
 use std::sync::atomic::AtomicBool;
 
+/// The counters that say on which CPUs measuring threads were seen begin so.
+pub const RAN_ON: &str = "ran_on_cpu";
 /// Series are numbered in 16 bits on the wire.
 const SERIES_MAX: usize = 1 << 16;
 /// Periods and lengths of time: shorter is below the cost of a system call, longer is a mistake.
@@ -91,6 +93,9 @@ fn measure(plan: &Plan, outputs: &mut [Output], stop: &AtomicBool) -> Result<Rep
     if !matches!(plan.probe, Probe::Cyclictest(_)) {
         report.add("cpu_time_ns", used.cpu_time.0);
         report.largest("memory_peak_kib", rt::memory_peak_kib());
+    }
+    for cpu in threads::seen_cpus() {
+        report.add(format!("{RAN_ON}{cpu}"), 1);
     }
     if let Some(&faults @ 1..) = report.counters.get("page_faults") {
         doubts.push(Doubt::PageFaults { faults });

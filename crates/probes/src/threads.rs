@@ -5,8 +5,9 @@ use crate::Output;
 use crate::report::RunError;
 use rt::Policy;
 use sample::Nanos;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread::{self, Builder};
 
 /// Locked memory is resident whether it is used or not, so stacks are small; four times what is prefaulted.
@@ -40,7 +41,11 @@ pub(crate) fn measuring<T: Send>(
                 while gate.load(Ordering::Acquire) == WAIT {
                     thread::park();
                 }
-                (gate.load(Ordering::Acquire) == GO).then(|| measure(index, output))
+                (gate.load(Ordering::Acquire) == GO).then(|| {
+                    let measured = measure(index, output);
+                    cpu.is_some().then(saw_cpu);
+                    measured
+                })
             };
             match Builder::new().stack_size(STACK_BYTES).spawn_scoped(s, body) {
                 Ok(thread) => threads.push(thread),
@@ -58,6 +63,21 @@ pub(crate) fn measuring<T: Send>(
             .collect();
         answer.and_then(|()| ended.into_iter().flatten().collect())
     })
+}
+
+/// CPUs on which bound threads were when they had measured.
+static SEEN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+fn saw_cpu() {
+    let cpu = rustix::thread::sched_getcpu();
+    // A poisoned lock still holds a sound set.
+    SEEN.lock().unwrap_or_else(|e| e.into_inner()).extend(u32::try_from(cpu));
+}
+
+/// CPUs on which threads that were bound to one were seen at the end of measuring. A thread that changes its CPU, or that
+/// cannot be bound, is not among them.
+pub(crate) fn seen_cpus() -> BTreeSet<u32> {
+    std::mem::take(&mut SEEN.lock().unwrap_or_else(|e| e.into_inner()))
 }
 
 fn no_thread(e: &std::io::Error) -> RunError {

@@ -37,11 +37,6 @@ const WINDOW: usize = 4 * BLOCK;
 const SAMPLE: u64 = 1;
 const SAMPLE_WITH_PATH: u64 = 2;
 const LOSS: u64 = 3;
-
-/// The kinds of loss by the number that the journal has for them.
-const LOSSES: [Loss; 5] =
-    [Loss::Unanswered, Loss::Superseded, Loss::Spurious, Loss::Tainted, Loss::Overrun];
-
 /// Appends to a journal, or reads it.
 pub struct Journal {
     file: File,
@@ -189,7 +184,7 @@ fn decode(bytes: &[u8; ENTRY], series: usize) -> Option<Observation> {
     match head & 0xff {
         SAMPLE => Some(Observation::Sample(sample(None))),
         SAMPLE_WITH_PATH => Some(Observation::Sample(sample(Some(Insns(path))))),
-        LOSS => Some(Observation::Loss(id, *LOSSES.get((head >> 8 & 0xff) as usize)?, trigger)),
+        LOSS => Some(Observation::Loss(id, *Loss::ALL.get((head >> 8 & 0xff) as usize)?, trigger)),
         _ => None,
     }
 }
@@ -215,8 +210,8 @@ mod tests {
                 let (at, latency) = (Nanos(at), Nanos(ns));
                 Observation::Sample(Sample { series: SeriesId(series), trigger, at, latency, path })
             });
-        let loss = (0u16..9, 0..LOSSES.len(), any::<u64>())
-            .prop_map(|(series, loss, n)| Observation::Loss(SeriesId(series), LOSSES[loss], n));
+        let loss = (0u16..9, 0..Loss::ALL.len(), any::<u64>())
+            .prop_map(|(series, loss, n)| Observation::Loss(SeriesId(series), Loss::ALL[loss], n));
         prop_oneof![sample, loss]
     }
 
@@ -232,7 +227,7 @@ mod tests {
 
     #[test]
     fn the_number_of_a_loss_is_its_place_in_the_list() {
-        for (i, loss) in LOSSES.into_iter().enumerate() {
+        for (i, loss) in Loss::ALL.into_iter().enumerate() {
             assert_eq!(loss as usize, i);
         }
     }

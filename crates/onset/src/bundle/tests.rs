@@ -364,6 +364,9 @@ fn every_warning_carries_its_texts_and_reads_back() {
         Warning::GuestDidNotEnd { text: "t".into() },
         Warning::Unanswered { responder: name("bh_work"), triggers: 2 },
         Warning::Overrun { responder: name("futex"), periods: 2 },
+        Warning::Probe(probes::Doubt::NotMeasured { series: "futex".into(), reason: "r".into() }),
+        Warning::Probe(probes::Doubt::TscNotInvariant),
+        Warning::Validity(probes::validity::Doubt::RtThrottled),
     ] {
         let json = serde_json::to_value(&warning).unwrap();
         assert_eq!(json["code"], warning.code());

@@ -278,28 +278,28 @@ impl Warning {
             Self::GuestPanicked { .. } | Self::GuestOops { .. } => {
                 "read console.txt in the bundle; repeat with another kernel or without extra modules"
             }
-            Self::GuestLockup { .. } => "lengthen trigger.period or choose a lighter load",
+            Self::GuestLockup { .. } => "lengthen the period or choose a lighter load",
             Self::GuestOutOfMemory { .. } => "raise guest.memory",
             Self::GuestWarned { .. } => {
                 "distrust the worst samples: printing the warning took time"
             }
             Self::GuestDidNotEnd { .. } => "read console.txt in the bundle; repeat under load idle",
             Self::MachineDied { .. } => "look for the reason in its last words and repeat",
-            Self::Unanswered { .. } => "lengthen trigger.period or trigger.grace",
+            Self::Unanswered { .. } => "lengthen the period, or trigger.grace",
             Self::Superseded { .. } => {
                 "where no answer is spurious the maximum holds; for quantiles that count every trigger \
-                 lengthen trigger.period"
+                 lengthen the period"
             }
             Self::Spurious { .. } => {
-                "add hardirq to the responders, whose edges tell triggers apart; lengthen trigger.period"
+                "add hardirq to the responders, whose edges tell triggers apart; lengthen the period"
             }
             Self::Tainted { .. } => "report it with this bundle: it is a defect of onset",
             Self::Overrun { .. } => "lengthen the period, or give the probe a higher priority",
             Self::LoadDidNoWork { .. } => {
-                "raise trigger.count; read console.txt in the bundle for what the load wrote"
+                "raise count; read console.txt in the bundle for what the load wrote"
             }
             Self::Interrupted | Self::Killed => "repeat it for a verdict",
-            Self::TooFewSamples { .. } => "raise trigger.count, or limit a lower quantile",
+            Self::TooFewSamples { .. } => "raise count, or limit a lower quantile",
             Self::ResponderMissing { .. } => "take it out of responders for this kernel",
             Self::Probe(doubt) => doubt.action(),
             Self::Validity(doubt) => doubt.action(),

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Every key that exists, by table; the keys of `limits` are names of responders and flavours and are
 /// read in `limits.rs`.
-const KEYS: [(&str, &[&str]); 16] = [
+pub(super) const KEYS: [(&str, &[&str]); 16] = [
     (
         "",
         &[

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Whole experiments, good and bad.
 
+mod probes;
+
 use super::*;
 use proptest::prelude::*;
 use sample::Schedule;

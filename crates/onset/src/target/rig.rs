@@ -9,7 +9,8 @@ use crate::truth::{self, Truth};
 use ::rig::{
     Bench, Contents, Ending, Fault, Guest, Observer, Outcome, ProbeRun, Progress, Stimulus,
 };
-use probes::{Plan, Probe};
+use probes::plan::Component;
+use probes::{Doubt, Plan, Probe};
 use sample::{Clock, Observation, Responder, ResponderSet, Sample, SeriesName, Stamp};
 use std::collections::BTreeMap;
 
@@ -97,6 +98,12 @@ impl Rig {
             Instrument::Probe(Plan { probe: Probe::Ladder(ladder), .. }) => {
                 let period_ns = ladder.period.0;
                 (Some(format!("trigger=timer period_ns={period_ns}")), false)
+            }
+            // The line from interrupt to handler needs an interrupt, and the driver is its handler.
+            Instrument::Probe(Plan { probe: Probe::Rhealstone(r), .. })
+                if r.components.contains(&Component::InterruptLatency) =>
+            {
+                (Some("trigger=timer responders=hardirq".into()), false)
             }
             Instrument::Probe(_) => (None, false),
         }
@@ -216,6 +223,10 @@ fn doubts(outcome: &Outcome, load: Load) -> Vec<Warning> {
         Fault::OutOfMemory(text) => Warning::GuestOutOfMemory { text },
         Fault::Warning(text) => Warning::GuestWarned { text },
     }));
+    // The guest's counter is made of virtual time, whatever the processor model says of it.
+    let said = outcome.report.iter().flat_map(|report| &report.doubts);
+    let said = said.filter(|doubt| **doubt != Doubt::TscNotInvariant);
+    warnings.extend(said.cloned().map(Warning::Probe));
     if outcome.dropped > 0 {
         warnings.push(Warning::ChannelDropped { records: outcome.dropped });
     }
@@ -264,6 +275,14 @@ mod tests {
         let mut o = outcome();
         o.counters = BTreeMap::from([("disk.dd".into(), 3), ("disk.sync".into(), 0)]);
         assert_eq!(codes(&o, Load::Disk), ["load_did_no_work"]);
+    }
+
+    #[test]
+    fn what_a_probe_doubts_is_doubted_but_for_the_counter_that_virtual_time_drives() {
+        let mut o = outcome();
+        let doubts = vec![Doubt::TscNotInvariant, Doubt::PageFaults { faults: 1 }];
+        o.report = Some(probes::Report { counters: BTreeMap::new(), doubts });
+        assert_eq!(codes(&o, Load::Idle), ["page_faults"]);
     }
 
     #[test]

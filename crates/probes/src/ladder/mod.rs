@@ -13,10 +13,10 @@ pub(crate) use device::period;
 use crate::plan::{Ladder, Plan};
 use crate::recorder::Recorder;
 use crate::run::check_count;
-use crate::{Output, Report, RunError};
+use crate::{Doubt, Output, Report, RunError};
 use device::Samples;
 use rt::{Policy, now};
-use sample::{Monotonic, Nanos, Reading, Responder, Stamp};
+use sample::{ALL_RESPONDERS, Monotonic, Nanos, Reading, Responder, Stamp};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tally::Triggers;
@@ -25,9 +25,10 @@ use task::Answering;
 /// What the slowest responder is given after the last trigger; what has not answered then is unanswered.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// The responders of the loaded module, in the order of their pins.
+/// Every responder in the order of the pins, so that the numbers of series do not depend on which module is loaded
+/// where they are asked for.
 pub(crate) fn series() -> Vec<String> {
-    device::responders().iter().map(|responder| responder.name().to_string()).collect()
+    ALL_RESPONDERS.iter().map(|responder| responder.name().to_string()).collect()
 }
 
 /// Two threads of its own, but one way out. `at` counts from when the first trigger was due.
@@ -76,16 +77,18 @@ pub(crate) fn aside() -> Result<(), RunError> {
 }
 
 fn collect(probe: &Ladder, output: &mut Output, stop: &AtomicBool) -> Result<Report, RunError> {
-    let series_of = series_by_pin();
+    let responders = device::responders();
     let mut origin = None;
     drain(probe.period, probe.count, stop, |reading| {
         let (Reading::Sample { series: pin, .. } | Reading::Loss { series: pin, .. }) = reading;
-        let Some(series) = series_of.get(usize::from(pin)).copied().flatten() else { return };
+        if responders.mask() >> pin & 1 == 0 {
+            return;
+        }
         let first = *origin.get_or_insert_with(|| match reading {
             Reading::Sample { number, at, .. } => first_due(at, number, probe.period),
             Reading::Loss { .. } => now(),
         });
-        let mut record = Recorder::new(output, series, first);
+        let mut record = Recorder::new(output, usize::from(pin), first);
         match reading {
             Reading::Sample { number, at, latency, .. } => {
                 record.sample(number, Stamp::from_ns(at.0), Some(latency));
@@ -93,16 +96,13 @@ fn collect(probe: &Ladder, output: &mut Output, stop: &AtomicBool) -> Result<Rep
             Reading::Loss { loss, count, .. } => record.loss(loss, count),
         }
     })?;
-    Ok(Report::default())
-}
-
-/// Which series a pin belongs to.
-fn series_by_pin() -> [Option<usize>; 8] {
-    let mut series_of = [None; 8];
-    for (series, responder) in device::responders().iter().enumerate() {
-        series_of[usize::from(responder.pin())] = Some(series);
-    }
-    series_of
+    let mut report = Report::default();
+    let absent = ALL_RESPONDERS.into_iter().filter(|r| !responders.contains(*r));
+    report.doubts.extend(absent.map(|responder| Doubt::NotMeasured {
+        series: responder.name().into(),
+        reason: "the loaded module does not run it (see its parameter responders)".into(),
+    }));
+    Ok(report)
 }
 
 /// When trigger 0 was due, by any other one: they are exactly a period apart.

@@ -10,7 +10,7 @@ use crate::experiment::{Cell, Experiment, Instrument};
 use crate::failure::Failure;
 use ::rig::{Observer, Parts, Progress, tool};
 use agent::{Load, Word};
-use probes::{Plan, Report, context, validity};
+use probes::{Plan, RAN_ON, Report, context, validity};
 use process::{Ended, Process};
 use sample::{Clock, Nanos, Observation, SeriesName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,8 +22,8 @@ const END_DEADLINE: Duration = Duration::from_secs(10);
 /// more than a second's records.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
 
-/// The counters by which a probe says on which CPUs its measuring threads were seen.
-const RAN_ON: &str = "ran_on_cpu";
+/// What keeps the load in its place, beside the rest of the context.
+const CONFINEMENT: &str = "load_confinement";
 
 /// This machine.
 pub struct Local {
@@ -127,6 +127,7 @@ impl Target for Local {
             disk: experiment.load.disk.as_deref(),
         };
         let mut running = load::start(cell.load, &place, &self.parts)?;
+        let held = running.confinement().map(|c| (CONFINEMENT.to_owned(), c.to_string()));
         if cell.load != Load::Idle {
             progress(Progress::WarmingUp);
             sleep(experiment.warm_up)?;
@@ -140,6 +141,8 @@ impl Target for Local {
         let (dropped, interrupted) = (run.dropped, run.interrupted);
         let report = run.report()?;
         let doubts = validity::check(&before, &after, &measured(plan, &report));
+        let mut reported: BTreeMap<String, String> = before.into();
+        reported.extend(held);
         let mut warnings: Vec<Warning> = report.doubts.into_iter().map(Warning::Probe).collect();
         warnings.extend(doubts.into_iter().map(Warning::Validity));
         if interrupted {
@@ -152,7 +155,7 @@ impl Target for Local {
             warnings.push(Warning::ChannelDropped { records: dropped });
         }
         Ok(Measured {
-            kernel: super::kernel(None, before.into()),
+            kernel: super::kernel(None, reported),
             machine: machine(),
             versions: None,
             counters,
