@@ -222,6 +222,17 @@ fn each_mistake_is_named_with_its_remedy() {
 }
 
 #[test]
+fn a_witness_is_refused_where_nothing_can_be_seen_or_judged() {
+    let local = "title = \"t\"\ntarget = \"local\"\nloads = [\"idle\"]\nguest.witness = true\n";
+    let shown = refusal(&format!("{local}[periodic]\n"));
+    assert!(shown.contains("from outside") && shown.contains("target = \"rig\""), "{shown}");
+    let rig = local.replace("\"local\"", "\"rig\"\nflavours = [\"6.12\"]");
+    let shown = refusal(&format!("{rig}[periodic]\n[gtod]\n"));
+    assert!(shown.contains("no witness can judge [gtod]"), "{shown}");
+    assert!(parse(&format!("{rig}[periodic]\n[cyclictest]\n")).unwrap().guest.witness);
+}
+
+#[test]
 fn each_mistake_in_a_limit_is_named_with_its_remedy() {
     for (limits, what, remedy) in [
         ("tsk.max = \"1ms\"", "\"tsk\" is no responder", "did you mean \"task\"?"),
