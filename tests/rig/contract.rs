@@ -31,7 +31,7 @@ fn the_json_of_an_unsound_run_is_as_the_schema_says() {
     let lab = Lab::new();
     for name in ["test_panic", "test_deaf"] {
         let more = format!("guest.modules = [{:?}]", module(name));
-        let text = experiment(&["6.12 preempt=none"], &["idle"], 800, &more);
+        let text = experiment(&["6.12 preempt=none"], &["idle"], 3000, &more);
         let printed = lab.run(&text, &[]).exits(3).json();
         assert_ne!(printed["runs"][0]["warnings"], Value::Array(Vec::new()));
         assert_as_promised(&printed);
