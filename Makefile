@@ -70,6 +70,7 @@ bench: prepare-run build
 	$(ONSET) kernels fetch 6.12 6.12-rt
 	$(CARGO) bench --locked -p onset-stats --bench recording
 	$(CARGO) bench --locked -p onset --bench figures
+	$(CARGO) bench --locked -p onset --bench machine
 
 lint: prepare
 	@$(CARGO) fmt --version >/dev/null 2>&1 && $(CARGO) clippy --version >/dev/null 2>&1 || \
