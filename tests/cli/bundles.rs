@@ -62,6 +62,7 @@ fn about(created: UtcTime) -> About {
         },
         load_counters: BTreeMap::new(),
         probe_counters: BTreeMap::new(),
+        truth: None,
     }
 }
 

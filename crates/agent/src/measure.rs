@@ -124,7 +124,7 @@ fn events(probe: &Probe) -> u64 {
         Probe::Toggle(p) => (2, p.count),
         Probe::Inversion(p) => (2 * p.middle.len(), p.count),
         Probe::Ladder(p) => return p.count.saturating_mul(RESPONDERS),
-        Probe::Cyclictest(p) => (1, p.count),
+        Probe::Cyclictest(p) => (p.methods.len(), p.count),
     };
     count.saturating_mul(series as u64)
 }

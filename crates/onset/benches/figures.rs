@@ -94,6 +94,7 @@ fn begun(run: RunId, created: UtcTime, responders: Vec<SeriesName>) -> Begun {
             probe: None,
         },
         probe_counters: BTreeMap::new(),
+        truth: None,
         load_counters: BTreeMap::new(),
     };
     let (clock, limits, warnings) = (Clock::Virtual, Vec::new(), Vec::new());

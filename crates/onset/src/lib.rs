@@ -12,3 +12,4 @@ pub mod report;
 pub mod store;
 pub mod target;
 pub mod terminal;
+pub mod truth;

@@ -144,6 +144,7 @@ impl One<'_> {
         (about.qemu, about.plugin) = measured.versions.unzip();
         about.load_counters = measured.counters;
         about.probe_counters = measured.probe_counters;
+        about.truth = measured.truth;
         let path = writer.finish(about, conclusion, complete)?;
         Ok((path, verdict))
     }
@@ -204,6 +205,7 @@ impl One<'_> {
             },
             load_counters: BTreeMap::new(),
             probe_counters: BTreeMap::new(),
+            truth: None,
         }
     }
 }

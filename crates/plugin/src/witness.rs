@@ -24,9 +24,13 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 const SYSRETQ: [u8; 3] = [0x48, 0x0f, 0x07];
 const IRETQ: [u8; 2] = [0x48, 0xcf];
 /// The system calls in which probes and their peers wait: read, sched_yield, pause, nanosleep, rt_sigtimedwait, futex,
-/// clock_nanosleep (arch/x86/entry/syscalls/syscall_64.tbl).
-const WAITING: [u8; 7] = [0, 24, 34, 35, 128, 202, CLOCK_NANOSLEEP];
+/// clock_nanosleep; and by which they arm the timer that they wait for: setitimer, timer_settime
+/// (arch/x86/entry/syscalls/syscall_64.tbl). timerfd_settime has no number in 8 bits; only our own probe uses it.
+const WATCHED: [u8; 9] = [0, 24, 34, 35, 38, 128, 202, TIMER_SETTIME, CLOCK_NANOSLEEP];
+const TIMER_SETTIME: u8 = 223;
 const CLOCK_NANOSLEEP: u8 = 230;
+/// From an itimerspec to the time of its first expiry, behind the interval.
+const IT_VALUE: u64 = 16;
 const CLOCK_MONOTONIC: u64 = 1;
 const TIMER_ABSTIME: u64 = 1;
 /// CR3 without what is not the address space's own: the flags and the identifier in its lower 12 bits, and the bit that
@@ -167,20 +171,26 @@ impl Witness {
 
     fn see_call(&self) {
         let number = self.instrument.read(self.registers().rax);
-        let Some(call) = WAITING.into_iter().find(|n| u64::from(*n) == number) else { return };
-        let requested = if call == CLOCK_NANOSLEEP { self.requested() } else { 0 };
+        let Some(call) = WATCHED.into_iter().find(|n| u64::from(*n) == number) else { return };
+        let requested = self.requested(call);
         let thread = self.threads().call(self.key(), call, self.instrument.counted());
         self.record(Kind::Call, call, thread, requested);
     }
 
-    /// Until when the thread asks to sleep, in ns of CLOCK_MONOTONIC; 0 for no such time.
-    fn requested(&self) -> u64 {
+    /// Until when the thread asks to sleep, in ns of CLOCK_MONOTONIC, or when its timer is to expire first, in ns of that
+    /// timer's clock; 0 for no such time.
+    fn requested(&self, call: u8) -> u64 {
         let Registers { rdi, rsi, rdx, .. } = self.registers();
-        let absolute = self.instrument.read(*rsi) & TIMER_ABSTIME != 0;
-        if !absolute || self.instrument.read(*rdi) != CLOCK_MONOTONIC {
+        let read = |register: &Register| self.instrument.read(*register);
+        let time = match call {
+            CLOCK_NANOSLEEP if read(rdi) == CLOCK_MONOTONIC => read(rdx),
+            TIMER_SETTIME => read(rdx).wrapping_add(IT_VALUE),
+            _ => return 0,
+        };
+        if read(rsi) & TIMER_ABSTIME == 0 {
             return 0;
         }
-        match self.instrument.memory(self.instrument.read(*rdx)) {
+        match self.instrument.memory(time) {
             Some([s, ns]) => s.saturating_mul(1_000_000_000).saturating_add(ns),
             None => 0,
         }

@@ -4,9 +4,11 @@
 //! With `--verbose` its measuring threads leave each latency in an array of 16,384 entries that its main thread
 //! prints every 10 ms (rt-tests 2.4, `print_stat`), so that no line is lost at periods of 1 µs or more unless that
 //! thread is kept from running for as long. It counts loops, not periods: those that passed while it was late
-//! are neither loops nor losses, so that `at` runs behind by them.
+//! are neither loops nor losses, so that `at` runs behind by them. When its first one began it does not say; here it is
+//! when the program was started, some milliseconds before.
 
 use crate::ladder::aside;
+use crate::periodic;
 use crate::plan::{Cyclictest, Plan, SleepMethod};
 use crate::run::check_count;
 use crate::series::duration;
@@ -15,7 +17,7 @@ use rt::Policy;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
-use sample::{Loss, Nanos};
+use sample::{Loss, Monotonic, Nanos, Stamp};
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,15 +29,10 @@ const LOOKS_MAX: u32 = 20;
 
 /// `cyclictest-clock_nanosleep-1ms`, say.
 pub(crate) fn series(probe: &Cyclictest) -> Vec<String> {
-    let method = match probe.method {
-        SleepMethod::Nanosleep => "nanosleep",
-        SleepMethod::ClockNanosleep => "clock_nanosleep",
-        SleepMethod::PosixTimer => "posix_timer",
-        SleepMethod::Itimer => "itimer",
-        // `run` refuses them.
-        SleepMethod::Timerfd | SleepMethod::Deadline | SleepMethod::Precise => "impossible",
+    let name = |method: &SleepMethod| {
+        format!("cyclictest-{}-{}", periodic::name(*method), duration(probe.period))
     };
-    vec![format!("cyclictest-{method}-{}", duration(probe.period))]
+    probe.methods.iter().map(name).collect()
 }
 
 /// One thread of its own, without real-time priority: it reads what cyclictest writes.
@@ -49,31 +46,48 @@ pub(crate) fn run(
     stop: &AtomicBool,
 ) -> Result<Report, RunError> {
     check_count(probe.count)?;
-    let arguments = arguments(plan, probe)?;
+    let arguments = |method: &SleepMethod| arguments(plan, probe, *method);
+    let each: Vec<_> = probe.methods.iter().map(arguments).collect::<Result<_, _>>()?;
+    let (origin, mut report) = (rt::now(), Report::default());
+    report.add("origin_ns", origin.ns());
     std::thread::scope(|threads| {
         let apart = threads.spawn(|| {
             // What it starts inherits policy, CPUs and timer slack; it sets those of its measuring thread itself.
             aside()?;
-            let mut running = Running::start(&arguments)?;
-            running.read(&mut Loops { period: probe.period, next: 0 }, output, stop)?;
-            running.end(stop)
+            for (series, arguments) in (0..).zip(&each) {
+                let mut running = Running::start(arguments)?;
+                let mut loops =
+                    Loops { series, origin, begun: rt::now(), period: probe.period, next: 0 };
+                running.read(&mut loops, output, stop)?;
+                running.end(stop, &mut report)?;
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            Ok(report)
         });
         apart.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
 /// Its command line.
-fn arguments(plan: &Plan, probe: &Cyclictest) -> Result<Vec<String>, RunError> {
-    let method: &[&str] = match probe.method {
+fn arguments(
+    plan: &Plan,
+    probe: &Cyclictest,
+    method: SleepMethod,
+) -> Result<Vec<String>, RunError> {
+    let method: &[&str] = match method {
         SleepMethod::ClockNanosleep => &[],
         SleepMethod::Nanosleep => &["--relative"],
         SleepMethod::PosixTimer => &["--posix_timers"],
-        // cyclictest(8), -s and -x; together they are MODE_SYS_ITIMER in its source.
-        SleepMethod::Itimer => &["--system", "--posix_timers"],
-        SleepMethod::Timerfd | SleepMethod::Deadline | SleepMethod::Precise => {
+        // Its manual page has interval timers (-s -x), but rt-tests 2.4 warns and sleeps by nanosleep(2) instead.
+        SleepMethod::Itimer
+        | SleepMethod::Timerfd
+        | SleepMethod::Deadline
+        | SleepMethod::Precise => {
             return Err(failure::plan(
-                "method",
-                "cyclictest has no such; it knows clock_nanosleep, nanosleep, posix_timer and itimer",
+                "methods",
+                "cyclictest has no such; it knows clock_nanosleep, nanosleep and posix_timer",
             ));
         }
     };
@@ -119,6 +133,11 @@ fn arguments(plan: &Plan, probe: &Cyclictest) -> Result<Vec<String>, RunError> {
 
 /// What its lines say.
 struct Loops {
+    series: u16,
+    /// What samples count from.
+    origin: Stamp<Monotonic>,
+    /// When it was started; its first loop began after that.
+    begun: Stamp<Monotonic>,
     period: Nanos,
     /// The number that its next line should have.
     next: u64,
@@ -129,13 +148,15 @@ impl Loops {
     fn take(&mut self, line: &str, output: &mut Output) {
         let Some((number, latency_ns)) = loop_of(line) else { return };
         if let Some(missing) = number.checked_sub(self.next).filter(|missing| *missing > 0) {
-            output.loss(0, Loss::Dropped, missing);
+            output.loss(self.series, Loss::Dropped, missing);
         }
         self.next = number.saturating_add(1);
-        let at = number.checked_mul(self.period.0).map(Nanos);
-        match (at, u64::try_from(latency_ns)) {
-            (Some(at), Ok(latency)) => output.sample(0, number, at, Nanos(latency)),
-            _ => output.loss(0, Loss::Tainted, 1),
+        let begun = self.begun.since(self.origin);
+        let at =
+            begun.zip(number.checked_add(1).and_then(|n| n.checked_mul(self.period.0)).map(Nanos));
+        match (at.and_then(|(begun, after)| begun.checked_add(after)), u64::try_from(latency_ns)) {
+            (Some(at), Ok(latency)) => output.sample(self.series, number, at, Nanos(latency)),
+            _ => output.loss(self.series, Loss::Tainted, 1),
         }
     }
 }
@@ -228,8 +249,8 @@ impl Running {
         self.memory_peak_kib = self.memory_peak_kib.max(peak);
     }
 
-    /// Waits for its end; what it used becomes counters.
-    fn end(mut self, stop: &AtomicBool) -> Result<Report, RunError> {
+    /// Waits for its end; adds what it used.
+    fn end(mut self, stop: &AtomicBool, report: &mut Report) -> Result<(), RunError> {
         if stop.load(Ordering::Relaxed) {
             self.signal(libc::SIGINT);
         }
@@ -254,11 +275,10 @@ impl Running {
             return Err(failure::unavailable("result of cyclictest", complaint.trim()));
         }
         let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
-        let mut report = Report::default();
         report.add("cpu_time_ns", ns(used.ru_utime) + ns(used.ru_stime));
         // Not ru_maxrss, which begins with what this process had when it started the other one (Linux, exec_mmap()).
         report.largest("memory_peak_kib", self.memory_peak_kib);
-        Ok(report)
+        Ok(())
     }
 
     fn signal(&self, signal: libc::c_int) {
@@ -282,7 +302,7 @@ mod tests {
     use crate::Probe;
 
     fn plan(policy: &str, method: SleepMethod, period: Nanos) -> (Plan, Cyclictest) {
-        let probe = Cyclictest { method, period, count: 10 };
+        let probe = Cyclictest { methods: vec![method], period, count: 10 };
         let policy = policy.parse().unwrap();
         let whole =
             Plan { probe: Probe::Cyclictest(probe.clone()), policy, cpus: vec![1], pm_qos: false };
@@ -291,7 +311,7 @@ mod tests {
 
     fn command(policy: &str, method: SleepMethod, period: Nanos) -> Result<String, RunError> {
         let (plan, probe) = plan(policy, method, period);
-        arguments(&plan, &probe).map(|arguments| arguments.join(" "))
+        arguments(&plan, &probe, method).map(|arguments| arguments.join(" "))
     }
 
     #[test]
@@ -327,15 +347,16 @@ mod tests {
             assert!(line.contains(option), "{option} in {line}");
         }
         assert!(line.contains("--default-system"));
-        let itimer = command("other", SleepMethod::Itimer, ms).unwrap();
-        assert!(itimer.contains("--system --posix_timers") && itimer.contains("--policy=other"));
+        let timer = command("other", SleepMethod::PosixTimer, ms).unwrap();
+        assert!(timer.contains("--posix_timers") && timer.contains("--policy=other"));
     }
 
     #[test]
     fn what_it_cannot_do_is_refused_before_it_is_started() {
         let ms = Nanos::from_millis(1);
         for (policy, method, period, part) in [
-            ("fifo:80", SleepMethod::Precise, ms, "method"),
+            ("fifo:80", SleepMethod::Precise, ms, "methods"),
+            ("fifo:80", SleepMethod::Itimer, ms, "methods"),
             ("deadline:100us,1ms,1ms", SleepMethod::ClockNanosleep, ms, "policy"),
             ("other:5", SleepMethod::ClockNanosleep, ms, "policy"),
             ("fifo:80", SleepMethod::ClockNanosleep, Nanos(1_500), "period_ns"),

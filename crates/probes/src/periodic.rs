@@ -72,7 +72,7 @@ fn policy(policy: Policy, method: SleepMethod, period: Nanos) -> Policy {
     }
 }
 
-fn name(method: SleepMethod) -> &'static str {
+pub(crate) fn name(method: SleepMethod) -> &'static str {
     match method {
         SleepMethod::Nanosleep => "nanosleep",
         SleepMethod::ClockNanosleep => "clock_nanosleep",
@@ -107,6 +107,7 @@ pub(crate) fn run(
     // Refused where a stricter limit is in force, which does as well.
     let _guard = RuntimeLimit::hold(RUNAWAY);
     let (origin, mut report, mut series) = (rt::now(), Report::default(), 0);
+    report.add("origin_ns", origin.ns());
     for job in &jobs {
         let _alarm =
             (job.method == SleepMethod::Itimer).then(timer::BlockedAlarm::new).transpose()?;
@@ -244,9 +245,9 @@ impl Measurement<'_> {
         }
     }
 
-    /// The loop of relative sleep: a period begins when the task last woke, so none is ever skipped.
+    /// The loop of relative sleep: a period begins when the task goes to sleep, so none is ever skipped.
     fn relative(&mut self) -> Result<Tally, RunError> {
-        let mut wait = Relative::new(self.job.period);
+        let wait = Relative::new(self.job.period);
         for number in 0..self.periodic.count {
             let (due, now) = wait.wait();
             self.put(number, due, now.since(due));

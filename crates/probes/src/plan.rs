@@ -92,7 +92,7 @@ impl Plan {
                 times(Nanos(sum(&p.middle).0 + held.0), p.count.saturating_mul(2))
             }
             Probe::Ladder(p) => times(p.period, p.count),
-            Probe::Cyclictest(p) => times(p.period, p.count),
+            Probe::Cyclictest(p) => times(p.period, p.count.saturating_mul(p.methods.len() as u64)),
         }
     }
 }
@@ -350,12 +350,12 @@ pub struct Ladder {
     pub count: u64,
 }
 
-/// See [`Probe::Cyclictest`]. One series.
+/// See [`Probe::Cyclictest`]. One series a method, one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cyclictest {
-    /// The method, of those that both know.
-    pub method: SleepMethod,
+    /// The methods, of those that both know.
+    pub methods: Vec<SleepMethod>,
     /// Its interval.
     #[serde(rename = "period_ns")]
     pub period: Nanos,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Wake-ups that are kept; the rest is counted. 64 MB.
 const WAKES_MAX: usize = 1 << 20;
 
-/// A thread of the guest waited in a system call, and its next instruction runs.
+/// A thread of the guest waited in a system call, or armed a timer by one, and its next instruction runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
     /// Which thread, in the order in which they were first seen.
@@ -17,7 +17,8 @@ pub struct Wake {
     pub call: u8,
     /// When it called.
     pub called: Stamp<Virtual>,
-    /// Until when it asked to sleep, where it named a time on CLOCK_MONOTONIC.
+    /// Until when it asked to sleep, where it named a time on CLOCK_MONOTONIC; or when it asked its timer to expire first,
+    /// where it named a time, on that timer's clock.
     pub requested: Option<Stamp<Monotonic>>,
     /// Instructions of user space from the wake-up before this one (the thread's first call, for the first) up to the
     /// call: what the program executes for each period. Of all threads that ran meanwhile; and a block of code that a page
@@ -121,13 +122,21 @@ impl ClockLine {
         u64::try_from(at).ok().map(Stamp::from_ns)
     }
 
+    /// What the guest's clock showed `at` that time. `None` before it showed anything.
+    pub fn to_monotonic(&self, at: Stamp<Virtual>) -> Option<Stamp<Monotonic>> {
+        let (shown, passed) = self.lengths();
+        let since = i128::from(at.ns()) - self.a.middle();
+        let read = i128::from(self.a.read.ns()) + (since * shown).div_euclid(passed);
+        u64::try_from(read).ok().map(Stamp::from_ns)
+    }
+
     /// From one reading to the other, by the guest's clock and in virtual time.
     fn lengths(&self) -> (i128, i128) {
         let shown = i128::from(self.b.read.ns()) - i128::from(self.a.read.ns());
         (shown, self.b.middle() - self.a.middle())
     }
 
-    /// How far [`to_virtual`](Self::to_virtual) may be off between the two readings: half of the wider one, rounded up,
+    /// How far a conversion may be off between the two readings: half of the wider one, rounded up,
     /// and one for its own rounding.
     pub fn uncertainty(&self) -> Nanos {
         Nanos(self.a.width.max(self.b.width).0.div_ceil(2) + 1)
@@ -187,6 +196,7 @@ mod tests {
         for at in [5_000, 50_000, 100_000u64] {
             let read = Stamp::from_ns((at - 1_000) * 101 / 100);
             assert_eq!(line.to_virtual(read).unwrap().ns(), at);
+            assert_eq!(line.to_monotonic(Stamp::from_ns(at)).unwrap(), read);
         }
         assert_eq!(line.uncertainty(), Nanos(101));
         assert!((9_900_000..10_100_000).contains(&line.drift_ppb()), "{}", line.drift_ppb());

@@ -157,9 +157,9 @@ pub enum Measure {
     },
     /// Debian's cyclictest, run and read by us.
     Cyclictest {
-        /// How it sleeps: clock_nanosleep, nanosleep, posix_timer, itimer.
-        #[arg(long)]
-        method: Option<String>,
+        /// How it sleeps: clock_nanosleep, nanosleep, posix_timer.
+        #[arg(long = "method", value_name = "METHOD", value_delimiter = ',')]
+        methods: Vec<String>,
         /// Its interval.
         #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
         period: Option<String>,

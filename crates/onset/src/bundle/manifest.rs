@@ -3,6 +3,7 @@
 //! run, in one file. Unknown keys are refused: a file of another schema must say so by its number.
 
 use super::{BundleError, RunId, UtcTime, Warning};
+use crate::truth::Truth;
 use sample::{Clock, Nanos};
 use serde::{Deserialize, Serialize};
 use stats::{Finding, Limit, Summary, Verdict, judge};
@@ -71,6 +72,8 @@ pub struct About {
     pub load_counters: BTreeMap<String, u64>,
     /// What a probe counted beside its samples; the unit ends the name.
     pub probe_counters: BTreeMap<String, u64>,
+    /// How true each series of the probe is; absent where no witness saw it.
+    pub truth: Option<Vec<Truth>>,
 }
 
 /// A version of onset.

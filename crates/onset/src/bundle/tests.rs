@@ -70,6 +70,7 @@ pub(crate) fn about() -> About {
         },
         load_counters: BTreeMap::from([(words("bytes_written"), 4_096)]),
         probe_counters: BTreeMap::new(),
+        truth: None,
     }
 }
 

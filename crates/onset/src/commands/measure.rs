@@ -104,8 +104,8 @@ fn section(probe: &Measure) -> (&'static str, Vec<Key>, &How) {
             keys.text("period", period).count(*count);
             ("ladder", keys.0, how)
         }
-        Measure::Cyclictest { method, period, count, how } => {
-            keys.text("method", method).text("period", period).count(*count);
+        Measure::Cyclictest { methods, period, count, how } => {
+            keys.list("methods", methods).text("period", period).count(*count);
             ("cyclictest", keys.0, how)
         }
     }

@@ -8,6 +8,7 @@ use crate::experiment::{Experiment, Target};
 use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
 use crate::target::{self, Local, Rig};
+use crate::truth::Truth;
 use crate::{matrix, terminal};
 use rig::{Bench, Cache};
 use sample::Clock;
@@ -130,6 +131,8 @@ struct PrintedRun<'a> {
     clock: Clock,
     samples_blake3: &'a str,
     series: &'a [Summary],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truth: Option<&'a [Truth]>,
     warnings: &'a [Warning],
     findings: &'a [Finding],
     verdict: Verdict,
@@ -153,6 +156,7 @@ fn printed_run<'a>(manifest: &'a Manifest, path: &Path) -> PrintedRun<'a> {
         clock: manifest.clock,
         samples_blake3: &manifest.samples.blake3,
         series: &manifest.series,
+        truth: manifest.about.truth.as_deref(),
         warnings: &manifest.conclusion.warnings,
         findings: &manifest.conclusion.findings,
         verdict: manifest.conclusion.verdict,

@@ -73,6 +73,8 @@ pub struct Guest {
     pub programs: Vec<PathBuf>,
     /// Other files.
     pub files: Vec<GuestFile>,
+    /// See from outside when the threads of a probe wake, and judge it by that.
+    pub witness: bool,
 }
 
 /// Reads `[guest]`; relative paths begin at `directory`.
@@ -102,7 +104,8 @@ pub(super) fn read(reader: &mut Reader, section: &Section, directory: &Path) -> 
     let files = files(reader, section, directory);
     // At most SHIFT_MAX.
     let shift = shift.unwrap_or(0) as u8;
-    Guest { memory, shift, modules, programs, files }
+    let witness = section.entry("witness").is_some_and(|e| reader.boolean(e).unwrap_or(false));
+    Guest { memory, shift, modules, programs, files, witness }
 }
 
 fn files(reader: &mut Reader, section: &Section, directory: &Path) -> Vec<GuestFile> {

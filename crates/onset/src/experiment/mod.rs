@@ -25,6 +25,7 @@ pub use limits::{Scope, ScopedLimit};
 pub use paper::Paper;
 pub use trigger::Trigger;
 
+use crate::truth;
 use diagnostic::{Source, known_words};
 use probes::Plan;
 use read::{Reader, Section};
@@ -347,6 +348,7 @@ fn check(
     };
     let section = reader.section(&root, "guest");
     let guest = guest::read(reader, &section, directory);
+    check_witness(reader, &section, target, instruments.as_deref());
     let measured = instruments.iter().flatten().flat_map(Instrument::series);
     let lists = Lists {
         flavours: [&known.flavours[..], flavours.as_deref().unwrap_or_default()].concat(),
@@ -377,6 +379,29 @@ fn check(
         guest,
         limits,
     })
+}
+
+/// A witness sees the rig's guest alone, and can judge sleeping.
+fn check_witness(
+    reader: &mut Reader,
+    guest: &Section,
+    target: Option<Target>,
+    instruments: Option<&[Instrument]>,
+) {
+    let asked = |e: &&document::Entry| matches!(e.node.value, document::Value::Boolean(true));
+    let Some(entry) = guest.entry("witness").filter(asked) else { return };
+    if target == Some(Target::Local) {
+        let help = "write target = \"rig\", or leave it out";
+        reader.note(&entry.key_at, "nobody sees this machine from outside", help);
+    }
+    let judged = |i: &Instrument| match i {
+        Instrument::Probe(plan) => truth::can_be_judged(&plan.probe),
+        Instrument::Generator(_) => false,
+    };
+    if let Some(other) = instruments.unwrap_or_default().iter().find(|i| !judged(i)) {
+        let message = format!("no witness can judge [{}]", other.name());
+        reader.note(&entry.key_at, message, "it judges [periodic] and [cyclictest]; leave it out");
+    }
 }
 
 /// `[trigger]` or the section of a probe; several are measured one after the other.

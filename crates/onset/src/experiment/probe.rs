@@ -134,7 +134,7 @@ impl Keys<'_, '_> {
             }),
             "ladder" => Probe::Ladder(Ladder { period: self.period(), count: self.count() }),
             _ => Probe::Cyclictest(Cyclictest {
-                method: self.word("method", SleepMethod::ClockNanosleep),
+                methods: self.words("methods", &[SleepMethod::ClockNanosleep]),
                 period: self.period(),
                 count: self.count(),
             }),

@@ -57,8 +57,8 @@ pub(super) const KEYS: [(&str, &[&str]); 16] = [
     ("toggle", &["period", "width", "count", "method", "line"]),
     ("inversion", &["middle", "held", "count"]),
     ("ladder", &["period", "count"]),
-    ("cyclictest", &["method", "period", "count"]),
-    ("guest", &["memory", "shift", "modules", "programs", "files"]),
+    ("cyclictest", &["methods", "period", "count"]),
+    ("guest", &["memory", "shift", "modules", "programs", "files", "witness"]),
 ];
 
 /// A value and where it stands.

@@ -85,6 +85,7 @@ impl Target for Fake {
             versions: None,
             counters: BTreeMap::new(),
             probe_counters: BTreeMap::new(),
+            truth: None,
             dropped: 0,
             console: Some("[    0.000000] fake\n".into()),
             warnings: self.warnings.clone(),

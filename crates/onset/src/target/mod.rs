@@ -15,6 +15,7 @@ pub use self::rig::Rig;
 use crate::bundle::{Kernel, Machine, Warning};
 use crate::experiment::{Cell, Experiment};
 use crate::failure::Failure;
+use crate::truth::Truth;
 use ::rig::{Observer, Progress};
 use sample::{Clock, SeriesName};
 use std::collections::BTreeMap;
@@ -57,6 +58,8 @@ pub struct Measured {
     pub counters: BTreeMap<String, u64>,
     /// What a probe counted beside its samples.
     pub probe_counters: BTreeMap<String, u64>,
+    /// How true each series of the probe is, where a witness saw it.
+    pub truth: Option<Vec<Truth>>,
     /// Records lost on the way.
     pub dropped: u64,
     /// What the target's kernel printed, where it was heard.

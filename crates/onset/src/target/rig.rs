@@ -5,12 +5,13 @@ use super::{Measured, Target};
 use crate::bundle::{Machine, Warning};
 use crate::experiment::{Cell, Experiment, Flavour, Generator, Instrument, Load};
 use crate::failure::Failure;
+use crate::truth::{self, Truth};
 use ::rig::{
     Bench, Contents, Ending, Fault, Guest, Observer, Outcome, ProbeRun, Progress, Stimulus,
 };
 use probes::plan::Component;
 use probes::{Doubt, Plan, Probe};
-use sample::{Clock, Responder, ResponderSet, SeriesName};
+use sample::{Clock, Observation, Responder, ResponderSet, Sample, SeriesName, Stamp};
 use std::collections::BTreeMap;
 
 /// Memory of a guest whose experiment says nothing: what the largest load needs without paging.
@@ -108,7 +109,7 @@ impl Rig {
         }
     }
 
-    fn stimulus(&self, cell: Cell) -> Stimulus {
+    fn stimulus(&self, experiment: &Experiment, cell: Cell) -> Stimulus {
         match cell.instrument {
             Instrument::Generator(generator) => {
                 let trigger = generator.trigger.clone();
@@ -122,7 +123,7 @@ impl Rig {
             Instrument::Probe(plan) => Stimulus::Probe(ProbeRun {
                 plan: serde_json::to_vec(plan).expect("plain data"),
                 expected: plan.duration(),
-                witness: false,
+                witness: experiment.guest.witness,
             }),
         }
     }
@@ -159,9 +160,17 @@ impl Target for Rig {
         progress: &dyn Fn(Progress),
     ) -> Result<Measured, Failure> {
         let guest = self.guest(experiment, cell);
-        let stimulus = self.stimulus(cell);
+        let stimulus = self.stimulus(experiment, cell);
         let snapshot = self.bench.snapshot(&guest, progress)?;
-        let outcome = self.bench.measure(&guest, &stimulus, &snapshot, observe, progress)?;
+        let mut judged = Vec::new();
+        let mut observe = |observation| {
+            if let (true, Observation::Sample(sample)) = (experiment.guest.witness, &observation) {
+                judged.push(*sample);
+            }
+            observe(observation)
+        };
+        let outcome = self.bench.measure(&guest, &stimulus, &snapshot, &mut observe, progress)?;
+        let truth = experiment.guest.witness.then(|| truth(cell, &judged, &outcome));
         Ok(Measured {
             kernel: super::kernel(Some(&cell.flavour.kernel), outcome.context.clone()),
             machine: Machine {
@@ -179,9 +188,18 @@ impl Target for Rig {
             warnings: doubts(&outcome, cell.load),
             counters: outcome.counters,
             probe_counters: outcome.report.map_or_else(BTreeMap::new, |r| r.counters),
+            truth,
             console: Some(outcome.console),
         })
     }
+}
+
+/// How true a probe's samples are, by what the witness saw.
+fn truth(cell: Cell, samples: &[Sample], outcome: &Outcome) -> Vec<Truth> {
+    let Instrument::Probe(plan) = cell.instrument else { return Vec::new() };
+    let counters = outcome.report.as_ref().map(|report| &report.counters);
+    let origin = counters.and_then(|c| c.get("origin_ns")).map(|ns| Stamp::from_ns(*ns));
+    truth::judge(plan, &cell.instrument.series(), samples, origin, &outcome.witness)
 }
 
 /// Major and minor number of a release.

@@ -3,6 +3,7 @@
 
 use super::axis::Axis;
 use super::table::{Align, Table};
+use super::truth;
 use crate::bundle::{Bundle, BundleError, Details, Experiment, Manifest, Schedule, Warning};
 use sample::{Clock, Nanos};
 use stats::{Finding, Quantile, Summary, Verdict};
@@ -53,6 +54,9 @@ fn ladder(manifest: &Manifest, details: &[Details], axis: &Axis) -> String {
     }
     for line in table.lines() {
         text += &format!("  {line}\n");
+    }
+    if let Some(truths) = &about.truth {
+        text += &truth::table(truths);
     }
     manifest.conclusion.findings.iter().for_each(|f| text += &finding(f));
     text += &doubts(&manifest.conclusion.warnings);

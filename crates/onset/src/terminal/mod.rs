@@ -6,6 +6,7 @@ mod comparison;
 mod ladder;
 mod progress;
 mod table;
+mod truth;
 
 pub use comparison::comparison;
 pub use ladder::{configuration, ladders};

@@ -55,30 +55,33 @@ impl Wait for Precise {
 /// `clock_nanosleep` for a relative time.
 pub(super) struct Relative {
     period: Nanos,
-    woke: Stamp<Monotonic>,
+    whole: Timespec,
 }
 
 impl Relative {
-    /// The first period begins now.
     pub(super) fn new(period: Nanos) -> Relative {
-        Relative { period, woke: rt::now() }
+        let whole = Timespec {
+            tv_sec: (period.0 / 1_000_000_000) as i64,
+            tv_nsec: (period.0 % 1_000_000_000) as _,
+        };
+        Relative { period, whole }
     }
 
-    /// Sleeps for the period. Returns when that should have ended, counted from the last return, and when it did.
+    /// Sleeps for the period. Returns when that should have ended, counted from the call, and when it did.
+    ///
+    /// The clock is read right before the call, not taken over from the last return: the loop's own work in between is no
+    /// part of the sleep.
     #[inline]
-    pub(super) fn wait(&mut self) -> (Stamp<Monotonic>, Stamp<Monotonic>) {
-        let due = Stamp::from_ns(self.woke.ns() + self.period.0);
-        let mut left = Timespec {
-            tv_sec: (self.period.0 / 1_000_000_000) as i64,
-            tv_nsec: (self.period.0 % 1_000_000_000) as _,
-        };
+    pub(super) fn wait(&self) -> (Stamp<Monotonic>, Stamp<Monotonic>) {
+        let mut left = self.whole;
+        let begun = rt::now();
         // A signal's handler ran: the rest is slept as well.
         while let NanosleepRelativeResult::Interrupted(rest) =
             clock_nanosleep_relative(ClockId::Monotonic, &left)
         {
             left = rest;
         }
-        self.woke = rt::now();
-        (due, self.woke)
+        let woke = rt::now();
+        (Stamp::from_ns(begun.ns().saturating_add(self.period.0)), woke)
     }
 }

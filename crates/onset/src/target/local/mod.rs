@@ -160,6 +160,7 @@ impl Target for Local {
             versions: None,
             counters,
             probe_counters: report.counters,
+            truth: None,
             dropped,
             console: (!printed.is_empty()).then_some(printed),
             warnings,
