@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The papers' tables, ours beside or below, with what is alike and what changed. Numbers and words come from the report;
-// here they are only laid out.
+// The papers' tables, ours beside or below, with what is alike and what changed. Numbers and words come from the
+// report; here they are only laid out.
 
 import type { Claim, PaperRow, PaperTable, Report, Run, WaitChart } from "./contract.ts";
 import { h, scrollBox, svg } from "./element.ts";
-import { duration, exactNs, integer } from "./format.ts";
+import { duration, exactNs, integer, tick } from "./format.ts";
 import { lookClass, marker } from "./look.ts";
 import { showScreens } from "./screen.ts";
 import { chip } from "./summary.ts";
@@ -35,7 +35,9 @@ function showTable(table: PaperTable, report: Report, matrices: readonly Matrix[
     "tr",
     {},
     h("th", { scope: "col", class: "pinned" }, ""),
-    ...table.columns.map(({ name, unit }) => h("th", { scope: "col" }, name, unit !== "" && h("small", {}, ` ${unit}`))),
+    ...table.columns.map(({ name, unit }) =>
+      h("th", { scope: "col" }, name, unit !== "" && h("small", {}, ` ${unit}`)),
+    ),
     h("th", { scope: "col" }, "samples"),
     h("th", { scope: "col" }, "lost"),
   );
@@ -58,6 +60,7 @@ function claim({ word, text }: Claim): HTMLElement[] {
 
 function showRow(row: PaperRow, report: Report, matrices: readonly Matrix[], go: Go): HTMLElement {
   const { basis } = row;
+  const lost = basis?.lost ?? 0;
   const run = report.runs.find((run) => run.run === basis?.run);
   const unsound = run?.verdict === "invalid";
   const cells = row.cells.map(({ text, exact_ns }) =>
@@ -79,7 +82,7 @@ function showRow(row: PaperRow, report: Report, matrices: readonly Matrix[], go:
     h("th", { scope: "row", class: "pinned" }, label, doubted && " ", doubted && chip(run.verdict)),
     ...cells,
     h("td", { class: "zero" }, basis === null ? "" : integer(basis.count)),
-    h("td", { class: basis !== null && basis.lost > 0 ? "lost some" : "lost" }, basis === null ? "" : integer(basis.lost)),
+    h("td", { class: lost > 0 ? "lost some" : "lost" }, basis === null ? "" : integer(lost)),
   );
 }
 
@@ -100,10 +103,16 @@ function picture({ picture, heading }: PaperTable): HTMLElement | null {
 }
 
 /** The chart's own units; it is scaled to the page. */
-const WIDTH = 640;
-const HEIGHT = 260;
-const LEFT = 58;
+const WIDTH = 440;
+const HEIGHT = 220;
+const LEFT = 48;
 const BOTTOM = 40;
+
+/** The least of 1, 2, 5, 10 … that is not below `least`. */
+function roundStep(least: number): number {
+  const decade = 10 ** Math.floor(Math.log10(least));
+  return decade * ([1, 2, 5].find((step) => step * decade >= least) ?? 10);
+}
 
 /** The high thread's wait against the middle one's work, both axes linear from 0: a bounded wait is a level line. */
 function showChart({ lines }: WaitChart, heading: string): HTMLElement {
@@ -114,7 +123,8 @@ function showChart({ lines }: WaitChart, heading: string): HTMLElement {
   const y = (ns: number) => HEIGHT - BOTTOM - (ns / top) * (HEIGHT - BOTTOM - 10);
   const flavours = [...new Set(lines.map(({ flavour }) => flavour))];
   const works = [...new Set(points.map(({ work_ns }) => work_ns))];
-  const grid = [0, 0.25, 0.5, 0.75, 1].map((share) => (share * top) / 1.08);
+  const step = roundStep(top / 5);
+  const grid = Array.from({ length: Math.floor(top / step) + 1 }, (_, i) => i * step);
   const drawn = lines.map(({ flavour, inherits, points }) =>
     svg(
       "g",
@@ -135,16 +145,32 @@ function showChart({ lines }: WaitChart, heading: string): HTMLElement {
   );
   const chart = svg(
     "svg",
-    { class: "waits", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${heading}. The numbers are in the table.` },
+    {
+      class: "waits",
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "img",
+      "aria-label": `${heading}. The numbers are in the table.`,
+    },
     ...grid.flatMap((ns) => [
       svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 10, y1: y(ns), y2: y(ns) }),
-      svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, ns === 0 ? "0" : duration(ns)),
+      svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, ns === 0 ? "0" : tick(ns)),
     ]),
-    ...works.map((ns) => svg("text", { x: x(ns), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, duration(ns))),
+    ...works.map((ns) => svg("text", { x: x(ns), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, tick(ns))),
     svg("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "work of the middle thread"),
     ...drawn,
   );
-  const legend = lines.map(({ flavour, inherits }) =>
+  return h(
+    "figure",
+    {},
+    h("figcaption", {}, h("p", {}, "Longest wait of the high thread.")),
+    chart,
+    h("p", { class: "keys" }, ...keys(lines, flavours)),
+  );
+}
+
+/** What each line is. */
+function keys(lines: WaitChart["lines"], flavours: readonly string[]): HTMLElement[] {
+  return lines.map(({ flavour, inherits }) =>
     h(
       "span",
       { class: `key ${lookClass(flavours.indexOf(flavour))}` },
@@ -157,5 +183,4 @@ function showChart({ lines }: WaitChart, heading: string): HTMLElement {
       ` ${flavour}, ${inherits ? "priority inheritance: bounded where level" : "plain mutex"}`,
     ),
   );
-  return h("figure", {}, h("figcaption", {}, h("p", {}, "Longest wait of the high thread.")), chart, h("p", { class: "keys" }, ...legend));
 }

@@ -23,7 +23,7 @@ export function showScreens({ division_ns, width_ns, screens }: Screens): HTMLEl
         "p",
         {},
         `Every pulse on top of the others, ${tick(division_ns)} a division; dotted where the edges are due. ` +
-          "The brighter a place, the more edges were there, logarithmically.",
+          "The stronger a line, the more edges were there, on a logarithmic scale.",
       ),
     ),
     h("div", { class: "screens" }, ...screens.map((screen) => showScreen(screen, division_ns, width_ns))),

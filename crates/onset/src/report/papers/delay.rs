@@ -187,7 +187,7 @@ pub(super) fn precise(runs: &Runs) -> Table {
     let alike = match ends(&means) {
         Some((least, most)) => {
             let text = format!(
-                "Any period is kept, whether a multiple of the tick or not: mean delays of 0.020 to 0.031 ms then, {} to {} ms now.",
+                "Mean delay over all periods slept, multiples of the tick or not: 0.020 to 0.031 ms then, {} to {} ms now.",
                 figure(MS.of_ns(least.ns)),
                 figure(MS.of_ns(most.ns)),
             );
@@ -224,7 +224,7 @@ pub(super) fn ticking(runs: &Runs) -> Table {
     let (alike, changed) = match ends(&means) {
         Some((least, most)) => {
             let text = format!(
-                "The tick rounds a period up, so the mean delay depends on the period: 10.0 to 16.7 ms then, {} to {} ms now.",
+                "Mean delay from the period that suits the tick best to that which suits it least: 10.0 to 16.7 ms then, {} to {} ms now.",
                 figure(MS.of_ns(least.ns)),
                 figure(MS.of_ns(most.ns)),
             );
@@ -264,7 +264,7 @@ pub(super) fn two_periods(runs: &Runs) -> Table {
     let alike = match (ends(&a), ends(&b)) {
         (Some((_, a)), Some((_, b))) => {
             let text = format!(
-                "Precise timers keep 53.53 ms as well as 50 ms: mean delays of 0.3 and 0.3 ms then (E), at most {} and {} ms now.",
+                "Mean delay with precise timers at 53.53 and at 50 ms: 0.3 and 0.3 ms then (E), at most {} and {} ms now.",
                 figure(MS.of_ns(b.ns)),
                 figure(MS.of_ns(a.ns)),
             );

@@ -4,7 +4,7 @@
 
 use super::claim::Claim;
 use super::runs::{Runs, row};
-use super::{Column, MAX, MEDIAN, Picture, Row, Table, Unit, figure};
+use super::{MAX, MEDIAN, Picture, Row, Table, Unit, figure};
 use crate::bundle::Manifest;
 use sample::Nanos;
 use serde::Serialize;
@@ -59,10 +59,13 @@ pub(super) fn table(runs: &Runs) -> Table {
         id: "2007-inversion",
         heading: "Priority inversion, unbounded and bounded",
         source: "Rostedt, Hart 2007, figures 1 and 2",
-        columns: vec![MS.column("median wait"), MS.column("max wait")] as Vec<Column>,
+        columns: vec![MS.column("median wait"), MS.column("max wait")],
         rows,
         absent: runs.absent(),
-        note: format!("{} The paper draws both figures without numbers.", runs.note()),
+        note: format!(
+            "{} Rows: kind of mutex and work of the middle thread. The paper draws both figures without numbers.",
+            runs.note()
+        ),
         alike,
         changed,
         picture: (!lines.is_empty()).then_some(Picture::Chart(Chart { lines })),
@@ -80,9 +83,9 @@ fn series(manifest: &Manifest, inherits: bool) -> Vec<(Nanos, &str)> {
 }
 
 fn rows_of(manifest: &Manifest, inherits: bool) -> Vec<Row> {
-    let mutex = if inherits { "inheriting mutex" } else { "plain mutex" };
+    let mutex = if inherits { "inheriting" } else { "plain" };
     let row = |(work, name): (Nanos, &str)| {
-        let label = format!("{}, {mutex}, middle works {work}", manifest.about.flavour);
+        let label = format!("{}, {mutex}, {work}", manifest.about.flavour);
         row(manifest, label, MS, &[(name, MEDIAN), (name, MAX)])
     };
     series(manifest, inherits).into_iter().filter_map(row).collect()
@@ -99,13 +102,12 @@ fn line(manifest: &Manifest, inherits: bool) -> Line {
 
 /// How much the wait grows with the work: least squares; 1 is in full, 0 not at all. None with fewer than two lengths of work.
 fn slope(points: &[Point]) -> Option<f64> {
+    let pairs = || points.iter().map(|p| (p.work.0 as f64, p.wait_max.0 as f64));
     let n = points.len() as f64;
-    let mean = |of: fn(&Point) -> f64| points.iter().map(of).sum::<f64>() / n;
-    let (x, y): (fn(&Point) -> f64, fn(&Point) -> f64) =
-        (|p| p.work.0 as f64, |p| p.wait_max.0 as f64);
-    let (mean_x, mean_y) = (mean(x), mean(y));
-    let across: f64 = points.iter().map(|p| (x(p) - mean_x) * (y(p) - mean_y)).sum();
-    let along: f64 = points.iter().map(|p| (x(p) - mean_x).powi(2)).sum();
+    let mean_x = pairs().map(|(x, _)| x).sum::<f64>() / n;
+    let mean_y = pairs().map(|(_, y)| y).sum::<f64>() / n;
+    let across: f64 = pairs().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
+    let along: f64 = pairs().map(|(x, _)| (x - mean_x).powi(2)).sum();
     (along > 0.0).then(|| across / along)
 }
 
@@ -119,11 +121,13 @@ fn claims(lines: &[&Line]) -> (Claim, Claim) {
         let why = "It takes both mutexes with two lengths of work at least.";
         return (Claim::unknown(why), Claim::unknown(why));
     };
+    // Without a sign before a zero.
+    let per_ms = |slope: f64| format!("{:.2}", (slope * 100.0).round() / 100.0 + 0.0);
     let text = format!(
-        "The high thread waits for the middle one with a plain mutex and not with an inheriting one: for each ms of the middle one's \
-         work it waits at least {} ms and at most {} ms longer.",
-        figure(plain),
-        figure(bounded),
+        "What each ms of the middle thread's work adds to the high one's wait: all of it against nothing then, at least {} ms with \
+         a plain mutex against at most {} ms with an inheriting one now.",
+        per_ms(plain),
+        per_ms(bounded),
     );
     // In full against hardly: between them lies a kernel that does something else.
     let alike = Claim::alike(plain > 0.9 && bounded < 0.1, text);

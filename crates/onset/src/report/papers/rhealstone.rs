@@ -40,7 +40,7 @@ pub(super) fn preemption(runs: &Runs) -> Table {
     let alike = match ends(&runs.values(PREEMPTION, MEAN)) {
         Some((least, most)) => {
             let text = format!(
-                "Preemption takes about as long on all kernels of its time: 1.1 to 1.6 µs then (× 1.45), {} to {} µs now (× {}).",
+                "Preemption from the quickest to the slowest kernel: 1.1 to 1.6 µs then (× 1.45), {} to {} µs now (× {}).",
                 figure(US.of_ns(least.ns)),
                 figure(US.of_ns(most.ns)),
                 figure(most.ns / least.ns),
@@ -80,7 +80,7 @@ pub(super) fn semaphore(runs: &Runs) -> Table {
     let alike = match (runs.first(SHUFFLE, MEAN), runs.first(INTERRUPT, MEAN)) {
         (Some(shuffle), Some(interrupt)) => {
             let text = format!(
-                "A semaphore changes hands more slowly than an interrupt is answered: 6.8 against 3.5 µs then (C), {} against {} µs now ({}).",
+                "A semaphore's change of hands against an interrupt's response: 6.8 against 3.5 µs then (C), {} against {} µs now ({}).",
                 figure(US.of_ns(shuffle.ns)),
                 figure(US.of_ns(interrupt.ns)),
                 shuffle.whose,
