@@ -13,3 +13,4 @@ mod probes;
 mod snapshots;
 mod store;
 mod timer;
+mod truth;

@@ -231,15 +231,15 @@ impl Series<'_> {
         let waits: Vec<&Wake> =
             own.iter().copied().filter(|w| w.call == self.way.waits_in()).collect();
         let mut onsets = match self.way.asked() {
-            Asked::ByCall => self.by_call(&waits),
-            Asked::FromCall => self.from_call(&waits),
+            Asked::ByCall => self.at_requests(&waits),
+            Asked::FromCall => self.after_calls(&waits),
             Asked::ByTimer(call) => {
                 let armed = own.iter().find(|w| w.call == call);
                 let first = armed.and_then(|w| w.requested.or_else(|| self.after(w)));
-                first.map_or_else(Vec::new, |first| self.by_timer(first, &waits))
+                first.map_or_else(Vec::new, |first| self.on_timer(first, &waits))
             }
-            Asked::ByProbe if self.way.method == SleepMethod::Precise => self.by_call(&waits),
-            Asked::ByProbe => self.by_timer(self.event(0), &waits),
+            Asked::ByProbe if self.way.method == SleepMethod::Precise => self.at_requests(&waits),
+            Asked::ByProbe => self.on_timer(self.event(0), &waits),
         };
         if self.way.counts_loops {
             (0..).zip(&mut onsets).for_each(|(number, onset)| onset.number = number);
@@ -282,7 +282,7 @@ impl Series<'_> {
     }
 
     /// Each call asks for an event, or for less than a period before it.
-    fn by_call(&self, waits: &[&Wake]) -> Vec<Onset> {
+    fn at_requests(&self, waits: &[&Wake]) -> Vec<Onset> {
         let onset = |wake: &&Wake| {
             let requested = wake.requested?;
             let since = requested.ns().checked_sub(self.begin.ns())?;
@@ -296,14 +296,14 @@ impl Series<'_> {
         waits.iter().filter_map(onset).collect()
     }
 
-    fn from_call(&self, waits: &[&Wake]) -> Vec<Onset> {
+    fn after_calls(&self, waits: &[&Wake]) -> Vec<Onset> {
         let relative = waits.iter().filter(|w| w.requested.is_none());
         (0..).zip(relative).filter_map(|(n, w)| self.onset(n, self.after(w)?, w)).collect()
     }
 
     /// A timer of the kernel: each wake-up answers the earliest event that none answered before, and all that are due with
     /// it. One before its event answers nothing: the probe waits on.
-    fn by_timer(&self, first: Stamp<Monotonic>, waits: &[&Wake]) -> Vec<Onset> {
+    fn on_timer(&self, first: Stamp<Monotonic>, waits: &[&Wake]) -> Vec<Onset> {
         let mut next = 0u64;
         let mut onsets = Vec::new();
         for wake in waits {

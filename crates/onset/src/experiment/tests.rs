@@ -208,6 +208,12 @@ fn each_mistake_is_named_with_its_remedy() {
             "two files at /x",
             "a place of its own",
         ),
+        (
+            "[trigger]",
+            "guest.witness = true\n[trigger]",
+            "no witness can judge [trigger]",
+            "[periodic] and [cyclictest]",
+        ),
         ("count = 10", "count = = 10", "error: ", "x.toml:7:9"),
     ] {
         let shown = refused(old, new);

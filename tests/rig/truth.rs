@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Probes in the guest judged by what the rig sees from outside.
+
+use lab::{Lab, assert_as_promised, have_kernels};
+use serde_json::Value;
+use std::path::Path;
+
+const HEAD: &str = "title = \"t\"\ntarget = \"rig\"\nflavours = [\"6.12 preempt=none\"]\nloads = [\"idle\"]\n\
+                    warm_up = \"200ms\"\nguest.witness = true\n";
+
+/// What was found of each series: name, mean error in ns, instructions a sample.
+fn judged(printed: &Value) -> Vec<(String, f64, u64)> {
+    let runs = printed["runs"].as_array().expect("runs");
+    let truths = runs.iter().flat_map(|run| run["truth"].as_array().expect("a judged run"));
+    let one = |truth: &Value| {
+        assert_eq!(truth["matched"], truth["samples"], "{truth}");
+        let name = truth["series"].as_str().expect("a name").to_owned();
+        let mean = truth["error"]["mean_ns"].as_f64().expect("a mean");
+        (name, mean, truth["own_insns"].as_u64().expect("instructions"))
+    };
+    truths.map(one).collect()
+}
+
+#[test]
+fn every_way_of_sleeping_is_judged_and_says_little_more_than_was() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let text = format!(
+        "{HEAD}[periodic]\nmethods = [\"nanosleep\", \"clock_nanosleep\", \"timerfd\", \"posix_timer\", \
+         \"itimer\", \"deadline\", \"precise\"]\ncount = 200\n"
+    );
+    let printed = lab.run(&text, &[]).exits(3).json();
+    assert_as_promised(&printed);
+    let judged = judged(&printed);
+    assert_eq!(judged.len(), 7);
+    for (name, mean, own) in judged {
+        // From waking to reading the clock are some dozen instructions, and none of them can be missing.
+        assert!((0.0..300.0).contains(&mean) && own > 50, "{name}: {mean} ns, {own} instructions");
+    }
+}
+
+#[test]
+fn our_probe_is_at_least_as_true_as_cyclictest_in_every_method_that_they_share() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    if !Path::new("/usr/bin/cyclictest").exists() {
+        return lab::skip("no cyclictest; install it: apt-get install rt-tests");
+    }
+    let lab = Lab::new();
+    let methods = "methods = [\"nanosleep\", \"clock_nanosleep\", \"posix_timer\"]\ncount = 200\n";
+    let text = format!("{HEAD}[periodic]\n{methods}[cyclictest]\n{methods}");
+    let judged = judged(&lab.run(&text, &[]).exits(3).json());
+    let (ours, theirs) = judged.split_at(3);
+    for (ours, theirs) in ours.iter().zip(theirs) {
+        assert_eq!(format!("cyclictest-{}", ours.0), theirs.0);
+        // The readings of the guest's clock may differ by one or two ns between the two guests.
+        assert!(ours.1 <= theirs.1 + 2.0 && ours.2 <= theirs.2, "{ours:?} {theirs:?}");
+    }
+}
