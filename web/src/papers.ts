@@ -67,7 +67,7 @@ function showRow(row: PaperRow, report: Report, matrices: readonly Matrix[], go:
     h(
       "td",
       {
-        class: text === "—" ? "absent" : unsound && "unsound",
+        class: text === "—" ? "absent" : unsound && exact_ns !== null && "unsound",
         title: exact_ns === null ? undefined : `${exactNs(Math.round(exact_ns))} ns`,
       },
       text,

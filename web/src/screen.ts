@@ -33,7 +33,8 @@ export function showScreens({ division_ns, width_ns, screens }: Screens): HTMLEl
 function showScreen(screen: Screen, division_ns: number, width_ns: number): HTMLElement {
   const division = WIDTH / 10;
   const due = [division, division + (width_ns / division_ns) * division];
-  const beyond = screen.beyond === 0 ? "" : `; ${integer(screen.beyond)} edges are beyond the right edge`;
+  const edges = screen.beyond === 1 ? "1 edge is" : `${integer(screen.beyond)} edges are`;
+  const beyond = screen.beyond === 0 ? "" : `; ${edges} beyond the right end`;
   const text = `latest edge ${duration(screen.latest_ns)}${beyond}`;
   const level = (from: number, to: number, y: number) =>
     svg("line", { class: "level", x1: from, x2: Math.min(to, WIDTH), y1: y, y2: y });
@@ -55,7 +56,14 @@ function showScreen(screen: Screen, division_ns: number, width_ns: number): HTML
       level(screen.low[1], WIDTH, LOW),
       ...screen.edges.map(({ place, brightness }) =>
         // The dimmest is a single edge, and that must be seen.
-        svg("rect", { class: "lit", x: place, width: 1, y: HIGH, height: LOW - HIGH, opacity: 0.25 + 0.75 * brightness }),
+        svg("rect", {
+          class: "lit",
+          x: place,
+          width: 1,
+          y: HIGH,
+          height: LOW - HIGH,
+          opacity: 0.25 + 0.75 * brightness,
+        }),
       ),
     ),
     h("p", { class: screen.beyond > 0 ? "readout some" : "readout" }, text),

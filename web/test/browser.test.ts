@@ -10,7 +10,7 @@ import type { Page } from "playwright-core";
 import type { Run } from "../src/contract.ts";
 import { duration, integer } from "../src/format.ts";
 import { cells, coverage, MARKER, pixels, reportIn, TEMPLATE, visit, write } from "./chromium.ts";
-import { fixture, papers } from "./fixture.ts";
+import { fixture, PULSE, papers } from "./fixture.ts";
 
 async function ladderSaysWhatTheReportSays(page: Page): Promise<void> {
   const report = await reportIn(page);
@@ -335,7 +335,7 @@ test("a paper's table shows its figures, ours, what is missing, and leads to the
       assert.ok(text.includes(part), `${part} in ${text}`);
     }
     assert.equal(await page.getAttribute("#paper-2001-1 .ours td:nth-of-type(2)", "title"), "2\u202f000\u202f000 ns");
-    await page.selectOption("select[name=experiment]", "A pulse of 50 µs");
+    await page.selectOption("select[name=experiment]", PULSE);
     await page.waitForFunction(() => document.querySelector("#ladder h2 em")?.textContent === "compile");
     await page.click("#paper-2001-1 .ours button");
     await page.waitForFunction(() => document.querySelector("#responder h2 em")?.textContent === "hardirq");
@@ -352,7 +352,7 @@ test("the inversion is one chart of both mutexes, and each pulse has a screen th
     const readouts = await page.locator("#paper-2007-toggle .screens .readout").allInnerTexts();
     assert.deepEqual(readouts, [
       "latest edge 21.0 µs",
-      "latest edge 1.20 ms; 12 edges are beyond the right edge",
+      "latest edge 1.20 ms; 12 edges are beyond the right end",
     ]);
   });
 });

@@ -45,11 +45,14 @@ export function fixture(): Report {
   };
 }
 
+/** A title too long for a phone's line. */
+export const PULSE = "2007 assessment, figures 9 to 26: a pulse of 50 µs each millisecond";
+
 /** The fixture with a second experiment and papers' tables of each kind; the figures are made up. */
 export function papers(): Report {
   const report = fixture();
   const other = run("6.12-rt", "compile", 2);
-  report.runs.push({ ...other, run: "20261121-200000-pulse", experiment: "A pulse of 50 µs", findings: [] });
+  report.runs.push({ ...other, run: "20261121-200000-pulse", experiment: PULSE, findings: [] });
   report.papers = [delays(report.runs[0]!), waits(), pulses()];
   return report;
 }
@@ -95,12 +98,18 @@ function waits(): PaperTable {
     { flavour: "6.12 preempt=full", inherits: false, points: points((work) => work + 5e5) },
     { flavour: "6.12 preempt=full", inherits: true, points: points(() => 5.2e5) },
   ];
-  return { ...delays(fixture().runs[0]!), id: "2007-inversion", heading: "Priority inversion", picture: { kind: "chart", lines } };
+  return {
+    ...delays(fixture().runs[0]!),
+    id: "2007-inversion",
+    heading: "Priority inversion",
+    picture: { kind: "chart", lines },
+  };
 }
 
 function pulses(): PaperTable {
   const edges = [60, 61, 62, 70, 110, 112, 140].map((place, i) => ({ place, brightness: 1 / (i + 1) }));
-  const screen = { label: "6.12-rt, compile", edges, high: [60, 140] as [number, number], low: [70, 110] as [number, number] };
+  const levels: { high: [number, number]; low: [number, number] } = { high: [60, 140], low: [70, 110] };
+  const screen = { label: "6.12-rt, compile", edges, ...levels };
   const screens = [
     { ...screen, beyond: 0, latest_ns: 21_000 },
     { ...screen, label: "6.12 preempt=none, compile", beyond: 12, latest_ns: 1_200_000 },

@@ -86,7 +86,7 @@ pub(super) fn disk(runs: &Runs) -> Table {
             now,
             MS,
         ),
-        None => Claim::unknown("No run of a kernel without RT under disk load."),
+        None => Claim::unknown("No sound run of a kernel without RT under disk load."),
     };
     Table {
         id: "2001-1",
@@ -115,7 +115,7 @@ pub(super) fn net(runs: &Runs) -> Table {
             MS,
         ),
         None => Claim::unknown(
-            "No run of a kernel without RT with its default timers under network load.",
+            "No sound run of a kernel without RT with its default timers under network load.",
         ),
     };
     Table {
@@ -137,7 +137,7 @@ fn tick_or_not(runs: &Runs, theirs: &[Printed]) -> Claim {
     let ticking = runs.of_flavours(ticks).values(FIFTY, MEAN);
     let precise = runs.of_flavours(|f| !ticks(f)).values(FIFTY, MEAN);
     let (Some((least, _)), Some((_, most))) = (ends(&ticking), ends(&precise)) else {
-        return Claim::unknown("It takes runs with highres=off and without.");
+        return Claim::unknown("It takes sound runs with highres=off and without.");
     };
     let text = format!(
         "Mean delay with timers that only the tick drives against precise ones: {} against {} ms then (C, E; a tick of 10 ms), \
@@ -194,7 +194,7 @@ pub(super) fn precise(runs: &Runs) -> Table {
             // A tenth of the shortest period that is slept.
             Claim::alike(MS.of_ns(most.ns) < 0.325, text)
         }
-        None => Claim::unknown("No run with precise timers."),
+        None => Claim::unknown("No sound run with precise timers."),
     };
     let changed = match ends(&maxima) {
         Some((_, now)) => Claim::changed(
@@ -204,7 +204,7 @@ pub(super) fn precise(runs: &Runs) -> Table {
             now,
             MS,
         ),
-        None => Claim::unknown("No run with precise timers."),
+        None => Claim::unknown("No sound run with precise timers."),
     };
     periods_table(
         "2001-3",
@@ -241,7 +241,7 @@ pub(super) fn ticking(runs: &Runs) -> Table {
             )
         }
         None => {
-            let why = "No run with timers that only the tick drives (highres=off).";
+            let why = "No sound run with timers that only the tick drives (highres=off).";
             (Claim::unknown(why), Claim::unknown(why))
         }
     };
@@ -270,13 +270,15 @@ pub(super) fn two_periods(runs: &Runs) -> Table {
             );
             Claim::alike(b.ns <= 2.0 * a.ns, text)
         }
-        _ => Claim::unknown("It takes runs with precise timers and both periods under disk load."),
+        _ => Claim::unknown(
+            "It takes sound runs with precise timers and both periods under disk load.",
+        ),
     };
     let changed = match ends(&precise.values(TWO[1].1, MAX)) {
         Some((_, now)) => {
             Claim::changed("Worst delay with precise timers", then(&TWO[1].0, 2), "E", now, MS)
         }
-        None => Claim::unknown("No run with precise timers under disk load."),
+        None => Claim::unknown("No sound run with precise timers under disk load."),
     };
     let label = |(theirs, _): &Period, name: &str| {
         let mut row = printed(theirs);

@@ -27,7 +27,7 @@ pub(super) fn gtod(runs: &Runs) -> Table {
         Some(now) => {
             Claim::changed("Worst of two clock reads apart, without RT", 208.0, "2.6.18", now, US)
         }
-        None => Claim::unknown("No run without RT."),
+        None => Claim::unknown("No sound run without RT."),
     };
     let theirs: [Printed; 2] = [
         ("2.6.18 (figure 3)", &[ABSENT, ABSENT, "208"]),
@@ -59,11 +59,11 @@ pub(super) fn sched(runs: &Runs) -> Table {
             // By an order of magnitude, as then by two.
             Claim::alike(tick.ns >= 10.0 * rt.ns, text)
         }
-        _ => Claim::unknown("It takes a run with highres=off and one of PREEMPT_RT."),
+        _ => Claim::unknown("It takes a sound run with highres=off and one of PREEMPT_RT."),
     };
     let changed = match &rt {
         Some(now) => Claim::changed("Worst lateness with RT", 25.0, "2.6.20-rt8", now, US),
-        None => Claim::unknown("No run of PREEMPT_RT."),
+        None => Claim::unknown("No sound run of PREEMPT_RT."),
     };
     let theirs: [Printed; 2] = [
         ("2.6.16 (figure 5; three ticks at HZ=1000)", &[ABSENT, ABSENT, "≈ 3000"]),
@@ -98,7 +98,7 @@ pub(super) fn async_handler(runs: &Runs) -> Table {
     };
     let changed = match &plain {
         Some(now) => Claim::changed("Standard deviation without RT", 3.69, "2.6.20", now, US),
-        None => Claim::unknown("No run without RT."),
+        None => Claim::unknown("No sound run without RT."),
     };
     let theirs: [Printed; 2] = [
         ("2.6.20 (figure 7)", &["3.69", ABSENT, ABSENT, ABSENT]),
@@ -118,7 +118,7 @@ fn worst(runs: &Runs, series: &str, keep: impl Fn(&str) -> bool) -> Option<super
 }
 
 fn both_needed() -> Claim {
-    Claim::unknown("It takes a run of PREEMPT_RT and one without.")
+    Claim::unknown("It takes a sound run of PREEMPT_RT and one without.")
 }
 
 fn table(

@@ -4,7 +4,7 @@
 
 use super::claim::Claim;
 use super::runs::{Runs, row};
-use super::{MAX, MEDIAN, Picture, Row, Table, Unit, figure};
+use super::{MAX, MEDIAN, Picture, Row, Table, Unit};
 use crate::bundle::Manifest;
 use sample::Nanos;
 use serde::Serialize;

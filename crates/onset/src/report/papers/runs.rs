@@ -21,7 +21,7 @@ impl<'a> Runs<'a> {
     /// None where there is no run of that paper.
     pub(super) fn of(paper: Paper, bundles: &'a [Bundle]) -> Option<Runs<'a>> {
         let is = |b: &&Bundle| b.manifest().about.experiment.paper.as_deref() == Some(paper.name());
-        let bundles: Vec<&Bundle> = bundles.iter().filter(is).collect();
+        let mut bundles: Vec<&Bundle> = bundles.iter().filter(is).collect();
         if bundles.is_empty() {
             return None;
         }
@@ -40,6 +40,12 @@ impl<'a> Runs<'a> {
         }
         let mut seen = BTreeSet::new();
         wanted.retain(|cell| seen.insert(cell.clone()));
+        // Flavours in the order of the experiment, however the report was asked for.
+        bundles.sort_by_key(|b| {
+            let about = &b.manifest().about;
+            let place = wanted.iter().position(|(f, l)| (f, l) == (&about.flavour, &about.load));
+            place.unwrap_or(wanted.len())
+        });
         Some(Runs { bundles, wanted })
     }
 
@@ -108,6 +114,9 @@ impl<'a> Runs<'a> {
                 ),
                 (clock, _) => format!("{} time of the target", clock.name()),
             });
+        }
+        if notes.is_empty() {
+            return "Ours: not measured.".into();
         }
         let notes: Vec<String> = notes.into_iter().collect();
         format!("Ours: {}.", notes.join("; "))

@@ -143,7 +143,7 @@ fn claims(runs: &Runs) -> (Claim, Claim) {
             // The paper's closest pair: 500 µs against 2 ms on its slowest machine.
             Claim::alike(plain.0 >= 4 * rt.0, text)
         }
-        _ => Claim::unknown("It takes a run of PREEMPT_RT and one without."),
+        _ => Claim::unknown("It takes a sound run of PREEMPT_RT and one without."),
     };
     let changed = match rt {
         Some((jitter, whose)) => {
@@ -161,7 +161,7 @@ fn claims(runs: &Runs) -> (Claim, Claim) {
             ));
             claim
         }
-        None => Claim::unknown("No run of PREEMPT_RT."),
+        None => Claim::unknown("No sound run of PREEMPT_RT."),
     };
     (alike, changed)
 }
