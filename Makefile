@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # make demo      install what is missing, build, fetch kernels, run the comparison, write the report
+# make papers    the same for the papers' experiments: their tables with ours beside, in one report (hours)
 # make test      install what is missing, run every test
 # make build     build everything into target/
 # make install   after make build: install the command, its parts, man pages and completions below PREFIX
@@ -17,13 +18,17 @@ DOCUMENTATION := target/documentation
 BUILT := $(ONSET) $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(LIB)/report.html $(DOCUMENTATION)/onset.1
 WEB_SOURCES := $(shell find web/src web/build.mjs web/package.json web/package-lock.json web/tsconfig.json 2>/dev/null)
 
-.PHONY: demo test build install bench lint prepare prepare-run prepare-test rust
+.PHONY: demo papers test build install bench lint prepare prepare-run prepare-test rust
 # Installing packages comes before building, and building before running. cargo and npm use every core themselves.
 .NOTPARALLEL:
 
 demo: prepare-run build
 	$(ONSET) kernels fetch 6.12 6.12-rt
 	ONSET=$(ONSET) setup/demo.sh
+
+papers: prepare-run build
+	$(ONSET) kernels fetch 6.12 6.12-rt
+	ONSET=$(ONSET) setup/papers.sh
 
 test: prepare-run prepare-test build
 	tests/run.sh

@@ -31,7 +31,7 @@ fn the_json_of_an_unsound_run_is_as_the_schema_says() {
     let lab = Lab::new();
     for name in ["test_panic", "test_deaf"] {
         let more = format!("guest.modules = [{:?}]", module(name));
-        let text = experiment(&["6.12 preempt=none"], &["idle"], 800, &more);
+        let text = experiment(&["6.12 preempt=none"], &["idle"], 3000, &more);
         let printed = lab.run(&text, &[]).exits(3).json();
         assert_ne!(printed["runs"][0]["warnings"], Value::Array(Vec::new()));
         assert_as_promised(&printed);
@@ -45,11 +45,13 @@ fn the_json_of_a_probe_in_the_guest_is_as_the_schema_says() {
     }
     let lab = Lab::new();
     let text = "title = \"t\"\ntarget = \"rig\"\nflavours = [\"6.12 preempt=none\"]\nloads = [\"idle\"]\n\
-                [periodic]\nmethods = [\"nanosleep\", \"timerfd\"]\ncount = 50\n[limits]\nall.max = \"5ms\"\n";
+                [periodic]\nmethods = [\"nanosleep\", \"timerfd\"]\ncount = 50\n[limits]\nall.max = \"5ms\"\n\
+                [guest]\nwitness = true\n";
     let finished = lab.run(text, &[]).exits(0);
     let run = finished.run();
     assert_eq!(run.responders(), ["nanosleep-1ms", "timerfd-1ms"]);
     assert_eq!((run.text("clock"), run.text("verdict")), ("virtual", "pass"));
+    assert_eq!(run.0["truth"].as_array().map(Vec::len), Some(2));
     assert_as_promised(&finished.json());
     lab.onset(&["show", run.text("run"), "--verify"]).exits(0);
 }

@@ -19,13 +19,13 @@ fn a_panic_makes_the_run_invalid_and_shows_the_kernels_words() {
         return;
     }
     let lab = Lab::new();
-    let run = with_module(&lab, "test_panic", 800).exits(3).run();
+    let run = with_module(&lab, "test_panic", 3000).exits(3).run();
     assert_eq!(run.text("verdict"), "invalid");
     assert_eq!(run.0["complete"], false);
     let text = run.warning("guest_panicked")["text"].as_str().expect("text");
     assert!(text.contains("Kernel panic - not syncing: planted by a test"), "{text}");
     let answered = run.series("hardirq")["count"].as_u64().expect("a count");
-    assert!((1..800).contains(&answered), "{answered} answers came before it");
+    assert!((1..3000).contains(&answered), "{answered} answers came before it");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn an_oops_makes_the_run_invalid_and_names_the_module() {
         return;
     }
     let lab = Lab::new();
-    let run = with_module(&lab, "test_oops", 800).exits(3).run();
+    let run = with_module(&lab, "test_oops", 3000).exits(3).run();
     assert_eq!(run.text("verdict"), "invalid");
     let text = run.warning("guest_oops")["text"].as_str().expect("text");
     assert!(text.contains("Oops") && text.contains("[test_oops]"), "{text}");
@@ -46,7 +46,7 @@ fn a_guest_out_of_memory_makes_the_run_invalid() {
         return;
     }
     let lab = Lab::new();
-    let run = with_module(&lab, "test_hog", 4000).exits(3).run();
+    let run = with_module(&lab, "test_hog", 6000).exits(3).run();
     assert_eq!(run.text("verdict"), "invalid");
     run.warning("guest_out_of_memory");
 }
@@ -57,12 +57,12 @@ fn a_guest_that_hangs_is_ended_and_its_triggers_are_counted() {
         return;
     }
     let lab = Lab::new();
-    let run = with_module(&lab, "test_hang", 800).exits(3).run();
+    let run = with_module(&lab, "test_hang", 3000).exits(3).run();
     assert_eq!(run.text("verdict"), "invalid");
     run.warning("guest_did_not_end");
     let hardirq = run.series("hardirq");
     let lost = hardirq["losses"]["unanswered"].as_u64().expect("a count");
-    assert_eq!(hardirq["count"].as_u64().expect("a count") + lost, 800);
+    assert_eq!(hardirq["count"].as_u64().expect("a count") + lost, 3000);
     assert!(lost > 0);
 }
 

@@ -5,7 +5,7 @@ import type { Report } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
 import { date, seed } from "./format.ts";
 import { swatch } from "./look.ts";
-import { type ConfigurationRow, configurationRows, type Lane } from "./transpose.ts";
+import { type ConfigurationRow, configurationRows, type Lane, runName } from "./transpose.ts";
 import type { View } from "./view.ts";
 
 /** Every entry of the runs under the view's load, with the differences marked. */
@@ -99,7 +99,7 @@ export function showFiles(report: Report): HTMLElement {
       h(
         "tr",
         {},
-        h("td", { class: "text" }, `${run.flavour}, ${run.load}`),
+        h("td", { class: "text" }, runName(run, report)),
         h("td", { class: "text" }, followable(href) ? h("a", { href }, name) : name),
         h("td", { class: "text" }, what),
       ),

@@ -5,7 +5,7 @@
 // but positions on a screen.
 
 /** The only version of the contract that this viewer draws. */
-export const SCHEMA = 2;
+export const SCHEMA = 3;
 
 /** Clock domain. Numbers of different clocks never share an axis, so a report has exactly one. */
 export type Clock = "virtual" | "monotonic" | "tsc";
@@ -22,12 +22,16 @@ export interface Report {
   tool: { version: string; revision: string };
   clock: Clock;
   runs: Run[];
+  /** In the order of the papers; empty where no run belongs to one. */
+  papers: PaperTable[];
 }
 
 /** One execution of one flavour under one load: one bundle. */
 export interface Run {
   /** Identity of the run, as `onset list` shows it. */
   run: string;
+  /** What tells it apart from runs of the same flavour and load that measured something else. */
+  experiment: string;
   flavour: string;
   load: string;
   /** Exact up to 2^53−1; a larger one is shown as approximate. */
@@ -123,6 +127,67 @@ export interface RawFile {
   /** Relative to the page, or a file: or http(s): address. */
   href: string;
   what: string;
+}
+
+/** A table or figure of a paper, the paper's figures beside ours. */
+export interface PaperTable {
+  id: string;
+  heading: string;
+  /** Paper and table. */
+  source: string;
+  /** `unit` is empty where the cells are words. */
+  columns: { name: string; unit: string }[];
+  /** In the order of reading. */
+  rows: PaperRow[];
+  /** Rows that the experiment would give and this report has no run for. */
+  absent: string[];
+  /** What ours are to be read as. */
+  note: string;
+  alike: Claim;
+  changed: Claim;
+  picture: ({ kind: "chart" } & WaitChart) | ({ kind: "screens" } & Screens) | null;
+}
+
+/** Kernel, flavour or period, with one cell for each column. */
+export interface PaperRow {
+  label: string;
+  whose: "paper" | "ours";
+  /** As they are to be read; `exact_ns` where ours is a time. */
+  cells: { text: string; exact_ns: number | null }[];
+  /** What ours stands on: a run, a series of it to look at, samples and losses. */
+  basis: { run: string; responder: string; count: number; lost: number } | null;
+}
+
+/** A line about then and now: its text states numbers, its word what they decide. */
+export interface Claim {
+  word: "alike" | "not alike" | "changed" | "hardly changed" | "not known";
+  text: string;
+}
+
+/** How long the high thread waited against how long the middle one worked. */
+export interface WaitChart {
+  lines: { flavour: string; inherits: boolean; points: { work_ns: number; wait_ns_max: number }[] }[];
+}
+
+/** An oscilloscope in infinite persistence: ten divisions, the rising edge due after the first. */
+export interface Screens {
+  division_ns: number;
+  width_ns: number;
+  screens: Screen[];
+}
+
+/** Places count from 0 at the left edge to 500 at the right. */
+export interface Screen {
+  label: string;
+  /** Brightness 0 … 1. */
+  edges: { place: number; brightness: number }[];
+  /** First and last place of the high level. */
+  high: [number, number];
+  /** Where the low level ends before the pulse and begins after it. */
+  low: [number, number];
+  /** Edges beyond the right edge. */
+  beyond: number;
+  latest_ns: number | null;
 }
 
 /** A report that cannot be shown, with the reason and what to do, in words for the reader. */

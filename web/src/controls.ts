@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The bar that chooses load, responder and flavours. It is also the legend of every chart below it.
+// The bar that chooses experiment, load, responder and flavours. It is also the legend of every chart below it.
 
 import { h } from "./element.ts";
 import { lookClass, swatch } from "./look.ts";
@@ -13,7 +13,13 @@ export interface Controls {
 }
 
 /** Controls that call `go` with what their reader chose. */
-export function controls(matrix: Matrix, go: (change: Partial<View>) => void): Controls {
+export function controls(
+  matrix: Matrix,
+  matrices: readonly Matrix[],
+  go: (change: Partial<View>) => void,
+): Controls {
+  const names = matrices.map(({ experiment }) => experiment);
+  const experiment = select("experiment", names, (value) => go({ experiment: value }));
   const load = select("load", matrix.loads, (value) => go({ load: value }));
   const responder = select("responder", matrix.responders, (value) => go({ responder: value }));
   const boxes = matrix.flavours.map((name, look) => {
@@ -29,6 +35,7 @@ export function controls(matrix: Matrix, go: (change: Partial<View>) => void): C
   const element = h(
     "nav",
     { id: "controls", "aria-label": "What to show" },
+    names.length > 1 && h("label", { class: "choice" }, h("span", {}, "Experiment"), experiment),
     h("label", { class: "choice" }, h("span", {}, "Load"), load),
     h("label", { class: "choice" }, h("span", {}, "Responder"), responder),
     h("fieldset", {}, h("legend", {}, "Flavours"), ...boxes.map(({ label }) => label)),
@@ -36,6 +43,7 @@ export function controls(matrix: Matrix, go: (change: Partial<View>) => void): C
   return {
     element,
     reflect(view) {
+      experiment.value = view.experiment;
       load.value = view.load;
       responder.value = view.responder;
       for (const { name, input } of boxes) input.checked = view.flavours.includes(name);

@@ -6,7 +6,7 @@ import type { Losses, Report, WorstSample } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
 import { duration, exactNs, integer, quantileName } from "./format.ts";
 import { swatch } from "./look.ts";
-import { doubts, type Lane, type Matrix, seriesOf } from "./transpose.ts";
+import { doubts, type Lane, type Matrix, runName, seriesOf } from "./transpose.ts";
 import type { View } from "./view.ts";
 
 /** The worst answers of the view's responder, one table per flavour. */
@@ -120,7 +120,7 @@ export function showWarnings(report: Report): HTMLElement {
       "li",
       {},
       ...seen.map(({ symptom, runs }) =>
-        h("p", {}, h("span", { class: "symptom" }, symptom), ` (${runs.map((run) => `${run.flavour}, ${run.load}`).join("; ")})`),
+        h("p", {}, h("span", { class: "symptom" }, symptom), ` (${runs.map((run) => runName(run, report)).join("; ")})`),
       ),
       h(
         "dl",

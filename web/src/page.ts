@@ -5,28 +5,34 @@
 import { redrawCharts, removeCharts, sizeChartsForPaper } from "./chart.ts";
 import { showConfiguration, showExperiments, showFiles } from "./configuration.ts";
 import type { Report } from "./contract.ts";
-import { controls } from "./controls.ts";
+import { type Controls, controls } from "./controls.ts";
 import { h } from "./element.ts";
 import { showLadder } from "./ladder.ts";
 import { showLosses, showWarnings, showWorst } from "./losses.ts";
 import { showResponder } from "./responder.ts";
 import { showHeader, showVerdicts } from "./summary.ts";
+import { showPapers } from "./papers.ts";
 import { type Matrix, transpose } from "./transpose.ts";
-import { readView, type View, viewHash } from "./view.ts";
+import { firstView, matrixOf, readView, type View, viewHash } from "./view.ts";
 
 /** Fills `page` with the report and keeps it in step with the address. */
 export function showReport(page: HTMLElement, report: Report): void {
   document.title = `${report.title} — onset`;
-  const matrix = transpose(report);
+  const matrices = transpose(report);
   const go = (change: Partial<View>) => {
-    location.hash = viewHash({ ...readView(location.hash, matrix), ...change }, matrix);
+    const now = readView(location.hash, matrices);
+    // Loads, responders and flavours of one experiment mean nothing in another.
+    const other = change.experiment !== undefined && change.experiment !== now.experiment;
+    const from = other ? firstView(matrixOf({ experiment: change.experiment ?? "" }, matrices)) : now;
+    location.hash = viewHash({ ...from, ...change }, matrices);
   };
-  const bar = controls(matrix, go);
+  const bar = h("div", { id: "bar" });
   const body = h("div", { id: "body" });
   page.replaceChildren(
     showHeader(report),
-    showVerdicts(matrix, go),
-    bar.element,
+    ...showPapers(report, matrices, go),
+    showVerdicts(matrices, go),
+    bar,
     body,
     showWarnings(report),
     showExperiments(report),
@@ -37,9 +43,15 @@ export function showReport(page: HTMLElement, report: Report): void {
       `onset ${report.tool.version} (${report.tool.revision}) · report schema ${report.schema} · this page makes no network requests`,
     ),
   );
+  let shown: { matrix: Matrix; controls: Controls } | undefined;
   const show = () => {
-    const view = readView(location.hash, matrix);
-    bar.reflect(view);
+    const view = readView(location.hash, matrices);
+    const matrix = matrixOf(view, matrices);
+    if (shown?.matrix !== matrix) {
+      shown = { matrix, controls: controls(matrix, matrices, go) };
+      bar.replaceChildren(shown.controls.element);
+    }
+    shown.controls.reflect(view);
     showBody(body, matrix, view, go);
   };
   addEventListener("hashchange", show);

@@ -75,9 +75,19 @@ export function showHeader(report: Report): HTMLElement {
   );
 }
 
-/** Flavours against loads, each with its verdict and what its limits found. */
-export function showVerdicts(matrix: Matrix, go: (change: Partial<View>) => void): HTMLElement {
-  const table = h(
+/** Flavours against loads, each with its verdict and what its limits found; of several experiments each by itself. */
+export function showVerdicts(matrices: readonly Matrix[], go: (change: Partial<View>) => void): HTMLElement {
+  const tables = matrices.map((matrix) => {
+    const table = scrollBox(`Verdicts of ${matrix.experiment}`, verdictTable(matrix, go));
+    if (matrices.length === 1) return table;
+    return h("details", { class: "printed" }, h("summary", {}, matrix.experiment), table);
+  });
+  return h("section", { id: "verdicts" }, h("h2", {}, "Verdict"), ...tables);
+}
+
+function verdictTable(matrix: Matrix, go: (change: Partial<View>) => void): HTMLTableElement {
+  const { experiment } = matrix;
+  return h(
     "table",
     {},
     h(
@@ -87,7 +97,7 @@ export function showVerdicts(matrix: Matrix, go: (change: Partial<View>) => void
         "tr",
         {},
         h("th", { scope: "col" }, "Flavour"),
-        ...matrix.loads.map((load) => h("th", { scope: "col" }, loadButton(load, go))),
+        ...matrix.loads.map((load) => h("th", { scope: "col" }, loadButton(experiment, load, go))),
       ),
     ),
     h(
@@ -103,13 +113,12 @@ export function showVerdicts(matrix: Matrix, go: (change: Partial<View>) => void
       ),
     ),
   );
-  return h("section", { id: "verdicts" }, h("h2", {}, "Verdict"), scrollBox("Verdicts", table));
 }
 
-function loadButton(load: string, go: (change: Partial<View>) => void): HTMLElement {
+function loadButton(experiment: string, load: string, go: (change: Partial<View>) => void): HTMLElement {
   const button = h("button", { type: "button", title: `Show the ladder under ${load}` }, load);
   button.addEventListener("click", () => {
-    go({ load });
+    go({ experiment, load });
     document.getElementById("ladder")?.scrollIntoView();
   });
   return button;

@@ -13,8 +13,9 @@ export interface Lane {
   run: Run;
 }
 
-/** The report by load. */
+/** One experiment of the report by load. */
 export interface Matrix {
+  experiment: string;
   /** In the order of the report. */
   loads: string[];
   /** Names of lanes in the order of the report; the index is the look. */
@@ -25,18 +26,29 @@ export interface Matrix {
   lanes(load: string): Lane[];
 }
 
-/** Transposes the report. */
-export function transpose(report: Report): Matrix {
-  const names = laneNames(report.runs);
+/** Transposes the report: runs of different experiments measured different things and never stand side by side. */
+export function transpose(report: Report): Matrix[] {
+  const experiments = [...new Set(report.runs.map((run) => run.experiment))];
+  return experiments.map((experiment) =>
+    matrixOf(
+      experiment,
+      report.runs.filter((run) => run.experiment === experiment),
+    ),
+  );
+}
+
+function matrixOf(experiment: string, runs: readonly Run[]): Matrix {
+  const names = laneNames(runs);
   const flavours = [...new Set(names)];
-  const all = report.runs.map((run, i): Lane => {
+  const all = runs.map((run, i): Lane => {
     const name = names[i] ?? run.run;
     return { name, look: flavours.indexOf(name), run };
   });
   return {
-    loads: [...new Set(report.runs.map((run) => run.load))],
+    experiment,
+    loads: [...new Set(runs.map((run) => run.load))],
     flavours,
-    responders: [...new Set(report.runs.flatMap((run) => run.series.map((s) => s.responder)))],
+    responders: [...new Set(runs.flatMap((run) => run.series.map((s) => s.responder)))],
     lanes: (load) => all.filter((lane) => lane.run.load === load).sort((a, b) => a.look - b.look),
   };
 }
@@ -62,6 +74,12 @@ function repeated(runs: readonly Run[], name: (run: Run) => string): Set<string>
     seen.add(key);
   }
   return flavours;
+}
+
+/** A run as text names it: flavour and load, and the experiment where the report has several. */
+export function runName(run: Run, report: Report): string {
+  const name = `${run.flavour}, ${run.load}`;
+  return report.runs.every(({ experiment }) => experiment === run.experiment) ? name : `${name}, ${run.experiment}`;
 }
 
 /** What `responder` answered in this run, if it took part. */

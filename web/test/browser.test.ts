@@ -7,19 +7,30 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { test } from "node:test";
 import type { Page } from "playwright-core";
+import type { Run } from "../src/contract.ts";
 import { duration, integer } from "../src/format.ts";
 import { cells, coverage, MARKER, pixels, reportIn, TEMPLATE, visit, write } from "./chromium.ts";
-import { fixture } from "./fixture.ts";
+import { fixture, PULSE, papers } from "./fixture.ts";
 
 async function ladderSaysWhatTheReportSays(page: Page): Promise<void> {
   const report = await reportIn(page);
-  const loads = [...new Set(report.runs.map((run) => run.load))];
-  for (const load of loads) {
+  const experiments = [...new Set(report.runs.map((run) => run.experiment))];
+  for (const experiment of experiments) {
+    if (experiments.length > 1) await page.selectOption("select[name=experiment]", experiment);
+    await laddersOf(
+      page,
+      report.runs.filter((run) => run.experiment === experiment),
+    );
+  }
+}
+
+async function laddersOf(page: Page, all: readonly Run[]): Promise<void> {
+  for (const load of new Set(all.map((run) => run.load))) {
     await page.selectOption("select[name=load]", load);
     await page.waitForFunction((load) => document.querySelector("#ladder h2 em")?.textContent === load, load);
     const shown = new Map((await cells(page, "#ladder tbody tr")).map(([name, , ...numbers]) => [name, numbers]));
-    const runs = report.runs.filter((run) => run.load === load);
-    for (const responder of new Set(report.runs.flatMap((run) => run.series.map((s) => s.responder)))) {
+    const runs = all.filter((run) => run.load === load);
+    for (const responder of new Set(all.flatMap((run) => run.series.map((s) => s.responder)))) {
       const expected = runs.flatMap((run) => {
         const s = run.series.find((series) => series.responder === responder);
         if (s === undefined) return ["not active"];
@@ -310,6 +321,49 @@ test("a responder that nobody answered says so instead of drawing nothing", asyn
     },
     { hash: "#responder=hardirq" },
   );
+});
+
+test("a paper's table shows its figures, ours, what is missing, and leads to the run", async () => {
+  await visit(await write("papers", papers()), async (page) => {
+    const rows = await cells(page, "#paper-2001-1 tbody tr");
+    assert.deepEqual(rows, [
+      ["C Linux 2.4.0-test6", "0.2", "10.9", "103.5", "", ""],
+      ["6.12 preempt=none", "—", "2.00", "2.10", "1\u202f000", "3"],
+    ]);
+    const text = await page.locator("#paper-2001-1").innerText();
+    for (const part of ["not alike", "Mean delay: 10.9", "changed", "÷ 49.5", "Not measured here: 6.12-rt under disk"]) {
+      assert.ok(text.includes(part), `${part} in ${text}`);
+    }
+    assert.equal(await page.getAttribute("#paper-2001-1 .ours td:nth-of-type(2)", "title"), "2\u202f000\u202f000 ns");
+    await page.selectOption("select[name=experiment]", PULSE);
+    await page.waitForFunction(() => document.querySelector("#ladder h2 em")?.textContent === "compile");
+    await page.click("#paper-2001-1 .ours button");
+    await page.waitForFunction(() => document.querySelector("#responder h2 em")?.textContent === "hardirq");
+    assert.equal(await page.inputValue("select[name=experiment]"), "Response ladder of 6.12");
+    assert.equal(await page.inputValue("select[name=load]"), "idle");
+  });
+});
+
+test("the inversion is one chart of both mutexes, and each pulse has a screen that hides no edge silently", async () => {
+  await visit(await write("pictures", papers()), async (page) => {
+    assert.equal(await page.locator("#paper-2007-inversion .waits path.wait").count(), 2);
+    assert.equal(await page.locator("#paper-2007-inversion .waits path.mark").count(), 8);
+    assert.equal(await page.locator("#paper-2007-toggle .scope").count(), 2);
+    const readouts = await page.locator("#paper-2007-toggle .screens .readout").allInnerTexts();
+    assert.deepEqual(readouts, [
+      "latest edge 21.0 µs",
+      "latest edge 1.20 ms; 12 edges are beyond the right end",
+    ]);
+  });
+});
+
+test("papers fit a phone, and only a report of several experiments asks which", async () => {
+  await visit(await write("papers-ladder", papers()), ladderSaysWhatTheReportSays);
+  await visit(await write("papers-phone", papers()), fitsAPhone, { viewport: { width: 375, height: 740 } });
+  await visit(await write("one", fixture()), async (page) => {
+    assert.equal(await page.locator("select[name=experiment]").count(), 0);
+    assert.equal(await page.locator("#papers").count(), 0);
+  });
 });
 
 test("another schema number gives a message that can be acted on", async () => {

@@ -2,7 +2,7 @@
 // A made-up report with the shape of a real one: three flavours, two loads, eight responders, long
 // tails. The same numbers every time. They imitate measurements; nothing was measured.
 
-import type { Finding, Report, Run, Series, WorstSample } from "../src/contract.ts";
+import type { Finding, PaperTable, Report, Run, Series, WorstSample } from "../src/contract.ts";
 
 /** Triggers of each run. */
 export const TRIGGERS = 10_000;
@@ -35,12 +35,90 @@ export function fixture(): Report {
   const flavours = Object.keys(FLAVOURS);
   const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
   return {
-    schema: 2,
+    schema: 3,
     title: "Response ladder of 6.12",
     created: "2026-11-21T19:57:03Z",
     tool: { version: "0.1.0", revision: "018facc" },
     clock: "virtual",
     runs,
+    papers: [],
+  };
+}
+
+/** A title too long for a phone's line. */
+export const PULSE = "2007 assessment, figures 9 to 26: a pulse of 50 µs each millisecond";
+
+/** The fixture with a second experiment and papers' tables of each kind; the figures are made up. */
+export function papers(): Report {
+  const report = fixture();
+  const other = run("6.12-rt", "compile", 2);
+  report.runs.push({ ...other, run: "20261121-200000-pulse", experiment: PULSE, findings: [] });
+  report.papers = [delays(report.runs[0]!), waits(), pulses()];
+  return report;
+}
+
+const CLAIMS: Pick<PaperTable, "alike" | "changed" | "absent" | "note"> = {
+  absent: ["6.12-rt under disk"],
+  note: "Ours: virtual time at 8 ns an instruction.",
+  alike: { word: "not alike", text: "Mean delay: 10.9 against 0.341 ms then, 2.00 against 1.90 ms now." },
+  changed: { word: "changed", text: "Worst delay: 104 ms then (C), 2.10 ms now (6.12 preempt=none), ÷ 49.5." },
+};
+
+function delays(run: Run): PaperTable {
+  const cell = (text: string, exact_ns: number | null = null) => ({ text, exact_ns });
+  const basis = { run: run.run, responder: "hardirq", count: 1_000, lost: 3 };
+  return {
+    ...CLAIMS,
+    id: "2001-1",
+    heading: "Delay of a task that sleeps 50 ms, disk load",
+    source: "Heursch, Rzehak 2001, table 1",
+    columns: ["min delay", "mean delay", "max delay"].map((name) => ({ name, unit: "ms" })),
+    rows: [
+      {
+        label: "C Linux 2.4.0-test6",
+        whose: "paper",
+        cells: ["0.2", "10.9", "103.5"].map((text) => cell(text)),
+        basis: null,
+      },
+      {
+        label: run.flavour,
+        whose: "ours",
+        cells: [cell("—"), cell("2.00", 2_000_000.4), cell("2.10", 2_100_000)],
+        basis,
+      },
+    ],
+    picture: null,
+  };
+}
+
+function waits(): PaperTable {
+  const points = (wait: (work: number) => number) =>
+    [1e6, 2e6, 5e6, 1e7].map((work_ns) => ({ work_ns, wait_ns_max: wait(work_ns) }));
+  const lines = [
+    { flavour: "6.12 preempt=full", inherits: false, points: points((work) => work + 5e5) },
+    { flavour: "6.12 preempt=full", inherits: true, points: points(() => 5.2e5) },
+  ];
+  return {
+    ...delays(fixture().runs[0]!),
+    id: "2007-inversion",
+    heading: "Priority inversion",
+    picture: { kind: "chart", lines },
+  };
+}
+
+function pulses(): PaperTable {
+  const edges = [60, 61, 62, 70, 110, 112, 140].map((place, i) => ({ place, brightness: 1 / (i + 1) }));
+  const levels: { high: [number, number]; low: [number, number] } = { high: [60, 140], low: [70, 110] };
+  const screen = { label: "6.12-rt, compile", edges, ...levels };
+  const screens = [
+    { ...screen, beyond: 0, latest_ns: 21_000 },
+    { ...screen, label: "6.12 preempt=none, compile", beyond: 12, latest_ns: 1_200_000 },
+  ];
+  return {
+    ...delays(fixture().runs[0]!),
+    id: "2007-toggle",
+    heading: "A pulse of 50 µs each millisecond",
+    picture: { kind: "screens", division_ns: 50_000, width_ns: 50_000, screens },
   };
 }
 
@@ -57,6 +135,7 @@ function run(flavour: string, load: string, index: number): Run {
     },
   ];
   return {
+    experiment: "Response ladder of 6.12",
     run: `20261121-195${index}-${load}`,
     flavour,
     load,

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { parseReport, type Report, Unreadable } from "../src/contract.ts";
 import { duration, integer, nines, quantileName, seed, tick } from "../src/format.ts";
 import { logPlace, logRange, logTicks } from "../src/ticks.ts";
-import { configurationRows, doubts, limitsOn, transpose } from "../src/transpose.ts";
+import { configurationRows, doubts, limitsOn, type Matrix, runName, transpose } from "../src/transpose.ts";
 import { firstView, readView, viewHash } from "../src/view.ts";
 import { fixture } from "./fixture.ts";
 
@@ -14,6 +14,13 @@ function changed(change: (report: Report) => void): Report {
   const report = fixture();
   change(report);
   return report;
+}
+
+/** The matrix of a report of one experiment. */
+function only(report: Report): Matrix {
+  const matrices = transpose(report);
+  assert.equal(matrices.length, 1);
+  return matrices[0]!;
 }
 
 test("durations read exactly as the command prints them", () => {
@@ -86,11 +93,11 @@ test("a range ignores what a logarithm cannot place", () => {
 
 test("data of another schema are refused with both numbers and what to do", () => {
   assert.throws(
-    () => parseReport('{"schema":3}'),
+    () => parseReport('{"schema":7}'),
     (error) =>
       error instanceof Unreadable &&
-      /schema number 3/.test(error.reason) &&
-      /reads schema 2/.test(error.reason) &&
+      /schema number 7/.test(error.reason) &&
+      /reads schema 3/.test(error.reason) &&
       /onset report/.test(error.action),
   );
   assert.throws(() => parseReport("{}"), /schema number \(none\)/);
@@ -114,7 +121,7 @@ test("runs of different clocks are refused", () => {
 
 test("the transpose keeps every run once and a flavour's look under every load", () => {
   const report = fixture();
-  const matrix = transpose(report);
+  const matrix = only(report);
   assert.deepEqual(matrix.loads, ["idle", "mixed"]);
   const runs = matrix.loads.flatMap((load) => matrix.lanes(load).map((lane) => lane.run));
   assert.deepEqual(new Set(runs), new Set(report.runs));
@@ -127,7 +134,7 @@ test("the transpose keeps every run once and a flavour's look under every load",
 
 test("a flavour run twice under one load is told apart by seed, and by run where that does not help", () => {
   const twice = (second: number) =>
-    transpose(changed((report) => report.runs.push({ ...report.runs[0]!, run: "again", seed: second }))).flavours;
+    only(changed((report) => report.runs.push({ ...report.runs[0]!, run: "again", seed: second }))).flavours;
   assert.deepEqual(
     twice(2).filter((name) => name.includes("none")),
     ["6.12 preempt=none · seed 1", "6.12 preempt=none · seed 2"],
@@ -139,25 +146,26 @@ test("a flavour run twice under one load is told apart by seed, and by run where
 });
 
 test("a view survives its own hash, and nonsense in a hash falls back", () => {
-  const matrix = transpose(fixture());
-  const view = { load: "idle", responder: "work", flavours: ["6.12 preempt=full", "6.12-rt"] };
-  assert.deepEqual(readView(viewHash(view, matrix), matrix), view);
-  assert.deepEqual(readView("#load=nowhere&responder=%00&flavour=none", matrix), firstView(matrix));
-  assert.ok(!viewHash(firstView(matrix), matrix).includes("flavour"));
+  const matrix = only(fixture());
+  const view = { experiment: matrix.experiment, load: "idle", responder: "work", flavours: ["6.12 preempt=full", "6.12-rt"] };
+  assert.deepEqual(readView(viewHash(view, [matrix]), [matrix]), view);
+  assert.deepEqual(readView("#load=nowhere&responder=%00&flavour=none", [matrix]), firstView(matrix));
+  assert.ok(!viewHash(firstView(matrix), [matrix]).includes("flavour"));
 });
 
 test("the first view is the load with the latest answer and the responder with a limit", () => {
-  assert.deepEqual(firstView(transpose(fixture())), {
+  assert.deepEqual(firstView(only(fixture())), {
+    experiment: "Response ladder of 6.12",
     load: "mixed",
     responder: "task",
-    flavours: Object.values(transpose(fixture()).flavours),
+    flavours: Object.values(only(fixture()).flavours),
   });
 });
 
 test("the same limit of several runs is one line, the same doubt of several runs one warning", () => {
   const doubt = { code: "host_steal", symptom: "s", cause: "c", action: "a" };
   const report = changed(({ runs }) => runs.slice(0, 2).forEach((run) => run.warnings.push({ ...doubt })));
-  assert.equal(limitsOn(transpose(report).lanes("mixed"), "task").length, 1);
+  assert.equal(limitsOn(only(report).lanes("mixed"), "task").length, 1);
   const { symptom, ...kind } = doubt;
   assert.deepEqual(doubts(report.runs), [{ ...kind, seen: [{ symptom, runs: report.runs.slice(0, 2) }] }]);
 });
@@ -175,4 +183,22 @@ test("configurations side by side keep entries that only some runs have and mark
   const kernel = configurationRows(report.runs.slice(0, 2)).find(({ group }) => group === "kernel");
   assert.deepEqual(kernel?.rows.at(-1), { key: "only here", values: ["1", null], differs: true });
   assert.equal(kernel?.rows.find(({ key }) => key === "release")?.differs, false);
+});
+
+test("runs of another experiment never stand beside those of the same flavour and load", () => {
+  const report = changed(({ runs }) => runs.push({ ...runs[0]!, run: "other", experiment: "Clock reads" }));
+  const matrices = transpose(report);
+  assert.deepEqual(
+    matrices.map(({ experiment, flavours }) => [experiment, flavours.length]),
+    [
+      ["Response ladder of 6.12", 3],
+      ["Clock reads", 1],
+    ],
+  );
+  const view = { ...firstView(matrices[1]!), load: "idle" };
+  assert.match(viewHash(view, matrices), /experiment=Clock\+reads/);
+  assert.deepEqual(readView(viewHash(view, matrices), matrices), view);
+  assert.equal(readView("#experiment=none", matrices).experiment, "Response ladder of 6.12");
+  assert.match(runName(report.runs.at(-1)!, report), /Clock reads$/);
+  assert.equal(runName(fixture().runs[0]!, fixture()), "6.12 preempt=none, idle");
 });

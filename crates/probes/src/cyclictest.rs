@@ -147,7 +147,12 @@ impl Loops {
     /// Takes a line; one that is no loop (the heading, the summary) says nothing.
     fn take(&mut self, line: &str, output: &mut Output) {
         let Some((number, latency_ns)) = loop_of(line) else { return };
-        if let Some(missing) = number.checked_sub(self.next).filter(|missing| *missing > 0) {
+        // Seen once, on a machine that was very busy: one loop printed over and over, with 0 as its latency.
+        let Some(missing) = number.checked_sub(self.next) else {
+            output.loss(self.series, Loss::Spurious, 1);
+            return;
+        };
+        if missing > 0 {
             output.loss(self.series, Loss::Dropped, missing);
         }
         self.next = number.saturating_add(1);

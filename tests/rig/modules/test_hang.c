@@ -15,7 +15,7 @@ static DEFINE_TIMER(timer, strike);
 
 static int __init test_init(void)
 {
-	mod_timer(&timer, jiffies + msecs_to_jiffies(800));
+	mod_timer(&timer, jiffies + msecs_to_jiffies(2500));
 	return 0;
 }
 module_init(test_init);

@@ -14,7 +14,7 @@ static DECLARE_DELAYED_WORK(work, strike);
 
 static int __init test_init(void)
 {
-	schedule_delayed_work(&work, msecs_to_jiffies(800));
+	schedule_delayed_work(&work, msecs_to_jiffies(2500));
 	return 0;
 }
 module_init(test_init);

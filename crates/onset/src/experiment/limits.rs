@@ -144,7 +144,13 @@ impl Limits<'_> {
         let series = self.lists.series(&entry.key);
         if series.is_empty() {
             let message = format!("a limit for {}, which is not measured", entry.key);
-            let help = format!("add {:?} to responders, or leave the limit out", entry.key);
+            let measured = &self.lists.series;
+            let help = if measured.iter().any(|s| s.as_str().parse::<Responder>().is_ok()) {
+                format!("add {:?} to responders, or leave the limit out", entry.key)
+            } else {
+                let names: Vec<&str> = measured.iter().map(SeriesName::as_str).collect();
+                format!("leave the limit out; measured are {}", names.join(", "))
+            };
             self.reader.note(&entry.key_at, message, help);
         }
         let Some(table) = self.statistics(entry) else { return };

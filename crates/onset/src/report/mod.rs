@@ -2,6 +2,8 @@
 //! The HTML report: the viewer's page with the bundles' numbers in it. Pure transposition; every number
 //! is one of a bundle.
 
+mod papers;
+
 use crate::bundle::{
     About, Bundle, BundleError, Details, Experiment, Manifest, Schedule, UtcTime, Warning,
 };
@@ -14,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Number of the format between this module and the viewer (web/src/contract.ts).
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 /// What the viewer's page has in place of the numbers.
 const MARKER: &str = "__ONSET_REPORT__";
 
@@ -73,16 +75,18 @@ pub struct Entry {
 #[derive(Serialize)]
 struct Report<'a> {
     schema: u32,
-    title: &'a str,
+    title: String,
     created: UtcTime,
     tool: &'a crate::bundle::Tool,
     clock: Clock,
     runs: Vec<Run<'a>>,
+    papers: Vec<papers::Table>,
 }
 
 #[derive(Serialize)]
 struct Run<'a> {
     run: &'a str,
+    experiment: String,
     flavour: &'a str,
     load: &'a str,
     seed: u64,
@@ -134,11 +138,16 @@ pub fn page(viewer: &str, bundles: &[Bundle], created: UtcTime) -> Result<String
     let details = bundles.iter().map(Bundle::details).collect::<Result<Vec<_>, _>>()?;
     let report = Report {
         schema: SCHEMA,
-        title: &first.about.title,
+        title: title(bundles),
         created,
         tool: &first.about.tool,
         clock: first.clock,
-        runs: bundles.iter().zip(&details).map(|(b, d)| run(b, d)).collect(),
+        runs: bundles
+            .iter()
+            .zip(&details)
+            .map(|(b, d)| run(b, d, experiment(b, bundles)))
+            .collect(),
+        papers: papers::tables(bundles)?,
     };
     let json = serde_json::to_string(&report).expect("plain data");
     // Inside a script element only "<" could end it.
@@ -147,11 +156,45 @@ pub fn page(viewer: &str, bundles: &[Bundle], created: UtcTime) -> Result<String
     Ok([before, &json, after].concat())
 }
 
-fn run<'a>(bundle: &'a Bundle, details: &'a [Details]) -> Run<'a> {
+/// The experiment's title; of several, that of the first and how many more.
+fn title(bundles: &[Bundle]) -> String {
+    let mut titles: Vec<&str> = Vec::new();
+    for bundle in bundles {
+        let title = bundle.manifest().about.title.as_str();
+        if !titles.contains(&title) {
+            titles.push(title);
+        }
+    }
+    match titles[..] {
+        [] => String::new(),
+        [title] => title.into(),
+        [first, second] => format!("{first}; {second}"),
+        [first, ..] => format!("{first}, and {} more experiments", titles.len() - 1),
+    }
+}
+
+/// What runs of one flavour and load are told apart by: the experiment's title, and the instrument where one experiment
+/// measured with several.
+fn experiment(bundle: &Bundle, all: &[Bundle]) -> String {
+    let about = &bundle.manifest().about;
+    let instrument = |b: &Bundle| {
+        let probe = b.manifest().about.experiment.probe.as_ref();
+        probe.map_or("trigger", |plan| plan.probe.name())
+    };
+    let own = instrument(bundle);
+    let alike = all.iter().filter(|b| b.manifest().about.title == about.title);
+    if alike.map(instrument).all(|other| other == own) {
+        return about.title.clone();
+    }
+    format!("{}: {own}", about.title)
+}
+
+fn run<'a>(bundle: &'a Bundle, details: &'a [Details], experiment: String) -> Run<'a> {
     let manifest = bundle.manifest();
     let about = &manifest.about;
     Run {
         run: manifest.run.as_str(),
+        experiment,
         flavour: &about.flavour,
         load: &about.load,
         seed: about.seed,

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Arthur, Emde, Mc Guire: Assessment of the Realtime Preemption Patches (2007), figures 9 to 26: a pulse of 50 µs each
+//! millisecond, seen by an oscilloscope in infinite persistence, and the worst case of each kernel.
+
+use super::claim::{Claim, Now};
+use super::runs::{Runs, basis, is_rt, summary};
+use super::{Cell, Column, Picture, Printed, Row, Table, Unit, Whose, figure, printed, time_cell};
+use crate::bundle::{Bundle, BundleError, Manifest};
+use hdrhistogram::Histogram;
+use sample::{Nanos, SeriesName};
+use serde::Serialize;
+use stats::{Summary, Verdict};
+
+const US: Unit = Unit::Micros;
+/// Horizontal divisions of an oscilloscope's screen; the rising edge is due at the first.
+const DIVISIONS: u64 = 10;
+/// With more for each division, the pulse would be a needle.
+const DIVISION_MAX: Nanos = Nanos(50_000);
+/// Places across the screen: finer than a pixel of a phone.
+const PLACES: u64 = 500;
+
+/// Pictures of one time base.
+#[derive(Debug, Serialize)]
+pub struct Screens {
+    /// Time for each division. The screen has ten; the rising edge is due at the end of the first.
+    #[serde(rename = "division_ns")]
+    pub division: Nanos,
+    /// Length of the pulse.
+    #[serde(rename = "width_ns")]
+    pub width: Nanos,
+    /// One for each run.
+    pub screens: Vec<Screen>,
+}
+
+/// What the screen of one run shows. Places count from 0, the left edge, to 500.
+#[derive(Debug, Serialize)]
+pub struct Screen {
+    /// Flavour and load.
+    pub label: String,
+    /// Where an edge was seen, and how brightly: 1 where most of all, falling with the logarithm of the count.
+    pub edges: Vec<Lit>,
+    /// First and last place of the high level; past the screen where an edge was.
+    pub high: [u64; 2],
+    /// End of the low level before the pulse, and begin of that after it.
+    pub low: [u64; 2],
+    /// Edges beyond the right edge of the screen: not drawn.
+    pub beyond: u64,
+    /// The latest edge, from when it was due.
+    #[serde(rename = "latest_ns")]
+    pub latest: Option<Nanos>,
+}
+
+/// A place that was lit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Lit {
+    /// Where.
+    pub place: u64,
+    /// 0 … 1.
+    pub brightness: f64,
+}
+
+/// Figure 26. The starred one is a single glitch, by the paper.
+const WORST: [Printed; 12] = [
+    ("2.6.21.5-rt20", &["VIA C3 600 MHz", "520", "—"]),
+    ("2.6.21.5-rt20", &["VIA C3 1 GHz", "35", "—"]),
+    ("2.6.21.5-rt20", &["P4 2.8 GHz", "190*", "—"]),
+    ("2.6.22.1-rt6", &["VIA C3 600 MHz", "520", "—"]),
+    ("2.6.22.1-rt6", &["VIA C3 600 MHz (as printed)", "36", "—"]),
+    ("2.6.22.1-rt6", &["P4 2.8 GHz", "22", "—"]),
+    ("2.6.23-rc1-rt1", &["VIA C3 600 MHz", "500", "—"]),
+    ("2.6.23-rc1-rt1", &["VIA C3 1 GHz", "38", "—"]),
+    ("2.6.23-rc1-rt1", &["P4 2.8 GHz", "24", "—"]),
+    ("RTLinux 3.2-rc1", &["VIA C3 600 MHz", "16", "—"]),
+    ("RTAI 3.5", &["VIA C3 600 MHz", "14", "—"]),
+    ("LXRT (RTAI 3.5)", &["VIA C3 600 MHz", "27", "—"]),
+];
+
+/// Figures 9 to 26.
+pub(super) fn table(runs: &Runs) -> Result<Table, BundleError> {
+    let ours = runs.manifests().filter_map(row);
+    let (alike, changed) = claims(runs);
+    Ok(Table {
+        id: "2007-toggle",
+        heading: "A pulse of 50 µs each millisecond: worst jitter",
+        source: "Arthur, Emde, Mc Guire 2007, figures 9 to 26",
+        columns: vec![
+            Column { name: "machine or load", unit: "" },
+            US.column("jitter"),
+            US.column("latest edge"),
+        ],
+        rows: WORST.iter().map(printed).chain(ours).collect(),
+        absent: runs.absent(),
+        note: format!(
+            "{} Jitter: from the earliest to the latest place of an edge, of the edge that moves more. RTLinux, RTAI and LXRT are the paper's alone.",
+            runs.note()
+        ),
+        alike,
+        changed,
+        picture: screens(runs)?.map(Picture::Screens),
+    })
+}
+
+fn edges(manifest: &Manifest) -> impl Iterator<Item = &Summary> {
+    ["rise", "fall"].into_iter().filter_map(|name| summary(manifest, name))
+}
+
+/// From the earliest to the latest place of an edge, of the edge that moves more.
+fn jitter(manifest: &Manifest) -> Option<Nanos> {
+    edges(manifest).filter_map(|s| Some(Nanos(s.max?.0 - s.min?.0))).max()
+}
+
+fn latest(manifest: &Manifest) -> Option<Nanos> {
+    edges(manifest).filter_map(|s| s.max).max()
+}
+
+fn row(manifest: &Manifest) -> Option<Row> {
+    let about = &manifest.about;
+    let ns = |nanos: Option<Nanos>| time_cell(nanos.map(|n| n.0 as f64), US);
+    let cells = vec![
+        Cell { text: about.load.clone(), exact_ns: None },
+        ns(jitter(manifest)),
+        ns(latest(manifest)),
+    ];
+    let basis = basis(manifest, ["rise", "fall"])?;
+    Some(Row { label: about.flavour.clone(), whose: Whose::Ours, cells, basis: Some(basis) })
+}
+
+fn claims(runs: &Runs) -> (Claim, Claim) {
+    let worst = |keep: fn(&str) -> bool| {
+        let sound = runs.manifests().filter(|m| m.conclusion.verdict != Verdict::Invalid);
+        let of = sound.filter(|m| keep(&m.about.flavour));
+        let now = |m: &Manifest| Some((jitter(m)?, m.about.flavour.clone()));
+        of.filter_map(now).max()
+    };
+    let (plain, rt) = (worst(|f| !is_rt(f)), worst(is_rt));
+    let alike = match (&plain, &rt) {
+        (Some((plain, _)), Some((rt, _))) => {
+            let text = format!(
+                "Worst jitter, PREEMPT_RT against kernels without it: 24 to 500 µs against 1 to 2 ms then (2.6.23-rc1), {} against {} µs now.",
+                figure(US.of_ns(rt.0 as f64)),
+                figure(US.of_ns(plain.0 as f64)),
+            );
+            // The paper's closest pair: 500 µs against 2 ms on its slowest machine.
+            Claim::alike(plain.0 >= 4 * rt.0, text)
+        }
+        _ => Claim::unknown("It takes a sound run of PREEMPT_RT and one without."),
+    };
+    let changed = match rt {
+        Some((jitter, whose)) => {
+            let now = Now { ns: jitter.0 as f64, whose };
+            let mut claim = Claim::changed(
+                "Worst jitter of PREEMPT_RT at half a GHz",
+                500.0,
+                "2.6.23-rc1-rt1, 600 MHz",
+                &now,
+                US,
+            );
+            let side = if US.of_ns(now.ns) <= 27.0 { "within" } else { "above" };
+            claim.text.push_str(&format!(
+                " That is {side} the 14 to 27 µs that only RTLinux, RTAI and LXRT kept then."
+            ));
+            claim
+        }
+        None => Claim::unknown("No sound run of PREEMPT_RT."),
+    };
+    (alike, changed)
+}
+
+fn width(manifest: &Manifest) -> Nanos {
+    match manifest.about.experiment.probe.as_ref().map(|plan| &plan.probe) {
+        Some(probes::Probe::Toggle(toggle)) => toggle.width,
+        // The paper's.
+        _ => Nanos(50_000),
+    }
+}
+
+/// The pictures of all runs, on one time base so that they compare; none where there is no edge.
+fn screens(runs: &Runs) -> Result<Option<Screens>, BundleError> {
+    let Some(latest) = runs.manifests().filter_map(latest).max() else { return Ok(None) };
+    let width = runs.manifests().map(width).max().unwrap_or_default();
+    let division = division(Nanos(width.0.saturating_add(latest.0)));
+    let lit = runs.bundles.iter().filter(|b| edges(b.manifest()).next().is_some());
+    let screens = lit.map(|b| screen(b, division)).collect::<Result<_, _>>()?;
+    Ok(Some(Screens { division, width, screens }))
+}
+
+/// The least of an oscilloscope's time bases (1, 2, 5 …) whose screen reaches `end` after the first division.
+fn division(end: Nanos) -> Nanos {
+    let steps = (0..).flat_map(|power: u32| [1, 2, 5].map(|step| step * 10u64.pow(power)));
+    let wide = |division: &u64| division * (DIVISIONS - 1) > end.0 || *division >= DIVISION_MAX.0;
+    Nanos(steps.skip(6).find(wide).unwrap_or(DIVISION_MAX.0))
+}
+
+fn screen(bundle: &Bundle, division: Nanos) -> Result<Screen, BundleError> {
+    let manifest = bundle.manifest();
+    let mut counts = vec![0u64; PLACES as usize];
+    let mut beyond = 0;
+    let place = |due: Nanos, late: u64| {
+        let from_left = (division.0 + due.0).saturating_add(late);
+        from_left.saturating_mul(PLACES) / (division.0 * DIVISIONS)
+    };
+    let mut spans = [[place(Nanos(0), 0); 2], [place(width(manifest), 0); 2]];
+    for ((name, due), span) in
+        [("rise", Nanos(0)), ("fall", width(manifest))].into_iter().zip(&mut spans)
+    {
+        let Some(summary) = summary(manifest, name) else { continue };
+        for (late, count) in recorded(&bundle.histogram(&series(summary))?) {
+            match counts.get_mut(place(due, late) as usize) {
+                Some(lit) => *lit += count,
+                None => beyond += count,
+            }
+        }
+        if let (Some(min), Some(max)) = (summary.min, summary.max) {
+            *span = [place(due, min.0), place(due, max.0)].map(|p| p.min(PLACES));
+        }
+    }
+    let [rise, fall] = spans;
+    Ok(Screen {
+        label: format!("{}, {}", manifest.about.flavour, manifest.about.load),
+        edges: lit(&counts),
+        high: [rise[0], fall[1]],
+        low: [rise[1], fall[0]],
+        beyond,
+        latest: latest(manifest),
+    })
+}
+
+fn series(summary: &Summary) -> SeriesName {
+    summary.responder.clone()
+}
+
+fn recorded(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
+    let bucket = |v: hdrhistogram::iterators::IterationValue<u64>| {
+        (histogram.lowest_equivalent(v.value_iterated_to()), v.count_at_value())
+    };
+    histogram.iter_recorded().map(bucket).collect()
+}
+
+/// Phosphor shows a single edge among thousands: brightness follows the logarithm of the count.
+fn lit(counts: &[u64]) -> Vec<Lit> {
+    let most = counts.iter().max().map_or(1.0, |most| (1.0 + *most as f64).ln());
+    let bright = counts.iter().zip(0..).filter(|(count, _)| **count > 0);
+    bright
+        .map(|(count, place)| Lit { place, brightness: (1.0 + *count as f64).ln() / most })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_base_is_the_least_that_holds_every_edge_up_to_a_tenth_of_the_screen_for_the_pulse()
+    {
+        assert_eq!(division(Nanos(50_000)), Nanos(10_000));
+        assert_eq!(division(Nanos(89_999)), Nanos(10_000));
+        assert_eq!(division(Nanos(90_001)), Nanos(20_000));
+        assert_eq!(division(Nanos(u64::MAX)), DIVISION_MAX);
+    }
+
+    #[test]
+    fn a_single_edge_among_thousands_is_dim_but_lit() {
+        let lit = lit(&[0, 1, 9_999]);
+        assert_eq!(lit.iter().map(|l| l.place).collect::<Vec<_>>(), [1, 2]);
+        assert!(lit[0].brightness > 0.05 && lit[1].brightness == 1.0, "{lit:?}");
+    }
+}

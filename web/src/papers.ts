@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The papers' tables, ours beside or below, with what is alike and what changed. Numbers and words come from the
+// report; here they are only laid out.
+
+import type { Claim, PaperRow, PaperTable, Report, Run, WaitChart } from "./contract.ts";
+import { h, scrollBox, svg } from "./element.ts";
+import { duration, exactNs, integer, tick } from "./format.ts";
+import { lookClass, marker } from "./look.ts";
+import { showScreens } from "./screen.ts";
+import { chip } from "./summary.ts";
+import type { Matrix } from "./transpose.ts";
+import type { View } from "./view.ts";
+
+type Go = (change: Partial<View>) => void;
+
+/** The section, and nothing where no run belongs to a paper. */
+export function showPapers(report: Report, matrices: readonly Matrix[], go: Go): HTMLElement[] {
+  if (report.papers.length === 0) return [];
+  const section = h(
+    "section",
+    { id: "papers" },
+    h("h2", {}, "Papers"),
+    h(
+      "p",
+      { class: "lead" },
+      "Figures of the papers as printed, and below them the same measured today. “Lost” counts what has no number; no maximum is complete without it.",
+    ),
+    ...report.papers.map((table) => showTable(table, report, matrices, go)),
+  );
+  return [section];
+}
+
+function showTable(table: PaperTable, report: Report, matrices: readonly Matrix[], go: Go): HTMLElement {
+  const head = h(
+    "tr",
+    {},
+    h("th", { scope: "col", class: "pinned" }, ""),
+    ...table.columns.map(({ name, unit }) =>
+      h("th", { scope: "col" }, name, unit !== "" && h("small", {}, ` ${unit}`)),
+    ),
+    h("th", { scope: "col" }, "samples"),
+    h("th", { scope: "col" }, "lost"),
+  );
+  const rows = table.rows.map((row) => showRow(row, report, matrices, go));
+  return h(
+    "article",
+    { id: `paper-${table.id}` },
+    h("h3", {}, table.heading, " ", h("small", {}, table.source)),
+    h("dl", { class: "claims" }, ...claim(table.alike), ...claim(table.changed)),
+    picture(table),
+    scrollBox(table.heading, h("table", {}, h("thead", {}, head), h("tbody", {}, ...rows)), "wide"),
+    h("p", { class: "readout" }, table.note),
+    table.absent.length > 0 && h("p", { class: "absences" }, `Not measured here: ${table.absent.join("; ")}.`),
+  );
+}
+
+function claim({ word, text }: Claim): HTMLElement[] {
+  return [h("dt", { class: word.replace(" ", "-") }, word), h("dd", {}, text)];
+}
+
+function showRow(row: PaperRow, report: Report, matrices: readonly Matrix[], go: Go): HTMLElement {
+  const { basis } = row;
+  const lost = basis?.lost ?? 0;
+  const run = report.runs.find((run) => run.run === basis?.run);
+  const unsound = run?.verdict === "invalid";
+  const cells = row.cells.map(({ text, exact_ns }) =>
+    h(
+      "td",
+      {
+        class: text === "—" ? "absent" : unsound && exact_ns !== null && "unsound",
+        title: exact_ns === null ? undefined : `${exactNs(Math.round(exact_ns))} ns`,
+      },
+      text,
+    ),
+  );
+  const label =
+    run === undefined || basis === null ? row.label : runButton(row.label, run, basis.responder, matrices, go);
+  const doubted = run !== undefined && (unsound || !run.complete);
+  return h(
+    "tr",
+    { class: row.whose },
+    h("th", { scope: "row", class: "pinned" }, label, doubted && " ", doubted && chip(run.verdict)),
+    ...cells,
+    h("td", { class: "zero" }, basis === null ? "" : integer(basis.count)),
+    h("td", { class: lost > 0 ? "lost some" : "lost" }, basis === null ? "" : integer(lost)),
+  );
+}
+
+/** Leads to the run's distribution in the views below. */
+function runButton(label: string, run: Run, responder: string, matrices: readonly Matrix[], go: Go): HTMLElement {
+  const button = h("button", { type: "button", title: `Show ${responder} of ${run.flavour} under ${run.load}` }, label);
+  button.addEventListener("click", () => {
+    const matrix = matrices.find(({ experiment }) => experiment === run.experiment);
+    go({ experiment: run.experiment, load: run.load, responder, flavours: matrix?.flavours ?? [] });
+    document.getElementById("bar")?.scrollIntoView();
+  });
+  return button;
+}
+
+function picture({ picture, heading }: PaperTable): HTMLElement | null {
+  if (picture === null) return null;
+  return picture.kind === "chart" ? showChart(picture, heading) : showScreens(picture);
+}
+
+/** The chart's own units; it is scaled to the page. */
+const WIDTH = 440;
+const HEIGHT = 220;
+const LEFT = 48;
+const BOTTOM = 40;
+
+/** The least of 1, 2, 5, 10 … that is not below `least`. */
+function roundStep(least: number): number {
+  const decade = 10 ** Math.floor(Math.log10(least));
+  return decade * ([1, 2, 5].find((step) => step * decade >= least) ?? 10);
+}
+
+/** The high thread's wait against the middle one's work, both axes linear from 0: a bounded wait is a level line. */
+function showChart({ lines }: WaitChart, heading: string): HTMLElement {
+  const points = lines.flatMap((line) => line.points);
+  const right = 1.05 * Math.max(...points.map(({ work_ns }) => work_ns));
+  const top = 1.08 * Math.max(...points.map(({ wait_ns_max }) => wait_ns_max));
+  const x = (ns: number) => LEFT + (ns / right) * (WIDTH - LEFT - 10);
+  const y = (ns: number) => HEIGHT - BOTTOM - (ns / top) * (HEIGHT - BOTTOM - 10);
+  const flavours = [...new Set(lines.map(({ flavour }) => flavour))];
+  const works = [...new Set(points.map(({ work_ns }) => work_ns))];
+  const step = roundStep(top / 5);
+  const grid = Array.from({ length: Math.floor(top / step) + 1 }, (_, i) => i * step);
+  const drawn = lines.map(({ flavour, inherits, points }) =>
+    svg(
+      "g",
+      { class: lookClass(flavours.indexOf(flavour)) },
+      svg("path", {
+        class: "wait",
+        d: points.map((p, i) => `${i === 0 ? "M" : "L"}${x(p.work_ns)} ${y(p.wait_ns_max)}`).join(""),
+        "stroke-dasharray": inherits ? "6 4" : undefined,
+      }),
+      ...points.map((p) =>
+        svg(
+          "path",
+          { class: "mark", d: marker(inherits ? 1 : 0), transform: `translate(${x(p.work_ns)} ${y(p.wait_ns_max)})` },
+          svg("title", {}, `${flavour}: work ${duration(p.work_ns)}, wait ${duration(p.wait_ns_max)}`),
+        ),
+      ),
+    ),
+  );
+  const chart = svg(
+    "svg",
+    {
+      class: "waits",
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "img",
+      "aria-label": `${heading}. The numbers are in the table.`,
+    },
+    ...grid.flatMap((ns) => [
+      svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 10, y1: y(ns), y2: y(ns) }),
+      svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, ns === 0 ? "0" : tick(ns)),
+    ]),
+    ...works.map((ns) => svg("text", { x: x(ns), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, tick(ns))),
+    svg("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "work of the middle thread"),
+    ...drawn,
+  );
+  return h(
+    "figure",
+    {},
+    h("figcaption", {}, h("p", {}, "Longest wait of the high thread.")),
+    chart,
+    h("p", { class: "keys" }, ...keys(lines, flavours)),
+  );
+}
+
+/** What each line is. */
+function keys(lines: WaitChart["lines"], flavours: readonly string[]): HTMLElement[] {
+  return lines.map(({ flavour, inherits }) =>
+    h(
+      "span",
+      { class: `key ${lookClass(flavours.indexOf(flavour))}` },
+      svg(
+        "svg",
+        { width: 34, height: 12, viewBox: "0 0 34 12", "aria-hidden": "true" },
+        svg("path", { class: "wait", d: "M0 6H34", "stroke-dasharray": inherits ? "6 4" : undefined }),
+        svg("path", { class: "mark", d: marker(inherits ? 1 : 0), transform: "translate(17 6)" }),
+      ),
+      ` ${flavour}, ${inherits ? "priority inheritance: bounded where level" : "plain mutex"}`,
+    ),
+  );
+}
