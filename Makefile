@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # make demo      install what is missing, build, fetch kernels, run the comparison, write the report
-# make papers    the same for the papers' experiments: their tables with ours beside, in one report (hours)
+# make papers    the same for the papers' experiments: their tables with ours beside, in one report (half an hour)
 # make test      install what is missing, run every test
 # make build     build everything into target/
 # make install   after make build: install the command, its parts, man pages and completions below PREFIX
@@ -37,10 +37,10 @@ build: prepare rust $(LIB)/report.html
 
 rust:
 	$(CARGO) build --release --locked -p onset -p onset-plugin
-	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked -p onset-agent --target $(TARGET)
+	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --profile agent --locked -p onset-agent --target $(TARGET)
 	mkdir -p $(LIB)
 	# A new file each, also while a QEMU has the old one mapped; unchanged ones keep their date.
-	install -C -m 755 target/release/libonset_plugin.so target/$(TARGET)/release/onset-agent $(LIB)/
+	install -C -m 755 target/release/libonset_plugin.so target/$(TARGET)/agent/onset-agent $(LIB)/
 	$(ONSET) documentation $(DOCUMENTATION)
 
 $(LIB)/report.html: $(WEB_SOURCES)

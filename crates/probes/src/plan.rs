@@ -98,6 +98,22 @@ impl Plan {
 }
 
 impl Probe {
+    /// The shortest time between two samples of one measuring thread; `None` where they come as fast as they can.
+    pub fn shortest_gap(&self) -> Option<Nanos> {
+        match self {
+            Probe::Periodic(p) => p.periods.iter().min().copied(),
+            Probe::Async(p) => Some(p.period),
+            Probe::Toggle(p) => Some(p.width.min(p.period)),
+            Probe::Rtc(p) => Some(Nanos(1_000_000_000 / u64::from(p.rate_hz.max(1)))),
+            Probe::Cyclictest(p) => Some(p.period),
+            Probe::Gtod(_)
+            | Probe::Rhealstone(_)
+            | Probe::Noise(_)
+            | Probe::Inversion(_)
+            | Probe::Ladder(_) => None,
+        }
+    }
+
     /// Whether a measuring task is busy for whole periods, so that the kernel may throttle it.
     pub const fn spins(&self) -> bool {
         matches!(

@@ -5,15 +5,20 @@ use crate::failure::Failure;
 use ::rig::tool::{self, Reaped};
 use agent::Word;
 use probes::Plan;
-use sample::{Channel, Kind, Observation, Reading, Sample, SeriesId};
+use sample::{Channel, Kind, Nanos, Observation, Reading, Sample, SeriesId};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
-/// Records that fit into the ring of one measuring thread: 2 MiB. At the shortest period (20 µs) the reader
+/// The most records that fit into the ring of one measuring thread: 2 MiB. At the shortest period (20 µs) the reader
 /// may be kept from running for more than a second.
-const RECORDS: usize = 1 << 16;
+const RECORDS_MAX: u64 = 1 << 16;
+/// The fewest.
+const RECORDS_MIN: u64 = 1 << 10;
+/// How long the reader may be kept from running where that needs less: the probe's memory is locked, so that a ring costs what
+/// it could hold.
+const KEPT_WAITING: Nanos = Nanos::from_millis(2_000);
 
 /// A probe at work.
 pub struct Process {
@@ -41,7 +46,7 @@ impl Process {
     pub fn start(agent: &Path, plan: &Plan) -> Result<Process, Failure> {
         let failed = |e| Failure::unavailable(format!("{} probe: {e}", agent.display()));
         let channels = (0..plan.threads())
-            .map(|_| Channel::with_capacity(RECORDS))
+            .map(|_| Channel::with_capacity(records(plan)))
             .collect::<Result<Vec<_>, _>>()
             .map_err(Failure::unavailable)?;
         let mut command = Command::new(agent);
@@ -99,6 +104,12 @@ impl Process {
         let words = words.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         Ended { words, complaints: text(self.complaints), status }
     }
+}
+
+/// How many records the ring of a measuring thread is to hold.
+fn records(plan: &Plan) -> usize {
+    let gap = plan.probe.shortest_gap().map_or(1, |gap| gap.0.max(1));
+    (KEPT_WAITING.0 / gap).clamp(RECORDS_MIN, RECORDS_MAX) as usize
 }
 
 fn observation(reading: Reading) -> Observation {
