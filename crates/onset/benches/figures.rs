@@ -108,7 +108,8 @@ fn collect(
     mut each: impl FnMut(sample::Observation),
 ) -> Duration {
     const BATCH: u64 = 4096;
-    let bytes = ring_bytes(BATCH as usize * 9);
+    // One place more, which the ring keeps for the record that ends a run.
+    let bytes = ring_bytes(BATCH as usize * 9 + 1);
     let mut memory = vec![0u64; bytes / 8];
     let start: *mut u8 = memory.as_mut_ptr().cast();
     // SAFETY: exclusive, aligned memory that outlives both ends.
