@@ -12,7 +12,8 @@ fn every_load_works_while_it_is_measured_and_nothing_of_it_fails() {
     }
     let lab = Lab::new();
     let limits = "limits.hardirq.p50 = \"10us\"";
-    let text = experiment(&["6.12 preempt=none"], &LOADS, 400, limits);
+    // Long enough for the longest unit of work: a run of iperf3 3.18 beside the others takes most of a second.
+    let text = experiment(&["6.12 preempt=none"], &LOADS, 2000, limits);
     let runs = lab.run(&text, &[]).exits(0).runs();
     assert_eq!(runs.len(), LOADS.len());
     for run in runs {
@@ -24,8 +25,8 @@ fn every_load_works_while_it_is_measured_and_nothing_of_it_fails() {
         for (name, n) in own {
             assert_eq!(*n == 0, name.ends_with(".failed"), "{load}: {name} is {n}");
         }
-        // Hardly any time is left to idle in; the accounts are in ticks of 10 ms.
-        assert!(counters["kernel.idle_ms"] <= 50, "{load}: {counters:?}");
+        // Hardly any time is left to idle in.
+        assert!(counters["kernel.idle_ms"] <= 250, "{load}: {counters:?}");
     }
 }
 
