@@ -39,7 +39,6 @@ impl Plan {
     pub fn threads(&self) -> usize {
         match &self.probe {
             Probe::Periodic(periodic) => periodic::threads(self, periodic),
-            Probe::Gtod(_) | Probe::Toggle(_) => 1,
             Probe::Noise(_) => noise::threads(self),
             _ => 1,
         }

@@ -7,7 +7,7 @@ use crate::run::{END_DEADLINE, Ending, Outcome, Progress};
 use crate::snapshot::Snapshot;
 use crate::{Result, Witness, tool};
 use agent::Word;
-use sample::{Answers, Channel, Kind, Observation, Reading, ResponderSet, Sample, SeriesId};
+use sample::{Answers, Channel, Kind, Observation, Reading, ResponderSet};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -175,7 +175,7 @@ impl Collector {
             Kind::Mark => {}
             Kind::Call | Kind::Wake | Kind::Clock => witness.observe(record),
             Kind::Sample | Kind::Loss => {
-                let observation = Reading::of(record).map(observed);
+                let observation = Reading::of(record).map(Observation::from);
                 *unheard |= !*unheard && observation.is_some_and(|o| observe(o).is_break());
             }
             kind => {
@@ -193,20 +193,6 @@ impl Collector {
             }
         })?;
         Ok(n)
-    }
-}
-
-/// What a probe read, as everything above the rig takes it. The clock is the guest's, so no instructions are counted.
-fn observed(reading: Reading) -> Observation {
-    match reading {
-        Reading::Sample { series, number, at, latency } => Observation::Sample(Sample {
-            series: SeriesId(series),
-            trigger: number,
-            at,
-            latency,
-            path: None,
-        }),
-        Reading::Loss { series, loss, count } => Observation::Loss(SeriesId(series), loss, count),
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! On the wire a [`Record`], so that rings, the rig's channel and their collectors carry both.
 
-use crate::{Insns, Kind, Loss, Nanos, Record, Stamp};
+use crate::{Insns, Kind, Loss, Nanos, Observation, Record, Sample, SeriesId, Stamp};
 
 /// A line of a probe's report. `series` is an index into the series of its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,24 @@ impl Reading {
                 Some(Reading::Loss { series, loss, count: record.number })
             }
             _ => None,
+        }
+    }
+}
+
+/// What a probe read, as all that looks at runs takes it. Nobody counts instructions between event and answer.
+impl From<Reading> for Observation {
+    fn from(reading: Reading) -> Observation {
+        match reading {
+            Reading::Sample { series, number, at, latency } => Observation::Sample(Sample {
+                series: SeriesId(series),
+                trigger: number,
+                at,
+                latency,
+                path: None,
+            }),
+            Reading::Loss { series, loss, count } => {
+                Observation::Loss(SeriesId(series), loss, count)
+            }
         }
     }
 }

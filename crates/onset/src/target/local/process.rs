@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use ::rig::tool::{self, Reaped};
 use agent::Word;
 use probes::Plan;
-use sample::{Channel, Kind, Nanos, Observation, Reading, Sample, SeriesId};
+use sample::{Channel, Kind, Nanos, Observation, Reading};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -79,7 +79,7 @@ impl Process {
         let mut records = 0;
         for channel in &mut self.channels {
             let drained = channel.drain(|record, _| match Reading::of(record) {
-                Some(reading) => observe(observation(reading)),
+                Some(reading) => observe(reading.into()),
                 None => malformed |= record.kind != Kind::End,
             });
             records += drained.map_err(Failure::unavailable)?;
@@ -110,19 +110,6 @@ impl Process {
 fn records(plan: &Plan) -> usize {
     let gap = plan.probe.shortest_gap().map_or(1, |gap| gap.0.max(1));
     (KEPT_WAITING.0 / gap).clamp(RECORDS_MIN, RECORDS_MAX) as usize
-}
-
-fn observation(reading: Reading) -> Observation {
-    match reading {
-        Reading::Sample { series, number, at, latency } => Observation::Sample(Sample {
-            series: SeriesId(series),
-            trigger: number,
-            at,
-            latency,
-            path: None,
-        }),
-        Reading::Loss { series, loss, count } => Observation::Loss(SeriesId(series), loss, count),
-    }
 }
 
 /// In a thread of its own, so that the process never waits for us to read.
