@@ -8,6 +8,8 @@ set -eu
 export LC_ALL=C
 
 BUILD="gcc libc6-dev make git"
+# Both Debians keep a current compiler by this name; the one called rustc is older than the release.
+RUST="rustc-web cargo-web rustfmt-web"
 # The viewer of the report is built with npm.
 VIEWER="nodejs"
 RUN="kmod xz-utils zstd dpkg-dev libc-bin binutils e2fsprogs iproute2 iputils-ping iperf3 rt-tests stress-ng findutils tar"
@@ -121,6 +123,15 @@ install_qemu() {
 	as_root apt-get install -y -qq --no-install-recommends $target "qemu-system-x86=$version" >/dev/null
 }
 
+# A toolchain that is there, from wherever, is left alone; cargo itself says when it is too old.
+install_rust() {
+	command -v cargo >/dev/null && return
+	[ ! -x "$HOME/.cargo/bin/cargo" ] ||
+		die "cargo is in ~/.cargo/bin, which is not in PATH: add it (sudo replaces PATH: run make as yourself, setup asks for sudo where it needs it)"
+	# shellcheck disable=SC2086
+	install_missing $RUST
+}
+
 command -v apt-get >/dev/null && [ "$(dpkg --print-architecture)" = amd64 ] ||
 	die "knows Debian 12 and 13 on amd64; on another system install by hand: $BUILD $VIEWER npm qemu-system-x86 (QEMU $QEMU) $RUN"
 for stage in "$@"; do
@@ -130,7 +141,7 @@ for stage in "$@"; do
 		install_missing $BUILD
 		command -v node >/dev/null || install_missing $VIEWER
 		command -v npm >/dev/null || install_missing npm
-		command -v cargo >/dev/null || die "needs a Rust toolchain (cargo) of version 1.88 or later: install it with rustup; where it is installed, it is not in PATH (sudo replaces PATH: run make as yourself, setup asks for sudo where it needs it)"
+		install_rust
 		;;
 	run)
 		install_qemu

@@ -53,3 +53,31 @@ fn a_newer_qemu_is_not_taken_for_it_and_the_way_back_is_named() {
     finished.says(&["1:10.2.1+ds-1", "tried with 10.0", "qemu-system-x86=1:10.0.2+ds-2"]);
     setup("1:10.2.1+ds-1", &["1:10.2.1+ds-1"]).exits(1).says(&["10.0", "apt offers", "10.2.1"]);
 }
+
+#[test]
+fn rust_is_installed_where_there_is_none_and_left_alone_where_there_is_one() {
+    let lab = Lab::bare();
+    lab.script("dpkg", "echo amd64");
+    lab.script("dpkg-query", "case $* in *-web*) exit 1 ;; *) echo installed ;; esac");
+    lab.script("apt-get", "echo \"apt-get $*\" >&2");
+    lab.script("id", "echo 0");
+    lab.script("find", "echo fresh");
+    for tool in ["node", "npm"] {
+        lab.script(tool, "");
+    }
+    // Nothing of this machine but what the script itself calls, so that no cargo of its own is found.
+    for tool in ["env", "cat", "grep"] {
+        lab.script(tool, &format!("exec /usr/bin/{tool} \"$@\""));
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../setup/debian.sh");
+    let setup = || {
+        let mut command = Command::new("/bin/sh");
+        let home = lab.with_bin();
+        let bin = std::env::split_paths(&home).next().expect("a directory of scripts");
+        Finished::of(command.arg(&script).arg("build").env("PATH", bin).env("HOME", "/nonexistent"))
+    };
+    setup().exits(0).says(&["install", "rustc-web cargo-web"]);
+    lab.script("cargo", "");
+    let finished = setup().exits(0);
+    assert!(!finished.stderr.contains("apt-get install"), "{}", finished.stderr);
+}
