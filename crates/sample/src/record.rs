@@ -36,6 +36,28 @@ pub enum Kind {
     /// The witness saw a thread of the guest enter a system call that waits: `pins` is the call's number, `value` the
     /// thread's, `number` the time on CLOCK_MONOTONIC in ns until which it asks to sleep, 0 where it names none.
     Call = 9,
+    /// The follower saw a call stack for the first time, and tells one frame of it: `value` is the stack's number (from 1
+    /// on, in the order in which they were seen), `pins` the frame's index from the innermost one (0), `number` its address
+    /// in the guest. All frames of a stack come one after the other, before anything refers to it.
+    Stack = 10,
+    /// The follower saw the CPU mask (`pins` = 1) or unmask (0) interrupts by the instruction at `number`, or enter the
+    /// kernel there with interrupts masked; `value` is the stack there, 0 where none was taken. Only changes are told.
+    Irqs = 11,
+    /// The follower saw the CPU's preemption count change to `number` (include/linux/preempt.h; without the bit that
+    /// stands for need_resched); `value` is the stack there, 0 where none was taken.
+    Preempt = 12,
+    /// The follower names a task, before anything refers to it, and again when a name or priority changed: `number` is the
+    /// address of its task_struct, `value` its pid, `pins` its priority as the kernel counts (0 is the highest; 100 to 139
+    /// for other than real-time tasks); `at` and `insns` hold no time but the 16 bytes of its name, padded with zeros.
+    Task = 13,
+    /// The follower saw the CPU switch to the task whose task_struct is at `number`; `value` is its pid.
+    Run = 14,
+    /// The follower saw the CPU come to a watched place: `pins` is the watch's index, `number` what it was asked to take
+    /// there (an argument, or a word in memory), `value` the stack there, 0 where none was taken.
+    Enter = 15,
+    /// The follower saw the CPU return from an interrupt, an exception or a system call: to user space (`pins` = 1) or
+    /// to the kernel (0), at the address `number`.
+    Leave = 16,
 }
 
 /// One event with its exact time. The meaning of the fields is that of [`Kind`].
@@ -95,6 +117,13 @@ impl Record {
             7 => Kind::Wake,
             8 => Kind::Clock,
             9 => Kind::Call,
+            10 => Kind::Stack,
+            11 => Kind::Irqs,
+            12 => Kind::Preempt,
+            13 => Kind::Task,
+            14 => Kind::Run,
+            15 => Kind::Enter,
+            16 => Kind::Leave,
             _ => return Err(Malformed),
         };
         if b[2] != 0 || b[3] != 0 {
@@ -123,6 +152,8 @@ mod tests {
             kind in prop_oneof![
                 Just(Kind::Trigger), Just(Kind::Pins), Just(Kind::Mark), Just(Kind::End),
                 Just(Kind::Sample), Just(Kind::Loss), Just(Kind::Wake), Just(Kind::Clock), Just(Kind::Call),
+                Just(Kind::Stack), Just(Kind::Irqs), Just(Kind::Preempt), Just(Kind::Task), Just(Kind::Run),
+                Just(Kind::Enter), Just(Kind::Leave),
             ],
             pins: u8, value: u32, number: u64, ns: u64, insns: u64,
         ) {
