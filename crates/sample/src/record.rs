@@ -144,6 +144,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
     use proptest::prelude::*;
 
     proptest! {
