@@ -4,6 +4,7 @@
 use crate::instrument::Instrument;
 use std::collections::HashMap;
 use std::path::Path;
+use vmlinux::{Map, Memory, Regs, unwind};
 
 /// As much of a stack as is copied: that of some ten calls. What lies further out is read when it is unwound; it cannot
 /// have changed while the stretch lasted but by its own callers.
@@ -11,26 +12,27 @@ const COPIED: usize = 768;
 /// Kernel stacks are aligned to their size (THREAD_SIZE, 16 KiB; arch/x86/include/asm/page_64_types.h), so nothing is
 /// read behind the end of one.
 const STACK_BYTES: u64 = 16 << 10;
+/// The deepest stack that is told; frames further out are cut off.
+const FRAMES_MAX: usize = 48;
 
 /// What unwinding needs of a moment.
 pub struct Capture {
-    ip: u64,
-    sp: u64,
-    bp: u64,
+    registers: Regs,
     copied: [u8; COPIED],
     length: usize,
 }
 
 impl Default for Capture {
     fn default() -> Capture {
-        Capture { ip: 0, sp: 0, bp: 0, copied: [0; COPIED], length: 0 }
+        Capture { registers: Regs::default(), copied: [0; COPIED], length: 0 }
     }
 }
 
 impl Capture {
     /// Copies the innermost part of the stack at `sp`.
     pub fn take(ip: u64, sp: u64, bp: u64, instrument: &Instrument) -> Capture {
-        let mut capture = Capture { ip, sp, bp, ..Capture::default() };
+        let registers = Regs { ip, sp, bp, ..Regs::default() };
+        let mut capture = Capture { registers, ..Capture::default() };
         let to_end = STACK_BYTES - sp % STACK_BYTES;
         let length = COPIED.min(to_end as usize);
         if instrument.fill(sp, &mut capture.copied[..length]) {
@@ -40,26 +42,61 @@ impl Capture {
     }
 }
 
+/// The memory of then, as far as it was copied, and of now beyond that.
+struct Then<'a>(&'a Capture, &'a Instrument);
+
+impl Memory for Then<'_> {
+    fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
+        let Then(capture, instrument) = self;
+        let copied = &capture.copied[..capture.length];
+        let inside = address
+            .checked_sub(capture.registers.sp)
+            .and_then(|from| copied.get(usize::try_from(from).ok()?..)?.get(..bytes.len()));
+        match inside {
+            Some(inside) => bytes.copy_from_slice(inside),
+            None => return instrument.fill(address, bytes),
+        }
+        true
+    }
+}
+
 /// All stacks that were seen.
 pub struct Stacks {
+    map: Option<Map>,
     known: HashMap<Box<[u64]>, u32>,
 }
 
 impl Stacks {
-    /// With the map of the guest's kernel, if there is one.
-    pub fn new(_map: Option<&Path>) -> Result<Stacks, String> {
-        Ok(Stacks { known: HashMap::new() })
+    /// With the map of the guest's kernel, if there is one; else a stack is its innermost address.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no map.
+    pub fn new(map: Option<&Path>) -> Result<Stacks, String> {
+        let read = |path: &Path| {
+            let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+            Map::from_bytes(bytes).map_err(|e| e.to_string())
+        };
+        let map = map.map(|path| read(path).map_err(|e| format!("{}: {e}", path.display())));
+        Ok(Stacks { map: map.transpose()?, known: HashMap::new() })
     }
 
     /// The number of a stack; one that is seen for the first time is told, frame by frame: number, index, address.
     pub fn number(
         &mut self,
         capture: &Capture,
-        _instrument: &Instrument,
+        instrument: &Instrument,
         mut tell: impl FnMut(u32, u8, u64),
     ) -> u32 {
-        let frames = [capture.ip];
-        if let Some(number) = self.known.get(&frames[..]) {
+        let mut frames = [0; FRAMES_MAX];
+        let frames = match &self.map {
+            Some(map) => {
+                let memory = Then(capture, instrument);
+                let unwound = unwind(map, &capture.registers, &memory, &mut frames);
+                &frames[..unwound.frames]
+            }
+            None => &[capture.registers.ip],
+        };
+        if let Some(number) = self.known.get(frames) {
             return *number;
         }
         let number = self.known.len() as u32 + 1;
