@@ -9,6 +9,7 @@ mod cache;
 mod collect;
 mod console;
 mod error;
+pub mod follow;
 mod image;
 mod kernel;
 mod machine;
