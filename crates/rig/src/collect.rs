@@ -86,8 +86,8 @@ impl Collector {
         let (responders, total, silence) = match stimulus {
             Stimulus::Triggers(generator) => (
                 generator.responders,
-                generator.schedule.count(),
-                generator.schedule.longest_gap().max(generator.grace),
+                generator.when.count(),
+                generator.when.longest_gap().max(generator.grace),
             ),
             Stimulus::Probe(run) => (ResponderSet::default(), 0, run.expected),
         };

@@ -8,7 +8,7 @@ use crate::kernel::Kernel;
 use crate::machine::{self, Generator, Machine, Origin, Plugin, Running, Stimulus};
 use crate::snapshot::{self, Snapshot};
 use crate::{Cache, Contents, Error, Parts, Result, Witness, image, tool};
-use sample::{Channel, Kind, Nanos, Record, ResponderSet, Schedule};
+use sample::{Channel, Kind, Nanos, Record, ResponderSet, Schedule, When};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -315,7 +315,7 @@ fn restore(
 /// Nothing is triggered while booting.
 fn no_triggers() -> Stimulus {
     Stimulus::Triggers(Generator {
-        schedule: Schedule::Explicit(Vec::new()),
+        when: When::Planned(Schedule::Explicit(Vec::new())),
         high: Nanos(1),
         grace: Nanos(1),
         responders: ResponderSet::default(),

@@ -11,7 +11,7 @@ use ::rig::{
 };
 use probes::plan::Component;
 use probes::{Doubt, Plan, Probe};
-use sample::{Clock, Observation, Responder, ResponderSet, Sample, SeriesName, Stamp};
+use sample::{Clock, Observation, Responder, ResponderSet, Sample, SeriesName, Stamp, When};
 use std::collections::BTreeMap;
 
 /// Memory of a guest whose experiment says nothing: what the largest load needs without paging.
@@ -114,7 +114,7 @@ impl Rig {
             Instrument::Generator(generator) => {
                 let trigger = generator.trigger.clone();
                 Stimulus::Triggers(::rig::Generator {
-                    schedule: trigger.schedule,
+                    when: When::Planned(trigger.schedule),
                     high: trigger.high,
                     grace: trigger.grace,
                     responders: self.available(generator, cell.flavour),

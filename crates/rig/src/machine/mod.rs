@@ -7,7 +7,7 @@ use crate::error::At;
 use crate::tool::{self, Reaped};
 use crate::{Error, Result};
 use qmp::Qmp;
-use sample::{Channel, Nanos, ResponderSet, Schedule};
+use sample::{Aim, Channel, Nanos, ResponderSet, Schedule, When};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;
@@ -138,8 +138,8 @@ pub struct ProbeRun {
 /// What the plugin is to trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generator {
-    /// When to trigger.
-    pub schedule: Schedule,
+    /// When to trigger. What is aimed needs a follower ([`Following`](crate::Following)).
+    pub when: When,
     /// How long the line stays high.
     pub high: Nanos,
     /// How long to wait for the last answers.
@@ -320,12 +320,18 @@ fn stimulus_words(stimulus: &Stimulus, scratch: &Path) -> Result<String> {
             return Ok(format!("plan={}{witness}", option_value(&path)));
         }
     };
-    let schedule = match &generator.schedule {
-        Schedule::Periodic { phase, period, jitter, seed, count } => format!(
+    let when = match &generator.when {
+        When::Planned(Schedule::Periodic { phase, period, jitter, seed, count }) => format!(
             "phase_ns={},period_ns={},jitter_ns={},seed={seed},count={count}",
             phase.0, period.0, jitter.0
         ),
-        Schedule::Explicit(times) => {
+        When::Aimed(Aim { rule, kinds, gap, count, until, seed }) => format!(
+            "aim={},kinds={kinds},gap_ns={},count={count},until_ns={},seed={seed}",
+            rule.name(),
+            gap.0,
+            until.0
+        ),
+        When::Planned(Schedule::Explicit(times)) => {
             let path = scratch.join("times");
             let mut file = File::create(&path).at(&path)?;
             times.iter().try_for_each(|t| file.write_all(&t.0.to_le_bytes())).at(&path)?;
@@ -333,7 +339,7 @@ fn stimulus_words(stimulus: &Stimulus, scratch: &Path) -> Result<String> {
         }
     };
     Ok(format!(
-        "{schedule},high_ns={},grace_ns={},responders={}",
+        "{when},high_ns={},grace_ns={},responders={}",
         generator.high.0,
         generator.grace.0,
         generator.responders.mask(),
