@@ -11,7 +11,9 @@ mod console;
 mod error;
 mod image;
 mod kernel;
+mod look;
 mod machine;
+mod map;
 mod run;
 mod snapshot;
 pub mod tool;
@@ -25,6 +27,7 @@ pub use image::Contents;
 pub use kernel::{
     Candidate, Existing, Given, Kernel, KernelRecord, Kernels, is_kernel_name, series_of,
 };
+pub use look::Look;
 pub use machine::{Generator, Machine, ProbeRun, QEMU, Stimulus, is_tried, qemu_version};
 pub use run::{Bench, Ending, Guest, Outcome, Progress};
 pub use snapshot::Snapshot;

@@ -2,8 +2,8 @@
 //! Making a map: everything is gathered, sorted and written once.
 
 use crate::map::{
-    ADDRESSES, BLOCK, BY_NAME, FACTS, HEADER, KINDS, MAGIC, NAMES, ORC_BLOCKS, ORC_ENTRIES,
-    ORC_IPS, PARTS, REGIONS, TEXT, UPPER, VERSION,
+    ADDRESSES, BLOCK, BY_NAME, FACTS, KINDS, MAGIC, NAMES, ORC_BLOCKS, ORC_ENTRIES, ORC_IPS, PARTS,
+    REGIONS, TEXT, UPPER, VERSION,
 };
 use crate::modules::{Module, modules};
 use crate::orc::{Entry, Kind};
@@ -34,7 +34,10 @@ impl Map {
         parts[TEXT] = text.0;
         let base = orc(&mut parts, image, &found.modules);
         let fields = Layout::of(image).fields();
-        let facts = std::iter::once(base).chain(fields.map(|f| f.unwrap_or(u64::MAX)));
+        // Since 6.6 (3aec4ecb3d1f) the one in assembler has another name than the one in C that it calls.
+        let of_asm = image.address("ret_from_fork_asm");
+        let new_task = of_asm.or_else(|| image.address("ret_from_fork")).unwrap_or(u64::MAX);
+        let facts = [base, new_task].into_iter().chain(fields.map(|f| f.unwrap_or(u64::MAX)));
         parts[FACTS] = facts.flat_map(u64::to_le_bytes).collect();
         parts[FACTS].extend_from_slice(missing.join("\n").as_bytes());
         Map::from_bytes(joined(&parts)?)
@@ -131,7 +134,7 @@ fn joined(parts: &Parts) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::from(MAGIC);
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(&[0; 4]);
-    let mut at = HEADER;
+    let mut at = bytes.len() + 8 * PARTS;
     let number = |n: usize| u32::try_from(n).map_err(|_| Error::TooLarge("of everything"));
     for part in parts {
         bytes.extend_from_slice(&number(at)?.to_le_bytes());
