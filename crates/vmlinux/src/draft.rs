@@ -86,7 +86,7 @@ fn regions(
     modules: &[Module],
 ) -> Result<(), Error> {
     let mut regions: Vec<(Range<u64>, u32)> = image.code.iter().map(|r| (r.clone(), 0)).collect();
-    for module in modules {
+    for module in modules.iter().filter(|m| !m.code.is_empty()) {
         regions.push((module.code.clone(), text.add(&module.name)?));
     }
     regions.sort_by_key(|(region, _)| region.start);

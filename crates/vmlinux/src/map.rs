@@ -176,7 +176,7 @@ impl<B: AsRef<[u8]>> Map<B> {
         std::str::from_utf8(text).unwrap_or_default().lines()
     }
 
-    /// Names of the modules, by address.
+    /// Names of the modules that have code, by address.
     pub fn modules(&self) -> impl Iterator<Item = &str> {
         let regions = self.part(REGIONS).len() / REGION;
         (0..regions).filter_map(|n| self.region_at(n)?.1)

@@ -100,6 +100,9 @@ pub fn unwind<B: AsRef<[u8]>>(
     unwound
 }
 
+#[cfg(all(test, feature = "image"))]
+mod tests;
+
 /// Registers other than those that are followed, as far as they are known in a frame.
 #[derive(Clone, Copy)]
 enum Known {
