@@ -147,3 +147,82 @@ fn joined(parts: &Parts) -> Result<Vec<u8>, Error> {
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODE: u64 = 0xffff_ffff_8100_0000;
+
+    struct Nothing;
+
+    impl Memory for Nothing {
+        fn read(&self, _: u64, _: &mut [u8]) -> bool {
+            false
+        }
+    }
+
+    fn map() -> Map {
+        let symbol =
+            |address: u64, kind: u8, name: &str| Symbol { address, kind, name: name.into() };
+        let image = Image {
+            symbols: vec![
+                symbol(0x40, b'A', "pcpu_hot"),
+                symbol(CODE, b'T', "first"),
+                symbol(CODE, b't', "alias"),
+                symbol(CODE + 0x10, b't', "same"),
+                symbol(CODE + 0x18, b'r', "table"),
+                symbol(CODE + 0x20, b't', "same"),
+                symbol(CODE + 0x1000, b'D', "modules"),
+            ],
+            btf: Err("there are no types"),
+            orc: Err("there is no table"),
+            code: std::iter::once(CODE..CODE + 0x40).collect(),
+        };
+        Map::of(&image, &Nothing).unwrap()
+    }
+
+    #[test]
+    fn an_address_is_named_by_the_first_function_before_it() {
+        let map = map();
+        let place = |address: u64| map.resolve(address).map(|p| p.to_string());
+        let found = [0, 0xf, 0x10, 0x1f, 0x3f].map(|offset| place(CODE + offset).unwrap());
+        assert_eq!(found, ["first+0x0", "first+0xf", "same+0x0", "same+0xf", "same+0x1f"]);
+        assert_eq!([CODE - 1, CODE + 0x40, CODE + 0x1000, 0x40].map(place), [const { None }; 4]);
+        let module = crate::Place { symbol: "f", offset: 16, module: Some("ext4") };
+        assert_eq!(module.to_string(), "f+0x10 [ext4]");
+    }
+
+    #[test]
+    fn a_name_has_its_lowest_address_and_a_prefix_all_of_them() {
+        let map = map();
+        let found = ["pcpu_hot", "alias", "same", "modules", "sam", "z"].map(|n| map.address(n));
+        let at = [Some(0x40), Some(CODE), Some(CODE + 0x10), Some(CODE + 0x1000), None, None];
+        assert_eq!(found, at);
+        let same: Vec<_> = map.with_prefix("sa").collect();
+        assert_eq!(same, [("same", CODE + 0x10), ("same", CODE + 0x20)]);
+        assert_eq!(map.with_prefix("").count(), 7);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_named() {
+        let map = map();
+        let missing: Vec<_> = map.missing().collect();
+        let lines = ["modules: ", "tasks and preemption: ", "stacks: "];
+        assert!(missing.iter().zip(lines).all(|(m, l)| m.starts_with(l)), "{missing:?}");
+        assert_eq!(missing.len(), lines.len());
+        assert_eq!((map.layout(), map.unwinds()), (Layout::default(), false));
+    }
+
+    #[test]
+    fn a_map_of_another_version_or_a_torn_one_is_refused() {
+        let whole = map().to_bytes().to_vec();
+        for length in 0..whole.len() - 8 {
+            assert!(Map::from_bytes(&whole[..length]).is_err(), "{length}");
+        }
+        let mut other = whole;
+        other[8] += 1;
+        let refused = Map::from_bytes(other).unwrap_err();
+        assert_eq!(refused, Error::MapVersion(VERSION + 1, VERSION));
+    }
+}
