@@ -12,7 +12,9 @@ mod error;
 pub mod follow;
 mod image;
 mod kernel;
+mod look;
 mod machine;
+mod map;
 mod run;
 mod snapshot;
 pub mod tool;
@@ -26,6 +28,7 @@ pub use image::Contents;
 pub use kernel::{
     Candidate, Existing, Given, Kernel, KernelRecord, Kernels, is_kernel_name, series_of,
 };
+pub use look::Look;
 pub use machine::{Generator, Machine, ProbeRun, QEMU, Stimulus, is_tried, qemu_version};
 pub use run::{Bench, Ending, Following, Guest, Outcome, Progress};
 pub use snapshot::Snapshot;

@@ -302,13 +302,24 @@ fn restore(
     plugin: Option<Plugin<'_>>,
     scratch: &Path,
 ) -> Result<Running> {
+    let mut running = restore_paused(guest, snapshot, plugin, scratch)?;
+    running.call("cont", json!({}), END_DEADLINE)?;
+    Ok(running)
+}
+
+/// Starts QEMU from a snapshot, and leaves the guest paused.
+pub(crate) fn restore_paused(
+    guest: &Guest,
+    snapshot: &Snapshot,
+    plugin: Option<(&Path, &Stimulus, &Channel)>,
+    scratch: &Path,
+) -> Result<Running> {
     let (image, state) = (snapshot.image(), snapshot.state());
     let registers = (snapshot.record.pins, snapshot.record.control);
     let origin = Origin::Restore { image: &image, state: &state, registers };
     let mut running = Running::start(&guest.machine(), origin, plugin, scratch)?;
     running.greet(END_DEADLINE)?;
     wait_until_paused(&mut running)?;
-    running.call("cont", json!({}), END_DEADLINE)?;
     Ok(running)
 }
 
@@ -365,7 +376,7 @@ fn wait_for_mark(
     }
 }
 
-fn wait_until_paused(running: &mut Running) -> Result<()> {
+pub(crate) fn wait_until_paused(running: &mut Running) -> Result<()> {
     let begun = Instant::now();
     loop {
         let status = running.call("query-status", json!({}), END_DEADLINE)?;
