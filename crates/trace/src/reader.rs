@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! From records to events: order checked, stacks and tasks kept in tables.
+//!
+//! What cannot be is not repaired. A record that goes back in time is refused and counted; one that refers to a stack
+//! nobody defined keeps everything but its stack, and is counted. What the channel dropped is told by [`Reader::gap`], and
+//! becomes an event, because whoever follows a state has to forget it then.
+
+use sample::{Insns, Kind, Nanos, Record, Stamp, Virtual};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// An instant, by both clocks of the rig.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    /// Virtual time.
+    pub time: Stamp<Virtual>,
+    /// Instructions that the vCPU had completed.
+    pub insns: Insns,
+}
+
+impl At {
+    /// Time and instructions since `earlier`; `None` where either went backwards.
+    pub fn since(self, earlier: At) -> Option<(Nanos, Insns)> {
+        let insns = self.insns.0.checked_sub(earlier.insns.0)?;
+        Some((self.time.since(earlier.time)?, Insns(insns)))
+    }
+}
+
+/// A call stack's number, from 1 on in the order in which the follower saw them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackId(pub u32);
+
+/// A task, by the address of its `task_struct`. The kernel reuses addresses: the same one may be another task later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub u64);
+
+/// What the kernel says of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its process id as `task_struct.pid`; 0 is the idle task.
+    pub pid: u32,
+    /// Its priority as the kernel counts (`task_struct.prio`): 0 is the highest, 100 to 139 are other than real-time.
+    pub prio: u8,
+    /// Its name, at most 16 bytes, with what is not UTF-8 replaced.
+    pub name: String,
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub at: At,
+    /// What.
+    pub what: What,
+}
+
+/// What happened. Fields are those of [`Kind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The generator raised the line.
+    Trigger {
+        /// Number of the trigger, from 0.
+        number: u64,
+    },
+    /// The data pins changed.
+    Pins {
+        /// Their new level, D0 in bit 0.
+        level: u8,
+    },
+    /// The CPU masked or unmasked interrupts.
+    Irqs {
+        /// Whether they are masked now.
+        masked: bool,
+        /// The instruction that did it, or the kernel's entry that was reached.
+        address: u64,
+        /// The stack there.
+        stack: Option<StackId>,
+    },
+    /// The CPU's preemption count changed.
+    Preempt {
+        /// Its new value, without the bit for need_resched.
+        count: u32,
+        /// The stack there.
+        stack: Option<StackId>,
+    },
+    /// The CPU switched to a task.
+    Run {
+        /// Which.
+        task: TaskId,
+        /// Its process id.
+        pid: u32,
+    },
+    /// The CPU came to a watched place.
+    Enter {
+        /// Index into [`WATCHED`](crate::WATCHED).
+        watch: u8,
+        /// What was taken there.
+        taken: u64,
+        /// The stack there.
+        stack: Option<StackId>,
+    },
+    /// The CPU returned from an interrupt, an exception or a system call.
+    Leave {
+        /// To user space; else to the kernel.
+        user: bool,
+        /// To which address.
+        to: u64,
+    },
+    /// Records are missing here: no state outlives this.
+    Gap,
+}
+
+/// What was not understood, or did not come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReaderLosses {
+    /// Records that went back in time or in instructions, refused.
+    pub backwards: u64,
+    /// Events whose stack nobody defined; they were kept without it.
+    pub unknown_stacks: u64,
+    /// Frames that did not follow the one before them; they were left out.
+    pub stray_frames: u64,
+    /// Records that the channel says it dropped.
+    pub dropped: u64,
+}
+
+/// All stacks of a run. Grows with the number of different stacks, not with time.
+#[derive(Clone, Debug, Default)]
+pub struct Stacks {
+    frames: Vec<u64>,
+    ranges: HashMap<StackId, (usize, usize)>,
+}
+
+impl Stacks {
+    /// The addresses of a stack, innermost first; empty for none and for an unknown one.
+    pub fn frames(&self, stack: Option<StackId>) -> &[u64] {
+        let range = stack.and_then(|id| self.ranges.get(&id));
+        range.map_or(&[], |&(from, to)| &self.frames[from..to])
+    }
+
+    /// Adds a frame; false where it does not continue the stack that was defined last.
+    fn add(&mut self, id: StackId, index: usize, address: u64) -> bool {
+        let end = self.frames.len();
+        let fits = match self.ranges.get_mut(&id) {
+            Some((from, to)) if *to == end && end - *from == index => {
+                *to += 1;
+                true
+            }
+            Some(_) => false,
+            None if index == 0 => {
+                self.ranges.insert(id, (end, end + 1));
+                true
+            }
+            None => false,
+        };
+        if fits {
+            self.frames.push(address);
+        }
+        fits
+    }
+}
+
+/// All tasks that were named, as they were named last.
+#[derive(Clone, Debug, Default)]
+pub struct Tasks(HashMap<TaskId, Task>);
+
+impl Tasks {
+    /// What is known of a task.
+    pub fn get(&self, id: TaskId) -> Option<&Task> {
+        self.0.get(&id)
+    }
+}
+
+/// Reads records one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Reader {
+    stacks: Stacks,
+    tasks: Tasks,
+    losses: ReaderLosses,
+    last: Option<At>,
+}
+
+impl Reader {
+    /// A reader that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The stacks defined so far.
+    pub fn stacks(&self) -> &Stacks {
+        &self.stacks
+    }
+
+    /// The tasks named so far.
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    /// What was lost so far.
+    pub fn losses(&self) -> ReaderLosses {
+        self.losses
+    }
+
+    /// Reads one record; `None` where it is no event: a definition, something refused, or of a kind that this crate has
+    /// no use for.
+    pub fn read(&mut self, record: &Record) -> Option<Event> {
+        match record.kind {
+            Kind::Stack => {
+                let id = StackId(record.value);
+                if !self.stacks.add(id, usize::from(record.pins), record.number) {
+                    self.losses.stray_frames += 1;
+                }
+                return None;
+            }
+            Kind::Task => {
+                self.tasks.0.insert(TaskId(record.number), task(record));
+                return None;
+            }
+            _ => {}
+        }
+        let what = self.what(record)?;
+        let at = At { time: record.at, insns: record.insns };
+        if self.last.is_some_and(|last| at.since(last).is_none()) {
+            self.losses.backwards += 1;
+            return None;
+        }
+        self.last = Some(at);
+        Some(Event { at, what })
+    }
+
+    /// The channel lost `records` at this place. `None` where nothing was read before, so that there is no state to lose.
+    pub fn gap(&mut self, records: u64) -> Option<Event> {
+        self.losses.dropped += records;
+        self.last.map(|at| Event { at, what: What::Gap })
+    }
+
+    fn what(&mut self, r: &Record) -> Option<What> {
+        Some(match r.kind {
+            Kind::Trigger => What::Trigger { number: r.number },
+            Kind::Pins => What::Pins { level: r.pins },
+            Kind::Irqs => {
+                What::Irqs { masked: r.pins != 0, address: r.number, stack: self.stack(r.value) }
+            }
+            // The kernel's count has 32 bits; a record that says more is none of it.
+            Kind::Preempt => {
+                What::Preempt { count: u32::try_from(r.number).ok()?, stack: self.stack(r.value) }
+            }
+            Kind::Run => What::Run { task: TaskId(r.number), pid: r.value },
+            Kind::Enter => {
+                What::Enter { watch: r.pins, taken: r.number, stack: self.stack(r.value) }
+            }
+            Kind::Leave => What::Leave { user: r.pins != 0, to: r.number },
+            _ => return None,
+        })
+    }
+
+    fn stack(&mut self, value: u32) -> Option<StackId> {
+        let id = StackId(value);
+        if value == 0 || self.stacks.ranges.contains_key(&id) {
+            return (value != 0).then_some(id);
+        }
+        self.losses.unknown_stacks += 1;
+        None
+    }
+}
+
+/// The 16 bytes of the name stand where other records hold their time (include/linux/sched.h, `TASK_COMM_LEN`).
+fn task(record: &Record) -> Task {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&record.at.ns().to_le_bytes());
+    bytes[8..].copy_from_slice(&record.insns.0.to_le_bytes());
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    let name = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    Task { pid: record.value, prio: record.pins, name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(kind: Kind, pins: u8, value: u32, number: u64, ns: u64) -> Record {
+        Record { kind, pins, value, number, at: Stamp::from_ns(ns), insns: Insns(ns) }
+    }
+
+    #[test]
+    fn a_stack_is_kept_and_named_by_the_events_after_it() {
+        let mut r = Reader::new();
+        assert_eq!(r.read(&record(Kind::Stack, 0, 1, 0xa, 0)), None);
+        assert_eq!(r.read(&record(Kind::Stack, 1, 1, 0xb, 0)), None);
+        let e = r.read(&record(Kind::Irqs, 1, 1, 0xa, 5)).expect("an event");
+        let stack = Some(StackId(1));
+        assert_eq!(e.what, What::Irqs { masked: true, address: 0xa, stack });
+        assert_eq!(r.stacks().frames(stack), [0xa, 0xb]);
+        assert_eq!(r.losses(), ReaderLosses::default());
+    }
+
+    #[test]
+    fn an_undefined_stack_a_stray_frame_and_time_going_back_are_counted() {
+        let mut r = Reader::new();
+        let e = r.read(&record(Kind::Preempt, 0, 9, 1, 5)).expect("an event");
+        assert_eq!(e.what, What::Preempt { count: 1, stack: None });
+        assert_eq!(r.read(&record(Kind::Stack, 1, 2, 0xb, 0)), None);
+        assert_eq!(r.read(&record(Kind::Leave, 1, 0, 0, 4)), None);
+        assert_eq!(r.gap(3).map(|e| e.what), Some(What::Gap));
+        let lost = ReaderLosses { backwards: 1, unknown_stacks: 1, stray_frames: 1, dropped: 3 };
+        assert_eq!(r.losses(), lost);
+    }
+
+    #[test]
+    fn a_task_has_the_name_that_stands_in_place_of_the_time() {
+        let mut r = Reader::new();
+        let mut named = record(Kind::Task, 49, 77, 0xffff_8880, 0);
+        named.at = Stamp::from_ns(u64::from_le_bytes(*b"irq/7-on"));
+        named.insns = Insns(u64::from_le_bytes(*b"set\0\0\0\0\0"));
+        assert_eq!(r.read(&named), None);
+        let task = Task { pid: 77, prio: 49, name: "irq/7-onset".into() };
+        assert_eq!(r.tasks().get(TaskId(0xffff_8880)), Some(&task));
+    }
+
+    proptest! {
+        #[test]
+        fn no_record_makes_the_reader_panic_and_events_never_go_back(
+            bytes in prop::collection::vec((1u8..=16, any::<[u8; 31]>()), 0..200)
+        ) {
+            let mut r = Reader::new();
+            let mut last: Option<At> = None;
+            for (kind, rest) in bytes {
+                let mut b = [0; 32];
+                b[0] = kind;
+                b[1..].copy_from_slice(&rest);
+                b[2..4].fill(0);
+                let Ok(record) = Record::decode(&b) else { continue };
+                if let Some(e) = r.read(&record) {
+                    prop_assert!(last.is_none_or(|l| e.at.since(l).is_some()));
+                    last = Some(e.at);
+                }
+            }
+        }
+    }
+}
