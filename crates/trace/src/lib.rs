@@ -11,7 +11,9 @@ mod symbols;
 mod watched;
 mod windows;
 
-pub use reader::{At, Event, Reader, ReaderLosses, StackId, Stacks, Task, TaskId, Tasks, What};
+pub use reader::{
+    At, Event, Place, Reader, ReaderLosses, StackId, Stacks, Task, TaskId, Tasks, What,
+};
 pub use symbols::{Symbols, named};
 pub use watched::{Role, Take, WATCHED, Watch, Watched, places, role};
 pub use windows::{

@@ -30,6 +30,18 @@ impl At {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(pub u32);
 
+/// Where something happened in the kernel, as exactly as it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// Not known.
+    #[default]
+    Unknown,
+    /// At this address; no stack was taken.
+    Address(u64),
+    /// With this stack.
+    Stack(StackId),
+}
+
 /// A task, by the address of its `task_struct`. The kernel reuses addresses: the same one may be another task later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u64);
@@ -71,17 +83,15 @@ pub enum What {
     Irqs {
         /// Whether they are masked now.
         masked: bool,
-        /// The instruction that did it, or the kernel's entry that was reached.
-        address: u64,
-        /// The stack there.
-        stack: Option<StackId>,
+        /// By which instruction, or at which entry of the kernel.
+        place: Place,
     },
     /// The CPU's preemption count changed.
     Preempt {
         /// Its new value, without the bit for need_resched.
         count: u32,
-        /// The stack there.
-        stack: Option<StackId>,
+        /// Where.
+        place: Place,
     },
     /// The CPU switched to a task.
     Run {
@@ -96,8 +106,8 @@ pub enum What {
         watch: u8,
         /// What was taken there.
         taken: u64,
-        /// The stack there.
-        stack: Option<StackId>,
+        /// Where.
+        place: Place,
     },
     /// The CPU returned from an interrupt, an exception or a system call.
     Leave {
@@ -131,9 +141,9 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// The addresses of a stack, innermost first; empty for none and for an unknown one.
-    pub fn frames(&self, stack: Option<StackId>) -> &[u64] {
-        let range = stack.and_then(|id| self.ranges.get(&id));
+    /// The addresses of a stack, innermost first; empty for an unknown one.
+    pub fn frames(&self, stack: StackId) -> &[u64] {
+        let range = self.ranges.get(&stack);
         range.map_or(&[], |&(from, to)| &self.frames[from..to])
     }
 
@@ -237,26 +247,30 @@ impl Reader {
         Some(match r.kind {
             Kind::Trigger => What::Trigger { number: r.number },
             Kind::Pins => What::Pins { level: r.pins },
-            Kind::Irqs => {
-                What::Irqs { masked: r.pins != 0, address: r.number, stack: self.stack(r.value) }
-            }
+            Kind::Irqs => What::Irqs {
+                masked: r.pins != 0,
+                place: self.stack(r.value).unwrap_or(Place::Address(r.number)),
+            },
             // The kernel's count has 32 bits; a record that says more is none of it.
-            Kind::Preempt => {
-                What::Preempt { count: u32::try_from(r.number).ok()?, stack: self.stack(r.value) }
-            }
+            Kind::Preempt => What::Preempt {
+                count: u32::try_from(r.number).ok()?,
+                place: self.stack(r.value).unwrap_or_default(),
+            },
             Kind::Run => What::Run { task: TaskId(r.number), pid: r.value },
-            Kind::Enter => {
-                What::Enter { watch: r.pins, taken: r.number, stack: self.stack(r.value) }
-            }
+            Kind::Enter => What::Enter {
+                watch: r.pins,
+                taken: r.number,
+                place: self.stack(r.value).unwrap_or_default(),
+            },
             Kind::Leave => What::Leave { user: r.pins != 0, to: r.number },
             _ => return None,
         })
     }
 
-    fn stack(&mut self, value: u32) -> Option<StackId> {
+    fn stack(&mut self, value: u32) -> Option<Place> {
         let id = StackId(value);
         if value == 0 || self.stacks.ranges.contains_key(&id) {
-            return (value != 0).then_some(id);
+            return (value != 0).then_some(Place::Stack(id));
         }
         self.losses.unknown_stacks += 1;
         None
@@ -288,9 +302,8 @@ mod tests {
         assert_eq!(r.read(&record(Kind::Stack, 0, 1, 0xa, 0)), None);
         assert_eq!(r.read(&record(Kind::Stack, 1, 1, 0xb, 0)), None);
         let e = r.read(&record(Kind::Irqs, 1, 1, 0xa, 5)).expect("an event");
-        let stack = Some(StackId(1));
-        assert_eq!(e.what, What::Irqs { masked: true, address: 0xa, stack });
-        assert_eq!(r.stacks().frames(stack), [0xa, 0xb]);
+        assert_eq!(e.what, What::Irqs { masked: true, place: Place::Stack(StackId(1)) });
+        assert_eq!(r.stacks().frames(StackId(1)), [0xa, 0xb]);
         assert_eq!(r.losses(), ReaderLosses::default());
     }
 
@@ -298,7 +311,7 @@ mod tests {
     fn an_undefined_stack_a_stray_frame_and_time_going_back_are_counted() {
         let mut r = Reader::new();
         let e = r.read(&record(Kind::Preempt, 0, 9, 1, 5)).expect("an event");
-        assert_eq!(e.what, What::Preempt { count: 1, stack: None });
+        assert_eq!(e.what, What::Preempt { count: 1, place: Place::Unknown });
         assert_eq!(r.read(&record(Kind::Stack, 1, 2, 0xb, 0)), None);
         assert_eq!(r.read(&record(Kind::Leave, 1, 0, 0, 4)), None);
         assert_eq!(r.gap(3).map(|e| e.what), Some(What::Gap));

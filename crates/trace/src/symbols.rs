@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Names of the guest's addresses, as somebody else knows them.
 
-use crate::{StackId, Stacks};
+use crate::{Place, Stacks};
 
 /// Names addresses of one booted kernel and its modules.
 pub trait Symbols {
@@ -16,8 +16,13 @@ pub fn named(symbols: &dyn Symbols, address: u64) -> String {
 }
 
 impl Stacks {
-    /// The frames of a stack by name, innermost first; empty where there is none.
-    pub fn names(&self, stack: Option<StackId>, symbols: &dyn Symbols) -> Vec<String> {
-        self.frames(stack).iter().map(|&address| named(symbols, address)).collect()
+    /// A place by name: the frames of its stack, innermost first, or the one name that its address has; empty where it is
+    /// not known.
+    pub fn names(&self, place: Place, symbols: &dyn Symbols) -> Vec<String> {
+        match place {
+            Place::Unknown => Vec::new(),
+            Place::Address(address) => vec![named(symbols, address)],
+            Place::Stack(id) => self.frames(id).iter().map(|&a| named(symbols, a)).collect(),
+        }
     }
 }

@@ -14,7 +14,7 @@ mod tally;
 pub use report::{Bucket, Order, WindowRow, WindowsReport};
 pub use tally::{Length, Longest, Parts, Tally};
 
-use crate::{At, Event, Role, StackId, TaskId, What, role};
+use crate::{At, Event, Place, Role, TaskId, What, role};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -72,15 +72,15 @@ pub struct Cuts {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     at: At,
-    stack: Option<StackId>,
+    place: Place,
     /// Composition so far, and since when the current part lasts (preemption only).
     parts: Parts,
     part_since: At,
 }
 
 impl Open {
-    fn new(at: At, stack: Option<StackId>) -> Self {
-        Open { at, stack, parts: Parts::default(), part_since: at }
+    fn new(at: At, place: Place) -> Self {
+        Open { at, place, parts: Parts::default(), part_since: at }
     }
 }
 
@@ -95,7 +95,7 @@ struct Nest {
 /// inside a window, not with time.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
-    tallies: HashMap<(WindowKind, Option<StackId>), Tally>,
+    tallies: HashMap<(WindowKind, Place), Tally>,
     cuts: [Cuts; 4],
     /// `None` while not known.
     masked: Option<Option<Open>>,
@@ -119,20 +119,20 @@ impl Windows {
     pub fn event(&mut self, event: &Event) {
         let at = event.at;
         match event.what {
-            What::Irqs { masked, stack, .. } => {
+            What::Irqs { masked, place, .. } => {
                 let open = std::mem::replace(&mut self.masked, Some(None));
-                let open = self.step(WindowKind::IrqsOff, open, masked, at, stack);
+                let open = self.step(WindowKind::IrqsOff, open, masked, at, place);
                 self.masked = Some(open);
             }
-            What::Preempt { count, stack } => self.preempt(count, at, stack),
+            What::Preempt { count, place } => self.preempt(count, at, place),
             What::Run { task, pid } => {
                 self.running = Some((task, pid));
                 // What counts as disabled depends on whether the idle task runs.
                 if let Some(count) = self.count {
-                    self.preempt(count, at, None);
+                    self.preempt(count, at, Place::Unknown);
                 }
             }
-            What::Enter { watch, taken, stack } => self.enter(role(watch), taken, at, stack),
+            What::Enter { watch, taken, place } => self.enter(role(watch), taken, at, place),
             What::Gap => self.forget(),
             What::Trigger { .. } | What::Pins { .. } | What::Leave { .. } => {}
         }
@@ -144,14 +144,14 @@ impl Windows {
     }
 
     /// The tallies, in no order.
-    pub fn tallies(&self) -> impl Iterator<Item = (WindowKind, Option<StackId>, &Tally)> {
-        self.tallies.iter().map(|(&(kind, stack), tally)| (kind, stack, tally))
+    pub fn tallies(&self) -> impl Iterator<Item = (WindowKind, Place, &Tally)> {
+        self.tallies.iter().map(|(&(kind, place), tally)| (kind, place, tally))
     }
 
     /// The longest window of a kind; `None` where none was seen whole.
-    pub fn longest(&self, kind: WindowKind) -> Option<(Option<StackId>, &Tally)> {
+    pub fn longest(&self, kind: WindowKind) -> Option<(Place, &Tally)> {
         let of_kind = self.tallies().filter(|&(k, ..)| k == kind);
-        of_kind.map(|(_, stack, tally)| (stack, tally)).max_by_key(|(_, t)| t.longest().length)
+        of_kind.map(|(_, place, tally)| (place, tally)).max_by_key(|(_, t)| t.longest().length)
     }
 
     /// Windows of a kind that have no length.
@@ -166,27 +166,27 @@ impl Windows {
         before: Option<Option<Open>>,
         off: bool,
         at: At,
-        stack: Option<StackId>,
+        place: Place,
     ) -> Option<Open> {
         match (before, off) {
             (None, false) => self.cuts[kind as usize].at_begin += 1,
             (Some(Some(open)), true) => return Some(open),
-            (_, true) => return Some(Open::new(at, stack)),
-            (Some(Some(open)), false) => self.close(kind, &open, at, stack),
+            (_, true) => return Some(Open::new(at, place)),
+            (Some(Some(open)), false) => self.close(kind, &open, at, place),
             (Some(None), false) => {}
         }
         None
     }
 
-    fn close(&mut self, kind: WindowKind, open: &Open, at: At, closed_by: Option<StackId>) {
+    fn close(&mut self, kind: WindowKind, open: &Open, at: At, closed_by: Place) {
         // The reader lets no event go back in time.
         let Some((time, insns)) = at.since(open.at) else { return };
         let length = Length { time, insns };
-        let tally = self.tallies.entry((kind, open.stack)).or_default();
+        let tally = self.tallies.entry((kind, open.place)).or_default();
         tally.add(length, open.at, closed_by, open.parts);
     }
 
-    fn preempt(&mut self, count: u32, at: At, stack: Option<StackId>) {
+    fn preempt(&mut self, count: u32, at: At, place: Place) {
         let idle = self.running.is_some_and(|(_, pid)| pid == 0);
         let before = self.preempt.map(|open| {
             open.map(|mut open| {
@@ -199,30 +199,30 @@ impl Windows {
         });
         self.count = Some(count);
         let off = count.saturating_sub(u32::from(idle)) != 0;
-        self.preempt = Some(self.step(WindowKind::PreemptOff, before, off, at, stack));
+        self.preempt = Some(self.step(WindowKind::PreemptOff, before, off, at, place));
         let off = count & count::SOFTIRQ_OFF != 0;
-        self.bh = Some(self.step(WindowKind::BhOff, self.bh, off, at, stack));
+        self.bh = Some(self.step(WindowKind::BhOff, self.bh, off, at, place));
     }
 
-    fn enter(&mut self, role: Option<Role>, taken: u64, at: At, stack: Option<StackId>) {
+    fn enter(&mut self, role: Option<Role>, taken: u64, at: At, place: Place) {
         let Some((task, _)) = self.running else { return };
         // By 0x200 for disabling; softirqs being served add 0x100, which is no window (include/linux/preempt.h).
         let bh = taken & u64::from(count::SOFTIRQ_OFF) != 0;
         match role {
-            Some(Role::MigrateDisable) => nest(&mut self.migration, task, at, stack),
+            Some(Role::MigrateDisable) => nest(&mut self.migration, task, at, place),
             Some(Role::BhDisable) if bh => {
                 self.bh_by_calls = true;
-                nest(&mut self.bh_tasks, task, at, stack);
+                nest(&mut self.bh_tasks, task, at, place);
             }
             Some(Role::MigrateEnable) => match unnest(&mut self.migration, task) {
-                Unnest::Closed(open) => self.close(WindowKind::MigrationOff, &open, at, stack),
+                Unnest::Closed(open) => self.close(WindowKind::MigrationOff, &open, at, place),
                 Unnest::Unknown => self.cuts[WindowKind::MigrationOff as usize].at_begin += 1,
                 Unnest::Inner => {}
             },
             // Kernels other than PREEMPT_RT have a function for enabling only.
             Some(Role::BhEnable) if bh && self.bh_by_calls => {
                 match unnest(&mut self.bh_tasks, task) {
-                    Unnest::Closed(open) => self.close(WindowKind::BhOff, &open, at, stack),
+                    Unnest::Closed(open) => self.close(WindowKind::BhOff, &open, at, place),
                     Unnest::Unknown => self.cuts[WindowKind::BhOff as usize].at_begin += 1,
                     Unnest::Inner => {}
                 }
@@ -246,8 +246,8 @@ impl Windows {
     }
 }
 
-fn nest(nests: &mut HashMap<TaskId, Nest>, task: TaskId, at: At, stack: Option<StackId>) {
-    let nest = nests.entry(task).or_insert(Nest { depth: 0, open: Open::new(at, stack) });
+fn nest(nests: &mut HashMap<TaskId, Nest>, task: TaskId, at: At, place: Place) {
+    let nest = nests.entry(task).or_insert(Nest { depth: 0, open: Open::new(at, place) });
     nest.depth += 1;
 }
 

@@ -2,7 +2,7 @@
 //! Windows ranked, with names, as they are shown and written as JSON.
 
 use super::{Cuts, Tally, WindowKind, Windows};
-use crate::{StackId, Stacks, Symbols};
+use crate::{Place, Stacks, Symbols};
 use sample::{Insns, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -74,14 +74,14 @@ impl Windows {
         symbols: &dyn Symbols,
     ) -> WindowsReport {
         let mut all: Vec<_> = self.tallies().collect();
-        all.sort_by_key(|&(kind, stack, tally)| {
+        all.sort_by_key(|&(kind, place, tally)| {
             let rank = match order {
                 Order::Longest => tally.longest().length,
                 Order::Total => tally.total(),
             };
-            (std::cmp::Reverse(rank), kind, stack)
+            (std::cmp::Reverse(rank), kind, place)
         });
-        let row = |&(kind, stack, tally): &(_, _, &Tally)| row(kind, stack, tally, stacks, symbols);
+        let row = |&(kind, place, tally): &(_, _, &Tally)| row(kind, place, tally, stacks, symbols);
         WindowsReport {
             windows: all.iter().take(limit).map(row).collect(),
             cut: WindowKind::ALL.into_iter().map(|kind| (kind, self.cuts(kind))).collect(),
@@ -91,7 +91,7 @@ impl Windows {
 
 fn row(
     kind: WindowKind,
-    stack: Option<StackId>,
+    opened_by: Place,
     tally: &Tally,
     stacks: &Stacks,
     symbols: &dyn Symbols,
@@ -107,7 +107,7 @@ fn row(
         hardirq_ns: Nanos(parts.hardirq.0 + parts.nmi.0),
         softirq_ns: parts.softirq,
         histogram: tally.histogram().map(|(below_ns, count)| Bucket { below_ns, count }).collect(),
-        stack: stacks.names(stack, symbols),
+        stack: stacks.names(opened_by, symbols),
         closed_by: stacks.names(tally.closed_by(), symbols),
         max_closed_by: stacks.names(longest.closed_by, symbols),
     }

@@ -2,7 +2,7 @@
 //! All windows that one stack opened, added up.
 
 use super::count;
-use crate::{At, StackId};
+use crate::{At, Place};
 use sample::{Insns, Nanos};
 use std::collections::HashMap;
 
@@ -55,7 +55,7 @@ pub struct Longest {
     /// When it opened.
     pub at: At,
     /// The stack that closed it.
-    pub closed_by: Option<StackId>,
+    pub closed_by: Place,
 }
 
 /// Windows opened by one stack. Of a size that grows with the number of different stacks that close them.
@@ -65,7 +65,7 @@ pub struct Tally {
     total: Length,
     longest: Option<Longest>,
     parts: Parts,
-    closers: HashMap<Option<StackId>, u64>,
+    closers: HashMap<Place, u64>,
     /// Bucket `b` counts lengths of `b` significant bits: 0 ns, 1 ns, 2 … 3 ns, 4 … 7 ns, …
     buckets: Buckets,
 }
@@ -80,7 +80,7 @@ impl Default for Buckets {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, length: Length, at: At, closed_by: Option<StackId>, parts: Parts) {
+    pub(super) fn add(&mut self, length: Length, at: At, closed_by: Place, parts: Parts) {
         self.count += 1;
         self.total.time.0 += length.time.0;
         self.total.insns.0 += length.insns.0;
@@ -113,9 +113,9 @@ impl Tally {
     }
 
     /// The stack that closed most of them, the smallest number where several did.
-    pub fn closed_by(&self) -> Option<StackId> {
-        let most = self.closers.iter().max_by_key(|&(&stack, &n)| (n, std::cmp::Reverse(stack)));
-        most.and_then(|(&stack, _)| stack)
+    pub fn closed_by(&self) -> Place {
+        let most = self.closers.iter().max_by_key(|&(&place, &n)| (n, std::cmp::Reverse(place)));
+        most.map_or(Place::Unknown, |(&place, _)| place)
     }
 
     /// Counts by length: each bucket's upper edge, exclusive, and how many; empty buckets are left out. `None` is the bucket

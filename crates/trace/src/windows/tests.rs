@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 use super::*;
-use crate::{Stacks, Symbols, WATCHED};
+use crate::{StackId, Stacks, Symbols, WATCHED};
 use proptest::prelude::*;
 use sample::{Insns, Nanos, Stamp};
 
@@ -8,12 +8,16 @@ fn at(ns: u64) -> At {
     At { time: Stamp::from_ns(ns), insns: Insns(ns / 2) }
 }
 
+fn on(stack: u32) -> Place {
+    Place::Stack(StackId(stack))
+}
+
 fn irqs(ns: u64, masked: bool, stack: u32) -> Event {
-    Event { at: at(ns), what: What::Irqs { masked, address: 0, stack: Some(StackId(stack)) } }
+    Event { at: at(ns), what: What::Irqs { masked, place: on(stack) } }
 }
 
 fn preempt(ns: u64, count: u32, stack: u32) -> Event {
-    Event { at: at(ns), what: What::Preempt { count, stack: Some(StackId(stack)) } }
+    Event { at: at(ns), what: What::Preempt { count, place: on(stack) } }
 }
 
 fn run(ns: u64, task: u64, pid: u32) -> Event {
@@ -22,7 +26,7 @@ fn run(ns: u64, task: u64, pid: u32) -> Event {
 
 fn enter(ns: u64, role: Role, taken: u64, stack: u32) -> Event {
     let watch = WATCHED.iter().position(|w| w.role == role).expect("in the list") as u8;
-    Event { at: at(ns), what: What::Enter { watch, taken, stack: Some(StackId(stack)) } }
+    Event { at: at(ns), what: What::Enter { watch, taken, place: on(stack) } }
 }
 
 fn follow(events: &[Event]) -> Windows {
@@ -33,7 +37,7 @@ fn follow(events: &[Event]) -> Windows {
 }
 
 fn tally(windows: &Windows, kind: WindowKind, stack: u32) -> Tally {
-    let found = windows.tallies().find(|&(k, s, _)| k == kind && s == Some(StackId(stack)));
+    let found = windows.tallies().find(|&(k, s, _)| k == kind && s == on(stack));
     found.expect("windows of that stack").2.clone()
 }
 
@@ -57,7 +61,7 @@ fn windows_of_one_stack_are_added_up_and_the_longest_is_kept() {
     let t = tally(&windows, WindowKind::IrqsOff, 1);
     assert_eq!((t.count(), t.total().time, t.total().insns), (3, Nanos(160), Insns(80)));
     assert_eq!((t.longest().length.time, t.longest().at), (Nanos(100), at(200)));
-    assert_eq!((t.longest().closed_by, t.closed_by()), (Some(StackId(3)), Some(StackId(2))));
+    assert_eq!((t.longest().closed_by, t.closed_by()), (on(3), on(2)));
     let histogram: Vec<_> = t.histogram().collect();
     assert_eq!(histogram, [(Some(Nanos(16)), 1), (Some(Nanos(64)), 1), (Some(Nanos(128)), 1)]);
     assert_eq!(windows.cuts(WindowKind::IrqsOff), Cuts::default());
@@ -92,7 +96,7 @@ fn preemption_off_is_one_window_whose_parts_are_told_apart() {
     let parts =
         Parts { nmi: Nanos(0), hardirq: Nanos(30), softirq: Nanos(50), disabled: Nanos(20) };
     assert_eq!(t.parts(), parts);
-    assert_eq!(t.closed_by(), Some(StackId(5)));
+    assert_eq!(t.closed_by(), on(5));
 }
 
 #[test]
@@ -134,7 +138,7 @@ fn nesting_belongs_to_the_task_and_outlives_a_switch() {
         enter(90, Role::MigrateEnable, 0, 4),
     ]);
     let t = tally(&windows, WindowKind::MigrationOff, 1);
-    assert_eq!((t.count(), t.total().time, t.closed_by()), (1, Nanos(80), Some(StackId(4))));
+    assert_eq!((t.count(), t.total().time, t.closed_by()), (1, Nanos(80), on(4)));
     assert_eq!(tally(&windows, WindowKind::BhOff, 5).total().time, Nanos(30));
     assert_eq!(windows.cuts(WindowKind::MigrationOff), Cuts { at_begin: 1, at_end: 0 });
 }
@@ -165,19 +169,15 @@ fn the_report_is_ranked_and_has_the_published_keys() {
 }
 
 fn any_event() -> impl Strategy<Value = (u64, What)> {
-    let stack = (0u32..6).prop_map(|s| (s > 0).then_some(StackId(s)));
+    let stack = (0u32..6).prop_map(|s| if s > 0 { on(s) } else { Place::Unknown });
     let counts =
         prop_oneof![Just(0u32), Just(1), Just(2), Just(0x100), Just(0x201), Just(0x1_0001)];
     let what = prop_oneof![
-        (any::<bool>(), stack.clone()).prop_map(|(masked, stack)| What::Irqs {
-            masked,
-            address: 0,
-            stack
-        }),
-        (counts, stack.clone()).prop_map(|(count, stack)| What::Preempt { count, stack }),
+        (any::<bool>(), stack.clone()).prop_map(|(masked, place)| What::Irqs { masked, place }),
+        (counts, stack.clone()).prop_map(|(count, place)| What::Preempt { count, place }),
         (0u64..3).prop_map(|t| What::Run { task: TaskId(t), pid: t as u32 }),
         (0..WATCHED.len() as u8, 0u64..0x400, stack)
-            .prop_map(|(watch, taken, stack)| What::Enter { watch, taken, stack }),
+            .prop_map(|(watch, taken, place)| What::Enter { watch, taken, place }),
         Just(What::Gap),
     ];
     (0u64..100, what)
