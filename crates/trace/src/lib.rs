@@ -6,11 +6,17 @@
 //! kernel functions ([`WATCHED`]), each with exact virtual time. Nothing here reads files or runs programs; names of
 //! addresses come through [`Symbols`]. One CPU: the rig has one.
 
+mod blame;
+mod cpu;
+mod partition;
 mod reader;
 mod symbols;
 mod watched;
 mod windows;
 
+pub use blame::{Blame, Cause, Explanation, History, Kind, Stage, Unexplainable};
+pub use cpu::{Activity, Interrupt};
+pub use partition::{Backwards, Partition, Segment};
 pub use reader::{
     At, Event, Place, Reader, ReaderLosses, StackId, Stacks, Task, TaskId, Tasks, What,
 };

@@ -73,6 +73,8 @@ pub enum What {
     Trigger {
         /// Number of the trigger, from 0.
         number: u64,
+        /// Level of the data pins then.
+        level: u8,
     },
     /// The data pins changed.
     Pins {
@@ -245,7 +247,7 @@ impl Reader {
 
     fn what(&mut self, r: &Record) -> Option<What> {
         Some(match r.kind {
-            Kind::Trigger => What::Trigger { number: r.number },
+            Kind::Trigger => What::Trigger { number: r.number, level: r.pins },
             Kind::Pins => What::Pins { level: r.pins },
             Kind::Irqs => What::Irqs {
                 masked: r.pins != 0,

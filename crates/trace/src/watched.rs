@@ -31,7 +31,9 @@ pub enum Role {
     Softirq,
     /// One kind of softirq begins; taken is the function's address.
     SoftirqAction,
-    /// The current task is about to wait for a sleeping lock; taken is its owner, whose lowest bits are flags.
+    /// The current task did not get a sleeping lock at once; taken is its owner, whose lowest bits are flags.
+    LockOwner,
+    /// The current task queues for a sleeping lock, and will sleep; taken is the owner as in `LockOwner`.
     LockWait,
     /// The current task goes to sleep on the sleeping lock that it waited for last.
     LockSleep,
@@ -120,9 +122,15 @@ pub static WATCHED: &[Watched] = &[
         false,
         Role::SoftirqAction,
     ),
-    // Either may be inlined into the other's callers; a second event of one wait says the same.
+    // The slow path of PREEMPT_RT's spinlocks, into which the next function may be inlined.
     watch(
-        &["task_blocks_on_rt_mutex", "rtlock_slowlock_locked"],
+        &["rtlock_slowlock_locked"],
+        Take::WordAtArgument1(RT_MUTEX_OWNER),
+        true,
+        Role::LockOwner,
+    ),
+    watch(
+        &["task_blocks_on_rt_mutex"],
         Take::WordAtArgument1(RT_MUTEX_OWNER),
         true,
         Role::LockWait,
