@@ -78,7 +78,7 @@ fn run(load: Load, probe: &Probe, witness: bool) -> Measured {
         ControlFlow::Continue(())
     };
     let outcome =
-        bench.measure(&guest, &stimulus, &snapshot, &mut observe, &|_| ()).expect("a run");
+        bench.measure(&guest, &stimulus, &snapshot, &mut observe, None, &|_| ()).expect("a run");
     Measured { observations, outcome }
 }
 

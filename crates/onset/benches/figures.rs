@@ -221,6 +221,7 @@ fn overhead(bench: &Bench, guest: &Guest, snapshot: &(Snapshot, String)) {
                 &stimulus,
                 snapshot,
                 &mut |_| ControlFlow::Continue(()),
+                None,
                 &|_: Progress| (),
             )
             .expect("a run");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The plugin's arguments, as `key=value` words after `-plugin file=…`.
 
+use crate::follow::Plan;
 use sample::{Nanos, ResponderSet, Schedule};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -48,6 +49,8 @@ pub struct Config {
     pub stimulus: Stimulus,
     /// Whether to record the guest's wake-ups.
     pub witness: bool,
+    /// What to follow of the guest's kernel, if anything.
+    pub follow: Option<Plan>,
     /// Level of the data pins, and the control register, when a restored machine was saved.
     pub registers: (u8, u8),
 }
@@ -137,7 +140,15 @@ impl Config {
             Some("on") => true,
             Some(other) => return Err(ConfigError(format!("witness={other} is not on"))),
         };
+        let follow = match words.0.remove("follow") {
+            Some(path) => {
+                let text = read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?;
+                Some(Plan::parse(&String::from_utf8_lossy(&text)).map_err(ConfigError)?)
+            }
+            None => None,
+        };
         let config = Config {
+            follow,
             ring_fd: words.number("ring_fd")? as RawFd,
             start,
             stimulus,

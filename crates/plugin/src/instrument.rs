@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! QEMU's plugin interface, as far as the witness needs it: callbacks at chosen instructions, and what the guest's
+//! QEMU's plugin interface, as far as witness and follower need it: callbacks at chosen instructions, and what the guest's
 //! registers and memory hold there. Shapes as in QEMU 10.0's `include/qemu/qemu-plugin.h` (version 4 of the interface) and
 //! GLib's `garray.h`.
 
@@ -10,6 +10,8 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 const READS_REGISTERS: c_int = 1;
 /// `QEMU_PLUGIN_INLINE_ADD_U64`.
 const INLINE_ADD: c_int = 0;
+/// `QEMU_PLUGIN_MEM_W`: stores only.
+const STORES: c_int = 2;
 /// The only vCPU of the rig.
 const VCPU: c_uint = 0;
 
@@ -19,6 +21,17 @@ pub type OnTranslation = extern "C" fn(u64, *mut c_void);
 pub type OnVcpu = extern "C" fn(u64, c_uint);
 /// Called before an instruction is executed, with the number that was given for it.
 pub type OnInstruction = extern "C" fn(c_uint, *mut c_void);
+
+/// Called after an instruction stored to the guest's memory: what, where, and the number that was given for it.
+pub type OnStore = extern "C" fn(c_uint, c_uint, u64, *mut c_void);
+
+/// `qemu_plugin_mem_value`: a kind and the bytes, of which the lower 8 are looked at.
+#[repr(C)]
+struct Value {
+    kind: c_int,
+    low: u64,
+    high: u64,
+}
 
 /// `GByteArray`; a `GArray` begins alike.
 #[repr(C)]
@@ -54,6 +67,10 @@ symbols! {
         qemu_plugin_tb_vaddr: fn(*const c_void) -> u64;
         qemu_plugin_tb_get_insn: fn(*const c_void, usize) -> *mut c_void;
         qemu_plugin_insn_data: fn(*const c_void, *mut c_void, usize) -> usize;
+        qemu_plugin_insn_size: fn(*const c_void) -> usize;
+        qemu_plugin_insn_vaddr: fn(*const c_void) -> u64;
+        qemu_plugin_register_vcpu_mem_cb: fn(*mut c_void, OnStore, c_int, c_int, *mut c_void);
+        qemu_plugin_mem_get_value: fn(c_uint) -> Value;
         qemu_plugin_get_registers: fn() -> *mut Bytes;
         qemu_plugin_read_register: fn(*mut c_void, *mut Bytes) -> c_int;
         qemu_plugin_read_memory_vaddr: fn(u64, *mut Bytes, usize) -> bool;
@@ -161,6 +178,28 @@ impl Instrument {
         Some(words)
     }
 
+    /// Fills `bytes` from the guest's memory at `address`; false where it cannot be read. Called before an instruction or
+    /// after a store.
+    pub fn fill(&self, address: u64, bytes: &mut [u8]) -> bool {
+        // SAFETY: any address may be asked for; the buffer is ours, and holds as much as was asked for then.
+        unsafe {
+            (self.symbols.qemu_plugin_read_memory_vaddr)(address, self.buffer, bytes.len()) && {
+                let array = &*self.buffer;
+                let got = std::slice::from_raw_parts(array.data, array.len as usize);
+                got.len() == bytes.len() && {
+                    bytes.copy_from_slice(got);
+                    true
+                }
+            }
+        }
+    }
+
+    /// What was stored, in the callback after it: its lower 8 bytes.
+    pub fn stored(&self, info: c_uint) -> u64 {
+        // SAFETY: the number that QEMU gave to the callback we are in.
+        unsafe { (self.symbols.qemu_plugin_mem_get_value)(info) }.low
+    }
+
     /// Word `i` of the buffer.
     fn word(&self, i: usize) -> Option<u64> {
         // SAFETY: a GByteArray's bytes, which nobody else uses meanwhile.
@@ -185,20 +224,26 @@ impl Block<'_> {
         unsafe { (self.instrument.symbols.qemu_plugin_tb_vaddr)(self.block) }
     }
 
-    /// The last instruction and the first bytes of its code; `None` for a block without instructions.
-    pub fn last(&self) -> Option<(Instruction<'_>, [u8; 4])> {
+    /// How many instructions it has.
+    pub fn instructions(&self) -> usize {
         // SAFETY: the block of the callback we are in.
-        let count = unsafe { (self.instrument.symbols.qemu_plugin_tb_n_insns)(self.block) };
-        let index = count.checked_sub(1)?;
-        let mut code = [0; 4];
-        // SAFETY: an index below the count; as many bytes as there are.
-        let instruction = unsafe {
-            let symbols = &self.instrument.symbols;
-            let insn = (symbols.qemu_plugin_tb_get_insn)(self.block, index);
-            (symbols.qemu_plugin_insn_data)(insn, code.as_mut_ptr().cast(), code.len());
-            insn
-        };
-        Some((Instruction { instrument: self.instrument, instruction }, code))
+        unsafe { (self.instrument.symbols.qemu_plugin_tb_n_insns)(self.block) }
+    }
+
+    /// Instruction `index`; `None` behind the last.
+    pub fn instruction(&self, index: usize) -> Option<Instruction<'_>> {
+        (index < self.instructions()).then(|| Instruction {
+            instrument: self.instrument,
+            // SAFETY: an index below the count.
+            instruction: unsafe {
+                (self.instrument.symbols.qemu_plugin_tb_get_insn)(self.block, index)
+            },
+        })
+    }
+
+    /// The last instruction; `None` for a block without instructions.
+    pub fn last(&self) -> Option<Instruction<'_>> {
+        self.instruction(self.instructions().checked_sub(1)?)
     }
 
     /// Adds the number of its instructions to [`Instrument::counted`] whenever it is begun.
@@ -206,12 +251,11 @@ impl Block<'_> {
         let symbols = &self.instrument.symbols;
         // SAFETY: the block of the callback we are in, and a counter that lives for ever.
         unsafe {
-            let count = (symbols.qemu_plugin_tb_n_insns)(self.block);
             (symbols.qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu)(
                 self.block,
                 INLINE_ADD,
                 self.instrument.counter,
-                count as u64,
+                self.instructions() as u64,
             );
         }
     }
@@ -223,7 +267,41 @@ pub struct Instruction<'a> {
     instruction: *mut c_void,
 }
 
+/// The longest instruction of x86-64, in bytes.
+pub const INSTRUCTION_BYTES_MAX: usize = 15;
+
 impl Instruction<'_> {
+    /// The guest's address of it.
+    pub fn address(&self) -> u64 {
+        // SAFETY: an instruction of the callback we are in.
+        unsafe { (self.instrument.symbols.qemu_plugin_insn_vaddr)(self.instruction) }
+    }
+
+    /// Its code, in `bytes`.
+    pub fn code<'b>(&self, bytes: &'b mut [u8; INSTRUCTION_BYTES_MAX]) -> &'b [u8] {
+        // SAFETY: an instruction of the callback we are in; as many bytes as there are.
+        unsafe {
+            let symbols = &self.instrument.symbols;
+            let size = (symbols.qemu_plugin_insn_size)(self.instruction).min(bytes.len());
+            (symbols.qemu_plugin_insn_data)(self.instruction, bytes.as_mut_ptr().cast(), size);
+            &bytes[..size]
+        }
+    }
+
+    /// Calls `each` with `number` after each store of the instruction.
+    pub fn after_store(&self, each: OnStore, number: usize) {
+        // SAFETY: an instruction of the callback we are in; `number` is no address to anybody.
+        unsafe {
+            (self.instrument.symbols.qemu_plugin_register_vcpu_mem_cb)(
+                self.instruction,
+                each,
+                READS_REGISTERS,
+                STORES,
+                number as *mut c_void,
+            );
+        }
+    }
+
     /// Calls `each` with `number` before the instruction is executed.
     pub fn before(&self, each: OnInstruction, number: usize) {
         // SAFETY: an instruction of the callback we are in; `number` is no address to anybody.

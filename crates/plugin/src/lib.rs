@@ -7,6 +7,7 @@
 //! runs at full speed, and it is not part of the guest's saved state.
 
 mod config;
+mod follow;
 pub mod generator;
 pub mod guest;
 mod instrument;
@@ -55,6 +56,9 @@ fn start(id: u64, words: &[String]) -> Result<(), String> {
     // else writes records.
     let records = unsafe { sample::producer_of(BorrowedFd::borrow_raw(config.ring_fd)) }
         .map_err(|e| format!("onset plugin: ring_fd: {e}"))?;
+    if let Some(plan) = config.follow.clone() {
+        follow::install(qemu, id, plan).map_err(|e| format!("onset plugin: {e}"))?;
+    }
     if config.witness {
         witness::install(qemu, id).map_err(|e| format!("onset plugin: {e}"))?;
     }

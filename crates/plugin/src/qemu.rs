@@ -15,6 +15,9 @@ const QEMU_CLOCK_VIRTUAL: c_int = 1;
 const SCALE_NS: c_int = 1;
 /// `RunState`'s `paused` (qapi/run-state.json, fifth of the enum).
 const RUN_STATE_PAUSED: c_int = 4;
+/// Where in a `CPUState` it says whether the clock may be read: `neg.can_do_io`, at the end of the structure, whose size
+/// is 0x2bc0 (include/hw/core/cpu.h). [`Cpu::check`] compares it with what it has to be.
+const CAN_DO_IO: usize = 0x2bbc;
 /// The size of QEMU's `MemoryRegion` (272 in 10.0) and of `QEMUTimer` (56), with room to grow.
 const OPAQUE_BYTES: usize = 4096;
 
@@ -70,6 +73,8 @@ symbols! {
         qemu_add_vm_change_state_handler: fn(extern "C" fn(*mut c_void, bool, c_int), *mut c_void) -> *mut c_void;
         qemu_clock_get_ns: fn(c_int) -> i64;
         icount_get_raw: fn() -> i64;
+        icount_to_ns: fn(i64) -> i64;
+        qemu_get_cpu: fn(c_int) -> *mut c_void;
         timer_init_full: fn(*mut c_void, *mut c_void, c_int, c_int, c_int, TimerCallback, *mut c_void);
         timer_mod_ns: fn(*mut c_void, i64);
         get_system_io: fn() -> *mut c_void;
@@ -109,6 +114,13 @@ pub struct Line(*mut c_void);
 /// A serial line's host end, into which bytes can be put at an exact virtual time.
 pub struct Wire(*mut c_void);
 
+/// The vCPU, whose clock it reads anywhere.
+#[derive(Clone, Copy)]
+pub struct Cpu {
+    qemu: Qemu,
+    can_do_io: *mut bool,
+}
+
 /// What owns a stretch of I/O ports.
 pub trait Ports: 'static {
     /// The only width of access that QEMU lets through.
@@ -127,6 +139,31 @@ pub enum Width {
     Byte = 1,
     /// 32 bits.
     Word = 4,
+}
+
+impl Cpu {
+    /// When the instruction that is `left` instructions before the end of its block begins, that being the instruction at
+    /// or after which we are called: virtual time and instructions completed.
+    ///
+    /// QEMU counts a block when it begins it, and refuses to read the clock before its last instruction lest somebody took
+    /// that for the time there. Who knows the place in the block may subtract, so the refusal is lifted for a moment.
+    pub fn time(&self, left: u64) -> (Stamp<Virtual>, Insns) {
+        // SAFETY: our own thread's vCPU, which is in our callback; a bool as long as `check` held.
+        unsafe {
+            let allowed = self.can_do_io.replace(true);
+            let (at, insns) = (self.qemu.now(), self.qemu.insns());
+            self.can_do_io.write(allowed);
+            let ahead = (self.qemu.symbols.icount_to_ns)(left as i64) as u64;
+            (Stamp::from_ns(at.ns() - ahead), Insns(insns.0 - left))
+        }
+    }
+
+    /// Whether QEMU's structure is what it is taken for: whether the clock may be read is known to be `last`, whether
+    /// we are called at the last instruction of a block.
+    pub fn check(&self, last: bool) -> bool {
+        // SAFETY: a byte inside the structure.
+        unsafe { self.can_do_io.cast::<u8>().read() == u8::from(last) }
+    }
 }
 
 fn opaque_memory() -> *mut c_void {
@@ -191,6 +228,17 @@ impl Qemu {
     pub fn insns(&self) -> Insns {
         // SAFETY: as for `now`.
         Insns(unsafe { (self.symbols.icount_get_raw)() } as u64)
+    }
+
+    /// The vCPU; called once it has been made.
+    pub fn cpu(&self) -> Result<Cpu, String> {
+        // SAFETY: any index may be asked for.
+        let cpu = unsafe { (self.symbols.qemu_get_cpu)(0) };
+        if cpu.is_null() {
+            return Err("the machine has no vCPU yet".into());
+        }
+        // SAFETY: inside the structure.
+        Ok(Cpu { qemu: *self, can_do_io: unsafe { cpu.byte_add(CAN_DO_IO) }.cast() })
     }
 
     /// A timer that calls `fire`; not armed.

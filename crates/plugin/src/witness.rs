@@ -11,7 +11,7 @@
 //! that is gone goes by the same number.
 
 use crate::generator::{fail, pass_on};
-use crate::instrument::{Instrument, Register};
+use crate::instrument::{INSTRUCTION_BYTES_MAX, Instrument, Register};
 use crate::qemu::Qemu;
 use sample::{Kind, Record};
 use std::collections::BTreeMap;
@@ -138,7 +138,9 @@ extern "C" fn on_translation(_id: u64, block: *mut c_void) {
     if user {
         block.count();
     }
-    let Some((last, code)) = block.last() else { return };
+    let Some(last) = block.last() else { return };
+    let mut bytes = [0; INSTRUCTION_BYTES_MAX];
+    let code = last.code(&mut bytes);
     if user {
         if code.starts_with(&SYSCALL) {
             last.before(on_call, 0);

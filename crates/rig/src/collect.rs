@@ -7,13 +7,16 @@ use crate::run::{END_DEADLINE, Ending, Outcome, Progress};
 use crate::snapshot::Snapshot;
 use crate::{Result, Witness, tool};
 use agent::Word;
-use sample::{Answers, Channel, Kind, Observation, Reading, ResponderSet};
+use sample::{Answers, Channel, Kind, Observation, Reading, Record, ResponderSet};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// Takes observations, until it breaks.
 pub type Observer<'a> = dyn FnMut(Observation) -> ControlFlow<()> + 'a;
+
+/// Takes the records of a follower, and the triggers and pins between them, in the order of time.
+pub type Seer<'a> = dyn FnMut(&Record) + 'a;
 
 /// Without any record for this long, and a second more for each ten virtual milliseconds that may
 /// legitimately pass between two, the machine hangs. (A busy guest takes about ten seconds for a virtual one.)
@@ -106,7 +109,7 @@ impl Collector {
         mut self,
         mut running: Running,
         begun: Instant,
-        observe: &mut Observer,
+        (observe, mut see): (&mut Observer, Option<&mut Seer>),
         progress: &dyn Fn(Progress),
         snapshot: &Snapshot,
     ) -> Result<Outcome> {
@@ -115,7 +118,7 @@ impl Collector {
         let ending = loop {
             // Asked before draining: what the machine wrote before it ended is then in the channel.
             ended = if matches!(ended, Ok(false)) { running.ended() } else { ended };
-            let received = self.drain(begun, observe)?;
+            let received = self.drain(begun, observe, &mut see)?;
             if self.unheard {
                 break Ending::Interrupted;
             }
@@ -165,7 +168,12 @@ impl Collector {
         })
     }
 
-    fn drain(&mut self, begun: Instant, observe: &mut Observer) -> Result<u64> {
+    fn drain(
+        &mut self,
+        begun: Instant,
+        observe: &mut Observer,
+        see: &mut Option<&mut Seer>,
+    ) -> Result<u64> {
         let Collector { channel, responders, answers, witness, triggers, whole, .. } = self;
         let (first_answer, unheard) = (&mut self.first_answer, &mut self.unheard);
         let n = channel.drain(|record, gap| match record.kind {
@@ -174,11 +182,19 @@ impl Collector {
             }
             Kind::Mark => {}
             Kind::Call | Kind::Wake | Kind::Clock => witness.observe(record),
+            Kind::Stack
+            | Kind::Irqs
+            | Kind::Preempt
+            | Kind::Task
+            | Kind::Run
+            | Kind::Enter
+            | Kind::Leave => see.iter_mut().for_each(|see| see(record)),
             Kind::Sample | Kind::Loss => {
                 let observation = Reading::of(record).map(Observation::from);
                 *unheard |= !*unheard && observation.is_some_and(|o| observe(o).is_break());
             }
             kind => {
+                see.iter_mut().for_each(|see| see(record));
                 *whole |= kind == Kind::End;
                 *triggers += u64::from(kind == Kind::Trigger);
                 if kind == Kind::Pins && first_answer.is_none() {

@@ -9,6 +9,7 @@ mod cache;
 mod collect;
 mod console;
 mod error;
+pub mod follow;
 mod image;
 mod kernel;
 mod machine;
@@ -18,7 +19,7 @@ pub mod tool;
 mod witness;
 
 pub use cache::{Cache, Parts};
-pub use collect::Observer;
+pub use collect::{Observer, Seer};
 pub use console::Fault;
 pub use error::{Error, Result};
 pub use image::Contents;
@@ -26,6 +27,6 @@ pub use kernel::{
     Candidate, Existing, Given, Kernel, KernelRecord, Kernels, is_kernel_name, series_of,
 };
 pub use machine::{Generator, Machine, ProbeRun, QEMU, Stimulus, is_tried, qemu_version};
-pub use run::{Bench, Ending, Guest, Outcome, Progress};
+pub use run::{Bench, Ending, Following, Guest, Outcome, Progress};
 pub use snapshot::Snapshot;
 pub use witness::{ClockLine, ClockPoint, Wake, Witness};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! One cell of an experiment: boot and save once, restore, measure, collect.
 
-use crate::collect::{Collector, MARK_MEASURING, Observer, read_words, why_it_ended};
+use crate::collect::{Collector, MARK_MEASURING, Observer, Seer, read_words, why_it_ended};
 use crate::console::Fault;
 use crate::error::At;
 use crate::kernel::Kernel;
-use crate::machine::{self, Generator, Machine, Origin, Running, Stimulus};
+use crate::machine::{self, Generator, Machine, Origin, Plugin, Running, Stimulus};
 use crate::snapshot::{self, Snapshot};
 use crate::{Cache, Contents, Error, Parts, Result, Witness, image, tool};
 use sample::{Channel, Kind, Nanos, Record, ResponderSet, Schedule};
@@ -106,6 +106,14 @@ pub struct Outcome {
     pub first_answer: Option<Duration>,
 }
 
+/// What is to be followed of the guest's kernel, and who takes what was seen.
+pub struct Following<'a> {
+    /// The places, as the plugin reads them (crates/plugin/src/follow/plan.rs).
+    pub what: &'a str,
+    /// Takes the records.
+    pub see: &'a mut Seer<'a>,
+}
+
 /// Everything that is the same for all cells.
 #[derive(Clone, Debug)]
 pub struct Bench {
@@ -189,7 +197,12 @@ impl Bench {
         progress(Progress::Booting);
         let mut channel = Channel::with_capacity(RECORDS)?;
         let stimulus = no_triggers();
-        let plugin = Some((self.parts.plugin.as_path(), &stimulus, &channel));
+        let plugin = Some(Plugin {
+            library: &self.parts.plugin,
+            stimulus: &stimulus,
+            follow: None,
+            channel: &channel,
+        });
         let mut running =
             Running::start(&guest.machine(), Origin::Boot { image }, plugin, scratch)?;
         let mark = wait_for_mark(&mut running, &mut channel, progress)?;
@@ -242,15 +255,22 @@ impl Bench {
         stimulus: &Stimulus,
         (snapshot, key): &(Snapshot, String),
         observe: &mut Observer,
+        following: Option<Following<'_>>,
         progress: &dyn Fn(Progress),
     ) -> Result<Outcome> {
         progress(Progress::Restoring);
         let scratch = self.cache.scratch()?;
         let collector = Collector::new(stimulus, Channel::with_capacity(RECORDS)?);
         let begun = Instant::now();
-        let plugin = Some((self.parts.plugin.as_path(), stimulus, &collector.channel));
-        let running = restore(guest, snapshot, plugin, scratch.path())?;
-        let outcome = collector.collect(running, begun, observe, progress, snapshot)?;
+        let plugin = Plugin {
+            library: &self.parts.plugin,
+            stimulus,
+            follow: following.as_ref().map(|f| f.what),
+            channel: &collector.channel,
+        };
+        let running = restore(guest, snapshot, Some(plugin), scratch.path())?;
+        let see = following.map(|f| f.see);
+        let outcome = collector.collect(running, begun, (observe, see), progress, snapshot)?;
         Ok(Outcome { snapshot: key.clone(), ..outcome })
     }
 
@@ -279,7 +299,7 @@ impl Bench {
 fn restore(
     guest: &Guest,
     snapshot: &Snapshot,
-    plugin: Option<(&Path, &Stimulus, &Channel)>,
+    plugin: Option<Plugin<'_>>,
     scratch: &Path,
 ) -> Result<Running> {
     let (image, state) = (snapshot.image(), snapshot.state());

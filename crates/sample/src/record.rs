@@ -40,11 +40,13 @@ pub enum Kind {
     /// on, in the order in which they were seen), `pins` the frame's index from the innermost one (0), `number` its address
     /// in the guest. All frames of a stack come one after the other, before anything refers to it.
     Stack = 10,
-    /// The follower saw the CPU mask (`pins` = 1) or unmask (0) interrupts by the instruction at `number`, or enter the
-    /// kernel there with interrupts masked; `value` is the stack there, 0 where none was taken. Only changes are told.
+    /// The follower saw the CPU mask interrupts (`pins` = 1) by the instruction at `number`, or enter the kernel there with
+    /// interrupts masked; or unmask them (0): `value` is then the stack there, and `number` the one that had masked them, both
+    /// 0 where the stretch was too short to be worth it. Only changes are told.
     Irqs = 11,
-    /// The follower saw the CPU's preemption count change to `number` (include/linux/preempt.h; without the bit that
-    /// stands for need_resched); `value` is the stack there, 0 where none was taken.
+    /// The follower saw the CPU's preemption count change (include/linux/preempt.h): the lower half of `number` is the new
+    /// count, without the bit that stands for need_resched. Where it came back to 0, `value` is the stack there, and the upper
+    /// half of `number` the stack that had made it other than 0; both 0 where the stretch was too short to be worth it.
     Preempt = 12,
     /// The follower names a task, before anything refers to it, and again when a name or priority changed: `number` is the
     /// address of its task_struct, `value` its pid, `pins` its priority as the kernel counts (0 is the highest; 100 to 139
@@ -144,6 +146,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
     use proptest::prelude::*;
 
     proptest! {

@@ -169,7 +169,8 @@ impl Target for Rig {
             }
             observe(observation)
         };
-        let outcome = self.bench.measure(&guest, &stimulus, &snapshot, &mut observe, progress)?;
+        let outcome =
+            self.bench.measure(&guest, &stimulus, &snapshot, &mut observe, None, progress)?;
         let truth = experiment.guest.witness.then(|| truth(cell, &judged, &outcome));
         Ok(Measured {
             kernel: super::kernel(Some(&cell.flavour.kernel), outcome.context.clone()),

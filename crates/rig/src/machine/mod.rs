@@ -148,6 +148,19 @@ pub struct Generator {
     pub responders: ResponderSet,
 }
 
+/// What is loaded into QEMU.
+#[derive(Clone, Copy)]
+pub(crate) struct Plugin<'a> {
+    /// Our plugin.
+    pub(crate) library: &'a Path,
+    /// What is measured.
+    pub(crate) stimulus: &'a Stimulus,
+    /// What is followed of the guest's kernel, as the plugin reads it.
+    pub(crate) follow: Option<&'a str>,
+    /// Where its records go.
+    pub(crate) channel: &'a Channel,
+}
+
 /// A running QEMU. Killed and reaped when dropped.
 pub(crate) struct Running {
     process: Reaped,
@@ -167,7 +180,7 @@ impl Running {
     pub(crate) fn start(
         machine: &Machine,
         origin: Origin,
-        plugin: Option<(&Path, &Stimulus, &Channel)>,
+        plugin: Option<Plugin<'_>>,
         scratch: &Path,
     ) -> Result<Running> {
         let files = Files {
@@ -197,10 +210,16 @@ impl Running {
         };
         command.arg("-initrd").arg(image);
         let mut inherited = vec![theirs.as_raw_fd()];
-        if let Some((library, stimulus, channel)) = plugin {
-            let stimulus = stimulus_words(stimulus, scratch)?;
-            command.arg("-plugin").arg(plugin_option(library, &stimulus, channel, origin));
-            inherited.push(channel.fd());
+        if let Some(plugin) = plugin {
+            let mut words = stimulus_words(plugin.stimulus, scratch)?;
+            if let Some(follow) = plugin.follow {
+                let path = scratch.join("follow");
+                fs::write(&path, follow).at(&path)?;
+                words += &format!(",follow={}", option_value(&path));
+            }
+            let option = plugin_option(plugin.library, &words, plugin.channel, origin);
+            command.arg("-plugin").arg(option);
+            inherited.push(plugin.channel.fd());
         }
         tool::inherit(&mut command, inherited);
         let complaints = File::create(&files.complaints).at(&files.complaints)?;

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Which instructions of x86-64 change what the follower follows; from their bytes alone.
+//!
+//! Opcodes as in the Intel SDM, volume 2. An instruction that changes the interrupt flag and is not here: `syscall` and
+//! the gates of the interrupt table, which are seen where they lead to; `vmrun` and its like, which no guest of the
+//! rig executes.
+
+/// What an instruction changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// `cli`.
+    Masks,
+    /// `sti`.
+    Unmasks,
+    /// `popf`: the interrupt flag is that of the word on the stack.
+    PopsFlags,
+    /// `iretq`: flags and privilege level are those of the frame on the stack.
+    ReturnsFromInterrupt,
+    /// `sysretq`: to user space; flags are those in r11.
+    ReturnsFromCall,
+    /// May store to the per-CPU variable at this offset from the gs base.
+    StoresPerCpu(u64),
+}
+
+/// The interrupt flag in the flags register (SDM volume 1, 3.4.3).
+pub const INTERRUPT_FLAG: u64 = 1 << 9;
+
+/// What the instruction at `address` changes; `code` is all of it.
+pub fn change(code: &[u8], address: u64) -> Option<Change> {
+    match code {
+        [0xfa] => Some(Change::Masks),
+        [0xfb] => Some(Change::Unmasks),
+        [0x9d] => Some(Change::PopsFlags),
+        [0x48, 0xcf] => Some(Change::ReturnsFromInterrupt),
+        [0x48, 0x0f, 0x07] => Some(Change::ReturnsFromCall),
+        _ => stored_per_cpu(code, address).map(Change::StoresPerCpu),
+    }
+}
+
+/// The offset from the gs base to which an instruction may store, where it is in the instruction itself: as a
+/// displacement alone, or relative to the next instruction (Linux since 6.7).
+fn stored_per_cpu(code: &[u8], address: u64) -> Option<u64> {
+    const GS: u8 = 0x65;
+    let is_prefix = |b: &u8| matches!(b, 0x65 | 0x66 | 0xf0 | 0xf2 | 0xf3 | 0x40..=0x4f);
+    let prefixes = code.iter().take_while(|b| is_prefix(b)).count();
+    if !code[..prefixes].contains(&GS) {
+        return None;
+    }
+    let operands = match code[prefixes..] {
+        // add, or, and, sub, xor from a register; with a constant; xchg; mov; inc, dec and others of group 5.
+        [0x01 | 0x09 | 0x21 | 0x29 | 0x31 | 0x81 | 0x83 | 0x87 | 0x89 | 0xc7 | 0xff, ..] => {
+            prefixes + 1
+        }
+        // cmpxchg, xadd.
+        [0x0f, 0xb1 | 0xc1, ..] => prefixes + 2,
+        _ => return None,
+    };
+    let (mode, rest) = code[operands..].split_first()?;
+    let displacement =
+        |bytes: &[u8]| Some(i64::from(i32::from_le_bytes(*bytes.first_chunk()?)) as u64);
+    match (mode & 0xc7, rest) {
+        (0x05, _) => {
+            Some(displacement(rest)?.wrapping_add(address).wrapping_add(code.len() as u64))
+        }
+        // A base of "none" and an index of "none".
+        (0x04, [sib, disp @ ..]) if sib & 0x3f == 0x25 => displacement(disp),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_interrupt_flag_is_changed_by_these() {
+        assert_eq!(change(&[0xfa], 0), Some(Change::Masks));
+        assert_eq!(change(&[0xfb], 0), Some(Change::Unmasks));
+        assert_eq!(change(&[0x9d], 0), Some(Change::PopsFlags));
+        assert_eq!(change(&[0x48, 0xcf], 0), Some(Change::ReturnsFromInterrupt));
+        assert_eq!(change(&[0x48, 0x0f, 0x07], 0), Some(Change::ReturnsFromCall));
+        // nop, ret, and an instruction that has 0xfa as its constant.
+        for code in [&[0x90][..], &[0xc3], &[0xb0, 0xfa]] {
+            assert_eq!(change(code, 0), None);
+        }
+    }
+
+    #[test]
+    fn a_store_to_a_per_cpu_variable_gives_its_offset_in_both_encodings() {
+        // incl %gs:0x33c88, as before Linux 6.7: absolute.
+        let absolute = [0x65, 0xff, 0x04, 0x25, 0x88, 0x3c, 0x03, 0x00];
+        assert_eq!(change(&absolute, 0xffff_ffff_8100_0000), Some(Change::StoresPerCpu(0x33c88)));
+        // decl %gs:0x7ef0_0000(%rip) at an address where that makes 0x33c88.
+        let at = 0xffff_ffff_8100_0000u64;
+        let relative = 0x33c88u64.wrapping_sub(at).wrapping_sub(7) as u32;
+        let mut code = vec![0x65, 0xff, 0x0d];
+        code.extend(relative.to_le_bytes());
+        assert_eq!(change(&code, at), Some(Change::StoresPerCpu(0x33c88)));
+        // addl $0x200, the same way: the constant is behind the displacement.
+        let relative = 0x33c88u64.wrapping_sub(at).wrapping_sub(11) as u32;
+        let mut code = vec![0x65, 0x81, 0x05];
+        code.extend(relative.to_le_bytes());
+        code.extend(0x200u32.to_le_bytes());
+        assert_eq!(change(&code, at), Some(Change::StoresPerCpu(0x33c88)));
+        // mov %r13,%gs:…: with a REX prefix.
+        let moved = [0x65, 0x4c, 0x89, 0x2c, 0x25, 0x80, 0x3c, 0x03, 0x00];
+        assert_eq!(change(&moved, at), Some(Change::StoresPerCpu(0x33c80)));
+    }
+
+    #[test]
+    fn loads_and_addresses_in_registers_are_no_such_stores() {
+        // mov %gs:0x33c88,%eax; incl %gs:(%rax); incl 0x33c88 without gs.
+        assert_eq!(change(&[0x65, 0x8b, 0x04, 0x25, 0x88, 0x3c, 0x03, 0x00], 0), None);
+        assert_eq!(change(&[0x65, 0xff, 0x00], 0), None);
+        assert_eq!(change(&[0xff, 0x04, 0x25, 0x88, 0x3c, 0x03, 0x00], 0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_bytes_are_they_are_looked_at(code in proptest::collection::vec(any::<u8>(), 0..16), at: u64) {
+            let _ = change(&code, at);
+        }
+    }
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Follows the guest's kernel from outside: whether interrupts are masked, the preemption count, the running task, and the
+//! places that it was told to watch, each with its exact time, and the call stacks that mask and unmask.
+//!
+//! Vantage point: before the instructions that change the interrupt flag, after the stores to the per-CPU variables, where
+//! gates of the interrupt table lead to. The guest executes nothing else for it, so its run is the same, to the
+//! instruction, with the follower and without.
+//!
+//! What it cannot see: a change by code that no instruction of [`code`] stands for. A store by an instruction that then
+//! faults is told as if it had been done.
+
+mod code;
+mod plan;
+mod stacks;
+
+pub use plan::Plan;
+
+use crate::generator::{fail, pass_on};
+use crate::instrument::{Block, INSTRUCTION_BYTES_MAX, Instruction, Instrument, Register};
+use crate::qemu::{Cpu, Qemu};
+use code::{Change, INTERRUPT_FLAG};
+use plan::{Take, Watch};
+use sample::{Insns, Kind, Record, Stamp, Virtual};
+use stacks::{Capture, Stacks};
+use std::collections::BTreeMap;
+use std::ffi::{c_uint, c_void};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+/// The kernel is the upper half of the addresses.
+const KERNEL: u64 = 1 << 63;
+/// The bit of the preemption count that says whether no reschedule is needed (PREEMPT_NEED_RESCHED,
+/// arch/x86/include/asm/preempt.h).
+const NO_RESCHED: u32 = 1 << 31;
+
+/// Why we are called at an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Change(Change),
+    Gate,
+    Watch,
+}
+
+/// A place in translated code where we are called. Never freed: QEMU may keep the code, and has few enough.
+struct Place {
+    why: Why,
+    address: u64,
+    /// Instructions from the beginning of this one to the end of the block.
+    left: u64,
+}
+
+/// The registers that are looked at.
+#[derive(Clone, Copy)]
+struct Registers {
+    rsp: Register,
+    rbp: Register,
+    rdi: Register,
+    rsi: Register,
+    r11: Register,
+}
+
+/// An open stretch: since when, and the stack that opened it.
+#[derive(Default)]
+struct Open {
+    since: Insns,
+    opener: Capture,
+}
+
+struct Followed {
+    masked: bool,
+    preempt: u32,
+    irqs_off: Open,
+    preempt_off: Open,
+    stacks: Stacks,
+    /// Priority and name by address of the task, as they were last told.
+    tasks: BTreeMap<u64, (u32, u32, [u64; 2])>,
+}
+
+struct Follower {
+    qemu: Qemu,
+    instrument: Instrument,
+    plan: Plan,
+    vcpu: OnceLock<(Cpu, Registers)>,
+    followed: Mutex<Followed>,
+}
+
+// SAFETY: QEMU's objects behind the raw pointers are reached only through its functions, in callbacks.
+unsafe impl Send for Follower {}
+// SAFETY: as above; what changes is behind a lock.
+unsafe impl Sync for Follower {}
+
+static FOLLOWER: OnceLock<Follower> = OnceLock::new();
+
+fn follower() -> &'static Follower {
+    FOLLOWER.get().expect("set before any callback is registered")
+}
+
+/// Registers everything with QEMU, for the plugin that it calls `id`.
+///
+/// # Errors
+/// A QEMU that lacks a part of the interface; a map that cannot be read.
+pub fn install(qemu: Qemu, id: u64, plan: Plan) -> Result<(), String> {
+    let instrument = Instrument::attach(id)?;
+    let followed = Mutex::new(Followed {
+        // Measuring begins in user space.
+        masked: false,
+        preempt: 0,
+        irqs_off: Open::default(),
+        preempt_off: Open::default(),
+        stacks: Stacks::new(plan.map.as_deref())?,
+        tasks: BTreeMap::new(),
+    });
+    let follower = Follower { qemu, instrument, plan, vcpu: OnceLock::new(), followed };
+    if FOLLOWER.set(follower).is_err() {
+        return Err("the plugin was loaded twice".into());
+    }
+    self::follower().instrument.register(on_vcpu, on_translation);
+    Ok(())
+}
+
+extern "C" fn on_vcpu(_id: u64, _vcpu: c_uint) {
+    let follower = follower();
+    let names = [c"rsp", c"rbp", c"rdi", c"rsi", c"r11"];
+    let [rsp, rbp, rdi, rsi, r11] =
+        follower.instrument.registers(names).unwrap_or_else(|e| fail(&e));
+    let cpu = follower.qemu.cpu().unwrap_or_else(|e| fail(&e));
+    follower.vcpu.get_or_init(|| (cpu, Registers { rsp, rbp, rdi, rsi, r11 }));
+}
+
+extern "C" fn on_translation(_id: u64, block: *mut c_void) {
+    let follower = follower();
+    let block = follower.instrument.block(block);
+    if block.address() >= KERNEL {
+        follower.look(&block);
+    }
+}
+
+extern "C" fn on_place(_vcpu: c_uint, place: *mut c_void) {
+    // SAFETY: a leaked Place, given by `look`.
+    let place = unsafe { &*place.cast::<Place>() };
+    follower().at(place);
+}
+
+extern "C" fn on_store(_vcpu: c_uint, info: c_uint, _address: u64, place: *mut c_void) {
+    // SAFETY: as above.
+    let place = unsafe { &*place.cast::<Place>() };
+    follower().stored(place, follower().instrument.stored(info));
+}
+
+impl Follower {
+    /// Finds the places of a block of the kernel's code that is being translated.
+    fn look(&self, block: &Block<'_>) {
+        let count = block.instructions();
+        for index in 0..count {
+            let Some(instruction) = block.instruction(index) else { return };
+            let address = instruction.address();
+            let left = (count - index) as u64;
+            let place =
+                |why| Box::leak(Box::new(Place { why, address, left })) as *const Place as usize;
+            if index == 0 && self.plan.is_gate(address) {
+                instruction.before(on_place, place(Why::Gate));
+            }
+            if self.plan.watches.contains_key(&address) {
+                instruction.before(on_place, place(Why::Watch));
+            }
+            match self.change(&instruction, address) {
+                Some(Change::StoresPerCpu(offset)) => {
+                    let store = Why::Change(Change::StoresPerCpu(offset));
+                    instruction.after_store(on_store, place(store));
+                }
+                Some(change) => instruction.before(on_place, place(Why::Change(change))),
+                None => {}
+            }
+        }
+    }
+
+    fn change(&self, instruction: &Instruction<'_>, address: u64) -> Option<Change> {
+        let mut bytes = [0; INSTRUCTION_BYTES_MAX];
+        let change = code::change(instruction.code(&mut bytes), address)?;
+        match change {
+            Change::StoresPerCpu(offset) => {
+                [self.plan.preempt, self.plan.current].contains(&Some(offset)).then_some(change)
+            }
+            _ => Some(change),
+        }
+    }
+
+    fn vcpu(&self) -> &(Cpu, Registers) {
+        self.vcpu.get().expect("found when the vCPU was made")
+    }
+
+    fn followed(&self) -> MutexGuard<'_, Followed> {
+        self.followed.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn read(&self, register: Register) -> u64 {
+        self.instrument.read(register)
+    }
+
+    fn word(&self, address: u64) -> u64 {
+        self.instrument.memory(address).map_or(0, |[word]| word)
+    }
+
+    /// Before an instruction.
+    fn at(&self, place: &Place) {
+        let (cpu, registers) = self.vcpu();
+        if !cpu.check(place.left == 1) {
+            fail(
+                "this QEMU's vCPU is laid out otherwise than that of the versions that were tried",
+            );
+        }
+        let before = cpu.time(place.left);
+        let after = || cpu.time(place.left - 1);
+        match place.why {
+            Why::Gate => self.mask(true, place.address, before),
+            Why::Watch => self.watch(place.address, before),
+            Why::Change(Change::Masks) => self.mask(true, place.address, after()),
+            Why::Change(Change::Unmasks) => self.mask(false, place.address, after()),
+            Why::Change(Change::PopsFlags) => {
+                let flags = self.word(self.read(registers.rsp));
+                self.mask(flags & INTERRUPT_FLAG == 0, place.address, after());
+            }
+            Why::Change(Change::ReturnsFromInterrupt) => {
+                let frame = self.instrument.memory(self.read(registers.rsp));
+                let [ip, segment, flags] = frame.unwrap_or_default();
+                self.mask(flags & INTERRUPT_FLAG == 0, place.address, after());
+                self.record(Kind::Leave, u8::from(segment & 3 == 3), 0, ip, after());
+            }
+            Why::Change(Change::ReturnsFromCall) => {
+                self.mask(self.read(registers.r11) & INTERRUPT_FLAG == 0, place.address, after());
+                self.record(Kind::Leave, 1, 0, 0, after());
+            }
+            Why::Change(Change::StoresPerCpu(_)) => {}
+        }
+    }
+
+    /// Interrupts are masked, or not, from `time` on, by the instruction at `address`.
+    fn mask(&self, masked: bool, address: u64, time: (Stamp<Virtual>, Insns)) {
+        let mut followed = self.followed();
+        if followed.masked == masked {
+            return;
+        }
+        followed.masked = masked;
+        if masked {
+            followed.irqs_off = Open { since: time.1, opener: self.capture(address) };
+            self.record(Kind::Irqs, 1, 0, address, time);
+        } else {
+            let (opened, closed) =
+                self.stacks_of(&mut followed, |f| &mut f.irqs_off, address, time);
+            self.record(Kind::Irqs, 0, closed, opened.into(), time);
+        }
+    }
+
+    /// After a store to one of the per-CPU variables.
+    fn stored(&self, place: &Place, value: u64) {
+        let time = self.vcpu().0.time(place.left - 1);
+        let Why::Change(Change::StoresPerCpu(offset)) = place.why else { return };
+        if self.plan.current == Some(offset) {
+            self.run(value, time);
+            return;
+        }
+        let count = value as u32 & !NO_RESCHED;
+        let mut followed = self.followed();
+        let previous = std::mem::replace(&mut followed.preempt, count);
+        if previous == count {
+            return;
+        }
+        let mut number = u64::from(count);
+        let mut closed = 0;
+        if previous == 0 {
+            followed.preempt_off = Open { since: time.1, opener: self.capture(place.address) };
+        } else if count == 0 {
+            let opened;
+            (opened, closed) =
+                self.stacks_of(&mut followed, |f| &mut f.preempt_off, place.address, time);
+            number |= u64::from(opened) << 32;
+        }
+        self.record(Kind::Preempt, 0, closed, number, time);
+    }
+
+    /// The stacks that opened and closed a stretch, where it was long enough; else 0.
+    fn stacks_of(
+        &self,
+        followed: &mut Followed,
+        stretch: fn(&mut Followed) -> &mut Open,
+        address: u64,
+        time: (Stamp<Virtual>, Insns),
+    ) -> (u32, u32) {
+        let open = std::mem::take(stretch(followed));
+        if time.1.0.saturating_sub(open.since.0) < self.plan.stacks_from {
+            return (0, 0);
+        }
+        let opened = self.stack(followed, &open.opener, time);
+        let closed = self.stack(followed, &self.capture(address), time);
+        (opened, closed)
+    }
+
+    fn stack(
+        &self,
+        followed: &mut Followed,
+        capture: &Capture,
+        time: (Stamp<Virtual>, Insns),
+    ) -> u32 {
+        followed.stacks.number(capture, &self.instrument, |number, index, address| {
+            self.record(Kind::Stack, index, number, address, time);
+        })
+    }
+
+    /// What it takes to unwind the stack here, at the instruction at `address`.
+    fn capture(&self, address: u64) -> Capture {
+        let registers = &self.vcpu().1;
+        let (sp, bp) = (self.read(registers.rsp), self.read(registers.rbp));
+        Capture::take(address, sp, bp, &self.instrument)
+    }
+
+    /// The CPU runs the task at `task`.
+    fn run(&self, task: u64, time: (Stamp<Virtual>, Insns)) {
+        let fields = &self.plan.task;
+        let [pid, priority] = [fields.pid, fields.prio].map(|f| self.word(task + f) as u32);
+        let name: [u64; 2] = self.instrument.memory(task + fields.comm).unwrap_or_default();
+        let known = self.followed().tasks.insert(task, (pid, priority, name));
+        if known != Some((pid, priority, name)) {
+            let named = (Stamp::from_ns(name[0]), Insns(name[1]));
+            self.record(Kind::Task, priority as u8, pid, task, named);
+        }
+        self.record(Kind::Run, 0, pid, task, time);
+    }
+
+    fn watch(&self, address: u64, time: (Stamp<Virtual>, Insns)) {
+        for (index, Watch { take, stack }) in &self.plan.watches[&address] {
+            let registers = &self.vcpu().1;
+            let taken = match take {
+                Take::Nothing => 0,
+                Take::First => self.read(registers.rdi),
+                Take::Second => self.read(registers.rsi),
+                Take::Word(offset) => self.word(self.read(registers.rdi).wrapping_add(*offset)),
+                Take::Top => self.word(self.read(registers.rsp)),
+            };
+            let stack = match stack {
+                true => self.stack(&mut self.followed(), &self.capture(address), time),
+                false => 0,
+            };
+            self.record(Kind::Enter, *index, stack, taken, time);
+        }
+    }
+
+    fn record(&self, kind: Kind, pins: u8, value: u32, number: u64, time: (Stamp<Virtual>, Insns)) {
+        pass_on(&Record { kind, pins, value, number, at: time.0, insns: time.1 });
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the follower is told: where the guest's kernel keeps and does what is followed. A text of lines, each a word
+//! and numbers (hexadecimal after `0x`), written by the host, which knows the kernel.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Where a field lies in a structure, or a variable from the gs base.
+pub type Offset = u64;
+
+/// What to take at a watched place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// Nothing.
+    Nothing,
+    /// The first argument (rdi).
+    First,
+    /// The second argument (rsi).
+    Second,
+    /// The word at this offset from where the first argument points to.
+    Word(Offset),
+    /// What is on top of the stack: the vector, in an interrupt's common entry.
+    Top,
+}
+
+/// A watched place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// What to take there.
+    pub take: Take,
+    /// Whether to take the stack.
+    pub stack: bool,
+}
+
+/// Fields of `task_struct`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskFields {
+    /// `pid`, 4 bytes.
+    pub pid: Offset,
+    /// `comm`, 16 bytes.
+    pub comm: Offset,
+    /// `prio`, 4 bytes.
+    pub prio: Offset,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The file that unwinds stacks ([`vmlinux::Map`]); without it, a stack is its innermost address.
+    pub map: Option<PathBuf>,
+    /// Stretches shorter than this get no stack, in instructions.
+    pub stacks_from: u64,
+    /// Where gates of the interrupt table, and `syscall`, lead to: interrupts are masked there.
+    pub gates: Vec<Range<u64>>,
+    /// The preemption count, from the gs base.
+    pub preempt: Option<Offset>,
+    /// The pointer to the current task, from the gs base.
+    pub current: Option<Offset>,
+    /// Where a task's name is.
+    pub task: TaskFields,
+    /// Watched places by address: index and what to take.
+    pub watches: BTreeMap<u64, Vec<(u8, Watch)>>,
+}
+
+impl Plan {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// The line that is not understood.
+    pub fn parse(text: &str) -> Result<Plan, String> {
+        let mut plan = Plan::default();
+        let mut watches = 0;
+        for line in text.lines() {
+            plan.line(line, &mut watches).ok_or_else(|| format!("follow: \"{line}\""))?;
+        }
+        Ok(plan)
+    }
+
+    fn line(&mut self, line: &str, watches: &mut u8) -> Option<()> {
+        let (key, rest) = line.split_once(' ')?;
+        if key == "map" {
+            self.map = Some(rest.into());
+            return Some(());
+        }
+        let words: Vec<&str> = rest.split(' ').collect();
+        let n = |i: usize| words.get(i).and_then(|w| number(w));
+        match key {
+            "stacks_from" => self.stacks_from = n(0)?,
+            "gate" => self.gates.push(n(0)?..n(1)?),
+            "preempt" => self.preempt = Some(n(0)?),
+            "current" => self.current = Some(n(0)?),
+            "task" => self.task = TaskFields { pid: n(0)?, comm: n(1)?, prio: n(2)? },
+            "watch" => {
+                let take = match *words.get(1)? {
+                    "nothing" => Take::Nothing,
+                    "first" => Take::First,
+                    "second" => Take::Second,
+                    "top" => Take::Top,
+                    word => Take::Word(number(word)?),
+                };
+                let watch = Watch { take, stack: words.get(2) == Some(&"stack") };
+                self.watches.entry(n(0)?).or_default().push((*watches, watch));
+                *watches = watches.checked_add(1)?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Whether a gate leads to `address`.
+    pub fn is_gate(&self, address: u64) -> bool {
+        self.gates.iter().any(|gate| gate.contains(&address))
+    }
+}
+
+fn number(word: &str) -> Option<u64> {
+    match word.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => word.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_arrives() {
+        let text = "map /a b\nstacks_from 1000\ngate 0xff00 0xff10\ngate 0x20 0x21\npreempt 0x33c88\ncurrent 0x33c80\n\
+                    task 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\n";
+        let plan = Plan::parse(text).unwrap();
+        assert_eq!(plan.map, Some("/a b".into()));
+        assert_eq!(
+            (plan.stacks_from, plan.preempt, plan.current),
+            (1000, Some(0x33c88), Some(0x33c80))
+        );
+        assert!(plan.is_gate(0xff0f) && plan.is_gate(0x20));
+        assert!(!plan.is_gate(0xff10) && !plan.is_gate(0x21));
+        assert_eq!(plan.task, TaskFields { pid: 8, comm: 16, prio: 4 });
+        let first = (0, Watch { take: Take::First, stack: false });
+        let word = (1, Watch { take: Take::Word(24), stack: true });
+        assert_eq!(plan.watches[&0x10], vec![first, word]);
+        assert_eq!(plan.watches[&0x11], vec![(2, Watch { take: Take::Top, stack: false })]);
+    }
+
+    #[test]
+    fn a_line_that_is_not_understood_is_named() {
+        for line in ["colour red", "gate 5", "watch 0x1 third", "preempt x", ""] {
+            let error = Plan::parse(&format!("stacks_from 1\n{line}\n")).unwrap_err();
+            assert!(error.contains(&format!("\"{line}\"")), "{error}");
+        }
+    }
+}

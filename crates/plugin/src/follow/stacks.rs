@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Call stacks: captured cheaply where a stretch begins, unwound only when it turns out to be worth it, and numbered.
+
+use crate::instrument::Instrument;
+use std::collections::HashMap;
+use std::path::Path;
+use vmlinux::{Map, Memory, Regs, unwind};
+
+/// As much of a stack as is copied: that of some ten calls. What lies further out is read when it is unwound; it cannot
+/// have changed while the stretch lasted but by its own callers.
+const COPIED: usize = 768;
+/// Kernel stacks are aligned to their size (THREAD_SIZE, 16 KiB; arch/x86/include/asm/page_64_types.h), so nothing is
+/// read behind the end of one.
+const STACK_BYTES: u64 = 16 << 10;
+/// The deepest stack that is told; frames further out are cut off.
+const FRAMES_MAX: usize = 48;
+
+/// What unwinding needs of a moment.
+pub struct Capture {
+    registers: Regs,
+    copied: [u8; COPIED],
+    length: usize,
+}
+
+impl Default for Capture {
+    fn default() -> Capture {
+        Capture { registers: Regs::default(), copied: [0; COPIED], length: 0 }
+    }
+}
+
+impl Capture {
+    /// Copies the innermost part of the stack at `sp`.
+    pub fn take(ip: u64, sp: u64, bp: u64, instrument: &Instrument) -> Capture {
+        let registers = Regs { ip, sp, bp, ..Regs::default() };
+        let mut capture = Capture { registers, ..Capture::default() };
+        let to_end = STACK_BYTES - sp % STACK_BYTES;
+        let length = COPIED.min(to_end as usize);
+        if instrument.fill(sp, &mut capture.copied[..length]) {
+            capture.length = length;
+        }
+        capture
+    }
+}
+
+/// The memory of then, as far as it was copied, and of now beyond that.
+struct Then<'a>(&'a Capture, &'a Instrument);
+
+impl Memory for Then<'_> {
+    fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
+        let Then(capture, instrument) = self;
+        let copied = &capture.copied[..capture.length];
+        let inside = address
+            .checked_sub(capture.registers.sp)
+            .and_then(|from| copied.get(usize::try_from(from).ok()?..)?.get(..bytes.len()));
+        match inside {
+            Some(inside) => bytes.copy_from_slice(inside),
+            None => return instrument.fill(address, bytes),
+        }
+        true
+    }
+}
+
+/// All stacks that were seen.
+pub struct Stacks {
+    map: Option<Map>,
+    known: HashMap<Box<[u64]>, u32>,
+}
+
+impl Stacks {
+    /// With the map of the guest's kernel, if there is one; else a stack is its innermost address.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no map.
+    pub fn new(map: Option<&Path>) -> Result<Stacks, String> {
+        let read = |path: &Path| {
+            let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+            Map::from_bytes(bytes).map_err(|e| e.to_string())
+        };
+        let map = map.map(|path| read(path).map_err(|e| format!("{}: {e}", path.display())));
+        Ok(Stacks { map: map.transpose()?, known: HashMap::new() })
+    }
+
+    /// The number of a stack; one that is seen for the first time is told, frame by frame: number, index, address.
+    pub fn number(
+        &mut self,
+        capture: &Capture,
+        instrument: &Instrument,
+        mut tell: impl FnMut(u32, u8, u64),
+    ) -> u32 {
+        let mut frames = [0; FRAMES_MAX];
+        let frames = match &self.map {
+            Some(map) => {
+                let memory = Then(capture, instrument);
+                let unwound = unwind(map, &capture.registers, &memory, &mut frames);
+                &frames[..unwound.frames]
+            }
+            None => &[capture.registers.ip],
+        };
+        if let Some(number) = self.known.get(frames) {
+            return *number;
+        }
+        let number = self.known.len() as u32 + 1;
+        self.known.insert(frames.into(), number);
+        for (index, frame) in frames.iter().enumerate() {
+            tell(number, index as u8, *frame);
+        }
+        number
+    }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Where members lie in the kernel's structures, by its own type information (Documentation/bpf/btf.rst).
+
+use crate::little_endian::{text_at, u16_at, u32_at};
+
+/// Kinds of types that are looked at.
+const STRUCT: u32 = 4;
+const UNION: u32 = 5;
+const TYPEDEF: u32 = 8;
+const VOLATILE: u32 = 9;
+const CONST: u32 = 10;
+const RESTRICT: u32 = 11;
+const TYPE_TAG: u32 = 18;
+/// Types inside types, or behind names, that are followed. In kernels there are some five; damaged information may
+/// go in circles.
+const DEPTH_MAX: u32 = 32;
+/// Bytes of a `struct btf_type` and of a `struct btf_member`.
+const TYPE: usize = 12;
+const MEMBER: usize = 12;
+
+/// The kernel's type information.
+#[derive(Clone, Debug)]
+pub struct Btf<'a> {
+    types: &'a [u8],
+    strings: &'a [u8],
+    /// Where in `types` each begins; that of number 1 first, 0 being `void`.
+    starts: Vec<u32>,
+}
+
+/// One type's record.
+#[derive(Clone, Copy)]
+struct Type {
+    at: usize,
+    name: u32,
+    info: u32,
+    reference: u32,
+}
+
+impl Type {
+    fn kind(self) -> u32 {
+        self.info >> 24 & 0x1f
+    }
+
+    fn members(self) -> usize {
+        (self.info & 0xffff) as usize
+    }
+
+    fn has_bitfields(self) -> bool {
+        self.info >> 31 != 0
+    }
+}
+
+impl<'a> Btf<'a> {
+    /// Reads the section `.BTF`. What is wrong with it, where it cannot be read.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Btf<'a>, &'static str> {
+        if u16_at(bytes, 0) != Some(0xeb9f) || bytes.get(2) != Some(&1) {
+            return Err("its type information (.BTF) is of an unknown version");
+        }
+        let part = |field: usize| {
+            let from =
+                bytes.get(u32_at(bytes, 4)? as usize..)?.get(u32_at(bytes, field)? as usize..)?;
+            from.get(..u32_at(bytes, field + 4)? as usize)
+        };
+        let damaged = "its type information (.BTF) is cut short";
+        let (types, strings) = part(8).zip(part(16)).ok_or(damaged)?;
+        let mut btf = Btf { types, strings, starts: Vec::new() };
+        let mut at = 0;
+        while at < types.len() {
+            let start = u32::try_from(at).map_err(|_| damaged)?;
+            let found = btf.type_at(at).ok_or(damaged)?;
+            btf.starts.push(start);
+            at += TYPE + trailer(found).ok_or("its type information (.BTF) has unknown kinds")?;
+        }
+        Ok(btf)
+    }
+
+    /// Bytes from the beginning of `struct structure` to its member `path`: names separated by dots, in which
+    /// structures and unions without names are passed over, as in C. `None` where there is no such structure or
+    /// member, or it does not begin at a byte.
+    pub fn offset(&self, structure: &str, path: &str) -> Option<u64> {
+        let is_wanted = |t: &Type| t.kind() == STRUCT && self.name(t.name) == Some(structure);
+        let types = self.starts.iter().filter_map(|at| self.type_at(*at as usize));
+        let mut inside = types.filter(is_wanted).find(|t| t.members() > 0)?;
+        let mut bits = 0;
+        for (n, name) in path.split('.').enumerate() {
+            if n > 0 {
+                inside = self.structure(inside)?;
+            }
+            let (member, offset) = self.member(inside, name, 0)?;
+            bits += offset;
+            inside = member;
+        }
+        (bits % 8 == 0).then_some(bits / 8)
+    }
+
+    fn type_at(&self, at: usize) -> Option<Type> {
+        let field = |n: usize| u32_at(self.types, at + n);
+        Some(Type { at, name: field(0)?, info: field(4)?, reference: field(8)? })
+    }
+
+    fn by_number(&self, number: u32) -> Option<Type> {
+        self.type_at(*self.starts.get((number as usize).checked_sub(1)?)? as usize)
+    }
+
+    fn name(&self, at: u32) -> Option<&'a str> {
+        text_at(self.strings, at as usize)
+    }
+
+    /// The structure or union behind names and qualifiers.
+    fn structure(&self, mut of: Type) -> Option<Type> {
+        for _ in 0..DEPTH_MAX {
+            match of.kind() {
+                STRUCT | UNION => return Some(of),
+                TYPEDEF | VOLATILE | CONST | RESTRICT | TYPE_TAG => {
+                    of = self.by_number(of.reference)?;
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The type of a member, and how many bits of `of` are before it.
+    fn member(&self, of: Type, name: &str, depth: u32) -> Option<(Type, u64)> {
+        if depth > DEPTH_MAX || name.is_empty() {
+            return None;
+        }
+        for n in 0..of.members() {
+            let at = of.at + TYPE + n * MEMBER;
+            let field = |n: usize| u32_at(self.types, at + n);
+            let offset = field(8)?;
+            // With bit-fields the width is in the upper byte.
+            let bits = u64::from(if of.has_bitfields() { offset & 0xff_ffff } else { offset });
+            let found = self.name(field(0)?)?;
+            let member = self.by_number(field(4)?)?;
+            if found == name {
+                return Some((member, bits));
+            }
+            if found.is_empty()
+                && let Some(inner) = self.structure(member)
+                && let Some((member, inner_bits)) = self.member(inner, name, depth + 1)
+            {
+                return Some((member, bits + inner_bits));
+            }
+        }
+        None
+    }
+}
+
+/// Bytes that follow the record of a type; `None` for a kind that is not known.
+fn trailer(of: Type) -> Option<usize> {
+    // btf.rst, "Type Encoding": what follows, and for each of its `vlen` parts.
+    let (once, each) = match of.kind() {
+        1 | 14 | 17 => (4, 0),
+        3 => (12, 0),
+        STRUCT | UNION => (0, MEMBER),
+        6 | 13 => (0, 8),
+        15 | 19 => (0, 12),
+        2 | 7..=12 | 16 | TYPE_TAG => (0, 0),
+        _ => return None,
+    };
+    Some(once + each * of.members())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `struct outer { int a; struct inner_t in; union { int x; struct { int y; long z; }; }; int flag:1; };` in which
+    /// `inner_t` is a typedef of a const structure with `int b; int c;`.
+    fn example() -> Vec<u8> {
+        let strings = b"\0outer\0a\0in\0x\0y\0z\0flag\0inner_t\0b\0c\0int\0";
+        let name = |wanted: &str| {
+            let strings = std::str::from_utf8(strings).unwrap();
+            strings.find(&format!("\0{wanted}\0")).unwrap() as u32 + 1
+        };
+        let mut types: Vec<u32> = Vec::new();
+        let info = |kind: u32, members: u32, bitfields: u32| bitfields << 31 | kind << 24 | members;
+        types.extend([name("int"), info(1, 0, 0), 4, 32]); // 1
+        types.extend([0, info(STRUCT, 2, 0), 8, name("b"), 1, 0, name("c"), 1, 32]); // 2
+        types.extend([0, info(CONST, 0, 0), 2]); // 3
+        types.extend([name("inner_t"), info(TYPEDEF, 0, 0), 3]); // 4
+        types.extend([0, info(STRUCT, 2, 0), 16, name("y"), 1, 0, name("z"), 1, 64]); // 5
+        types.extend([0, info(UNION, 2, 0), 16, name("x"), 1, 0, 0, 5, 0]); // 6
+        types.extend([name("outer"), info(STRUCT, 4, 1), 32, name("a"), 1, 0, name("in"), 4, 32]);
+        types.extend([0, 6, 128, name("flag"), 1, 1 << 24 | 257]); // 7
+        let length = types.len() as u32 * 4;
+        let mut bytes = vec![0x9f, 0xeb, 1, 0];
+        for field in [24, 0, length, length, strings.len() as u32] {
+            bytes.extend_from_slice(&u32::to_le_bytes(field));
+        }
+        types.iter().for_each(|t| bytes.extend_from_slice(&t.to_le_bytes()));
+        bytes.extend_from_slice(strings);
+        bytes
+    }
+
+    #[test]
+    fn members_are_found_through_names_qualifiers_and_what_has_no_name() {
+        let bytes = example();
+        let btf = Btf::parse(&bytes).unwrap();
+        let paths = ["a", "in", "in.b", "in.c", "x", "y", "z", "flag", "in.a", "b", ""];
+        let found = paths.map(|path| btf.offset("outer", path));
+        let at = [0, 4, 4, 8, 16, 16, 24].map(Some);
+        assert_eq!(found[..7], at);
+        assert_eq!(found[7..], [None; 4]);
+        assert_eq!(btf.offset("inner_t", "b"), None);
+    }
+
+    #[test]
+    fn information_that_ends_early_is_refused() {
+        let whole = example();
+        for length in 0..whole.len() {
+            assert!(Btf::parse(&whole[..length]).is_err(), "{length}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Why an image or a map cannot be used, and what to do about it.
+
+use std::fmt;
+
+/// What is wrong with given bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// They are no `bzImage`, or one that ends too early.
+    BzImage(&'static str),
+    /// The kernel is compressed in a way that is not known; the first bytes of it.
+    Compression([u8; 4]),
+    /// They are no 64-bit ELF image, or a damaged one.
+    Elf(&'static str),
+    /// No symbol table was found in the image.
+    Kallsyms(&'static str),
+    /// They are no map, or a damaged one.
+    Map(&'static str),
+    /// The map was made by another version of this program: its version, and ours.
+    MapVersion(u32, u32),
+    /// The kernel has more of something than a map holds.
+    TooLarge(&'static str),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::BzImage(why) => write!(
+                f,
+                "no kernel image: {why}; give the file that Debian names vmlinuz (arch/x86/boot/bzImage of a build)"
+            ),
+            Error::Compression(magic) => write!(
+                f,
+                "the kernel is compressed in an unknown way (it begins with {magic:02x?}); build it with CONFIG_KERNEL_ZSTD or _XZ"
+            ),
+            Error::Elf(why) => {
+                write!(f, "what is compressed in the kernel image is no x86-64 kernel: {why}")
+            }
+            Error::Kallsyms(why) => write!(
+                f,
+                "the kernel has no symbol table that could be read: {why}; it takes CONFIG_KALLSYMS=y, and Linux 5.10 … 6.18"
+            ),
+            Error::Map(why) => write!(f, "the map is damaged: {why}; remove it, it is made again"),
+            Error::MapVersion(theirs, ours) => write!(
+                f,
+                "the map has version {theirs}, this is for version {ours}; remove it, it is made again"
+            ),
+            Error::TooLarge(what) => write!(f, "the kernel has more {what} than a map holds"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What is in a kernel's image: symbols, unwind table, types, and where its instructions are.
+
+use crate::btf::Btf;
+use crate::elf::{self, Section};
+use crate::orc::{Entry, Format};
+use crate::{Error, kallsyms};
+use std::ops::Range;
+
+/// A symbol of the kernel or of a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Where it is; for a variable of each CPU, how far from the beginning of that CPU's.
+    pub address: u64,
+    /// Its kind as nm(1) has it: `b't'` and `b'T'` for functions, …
+    pub kind: u8,
+    /// Its name.
+    pub name: String,
+}
+
+/// A kernel's image.
+#[derive(Clone, Debug)]
+pub struct Image<'a> {
+    /// Its symbols, in the kernel's own order: by address, and of several at one address the one first that the
+    /// kernel names in its stacks.
+    pub symbols: Vec<Symbol>,
+    /// Its types; or why there are none.
+    pub btf: Result<Btf<'a>, &'static str>,
+    /// How stacks are unwound from each address on; or why that is not known.
+    pub(crate) orc: Result<(Format, Vec<(u64, Entry)>), &'static str>,
+    /// Addresses of instructions.
+    pub(crate) code: Vec<Range<u64>>,
+}
+
+impl<'a> Image<'a> {
+    /// Reads a kernel's ELF image as it is compressed in a `bzImage`: without a symbol table, but with its sections.
+    ///
+    /// # Errors
+    /// [`Error::Elf`]; [`Error::Kallsyms`]. Without types or unwind table a kernel is an image all the same.
+    pub fn parse(elf: &'a [u8]) -> Result<Image<'a>, Error> {
+        let sections = elf::sections(elf)?;
+        let section = |name: &str| sections.iter().find(|s| s.name == name);
+        let rodata = section(".rodata").ok_or(Error::Elf("it has no section .rodata"))?;
+        let code = sections.iter().filter(|s| s.is_code && s.size > 0);
+        Ok(Image {
+            symbols: kallsyms::symbols(rodata.bytes)?,
+            btf: section(".BTF")
+                .ok_or("the kernel has no type information (CONFIG_DEBUG_INFO_BTF)")
+                .and_then(|s| Btf::parse(s.bytes)),
+            orc: orc(section(".orc_unwind_ip"), section(".orc_unwind")),
+            code: code.map(|s| s.address..s.address.saturating_add(s.size)).collect(),
+        })
+    }
+
+    /// Whether stacks can be unwound; or why not.
+    pub fn unwinds(&self) -> Result<(), &'static str> {
+        self.orc.as_ref().map(drop).map_err(|why| *why)
+    }
+
+    /// The address of the symbol `name`, the first of several.
+    pub(crate) fn address(&self, name: &str) -> Option<u64> {
+        self.symbols.iter().find(|s| s.name == name).map(|s| s.address)
+    }
+}
+
+type Table = (Format, Vec<(u64, Entry)>);
+
+fn orc(ip: Option<&Section>, entries: Option<&Section>) -> Result<Table, &'static str> {
+    let missing = "the kernel has no unwind table (CONFIG_UNWINDER_ORC)";
+    let (ip, entries) = ip.zip(entries).ok_or(missing)?;
+    let format =
+        Format::of(entries.bytes).ok_or("the kernel's unwind table is of an unknown format")?;
+    Ok((format, format.table(ip.address, ip.bytes, entries.bytes).collect()))
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Numbers in bytes that may end before them.
+
+/// The two bytes at `at`.
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    array_at(bytes, at).map(u16::from_le_bytes)
+}
+
+/// The four bytes at `at`.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    array_at(bytes, at).map(u32::from_le_bytes)
+}
+
+/// The eight bytes at `at`.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    array_at(bytes, at).map(u64::from_le_bytes)
+}
+
+/// The `N` bytes at `at`.
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
+}
+
+/// The text that begins at `at` and ends before a NUL; `None` where that is no text.
+pub(crate) fn text_at(bytes: &[u8], at: usize) -> Option<&str> {
+    let from = bytes.get(at..)?;
+    let end = from.iter().position(|b| *b == 0)?;
+    std::str::from_utf8(&from[..end]).ok()
+}

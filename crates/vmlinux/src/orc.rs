@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Entries of the kernel's unwind table (arch/x86/include/asm/orc_types.h): how, from an address of the code on, the
+//! frame of the caller is found.
+
+/// Bytes of an entry, in the kernel's tables as in ours.
+pub(crate) const ENTRY: usize = 6;
+
+/// What is on the stack where the caller's frame begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing is known: no code, or code that objtool does not follow.
+    Undefined,
+    /// There is no caller.
+    End,
+    /// A return address.
+    Call,
+    /// All registers (`struct pt_regs`).
+    Regs,
+    /// What the processor itself pushes at an interrupt.
+    RegsPartial,
+}
+
+/// What an address is computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    Undefined,
+    PreviousSp,
+    Dx,
+    Di,
+    Bp,
+    Sp,
+    R10,
+    R13,
+    BpIndirect,
+    SpIndirect,
+}
+
+impl Base {
+    /// `ORC_REG_…`.
+    fn of(number: u8) -> Base {
+        match number {
+            1 => Base::PreviousSp,
+            2 => Base::Dx,
+            3 => Base::Di,
+            4 => Base::Bp,
+            5 => Base::Sp,
+            6 => Base::R10,
+            7 => Base::R13,
+            8 => Base::BpIndirect,
+            9 => Base::SpIndirect,
+            _ => Base::Undefined,
+        }
+    }
+}
+
+/// An entry. In a map it is as in kernels since 6.4: two signed offsets of 16 bits, two bases of 4 bits each, kind (3
+/// bits), whether it is an interrupted context (1 bit).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub sp_offset: i16,
+    pub bp_offset: i16,
+    pub sp: Base,
+    pub bp: Base,
+    pub kind: Kind,
+    /// Whether the caller's address is that of an instruction that was interrupted.
+    pub is_signal: bool,
+}
+
+impl Entry {
+    /// Nothing is known.
+    #[cfg(feature = "image")]
+    pub(crate) const UNDEFINED: Entry = Entry {
+        sp_offset: 0,
+        bp_offset: 0,
+        sp: Base::Undefined,
+        bp: Base::Undefined,
+        kind: Kind::Undefined,
+        is_signal: false,
+    };
+
+    /// Reads it from a map.
+    pub(crate) fn from_bytes(bytes: [u8; ENTRY]) -> Entry {
+        let [a, b, c, d, bases, flags] = bytes;
+        Entry {
+            sp_offset: i16::from_le_bytes([a, b]),
+            bp_offset: i16::from_le_bytes([c, d]),
+            sp: Base::of(bases & 15),
+            bp: Base::of(bases >> 4),
+            kind: match flags & 7 {
+                1 => Kind::End,
+                2 => Kind::Call,
+                3 => Kind::Regs,
+                4 => Kind::RegsPartial,
+                _ => Kind::Undefined,
+            },
+            is_signal: flags & 8 != 0,
+        }
+    }
+
+    /// Writes it into a map.
+    #[cfg(feature = "image")]
+    pub(crate) fn to_bytes(self) -> [u8; ENTRY] {
+        let [a, b] = self.sp_offset.to_le_bytes();
+        let [c, d] = self.bp_offset.to_le_bytes();
+        let bases = self.sp as u8 | (self.bp as u8) << 4;
+        [a, b, c, d, bases, self.kind as u8 | u8::from(self.is_signal) << 3]
+    }
+}
+
+/// The format of a kernel's entries.
+#[cfg(feature = "image")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Before 6.4: kinds `call`, `regs` and `regs_partial` in 2 bits; the end of the stack is a bit, and so it is where
+    /// nothing is known.
+    Old,
+    /// Since 6.4 (fb799447ae29): as in a map.
+    New,
+}
+
+#[cfg(feature = "image")]
+impl Format {
+    /// The format of a table, by what the most entries say whose base is the stack pointer: they are those of
+    /// functions, that is calls, which are 0 in the one and 2 in the other. Nothing in the image of a kernel before
+    /// 6.4 tells its format.
+    pub(crate) fn of(entries: &[u8]) -> Option<Format> {
+        let mut counts = [0u64; 8];
+        for entry in entries.chunks_exact(ENTRY).filter(|e| e[4] & 15 == Base::Sp as u8) {
+            counts[usize::from(entry[5] & 7)] += 1;
+        }
+        let [old, _, new, ..] = counts;
+        let half = counts.iter().sum::<u64>() / 2;
+        if old > half { Some(Format::Old) } else { (new > half).then_some(Format::New) }
+    }
+
+    /// Reads an entry.
+    pub(crate) fn entry(self, bytes: [u8; ENTRY]) -> Entry {
+        let entry = Entry::from_bytes(bytes);
+        if self == Format::New {
+            return entry;
+        }
+        let (kind, is_end) = (bytes[5] & 3, bytes[5] & 4 != 0);
+        let kind = match (entry.sp, kind) {
+            (Base::Undefined, _) if is_end => Kind::End,
+            (Base::Undefined, _) => Kind::Undefined,
+            (_, 0) => Kind::Call,
+            (_, 1) => Kind::Regs,
+            (_, 2) => Kind::RegsPartial,
+            _ => Kind::Undefined,
+        };
+        // arch/x86/kernel/unwind_orc.c of these kernels: all frames of registers are such contexts.
+        Entry { kind, is_signal: matches!(kind, Kind::Regs | Kind::RegsPartial), ..entry }
+    }
+
+    /// The entries of a table, with the address from which on each holds: `ips` has a distance for each, counted from
+    /// where itself is; its first is at `at`.
+    pub(crate) fn table(
+        self,
+        at: u64,
+        ips: &[u8],
+        entries: &[u8],
+    ) -> impl Iterator<Item = (u64, Entry)> {
+        let ips = ips.chunks_exact(4).zip((at..).step_by(4)).map(|(ip, at)| {
+            let distance = i32::from_le_bytes([ip[0], ip[1], ip[2], ip[3]]);
+            at.wrapping_add_signed(i64::from(distance))
+        });
+        let entries = entries.chunks_exact(ENTRY);
+        ips.zip(entries.map(move |e| self.entry([e[0], e[1], e[2], e[3], e[4], e[5]])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_survive_being_written() {
+        for bases in 0..=255 {
+            for flags in 0..16 {
+                let entry = Entry::from_bytes([1, 0x80, 0xff, 0x7f, bases, flags]);
+                assert_eq!(Entry::from_bytes(entry.to_bytes()), entry);
+                assert_eq!((entry.sp_offset, entry.bp_offset), (i16::MIN + 1, i16::MAX));
+            }
+        }
+    }
+
+    #[test]
+    fn the_old_format_says_the_same_in_other_words() {
+        let old = |sp: Base, flags: u8| Format::Old.entry([8, 0, 0, 0, sp as u8, flags]);
+        let told = |entry: Entry| (entry.kind, entry.is_signal);
+        assert_eq!(told(old(Base::Sp, 0)), (Kind::Call, false));
+        assert_eq!(told(old(Base::Sp, 1)), (Kind::Regs, true));
+        assert_eq!(told(old(Base::Sp, 2)), (Kind::RegsPartial, true));
+        assert_eq!(told(old(Base::Undefined, 4)), (Kind::End, false));
+        assert_eq!(told(old(Base::Undefined, 0)), (Kind::Undefined, false));
+    }
+
+    #[test]
+    fn a_table_tells_its_format_by_its_functions() {
+        let call = |flags: u8| [8, 0, 0, 0, Base::Sp as u8, flags];
+        let regs = [0, 0, 0, 0, Base::Sp as u8, 1];
+        assert_eq!(Format::of(&[call(0), call(0), regs].concat()), Some(Format::Old));
+        assert_eq!(Format::of(&[call(2), call(2), regs].concat()), Some(Format::New));
+        assert_eq!(Format::of(&[regs, regs].concat()), None);
+        assert_eq!(Format::of(&[]), None);
+    }
+}

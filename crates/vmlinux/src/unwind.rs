@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Following a stack from outside, by the kernel's own tables (Documentation/arch/x86/orc-unwinder.rst).
+//!
+//! What an entry means is as in the kernel's unwinder, arch/x86/kernel/unwind_orc.c. It differs in that it knows no stacks
+//! with their limits: it follows the pointers where they lead, from interrupt to task stacks too, and gives up where
+//! memory cannot be read, where a stack would grow downwards, or where `frames` ends. Return addresses that kretprobes
+//! and the function graph tracer replaced are not put back; a stack ends there as [`Ending::Lost`].
+
+use crate::little_endian::u64_at;
+use crate::orc::{Base, Entry, Kind};
+use crate::{Map, Memory};
+
+/// The registers of a stopped processor, as far as unwinding may need them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are the processor's")]
+pub struct Regs {
+    pub ip: u64,
+    pub sp: u64,
+    pub bp: u64,
+    pub dx: u64,
+    pub di: u64,
+    pub r10: u64,
+    pub r13: u64,
+}
+
+/// Why there are no further frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// User space is what was interrupted, or called.
+    User,
+    /// There is no caller: the first function of a kernel thread, the idle task, or entry code.
+    End,
+    /// There may be more, for which there was no room.
+    Truncated,
+    /// The caller of the code at this address is not known: there is no code, its table does not say, or memory was not
+    /// readable.
+    Lost {
+        /// The address.
+        at: u64,
+    },
+}
+
+/// What [`unwind`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unwound {
+    /// How many frames it wrote.
+    pub frames: usize,
+    /// Why it ended.
+    pub ending: Ending,
+    /// Bit n: frame n is an instruction that was interrupted, and not one that is returned to. Of the first 64.
+    pub interrupted: u64,
+}
+
+/// Offsets in the `struct pt_regs` of x86-64 (arch/x86/include/asm/ptrace.h).
+const R13: u64 = 2 * 8;
+const BP: u64 = 4 * 8;
+const R10: u64 = 7 * 8;
+const DX: u64 = 12 * 8;
+const DI: u64 = 14 * 8;
+const IP: u64 = 16 * 8;
+const CS: u64 = 17 * 8;
+const SP: u64 = 19 * 8;
+
+/// The lowest address of the kernel; below it is user space (Documentation/arch/x86/x86_64/mm.rst).
+const KERNEL: u64 = 1 << 63;
+/// Bytes read at once: a syscall's frames are some 100 bytes each, so two or three reads do for most stacks.
+const WINDOW: usize = 512;
+/// A smaller step downwards than a page leads to no other stack: below each there is a page that is not mapped.
+const PAGE: u64 = 4096;
+
+/// Follows a stack outwards: `frames[0]` becomes `regs.ip`, and what follows are the addresses returned to or
+/// interrupted, innermost first. Nothing is allocated.
+pub fn unwind<B: AsRef<[u8]>>(
+    map: &Map<B>,
+    regs: &Regs,
+    memory: &dyn Memory,
+    frames: &mut [u64],
+) -> Unwound {
+    let mut walk = Walk {
+        ip: regs.ip,
+        sp: regs.sp,
+        bp: regs.bp,
+        is_signal: true,
+        regs: Known::Live(*regs),
+        stack: Stack { memory, at: 0, length: 0, bytes: [0; WINDOW] },
+    };
+    let mut unwound = Unwound { frames: 0, ending: Ending::Truncated, interrupted: 0 };
+    for frame in frames {
+        *frame = walk.ip;
+        if let (true, Ok(n)) = (walk.is_signal, u32::try_from(unwound.frames)) {
+            unwound.interrupted |= 1u64.checked_shl(n).unwrap_or(0);
+        }
+        unwound.frames += 1;
+        if let Err(ending) = walk.step(map) {
+            unwound.ending = ending;
+            break;
+        }
+    }
+    unwound
+}
+
+/// Registers other than those that are followed, as far as they are known in a frame.
+#[derive(Clone, Copy)]
+enum Known {
+    /// Those of the processor.
+    Live(Regs),
+    /// Those saved at this address.
+    Saved(u64),
+    Nothing,
+}
+
+/// A frame.
+struct Walk<'a> {
+    ip: u64,
+    sp: u64,
+    bp: u64,
+    /// Whether `ip` was interrupted, and is not the address behind a call.
+    is_signal: bool,
+    regs: Known,
+    stack: Stack<'a>,
+}
+
+impl Walk<'_> {
+    /// Goes to the caller.
+    fn step<B: AsRef<[u8]>>(&mut self, map: &Map<B>) -> Result<(), Ending> {
+        if self.ip < KERNEL {
+            return Err(Ending::User);
+        }
+        let lost = Ending::Lost { at: self.ip };
+        // The instruction behind a call may belong to other code, with another stack.
+        let ip = if self.is_signal { self.ip } else { self.ip - 1 };
+        let entry = map.orc(ip).ok_or(lost)?;
+        match entry.kind {
+            Kind::Undefined => return Err(lost),
+            Kind::End => return Err(Ending::End),
+            Kind::Call | Kind::Regs | Kind::RegsPartial => {}
+        }
+        let before = self.sp;
+        let frame = self.frame(&entry).ok_or(lost)?;
+        let is_user = self.leave(&entry, frame).ok_or(lost)?;
+        if is_user {
+            return Err(Ending::User);
+        }
+        self.bp = self.caller_bp(&entry, frame).ok_or(lost)?;
+        self.is_signal = entry.is_signal;
+        let is_downwards = self.sp <= before && before - self.sp < PAGE;
+        if is_downwards { Err(lost) } else { Ok(()) }
+    }
+
+    /// Where the caller's frame begins.
+    fn frame(&mut self, entry: &Entry) -> Option<u64> {
+        let offset = i64::from(entry.sp_offset);
+        let moved = |base: u64| base.wrapping_add_signed(offset);
+        Some(match entry.sp {
+            Base::Sp => moved(self.sp),
+            Base::Bp => moved(self.bp),
+            // The one adds the offset to what it finds, the other to where it looks.
+            Base::SpIndirect => moved(self.stack.word(self.sp)?),
+            Base::BpIndirect => self.stack.word(moved(self.bp))?,
+            // Without an offset, whatever the entry has.
+            Base::R10 => self.register(R10, |regs| regs.r10)?,
+            Base::R13 => self.register(R13, |regs| regs.r13)?,
+            Base::Di => self.register(DI, |regs| regs.di)?,
+            Base::Dx => self.register(DX, |regs| regs.dx)?,
+            Base::Undefined | Base::PreviousSp => return None,
+        })
+    }
+
+    /// Takes address, stack and saved registers of the caller; whether that is user space.
+    fn leave(&mut self, entry: &Entry, frame: u64) -> Option<bool> {
+        if entry.kind == Kind::Call {
+            self.ip = self.stack.word(frame.wrapping_sub(8))?;
+            self.sp = frame;
+            self.regs = Known::Nothing;
+            return Some(false);
+        }
+        let regs = if entry.kind == Kind::Regs { frame } else { frame.wrapping_sub(IP) };
+        let mut saved = |offset: u64| self.stack.word(regs.wrapping_add(offset));
+        (self.ip, self.sp) = (saved(IP)?, saved(SP)?);
+        // The lowest bits of the code segment are the privilege.
+        let is_user = saved(CS)? & 3 != 0;
+        if entry.kind == Kind::Regs {
+            self.regs = Known::Saved(regs);
+        }
+        Some(is_user)
+    }
+
+    /// The frame pointer of the caller.
+    fn caller_bp(&mut self, entry: &Entry, frame: u64) -> Option<u64> {
+        let offset = i64::from(entry.bp_offset);
+        match entry.bp {
+            Base::PreviousSp => self.stack.word(frame.wrapping_add_signed(offset)),
+            Base::Bp => self.stack.word(self.bp.wrapping_add_signed(offset)),
+            Base::Undefined => match self.regs {
+                Known::Saved(regs) => self.stack.word(regs.wrapping_add(BP)),
+                Known::Live(_) | Known::Nothing => Some(self.bp),
+            },
+            _ => None,
+        }
+    }
+
+    fn register(&mut self, offset: u64, live: impl Fn(&Regs) -> u64) -> Option<u64> {
+        match &self.regs {
+            Known::Live(regs) => Some(live(regs)),
+            Known::Saved(at) => self.stack.word(at.wrapping_add(offset)),
+            Known::Nothing => None,
+        }
+    }
+}
+
+/// The memory of a stack, read in pieces.
+struct Stack<'a> {
+    memory: &'a dyn Memory,
+    at: u64,
+    length: usize,
+    bytes: [u8; WINDOW],
+}
+
+impl Stack<'_> {
+    /// The eight bytes at `address`.
+    fn word(&mut self, address: u64) -> Option<u64> {
+        let inside = |at: u64, length: usize| {
+            let offset = usize::try_from(address.checked_sub(at)?).ok()?;
+            (offset.checked_add(8)? <= length).then_some(offset)
+        };
+        if let Some(offset) = inside(self.at, self.length) {
+            return u64_at(&self.bytes, offset);
+        }
+        // Up to the end of the page: the next one may not be mapped.
+        let room = (PAGE - address % PAGE).clamp(8, WINDOW as u64) as usize;
+        self.length = 0;
+        if !self.memory.read(address, &mut self.bytes[..room]) {
+            return None;
+        }
+        (self.at, self.length) = (address, room);
+        u64_at(&self.bytes, 0)
+    }
+}
