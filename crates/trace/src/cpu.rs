@@ -2,7 +2,7 @@
 //! What the CPU is doing at each instant, from the events up to it.
 
 use crate::windows::count;
-use crate::{At, Event, Place, Role, TaskId, What, role};
+use crate::{At, Event, Place, Role, TaskId, What};
 use std::collections::HashMap;
 
 /// An entry of the kernel that has not been left.
@@ -12,7 +12,7 @@ pub(crate) struct Frame {
     pub at: At,
     /// The entry's address.
     pub entry: u64,
-    /// The vector, once the kernel has read it.
+    /// The vector, where the entry serves several.
     pub vector: Option<u8>,
     /// An exception runs for the task that raised it; an interrupt for somebody else.
     exception: bool,
@@ -92,23 +92,21 @@ impl Cpu {
     /// Follows one event.
     pub fn event(&mut self, event: &Event) {
         match event.what {
-            What::Irqs { masked, place } => {
+            What::Irqs { masked, place, .. } => {
                 if masked {
                     self.user = false;
                     self.masked_at = place;
                 }
                 self.masked = Some(masked);
             }
-            What::Preempt { count, place } => self.preempt(count, place),
+            What::Preempt { count, place, .. } => self.preempt(count, place),
             What::Run { task, pid } => self.run(task, pid),
-            What::Enter { watch, taken, place } => {
+            What::Enter { role, address, taken, place } => {
                 self.user = false;
                 if let Place::Stack(_) = place {
                     self.seen_at = place;
                 }
-                if let Some(role) = role(watch) {
-                    self.enter(role, taken, event.at);
-                }
+                self.enter(role, address, taken, event.at);
             }
             What::Leave { user, .. } => self.leave(user),
             What::Gap => *self = Cpu::default(),
@@ -119,6 +117,15 @@ impl Cpu {
     /// The task that runs.
     pub fn running(&self) -> Option<TaskId> {
         self.running.map(|(task, _)| task)
+    }
+
+    /// Where interrupts or preemption, which are off, were turned off: told only when they are on again.
+    pub fn learn(&mut self, irqs: bool, place: Place) {
+        if irqs && self.masked == Some(true) {
+            self.masked_at = place;
+        } else if !irqs && self.preempt_off() {
+            self.disabled_at = place;
+        }
     }
 
     /// Whether interrupts are masked; `None` where that is not known.
@@ -241,21 +248,16 @@ impl Cpu {
         self.seen_at = Place::Unknown;
     }
 
-    fn enter(&mut self, role: Role, taken: u64, at: At) {
+    fn enter(&mut self, role: Role, address: u64, taken: u64, at: At) {
         match role {
-            Role::Interrupt | Role::Exception => self.frames.push(Frame {
+            Role::CommonInterrupt | Role::Interrupt | Role::Exception => self.frames.push(Frame {
                 at,
-                entry: taken,
-                vector: None,
+                entry: address,
+                // The stub pushes a byte, which the CPU extends.
+                vector: (role == Role::CommonInterrupt).then_some(taken as u8),
                 exception: role == Role::Exception,
                 counted: false,
             }),
-            Role::Vector => {
-                if let Some(frame) = self.frames.last_mut() {
-                    // The low byte of the error code (arch/x86/kernel/irq.c, `common_interrupt()`).
-                    frame.vector = Some(taken as u8);
-                }
-            }
             Role::Schedule => {
                 self.scheduling = true;
                 self.switching = false;
@@ -264,7 +266,7 @@ impl Cpu {
                 self.scheduling = false;
                 self.switching = true;
             }
-            Role::SoftirqAction => self.softirq = Some(taken),
+            Role::SoftirqAction => self.softirq = Some(address),
             Role::WakeUp => {
                 if let Some(waiter) = self.waiters.get_mut(&TaskId(taken)) {
                     waiter.asleep = false;

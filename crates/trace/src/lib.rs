@@ -21,7 +21,7 @@ pub use reader::{
     At, Event, Place, Reader, ReaderLosses, StackId, Stacks, Task, TaskId, Tasks, What,
 };
 pub use symbols::{Symbols, named};
-pub use watched::{Role, Take, WATCHED, Watch, Watched, places, role};
+pub use watched::{Role, Take, WATCHED, Watch, Watched, places};
 pub use windows::{
     Bucket, Cuts, Length, Longest, Order, Parts, Tally, WindowKind, WindowRow, Windows,
     WindowsReport,

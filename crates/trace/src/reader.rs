@@ -5,6 +5,7 @@
 //! nobody defined keeps everything but its stack, and is counted. What the channel dropped is told by [`Reader::gap`], and
 //! becomes an event, because whoever follows a state has to forget it then.
 
+use crate::{Role, WATCHED, Watch};
 use sample::{Insns, Kind, Nanos, Record, Stamp, Virtual};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -85,15 +86,19 @@ pub enum What {
     Irqs {
         /// Whether they are masked now.
         masked: bool,
-        /// By which instruction, or at which entry of the kernel.
+        /// Where: by which instruction or at which entry of the kernel they were masked, and with which stack unmasked.
         place: Place,
+        /// With which stack they had been masked; told only when they are unmasked, and the stretch was long enough.
+        opened: Place,
     },
     /// The CPU's preemption count changed.
     Preempt {
         /// Its new value, without the bit for need_resched.
         count: u32,
-        /// Where.
+        /// Where, when it came back to 0 and the stretch was long enough.
         place: Place,
+        /// With which stack it had become other than 0; told as `place` is.
+        opened: Place,
     },
     /// The CPU switched to a task.
     Run {
@@ -104,8 +109,10 @@ pub enum What {
     },
     /// The CPU came to a watched place.
     Enter {
-        /// Index into [`WATCHED`](crate::WATCHED).
-        watch: u8,
+        /// What that means.
+        role: Role,
+        /// The place's address.
+        address: u64,
         /// What was taken there.
         taken: u64,
         /// Where.
@@ -129,6 +136,8 @@ pub struct ReaderLosses {
     pub backwards: u64,
     /// Events whose stack nobody defined; they were kept without it.
     pub unknown_stacks: u64,
+    /// Calls of watched places that are not in the list of them.
+    pub unknown_watches: u64,
     /// Frames that did not follow the one before them; they were left out.
     pub stray_frames: u64,
     /// Records that the channel says it dropped.
@@ -185,6 +194,7 @@ impl Tasks {
 /// Reads records one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
+    watches: Vec<(Role, u64)>,
     stacks: Stacks,
     tasks: Tasks,
     losses: ReaderLosses,
@@ -192,9 +202,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader that has seen nothing.
-    pub fn new() -> Self {
-        Self::default()
+    /// A reader of what a follower sees that was told to watch these places, in this order.
+    pub fn new(watches: &[Watch]) -> Self {
+        let role = |w: &Watch| WATCHED.get(usize::from(w.index)).map(|of| (of.role, w.address));
+        Reader { watches: watches.iter().filter_map(role).collect(), ..Reader::default() }
     }
 
     /// The stacks defined so far.
@@ -249,33 +260,42 @@ impl Reader {
         Some(match r.kind {
             Kind::Trigger => What::Trigger { number: r.number, level: r.pins },
             Kind::Pins => What::Pins { level: r.pins },
-            Kind::Irqs => What::Irqs {
-                masked: r.pins != 0,
-                place: self.stack(r.value).unwrap_or(Place::Address(r.number)),
-            },
-            // The kernel's count has 32 bits; a record that says more is none of it.
-            Kind::Preempt => What::Preempt {
-                count: u32::try_from(r.number).ok()?,
-                place: self.stack(r.value).unwrap_or_default(),
-            },
+            // The address of what masked them; of what unmasks them, the two stacks.
+            Kind::Irqs if r.pins != 0 => {
+                let place = Place::Address(r.number);
+                What::Irqs { masked: true, place, opened: Place::Unknown }
+            }
+            Kind::Irqs => {
+                let (place, opened) = (self.stack(r.value), self.stack(r.number as u32));
+                What::Irqs { masked: false, place, opened }
+            }
+            Kind::Preempt => {
+                let (count, opened) = (r.number as u32, self.stack((r.number >> 32) as u32));
+                What::Preempt { count, place: self.stack(r.value), opened }
+            }
             Kind::Run => What::Run { task: TaskId(r.number), pid: r.value },
-            Kind::Enter => What::Enter {
-                watch: r.pins,
-                taken: r.number,
-                place: self.stack(r.value).unwrap_or_default(),
-            },
+            Kind::Enter => {
+                let Some(&(role, address)) = self.watches.get(usize::from(r.pins)) else {
+                    self.losses.unknown_watches += 1;
+                    return None;
+                };
+                What::Enter { role, address, taken: r.number, place: self.stack(r.value) }
+            }
             Kind::Leave => What::Leave { user: r.pins != 0, to: r.number },
             _ => return None,
         })
     }
 
-    fn stack(&mut self, value: u32) -> Option<Place> {
+    fn stack(&mut self, value: u32) -> Place {
         let id = StackId(value);
-        if value == 0 || self.stacks.ranges.contains_key(&id) {
-            return (value != 0).then_some(Place::Stack(id));
+        if value == 0 {
+            return Place::Unknown;
+        }
+        if self.stacks.ranges.contains_key(&id) {
+            return Place::Stack(id);
         }
         self.losses.unknown_stacks += 1;
-        None
+        Place::Unknown
     }
 }
 
@@ -299,31 +319,58 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_is_kept_and_named_by_the_events_after_it() {
-        let mut r = Reader::new();
-        assert_eq!(r.read(&record(Kind::Stack, 0, 1, 0xa, 0)), None);
-        assert_eq!(r.read(&record(Kind::Stack, 1, 1, 0xb, 0)), None);
-        let e = r.read(&record(Kind::Irqs, 1, 1, 0xa, 5)).expect("an event");
-        assert_eq!(e.what, What::Irqs { masked: true, place: Place::Stack(StackId(1)) });
+    fn stacks_are_kept_and_named_when_a_stretch_ends() {
+        let mut r = Reader::new(&[]);
+        for (id, index, address) in [(1, 0, 0xa), (1, 1, 0xb), (2, 0, 0xc)] {
+            assert_eq!(r.read(&record(Kind::Stack, index, id, address, 0)), None);
+        }
+        let mut what = |record| r.read(&record).map(|e| e.what);
+        let (one, two) = (Place::Stack(StackId(1)), Place::Stack(StackId(2)));
+        let (place, opened) = (Place::Address(0xa), Place::Unknown);
+        let masked = what(record(Kind::Irqs, 1, 0, 0xa, 5));
+        assert_eq!(masked, Some(What::Irqs { masked: true, place, opened }));
+        let unmasked = what(record(Kind::Irqs, 0, 2, 1, 6));
+        assert_eq!(unmasked, Some(What::Irqs { masked: false, place: two, opened: one }));
+        let enabled = what(record(Kind::Preempt, 0, 2, 1 << 32, 7));
+        assert_eq!(enabled, Some(What::Preempt { count: 0, place: two, opened: one }));
         assert_eq!(r.stacks().frames(StackId(1)), [0xa, 0xb]);
         assert_eq!(r.losses(), ReaderLosses::default());
     }
 
     #[test]
+    fn a_watch_is_known_by_its_place_in_the_list_given() {
+        let schedule = (0u8..).zip(WATCHED).find(|(_, w)| w.role == Role::Schedule);
+        let index = schedule.expect("in the list").0;
+        let mut r = Reader::new(&[Watch { index: 0, address: 1 }, Watch { index, address: 2 }]);
+        let e = r.read(&record(Kind::Enter, 1, 0, 7, 5)).expect("an event");
+        let place = Place::Unknown;
+        assert_eq!(e.what, What::Enter { role: Role::Schedule, address: 2, taken: 7, place });
+        assert_eq!(r.read(&record(Kind::Enter, 2, 0, 7, 5)), None);
+        assert_eq!(r.losses().unknown_watches, 1);
+    }
+
+    #[test]
     fn an_undefined_stack_a_stray_frame_and_time_going_back_are_counted() {
-        let mut r = Reader::new();
-        let e = r.read(&record(Kind::Preempt, 0, 9, 1, 5)).expect("an event");
-        assert_eq!(e.what, What::Preempt { count: 1, place: Place::Unknown });
+        let mut r = Reader::new(&[]);
+        let e = r.read(&record(Kind::Preempt, 0, 9, 0, 5)).expect("an event");
+        let nowhere = Place::Unknown;
+        assert_eq!(e.what, What::Preempt { count: 0, place: nowhere, opened: nowhere });
         assert_eq!(r.read(&record(Kind::Stack, 1, 2, 0xb, 0)), None);
         assert_eq!(r.read(&record(Kind::Leave, 1, 0, 0, 4)), None);
         assert_eq!(r.gap(3).map(|e| e.what), Some(What::Gap));
-        let lost = ReaderLosses { backwards: 1, unknown_stacks: 1, stray_frames: 1, dropped: 3 };
+        let lost = ReaderLosses {
+            backwards: 1,
+            unknown_stacks: 1,
+            unknown_watches: 0,
+            stray_frames: 1,
+            dropped: 3,
+        };
         assert_eq!(r.losses(), lost);
     }
 
     #[test]
     fn a_task_has_the_name_that_stands_in_place_of_the_time() {
-        let mut r = Reader::new();
+        let mut r = Reader::new(&[]);
         let mut named = record(Kind::Task, 49, 77, 0xffff_8880, 0);
         named.at = Stamp::from_ns(u64::from_le_bytes(*b"irq/7-on"));
         named.insns = Insns(u64::from_le_bytes(*b"set\0\0\0\0\0"));
@@ -337,7 +384,7 @@ mod tests {
         fn no_record_makes_the_reader_panic_and_events_never_go_back(
             bytes in prop::collection::vec((1u8..=16, any::<[u8; 31]>()), 0..200)
         ) {
-            let mut r = Reader::new();
+            let mut r = Reader::new(&[]);
             let mut last: Option<At> = None;
             for (kind, rest) in bytes {
                 let mut b = [0; 32];

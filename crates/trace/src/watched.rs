@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Which functions of the kernel are watched, what is taken there, and what it means.
 //!
-//! The list is data, shared by who translates names to addresses, who sets the watches and who reads the events: an
-//! event names its watch by the index in [`WATCHED`]. Names were checked against the symbols of Debian's 6.1.0-56,
+//! The list is data, shared by who translates names to addresses and who reads the events: [`places`] gives the addresses
+//! to watch in their order, which is how an event names them. Names were checked against the symbols of Debian's 6.1.0-56,
 //! 6.1.0-56-rt, 6.12.117 and 6.12.117-rt for amd64; where versions differ, each name says so. A function that the compiler
 //! cloned has a suffix (`.isra.0`, `.constprop.0`), which the names here leave out; see [`Watched::matches`].
 
 /// What an event of a watch means to the analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// First instruction of an interrupt's entry (arch/x86/include/asm/idtentry.h); taken is the entry's address.
+    /// First instruction of the entry of the interrupts that share one (arch/x86/include/asm/idtentry.h); taken is what
+    /// their stub pushed: the vector, sign-extended.
+    CommonInterrupt,
+    /// First instruction of the entry of an interrupt that has its own.
     Interrupt,
-    /// First instruction of an exception's entry; taken is the entry's address.
+    /// First instruction of an exception's entry.
     Exception,
-    /// The vector of the interrupt whose entry was reached before.
-    Vector,
     /// Our driver's hard handler.
     Handler,
     /// Somebody wakes the task that is taken.
@@ -29,7 +30,7 @@ pub enum Role {
     SwitchDone,
     /// Softirqs begin to be served.
     Softirq,
-    /// One kind of softirq begins; taken is the function's address.
+    /// One kind of softirq begins.
     SoftirqAction,
     /// The current task did not get a sleeping lock at once; taken is its owner, whose lowest bits are flags.
     LockOwner,
@@ -53,14 +54,14 @@ pub enum Role {
 pub enum Take {
     /// Nothing: 0.
     Nothing,
-    /// The address of the place itself.
-    Place,
     /// The function's first argument (`rdi`; System V ABI for amd64, 3.2.3).
-    Argument1,
+    First,
     /// Its second argument (`rsi`).
-    Argument2,
-    /// The 64-bit word in memory this many bytes after where the first argument points; 0 where it cannot be read.
-    WordAtArgument1(u16),
+    Second,
+    /// The 64-bit word in memory this many bytes after where the first argument points.
+    Word(u64),
+    /// The word on top of the stack.
+    Top,
 }
 
 /// One entry of the list.
@@ -78,29 +79,29 @@ pub struct Watched {
 
 /// `struct rt_mutex_base` (include/linux/rtmutex.h): `raw_spinlock_t` of 4 bytes, padding, `struct rb_root_cached` of 16,
 /// then `owner`; the same in 6.1 and 6.12 without lock debugging.
-const RT_MUTEX_OWNER: u16 = 24;
+const RT_MUTEX_OWNER: u64 = 24;
 
 const fn watch(names: &'static [&'static str], take: Take, stack: bool, role: Role) -> Watched {
     Watched { names, take, stack, role }
 }
 
-/// The list. At most 256 entries, as the index is a byte on the wire.
+/// The list.
 pub static WATCHED: &[Watched] = &[
     watch(
-        &["asm_common_interrupt", "asm_spurious_interrupt", "asm_sysvec_*", "asm_exc_nmi"],
-        Take::Place,
+        &["asm_common_interrupt", "asm_spurious_interrupt"],
+        Take::Top,
         false,
-        Role::Interrupt,
+        Role::CommonInterrupt,
     ),
+    watch(&["asm_sysvec_*", "asm_exc_nmi"], Take::Nothing, false, Role::Interrupt),
     // Not the NMI, which the entry above has: the first entry that matches counts.
-    watch(&["asm_exc_*"], Take::Place, false, Role::Exception),
-    watch(&["common_interrupt"], Take::Argument2, false, Role::Vector),
+    watch(&["asm_exc_*"], Take::Nothing, false, Role::Exception),
     watch(&["onset_run_hardirq"], Take::Nothing, false, Role::Handler),
-    watch(&["try_to_wake_up"], Take::Argument1, true, Role::WakeUp),
+    watch(&["try_to_wake_up"], Take::First, true, Role::WakeUp),
     // 6.12-rt has both; elsewhere `__resched_curr` is inlined or does not exist.
     watch(&["resched_curr", "__resched_curr"], Take::Nothing, false, Role::NeedResched),
     watch(&["__schedule"], Take::Nothing, true, Role::Schedule),
-    watch(&["__switch_to_asm"], Take::Argument2, false, Role::SwitchTo),
+    watch(&["__switch_to_asm"], Take::Second, false, Role::SwitchTo),
     watch(&["finish_task_switch"], Take::Nothing, false, Role::SwitchDone),
     // `__do_softirq` only calls it in every one of the four.
     watch(&["handle_softirqs"], Take::Nothing, false, Role::Softirq),
@@ -118,35 +119,20 @@ pub static WATCHED: &[Watched] = &[
             "blk_done_softirq",
             "irq_poll_softirq",
         ],
-        Take::Place,
+        Take::Nothing,
         false,
         Role::SoftirqAction,
     ),
     // The slow path of PREEMPT_RT's spinlocks, into which the next function may be inlined.
-    watch(
-        &["rtlock_slowlock_locked"],
-        Take::WordAtArgument1(RT_MUTEX_OWNER),
-        true,
-        Role::LockOwner,
-    ),
-    watch(
-        &["task_blocks_on_rt_mutex"],
-        Take::WordAtArgument1(RT_MUTEX_OWNER),
-        true,
-        Role::LockWait,
-    ),
+    watch(&["rtlock_slowlock_locked"], Take::Word(RT_MUTEX_OWNER), true, Role::LockOwner),
+    watch(&["task_blocks_on_rt_mutex"], Take::Word(RT_MUTEX_OWNER), true, Role::LockWait),
     // `rt_mutex_schedule` since 6.6.
     watch(&["schedule_rtlock", "rt_mutex_schedule"], Take::Nothing, false, Role::LockSleep),
     watch(&["migrate_disable"], Take::Nothing, true, Role::MigrateDisable),
     watch(&["migrate_enable"], Take::Nothing, true, Role::MigrateEnable),
-    watch(&["__local_bh_disable_ip"], Take::Argument2, true, Role::BhDisable),
-    watch(&["__local_bh_enable_ip"], Take::Argument2, true, Role::BhEnable),
+    watch(&["__local_bh_disable_ip"], Take::Second, true, Role::BhDisable),
+    watch(&["__local_bh_enable_ip"], Take::Second, true, Role::BhEnable),
 ];
-
-/// The role of the watch with this index; `None` beyond the list.
-pub fn role(watch: u8) -> Option<Role> {
-    WATCHED.get(usize::from(watch)).map(|w| w.role)
-}
 
 impl Watched {
     /// Whether a symbol of the kernel is this function, or a clone that the compiler made of it: `.isra.N` (interprocedural
@@ -176,7 +162,7 @@ fn is_clone_suffix(mut suffix: &str) -> bool {
 }
 
 /// One address to watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Watch {
     /// Index into [`WATCHED`].
     pub index: u8,
@@ -184,8 +170,11 @@ pub struct Watch {
     pub address: u64,
 }
 
-/// The addresses to watch in a kernel with these symbols, and the indices that none of them matched: views that need
-/// those are missing.
+/// How many places an event can name: a byte on the wire.
+const PLACES: usize = 256;
+
+/// The addresses to watch in a kernel with these symbols, at most 256, and the indices that none of them matched: views
+/// that need those are missing.
 pub fn places<'a>(symbols: impl IntoIterator<Item = (&'a str, u64)>) -> (Vec<Watch>, Vec<u8>) {
     let mut found = Vec::new();
     for (symbol, address) in symbols {
@@ -194,6 +183,9 @@ pub fn places<'a>(symbols: impl IntoIterator<Item = (&'a str, u64)>) -> (Vec<Wat
             found.push(Watch { index, address });
         }
     }
+    found.sort_unstable();
+    found.dedup();
+    found.truncate(PLACES);
     let all = (0..).zip(WATCHED).map(|(i, _)| i);
     let missing = all.filter(|&i| found.iter().all(|w| w.index != i)).collect();
     (found, missing)
@@ -223,16 +215,9 @@ mod tests {
         let symbols =
             [("asm_exc_nmi", 1), ("asm_exc_page_fault", 2), ("__schedule", 3), ("printk", 4)];
         let (found, missing) = places(symbols);
-        let roles: Vec<_> = found.iter().map(|w| (role(w.index), w.address)).collect();
-        assert_eq!(
-            roles,
-            [(Some(Role::Interrupt), 1), (Some(Role::Exception), 2), (Some(Role::Schedule), 3),]
-        );
+        let meaning = |w: &Watch| (WATCHED[usize::from(w.index)].role, w.address);
+        let roles: Vec<_> = found.iter().map(meaning).collect();
+        assert_eq!(roles, [(Role::Interrupt, 1), (Role::Exception, 2), (Role::Schedule, 3),]);
         assert_eq!(missing.len(), WATCHED.len() - 3);
-    }
-
-    #[test]
-    fn the_list_fits_the_byte_of_the_wire() {
-        assert!(WATCHED.len() <= 256);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Explanation, explain};
 use crate::cpu::Cpu;
-use crate::{Event, Tasks, What};
+use crate::{Event, Place, Tasks, What};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -14,6 +14,8 @@ pub enum Unexplainable {
     NoTrigger(u64),
     /// No edge of that pin after the trigger.
     NoEdge(u8),
+    /// The events go back in time: they did not come from a reader.
+    Backwards,
 }
 
 impl fmt::Display for Unexplainable {
@@ -23,6 +25,7 @@ impl fmt::Display for Unexplainable {
                 f,
                 "trigger {n} is not among the events kept: explain an answer when it comes, or keep more events"
             ),
+            Self::Backwards => f.write_str("events go back in time: read them by a Reader"),
             Self::NoEdge(pin) => write!(f, "D{pin} did not change after that trigger"),
         }
     }
@@ -46,8 +49,17 @@ impl History {
         History { before: Cpu::default(), events: VecDeque::new(), limit }
     }
 
-    /// Adds an event.
+    /// Adds an event. What tells where an earlier stretch began is written where that stretch began.
     pub fn push(&mut self, event: Event) {
+        match event.what {
+            What::Irqs { masked: false, opened: Place::Stack(id), .. } => {
+                self.learn(true, Place::Stack(id));
+            }
+            What::Preempt { count: 0, opened: Place::Stack(id), .. } => {
+                self.learn(false, Place::Stack(id));
+            }
+            _ => {}
+        }
         if self.events.len() == self.limit {
             self.forget_first();
         }
@@ -77,10 +89,31 @@ impl History {
         let events = &*self.events.make_contiguous();
         let mut cpu = self.before.clone();
         events[..from].iter().for_each(|e| cpu.event(e));
-        // The reader lets no event go back in time, and there are two.
         let explained = explain(cpu, &events[from..=to], tasks);
-        let (task, parts) = explained.ok_or(Unexplainable::NoTrigger(trigger))?;
+        let (task, parts) = explained.ok_or(Unexplainable::Backwards)?;
         Ok(Explanation { trigger, pin, task, parts })
+    }
+
+    /// Interrupts or preemption, on again now, had been turned off at `opened`: by the last masking, or by the first count
+    /// after the last one that was 0.
+    fn learn(&mut self, irqs: bool, opened: Place) {
+        let mut first = None;
+        for event in self.events.iter_mut().rev() {
+            match &mut event.what {
+                What::Irqs { masked: true, place, .. } if irqs => {
+                    *place = opened;
+                    return;
+                }
+                What::Preempt { count: 0, .. } if !irqs => break,
+                What::Preempt { place, .. } if !irqs => first = Some(place),
+                What::Gap => break,
+                _ => {}
+            }
+        }
+        match first {
+            Some(place) => *place = opened,
+            None => self.before.learn(irqs, opened),
+        }
     }
 
     fn find(&self, trigger: u64) -> Option<usize> {

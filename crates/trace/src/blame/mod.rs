@@ -94,7 +94,7 @@ fn cause(cpu: &Cpu, path: &Path, index: usize, stage: Stage, tasks: &Tasks) -> C
     let activity = cpu.activity();
     let own = path.own.is_some() && cpu.interrupt().map(|f| f.at) == path.own;
     match stage {
-        Stage::Line => before_entry(cpu, activity),
+        Stage::Line => before_entry(cpu, activity, path.own.is_some()),
         Stage::Entry => match path.handler_task {
             Some(task) if path.handler_woken.is_some_and(|woken| index >= woken) => {
                 waiting(cpu, activity, own, task, tasks)
@@ -134,11 +134,12 @@ fn sleeps_on_lock(cpu: &Cpu, path: &Path) -> bool {
     path.responder.is_some_and(|task| cpu.holders(task).is_some())
 }
 
-/// The line is raised: what keeps the CPU from taking the interrupt is that it is masked.
-fn before_entry(cpu: &Cpu, activity: Activity) -> Cause {
+/// The line is raised: what keeps the CPU from taking the interrupt is that it is masked. Where our entry was not seen
+/// (`entered`), nothing tells how much of the rest was before it.
+fn before_entry(cpu: &Cpu, activity: Activity, entered: bool) -> Cause {
     match (cpu.masked(), activity) {
-        (None, _) => Cause::Unexplained,
-        (Some(false), _) => Cause::Entry,
+        (Some(false), _) if entered => Cause::Entry,
+        (None | Some(false), _) => Cause::Unexplained,
         (Some(true), Activity::Interrupt(other)) => Cause::Interrupt(other),
         (Some(true), _) => Cause::IrqsOff(cpu.masked_at()),
     }

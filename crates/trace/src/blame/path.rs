@@ -4,7 +4,7 @@
 
 use super::Stage;
 use crate::cpu::{Activity, Cpu};
-use crate::{At, Event, Role, TaskId, What, role};
+use crate::{At, Event, Role, TaskId, What};
 
 /// Indices are those of the events between trigger and edge, both included.
 #[derive(Clone, Debug, Default)]
@@ -124,14 +124,18 @@ impl Found {
             match event.what {
                 What::Run { task, .. } => found.runs.push((index, task)),
                 What::Leave { user: true, .. } => found.user.push((index, cpu.running())),
-                What::Enter { watch, taken, .. } => match role(watch) {
-                    Some(Role::Interrupt) => found.entries.push((index, event.at)),
-                    Some(Role::Handler) if found.handler.is_none() => {
+                What::Enter { role, taken, .. } => match role {
+                    Role::CommonInterrupt | Role::Interrupt => {
+                        // The gate masks interrupts at the stub, one instruction before the entry.
+                        let gate = index.checked_sub(1).filter(|&i| is_masking(&events[i]));
+                        found.entries.push((gate.unwrap_or(index), event.at));
+                    }
+                    Role::Handler if found.handler.is_none() => {
                         found.handler = Some((index, interrupt, cpu.running()));
                     }
-                    Some(Role::WakeUp) => found.wakes.push((index, TaskId(taken), interrupt)),
-                    Some(Role::NeedResched) => found.resched.push(index),
-                    Some(Role::Schedule) => found.schedule.push(index),
+                    Role::WakeUp => found.wakes.push((index, TaskId(taken), interrupt)),
+                    Role::NeedResched => found.resched.push(index),
+                    Role::Schedule => found.schedule.push(index),
                     _ => {}
                 },
                 _ => {}
@@ -147,4 +151,8 @@ impl Found {
         let wake = self.wakes.iter().find(|&&(i, t, _)| i >= from && t == task);
         wake.map(|&(index, _, interrupt)| (index, interrupt))
     }
+}
+
+fn is_masking(event: &Event) -> bool {
+    matches!(event.what, What::Irqs { masked: true, .. })
 }

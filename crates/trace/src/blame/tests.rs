@@ -20,16 +20,16 @@ fn on(stack: u32) -> Place {
 }
 
 fn enter(role: Role, taken: u64, stack: u32) -> What {
-    let watch = WATCHED.iter().position(|w| w.role == role).expect("in the list") as u8;
-    What::Enter { watch, taken, place: on(stack) }
+    let address = if role == Role::CommonInterrupt { ASM_COMMON } else { ASM_TIMER };
+    What::Enter { role, address, taken, place: on(stack) }
 }
 
 fn irqs(masked: bool, stack: u32) -> What {
-    What::Irqs { masked, place: on(stack) }
+    What::Irqs { masked, place: on(stack), opened: Place::Unknown }
 }
 
 fn preempt(count: u32, stack: u32) -> What {
-    What::Preempt { count, place: on(stack) }
+    What::Preempt { count, place: on(stack), opened: Place::Unknown }
 }
 
 fn run(task: TaskId) -> What {
@@ -42,7 +42,7 @@ const TO_USER: What = What::Leave { user: true, to: 0 };
 
 /// Priorities: the load 120, the responder 9, the holder 120.
 fn tasks() -> Tasks {
-    let mut reader = Reader::new();
+    let mut reader = Reader::new(&[]);
     for (task, prio) in [(LOAD, 120), (RESPONDER, 9), (HOLDER, 120)] {
         let (value, number) = ((task.0 >> 12) as u32, task.0);
         let (at, insns) = (Stamp::from_ns(0x61), Insns(0));
@@ -67,11 +67,10 @@ fn parts(e: &Explanation) -> Vec<(Stage, Cause, u64)> {
 }
 
 /// Entry, vector and count of our own interrupt from `ns` on.
-fn own_interrupt(ns: u64) -> [(u64, What); 5] {
+fn own_interrupt(ns: u64) -> [(u64, What); 4] {
     [
         (ns, irqs(true, 0)),
-        (ns, enter(Role::Interrupt, ASM_COMMON, 0)),
-        (ns + 10, enter(Role::Vector, 39, 0)),
+        (ns + 2, enter(Role::CommonInterrupt, 39, 0)),
         (ns + 20, preempt(0x1_0000, 0)),
         (ns + 40, enter(Role::Handler, 0, 0)),
     ]
@@ -86,7 +85,7 @@ fn a_hard_handler_waits_for_masked_interrupts_and_for_another_interrupt() {
         (10, irqs(true, 1)),
         (50, TRIGGER),
         (80, irqs(false, 2)),
-        (80, enter(Role::Interrupt, ASM_TIMER, 0)),
+        (80, enter(Role::Interrupt, 0, 0)),
         (80, irqs(true, 0)),
         (90, preempt(0x1_0000, 3)),
         (120, preempt(0, 4)),
@@ -124,7 +123,7 @@ fn wake_up_of_a_task() -> Vec<(u64, What)> {
         (200, enter(Role::WakeUp, RESPONDER.0, 5)),
         (220, enter(Role::NeedResched, 0, 0)),
         (250, preempt(0x100, 0)),
-        (255, enter(Role::SoftirqAction, 0x77, 0)),
+        (255, enter(Role::SoftirqAction, 0, 0)),
         (300, preempt(0, 6)),
         (310, preempt(1, 7)),
         (320, enter(Role::Schedule, 0, 8)),
@@ -152,7 +151,7 @@ fn a_task_goes_through_every_stage_and_each_has_its_cause() {
             (Stage::WakeUp, Cause::Handler, 20),
             (Stage::NeedResched, Cause::Handler, 30),
             (Stage::NeedResched, Cause::Softirq(None), 5),
-            (Stage::NeedResched, Cause::Softirq(Some(0x77)), 45),
+            (Stage::NeedResched, Cause::Softirq(Some(ASM_TIMER)), 45),
             // The exit of our own interrupt.
             (Stage::NeedResched, Cause::Handler, 20),
             (Stage::Schedule, Cause::Scheduler, 40),
@@ -258,9 +257,24 @@ fn a_lock_is_blamed_with_its_chain_of_holders_and_what_they_did() {
 }
 
 #[test]
+fn a_stack_that_is_told_at_the_end_of_a_stretch_is_blamed_for_all_of_it() {
+    let unmasked = What::Irqs { masked: false, place: on(2), opened: on(1) };
+    let mut events = vec![
+        (0, run(LOAD)),
+        (0, preempt(0, 0)),
+        (10, What::Irqs { masked: true, place: Place::Address(0x5), opened: Place::Unknown }),
+        (50, TRIGGER),
+        (90, unmasked),
+    ];
+    events.extend(own_interrupt(90));
+    events.push((200, What::Pins { level: 1 }));
+    assert_eq!(parts(&explained(0, &events))[0], (Stage::Line, Cause::IrqsOff(on(1)), 40));
+}
+
+#[test]
 fn what_was_lost_is_unexplained_and_still_counted() {
     let mut events = wake_up_of_a_task();
-    events.insert(10, (150, What::Gap));
+    events.insert(9, (150, What::Gap));
     let e = explained(7, &events);
     assert_eq!(e.latency().time, Nanos(380));
     let sum: u64 = e.causes().values().map(|l| l.time.0).sum();
@@ -287,11 +301,11 @@ fn any_what() -> impl Strategy<Value = What> {
         (any::<bool>(), 0u32..4).prop_map(|(masked, s)| irqs(masked, s)),
         (counts, 0u32..4).prop_map(|(count, s)| preempt(count, s)),
         task.clone().prop_map(run),
-        (0..WATCHED.len() as u8, task, 0u32..4).prop_map(|(watch, task, s)| What::Enter {
-            watch,
-            taken: task.0,
-            place: on(s)
-        }),
+        (0..WATCHED.len(), task, 0u32..4).prop_map(|(watch, task, s)| enter(
+            WATCHED[watch].role,
+            task.0,
+            s
+        )),
         any::<bool>().prop_map(|user| What::Leave { user, to: 0 }),
         Just(What::Gap),
     ]

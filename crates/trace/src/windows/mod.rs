@@ -14,7 +14,7 @@ mod tally;
 pub use report::{Bucket, Order, WindowRow, WindowsReport};
 pub use tally::{Length, Longest, Parts, Tally};
 
-use crate::{At, Event, Place, Role, TaskId, What, role};
+use crate::{At, Event, Place, Role, TaskId, What};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -82,6 +82,11 @@ impl Open {
     fn new(at: At, place: Place) -> Self {
         Open { at, place, parts: Parts::default(), part_since: at }
     }
+
+    /// The stack that opened it, where it is told at last.
+    fn opened_by(self, place: Place) -> Self {
+        if matches!(place, Place::Stack(_)) { Open { place, ..self } } else { self }
+    }
 }
 
 /// A nesting of one task.
@@ -101,6 +106,8 @@ pub struct Windows {
     masked: Option<Option<Open>>,
     count: Option<u32>,
     preempt: Option<Option<Open>>,
+    /// Whether the idle task ran when that opened.
+    opened_idle: bool,
     bh: Option<Option<Open>>,
     running: Option<(TaskId, u32)>,
     migration: HashMap<TaskId, Nest>,
@@ -119,20 +126,19 @@ impl Windows {
     pub fn event(&mut self, event: &Event) {
         let at = event.at;
         match event.what {
-            What::Irqs { masked, place, .. } => {
-                let open = std::mem::replace(&mut self.masked, Some(None));
-                let open = self.step(WindowKind::IrqsOff, open, masked, at, place);
-                self.masked = Some(open);
+            What::Irqs { masked, place, opened } => {
+                let open = self.masked.map(|open| open.map(|open| open.opened_by(opened)));
+                self.masked = Some(self.step(WindowKind::IrqsOff, open, masked, at, place));
             }
-            What::Preempt { count, place } => self.preempt(count, at, place),
+            What::Preempt { count, place, opened } => self.preempt(count, at, place, opened),
             What::Run { task, pid } => {
                 self.running = Some((task, pid));
                 // What counts as disabled depends on whether the idle task runs.
                 if let Some(count) = self.count {
-                    self.preempt(count, at, Place::Unknown);
+                    self.preempt(count, at, Place::Unknown, Place::Unknown);
                 }
             }
-            What::Enter { watch, taken, place } => self.enter(role(watch), taken, at, place),
+            What::Enter { role, taken, place, .. } => self.enter(role, taken, at, place),
             What::Gap => self.forget(),
             What::Trigger { .. } | What::Pins { .. } | What::Leave { .. } => {}
         }
@@ -186,7 +192,7 @@ impl Windows {
         tally.add(length, open.at, closed_by, open.parts);
     }
 
-    fn preempt(&mut self, count: u32, at: At, place: Place) {
+    fn preempt(&mut self, count: u32, at: At, place: Place, opened: Place) {
         let idle = self.running.is_some_and(|(_, pid)| pid == 0);
         let before = self.preempt.map(|open| {
             open.map(|mut open| {
@@ -199,34 +205,39 @@ impl Windows {
         });
         self.count = Some(count);
         let off = count.saturating_sub(u32::from(idle)) != 0;
+        // A window that opened while the idle task ran is a part of what the kernel's count calls one.
+        let told = if self.opened_idle { Place::Unknown } else { opened };
+        let before = before.map(|open| open.map(|open| open.opened_by(told)));
+        let was_off = before.flatten().is_some();
         self.preempt = Some(self.step(WindowKind::PreemptOff, before, off, at, place));
+        if off && !was_off {
+            self.opened_idle = idle;
+        }
         let off = count & count::SOFTIRQ_OFF != 0;
         self.bh = Some(self.step(WindowKind::BhOff, self.bh, off, at, place));
     }
 
-    fn enter(&mut self, role: Option<Role>, taken: u64, at: At, place: Place) {
+    fn enter(&mut self, role: Role, taken: u64, at: At, place: Place) {
         let Some((task, _)) = self.running else { return };
         // By 0x200 for disabling; softirqs being served add 0x100, which is no window (include/linux/preempt.h).
         let bh = taken & u64::from(count::SOFTIRQ_OFF) != 0;
         match role {
-            Some(Role::MigrateDisable) => nest(&mut self.migration, task, at, place),
-            Some(Role::BhDisable) if bh => {
+            Role::MigrateDisable => nest(&mut self.migration, task, at, place),
+            Role::BhDisable if bh => {
                 self.bh_by_calls = true;
                 nest(&mut self.bh_tasks, task, at, place);
             }
-            Some(Role::MigrateEnable) => match unnest(&mut self.migration, task) {
+            Role::MigrateEnable => match unnest(&mut self.migration, task) {
                 Unnest::Closed(open) => self.close(WindowKind::MigrationOff, &open, at, place),
                 Unnest::Unknown => self.cuts[WindowKind::MigrationOff as usize].at_begin += 1,
                 Unnest::Inner => {}
             },
             // Kernels other than PREEMPT_RT have a function for enabling only.
-            Some(Role::BhEnable) if bh && self.bh_by_calls => {
-                match unnest(&mut self.bh_tasks, task) {
-                    Unnest::Closed(open) => self.close(WindowKind::BhOff, &open, at, place),
-                    Unnest::Unknown => self.cuts[WindowKind::BhOff as usize].at_begin += 1,
-                    Unnest::Inner => {}
-                }
-            }
+            Role::BhEnable if bh && self.bh_by_calls => match unnest(&mut self.bh_tasks, task) {
+                Unnest::Closed(open) => self.close(WindowKind::BhOff, &open, at, place),
+                Unnest::Unknown => self.cuts[WindowKind::BhOff as usize].at_begin += 1,
+                Unnest::Inner => {}
+            },
             _ => {}
         }
     }

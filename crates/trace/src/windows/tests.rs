@@ -13,11 +13,11 @@ fn on(stack: u32) -> Place {
 }
 
 fn irqs(ns: u64, masked: bool, stack: u32) -> Event {
-    Event { at: at(ns), what: What::Irqs { masked, place: on(stack) } }
+    Event { at: at(ns), what: What::Irqs { masked, place: on(stack), opened: Place::Unknown } }
 }
 
 fn preempt(ns: u64, count: u32, stack: u32) -> Event {
-    Event { at: at(ns), what: What::Preempt { count, place: on(stack) } }
+    Event { at: at(ns), what: What::Preempt { count, place: on(stack), opened: Place::Unknown } }
 }
 
 fn run(ns: u64, task: u64, pid: u32) -> Event {
@@ -25,8 +25,8 @@ fn run(ns: u64, task: u64, pid: u32) -> Event {
 }
 
 fn enter(ns: u64, role: Role, taken: u64, stack: u32) -> Event {
-    let watch = WATCHED.iter().position(|w| w.role == role).expect("in the list") as u8;
-    Event { at: at(ns), what: What::Enter { watch, taken, place: on(stack) } }
+    let what = What::Enter { role, address: 0, taken, place: on(stack) };
+    Event { at: at(ns), what }
 }
 
 fn follow(events: &[Event]) -> Windows {
@@ -44,6 +44,10 @@ fn tally(windows: &Windows, kind: WindowKind, stack: u32) -> Tally {
 struct Numbered;
 impl Symbols for Numbered {
     fn name(&self, _: u64) -> Option<String> {
+        None
+    }
+
+    fn caller(&self, _: u64) -> Option<String> {
         None
     }
 }
@@ -173,11 +177,20 @@ fn any_event() -> impl Strategy<Value = (u64, What)> {
     let counts =
         prop_oneof![Just(0u32), Just(1), Just(2), Just(0x100), Just(0x201), Just(0x1_0001)];
     let what = prop_oneof![
-        (any::<bool>(), stack.clone()).prop_map(|(masked, place)| What::Irqs { masked, place }),
-        (counts, stack.clone()).prop_map(|(count, place)| What::Preempt { count, place }),
+        (any::<bool>(), stack.clone()).prop_map(|(masked, place)| What::Irqs {
+            masked,
+            place,
+            opened: Place::Unknown
+        }),
+        (counts, stack.clone()).prop_map(|(count, place)| What::Preempt {
+            count,
+            place,
+            opened: Place::Unknown
+        }),
         (0u64..3).prop_map(|t| What::Run { task: TaskId(t), pid: t as u32 }),
-        (0..WATCHED.len() as u8, 0u64..0x400, stack)
-            .prop_map(|(watch, taken, place)| What::Enter { watch, taken, place }),
+        (0..WATCHED.len(), 0u64..0x400, stack).prop_map(|(watch, taken, place)| {
+            What::Enter { role: WATCHED[watch].role, address: 0, taken, place }
+        }),
         Just(What::Gap),
     ];
     (0u64..100, what)
