@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Why a part of a latency passed, and through which stage.
+
+use crate::cpu::{Activity, Interrupt};
+use crate::{Place, TaskId};
+use serde::{Deserialize, Serialize};
+
+/// Stages of an answer, in their order. Each is named for what it goes through, and ends where the next one begins; what
+/// an answer does not go through (a wake-up, for a hard handler) it does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// From the line raised to the first instruction of the kernel's entry.
+    Line,
+    /// To the driver's hard handler.
+    Entry,
+    /// To the wake-up of the responder's task.
+    Handler,
+    /// To the request that the current task be replaced.
+    WakeUp,
+    /// To the scheduler that then switches to the responder's task.
+    NeedResched,
+    /// To the switch.
+    Schedule,
+    /// To user space, where the responder's task goes there.
+    Resumed,
+    /// To the pin.
+    User,
+}
+
+/// What a latency's part is blamed on. Addresses, stacks and tasks are named by whoever shows it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// A task kept interrupts off.
+    IrqsOff(Place),
+    /// A task kept preemption off.
+    PreemptOff(Place),
+    /// Another interrupt.
+    Interrupt(Interrupt),
+    /// A softirq: the address of its function.
+    Softirq(Option<u64>),
+    /// A task that goes before the responder's: its priority is as high or higher.
+    Task(TaskId),
+    /// A task that goes after it, in the kernel, which does not let go of it there though nothing is off
+    /// (`preempt=none` and `voluntary`): where it was seen last.
+    Kernel(TaskId, Place),
+    /// The responder's task slept on a lock (PREEMPT_RT). `holders`: who held it, who held the lock that this one slept
+    /// on, and so on; `doing`: what the CPU did meanwhile, and `running` for whom.
+    Lock {
+        /// Empty where the holder is not known.
+        holders: Vec<TaskId>,
+        /// The task that ran.
+        running: Option<TaskId>,
+        /// What the CPU did.
+        doing: Activity,
+    },
+    /// The responder's task slept on something else than a lock, until it was woken once more.
+    Sleep,
+    /// The idle task, on its way to the scheduler.
+    Idle,
+    /// The scheduler chooses.
+    Scheduler,
+    /// The switch to the task chosen.
+    Switch,
+    /// The way of our interrupt into the kernel, interrupts being on.
+    Entry,
+    /// The driver's hard handler, and what runs in its interrupt after it.
+    Handler,
+    /// The responder's task itself.
+    Responder,
+    /// None of these.
+    Unexplained,
+}
+
+impl Cause {
+    /// The word in files and JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Cause::IrqsOff(_) => "irqs_off",
+            Cause::PreemptOff(_) => "preempt_off",
+            Cause::Interrupt(_) => "interrupt",
+            Cause::Softirq(_) => "softirq",
+            Cause::Task(_) => "task",
+            Cause::Kernel(..) => "kernel",
+            Cause::Lock { .. } => "lock",
+            Cause::Sleep => "sleep",
+            Cause::Idle => "idle",
+            Cause::Scheduler => "scheduler",
+            Cause::Switch => "switch",
+            Cause::Entry => "entry",
+            Cause::Handler => "handler",
+            Cause::Responder => "responder",
+            Cause::Unexplained => "unexplained",
+        }
+    }
+}
+
+/// One part's label.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Blame {
+    /// Through which stage.
+    pub stage: Stage,
+    /// Because of what.
+    pub cause: Cause,
+}
+
+/// The latencies that "Internals of the RT Patch" (Ottawa Linux Symposium 2007, section 1.1) tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Interrupt latency: from the interrupt to its being serviced. All of the stages `line` and `entry`.
+    Interrupt,
+    /// Wakeup or scheduling latency: after the handler, whatever keeps the task from running and is none of the two
+    /// inversions: the scheduler, the switch, preemption or interrupts off, a task in the kernel, a task that goes first.
+    Wakeup,
+    /// Priority inversion: the task waits for a resource that another owns, [`Cause::Lock`].
+    PriorityInversion,
+    /// Interrupt inversion: after the handler, the task waits for an interrupt or a softirq that serves somebody else.
+    InterruptInversion,
+    /// None of the paper's: the handler, the responder itself and its sleep, and what is unexplained.
+    Other,
+}
+
+impl Blame {
+    /// To which of the paper's latencies this part belongs.
+    pub fn kind(&self) -> Kind {
+        if self.stage <= Stage::Entry {
+            return Kind::Interrupt;
+        }
+        match self.cause {
+            Cause::Lock { .. } => Kind::PriorityInversion,
+            Cause::Interrupt(_) | Cause::Softirq(_) => Kind::InterruptInversion,
+            Cause::Handler | Cause::Responder | Cause::Sleep | Cause::Unexplained => Kind::Other,
+            _ => Kind::Wakeup,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Events that are still needed to explain an answer, and the state before them.
+
+use super::{Explanation, explain};
+use crate::cpu::Cpu;
+use crate::{Event, Place, Tasks, What};
+use std::collections::VecDeque;
+use std::fmt;
+
+/// Why a latency cannot be explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unexplainable {
+    /// The trigger is not among the events that are kept: it was forgotten, or there was never one.
+    NoTrigger(u64),
+    /// No edge of that pin after the trigger.
+    NoEdge(u8),
+    /// The events go back in time: they did not come from a reader.
+    Backwards,
+}
+
+impl fmt::Display for Unexplainable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTrigger(n) => write!(
+                f,
+                "trigger {n} is not among the events kept: explain an answer when it comes, or keep more events"
+            ),
+            Self::Backwards => f.write_str("events go back in time: read them by a Reader"),
+            Self::NoEdge(pin) => write!(f, "D{pin} did not change after that trigger"),
+        }
+    }
+}
+
+impl std::error::Error for Unexplainable {}
+
+/// A bounded history. Push events; when an edge answers a trigger, ask for its explanation; then forget what no trigger
+/// needs any more.
+#[derive(Clone, Debug)]
+pub struct History {
+    before: Cpu,
+    events: VecDeque<Event>,
+    limit: usize,
+}
+
+impl History {
+    /// A history of at most `limit` events (at least one); beyond that the oldest are forgotten.
+    pub fn new(limit: usize) -> Self {
+        let limit = limit.max(1);
+        History { before: Cpu::default(), events: VecDeque::new(), limit }
+    }
+
+    /// Adds an event. What tells where an earlier stretch began is written where that stretch began.
+    pub fn push(&mut self, event: Event) {
+        match event.what {
+            What::Irqs { masked: false, opened: Place::Stack(id), .. } => {
+                self.learn(true, Place::Stack(id));
+            }
+            What::Preempt { count: 0, opened: Place::Stack(id), .. } => {
+                self.learn(false, Place::Stack(id));
+            }
+            _ => {}
+        }
+        if self.events.len() == self.limit {
+            self.forget_first();
+        }
+        self.events.push_back(event);
+    }
+
+    /// Forgets what came before this trigger: it is the oldest that may still be answered. Where the trigger is not kept,
+    /// nothing is forgotten.
+    pub fn forget_before(&mut self, trigger: u64) {
+        if let Some(index) = self.find(trigger) {
+            for _ in 0..index {
+                self.forget_first();
+            }
+        }
+    }
+
+    /// Explains the answer to `trigger` by the last edge of `pin` (bit of the data port, 0 to 7): ask when that edge is the
+    /// last that was pushed.
+    pub fn explain(
+        &mut self,
+        trigger: u64,
+        pin: u8,
+        tasks: &Tasks,
+    ) -> Result<Explanation, Unexplainable> {
+        let from = self.find(trigger).ok_or(Unexplainable::NoTrigger(trigger))?;
+        let to = self.last_edge(from, pin).ok_or(Unexplainable::NoEdge(pin))?;
+        let events = &*self.events.make_contiguous();
+        let mut cpu = self.before.clone();
+        events[..from].iter().for_each(|e| cpu.event(e));
+        let explained = explain(cpu, &events[from..=to], tasks);
+        let (task, parts) = explained.ok_or(Unexplainable::Backwards)?;
+        Ok(Explanation { trigger, pin, task, parts })
+    }
+
+    /// Interrupts or preemption, on again now, had been turned off at `opened`: by the last masking, or by the first count
+    /// after the last one that was 0.
+    fn learn(&mut self, irqs: bool, opened: Place) {
+        let mut first = None;
+        for event in self.events.iter_mut().rev() {
+            match &mut event.what {
+                What::Irqs { masked: true, place, .. } if irqs => {
+                    *place = opened;
+                    return;
+                }
+                What::Preempt { count: 0, .. } if !irqs => break,
+                What::Preempt { place, .. } if !irqs => first = Some(place),
+                What::Gap => break,
+                _ => {}
+            }
+        }
+        match first {
+            Some(place) => *place = opened,
+            None => self.before.learn(irqs, opened),
+        }
+    }
+
+    fn find(&self, trigger: u64) -> Option<usize> {
+        let is = |e: &Event| matches!(e.what, What::Trigger { number, .. } if number == trigger);
+        self.events.iter().position(is)
+    }
+
+    /// The last event after `from` in which the pin's level is another than before it.
+    fn last_edge(&self, from: usize, pin: u8) -> Option<usize> {
+        let mask = 1u8.checked_shl(pin.into())?;
+        let What::Trigger { mut level, .. } = self.events.get(from)?.what else { return None };
+        let mut edge = None;
+        for (index, event) in self.events.iter().enumerate().skip(from) {
+            let What::Pins { level: now } = event.what else { continue };
+            if (level ^ now) & mask != 0 {
+                edge = Some(index);
+            }
+            level = now;
+        }
+        edge
+    }
+
+    fn forget_first(&mut self) {
+        if let Some(event) = self.events.pop_front() {
+            self.before.event(&event);
+        }
+    }
+}

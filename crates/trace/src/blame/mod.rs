@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Where the time of one latency went: the interval from the line raised to the pin's edge, cut into parts that add up to it
+//! exactly, each with the stage it belongs to and its cause.
+//!
+//! The responder's task is the one that runs at the edge; where an interrupt made the edge, or softirqs did at its end or in
+//! a task that nobody woke for that, there is none. Before our interrupt's entry only masked interrupts can delay; from there to the handler, only other
+//! interrupts; from then on, whatever keeps the responder from running. Nested reasons: the innermost is the cause, but for
+//! a lock: as long as the responder sleeps on one, that is the cause, with what its holder was doing.
+//!
+//! What it cannot see: why a task that goes first goes first, and whether a task that was switched away from and woken later
+//! had not been ready all the time.
+
+mod cause;
+mod history;
+mod path;
+
+pub use cause::{Blame, Cause, Kind, Stage};
+pub use history::{History, Unexplainable};
+
+use crate::cpu::{Activity, Cpu};
+use crate::{Event, Length, Partition, TaskId, Tasks};
+use path::Path;
+use sample::{Insns, Nanos};
+use std::collections::BTreeMap;
+
+/// One latency, explained.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// Number of the trigger.
+    pub trigger: u64,
+    /// The pin that answered: bit of the data port.
+    pub pin: u8,
+    /// The responder's task.
+    pub task: Option<TaskId>,
+    /// The parts, which add up to the latency.
+    pub parts: Partition<Blame>,
+}
+
+impl Explanation {
+    /// The latency.
+    pub fn latency(&self) -> Length {
+        self.parts.total()
+    }
+
+    /// Time of each stage; adds up to the latency.
+    pub fn stages(&self) -> BTreeMap<Stage, Length> {
+        self.by(|blame| blame.stage)
+    }
+
+    /// Time of each cause; adds up to the latency.
+    pub fn causes(&self) -> BTreeMap<&Cause, Length> {
+        self.by(|blame| &blame.cause)
+    }
+
+    /// Time of each of the four latencies of the RT patch's paper, and of none of them; adds up to the latency.
+    pub fn kinds(&self) -> BTreeMap<Kind, Length> {
+        self.by(Blame::kind)
+    }
+
+    fn by<'a, K: Ord>(&'a self, key: impl Fn(&'a Blame) -> K) -> BTreeMap<K, Length> {
+        let mut sums = BTreeMap::new();
+        for segment in self.parts.segments() {
+            let sum: &mut Length = sums.entry(key(segment.label)).or_default();
+            let Length { time: Nanos(time), insns: Insns(insns) } = segment.length;
+            sum.time.0 += time;
+            sum.insns.0 += insns;
+        }
+        sums
+    }
+}
+
+/// Cuts the time from the first event (the trigger) to the last one (the edge), and gives the responder's task; `cpu` is
+/// the state before them.
+fn explain(
+    mut cpu: Cpu,
+    events: &[Event],
+    tasks: &Tasks,
+) -> Option<(Option<TaskId>, Partition<Blame>)> {
+    let path = Path::find(&cpu, events);
+    let (first, rest) = events.split_first()?;
+    cpu.event(first);
+    let mut parts = Partition::new(first.at);
+    for (index, event) in rest.iter().enumerate() {
+        // What passed between event `index` and this one, in the state that the former left.
+        let stage = path.stage(index);
+        let cause = cause(&cpu, &path, index, stage, tasks);
+        parts.until(event.at, Blame { stage, cause }).ok()?;
+        cpu.event(event);
+    }
+    Some((path.responder, parts))
+}
+
+fn cause(cpu: &Cpu, path: &Path, index: usize, stage: Stage, tasks: &Tasks) -> Cause {
+    let activity = cpu.activity();
+    let own = path.own.is_some() && cpu.interrupt().map(|f| f.at) == path.own;
+    match stage {
+        Stage::Line => before_entry(cpu, activity, path.own.is_some()),
+        Stage::Entry => match path.handler_task {
+            Some(task) if path.handler_woken.is_some_and(|woken| index >= woken) => {
+                waiting(cpu, activity, own, task, tasks)
+            }
+            _ => match activity {
+                Activity::Interrupt(_) if own => Cause::Entry,
+                Activity::Interrupt(other) => Cause::Interrupt(other),
+                Activity::Unknown => Cause::Unexplained,
+                _ => Cause::Entry,
+            },
+        },
+        Stage::Handler | Stage::WakeUp | Stage::NeedResched | Stage::Schedule => {
+            match path.responder {
+                // The handler runs as a task, and has not woken the responder yet.
+                _ if stage == Stage::Handler
+                    && path.handler_task.is_some()
+                    && path.handler_task == cpu.running() =>
+                {
+                    own_time(activity, Cause::Handler)
+                }
+                Some(task) => waiting(cpu, activity, own, task, tasks),
+                None => in_interrupt(cpu, activity, own),
+            }
+        }
+        Stage::Resumed | Stage::User => match path.responder {
+            Some(_) if path.sleeps(index) && !sleeps_on_lock(cpu, path) => match activity {
+                Activity::Interrupt(other) => Cause::Interrupt(other),
+                _ => Cause::Sleep,
+            },
+            Some(task) => waiting(cpu, activity, own, task, tasks),
+            None => Cause::Unexplained,
+        },
+    }
+}
+
+fn sleeps_on_lock(cpu: &Cpu, path: &Path) -> bool {
+    path.responder.is_some_and(|task| cpu.holders(task).is_some())
+}
+
+/// The line is raised: what keeps the CPU from taking the interrupt is that it is masked. Where our entry was not seen
+/// (`entered`), nothing tells how much of the rest was before it.
+fn before_entry(cpu: &Cpu, activity: Activity, entered: bool) -> Cause {
+    match (cpu.masked(), activity) {
+        (Some(false), _) if entered => Cause::Entry,
+        (None | Some(false), _) => Cause::Unexplained,
+        (Some(true), Activity::Interrupt(other)) => Cause::Interrupt(other),
+        (Some(true), _) => Cause::IrqsOff(cpu.masked_at()),
+    }
+}
+
+/// An interrupt, or softirqs, will answer.
+fn in_interrupt(cpu: &Cpu, activity: Activity, own: bool) -> Cause {
+    match activity {
+        Activity::Interrupt(_) if own => Cause::Handler,
+        Activity::Interrupt(other) => Cause::Interrupt(other),
+        Activity::Softirq(action) => Cause::Softirq(action),
+        Activity::IrqsOff(place) => Cause::IrqsOff(place),
+        Activity::PreemptOff(place) => Cause::PreemptOff(place),
+        Activity::Scheduler => Cause::Scheduler,
+        Activity::Switch => Cause::Switch,
+        Activity::Idle => Cause::Idle,
+        Activity::Kernel(place) => {
+            cpu.running().map_or(Cause::Unexplained, |task| Cause::Kernel(task, place))
+        }
+        Activity::User | Activity::Unknown => Cause::Unexplained,
+    }
+}
+
+/// A task that we wait for runs by itself: only what interrupts it is not its own time.
+fn own_time(activity: Activity, itself: Cause) -> Cause {
+    match activity {
+        Activity::Interrupt(other) => Cause::Interrupt(other),
+        Activity::Softirq(action) => Cause::Softirq(action),
+        Activity::Scheduler => Cause::Scheduler,
+        Activity::Switch => Cause::Switch,
+        Activity::Unknown => Cause::Unexplained,
+        _ => itself,
+    }
+}
+
+/// `task` shall run: what keeps it from doing so.
+fn waiting(cpu: &Cpu, activity: Activity, own: bool, task: TaskId, tasks: &Tasks) -> Cause {
+    if let (Activity::Interrupt(_), true) = (activity, own) {
+        return Cause::Handler;
+    }
+    let running = cpu.running();
+    if running == Some(task) {
+        return own_time(activity, Cause::Responder);
+    }
+    if let Some(holders) = cpu.holders(task) {
+        return Cause::Lock { holders, running, doing: activity };
+    }
+    match (activity, running) {
+        (Activity::Kernel(place), Some(other)) => match goes_first(other, task, tasks) {
+            Some(true) => Cause::Task(other),
+            _ => Cause::Kernel(other, place),
+        },
+        (Activity::User, Some(other)) if goes_first(other, task, tasks) == Some(true) => {
+            Cause::Task(other)
+        }
+        _ => in_interrupt(cpu, activity, own),
+    }
+}
+
+/// Whether `other` goes before `task`; `None` where a priority is not known.
+fn goes_first(other: TaskId, task: TaskId, tasks: &Tasks) -> Option<bool> {
+    Some(tasks.get(other)?.prio <= tasks.get(task)?.prio)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The path of one answer through the events between trigger and pin: which interrupt was ours, who answered, who woke it,
+//! and where each stage begins.
+
+use super::Stage;
+use crate::cpu::{Activity, Cpu};
+use crate::{At, Event, Role, TaskId, What};
+
+/// Indices are those of the events between trigger and edge, both included.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Path {
+    /// When the entry of the interrupt that brought the trigger was reached.
+    pub own: Option<At>,
+    /// The task that answered; `None` where an interrupt or a softirq at its end did.
+    pub responder: Option<TaskId>,
+    /// The task that ran the handler, where the kernel had made that a thread.
+    pub handler_task: Option<TaskId>,
+    /// The wake-up of that one.
+    pub handler_woken: Option<usize>,
+    /// Where stages begin, ascending in both.
+    begins: Vec<(usize, Stage)>,
+    /// From where to where the responder's task slept between its first wake-up and its answer.
+    sleeps: Vec<(usize, usize)>,
+}
+
+/// What one look over the events finds.
+#[derive(Default)]
+struct Found {
+    handler: Option<(usize, Option<At>, Option<TaskId>)>,
+    /// Wake-ups: index, task woken, the interrupt they happened in.
+    wakes: Vec<(usize, TaskId, Option<At>)>,
+    runs: Vec<(usize, TaskId)>,
+    /// Requests for another task, entries of the scheduler, returns to user space.
+    resched: Vec<usize>,
+    schedule: Vec<usize>,
+    user: Vec<(usize, Option<TaskId>)>,
+    entries: Vec<(usize, At)>,
+    answered_by: Option<TaskId>,
+    answered_in_softirq: bool,
+}
+
+impl Path {
+    /// Finds the path in `events`, from the trigger (first) to the edge (last); `cpu` is the state before them.
+    pub fn find(cpu: &Cpu, events: &[Event]) -> Path {
+        let found = Found::look(cpu.clone(), events);
+        let (handler, in_interrupt, in_task) = match found.handler {
+            Some((index, interrupt, task)) => (Some(index), interrupt, task),
+            None => (None, None, None),
+        };
+        let handler_task = in_task.filter(|_| in_interrupt.is_none());
+        let handler_woken = handler_task.and_then(|task| found.first_wake(task, 0));
+        let own = in_interrupt.or_else(|| handler_woken.and_then(|(_, interrupt)| interrupt));
+        let responder = found.answered_by;
+        let woken = responder.and_then(|task| found.first_wake(task, handler.unwrap_or(0)));
+        // Softirqs in a task that nobody woke for them: whoever enabled bottom halves serves them.
+        let responder = responder.filter(|_| woken.is_some() || !found.answered_in_softirq);
+        // Without a handler (not ours to watch) the interrupt that woke the responder is the one.
+        let own = own.or_else(|| woken.and_then(|(_, interrupt)| interrupt));
+        let mut path = Path {
+            own,
+            responder,
+            handler_task,
+            handler_woken: handler_woken.map(|(index, _)| index),
+            begins: vec![(0, Stage::Line)],
+            sleeps: Vec::new(),
+        };
+        let entry = found.entries.iter().find(|&&(_, at)| Some(at) == own);
+        path.begin(entry.map(|&(index, _)| index), Stage::Entry);
+        path.begin(handler, Stage::Handler);
+        if let (Some(task), Some((woken, _))) = (responder, woken) {
+            path.after_wake(&found, task, woken);
+        }
+        path
+    }
+
+    /// The stage that event `index` begins or continues.
+    pub fn stage(&self, index: usize) -> Stage {
+        let begun = self.begins.iter().rev().find(|&&(from, _)| from <= index);
+        begun.map_or(Stage::Line, |&(_, stage)| stage)
+    }
+
+    /// Whether the responder's task sleeps after event `index`.
+    pub fn sleeps(&self, index: usize) -> bool {
+        self.sleeps.iter().any(|&(from, to)| from <= index && index < to)
+    }
+
+    /// A stage begins at `index`; where that is unknown, or before the last one, the stage does not exist.
+    fn begin(&mut self, index: Option<usize>, stage: Stage) {
+        let last = self.begins.last().map_or(0, |&(last, _)| last);
+        if let Some(index) = index.filter(|&i| i >= last) {
+            self.begins.push((index, stage));
+        }
+    }
+
+    fn after_wake(&mut self, found: &Found, task: TaskId, woken: usize) {
+        self.begin(Some(woken), Stage::WakeUp);
+        let run = found.runs.iter().find(|&&(i, t)| i > woken && t == task).map(|&(i, _)| i);
+        let before_run = |i: &&usize| **i > woken && run.is_some_and(|run| **i < run);
+        self.begin(found.resched.iter().find(before_run).copied(), Stage::NeedResched);
+        self.begin(found.schedule.iter().rev().find(before_run).copied(), Stage::Schedule);
+        let Some(run) = run else { return };
+        self.begin(Some(run), Stage::Resumed);
+        let user = found.user.iter().find(|&&(i, t)| i > run && t == Some(task));
+        self.begin(user.map(|&(i, _)| i), Stage::User);
+        // Switched away from, and woken after that: it slept in between.
+        let mut last = run;
+        for &(index, _) in found.runs.iter().filter(|&&(i, t)| i > run && t == task) {
+            let away = found.runs.iter().find(|&&(i, _)| i > last).map_or(index, |&(i, _)| i);
+            let wakes = found.wakes.iter().rev().filter(|&&(i, t, _)| t == task && i < index);
+            if let Some(wake) = wakes.map(|&(i, ..)| i).find(|&i| i > away) {
+                self.sleeps.push((away, wake));
+            }
+            last = index;
+        }
+    }
+}
+
+impl Found {
+    fn look(mut cpu: Cpu, events: &[Event]) -> Found {
+        let mut found = Found::default();
+        for (index, event) in events.iter().enumerate() {
+            cpu.event(event);
+            let interrupt = cpu.interrupt().map(|frame| frame.at);
+            match event.what {
+                What::Run { task, .. } => found.runs.push((index, task)),
+                What::Leave { user: true, .. } => found.user.push((index, cpu.running())),
+                What::Enter { role, taken, .. } => match role {
+                    Role::CommonInterrupt | Role::Interrupt => {
+                        // The gate masks interrupts at the stub, one instruction before the entry.
+                        let gate = index.checked_sub(1).filter(|&i| is_masking(&events[i]));
+                        found.entries.push((gate.unwrap_or(index), event.at));
+                    }
+                    Role::Handler if found.handler.is_none() => {
+                        found.handler = Some((index, interrupt, cpu.running()));
+                    }
+                    Role::WakeUp => found.wakes.push((index, TaskId(taken), interrupt)),
+                    Role::NeedResched => found.resched.push(index),
+                    Role::Schedule => found.schedule.push(index),
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+        found.answered_in_softirq = matches!(cpu.activity(), Activity::Softirq(_));
+        found.answered_by = cpu.running().filter(|_| cpu.interrupt().is_none());
+        found
+    }
+
+    /// The first wake-up of `task` after event `from`, and the interrupt it happened in.
+    fn first_wake(&self, task: TaskId, from: usize) -> Option<(usize, Option<At>)> {
+        let wake = self.wakes.iter().find(|&&(i, t, _)| i >= from && t == task);
+        wake.map(|&(index, _, interrupt)| (index, interrupt))
+    }
+}
+
+fn is_masking(event: &Event) -> bool {
+    matches!(event.what, What::Irqs { masked: true, .. })
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the CPU is doing at each instant, from the events up to it.
+
+use crate::windows::count;
+use crate::{At, Event, Place, Role, TaskId, What};
+use std::collections::HashMap;
+
+/// An entry of the kernel that has not been left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// When it was entered: tells it from every other.
+    pub at: At,
+    /// The entry's address.
+    pub entry: u64,
+    /// The vector, where the entry serves several.
+    pub vector: Option<u8>,
+    /// An exception runs for the task that raised it; an interrupt for somebody else.
+    exception: bool,
+    /// Whether the preemption count had the interrupt in it: before, the entry's code runs; after, the exit's.
+    counted: bool,
+}
+
+/// Which interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Interrupt {
+    /// The address of the kernel's entry; `None` where it was entered before following began.
+    pub entry: Option<u64>,
+    /// The vector, where the entry serves several.
+    pub vector: Option<u8>,
+}
+
+/// What the CPU does, the innermost reason that it does nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Activity {
+    /// Not followed.
+    Unknown,
+    /// An interrupt: its entry, handler or exit.
+    Interrupt(Interrupt),
+    /// A softirq: the address of its function.
+    Softirq(Option<u64>),
+    /// The scheduler chooses a task.
+    Scheduler,
+    /// The scheduler switches to a task.
+    Switch,
+    /// A task runs with interrupts off since this place.
+    IrqsOff(Place),
+    /// A task runs with preemption off since this place.
+    PreemptOff(Place),
+    /// The idle task looks for work, or sleeps.
+    Idle,
+    /// A task runs in the kernel, nothing being off; where it was seen last.
+    Kernel(Place),
+    /// A task runs in user space.
+    User,
+}
+
+/// A task that waits for a sleeping lock, or did so last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiter {
+    owner: Option<TaskId>,
+    /// It queued for the lock since it was switched to.
+    asked: bool,
+    /// It was switched away from while asking, and nobody woke it yet.
+    asleep: bool,
+}
+
+/// The state. Memory grows with the number of tasks that sleep inside an entry or wait for a lock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cpu {
+    masked: Option<bool>,
+    masked_at: Place,
+    count: Option<u32>,
+    disabled_at: Place,
+    running: Option<(TaskId, u32)>,
+    frames: Vec<Frame>,
+    parked: HashMap<TaskId, Vec<Frame>>,
+    waiters: HashMap<TaskId, Waiter>,
+    scheduling: bool,
+    switching: bool,
+    user: bool,
+    softirq: Option<u64>,
+    seen_at: Place,
+}
+
+/// Lowest bits of `rt_mutex_base.owner` that are flags (kernel/locking/rtmutex_common.h).
+const OWNER_FLAGS: u64 = 7;
+
+/// Holders are followed so far; a longer chain is cut, and so is a deadlock.
+const CHAIN: usize = 8;
+
+impl Cpu {
+    /// Follows one event.
+    pub fn event(&mut self, event: &Event) {
+        match event.what {
+            What::Irqs { masked, place, .. } => {
+                if masked {
+                    self.user = false;
+                    self.masked_at = place;
+                }
+                self.masked = Some(masked);
+            }
+            What::Preempt { count, place, .. } => self.preempt(count, place),
+            What::Run { task, pid } => self.run(task, pid),
+            What::Enter { role, address, taken, place } => {
+                self.user = false;
+                if let Place::Stack(_) = place {
+                    self.seen_at = place;
+                }
+                self.enter(role, address, taken, event.at);
+            }
+            What::Leave { user, .. } => self.leave(user),
+            What::Gap => *self = Cpu::default(),
+            What::Trigger { .. } | What::Pins { .. } => {}
+        }
+    }
+
+    /// The task that runs.
+    pub fn running(&self) -> Option<TaskId> {
+        self.running.map(|(task, _)| task)
+    }
+
+    /// Where interrupts or preemption, which are off, were turned off: told only when they are on again.
+    pub fn learn(&mut self, irqs: bool, place: Place) {
+        if irqs && self.masked == Some(true) {
+            self.masked_at = place;
+        } else if !irqs && self.preempt_off() {
+            self.disabled_at = place;
+        }
+    }
+
+    /// Whether interrupts are masked; `None` where that is not known.
+    pub fn masked(&self) -> Option<bool> {
+        self.masked
+    }
+
+    /// Where interrupts were masked last.
+    pub fn masked_at(&self) -> Place {
+        self.masked_at
+    }
+
+    /// The interrupt whose entry is the innermost, exceptions inside it left out.
+    pub fn interrupt(&self) -> Option<&Frame> {
+        self.frames.iter().rev().find(|f| !f.exception)
+    }
+
+    /// Whether preemption is off, the idle task's own count left out.
+    pub fn preempt_off(&self) -> bool {
+        self.disabled().is_some_and(|n| n != 0)
+    }
+
+    /// What the CPU does.
+    pub fn activity(&self) -> Activity {
+        let count = self.count.unwrap_or(0);
+        let frame = self.interrupt();
+        let interrupt =
+            Interrupt { entry: frame.map(|f| f.entry), vector: frame.and_then(|f| f.vector) };
+        if count & (count::HARDIRQ | count::NMI) != 0 || frame.is_some_and(|f| !f.counted) {
+            return Activity::Interrupt(interrupt);
+        }
+        if count & count::SOFTIRQ_SERVING != 0 {
+            return Activity::Softirq(self.softirq);
+        }
+        if self.switching {
+            return Activity::Switch;
+        }
+        if self.scheduling {
+            return Activity::Scheduler;
+        }
+        match self.masked {
+            None => return Activity::Unknown,
+            Some(true) if frame.is_some() => return Activity::Interrupt(interrupt),
+            Some(true) => return Activity::IrqsOff(self.masked_at),
+            Some(false) => {}
+        }
+        match (self.disabled(), self.running) {
+            (None, _) => Activity::Unknown,
+            (Some(1..), _) => Activity::PreemptOff(self.disabled_at),
+            (Some(0), Some((_, 0))) => Activity::Idle,
+            (Some(0), _) if self.user => Activity::User,
+            (Some(0), _) => Activity::Kernel(self.seen_at),
+        }
+    }
+
+    /// Who holds the lock that `task` sleeps on, who holds the one that the holder sleeps on, and so on; `None` where it
+    /// does not sleep on a lock. Empty where the holder is not known.
+    pub fn holders(&self, task: TaskId) -> Option<Vec<TaskId>> {
+        let asleep = |t: TaskId| self.waiters.get(&t).filter(|w| w.asleep);
+        let mut next = asleep(task)?.owner;
+        let mut chain = Vec::new();
+        while let Some(owner) = next
+            && chain.len() < CHAIN
+            && owner != task
+            && !chain.contains(&owner)
+        {
+            chain.push(owner);
+            next = asleep(owner).and_then(|w| w.owner);
+        }
+        Some(chain)
+    }
+
+    /// The preemption count without what the idle task always has.
+    fn disabled(&self) -> Option<u32> {
+        let idle = self.running.is_some_and(|(_, pid)| pid == 0);
+        self.count.map(|n| n.saturating_sub(u32::from(idle)))
+    }
+
+    fn preempt(&mut self, count: u32, place: Place) {
+        self.user = false;
+        let was_off = self.preempt_off();
+        self.count = Some(count);
+        if !was_off {
+            self.disabled_at = place;
+        }
+        if !self.preempt_off() {
+            // The scheduler and the tail of a switch run with preemption off (kernel/sched/core.c).
+            self.scheduling = false;
+            self.switching = false;
+        }
+        if count & (count::HARDIRQ | count::NMI) != 0
+            && let Some(frame) = self.frames.iter_mut().rev().find(|f| !f.exception)
+        {
+            frame.counted = true;
+        }
+        if count & count::SOFTIRQ_SERVING == 0 {
+            self.softirq = None;
+        }
+    }
+
+    fn run(&mut self, task: TaskId, pid: u32) {
+        if let Some((before, _)) = self.running {
+            let frames = std::mem::take(&mut self.frames);
+            if !frames.is_empty() {
+                self.parked.insert(before, frames);
+            }
+            if let Some(waiter) = self.waiters.get_mut(&before) {
+                waiter.asleep = waiter.asked;
+            }
+        }
+        self.frames = self.parked.remove(&task).unwrap_or_default();
+        if let Some(waiter) = self.waiters.get_mut(&task) {
+            waiter.asked = false;
+            waiter.asleep = false;
+        }
+        self.running = Some((task, pid));
+        self.scheduling = false;
+        self.switching = true;
+        self.user = false;
+        self.seen_at = Place::Unknown;
+    }
+
+    fn enter(&mut self, role: Role, address: u64, taken: u64, at: At) {
+        match role {
+            Role::CommonInterrupt | Role::Interrupt | Role::Exception => self.frames.push(Frame {
+                at,
+                entry: address,
+                // The stub pushes a byte, which the CPU extends.
+                vector: (role == Role::CommonInterrupt).then_some(taken as u8),
+                exception: role == Role::Exception,
+                counted: false,
+            }),
+            Role::Schedule => {
+                self.scheduling = true;
+                self.switching = false;
+            }
+            Role::SwitchTo => {
+                self.scheduling = false;
+                self.switching = true;
+            }
+            Role::SoftirqAction => self.softirq = Some(address),
+            Role::WakeUp => {
+                if let Some(waiter) = self.waiters.get_mut(&TaskId(taken)) {
+                    waiter.asleep = false;
+                }
+            }
+            Role::LockOwner => self.ask(Some(taken & !OWNER_FLAGS), false),
+            Role::LockWait => self.ask(Some(taken & !OWNER_FLAGS), true),
+            Role::LockSleep => self.ask(None, true),
+            _ => {}
+        }
+    }
+
+    /// The running task asks for a lock: of `owner`, or of the owner it asked last; and will sleep for it, or may.
+    fn ask(&mut self, owner: Option<u64>, sleeps: bool) {
+        let Some((task, _)) = self.running else { return };
+        let waiter = self.waiters.entry(task).or_default();
+        if let Some(owner) = owner {
+            waiter.owner = (owner != 0).then_some(TaskId(owner));
+        }
+        waiter.asked |= sleeps;
+    }
+
+    fn leave(&mut self, user: bool) {
+        if user {
+            self.frames.clear();
+            if let Some((task, _)) = self.running {
+                // No task goes back to user space while it waits for a lock of the kernel.
+                self.waiters.remove(&task);
+            }
+        } else {
+            self.frames.pop();
+        }
+        self.user = user;
+    }
+}

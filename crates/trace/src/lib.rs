@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a follower of the guest's kernel saw, made into answers: which stretches ran with interrupts or preemption off,
+//! and where each nanosecond of a latency went.
+//!
+//! The vantage point is outside: records of masked interrupts, of the preemption count, of switches and of calls of a few
+//! kernel functions ([`WATCHED`]), each with exact virtual time. Nothing here reads files or runs programs; names of
+//! addresses come through [`Symbols`]. One CPU: the rig has one.
+
+mod blame;
+mod cpu;
+mod partition;
+mod reader;
+mod symbols;
+mod watched;
+mod windows;
+
+pub use blame::{Blame, Cause, Explanation, History, Kind, Stage, Unexplainable};
+pub use cpu::{Activity, Interrupt};
+pub use partition::{Backwards, Partition, Segment};
+pub use reader::{
+    At, Event, Place, Reader, ReaderLosses, StackId, Stacks, Task, TaskId, Tasks, What,
+};
+pub use symbols::{Symbols, named};
+pub use watched::{Role, Take, WATCHED, Watch, Watched, places};
+pub use windows::{
+    Bucket, Cuts, Length, Longest, Order, Parts, Tally, WindowKind, WindowRow, Windows,
+    WindowsReport,
+};

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Which functions of the kernel are watched, what is taken there, and what it means.
+//!
+//! The list is data, shared by who translates names to addresses and who reads the events: [`places`] gives the addresses
+//! to watch in their order, which is how an event names them. Names were checked against the symbols of Debian's 6.1.0-56,
+//! 6.1.0-56-rt, 6.12.117 and 6.12.117-rt for amd64; where versions differ, each name says so. A function that the compiler
+//! cloned has a suffix (`.isra.0`, `.constprop.0`), which the names here leave out; see [`Watched::matches`].
+
+/// What an event of a watch means to the analysis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// First instruction of the entry of the interrupts that share one (arch/x86/include/asm/idtentry.h); taken is what
+    /// their stub pushed: the vector, sign-extended.
+    CommonInterrupt,
+    /// First instruction of the entry of an interrupt that has its own.
+    Interrupt,
+    /// First instruction of an exception's entry.
+    Exception,
+    /// Our driver's hard handler.
+    Handler,
+    /// Somebody wakes the task that is taken.
+    WakeUp,
+    /// Somebody asks for the current task to be replaced.
+    NeedResched,
+    /// The scheduler is entered.
+    Schedule,
+    /// The scheduler begins to switch to the task that is taken.
+    SwitchTo,
+    /// The tail of a switch, on the new task's stack.
+    SwitchDone,
+    /// Softirqs begin to be served.
+    Softirq,
+    /// One kind of softirq begins.
+    SoftirqAction,
+    /// The current task did not get a sleeping lock at once; taken is its owner, whose lowest bits are flags.
+    LockOwner,
+    /// The current task queues for a sleeping lock, and will sleep; taken is the owner as in `LockOwner`.
+    LockWait,
+    /// The current task goes to sleep on the sleeping lock that it waited for last.
+    LockSleep,
+    /// The current task disables migration.
+    MigrateDisable,
+    /// The current task enables migration again.
+    MigrateEnable,
+    /// The current task disables bottom halves (PREEMPT_RT only: elsewhere the preemption count tells); taken is by how
+    /// much.
+    BhDisable,
+    /// The current task enables them again; taken is by how much.
+    BhEnable,
+}
+
+/// What to take at a watched place: the number of the event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// Nothing: 0.
+    Nothing,
+    /// The function's first argument (`rdi`; System V ABI for amd64, 3.2.3).
+    First,
+    /// Its second argument (`rsi`).
+    Second,
+    /// The 64-bit word in memory this many bytes after where the first argument points.
+    Word(u64),
+    /// The word on top of the stack.
+    Top,
+}
+
+/// One entry of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// The function's names. Every symbol that matches any of them is watched; one that ends in `*` is a prefix.
+    pub names: &'static [&'static str],
+    /// What to take there.
+    pub take: Take,
+    /// Whether to take the stack as well, which costs time.
+    pub stack: bool,
+    /// What it means.
+    pub role: Role,
+}
+
+/// `struct rt_mutex_base` (include/linux/rtmutex.h): `raw_spinlock_t` of 4 bytes, padding, `struct rb_root_cached` of 16,
+/// then `owner`; the same in 6.1 and 6.12 without lock debugging.
+const RT_MUTEX_OWNER: u64 = 24;
+
+const fn watch(names: &'static [&'static str], take: Take, stack: bool, role: Role) -> Watched {
+    Watched { names, take, stack, role }
+}
+
+/// The list.
+pub static WATCHED: &[Watched] = &[
+    watch(
+        &["asm_common_interrupt", "asm_spurious_interrupt"],
+        Take::Top,
+        false,
+        Role::CommonInterrupt,
+    ),
+    watch(&["asm_sysvec_*", "asm_exc_nmi"], Take::Nothing, false, Role::Interrupt),
+    // Not the NMI, which the entry above has: the first entry that matches counts.
+    watch(&["asm_exc_*"], Take::Nothing, false, Role::Exception),
+    watch(&["onset_run_hardirq"], Take::Nothing, false, Role::Handler),
+    watch(&["try_to_wake_up"], Take::First, true, Role::WakeUp),
+    // 6.12-rt has both; elsewhere `__resched_curr` is inlined or does not exist.
+    watch(&["resched_curr", "__resched_curr"], Take::Nothing, false, Role::NeedResched),
+    watch(&["__schedule"], Take::Nothing, true, Role::Schedule),
+    watch(&["__switch_to_asm"], Take::Second, false, Role::SwitchTo),
+    watch(&["finish_task_switch"], Take::Nothing, false, Role::SwitchDone),
+    // `__do_softirq` only calls it in every one of the four.
+    watch(&["handle_softirqs"], Take::Nothing, false, Role::Softirq),
+    watch(
+        &[
+            "tasklet_action",
+            "tasklet_hi_action",
+            "net_rx_action",
+            "net_tx_action",
+            "run_timer_softirq",
+            "hrtimer_run_softirq",
+            "run_rebalance_domains",
+            "sched_balance_softirq",
+            "rcu_core_si",
+            "blk_done_softirq",
+            "irq_poll_softirq",
+        ],
+        Take::Nothing,
+        false,
+        Role::SoftirqAction,
+    ),
+    // The slow path of PREEMPT_RT's spinlocks, into which the next function may be inlined.
+    watch(&["rtlock_slowlock_locked"], Take::Word(RT_MUTEX_OWNER), true, Role::LockOwner),
+    watch(&["task_blocks_on_rt_mutex"], Take::Word(RT_MUTEX_OWNER), true, Role::LockWait),
+    // `rt_mutex_schedule` since 6.6.
+    watch(&["schedule_rtlock", "rt_mutex_schedule"], Take::Nothing, false, Role::LockSleep),
+    watch(&["migrate_disable"], Take::Nothing, true, Role::MigrateDisable),
+    watch(&["migrate_enable"], Take::Nothing, true, Role::MigrateEnable),
+    watch(&["__local_bh_disable_ip"], Take::Second, true, Role::BhDisable),
+    watch(&["__local_bh_enable_ip"], Take::Second, true, Role::BhEnable),
+];
+
+impl Watched {
+    /// Whether a symbol of the kernel is this function, or a clone that the compiler made of it: `.isra.N` (interprocedural
+    /// scalar replacement) and `.constprop.N` (constant propagation) are whole functions; `.part.N` and `.cold` are only
+    /// parts of one.
+    pub fn matches(&self, symbol: &str) -> bool {
+        self.names.iter().any(|name| match name.strip_suffix('*') {
+            Some(prefix) => symbol.starts_with(prefix),
+            None => symbol.strip_prefix(name).is_some_and(is_clone_suffix),
+        })
+    }
+}
+
+fn is_clone_suffix(mut suffix: &str) -> bool {
+    while !suffix.is_empty() {
+        let Some(rest) = [".isra.", ".constprop."].iter().find_map(|k| suffix.strip_prefix(k))
+        else {
+            return false;
+        };
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0 {
+            return false;
+        }
+        suffix = &rest[digits..];
+    }
+    true
+}
+
+/// One address to watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Watch {
+    /// Index into [`WATCHED`].
+    pub index: u8,
+    /// The function's first instruction.
+    pub address: u64,
+}
+
+/// How many places an event can name: a byte on the wire.
+const PLACES: usize = 256;
+
+/// The addresses to watch in a kernel with these symbols, at most 256, and the indices that none of them matched: views
+/// that need those are missing.
+pub fn places<'a>(symbols: impl IntoIterator<Item = (&'a str, u64)>) -> (Vec<Watch>, Vec<u8>) {
+    let mut found = Vec::new();
+    for (symbol, address) in symbols {
+        let index = (0..).zip(WATCHED).find(|(_, w)| w.matches(symbol)).map(|(i, _)| i);
+        if let Some(index) = index {
+            found.push(Watch { index, address });
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found.truncate(PLACES);
+    let all = (0..).zip(WATCHED).map(|(i, _)| i);
+    let missing = all.filter(|&i| found.iter().all(|w| w.index != i)).collect();
+    (found, missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watched(role: Role) -> &'static Watched {
+        WATCHED.iter().find(|w| w.role == role).expect("every role is in the list")
+    }
+
+    #[test]
+    fn a_clone_is_the_function_and_a_part_of_one_is_not() {
+        let done = watched(Role::SwitchDone);
+        assert!(done.matches("finish_task_switch.isra.0"));
+        assert!(done.matches("finish_task_switch.constprop.0.isra.12"));
+        assert!(!done.matches("finish_task_switch.cold"));
+        assert!(!done.matches("finish_task_switch.isra.0.cold"));
+        assert!(!done.matches("finish_task_switch_rcu"));
+        assert!(!done.matches("finish_task_switch.isra."));
+    }
+
+    #[test]
+    fn each_symbol_has_one_watch_and_missing_ones_are_named() {
+        let symbols =
+            [("asm_exc_nmi", 1), ("asm_exc_page_fault", 2), ("__schedule", 3), ("printk", 4)];
+        let (found, missing) = places(symbols);
+        let meaning = |w: &Watch| (WATCHED[usize::from(w.index)].role, w.address);
+        let roles: Vec<_> = found.iter().map(meaning).collect();
+        assert_eq!(roles, [(Role::Interrupt, 1), (Role::Exception, 2), (Role::Schedule, 3),]);
+        assert_eq!(missing.len(), WATCHED.len() - 3);
+    }
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Stretches in which the CPU did not take interrupts, did not let go of a task, or kept it on its CPU.
+//!
+//! A window is maximal: it opens when the first reason comes and closes when the last one goes. Its length is time that
+//! passed, also where the task was not running (migration, bottom halves on PREEMPT_RT). Windows that were open when
+//! following began, ended or lost records have no length; they are counted as cut.
+//!
+//! What does not count: the idle task, which always runs with a preemption count of 1 (kernel/sched/core.c, `init_idle()`) and looks
+//! for work by itself. What cannot be seen: a window that opens and closes between two events of the follower.
+
+mod report;
+mod tally;
+
+pub use report::{Bucket, Order, WindowRow, WindowsReport};
+pub use tally::{Length, Longest, Parts, Tally};
+
+use crate::{At, Event, Place, Role, TaskId, What};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// Bits of the preemption count (include/linux/preempt.h).
+pub(crate) mod count {
+    /// Softirqs are being served.
+    pub const SOFTIRQ_SERVING: u32 = 0x0000_0100;
+    /// Softirqs are disabled, in steps of 0x200.
+    pub const SOFTIRQ_OFF: u32 = 0x0000_fe00;
+    /// Hard interrupts.
+    pub const HARDIRQ: u32 = 0x000f_0000;
+    /// Non-maskable interrupts.
+    pub const NMI: u32 = 0x00f0_0000;
+}
+
+/// What a window keeps from happening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowKind {
+    /// Interrupts are masked.
+    IrqsOff,
+    /// The preemption count is not 0: no other task gets the CPU.
+    PreemptOff,
+    /// Bottom halves are disabled: softirqs wait.
+    BhOff,
+    /// The task may not move to another CPU.
+    MigrationOff,
+}
+
+impl WindowKind {
+    /// All kinds.
+    pub const ALL: [WindowKind; 4] =
+        [WindowKind::IrqsOff, WindowKind::PreemptOff, WindowKind::BhOff, WindowKind::MigrationOff];
+
+    /// The word in files and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            WindowKind::IrqsOff => "irqs_off",
+            WindowKind::PreemptOff => "preempt_off",
+            WindowKind::BhOff => "bh_off",
+            WindowKind::MigrationOff => "migration_off",
+        }
+    }
+}
+
+/// Windows that have no length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cuts {
+    /// Seen to close only.
+    pub at_begin: u64,
+    /// Seen to open only.
+    pub at_end: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    at: At,
+    place: Place,
+    /// Composition so far, and since when the current part lasts (preemption only).
+    parts: Parts,
+    part_since: At,
+}
+
+impl Open {
+    fn new(at: At, place: Place) -> Self {
+        Open { at, place, parts: Parts::default(), part_since: at }
+    }
+
+    /// The stack that opened it, where it is told at last.
+    fn opened_by(self, place: Place) -> Self {
+        if matches!(place, Place::Stack(_)) { Open { place, ..self } } else { self }
+    }
+}
+
+/// A nesting of one task.
+#[derive(Clone, Copy, Debug)]
+struct Nest {
+    depth: u32,
+    open: Open,
+}
+
+/// Follows events and keeps a tally for each opening stack. Memory grows with the number of different stacks and of tasks
+/// inside a window, not with time.
+#[derive(Clone, Debug, Default)]
+pub struct Windows {
+    tallies: HashMap<(WindowKind, Place), Tally>,
+    cuts: [Cuts; 4],
+    /// `None` while not known.
+    masked: Option<Option<Open>>,
+    count: Option<u32>,
+    preempt: Option<Option<Open>>,
+    /// Whether the idle task ran when that opened.
+    opened_idle: bool,
+    bh: Option<Option<Open>>,
+    running: Option<(TaskId, u32)>,
+    migration: HashMap<TaskId, Nest>,
+    bh_tasks: HashMap<TaskId, Nest>,
+    /// Whether the kernel tells bottom halves by calls (PREEMPT_RT).
+    bh_by_calls: bool,
+}
+
+impl Windows {
+    /// Nothing followed yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Follows one event.
+    pub fn event(&mut self, event: &Event) {
+        let at = event.at;
+        match event.what {
+            What::Irqs { masked, place, opened } => {
+                let open = self.masked.map(|open| open.map(|open| open.opened_by(opened)));
+                self.masked = Some(self.step(WindowKind::IrqsOff, open, masked, at, place));
+            }
+            What::Preempt { count, place, opened } => self.preempt(count, at, place, opened),
+            What::Run { task, pid } => {
+                self.running = Some((task, pid));
+                // What counts as disabled depends on whether the idle task runs.
+                if let Some(count) = self.count {
+                    self.preempt(count, at, Place::Unknown, Place::Unknown);
+                }
+            }
+            What::Enter { role, taken, place, .. } => self.enter(role, taken, at, place),
+            What::Gap => self.forget(),
+            What::Trigger { .. } | What::Pins { .. } | What::Leave { .. } => {}
+        }
+    }
+
+    /// Following ends: what is open has no length.
+    pub fn finish(&mut self) {
+        self.forget();
+    }
+
+    /// The tallies, in no order.
+    pub fn tallies(&self) -> impl Iterator<Item = (WindowKind, Place, &Tally)> {
+        self.tallies.iter().map(|(&(kind, place), tally)| (kind, place, tally))
+    }
+
+    /// The longest window of a kind; `None` where none was seen whole.
+    pub fn longest(&self, kind: WindowKind) -> Option<(Place, &Tally)> {
+        let of_kind = self.tallies().filter(|&(k, ..)| k == kind);
+        of_kind.map(|(_, place, tally)| (place, tally)).max_by_key(|(_, t)| t.longest().length)
+    }
+
+    /// Windows of a kind that have no length.
+    pub fn cuts(&self, kind: WindowKind) -> Cuts {
+        self.cuts[kind as usize]
+    }
+
+    /// One step of what is either off or on: `before` is what was open (`None`: unknown). Gives what is open now.
+    fn step(
+        &mut self,
+        kind: WindowKind,
+        before: Option<Option<Open>>,
+        off: bool,
+        at: At,
+        place: Place,
+    ) -> Option<Open> {
+        match (before, off) {
+            (None, false) => self.cuts[kind as usize].at_begin += 1,
+            (Some(Some(open)), true) => return Some(open),
+            (_, true) => return Some(Open::new(at, place)),
+            (Some(Some(open)), false) => self.close(kind, &open, at, place),
+            (Some(None), false) => {}
+        }
+        None
+    }
+
+    fn close(&mut self, kind: WindowKind, open: &Open, at: At, closed_by: Place) {
+        // The reader lets no event go back in time.
+        let Some((time, insns)) = at.since(open.at) else { return };
+        let length = Length { time, insns };
+        let tally = self.tallies.entry((kind, open.place)).or_default();
+        tally.add(length, open.at, closed_by, open.parts);
+    }
+
+    fn preempt(&mut self, count: u32, at: At, place: Place, opened: Place) {
+        let idle = self.running.is_some_and(|(_, pid)| pid == 0);
+        let before = self.preempt.map(|open| {
+            open.map(|mut open| {
+                if let (Some(old), Some((time, _))) = (self.count, at.since(open.part_since)) {
+                    open.parts.add(old, time);
+                }
+                open.part_since = at;
+                open
+            })
+        });
+        self.count = Some(count);
+        let off = count.saturating_sub(u32::from(idle)) != 0;
+        // A window that opened while the idle task ran is a part of what the kernel's count calls one.
+        let told = if self.opened_idle { Place::Unknown } else { opened };
+        let before = before.map(|open| open.map(|open| open.opened_by(told)));
+        let was_off = before.flatten().is_some();
+        self.preempt = Some(self.step(WindowKind::PreemptOff, before, off, at, place));
+        if off && !was_off {
+            self.opened_idle = idle;
+        }
+        let off = count & count::SOFTIRQ_OFF != 0;
+        self.bh = Some(self.step(WindowKind::BhOff, self.bh, off, at, place));
+    }
+
+    fn enter(&mut self, role: Role, taken: u64, at: At, place: Place) {
+        let Some((task, _)) = self.running else { return };
+        // By 0x200 for disabling; softirqs being served add 0x100, which is no window (include/linux/preempt.h).
+        let bh = taken & u64::from(count::SOFTIRQ_OFF) != 0;
+        match role {
+            Role::MigrateDisable => nest(&mut self.migration, task, at, place),
+            Role::BhDisable if bh => {
+                self.bh_by_calls = true;
+                nest(&mut self.bh_tasks, task, at, place);
+            }
+            Role::MigrateEnable => match unnest(&mut self.migration, task) {
+                Unnest::Closed(open) => self.close(WindowKind::MigrationOff, &open, at, place),
+                Unnest::Unknown => self.cuts[WindowKind::MigrationOff as usize].at_begin += 1,
+                Unnest::Inner => {}
+            },
+            // Kernels other than PREEMPT_RT have a function for enabling only.
+            Role::BhEnable if bh && self.bh_by_calls => match unnest(&mut self.bh_tasks, task) {
+                Unnest::Closed(open) => self.close(WindowKind::BhOff, &open, at, place),
+                Unnest::Unknown => self.cuts[WindowKind::BhOff as usize].at_begin += 1,
+                Unnest::Inner => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self) {
+        let open = [self.masked.take(), self.preempt.take(), self.bh.take()];
+        let kinds = [WindowKind::IrqsOff, WindowKind::PreemptOff, WindowKind::BhOff];
+        for (kind, open) in kinds.into_iter().zip(open) {
+            self.cuts[kind as usize].at_end += u64::from(open.flatten().is_some());
+        }
+        self.cuts[WindowKind::MigrationOff as usize].at_end += self.migration.len() as u64;
+        self.cuts[WindowKind::BhOff as usize].at_end += self.bh_tasks.len() as u64;
+        self.migration.clear();
+        self.bh_tasks.clear();
+        self.count = None;
+        self.running = None;
+    }
+}
+
+fn nest(nests: &mut HashMap<TaskId, Nest>, task: TaskId, at: At, place: Place) {
+    let nest = nests.entry(task).or_insert(Nest { depth: 0, open: Open::new(at, place) });
+    nest.depth += 1;
+}
+
+enum Unnest {
+    Closed(Open),
+    Inner,
+    Unknown,
+}
+
+fn unnest(nests: &mut HashMap<TaskId, Nest>, task: TaskId) -> Unnest {
+    let Some(nest) = nests.get_mut(&task) else { return Unnest::Unknown };
+    nest.depth -= 1;
+    if nest.depth > 0 {
+        return Unnest::Inner;
+    }
+    nests.remove(&task).map_or(Unnest::Unknown, |nest| Unnest::Closed(nest.open))
+}
+
+#[cfg(test)]
+mod tests;

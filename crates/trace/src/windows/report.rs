@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Windows ranked, with names, as they are shown and written as JSON.
+
+use super::{Cuts, Tally, WindowKind, Windows};
+use crate::{Place, Stacks, Symbols};
+use sample::{Insns, Nanos};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// By what windows are ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The longest single window first.
+    Longest,
+    /// The greatest sum first.
+    Total,
+}
+
+/// One bucket of a histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    /// Lengths below this one, and not below half of it; absent for those of 2⁶³ ns and more.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub below_ns: Option<Nanos>,
+    /// How many.
+    pub count: u64,
+}
+
+/// All windows of a kind that one stack opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowRow {
+    /// What they kept from happening.
+    pub kind: WindowKind,
+    /// How many.
+    pub count: u64,
+    /// All lengths together.
+    pub total_ns: Nanos,
+    /// The longest.
+    pub max_ns: Nanos,
+    /// Instructions in the longest.
+    pub max_insns: Insns,
+    /// When the longest opened, on the virtual clock.
+    pub max_at_ns: Nanos,
+    /// Of the total, hard and non-maskable interrupts (preemption off only).
+    pub hardirq_ns: Nanos,
+    /// Of the total, softirqs being served (preemption off only).
+    pub softirq_ns: Nanos,
+    /// Counts by length.
+    pub histogram: Vec<Bucket>,
+    /// Who opened them, innermost first.
+    pub stack: Vec<String>,
+    /// Who closed most of them.
+    pub closed_by: Vec<String>,
+    /// Who closed the longest.
+    pub max_closed_by: Vec<String>,
+}
+
+/// Windows, ranked, and what has no length.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowsReport {
+    /// Ranked.
+    pub windows: Vec<WindowRow>,
+    /// By kind, windows that have no length.
+    pub cut: BTreeMap<WindowKind, Cuts>,
+}
+
+impl Windows {
+    /// The windows ranked by `order`; of those that are alike the stack that was seen first. At most `limit` of them.
+    pub fn report(
+        &self,
+        order: Order,
+        limit: usize,
+        stacks: &Stacks,
+        symbols: &dyn Symbols,
+    ) -> WindowsReport {
+        let mut all: Vec<_> = self.tallies().collect();
+        all.sort_by_key(|&(kind, place, tally)| {
+            let rank = match order {
+                Order::Longest => tally.longest().length,
+                Order::Total => tally.total(),
+            };
+            (std::cmp::Reverse(rank), kind, place)
+        });
+        let row = |&(kind, place, tally): &(_, _, &Tally)| row(kind, place, tally, stacks, symbols);
+        WindowsReport {
+            windows: all.iter().take(limit).map(row).collect(),
+            cut: WindowKind::ALL.into_iter().map(|kind| (kind, self.cuts(kind))).collect(),
+        }
+    }
+}
+
+fn row(
+    kind: WindowKind,
+    opened_by: Place,
+    tally: &Tally,
+    stacks: &Stacks,
+    symbols: &dyn Symbols,
+) -> WindowRow {
+    let (longest, parts) = (tally.longest(), tally.parts());
+    WindowRow {
+        kind,
+        count: tally.count(),
+        total_ns: tally.total().time,
+        max_ns: longest.length.time,
+        max_insns: longest.length.insns,
+        max_at_ns: Nanos(longest.at.time.ns()),
+        hardirq_ns: Nanos(parts.hardirq.0 + parts.nmi.0),
+        softirq_ns: parts.softirq,
+        histogram: tally.histogram().map(|(below_ns, count)| Bucket { below_ns, count }).collect(),
+        stack: stacks.names(opened_by, symbols),
+        closed_by: stacks.names(tally.closed_by(), symbols),
+        max_closed_by: stacks.names(longest.closed_by, symbols),
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! All windows that one stack opened, added up.
+
+use super::count;
+use crate::{At, Place};
+use sample::{Insns, Nanos};
+use std::collections::HashMap;
+
+/// How long something lasted, by both clocks; ordered by time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Length {
+    /// Virtual time.
+    pub time: Nanos,
+    /// Instructions.
+    pub insns: Insns,
+}
+
+/// What time with preemption off consisted of. Each nanosecond is counted once, for the innermost of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Non-maskable interrupts.
+    pub nmi: Nanos,
+    /// Hard interrupts.
+    pub hardirq: Nanos,
+    /// Softirqs being served.
+    pub softirq: Nanos,
+    /// Bottom halves disabled, or `preempt_disable()`.
+    pub disabled: Nanos,
+}
+
+impl Parts {
+    pub(super) fn add(&mut self, count: u32, time: Nanos) {
+        let part = match count {
+            c if c & count::NMI != 0 => &mut self.nmi,
+            c if c & count::HARDIRQ != 0 => &mut self.hardirq,
+            c if c & count::SOFTIRQ_SERVING != 0 => &mut self.softirq,
+            _ => &mut self.disabled,
+        };
+        part.0 += time.0;
+    }
+
+    fn merge(&mut self, more: &Parts) {
+        self.nmi.0 += more.nmi.0;
+        self.hardirq.0 += more.hardirq.0;
+        self.softirq.0 += more.softirq.0;
+        self.disabled.0 += more.disabled.0;
+    }
+}
+
+/// The longest window of a tally.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Longest {
+    /// How long.
+    pub length: Length,
+    /// When it opened.
+    pub at: At,
+    /// The stack that closed it.
+    pub closed_by: Place,
+}
+
+/// Windows opened by one stack. Of a size that grows with the number of different stacks that close them.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    count: u64,
+    total: Length,
+    longest: Option<Longest>,
+    parts: Parts,
+    closers: HashMap<Place, u64>,
+    /// Bucket `b` counts lengths of `b` significant bits: 0 ns, 1 ns, 2 … 3 ns, 4 … 7 ns, …
+    buckets: Buckets,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Buckets([u64; 65]);
+
+impl Default for Buckets {
+    fn default() -> Self {
+        Buckets([0; 65])
+    }
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, length: Length, at: At, closed_by: Place, parts: Parts) {
+        self.count += 1;
+        self.total.time.0 += length.time.0;
+        self.total.insns.0 += length.insns.0;
+        self.parts.merge(&parts);
+        *self.closers.entry(closed_by).or_default() += 1;
+        self.buckets.0[(u64::BITS - length.time.0.leading_zeros()) as usize] += 1;
+        if self.longest.is_none_or(|l| length > l.length) {
+            self.longest = Some(Longest { length, at, closed_by });
+        }
+    }
+
+    /// How many windows; at least 1.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// All lengths together.
+    pub fn total(&self) -> Length {
+        self.total
+    }
+
+    /// The longest one, the first of them where several are alike.
+    pub fn longest(&self) -> Longest {
+        self.longest.expect("a tally is made by its first window")
+    }
+
+    /// What the total consists of; all zero but for preemption off.
+    pub fn parts(&self) -> Parts {
+        self.parts
+    }
+
+    /// The stack that closed most of them, the smallest number where several did.
+    pub fn closed_by(&self) -> Place {
+        let most = self.closers.iter().max_by_key(|&(&place, &n)| (n, std::cmp::Reverse(place)));
+        most.map_or(Place::Unknown, |(&place, _)| place)
+    }
+
+    /// Counts by length: each bucket's upper edge, exclusive, and how many; empty buckets are left out. `None` is the bucket
+    /// that has no edge below 2⁶⁴ ns.
+    pub fn histogram(&self) -> impl Iterator<Item = (Option<Nanos>, u64)> {
+        let edge = |bits: usize| 1u64.checked_shl(bits as u32).map(Nanos);
+        let filled = self.buckets.0.iter().enumerate().filter(|&(_, &n)| n > 0);
+        filled.map(move |(bits, &n)| (edge(bits), n))
+    }
+}

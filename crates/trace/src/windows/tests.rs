@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+use super::*;
+use crate::{StackId, Stacks, Symbols, WATCHED};
+use proptest::prelude::*;
+use sample::{Insns, Nanos, Stamp};
+
+fn at(ns: u64) -> At {
+    At { time: Stamp::from_ns(ns), insns: Insns(ns / 2) }
+}
+
+fn on(stack: u32) -> Place {
+    Place::Stack(StackId(stack))
+}
+
+fn irqs(ns: u64, masked: bool, stack: u32) -> Event {
+    Event { at: at(ns), what: What::Irqs { masked, place: on(stack), opened: Place::Unknown } }
+}
+
+fn preempt(ns: u64, count: u32, stack: u32) -> Event {
+    Event { at: at(ns), what: What::Preempt { count, place: on(stack), opened: Place::Unknown } }
+}
+
+fn run(ns: u64, task: u64, pid: u32) -> Event {
+    Event { at: at(ns), what: What::Run { task: TaskId(task), pid } }
+}
+
+fn enter(ns: u64, role: Role, taken: u64, stack: u32) -> Event {
+    let what = What::Enter { role, address: 0, taken, place: on(stack) };
+    Event { at: at(ns), what }
+}
+
+fn follow(events: &[Event]) -> Windows {
+    let mut windows = Windows::new();
+    events.iter().for_each(|e| windows.event(e));
+    windows.finish();
+    windows
+}
+
+fn tally(windows: &Windows, kind: WindowKind, stack: u32) -> Tally {
+    let found = windows.tallies().find(|&(k, s, _)| k == kind && s == on(stack));
+    found.expect("windows of that stack").2.clone()
+}
+
+struct Numbered;
+impl Symbols for Numbered {
+    fn name(&self, _: u64) -> Option<String> {
+        None
+    }
+
+    fn caller(&self, _: u64) -> Option<String> {
+        None
+    }
+}
+
+#[test]
+fn windows_of_one_stack_are_added_up_and_the_longest_is_kept() {
+    let windows = follow(&[
+        irqs(100, true, 1),
+        irqs(150, false, 2),
+        irqs(200, true, 1),
+        irqs(300, false, 3),
+        irqs(400, true, 1),
+        irqs(410, false, 2),
+    ]);
+    let t = tally(&windows, WindowKind::IrqsOff, 1);
+    assert_eq!((t.count(), t.total().time, t.total().insns), (3, Nanos(160), Insns(80)));
+    assert_eq!((t.longest().length.time, t.longest().at), (Nanos(100), at(200)));
+    assert_eq!((t.longest().closed_by, t.closed_by()), (on(3), on(2)));
+    let histogram: Vec<_> = t.histogram().collect();
+    assert_eq!(histogram, [(Some(Nanos(16)), 1), (Some(Nanos(64)), 1), (Some(Nanos(128)), 1)]);
+    assert_eq!(windows.cuts(WindowKind::IrqsOff), Cuts::default());
+}
+
+#[test]
+fn a_window_that_was_not_seen_whole_is_counted_and_has_no_length() {
+    let gap = Event { at: at(300), what: What::Gap };
+    let windows = follow(&[
+        irqs(100, false, 1),
+        irqs(200, true, 2),
+        gap,
+        irqs(400, false, 3),
+        irqs(500, true, 4),
+    ]);
+    assert_eq!(windows.tallies().count(), 0);
+    assert_eq!(windows.cuts(WindowKind::IrqsOff), Cuts { at_begin: 2, at_end: 2 });
+}
+
+#[test]
+fn preemption_off_is_one_window_whose_parts_are_told_apart() {
+    let windows = follow(&[
+        preempt(0, 0, 9),
+        preempt(100, 1, 1),
+        preempt(110, 0x1_0001, 2),
+        preempt(140, 0x101, 3),
+        preempt(190, 1, 4),
+        preempt(200, 0, 5),
+    ]);
+    let t = tally(&windows, WindowKind::PreemptOff, 1);
+    assert_eq!((t.count(), t.total().time), (1, Nanos(100)));
+    let parts =
+        Parts { nmi: Nanos(0), hardirq: Nanos(30), softirq: Nanos(50), disabled: Nanos(20) };
+    assert_eq!(t.parts(), parts);
+    assert_eq!(t.closed_by(), on(5));
+}
+
+#[test]
+fn the_count_that_the_idle_task_always_has_opens_no_window() {
+    let windows = follow(&[
+        preempt(0, 2, 1),
+        run(10, 7, 0),
+        preempt(20, 1, 2),
+        preempt(1_000, 2, 3),
+        run(1_050, 8, 42),
+        preempt(1_060, 0, 4),
+    ]);
+    // The first window was open before it was known that the idle task runs.
+    let t = tally(&windows, WindowKind::PreemptOff, 3);
+    assert_eq!((t.count(), t.total().time), (1, Nanos(60)));
+}
+
+#[test]
+fn bottom_halves_of_a_plain_kernel_are_told_by_the_count() {
+    let windows = follow(&[preempt(0, 0, 9), preempt(10, 0x200, 1), preempt(35, 0, 2)]);
+    assert_eq!(tally(&windows, WindowKind::BhOff, 1).total().time, Nanos(25));
+    // Where a kernel has a function for enabling only, its calls say nothing.
+    let windows = follow(&[run(0, 1, 1), enter(5, Role::BhEnable, 0x200, 1)]);
+    assert_eq!(windows.cuts(WindowKind::BhOff), Cuts::default());
+}
+
+#[test]
+fn nesting_belongs_to_the_task_and_outlives_a_switch() {
+    let windows = follow(&[
+        run(0, 1, 1),
+        enter(10, Role::MigrateDisable, 0, 1),
+        enter(20, Role::MigrateDisable, 0, 2),
+        enter(25, Role::BhDisable, 0x200, 5),
+        run(30, 2, 2),
+        enter(40, Role::MigrateEnable, 0, 3),
+        run(50, 1, 1),
+        enter(55, Role::BhEnable, 0x200, 6),
+        enter(60, Role::MigrateEnable, 0, 3),
+        enter(90, Role::MigrateEnable, 0, 4),
+    ]);
+    let t = tally(&windows, WindowKind::MigrationOff, 1);
+    assert_eq!((t.count(), t.total().time, t.closed_by()), (1, Nanos(80), on(4)));
+    assert_eq!(tally(&windows, WindowKind::BhOff, 5).total().time, Nanos(30));
+    assert_eq!(windows.cuts(WindowKind::MigrationOff), Cuts { at_begin: 1, at_end: 0 });
+}
+
+#[test]
+fn the_report_is_ranked_and_has_the_published_keys() {
+    let windows = follow(&[
+        irqs(0, true, 1),
+        irqs(30, false, 2),
+        irqs(40, true, 1),
+        irqs(70, false, 2),
+        irqs(100, true, 3),
+        irqs(150, false, 2),
+    ]);
+    let report = |order| windows.report(order, 10, &Stacks::default(), &Numbered).windows[0].max_ns;
+    assert_eq!((report(Order::Longest), report(Order::Total)), (Nanos(50), Nanos(30)));
+    let report = windows.report(Order::Total, 1, &Stacks::default(), &Numbered);
+    let json = serde_json::to_value(&report).expect("JSON");
+    let row = &json["windows"][0];
+    assert_eq!(row["kind"], "irqs_off");
+    assert_eq!(
+        (&row["count"], &row["total_ns"], &row["max_ns"]),
+        (&2.into(), &60.into(), &30.into())
+    );
+    assert_eq!(row["stack"], serde_json::json!([]));
+    assert_eq!(json["cut"]["preempt_off"]["at_end"], 0);
+    assert_eq!(serde_json::from_value::<WindowsReport>(json).expect("the same"), report);
+}
+
+fn any_event() -> impl Strategy<Value = (u64, What)> {
+    let stack = (0u32..6).prop_map(|s| if s > 0 { on(s) } else { Place::Unknown });
+    let counts =
+        prop_oneof![Just(0u32), Just(1), Just(2), Just(0x100), Just(0x201), Just(0x1_0001)];
+    let what = prop_oneof![
+        (any::<bool>(), stack.clone()).prop_map(|(masked, place)| What::Irqs {
+            masked,
+            place,
+            opened: Place::Unknown
+        }),
+        (counts, stack.clone()).prop_map(|(count, place)| What::Preempt {
+            count,
+            place,
+            opened: Place::Unknown
+        }),
+        (0u64..3).prop_map(|t| What::Run { task: TaskId(t), pid: t as u32 }),
+        (0..WATCHED.len(), 0u64..0x400, stack).prop_map(|(watch, taken, place)| {
+            What::Enter { role: WATCHED[watch].role, address: 0, taken, place }
+        }),
+        Just(What::Gap),
+    ];
+    (0u64..100, what)
+}
+
+proptest! {
+    #[test]
+    fn windows_never_add_up_to_more_than_the_time_that_passed(
+        steps in prop::collection::vec(any_event(), 0..300)
+    ) {
+        let (mut now, mut windows) = (0, Windows::new());
+        for (step, what) in steps {
+            now += step;
+            windows.event(&Event { at: at(now), what });
+        }
+        windows.finish();
+        for kind in [WindowKind::IrqsOff, WindowKind::PreemptOff] {
+            let of_kind = || windows.tallies().filter(|&(k, ..)| k == kind).map(|(.., t)| t);
+            prop_assert!(of_kind().map(|t| t.total().time.0).sum::<u64>() <= now);
+            for t in of_kind() {
+                prop_assert!(t.longest().length.time <= t.total().time);
+                prop_assert_eq!(t.histogram().map(|(_, n)| n).sum::<u64>(), t.count());
+                let p = t.parts();
+                let parts = p.nmi.0 + p.hardirq.0 + p.softirq.0 + p.disabled.0;
+                let whole = if kind == WindowKind::PreemptOff { t.total().time.0 } else { 0 };
+                prop_assert_eq!(parts, whole);
+            }
+        }
+    }
+
+    #[test]
+    fn memory_grows_with_stacks_and_not_with_time(
+        steps in prop::collection::vec(any_event(), 300..600)
+    ) {
+        let mut windows = Windows::new();
+        for (i, (_, what)) in steps.into_iter().enumerate() {
+            windows.event(&Event { at: at(i as u64), what });
+        }
+        prop_assert!(windows.tallies().count() <= WindowKind::ALL.len() * 6);
+        prop_assert!(windows.migration.len() <= 3 && windows.bh_tasks.len() <= 3);
+    }
+}
