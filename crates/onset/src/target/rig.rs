@@ -9,6 +9,7 @@ use crate::truth::{self, Truth};
 use ::rig::{
     Bench, Contents, Ending, Fault, Guest, Observer, Outcome, ProbeRun, Progress, Stimulus,
 };
+use probes::context::{hz, keys};
 use probes::plan::Component;
 use probes::{Doubt, Plan, Probe};
 use sample::{Clock, Observation, Responder, ResponderSet, Sample, SeriesName, Stamp};
@@ -172,7 +173,7 @@ impl Target for Rig {
         let outcome = self.bench.measure(&guest, &stimulus, &snapshot, &mut observe, progress)?;
         let truth = experiment.guest.witness.then(|| truth(cell, &judged, &outcome));
         Ok(Measured {
-            kernel: super::kernel(Some(&cell.flavour.kernel), outcome.context.clone()),
+            kernel: super::kernel(Some(&cell.flavour.kernel), context(&guest.kernel, &outcome)),
             machine: Machine {
                 accelerator: "tcg".into(),
                 cpu: "max".into(),
@@ -192,6 +193,16 @@ impl Target for Rig {
             console: Some(outcome.console),
         })
     }
+}
+
+/// What the guest said of itself, and what the package of its kernel says where it could not: there is no `/boot` in it.
+fn context(kernel: &::rig::Kernel, outcome: &Outcome) -> BTreeMap<String, String> {
+    let mut context = outcome.context.clone();
+    if !context.contains_key(keys::HZ) {
+        let hz = kernel.configuration().as_deref().and_then(hz);
+        context.extend(hz.map(|hz| (keys::HZ.to_owned(), hz.to_string())));
+    }
+    context
 }
 
 /// How true a probe's samples are, by what the witness saw.
