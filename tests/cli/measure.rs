@@ -86,7 +86,7 @@ fn gtod_measures_every_clock() {
 
 #[test]
 fn toggle_measures_both_edges() {
-    assert_measures("toggle --count 500", &["rise", "fall"], 500);
+    assert_measures("toggle --count 500", &["rise", "fall", "width"], 500);
 }
 
 #[test]

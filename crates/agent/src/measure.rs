@@ -121,7 +121,7 @@ fn events(probe: &Probe) -> u64 {
         Probe::Rhealstone(p) => (p.components.len() * p.interfaces.len(), p.count),
         Probe::Rtc(p) => (1, p.count),
         Probe::Noise(_) => (1, GAPS),
-        Probe::Toggle(p) => (2, p.count),
+        Probe::Toggle(p) => (3, p.count),
         Probe::Inversion(p) => (2 * p.middle.len(), p.count),
         Probe::Ladder(p) => return p.count.saturating_mul(RESPONDERS),
         Probe::Cyclictest(p) => (p.methods.len(), p.count),

@@ -67,6 +67,8 @@ pub(crate) fn read_words(text: &str) -> (Option<String>, Words) {
 pub(crate) struct Collector {
     pub(crate) channel: Channel,
     responders: ResponderSet,
+    /// A probe measures, and what the guest writes to the port is no answer.
+    probing: bool,
     total: u64,
     stall_deadline: Duration,
     answers: Option<Answers>,
@@ -91,6 +93,7 @@ impl Collector {
         Collector {
             channel,
             responders,
+            probing: matches!(stimulus, Stimulus::Probe(_)),
             total,
             stall_deadline: STALL_DEADLINE + Duration::from_secs(silence.0 / 10_000_000),
             answers: None,
@@ -166,11 +169,12 @@ impl Collector {
     }
 
     fn drain(&mut self, begun: Instant, observe: &mut Observer) -> Result<u64> {
-        let Collector { channel, responders, answers, witness, triggers, whole, .. } = self;
+        let Collector { channel, responders, probing, answers, witness, triggers, whole, .. } = self;
         let (first_answer, unheard) = (&mut self.first_answer, &mut self.unheard);
         let n = channel.drain(|record, gap| match record.kind {
             Kind::Mark if record.value as u8 == MARK_MEASURING => {
                 *answers = Some(Answers::new(*responders, record.at, record.pins));
+                witness.observe(record);
             }
             Kind::Mark => {}
             Kind::Call | Kind::Wake | Kind::Clock => witness.observe(record),
@@ -178,6 +182,7 @@ impl Collector {
                 let observation = Reading::of(record).map(Observation::from);
                 *unheard |= !*unheard && observation.is_some_and(|o| observe(o).is_break());
             }
+            Kind::Pins if *probing => witness.observe(record),
             kind => {
                 *whole |= kind == Kind::End;
                 *triggers += u64::from(kind == Kind::Trigger);

@@ -28,4 +28,4 @@ pub use kernel::{
 pub use machine::{Generator, Machine, ProbeRun, QEMU, Stimulus, is_tried, qemu_version};
 pub use run::{Bench, Ending, Guest, Outcome, Progress};
 pub use snapshot::Snapshot;
-pub use witness::{ClockLine, ClockPoint, Wake, Witness};
+pub use witness::{ClockLine, ClockPoint, Level, Wake, Witness};

@@ -72,7 +72,7 @@ pub struct About {
     pub load_counters: BTreeMap<String, u64>,
     /// What a probe counted beside its samples; the unit ends the name.
     pub probe_counters: BTreeMap<String, u64>,
-    /// How true each series of the probe is; absent where no witness saw it.
+    /// How true each series of the probe is; absent where neither a witness nor the port saw it.
     pub truth: Option<Vec<Truth>>,
 }
 
