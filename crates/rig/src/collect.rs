@@ -18,6 +18,9 @@ pub type Observer<'a> = dyn FnMut(Observation) -> ControlFlow<()> + 'a;
 /// Without any record for this long, and a second more for each ten virtual milliseconds that may
 /// legitimately pass between two, the machine hangs. (A busy guest takes about ten seconds for a virtual one.)
 const STALL_DEADLINE: Duration = Duration::from_secs(120);
+/// A probe that was asked to end does so within a period, and then its records come: without any for this long it is given
+/// up. The longest period of the papers is 53 ms, so this holds for the busiest guest.
+const INTERRUPTION_DEADLINE: Duration = Duration::from_secs(20);
 /// How often progress is reported.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// The plugin's mark for the beginning of measuring (crates/plugin/src/generator.rs).
@@ -114,7 +117,7 @@ impl Collector {
         snapshot: &Snapshot,
     ) -> Result<Outcome> {
         let (mut heard, mut told) = (Instant::now(), Instant::now());
-        let mut ended = Ok(false);
+        let (mut ended, mut asked) = (Ok(false), false);
         let ending = loop {
             // Asked before draining: what the machine wrote before it ended is then in the channel.
             ended = if matches!(ended, Ok(false)) { running.ended() } else { ended };
@@ -123,18 +126,23 @@ impl Collector {
                 break Ending::Interrupted;
             }
             if self.whole {
-                break Ending::Whole;
+                break if asked { Ending::Interrupted } else { Ending::Whole };
             }
             match &ended {
                 Ok(false) => {}
                 Ok(true) => break Ending::Died(why_it_ended(&running, true)),
                 Err(e) => break Ending::Died(e.to_string()),
             }
-            if tool::interrupted() {
-                break Ending::Interrupted;
+            if tool::interrupted() && !asked {
+                if !self.probing || running.ask_probe_to_end().is_err() {
+                    break Ending::Interrupted;
+                }
+                (asked, heard) = (true, Instant::now());
             }
             if received > 0 {
                 heard = Instant::now();
+            } else if asked && heard.elapsed() > INTERRUPTION_DEADLINE {
+                break Ending::Interrupted;
             } else if heard.elapsed() > self.stall_deadline {
                 break Ending::Died(why_it_ended(&running, false));
             }
@@ -169,7 +177,8 @@ impl Collector {
     }
 
     fn drain(&mut self, begun: Instant, observe: &mut Observer) -> Result<u64> {
-        let Collector { channel, responders, probing, answers, witness, triggers, whole, .. } = self;
+        let Collector { channel, responders, probing, answers, witness, triggers, whole, .. } =
+            self;
         let (first_answer, unheard) = (&mut self.first_answer, &mut self.unheard);
         let n = channel.drain(|record, gap| match record.kind {
             Kind::Mark if record.value as u8 == MARK_MEASURING => {
