@@ -137,6 +137,13 @@ pub struct Experiment {
     pub probe: Option<probes::Plan>,
 }
 
+impl Experiment {
+    /// The word for what measured: `trigger`, or the probe's name. It is also that of the section in the experiment.
+    pub fn instrument(&self) -> &'static str {
+        self.probe.as_ref().map_or("trigger", |plan| plan.probe.name())
+    }
+}
+
 /// When triggers are raised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -178,10 +178,7 @@ fn title(bundles: &[Bundle]) -> String {
 /// measured with several.
 fn experiment(bundle: &Bundle, all: &[Bundle]) -> String {
     let about = &bundle.manifest().about;
-    let instrument = |b: &Bundle| {
-        let probe = b.manifest().about.experiment.probe.as_ref();
-        probe.map_or("trigger", |plan| plan.probe.name())
-    };
+    let instrument = |b: &Bundle| b.manifest().about.experiment.instrument();
     let own = instrument(bundle);
     let alike = all.iter().filter(|b| b.manifest().about.title == about.title);
     if alike.map(instrument).all(|other| other == own) {
