@@ -32,4 +32,4 @@ pub use look::Look;
 pub use machine::{Generator, Machine, ProbeRun, QEMU, Stimulus, is_tried, qemu_version};
 pub use run::{Bench, Ending, Following, Guest, Outcome, Progress};
 pub use snapshot::Snapshot;
-pub use witness::{ClockLine, ClockPoint, Wake, Witness};
+pub use witness::{ClockLine, ClockPoint, Level, Wake, Witness};

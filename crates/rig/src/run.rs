@@ -311,7 +311,7 @@ fn restore(
 pub(crate) fn restore_paused(
     guest: &Guest,
     snapshot: &Snapshot,
-    plugin: Option<(&Path, &Stimulus, &Channel)>,
+    plugin: Option<Plugin<'_>>,
     scratch: &Path,
 ) -> Result<Running> {
     let (image, state) = (snapshot.image(), snapshot.state());

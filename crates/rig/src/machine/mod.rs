@@ -28,6 +28,8 @@ const QEMU_SEED: &str = "1";
 /// One thread, and a code cache of fixed size: by default its size follows the host's memory, and with it
 /// when QEMU starts it afresh.
 const TCG: &str = "tcg,thread=single,tb-size=512";
+/// The serial line towards the guest's init; the plugin knows it by this name.
+const WIRE: &str = "onset-agent";
 /// Always on the guest's command line. A panic or an oops ends the machine (QEMU runs with -no-reboot);
 /// nothing is placed at random.
 const COMMAND_LINE: &str = "console=ttyS0,115200 loglevel=5 panic=-1 oops=panic reboot=t nokaslr norandmaps cryptomgr.notests=1";
@@ -196,9 +198,8 @@ impl Running {
         command
             .args(["-chardev", &format!("file,id=console,path={}", option_value(&files.console))]);
         command.args(["-serial", "chardev:console"]);
-        command
-            .args(["-chardev", &format!("file,id=onset-agent,path={}", option_value(&files.wire))]);
-        command.args(["-serial", "chardev:onset-agent"]);
+        command.args(["-chardev", &format!("file,id={WIRE},path={}", option_value(&files.wire))]);
+        command.args(["-serial", &format!("chardev:{WIRE}")]);
         command.args(["-chardev", &format!("socket,id=qmp,fd={}", theirs.as_raw_fd())]);
         command.args(["-mon", "chardev=qmp,mode=control"]);
         let image = match origin {
@@ -256,6 +257,15 @@ impl Running {
             }
         }
         answer
+    }
+
+    /// Has init end the probe that it runs, as Ctrl-C would on a machine: a break on its serial line, which a raw line reads
+    /// as a byte (termios(3)).
+    ///
+    /// # Errors
+    /// [`Error::Qemu`] where it is gone.
+    pub(crate) fn ask_probe_to_end(&mut self) -> Result<()> {
+        self.qmp.tell("chardev-send-break", json!({"id": WIRE}))
     }
 
     /// Whether QEMU has ended; an error when it ended with a failure of its own.
