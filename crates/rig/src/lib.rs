@@ -9,7 +9,7 @@ mod cache;
 mod collect;
 mod console;
 mod error;
-pub mod follow;
+mod follow;
 mod image;
 mod kernel;
 mod look;
@@ -24,6 +24,7 @@ pub use cache::{Cache, Parts};
 pub use collect::{Observer, Seer};
 pub use console::Fault;
 pub use error::{Error, Result};
+pub use follow::Follow;
 pub use image::Contents;
 pub use kernel::{
     Candidate, Existing, Given, Kernel, KernelRecord, Kernels, is_kernel_name, series_of,

@@ -7,7 +7,7 @@ use crate::error::At;
 use crate::kernel::Kernel;
 use crate::machine::{self, Generator, Machine, Origin, Plugin, Running, Stimulus};
 use crate::snapshot::{self, Snapshot};
-use crate::{Cache, Contents, Error, Parts, Result, Witness, image, tool};
+use crate::{Cache, Contents, Error, Follow, Parts, Result, Witness, image, tool};
 use sample::{Channel, Kind, Nanos, Record, ResponderSet, Schedule, When};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -108,8 +108,8 @@ pub struct Outcome {
 
 /// What is to be followed of the guest's kernel, and who takes what was seen.
 pub struct Following<'a> {
-    /// The places, as the plugin reads them (crates/plugin/src/follow/plan.rs).
-    pub what: &'a str,
+    /// The places.
+    pub follow: &'a Follow,
     /// Takes the records.
     pub see: &'a mut Seer<'a>,
 }
@@ -265,7 +265,7 @@ impl Bench {
         let plugin = Plugin {
             library: &self.parts.plugin,
             stimulus,
-            follow: following.as_ref().map(|f| f.what),
+            follow: following.as_ref().map(|f| f.follow.plan.as_str()),
             channel: &collector.channel,
         };
         let running = restore(guest, snapshot, Some(plugin), scratch.path())?;
