@@ -8,14 +8,19 @@
 
 mod blame;
 mod cpu;
+mod ledger;
 mod partition;
 mod reader;
 mod symbols;
 mod watched;
 mod windows;
 
-pub use blame::{Blame, Cause, Explanation, History, Kind, Stage, Unexplainable};
+pub use blame::{
+    Blame, Cause, CauseReport, Explanation, ExplanationReport, History, Kind, PartReport, Stage,
+    Unexplainable,
+};
 pub use cpu::{Activity, Interrupt};
+pub use ledger::{Ledger, LedgerReport, LedgerRow};
 pub use partition::{Backwards, Partition, Segment};
 pub use reader::{
     At, Event, Place, Reader, ReaderLosses, StackId, Stacks, Task, TaskId, Tasks, What,

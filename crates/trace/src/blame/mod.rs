@@ -13,9 +13,12 @@
 mod cause;
 mod history;
 mod path;
+mod report;
 
 pub use cause::{Blame, Cause, Kind, Stage};
 pub use history::{History, Unexplainable};
+pub(crate) use report::Named;
+pub use report::{CauseReport, ExplanationReport, PartReport};
 
 use crate::cpu::{Activity, Cpu};
 use crate::{Event, Length, Partition, TaskId, Tasks};

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The latencies of a run by cause: where all of their time went. The rows add up to the total exactly.
+
+use crate::blame::Named;
+use crate::{CauseReport, Explanation, Kind, Stacks, Symbols, Tasks};
+use sample::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+
+/// Accounts of one responder. Memory grows with the number of different causes.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    from: Nanos,
+    rows: HashMap<Named, Row>,
+    kinds: BTreeMap<Kind, Nanos>,
+    samples: u64,
+    below: u64,
+    total: Nanos,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    samples: u64,
+    total: Nanos,
+    worst: Nanos,
+    worst_trigger: u64,
+}
+
+/// One cause's account.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LedgerRow {
+    /// The cause.
+    #[serde(flatten)]
+    pub cause: CauseReport,
+    /// In how many samples.
+    pub count: u64,
+    /// Its time in all of them.
+    pub total_ns: Nanos,
+    /// Its part of the ledger's total, 0 to 1.
+    pub share: f64,
+    /// The most of its time in one sample.
+    pub max_ns: Nanos,
+    /// The trigger of that sample, the first of them where several are alike.
+    pub max_trigger: u64,
+}
+
+/// All accounts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LedgerReport {
+    /// Samples that are in it.
+    pub samples: u64,
+    /// Samples that are not, being shorter than `from_ns`.
+    pub below: u64,
+    /// The shortest latency that is in it.
+    pub from_ns: Nanos,
+    /// All latencies together.
+    pub total_ns: Nanos,
+    /// The rows, by their total; they add up to `total_ns`.
+    pub rows: Vec<LedgerRow>,
+    /// The total by the latencies of the RT patch's paper.
+    pub kinds: BTreeMap<Kind, Nanos>,
+}
+
+impl Ledger {
+    /// A ledger of latencies of `from` and more: a quantile of the run, or 0 for all.
+    pub fn new(from: Nanos) -> Self {
+        Ledger { from, ..Ledger::default() }
+    }
+
+    /// Enters a latency; `tasks` as they are named now.
+    pub fn add(&mut self, explanation: &Explanation, tasks: &Tasks) {
+        let latency = explanation.latency().time;
+        if latency < self.from {
+            self.below += 1;
+            return;
+        }
+        self.samples += 1;
+        self.total.0 += latency.0;
+        for (kind, length) in explanation.kinds() {
+            self.kinds.entry(kind).or_default().0 += length.time.0;
+        }
+        // Causes that differ in what has no name are one row, and one sample of it.
+        let mut sums: BTreeMap<Named, Nanos> = BTreeMap::new();
+        for (cause, length) in explanation.causes() {
+            sums.entry(cause.named(tasks)).or_default().0 += length.time.0;
+        }
+        for (cause, time) in sums {
+            let row = self.rows.entry(cause).or_default();
+            row.samples += 1;
+            row.total.0 += time.0;
+            if time > row.worst || row.samples == 1 {
+                (row.worst, row.worst_trigger) = (time, explanation.trigger);
+            }
+        }
+    }
+
+    /// All latencies together.
+    pub fn total(&self) -> Nanos {
+        self.total
+    }
+
+    /// The accounts with names, by their total.
+    pub fn report(&self, stacks: &Stacks, symbols: &dyn Symbols) -> LedgerReport {
+        let mut rows: Vec<_> = self.rows.iter().collect();
+        rows.sort_by_key(|&(cause, row)| (std::cmp::Reverse(row.total), cause));
+        let row = |(cause, row): (&Named, &Row)| LedgerRow {
+            cause: cause.report(stacks, symbols),
+            count: row.samples,
+            total_ns: row.total,
+            share: row.total.0 as f64 / self.total.0.max(1) as f64,
+            max_ns: row.worst,
+            max_trigger: row.worst_trigger,
+        };
+        LedgerReport {
+            samples: self.samples,
+            below: self.below,
+            from_ns: self.from,
+            total_ns: self.total,
+            rows: rows.into_iter().map(row).collect(),
+            kinds: self.kinds.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{At, Blame, Cause, Partition, Place, Reader, Stage};
+    use proptest::prelude::*;
+    use sample::{Insns, Stamp};
+
+    struct Nameless;
+    impl Symbols for Nameless {
+        fn name(&self, _: u64) -> Option<String> {
+            None
+        }
+
+        fn caller(&self, _: u64) -> Option<String> {
+            None
+        }
+    }
+
+    fn at(ns: u64) -> At {
+        At { time: Stamp::from_ns(ns), insns: Insns(ns) }
+    }
+
+    fn explanation(trigger: u64, parts: &[(Cause, u64)]) -> Explanation {
+        let mut end = 1_000 * trigger;
+        let mut partition = Partition::new(at(end));
+        for (cause, ns) in parts {
+            end += ns;
+            let blame = Blame { stage: Stage::Schedule, cause: cause.clone() };
+            partition.until(at(end), blame).expect("in order");
+        }
+        Explanation { trigger, pin: 0, task: None, parts: partition }
+    }
+
+    fn no_tasks() -> Tasks {
+        Reader::new(&[]).tasks().clone()
+    }
+
+    #[test]
+    fn a_cause_is_counted_once_a_sample_and_its_worst_is_that_of_one_sample() {
+        let off = || Cause::IrqsOff(Place::Address(0x10));
+        let mut ledger = Ledger::new(Nanos(100));
+        let tasks = no_tasks();
+        ledger.add(&explanation(0, &[(Cause::Scheduler, 99)]), &tasks);
+        ledger.add(&explanation(1, &[(off(), 60), (Cause::Switch, 40), (off(), 20)]), &tasks);
+        ledger.add(&explanation(2, &[(Cause::Switch, 30), (off(), 70)]), &tasks);
+        let report = ledger.report(&Stacks::default(), &Nameless);
+        assert_eq!((report.samples, report.below, report.total_ns), (2, 1, Nanos(220)));
+        let first = &report.rows[0];
+        assert_eq!((first.cause.cause.as_str(), first.count), ("irqs_off", 2));
+        assert_eq!((first.total_ns, first.max_ns, first.max_trigger), (Nanos(150), Nanos(80), 1));
+        assert_eq!(first.cause.stack, ["0x10"]);
+        assert_eq!(report.rows[1].total_ns, Nanos(70));
+        assert_eq!(report.kinds, BTreeMap::from([(Kind::Wakeup, Nanos(220))]));
+        let json = serde_json::to_value(&report).expect("JSON");
+        assert_eq!(json["rows"][0]["cause"], "irqs_off");
+        assert_eq!(json["rows"][0]["max_trigger"], 1);
+    }
+
+    fn any_cause() -> impl Strategy<Value = Cause> {
+        prop_oneof![
+            Just(Cause::Scheduler),
+            Just(Cause::Unexplained),
+            (0u64..4).prop_map(|a| Cause::IrqsOff(Place::Address(a))),
+            (0u64..4).prop_map(|t| Cause::Task(crate::TaskId(t))),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn rows_and_kinds_add_up_to_the_total(
+            samples in prop::collection::vec(
+                prop::collection::vec((any_cause(), 0u64..1_000), 0..10), 0..30)
+        ) {
+            let mut ledger = Ledger::new(Nanos(0));
+            let mut total = 0;
+            for (trigger, parts) in (0..).zip(&samples) {
+                ledger.add(&explanation(trigger, parts), &no_tasks());
+                total += parts.iter().map(|(_, ns)| ns).sum::<u64>();
+            }
+            let report = ledger.report(&Stacks::default(), &Nameless);
+            prop_assert_eq!(ledger.total(), Nanos(total));
+            prop_assert_eq!(report.rows.iter().map(|r| r.total_ns.0).sum::<u64>(), total);
+            prop_assert_eq!(report.kinds.values().map(|n| n.0).sum::<u64>(), total);
+        }
+    }
+}
