@@ -46,6 +46,11 @@ impl Rig {
         Ok(Rig { bench, kernels })
     }
 
+    /// What runs the guests.
+    pub fn bench(&self) -> &Bench {
+        &self.bench
+    }
+
     fn kernel(&self, flavour: &Flavour) -> &::rig::Kernel {
         self.kernels.get(&flavour.kernel).expect("found in Rig::new")
     }
@@ -57,7 +62,8 @@ impl Rig {
         asked.filter(|r| *r != Responder::BhWork || has_bh_work).collect()
     }
 
-    fn guest(&self, experiment: &Experiment, cell: Cell) -> Guest {
+    /// The guest of a cell.
+    pub fn guest(&self, experiment: &Experiment, cell: Cell) -> Guest {
         let asked = &experiment.guest;
         let (driver, task) = self.driver(cell);
         let own = match cell.instrument {
@@ -114,7 +120,8 @@ impl Rig {
         }
     }
 
-    fn stimulus(&self, experiment: &Experiment, cell: Cell) -> Stimulus {
+    /// What is done to the guest of a cell.
+    pub fn stimulus(&self, experiment: &Experiment, cell: Cell) -> Stimulus {
         match cell.instrument {
             Instrument::Generator(generator) => {
                 let trigger = generator.trigger.clone();
@@ -199,10 +206,7 @@ impl Target for Rig {
                 icount_shift: Some(guest.shift),
                 snapshot: Some(outcome.snapshot.clone()),
             },
-            versions: Some((
-                self.bench.qemu_version().to_string(),
-                format!("{} {}", env!("CARGO_PKG_VERSION"), &self.bench.plugin_blake3()[..16]),
-            )),
+            versions: Some((self.bench.qemu_version().to_string(), plugin_version(&self.bench))),
             dropped: outcome.dropped,
             warnings: doubts(&outcome, cell.load),
             counters: outcome.counters,
@@ -211,6 +215,11 @@ impl Target for Rig {
             console: Some(outcome.console),
         })
     }
+}
+
+/// The plugin as bundles name it: the version of onset, and the beginning of the file's hash.
+pub fn plugin_version(bench: &Bench) -> String {
+    format!("{} {}", env!("CARGO_PKG_VERSION"), &bench.plugin_blake3()[..16])
 }
 
 /// What the guest said of itself, and what the package of its kernel says where it could not: there is no `/boot` in it.
