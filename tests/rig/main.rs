@@ -15,3 +15,4 @@ mod snapshots;
 mod store;
 mod timer;
 mod truth;
+mod windows;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The command line. Man page and completions are generated from it.
 
+mod followed;
 mod measure;
 
+pub use followed::Windows;
 pub use measure::{How, Measure};
 
 use clap::{Args, Parser, Subcommand};
@@ -94,6 +96,8 @@ pub enum Command {
         #[command(flatten)]
         store: StoreArgument,
     },
+    /// Find the stretches in which a guest runs with interrupts or preemption off, ranked, with the stacks that open them.
+    Windows(Windows),
     /// Write the man page and the shell completions into a directory.
     #[command(hide = true)]
     Documentation {

@@ -10,12 +10,17 @@ mod measure;
 mod report;
 mod run;
 mod show;
+mod windows;
+
+pub use windows::{SeenWindows, Total};
 
 use crate::arguments::Command;
 use crate::bundle::{Bundle, UtcTime};
 use crate::failure::{Exit, Failure};
+use crate::installation::Installation;
 use crate::matrix::WallClock;
 use crate::store::Store;
+use rig::{Bench, Cache};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -36,6 +41,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
             compare::run(&before, &after, &store.store, json)
         }
         Command::Report { runs, output, store } => report::run(&runs, &output, &store.store),
+        Command::Windows(arguments) => windows::run(&arguments),
         Command::Documentation { directory } => documentation::run(&directory),
     }
 }
@@ -52,12 +58,17 @@ impl WallClock for SystemClock {
 }
 
 /// The bundle that the user means: a path, or a name in the store.
-fn open(run: &str, store: &Path) -> Result<Bundle, Failure> {
+pub(crate) fn open(run: &str, store: &Path) -> Result<Bundle, Failure> {
     let path = Path::new(run);
     if path.join(crate::bundle::MANIFEST).is_file() {
         return Ok(Bundle::open(path)?);
     }
     Ok(Bundle::open(&Store::at(store).find(run)?)?)
+}
+
+/// What runs guests.
+fn bench() -> Result<Bench, Failure> {
+    Ok(Bench::new(Cache::of_user()?, Installation::find()?.parts())?)
 }
 
 /// Prints to stdout. Who closed the pipe has read enough: no error.

@@ -5,10 +5,13 @@ mod axis;
 mod comparison;
 mod ladder;
 mod progress;
+mod stack;
 mod table;
 mod truth;
+mod windows;
 
 pub use comparison::comparison;
 pub use ladder::{configuration, ladders};
 pub use progress::Shown;
 pub use table::{Align, Table};
+pub use windows::windows;
