@@ -8,10 +8,13 @@
 
 mod blame;
 mod cpu;
+mod excerpt;
 mod ledger;
 mod partition;
+mod perfetto;
 mod reader;
 mod symbols;
+mod vcd;
 mod watched;
 mod windows;
 
@@ -20,12 +23,15 @@ pub use blame::{
     Unexplainable,
 };
 pub use cpu::{Activity, Interrupt};
+pub use excerpt::Excerpt;
 pub use ledger::{Ledger, LedgerReport, LedgerRow};
 pub use partition::{Backwards, Partition, Segment};
+pub use perfetto::perfetto;
 pub use reader::{
     At, Event, Place, Reader, ReaderLosses, StackId, Stacks, Task, TaskId, Tasks, What,
 };
 pub use symbols::{Symbols, named};
+pub use vcd::vcd;
 pub use watched::{Role, Take, WATCHED, Watch, Watched, places};
 pub use windows::{
     Bucket, Cuts, Length, Longest, Order, Parts, Tally, WindowKind, WindowRow, Windows,
