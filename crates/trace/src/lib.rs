@@ -7,6 +7,7 @@
 //! addresses come through [`Symbols`]. One CPU: the rig has one.
 
 mod blame;
+mod bound;
 mod cpu;
 mod excerpt;
 mod ledger;
@@ -22,6 +23,7 @@ pub use blame::{
     Blame, Cause, CauseReport, Explanation, ExplanationReport, History, Kind, PartReport, Stage,
     Unexplainable,
 };
+pub use bound::{Bound, BoundMeter, Term, scheduling};
 pub use cpu::{Activity, Interrupt};
 pub use excerpt::Excerpt;
 pub use ledger::{Ledger, LedgerReport, LedgerRow};
