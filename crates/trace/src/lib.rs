@@ -20,8 +20,8 @@ mod watched;
 mod windows;
 
 pub use blame::{
-    Blame, Cause, CauseReport, Explanation, ExplanationReport, History, Kind, PartReport, Stage,
-    Unexplainable,
+    Blame, Cause, CauseReport, Explanation, ExplanationReport, History, LatencyKind, PartReport,
+    Stage, Unexplainable,
 };
 pub use bound::{Bound, BoundMeter, Term, scheduling};
 pub use cpu::{Activity, Interrupt};
