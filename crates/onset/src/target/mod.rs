@@ -10,7 +10,7 @@ pub mod local;
 mod rig;
 
 pub use self::local::Local;
-pub use self::rig::Rig;
+pub use self::rig::{Prepared, Rig};
 
 use crate::bundle::{Kernel, Machine, Warning};
 use crate::experiment::{Cell, Experiment};
