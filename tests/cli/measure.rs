@@ -65,6 +65,28 @@ fn assert_measures(words: &str, series: &[&str], count: u64) {
 }
 
 #[test]
+fn every_output_names_the_instrument_of_each_run() {
+    let lab = Lab::bare();
+    let text = "title = \"t\"\ntarget = \"local\"\nloads = [\"idle\"]\n[task]\npolicy = \"other\"\n[gtod]\ncount = 100\n\
+                [noise]\nduration = \"10ms\"\n";
+    let named = |printed: &Value| {
+        let runs = printed["runs"].as_array().expect("runs").iter();
+        runs.map(|run| run["instrument"].as_str().expect("a word").to_owned()).collect::<Vec<_>>()
+    };
+    let finished = lab.run(text, &[]).exits(3);
+    assert_as_promised(&finished.json());
+    assert_eq!(named(&finished.json()), ["gtod", "noise"]);
+    let mut listed = named(&lab.onset(&["list", "--json"]).exits(0).json());
+    listed.sort();
+    assert_eq!(listed, ["gtod", "noise"]);
+    for run in finished.runs() {
+        let shown = lab.onset(&["show", run.text("run"), "--json"]).exits(0).json();
+        assert_eq!(shown["instrument"], run.0["instrument"]);
+        assert_eq!(shown["run"], run.0["run"]);
+    }
+}
+
+#[test]
 fn periodic_measures_every_way_to_sleep() {
     let mut methods =
         vec!["nanosleep", "clock_nanosleep", "timerfd", "posix_timer", "itimer", "precise"];
@@ -86,7 +108,7 @@ fn gtod_measures_every_clock() {
 
 #[test]
 fn toggle_measures_both_edges() {
-    assert_measures("toggle --count 500", &["rise", "fall"], 500);
+    assert_measures("toggle --count 500", &["rise", "fall", "width"], 500);
 }
 
 #[test]
@@ -209,7 +231,7 @@ fn runs_of_one_moment_do_not_meet() {
         .iter()
         .map(|run| run.responders().into_iter().map(str::to_owned).collect())
         .collect();
-    assert_eq!(series, [vec!["monotonic"], vec!["noise"], vec!["rise", "fall"]]);
+    assert_eq!(series, [vec!["monotonic"], vec!["noise"], vec!["rise", "fall", "width"]]);
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn of_the_machine() -> Vec<validity::Doubt> {
 fn printed(warnings: Value) -> Value {
     let run = json!({
         "run": "20261121-203911-t-idle-9591", "bundle": "/t", "complete": true, "flavour": "6.12",
-        "load": "idle", "seed": 1, "clock": "monotonic", "samples_blake3": "0".repeat(64),
+        "load": "idle", "instrument": "async", "seed": 1, "clock": "monotonic", "samples_blake3": "0".repeat(64),
         "series": [{
             "responder": "futex-same", "clock": "monotonic", "count": 0,
             "losses": { "unanswered": 0, "superseded": 0, "spurious": 0, "tainted": 0, "overrun": 0, "dropped": 0 },

@@ -12,7 +12,7 @@ mod process;
 
 pub use contract::{assert_as_promised, is_as_promised};
 pub use outcome::{Finished, Run};
-pub use process::{Started, is_alive, kill, users_of};
+pub use process::{Started, cpu_ticks, is_alive, kill, users_of};
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

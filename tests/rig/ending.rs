@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Every way to end early: what was measured is kept and marked, and nothing else stays behind.
 
-use lab::{Lab, Started, experiment, have_kernels, is_alive, kill, users_of, wait_for};
+use lab::{Lab, Started, cpu_ticks, experiment, have_kernels, is_alive, kill, users_of, wait_for};
 use std::fs;
 
 const QEMU: &str = "qemu-system-x86_64";
@@ -55,6 +55,37 @@ fn an_interruption_keeps_what_was_measured_and_leaves_nothing_else() {
     run.warning("interrupted");
     assert!(run.series("hardirq")["count"].as_u64().is_some_and(|n| n > 0 && n < ENDLESS));
     lab.onset(&["show", run.text("run"), "--verify"]).exits(0);
+}
+
+#[test]
+fn an_interrupted_probe_in_the_guest_ends_as_on_a_machine_and_keeps_its_samples() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::private();
+    // A probe that reports at its end alone, and one that is judged by what the port saw.
+    for probe in ["[periodic]\nperiods = [\"1ms\"]\n", "[toggle]\nline = \"parport:0x378\"\n"] {
+        let text = format!(
+            "title = \"t\"\ntarget = \"rig\"\nflavours = [\"{NONE}\"]\nloads = [\"idle\"]\nwarm_up = \"200ms\"\n\
+             {probe}count = 300000\n"
+        );
+        let path = lab.experiment(&text);
+        let mut started = Started::of(&mut lab.command(&["run", &path, "--json"]));
+        started.wait_until_it_says("measuring, ");
+        let qemu = started.wait_for_child(QEMU);
+        // By now it has measured for most of that.
+        wait_for("some periods", || (cpu_ticks(qemu) > 300).then_some(()));
+        started.signal(libc::SIGINT);
+        let run = started.wait().exits(130).run();
+        assert!(!is_alive(qemu));
+        assert_no_debris(&lab);
+        assert_eq!(run.0["complete"], false);
+        assert_eq!(run.text("verdict"), "invalid");
+        run.warning("interrupted");
+        let first = &run.0["series"][0];
+        assert!(first["count"].as_u64().is_some_and(|n| n > 0 && n < 300_000), "{first}");
+        lab.onset(&["show", run.text("run"), "--verify"]).exits(0);
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod ending;
 mod guest;
 mod ladder;
 mod loads;
+mod map;
 mod modules;
 mod probes;
 mod snapshots;

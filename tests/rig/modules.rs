@@ -1,28 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Builds the modules that misbehave, once per version of their sources and kernel: a module that is built
+//! Builds the modules for tests, once per version of their sources and kernel: a module that is built
 //! again has other bytes, and with it every snapshot of a guest that holds it.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::Mutex;
 
-/// The module `name`, built for 6.12 with the headers that its kernel came with.
+/// The module `name`, built for 6.12.
 pub fn module(name: &str) -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(built).join(format!("{name}.ko"))
+    module_for("6.12", name)
 }
 
-fn built() -> PathBuf {
+/// The module `name`, built with the headers that its kernel came with.
+pub fn module_for(kernel: &str, name: &str) -> PathBuf {
+    static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut built_for = BUILT.lock().expect("no test panics while it builds");
+    let place = built_for.entry(kernel.to_string()).or_insert_with(|| built(kernel));
+    place.join(format!("{name}.ko"))
+}
+
+fn built(name: &str) -> PathBuf {
     let lab = lab::Lab::new();
     let listed = lab.onset(&["kernels", "list", "--json"]).exits(0).json();
     let kernels = listed["kernels"].as_array().expect("kernels");
-    let is = |k: &&Value| k["name"] == "6.12";
+    let is = |k: &&Value| k["name"] == name;
     let kernel = kernels.iter().find(is).expect("the caller asked for it");
     // Relative to the kernel's directory, which is in the cache.
     let headers = kernel["headers"].as_str().expect("fetched with its headers");
-    let headers = lab.cache().join("kernels/6.12").join(headers);
+    let headers = lab.cache().join("kernels").join(name).join(headers);
     let headers = headers.canonicalize().expect("the headers");
 
     let sources = sources();

@@ -60,3 +60,41 @@ fn our_probe_is_at_least_as_true_as_cyclictest_in_every_method_that_they_share()
         assert!(ours.1 <= theirs.1 + 2.0 && ours.2 <= theirs.2, "{ours:?} {theirs:?}");
     }
 }
+
+#[test]
+fn pulses_are_measured_by_the_edges_at_the_port_and_judge_what_the_probe_says_of_them() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let head = HEAD.replace("guest.witness = true\n", "");
+    for method in ["clock_nanosleep", "precise"] {
+        let text = format!(
+            "{head}[toggle]\nmethod = \"{method}\"\nline = \"parport:0x378\"\ncount = 300\n"
+        );
+        let first = lab.run(&text, &[]).exits(3).run();
+        for series in ["rise", "fall", "width"] {
+            let summary = first.series(series);
+            assert_eq!(summary["count"], 300, "{summary}");
+            let losses = summary["losses"].as_object().expect("losses");
+            assert!(losses.values().all(|n| *n == 0), "{summary}");
+        }
+        let [rise, fall, width] = first.0["truth"].as_array().expect("judged").as_slice() else {
+            panic!("{:#}", first.0["truth"]);
+        };
+        for edge in [rise, fall] {
+            assert_eq!(edge["matched"], 300, "{edge}");
+            // It reads the clock after the write, and what both are off alike is not known to 40 ns.
+            let (least, most) = (&edge["error"]["min_ns"], &edge["error"]["max_ns"]);
+            let (least, most) = (least.as_i64().expect("ns"), most.as_i64().expect("ns"));
+            assert!(least > -100 && most < 200 && most - least <= 2, "{method}: {edge}");
+        }
+        let width = &width["error"];
+        assert!(
+            width["min_ns"].as_i64() >= Some(-2) && width["max_ns"].as_i64() <= Some(2),
+            "{width}"
+        );
+        let again = lab.run(&text, &[]).exits(3).run();
+        assert_eq!(again.0["samples_blake3"], first.0["samples_blake3"]);
+    }
+}

@@ -38,8 +38,8 @@ function showTable(table: PaperTable, report: Report, matrices: readonly Matrix[
     ...table.columns.map(({ name, unit }) =>
       h("th", { scope: "col" }, name, unit !== "" && h("small", {}, ` ${unit}`)),
     ),
-    h("th", { scope: "col" }, "samples"),
     h("th", { scope: "col" }, "lost"),
+    h("th", { scope: "col" }, "samples"),
   );
   const rows = table.rows.map((row) => showRow(row, report, matrices, go));
   return h(
@@ -81,8 +81,8 @@ function showRow(row: PaperRow, report: Report, matrices: readonly Matrix[], go:
     { class: row.whose },
     h("th", { scope: "row", class: "pinned" }, label, doubted && " ", doubted && chip(run.verdict)),
     ...cells,
-    h("td", { class: "zero" }, basis === null ? "" : integer(basis.count)),
     h("td", { class: lost > 0 ? "lost some" : "lost" }, basis === null ? "" : integer(lost)),
+    h("td", { class: "zero" }, basis === null ? "" : integer(basis.count)),
   );
 }
 
@@ -125,6 +125,8 @@ function showChart({ lines }: WaitChart, heading: string): HTMLElement {
   const works = [...new Set(points.map(({ work_ns }) => work_ns))];
   const step = roundStep(top / 5);
   const grid = Array.from({ length: Math.floor(top / step) + 1 }, (_, i) => i * step);
+  // Kernels that wait alike lie on one another: the earlier one is broader and shows beneath the later.
+  const breadth = (flavour: string) => flavours.length - 1 - flavours.indexOf(flavour);
   const drawn = lines.map(({ flavour, inherits, points }) =>
     svg(
       "g",
@@ -132,12 +134,17 @@ function showChart({ lines }: WaitChart, heading: string): HTMLElement {
       svg("path", {
         class: "wait",
         d: points.map((p, i) => `${i === 0 ? "M" : "L"}${x(p.work_ns)} ${y(p.wait_ns_max)}`).join(""),
+        "stroke-width": 2 + 4 * breadth(flavour),
         "stroke-dasharray": inherits ? "6 4" : undefined,
       }),
       ...points.map((p) =>
         svg(
           "path",
-          { class: "mark", d: marker(inherits ? 1 : 0), transform: `translate(${x(p.work_ns)} ${y(p.wait_ns_max)})` },
+          {
+            class: "mark",
+            d: marker(inherits ? 1 : 0),
+            transform: `translate(${x(p.work_ns)} ${y(p.wait_ns_max)}) scale(${1 + 0.7 * breadth(flavour)})`,
+          },
           svg("title", {}, `${flavour}: work ${duration(p.work_ns)}, wait ${duration(p.wait_ns_max)}`),
         ),
       ),
@@ -177,7 +184,7 @@ function keys(lines: WaitChart["lines"], flavours: readonly string[]): HTMLEleme
       svg(
         "svg",
         { width: 34, height: 12, viewBox: "0 0 34 12", "aria-hidden": "true" },
-        svg("path", { class: "wait", d: "M0 6H34", "stroke-dasharray": inherits ? "6 4" : undefined }),
+        svg("path", { class: "wait", d: "M0 6H34", "stroke-width": 2, "stroke-dasharray": inherits ? "6 4" : undefined }),
         svg("path", { class: "mark", d: marker(inherits ? 1 : 0), transform: "translate(17 6)" }),
       ),
       ` ${flavour}, ${inherits ? "priority inheritance: bounded where level" : "plain mutex"}`,

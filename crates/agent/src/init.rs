@@ -69,7 +69,7 @@ fn run_probe(
 ) -> Result<(), String> {
     let measurement = Measurement::prepare(plan)?;
     tell_clock(ports);
-    let words = measurement.run();
+    let words = measurement.run(wire);
     let counters = difference(&counters(), before);
     tell_clock(ports);
     let dropped = measurement.hand_over(ports)?;
@@ -106,7 +106,7 @@ fn mount_all() -> Result<(), String> {
     fs::create_dir_all(COUNTERS_DIR).map_err(|e| format!("{COUNTERS_DIR}: {e}"))
 }
 
-/// The second serial line, raw: words to the host, one byte from it.
+/// The second serial line, raw: words to the host, one byte from it (a break of the line is one, too).
 fn open_wire() -> Result<File, String> {
     let path = "/dev/ttyS1";
     let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())

@@ -5,11 +5,12 @@
 use crate::ports::Ports;
 use agent::Word;
 use probes::{Plan, Probe};
+use rustix::event::{PollFd, PollFlags, poll};
 use sample::Channel;
-use std::fs;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// Room in each ring beyond the planned events, for losses and the end.
 const RESERVE: u64 = 1024;
@@ -48,14 +49,13 @@ impl Measurement {
         Ok(Measurement { plan: bytes, rings })
     }
 
-    /// Runs the probe to its end. Gives its words.
+    /// Runs the probe to its end, or until a byte on the wire asks it to end early. Gives its words.
     ///
     /// # Errors
     /// When it could not be run, or ended with a failure; the records are sound in that case, too.
-    pub fn run(&self) -> Result<Vec<Word>, String> {
-        let Output { status, stdout, .. } =
-            self.wait_for_probe().map_err(|e| format!("the probe: {e}"))?;
-        let text = String::from_utf8_lossy(&stdout);
+    pub fn run(&self, wire: &mut File) -> Result<Vec<Word>, String> {
+        let (status, said) = self.run_probe(wire).map_err(|e| format!("the probe: {e}"))?;
+        let text = String::from_utf8_lossy(&said);
         let words: Vec<Word> =
             text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let failed = words.iter().find_map(|w| match w {
@@ -69,7 +69,7 @@ impl Measurement {
         }
     }
 
-    fn wait_for_probe(&self) -> std::io::Result<Output> {
+    fn run_probe(&self, wire: &mut File) -> std::io::Result<(ExitStatus, Vec<u8>)> {
         let descriptors: Vec<i32> = self.rings.iter().map(Channel::fd).collect();
         let mut command = Command::new("/proc/self/exe");
         command.arg("probe").args(descriptors.iter().map(i32::to_string));
@@ -89,7 +89,8 @@ impl Measurement {
         let mut child = command.spawn()?;
         // Dropped at once, which is the end of the plan.
         child.stdin.take().expect("piped").write_all(&self.plan)?;
-        child.wait_with_output()
+        let said = listen(&mut child, wire)?;
+        Ok((child.wait()?, said))
     }
 
     /// Hands every record to the rig, thread by thread; gives how many the rings had no room for.
@@ -112,6 +113,31 @@ impl Measurement {
     }
 }
 
+/// What a probe prints up to its end. A byte on the wire is handed on as Ctrl-C would be on a machine: the probe then ends
+/// after what it has measured.
+///
+/// Both are waited for at once and nothing runs meanwhile.
+fn listen(child: &mut Child, wire: &mut File) -> std::io::Result<Vec<u8>> {
+    let mut output = child.stdout.take().expect("piped");
+    let (mut said, mut chunk) = (Vec::new(), [0; 4096]);
+    loop {
+        let mut ready = [PollFd::new(&output, PollFlags::IN), PollFd::new(&*wire, PollFlags::IN)];
+        poll(&mut ready, None)?;
+        let [output_ready, wire_ready] = ready.map(|fd| !fd.revents().is_empty());
+        if wire_ready {
+            wire.read_exact(&mut [0])?;
+            // SAFETY: a plain system call; until it is waited for nobody else has its number.
+            unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
+        }
+        if output_ready {
+            match output.read(&mut chunk)? {
+                0 => return Ok(said),
+                n => said.extend(&chunk[..n]),
+            }
+        }
+    }
+}
+
 /// The most events that one thread of a probe measures or loses.
 fn events(probe: &Probe) -> u64 {
     let (series, count) = match probe {
@@ -121,7 +147,7 @@ fn events(probe: &Probe) -> u64 {
         Probe::Rhealstone(p) => (p.components.len() * p.interfaces.len(), p.count),
         Probe::Rtc(p) => (1, p.count),
         Probe::Noise(_) => (1, GAPS),
-        Probe::Toggle(p) => (2, p.count),
+        Probe::Toggle(p) => (3, p.count),
         Probe::Inversion(p) => (2 * p.middle.len(), p.count),
         Probe::Ladder(p) => return p.count.saturating_mul(RESPONDERS),
         Probe::Cyclictest(p) => (p.methods.len(), p.count),

@@ -11,7 +11,7 @@ use onset::installation::Installation;
 use rig::{Bench, Cache, Contents, Generator, Guest, Outcome, Progress, Snapshot, Stimulus};
 use sample::{
     ALL_RESPONDERS, Answers, Clock, Consumer, Insns, Kind, Nanos, Producer, Record, ResponderSet,
-    Schedule, SeriesName, Stamp, ring_bytes, ring_init,
+    Schedule, SeriesName, Stamp, When, ring_bytes, ring_init,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -201,13 +201,13 @@ fn guest(bench: &Bench) -> Guest {
 fn overhead(bench: &Bench, guest: &Guest, snapshot: &(Snapshot, String)) {
     let period = Nanos::from_millis(1);
     let stimulus = Stimulus::Triggers(Generator {
-        schedule: Schedule::Periodic {
+        when: When::Planned(Schedule::Periodic {
             phase: period,
             period,
             jitter: Nanos(0),
             seed: 1,
             count: COMPARED.0 / period.0 + 10,
-        },
+        }),
         high: Nanos(500_000),
         grace: Nanos::from_millis(100),
         responders: ALL_RESPONDERS.into_iter().collect(),

@@ -4,8 +4,10 @@
 pub mod arguments;
 pub mod bundle;
 pub mod commands;
+pub mod edges;
 pub mod experiment;
 pub mod failure;
+pub mod hunt;
 pub mod installation;
 pub mod matrix;
 pub mod report;

@@ -31,7 +31,7 @@ pub struct Truth {
     pub series: SeriesName,
     /// Latencies that the probe reported.
     pub samples: u64,
-    /// Those whose wake-up was seen.
+    /// Those whose wake-up was seen, or whose edge.
     pub matched: u64,
     /// Reported less true latency; absent where none was matched.
     pub error: Option<Error>,
@@ -40,7 +40,7 @@ pub struct Truth {
     #[serde(rename = "uncertainty_ns")]
     pub uncertainty: Nanos,
     /// Instructions of user space from one wake-up to the next call, in the median: what a sample costs. Of everything
-    /// that ran meanwhile, so it is the probe's own on an idle guest. Absent where nobody slept twice.
+    /// that ran meanwhile, so it is the probe's own on an idle guest. Absent where nobody slept twice, and for edges.
     #[serde(rename = "own_insns")]
     pub own: Option<Insns>,
 }
@@ -62,7 +62,8 @@ pub struct Error {
 }
 
 impl Error {
-    fn of(mut errors: Vec<i64>) -> Option<Error> {
+    /// Of all errors in ns; `None` of none.
+    pub(crate) fn of(mut errors: Vec<i64>) -> Option<Error> {
         errors.sort_unstable();
         let (min_ns, max_ns) = (*errors.first()?, *errors.last()?);
         let count = errors.len() as u64;

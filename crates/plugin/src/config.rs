@@ -2,7 +2,7 @@
 //! The plugin's arguments, as `key=value` words after `-plugin file=…`.
 
 use crate::follow::Plan;
-use sample::{Nanos, ResponderSet, Schedule};
+use sample::{Aim, Nanos, ResponderSet, Schedule, When};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::RawFd;
@@ -29,7 +29,7 @@ pub enum Stimulus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Triggers {
     /// When to trigger.
-    pub schedule: Schedule,
+    pub when: When,
     /// How long the line stays high, in ns after each trigger.
     pub high: Nanos,
     /// How long to wait for answers after the last trigger.
@@ -80,18 +80,29 @@ impl Words<'_> {
         &mut self,
         read: impl Fn(&str) -> std::io::Result<Vec<u8>>,
     ) -> Result<Triggers, ConfigError> {
-        let schedule = match self.0.remove("times") {
-            Some(path) => explicit(&read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?)?,
-            None => Schedule::Periodic {
+        let when = match (self.0.remove("times"), self.0.remove("aim")) {
+            (Some(path), _) => {
+                let bytes = read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?;
+                When::Planned(explicit(&bytes)?)
+            }
+            (None, Some(rule)) => When::Aimed(Aim {
+                rule: rule.parse().map_err(|e| ConfigError(format!("aim={rule} {e}")))?,
+                kinds: self.byte("kinds")?,
+                gap: Nanos(self.number("gap_ns")?),
+                count: self.number("count")?,
+                until: Nanos(self.number("until_ns")?),
+                seed: self.number("seed")?,
+            }),
+            (None, None) => When::Planned(Schedule::Periodic {
                 phase: Nanos(self.number("phase_ns")?),
                 period: Nanos(self.number("period_ns")?),
                 jitter: Nanos(self.number("jitter_ns")?),
                 seed: self.number("seed")?,
                 count: self.number("count")?,
-            },
+            }),
         };
         Ok(Triggers {
-            schedule,
+            when,
             high: Nanos(self.number("high_ns")?),
             grace: Nanos(self.number("grace_ns")?),
             responders: ResponderSet::from_mask(self.byte("responders")?),
@@ -105,6 +116,14 @@ impl Words<'_> {
 }
 
 impl Config {
+    /// The aim, where triggers have one.
+    pub fn aim(&self) -> Option<Aim> {
+        match &self.stimulus {
+            Stimulus::Triggers(Triggers { when: When::Aimed(aim), .. }) => Some(*aim),
+            _ => None,
+        }
+    }
+
     /// Reads `key=value` words. `read` fetches the file of explicit trigger times, or of the plan.
     pub fn parse<'a>(
         words: impl IntoIterator<Item = &'a str>,
@@ -155,6 +174,12 @@ impl Config {
             witness,
             registers: (words.byte("pins")?, words.byte("control")?),
         };
+        if config.aim().is_some() && config.follow.is_none() {
+            return Err(ConfigError("aim= needs follow=, which sees where to".into()));
+        }
+        if config.witness && config.follow.is_some() {
+            return Err(ConfigError("witness= and follow= exclude each other".into()));
+        }
         match words.0.keys().next() {
             Some(key) => Err(ConfigError(format!("unknown argument {key}="))),
             None => Ok(config),
@@ -175,12 +200,18 @@ fn explicit(bytes: &[u8]) -> Result<Schedule, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sample::Rule;
 
     const WORDS: &str = "start=restore ring_fd=5 phase_ns=10 period_ns=1000 jitter_ns=3 seed=9 \
                          count=7 high_ns=500 grace_ns=99 responders=129 pins=1 control=16";
 
     fn parse(text: &str) -> Result<Config, ConfigError> {
         Config::parse(text.split_whitespace(), |_| Ok(7u64.to_le_bytes().to_vec()))
+    }
+
+    fn parse_following(text: &str) -> Result<Config, ConfigError> {
+        let text = format!("{text} follow=/f");
+        Config::parse(text.split_whitespace(), |_| Ok(b"stacks_from 5\n".into()))
     }
 
     fn triggers(text: &str) -> Triggers {
@@ -196,8 +227,25 @@ mod tests {
         assert_eq!((c.ring_fd, c.start, c.registers), (5, Start::Restore, (1, 16)));
         let t = triggers(WORDS);
         assert_eq!((t.high, t.grace, t.responders.mask()), (Nanos(500), Nanos(99), 129));
-        assert_eq!(t.schedule.due(0).map(|t| t.0 / 10), Some(1));
-        assert_eq!(t.schedule.count(), 7);
+        let When::Planned(schedule) = t.when else { panic!("there is no aim") };
+        assert_eq!(schedule.due(0).map(|t| t.0 / 10), Some(1));
+        assert_eq!(schedule.count(), 7);
+    }
+
+    #[test]
+    fn an_aim_takes_the_place_of_a_schedule_and_needs_a_follower() {
+        let text = "start=restore aim=longest kinds=3 gap_ns=5 count=7 until_ns=9 seed=1 ring_fd=1 high_ns=1 \
+                    grace_ns=1 responders=1 pins=0 control=0";
+        let Config { stimulus: Stimulus::Triggers(triggers), .. } = parse_following(text).unwrap()
+        else {
+            panic!("no plan was given")
+        };
+        let (rule, gap, until) = (Rule::Longest, Nanos(5), Nanos(9));
+        let aim = Aim { rule, kinds: 3, gap, count: 7, until, seed: 1 };
+        assert_eq!(triggers.when, When::Aimed(aim));
+        assert!(parse(text).unwrap_err().to_string().contains("follow="));
+        let wrong = parse(&text.replace("longest", "widest")).unwrap_err().to_string();
+        assert!(wrong.contains("aim=widest"), "{wrong}");
     }
 
     #[test]
@@ -227,7 +275,7 @@ mod tests {
     fn explicit_times_come_from_a_file_and_must_rise() {
         let text =
             "start=boot times=/t ring_fd=1 high_ns=1 grace_ns=1 responders=1 pins=0 control=0";
-        assert_eq!(triggers(text).schedule, Schedule::Explicit(vec![Nanos(7)]));
+        assert_eq!(triggers(text).when, When::Planned(Schedule::Explicit(vec![Nanos(7)])));
         assert!(explicit(&[0; 9]).is_err());
         assert!(explicit(&[0; 16]).is_err());
     }

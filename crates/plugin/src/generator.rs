@@ -10,7 +10,7 @@
 use crate::config::{Config, Start, Stimulus};
 use crate::guest::{CLOCK_PORT, ClockPort, DATA_PORT, DataPort, PLAN_PORT, PlanPort};
 use crate::qemu::{Line, Ports, Qemu, Timer, Width, Wire};
-use sample::{Answers, Kind, Nanos, Producer, Record, Stamp, Virtual};
+use sample::{Answers, Kind, Nanos, Producer, Record, Stamp, Virtual, When};
 use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock};
 
@@ -53,8 +53,24 @@ struct Generator {
     /// Where measuring began; `None` before.
     origin: Option<Stamp<Virtual>>,
     answers: Option<Answers>,
+    /// When the last trigger was.
+    last: Option<Stamp<Virtual>>,
+    /// The follower has asked for a trigger.
+    asked: bool,
+    /// The follower may ask no more.
+    timed_out: bool,
     ended: bool,
     parts: Option<Parts>,
+}
+
+/// What comes next.
+enum Next {
+    /// A trigger, so long after measuring began.
+    At(Nanos),
+    /// A trigger when the follower asks for it, but no later than this.
+    Asked(Nanos),
+    /// No more triggers.
+    Over,
 }
 
 // SAFETY: QEMU's objects behind the raw pointers are touched only under QEMU's big lock.
@@ -79,6 +95,9 @@ pub fn install(qemu: Qemu, config: Config, records: Producer) {
         raised: 0,
         origin: None,
         answers: None,
+        last: None,
+        asked: false,
+        timed_out: false,
         ended: false,
         parts: None,
     };
@@ -103,6 +122,21 @@ pub(crate) fn pass_on(record: &Record) {
         if g.origin.is_some() && !g.ended {
             g.records.push(record);
         }
+    });
+}
+
+/// How long a trigger has been possible that is not planned; `None` while it is not: the last one is not answered yet, or
+/// not far enough away.
+pub(crate) fn waits_for_aim(now: Stamp<Virtual>) -> Option<Nanos> {
+    with(|g| g.waits_for_aim(now))
+}
+
+/// Triggers as soon as the block of code has ended that is being executed.
+pub(crate) fn trigger_now() {
+    with(|g| {
+        g.asked = true;
+        // A time that has passed.
+        g.qemu.arm(&g.parts().rise, Stamp::from_ns(0), Nanos(0));
     });
 }
 
@@ -178,12 +212,29 @@ impl Generator {
         self.arm_rise();
     }
 
-    /// When trigger `raised` is due, since measuring began; `None` after the last.
-    fn due(&self) -> Option<Nanos> {
-        match &self.config.stimulus {
-            Stimulus::Triggers(triggers) => triggers.schedule.due(self.raised),
-            Stimulus::Probe(_) => None,
+    fn next(&self) -> Next {
+        let Stimulus::Triggers(triggers) = &self.config.stimulus else { return Next::Over };
+        match &triggers.when {
+            When::Planned(schedule) => schedule.due(self.raised).map_or(Next::Over, Next::At),
+            When::Aimed(aim) if self.raised < aim.count && !self.timed_out => {
+                Next::Asked(aim.until)
+            }
+            When::Aimed(_) => Next::Over,
         }
+    }
+
+    fn waits_for_aim(&self, now: Stamp<Virtual>) -> Option<Nanos> {
+        let Stimulus::Triggers(triggers) = &self.config.stimulus else { return None };
+        let (When::Aimed(aim), Next::Asked(_), false) = (&triggers.when, self.next(), self.asked)
+        else {
+            return None;
+        };
+        let origin = self.origin.filter(|_| !self.ended)?;
+        let Some(last) = self.last else { return now.since(origin) };
+        let waited = now.since(last)?;
+        let is_answered = self.answers.as_ref().is_some_and(Answers::complete);
+        let needed = if is_answered { aim.gap } else { triggers.grace };
+        waited.0.checked_sub(needed.0).map(Nanos)
     }
 
     /// A mark as recorded: the guest's byte, and above it the control register, which a restored port
@@ -195,9 +246,9 @@ impl Generator {
     fn arm_rise(&self) {
         let (Some(origin), parts) = (self.origin, self.parts()) else { return };
         let Stimulus::Triggers(triggers) = &self.config.stimulus else { return };
-        match self.due() {
-            Some(due) => self.qemu.arm(&parts.rise, origin, due),
-            None => self.qemu.arm(&parts.rise, self.qemu.now(), triggers.grace),
+        match self.next() {
+            Next::At(due) | Next::Asked(due) => self.qemu.arm(&parts.rise, origin, due),
+            Next::Over => self.qemu.arm(&parts.rise, self.qemu.now(), triggers.grace),
         }
     }
 
@@ -207,12 +258,22 @@ impl Generator {
         if self.ended {
             return;
         }
-        if self.due().is_none() {
-            self.end();
-            self.qemu.send(&self.parts().wire, BYTE_DONE);
-            return;
+        match self.next() {
+            Next::Over => {
+                self.end();
+                self.qemu.send(&self.parts().wire, BYTE_DONE);
+                return;
+            }
+            Next::Asked(_) if !self.asked => {
+                self.timed_out = true;
+                self.arm_rise();
+                return;
+            }
+            Next::Asked(_) | Next::At(_) => {}
         }
+        self.asked = false;
         self.record(Kind::Trigger, 0);
+        self.last = Some(self.qemu.now());
         self.raised += 1;
         let parts = self.parts();
         if self.control & CONTROL_IRQ_ENABLE != 0 {
@@ -233,7 +294,8 @@ impl Generator {
             return;
         }
         self.record(Kind::Pins, 0);
-        if self.due().is_none() && self.answers.as_ref().is_some_and(Answers::complete) {
+        if matches!(self.next(), Next::Over) && self.answers.as_ref().is_some_and(Answers::complete)
+        {
             // Ends in the timer's callback, at this virtual time: a port access is no place to send.
             self.qemu.arm(&self.parts().rise, self.qemu.now(), Nanos(0));
         }

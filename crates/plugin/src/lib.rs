@@ -7,7 +7,7 @@
 //! runs at full speed, and it is not part of the guest's saved state.
 
 mod config;
-mod follow;
+pub mod follow;
 pub mod generator;
 pub mod guest;
 mod instrument;
@@ -57,7 +57,7 @@ fn start(id: u64, words: &[String]) -> Result<(), String> {
     let records = unsafe { sample::producer_of(BorrowedFd::borrow_raw(config.ring_fd)) }
         .map_err(|e| format!("onset plugin: ring_fd: {e}"))?;
     if let Some(plan) = config.follow.clone() {
-        follow::install(qemu, id, plan).map_err(|e| format!("onset plugin: {e}"))?;
+        follow::install(qemu, id, plan, config.aim()).map_err(|e| format!("onset plugin: {e}"))?;
     }
     if config.witness {
         witness::install(qemu, id).map_err(|e| format!("onset plugin: {e}"))?;

@@ -2,8 +2,9 @@
 //! Probe `toggle`: how exactly a pulse is held (2007 assessment, §2 and figures 9–26: 50 µs every 1 ms, seen by an oscilloscope).
 //!
 //! The rising edge of pulse `n` is due at `start + (n + 1) · period`, the falling one a width later, whatever became of the
-//! rising one. An edge's latency is the clock after the write that makes it, less that. It is what the program knows; what
-//! the pin does is seen from outside alone.
+//! rising one. An edge's latency is the clock after the write that makes it, less that; `width` is by how much the time from
+//! one such reading to the other differs from the asked one. It is what the program knows; what the pin does is seen from
+//! outside alone, and inside the rig that takes the place of these numbers.
 
 mod line;
 
@@ -19,11 +20,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const RISE: u16 = 0;
 const FALL: u16 = 1;
+const WIDTH: u16 = 2;
 /// A real-time thread that did not block for so long will never again.
 const RUNAWAY: Nanos = Nanos::from_millis(1_000);
 
 pub(crate) fn series() -> Vec<String> {
-    vec!["rise".to_owned(), "fall".to_owned()]
+    ["rise", "fall", "width"].map(str::to_owned).into()
 }
 
 pub(crate) fn run(
@@ -75,6 +77,8 @@ struct Pulses<'a> {
 
 impl Pulses<'_> {
     fn measure(&mut self, mut line: impl Level) -> Result<Report, RunError> {
+        // A driver that looked for the port may have left it high, and the first pulse would have no rising edge.
+        line.set(false)?;
         let mut report = Report::default();
         report.largest("overhead_ns", overhead::clock_read().0);
         let before = Usage::of_thread();
@@ -89,7 +93,7 @@ impl Pulses<'_> {
         };
         // However it ended.
         line.set(false)?;
-        done?;
+        report.add("origin_ns", done?.ns());
         report.add("page_faults", Usage::of_thread().since(&before).page_faults());
         Ok(report)
     }
@@ -99,11 +103,12 @@ impl Pulses<'_> {
         Nanos(self.toggle.period.0 - self.toggle.width.0)
     }
 
+    /// Makes the pulses; gives the time from which theirs count.
     fn hold(
         &mut self,
         line: &mut impl Level,
         mut sleep: impl FnMut(Stamp<Monotonic>),
-    ) -> Result<(), RunError> {
+    ) -> Result<Stamp<Monotonic>, RunError> {
         let Toggle { period, width, count, .. } = *self.toggle;
         let origin = rt::now();
         let first = Stamp::from_ns(origin.ns() + period.0);
@@ -111,21 +116,25 @@ impl Pulses<'_> {
         loop {
             sleep(release.due());
             line.set(true)?;
-            let now = rt::now();
-            let rise = release.woke(now, release.passed(now));
+            let rose = rt::now();
+            let rise = release.woke(rose, release.passed(rose));
             self.put(RISE, rise.number, rise.due, origin, rise.latency);
             let due = Stamp::from_ns(rise.due.ns() + width.0);
             sleep(due);
             line.set(false)?;
-            self.put(FALL, rise.number, due, origin, rt::now().since(due));
+            let fell = rt::now();
+            self.put(FALL, rise.number, due, origin, fell.since(due));
+            let differs = |length: Nanos| Nanos(length.0.abs_diff(width.0));
+            self.put(WIDTH, rise.number, rise.due, origin, fell.since(rose).map(differs));
             // Pulses that were not made have no edges.
             let skipped = rise.skipped.min(count - 1 - rise.number);
             if skipped > 0 {
-                self.output.loss(RISE, Loss::Superseded, skipped);
-                self.output.loss(FALL, Loss::Superseded, skipped);
+                for series in [RISE, FALL, WIDTH] {
+                    self.output.loss(series, Loss::Superseded, skipped);
+                }
             }
             if rise.number + 1 + skipped >= count || self.stop.load(Ordering::Relaxed) {
-                return Ok(());
+                return Ok(origin);
             }
         }
     }

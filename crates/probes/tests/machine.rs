@@ -78,16 +78,22 @@ fn toggle(method: SleepMethod, line: Line) -> Toggle {
 }
 
 #[test]
-fn every_pulse_has_two_edges_that_are_samples_or_counted_losses() {
+fn every_pulse_has_two_edges_and_a_width_that_are_samples_or_counted_losses() {
     for method in [SleepMethod::ClockNanosleep, SleepMethod::Precise] {
         let plan = plan(Probe::Toggle(toggle(method, Line::Memory)), policy());
         let (all, report) = measured(&plan).unwrap();
-        let [rise, fall] = &all[..] else { panic!("two series") };
-        assert_eq!((rise.name.as_str(), fall.name.as_str()), ("rise", "fall"));
-        assert_eq!((rise.events(), fall.events()), (100, 100));
-        assert_eq!(rise.losses, fall.losses);
+        let [rise, fall, width] = &all[..] else { panic!("three series") };
+        assert_eq!([rise, fall, width].map(|s| s.name.as_str()), ["rise", "fall", "width"]);
+        assert_eq!([rise, fall, width].map(|s| s.events()), [100; 3]);
+        assert_eq!((&rise.losses, &rise.losses), (&fall.losses, &width.losses));
         for ((n, up, _), (m, down, _)) in rise.samples.iter().zip(&fall.samples) {
             assert_eq!((n, down.0 - up.0), (m, 50_000));
+        }
+        // The same readings of the clock, the one less the other.
+        for ((_, _, up), ((_, _, down), (_, _, differs))) in
+            rise.samples.iter().zip(fall.samples.iter().zip(&width.samples))
+        {
+            assert_eq!(differs.0, up.0.abs_diff(down.0));
         }
         if !report.doubts.iter().any(|d| matches!(d, Doubt::MemoryNotLocked { .. })) {
             assert_eq!(report.counters["page_faults"], 0);

@@ -21,6 +21,9 @@ pub type Seer<'a> = dyn FnMut(&Record) + 'a;
 /// Without any record for this long, and a second more for each ten virtual milliseconds that may
 /// legitimately pass between two, the machine hangs. (A busy guest takes about ten seconds for a virtual one.)
 const STALL_DEADLINE: Duration = Duration::from_secs(120);
+/// A probe that was asked to end does so within a period, and then its records come: without any for this long it is given
+/// up. The longest period of the papers is 53 ms, so this holds for the busiest guest.
+const INTERRUPTION_DEADLINE: Duration = Duration::from_secs(20);
 /// How often progress is reported.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// The plugin's mark for the beginning of measuring (crates/plugin/src/generator.rs).
@@ -70,6 +73,8 @@ pub(crate) fn read_words(text: &str) -> (Option<String>, Words) {
 pub(crate) struct Collector {
     pub(crate) channel: Channel,
     responders: ResponderSet,
+    /// A probe measures, and what the guest writes to the port is no answer.
+    probing: bool,
     total: u64,
     stall_deadline: Duration,
     answers: Option<Answers>,
@@ -86,14 +91,15 @@ impl Collector {
         let (responders, total, silence) = match stimulus {
             Stimulus::Triggers(generator) => (
                 generator.responders,
-                generator.schedule.count(),
-                generator.schedule.longest_gap().max(generator.grace),
+                generator.when.count(),
+                generator.when.longest_gap().max(generator.grace),
             ),
             Stimulus::Probe(run) => (ResponderSet::default(), 0, run.expected),
         };
         Collector {
             channel,
             responders,
+            probing: matches!(stimulus, Stimulus::Probe(_)),
             total,
             stall_deadline: STALL_DEADLINE + Duration::from_secs(silence.0 / 10_000_000),
             answers: None,
@@ -114,7 +120,7 @@ impl Collector {
         snapshot: &Snapshot,
     ) -> Result<Outcome> {
         let (mut heard, mut told) = (Instant::now(), Instant::now());
-        let mut ended = Ok(false);
+        let (mut ended, mut asked) = (Ok(false), false);
         let ending = loop {
             // Asked before draining: what the machine wrote before it ended is then in the channel.
             ended = if matches!(ended, Ok(false)) { running.ended() } else { ended };
@@ -123,18 +129,23 @@ impl Collector {
                 break Ending::Interrupted;
             }
             if self.whole {
-                break Ending::Whole;
+                break if asked { Ending::Interrupted } else { Ending::Whole };
             }
             match &ended {
                 Ok(false) => {}
                 Ok(true) => break Ending::Died(why_it_ended(&running, true)),
                 Err(e) => break Ending::Died(e.to_string()),
             }
-            if tool::interrupted() {
-                break Ending::Interrupted;
+            if tool::interrupted() && !asked {
+                if !self.probing || running.ask_probe_to_end().is_err() {
+                    break Ending::Interrupted;
+                }
+                (asked, heard) = (true, Instant::now());
             }
             if received > 0 {
                 heard = Instant::now();
+            } else if asked && heard.elapsed() > INTERRUPTION_DEADLINE {
+                break Ending::Interrupted;
             } else if heard.elapsed() > self.stall_deadline {
                 break Ending::Died(why_it_ended(&running, false));
             }
@@ -174,11 +185,13 @@ impl Collector {
         observe: &mut Observer,
         see: &mut Option<&mut Seer>,
     ) -> Result<u64> {
-        let Collector { channel, responders, answers, witness, triggers, whole, .. } = self;
+        let Collector { channel, responders, probing, answers, witness, triggers, whole, .. } =
+            self;
         let (first_answer, unheard) = (&mut self.first_answer, &mut self.unheard);
         let n = channel.drain(|record, gap| match record.kind {
             Kind::Mark if record.value as u8 == MARK_MEASURING => {
                 *answers = Some(Answers::new(*responders, record.at, record.pins));
+                witness.observe(record);
             }
             Kind::Mark => {}
             Kind::Call | Kind::Wake | Kind::Clock => witness.observe(record),
@@ -193,6 +206,7 @@ impl Collector {
                 let observation = Reading::of(record).map(Observation::from);
                 *unheard |= !*unheard && observation.is_some_and(|o| observe(o).is_break());
             }
+            Kind::Pins if *probing => witness.observe(record),
             kind => {
                 see.iter_mut().for_each(|see| see(record));
                 *whole |= kind == Kind::End;

@@ -2,8 +2,9 @@
 //! What the plugin is told to follow of a guest's kernel: a [`Map`]'s facts, in the words of
 //! `crates/plugin/src/follow/plan.rs`.
 
-use std::fmt::Write;
+use sample::Insns;
 use std::path::Path;
+use trace::{Take, WATCHED, Watch};
 use vmlinux::Map;
 
 /// Entries by which the kernel is called, besides the gates of the interrupt table (arch/x86/entry/entry_64*.S). All of
@@ -21,69 +22,84 @@ const GATES: [&str; 2] = ["asm_exc_", "asm_sysvec_"];
 /// (arch/x86/include/asm/idtentry.h).
 const STUBS: [&str; 2] = ["irq_entries_start", "spurious_entries_start"];
 
-/// A place to watch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watch {
-    /// Its address.
-    pub address: u64,
-    /// What to take there.
-    pub take: Take,
-    /// Whether to take the stack.
-    pub stack: bool,
+/// Functions in which the kernel schedules if it was asked to: what runs from one to the next cannot be replaced where the
+/// kernel is not preemptible.
+const POINTS: [&str; 2] = ["__schedule", "__cond_resched"];
+
+/// The follower's plan, everything that `map` knows of, and the places of [`WATCHED`] in the order in which its records
+/// number them, for [`trace::Reader`].
+#[derive(Clone, Debug)]
+pub struct Follow {
+    pub(crate) plan: String,
+    /// The watched places.
+    pub watches: Vec<Watch>,
+    /// What cannot be seen in this kernel, and why.
+    pub missing: Vec<String>,
 }
 
-/// What to take at a watched place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
-    /// Nothing.
-    Nothing,
-    /// The first argument.
-    First,
-    /// The second argument.
-    Second,
-    /// The word at this offset from where the first argument points to.
-    Word(u64),
-    /// The word on top of the stack.
-    Top,
-}
-
-/// The plan of a follower: everything that `map` knows of, with `watches` in their order; stretches of fewer than
-/// `stacks_from` instructions get no stack.
-pub fn plan(map: &Map, path: &Path, watches: &[Watch], stacks_from: u64) -> String {
-    let mut plan = format!("stacks_from {stacks_from}\n");
-    let mut line = |words: std::fmt::Arguments| writeln!(plan, "{words}").expect("text takes all");
-    if map.unwinds() {
-        line(format_args!("map {}", path.display()));
+impl Follow {
+    /// Follows the kernel of this map, the file `path`. Stretches shorter than `stacks_from` get no stack. Without
+    /// `watching`, only masked interrupts, the preemption count and the running task are followed, which is quicker.
+    pub fn new(map: &Map, path: &Path, stacks_from: Insns, watching: bool) -> Follow {
+        let symbols = map.symbols().map(|(name, address, _)| (name, address));
+        let (watches, lacking) = if watching { trace::places(symbols) } else { Default::default() };
+        let mut plan = format!("stacks_from {}\n", stacks_from.0);
+        if map.unwinds() {
+            plan += &format!("map {}\n", path.display());
+        }
+        for line in gates(map).chain(layout(map)).chain(points(map)) {
+            plan += &line;
+            plan.push('\n');
+        }
+        for watch in &watches {
+            plan += &line_of(watch);
+        }
+        let functions = lacking.iter().map(|i| {
+            format!(
+                "calls of {}: the kernel has no such function",
+                WATCHED[usize::from(*i)].names[0]
+            )
+        });
+        let missing = map.missing().map(String::from).chain(functions).collect();
+        Follow { plan, watches, missing }
     }
+}
+
+fn gates(map: &Map) -> impl Iterator<Item = String> {
     let named = CALLS.iter().filter_map(|name| map.address(name));
     let prefixed = GATES.iter().flat_map(|prefix| map.with_prefix(prefix)).map(|(_, at)| at);
-    for gate in named.chain(prefixed) {
-        line(format_args!("gate {gate:#x} {:#x}", gate + 1));
-    }
-    for start in STUBS.iter().filter_map(|name| map.address(name)) {
+    let single = named.chain(prefixed).map(|at| (at, at + 1));
+    let stubs = STUBS.iter().filter_map(|name| map.address(name)).map(|start| {
         let end = map.symbols().map(|(_, at, _)| at).filter(|at| *at > start).min();
-        line(format_args!("gate {start:#x} {:#x}", end.unwrap_or(start + 1)));
-    }
+        (start, end.unwrap_or(start + 1))
+    });
+    single.chain(stubs).map(|(from, to)| format!("gate {from:#x} {to:#x}"))
+}
+
+fn layout(map: &Map) -> impl Iterator<Item = String> {
     let layout = map.layout();
-    if let Some(offset) = layout.preempt_count {
-        line(format_args!("preempt {offset:#x}"));
-    }
-    if let (Some(current), Some(pid), Some(comm), Some(prio)) =
-        (layout.current_task, layout.pid, layout.comm, layout.prio)
-    {
-        line(format_args!("current {current:#x}"));
-        line(format_args!("task {pid} {comm} {prio}"));
-    }
-    for watch in watches {
-        let take = match watch.take {
-            Take::Nothing => "nothing".to_string(),
-            Take::First => "first".to_string(),
-            Take::Second => "second".to_string(),
-            Take::Word(offset) => offset.to_string(),
-            Take::Top => "top".to_string(),
-        };
-        let stack = if watch.stack { " stack" } else { "" };
-        line(format_args!("watch {:#x} {take}{stack}", watch.address));
-    }
-    plan
+    let preempt = layout.preempt_count.map(|offset| format!("preempt {offset:#x}"));
+    let tasks = (|| {
+        let [current, pid, comm, prio] =
+            [layout.current_task?, layout.pid?, layout.comm?, layout.prio?];
+        Some(format!("current {current:#x}\ntask {pid} {comm} {prio}"))
+    })();
+    preempt.into_iter().chain(tasks)
+}
+
+fn points(map: &Map) -> impl Iterator<Item = String> {
+    POINTS.iter().filter_map(|name| map.address(name)).map(|at| format!("point {at:#x}"))
+}
+
+fn line_of(watch: &Watch) -> String {
+    let watched = &WATCHED[usize::from(watch.index)];
+    let take = match watched.take {
+        Take::Nothing => "nothing".to_string(),
+        Take::First => "first".to_string(),
+        Take::Second => "second".to_string(),
+        Take::Word(offset) => offset.to_string(),
+        Take::Top => "top".to_string(),
+    };
+    let stack = if watched.stack { " stack" } else { "" };
+    format!("watch {:#x} {take}{stack}\n", watch.address)
 }

@@ -9,10 +9,12 @@ mod cache;
 mod collect;
 mod console;
 mod error;
-pub mod follow;
+mod follow;
 mod image;
 mod kernel;
+mod look;
 mod machine;
+mod map;
 mod run;
 mod snapshot;
 pub mod tool;
@@ -22,11 +24,13 @@ pub use cache::{Cache, Parts};
 pub use collect::{Observer, Seer};
 pub use console::Fault;
 pub use error::{Error, Result};
+pub use follow::Follow;
 pub use image::Contents;
 pub use kernel::{
     Candidate, Existing, Given, Kernel, KernelRecord, Kernels, is_kernel_name, series_of,
 };
+pub use look::Look;
 pub use machine::{Generator, Machine, ProbeRun, QEMU, Stimulus, is_tried, qemu_version};
 pub use run::{Bench, Ending, Following, Guest, Outcome, Progress};
 pub use snapshot::Snapshot;
-pub use witness::{ClockLine, ClockPoint, Wake, Witness};
+pub use witness::{ClockLine, ClockPoint, Level, Wake, Witness};

@@ -7,8 +7,8 @@ use crate::error::At;
 use crate::kernel::Kernel;
 use crate::machine::{self, Generator, Machine, Origin, Plugin, Running, Stimulus};
 use crate::snapshot::{self, Snapshot};
-use crate::{Cache, Contents, Error, Parts, Result, Witness, image, tool};
-use sample::{Channel, Kind, Nanos, Record, ResponderSet, Schedule};
+use crate::{Cache, Contents, Error, Follow, Parts, Result, Witness, image, tool};
+use sample::{Channel, Kind, Nanos, Record, ResponderSet, Schedule, When};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -108,8 +108,8 @@ pub struct Outcome {
 
 /// What is to be followed of the guest's kernel, and who takes what was seen.
 pub struct Following<'a> {
-    /// The places, as the plugin reads them (crates/plugin/src/follow/plan.rs).
-    pub what: &'a str,
+    /// The places.
+    pub follow: &'a Follow,
     /// Takes the records.
     pub see: &'a mut Seer<'a>,
 }
@@ -265,7 +265,7 @@ impl Bench {
         let plugin = Plugin {
             library: &self.parts.plugin,
             stimulus,
-            follow: following.as_ref().map(|f| f.what),
+            follow: following.as_ref().map(|f| f.follow.plan.as_str()),
             channel: &collector.channel,
         };
         let running = restore(guest, snapshot, Some(plugin), scratch.path())?;
@@ -302,20 +302,31 @@ fn restore(
     plugin: Option<Plugin<'_>>,
     scratch: &Path,
 ) -> Result<Running> {
+    let mut running = restore_paused(guest, snapshot, plugin, scratch)?;
+    running.call("cont", json!({}), END_DEADLINE)?;
+    Ok(running)
+}
+
+/// Starts QEMU from a snapshot, and leaves the guest paused.
+pub(crate) fn restore_paused(
+    guest: &Guest,
+    snapshot: &Snapshot,
+    plugin: Option<Plugin<'_>>,
+    scratch: &Path,
+) -> Result<Running> {
     let (image, state) = (snapshot.image(), snapshot.state());
     let registers = (snapshot.record.pins, snapshot.record.control);
     let origin = Origin::Restore { image: &image, state: &state, registers };
     let mut running = Running::start(&guest.machine(), origin, plugin, scratch)?;
     running.greet(END_DEADLINE)?;
     wait_until_paused(&mut running)?;
-    running.call("cont", json!({}), END_DEADLINE)?;
     Ok(running)
 }
 
 /// Nothing is triggered while booting.
 fn no_triggers() -> Stimulus {
     Stimulus::Triggers(Generator {
-        schedule: Schedule::Explicit(Vec::new()),
+        when: When::Planned(Schedule::Explicit(Vec::new())),
         high: Nanos(1),
         grace: Nanos(1),
         responders: ResponderSet::default(),
@@ -365,7 +376,7 @@ fn wait_for_mark(
     }
 }
 
-fn wait_until_paused(running: &mut Running) -> Result<()> {
+pub(crate) fn wait_until_paused(running: &mut Running) -> Result<()> {
     let begun = Instant::now();
     loop {
         let status = running.call("query-status", json!({}), END_DEADLINE)?;

@@ -82,6 +82,11 @@ impl Snapshot {
         self.directory.join("image")
     }
 
+    /// What the kernel and its modules say of their code; made when it is first asked for.
+    pub(crate) fn map(&self) -> PathBuf {
+        self.directory.join("map")
+    }
+
     /// What the kernel printed while booting.
     pub(crate) fn console(&self) -> String {
         fs::read_to_string(self.directory.join("console")).unwrap_or_default()

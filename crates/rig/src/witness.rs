@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 /// Wake-ups that are kept; the rest is counted. 64 MB.
 const WAKES_MAX: usize = 1 << 20;
+/// Levels of the port that are kept. 64 MB; a probe whose records fit into a guest makes fewer.
+const LEVELS_MAX: usize = 1 << 22;
 
 /// A thread of the guest waited in a system call, or armed a timer by one, and its next instruction runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,15 @@ impl ClockPoint {
     }
 }
 
+/// The level of the parallel port's data pins from some instant on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// When the guest wrote it: the instruction that does is the next one. For the first, when measuring began.
+    pub at: Stamp<Virtual>,
+    /// D0 in bit 0.
+    pub pins: u8,
+}
+
 /// Everything that was seen, in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Witness {
@@ -59,6 +70,8 @@ pub struct Witness {
     pub wakes_left_out: u64,
     /// The guest's clock, several times before the probe and several times after it.
     pub clock: Vec<ClockPoint>,
+    /// What the guest wrote to the parallel port, beginning with what was there.
+    pub levels: Vec<Level>,
     /// Calls of threads that have not woken.
     calls: BTreeMap<u32, Record>,
 }
@@ -85,6 +98,9 @@ impl Witness {
                     woke: record.at,
                     insns: record.insns,
                 });
+            }
+            Kind::Mark | Kind::Pins if self.levels.len() < LEVELS_MAX => {
+                self.levels.push(Level { at: record.at, pins: record.pins });
             }
             Kind::Clock => self.clock.push(ClockPoint {
                 begun: record.at,

@@ -11,6 +11,7 @@ extern crate alloc;
 #[cfg(any(test, feature = "channel"))]
 extern crate std;
 
+mod aim;
 mod answers;
 #[cfg(feature = "channel")]
 mod channel;
@@ -23,6 +24,7 @@ mod schedule;
 mod series;
 mod units;
 
+pub use aim::{Aim, Rule, Stretch, UnknownRule, When};
 pub use answers::{Answers, Loss, Losses, Observation, Sample};
 #[cfg(feature = "channel")]
 pub use channel::{Channel, ChannelError, producer_of};

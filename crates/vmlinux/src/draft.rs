@@ -2,8 +2,8 @@
 //! Making a map: everything is gathered, sorted and written once.
 
 use crate::map::{
-    ADDRESSES, BLOCK, BY_NAME, FACTS, HEADER, KINDS, MAGIC, NAMES, ORC_BLOCKS, ORC_ENTRIES,
-    ORC_IPS, PARTS, REGIONS, TEXT, UPPER, VERSION,
+    ADDRESSES, BLOCK, BY_NAME, FACTS, KINDS, MAGIC, NAMES, ORC_BLOCKS, ORC_ENTRIES, ORC_IPS, PARTS,
+    REGIONS, TEXT, UPPER, VERSION,
 };
 use crate::modules::{Module, modules};
 use crate::orc::{Entry, Kind};
@@ -34,7 +34,10 @@ impl Map {
         parts[TEXT] = text.0;
         let base = orc(&mut parts, image, &found.modules);
         let fields = Layout::of(image).fields();
-        let facts = std::iter::once(base).chain(fields.map(|f| f.unwrap_or(u64::MAX)));
+        // Since 6.6 the one in assembler has another name than the one in C that it calls.
+        let of_asm = image.address("ret_from_fork_asm");
+        let new_task = of_asm.or_else(|| image.address("ret_from_fork")).unwrap_or(u64::MAX);
+        let facts = [base, new_task].into_iter().chain(fields.map(|f| f.unwrap_or(u64::MAX)));
         parts[FACTS] = facts.flat_map(u64::to_le_bytes).collect();
         parts[FACTS].extend_from_slice(missing.join("\n").as_bytes());
         Map::from_bytes(joined(&parts)?)
@@ -83,7 +86,7 @@ fn regions(
     modules: &[Module],
 ) -> Result<(), Error> {
     let mut regions: Vec<(Range<u64>, u32)> = image.code.iter().map(|r| (r.clone(), 0)).collect();
-    for module in modules {
+    for module in modules.iter().filter(|m| !m.code.is_empty()) {
         regions.push((module.code.clone(), text.add(&module.name)?));
     }
     regions.sort_by_key(|(region, _)| region.start);
@@ -105,6 +108,7 @@ fn orc(parts: &mut Parts, image: &Image, modules: &[Module]) -> u64 {
     let mut all: Vec<(u64, Entry)> = ends.map(|end| (end, Entry::UNDEFINED)).collect();
     all.extend(of_image.iter().chain(modules.iter().flat_map(|m| &m.orc)));
     all.retain(|(ip, _)| ip >> 32 == UPPER);
+    know_thunks(&mut all, image);
     // As the kernel's own orc_sort_cmp(): of two entries at one address the last holds, and one that says nothing is
     // but the end of what was before it.
     all.sort_by_key(|(ip, entry)| (*ip, entry.kind != Kind::Undefined));
@@ -117,8 +121,11 @@ fn orc(parts: &mut Parts, image: &Image, modules: &[Module]) -> u64 {
         .iter()
         .fold((u64::MAX, 0), |(start, end), region| (start.min(region.start), end.max(region.end)));
     let is_covered = start < end && start >> 32 == UPPER && end >> 32 == UPPER;
+    if !is_covered {
+        return u64::MAX;
+    }
     let mut next = 0;
-    for block in (start..end).step_by(BLOCK as usize).chain([end]).filter(|_| is_covered) {
+    for block in (start..end).step_by(BLOCK as usize).chain([end]) {
         while all.get(next).is_some_and(|(ip, _)| *ip < block) {
             next += 1;
         }
@@ -127,11 +134,36 @@ fn orc(parts: &mut Parts, image: &Image, modules: &[Module]) -> u64 {
     start
 }
 
+/// Says what the kernel's own table leaves open: the stack inside the thunks of indirect calls
+/// (arch/x86/lib/retpoline.S). Such a thunk calls a place inside itself, which writes the target over the address that
+/// this call left (`mov` of 4 bytes) and returns to it; only from that return on there is an entry, which takes the target
+/// for the caller. Where the thunk jumps instead, it is at its first instructions, with the stack of the call.
+fn know_thunks(all: &mut Vec<(u64, Entry)>, image: &Image) {
+    const LONGEST: u64 = 32;
+    const MOV: u64 = 4;
+    let is_thunk =
+        |s: &&Symbol| s.name.starts_with("__x86_indirect_thunk_") && s.address >> 32 == UPPER;
+    let mut thunks: Vec<u64> = image.symbols.iter().filter(is_thunk).map(|s| s.address).collect();
+    thunks.dedup();
+    let mut known = Vec::new();
+    for thunk in thunks {
+        let inside = |ip: u64| ip.checked_sub(thunk).is_some_and(|d| d > MOV && d < LONGEST);
+        let of_return = all.iter().find(|(ip, e)| inside(*ip) && e.kind == Kind::Call);
+        let Some((at, entry)) = of_return.copied() else {
+            continue;
+        };
+        all.retain(|(ip, _)| *ip < thunk || *ip > at);
+        let target_on_stack = Entry { sp_offset: entry.sp_offset.saturating_add(8), ..entry };
+        known.extend([(thunk, entry), (at - MOV, target_on_stack)]);
+    }
+    all.extend(known);
+}
+
 fn joined(parts: &Parts) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::from(MAGIC);
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(&[0; 4]);
-    let mut at = HEADER;
+    let mut at = bytes.len() + 8 * PARTS;
     let number = |n: usize| u32::try_from(n).map_err(|_| Error::TooLarge("of everything"));
     for part in parts {
         bytes.extend_from_slice(&number(at)?.to_le_bytes());
@@ -143,4 +175,116 @@ fn joined(parts: &Parts) -> Result<Vec<u8>, Error> {
         bytes.resize(bytes.len().next_multiple_of(8), 0);
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODE: u64 = 0xffff_ffff_8100_0000;
+
+    struct Nothing;
+
+    impl Memory for Nothing {
+        fn read(&self, _: u64, _: &mut [u8]) -> bool {
+            false
+        }
+    }
+
+    fn map() -> Map {
+        let symbol =
+            |address: u64, kind: u8, name: &str| Symbol { address, kind, name: name.into() };
+        let image = Image {
+            symbols: vec![
+                symbol(0x40, b'A', "pcpu_hot"),
+                symbol(CODE, b'T', "first"),
+                symbol(CODE, b't', "alias"),
+                symbol(CODE + 0x10, b't', "same"),
+                symbol(CODE + 0x18, b'r', "table"),
+                symbol(CODE + 0x20, b't', "same"),
+                symbol(CODE + 0x1000, b'D', "modules"),
+            ],
+            btf: Err("there are no types"),
+            orc: Err("there is no table"),
+            code: std::iter::once(CODE..CODE + 0x40).collect(),
+        };
+        Map::of(&image, &Nothing).unwrap()
+    }
+
+    #[test]
+    fn an_address_is_named_by_the_first_function_before_it() {
+        let map = map();
+        let place = |address: u64| map.resolve(address).map(|p| p.to_string());
+        let found = [0, 0xf, 0x10, 0x1f, 0x3f].map(|offset| place(CODE + offset).unwrap());
+        assert_eq!(found, ["first+0x0", "first+0xf", "same+0x0", "same+0xf", "same+0x1f"]);
+        assert_eq!([CODE - 1, CODE + 0x40, CODE + 0x1000, 0x40].map(place), [const { None }; 4]);
+        let module = crate::Place { symbol: "f", offset: 16, module: Some("ext4") };
+        assert_eq!(module.to_string(), "f+0x10 [ext4]");
+    }
+
+    #[test]
+    fn a_name_has_its_lowest_address_and_a_prefix_all_of_them() {
+        let map = map();
+        let found = ["pcpu_hot", "alias", "same", "modules", "sam", "z"].map(|n| map.address(n));
+        let at = [Some(0x40), Some(CODE), Some(CODE + 0x10), Some(CODE + 0x1000), None, None];
+        assert_eq!(found, at);
+        let same: Vec<_> = map.with_prefix("sa").collect();
+        assert_eq!(same, [("same", CODE + 0x10), ("same", CODE + 0x20)]);
+        assert_eq!(map.with_prefix("").count(), 7);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_named() {
+        let map = map();
+        let missing: Vec<_> = map.missing().collect();
+        let lines = ["modules: ", "tasks and preemption: ", "stacks: "];
+        assert!(missing.iter().zip(lines).all(|(m, l)| m.starts_with(l)), "{missing:?}");
+        assert_eq!(missing.len(), lines.len());
+        assert_eq!((map.layout(), map.unwinds()), (Layout::default(), false));
+    }
+
+    #[test]
+    fn thunks_of_indirect_calls_have_the_stack_of_their_caller() {
+        let entry = |kind: Kind, sp_offset: i16| Entry {
+            sp_offset,
+            sp: crate::orc::Base::Sp,
+            kind,
+            ..Entry::UNDEFINED
+        };
+        let thunk = CODE + 0x20;
+        let image = Image {
+            symbols: vec![Symbol {
+                address: thunk,
+                kind: b't',
+                name: "__x86_indirect_thunk_r15".into(),
+            }],
+            btf: Err("there are no types"),
+            orc: Ok((
+                crate::orc::Format::New,
+                vec![
+                    (CODE, entry(Kind::Call, 40)),
+                    (thunk, Entry::UNDEFINED),
+                    (thunk + 10, entry(Kind::Call, 8)),
+                    (thunk + 15, Entry::UNDEFINED),
+                ],
+            )),
+            code: std::iter::once(CODE..CODE + 0x40).collect(),
+        };
+        let map = Map::of(&image, &Nothing).unwrap();
+        let offset = |at: u64| map.orc(at).filter(|e| e.kind == Kind::Call).map(|e| e.sp_offset);
+        let found = [thunk - 1, thunk, thunk + 5, thunk + 6, thunk + 10, thunk + 15].map(offset);
+        assert_eq!(found, [Some(40), Some(8), Some(8), Some(16), Some(16), None]);
+    }
+
+    #[test]
+    fn a_map_of_another_version_or_a_torn_one_is_refused() {
+        let whole = map().to_bytes().to_vec();
+        for length in 0..whole.len() - 8 {
+            assert!(Map::from_bytes(&whole[..length]).is_err(), "{length}");
+        }
+        let mut other = whole;
+        other[8] += 1;
+        let refused = Map::from_bytes(other).unwrap_err();
+        assert_eq!(refused, Error::MapVersion(VERSION + 1, VERSION));
+    }
 }

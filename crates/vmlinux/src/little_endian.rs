@@ -2,6 +2,7 @@
 //! Numbers in bytes that may end before them.
 
 /// The two bytes at `at`.
+#[cfg(feature = "image")]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     array_at(bytes, at).map(u16::from_le_bytes)
 }

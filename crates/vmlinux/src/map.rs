@@ -16,9 +16,6 @@ use std::ops::Range;
 pub(crate) const MAGIC: [u8; 8] = *b"onsetmap";
 /// Version of what is in it. Another one is made again.
 pub(crate) const VERSION: u32 = 1;
-/// Bytes of its header.
-pub(crate) const HEADER: usize = 16 + 8 * PARTS;
-
 /// Number of parts.
 pub(crate) const PARTS: usize = 10;
 /// Addresses of the symbols, rising; 64 bits each.
@@ -40,10 +37,11 @@ pub(crate) const ORC_IPS: usize = 6;
 pub(crate) const ORC_ENTRIES: usize = 7;
 /// For each block of the kernel's code the number of unwind entries before it, and once more at the end; 32 bits each.
 pub(crate) const ORC_BLOCKS: usize = 8;
-/// Where the first block begins, and the layout; 64 bits each, all ones where there is no such thing.
+/// Where the first block begins, where new tasks do, and the layout; 64 bits each, all ones where there is no such
+/// thing.
 pub(crate) const FACTS: usize = 9;
 /// What is missing follows the other facts, as lines.
-pub(crate) const MISSING_AT: usize = 8 * (1 + FIELDS);
+pub(crate) const MISSING_AT: usize = 8 * (2 + FIELDS);
 
 /// Bytes of code in a block: as in the kernel's own index (arch/x86/include/asm/orc_lookup.h), with which a lookup
 /// compares some four entries.
@@ -168,7 +166,7 @@ impl<B: AsRef<[u8]>> Map<B> {
 
     /// Where the kernel keeps what an observer follows.
     pub fn layout(&self) -> Layout {
-        let fact = |n: usize| u64_at(self.part(FACTS), 8 + 8 * n).filter(|f| *f != u64::MAX);
+        let fact = |n: usize| u64_at(self.part(FACTS), 16 + 8 * n).filter(|f| *f != u64::MAX);
         Layout::from_fields(std::array::from_fn(fact))
     }
 
@@ -178,7 +176,7 @@ impl<B: AsRef<[u8]>> Map<B> {
         std::str::from_utf8(text).unwrap_or_default().lines()
     }
 
-    /// Names of the modules, by address.
+    /// Names of the modules that have code, by address.
     pub fn modules(&self) -> impl Iterator<Item = &str> {
         let regions = self.part(REGIONS).len() / REGION;
         (0..regions).filter_map(|n| self.region_at(n)?.1)
@@ -201,6 +199,11 @@ impl<B: AsRef<[u8]>> Map<B> {
         let next = partition_point(from, to, |n| u32_at(ips, 4 * n).is_some_and(|ip| ip <= low));
         let at = next.checked_sub(1)?.checked_mul(ENTRY)?;
         array_at(self.part(ORC_ENTRIES), at).map(Entry::from_bytes)
+    }
+
+    /// The instruction that a new task begins with.
+    pub(crate) fn new_task(&self) -> Option<u64> {
+        u64_at(self.part(FACTS), 8)
     }
 
     fn part(&self, n: usize) -> &[u8] {

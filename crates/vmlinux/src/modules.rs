@@ -83,7 +83,7 @@ struct Members {
 impl Members {
     fn of(btf: &Btf) -> Option<Members> {
         let module = |path: &str| btf.offset("module", path);
-        // Since 6.4 (ac3b43283923) there is an array of pieces, the first of them with the instructions.
+        // Since 6.4 there is an array of pieces, the first of them with the instructions.
         let piece = |path: &str| Some(module("mem")? + btf.offset("module_memory", path)?);
         let table = |path: &str| btf.offset("mod_kallsyms", path);
         let orcs = ["arch.num_orcs", "arch.orc_unwind_ip", "arch.orc_unwind"].map(module);
@@ -122,11 +122,14 @@ fn read(
         missing.push(format!("symbols of the module {name}: they are not readable"));
         Vec::new()
     });
-    let orc = orc(image, members, memory, start).unwrap_or_else(|| {
+    let mut orc = orc(image, members, memory, start).unwrap_or_else(|| {
         missing.push(format!("stacks through the module {name}: its unwind table is not readable"));
         Vec::new()
     });
-    Some(Module { name, code: base..base.checked_add(size.into())?, symbols, orc })
+    let code = base..base.checked_add(size.into())?;
+    // The table still has the code that ran at its start and was freed; another module may be there now.
+    orc.retain(|(ip, _)| code.contains(ip));
+    Some(Module { name, code, symbols, orc })
 }
 
 fn symbols(members: &Members, memory: &dyn Memory, start: u64) -> Option<Vec<Symbol>> {

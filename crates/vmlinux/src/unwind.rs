@@ -47,8 +47,9 @@ pub struct Unwound {
     pub frames: usize,
     /// Why it ended.
     pub ending: Ending,
-    /// Bit n: frame n is an instruction that was interrupted, and not one that is returned to. Of the first 64.
-    pub interrupted: u64,
+    /// Bit n: frame n is the very instruction that is next there, not the one behind a call: it was interrupted, or a new
+    /// task begins with it. Of the first 64 frames.
+    pub exact: u64,
 }
 
 /// Offsets in the `struct pt_regs` of x86-64 (arch/x86/include/asm/ptrace.h).
@@ -80,15 +81,15 @@ pub fn unwind<B: AsRef<[u8]>>(
         ip: regs.ip,
         sp: regs.sp,
         bp: regs.bp,
-        is_signal: true,
+        is_exact: true,
         regs: Known::Live(*regs),
         stack: Stack { memory, at: 0, length: 0, bytes: [0; WINDOW] },
     };
-    let mut unwound = Unwound { frames: 0, ending: Ending::Truncated, interrupted: 0 };
+    let mut unwound = Unwound { frames: 0, ending: Ending::Truncated, exact: 0 };
     for frame in frames {
         *frame = walk.ip;
-        if let (true, Ok(n)) = (walk.is_signal, u32::try_from(unwound.frames)) {
-            unwound.interrupted |= 1u64.checked_shl(n).unwrap_or(0);
+        if let (true, Ok(n)) = (walk.is_exact, u32::try_from(unwound.frames)) {
+            unwound.exact |= 1u64.checked_shl(n).unwrap_or(0);
         }
         unwound.frames += 1;
         if let Err(ending) = walk.step(map) {
@@ -98,6 +99,9 @@ pub fn unwind<B: AsRef<[u8]>>(
     }
     unwound
 }
+
+#[cfg(all(test, feature = "image"))]
+mod tests;
 
 /// Registers other than those that are followed, as far as they are known in a frame.
 #[derive(Clone, Copy)]
@@ -114,8 +118,8 @@ struct Walk<'a> {
     ip: u64,
     sp: u64,
     bp: u64,
-    /// Whether `ip` was interrupted, and is not the address behind a call.
-    is_signal: bool,
+    /// Whether `ip` is the next instruction, and not the one behind a call.
+    is_exact: bool,
     regs: Known,
     stack: Stack<'a>,
 }
@@ -128,7 +132,7 @@ impl Walk<'_> {
         }
         let lost = Ending::Lost { at: self.ip };
         // The instruction behind a call may belong to other code, with another stack.
-        let ip = if self.is_signal { self.ip } else { self.ip - 1 };
+        let ip = if self.is_exact { self.ip } else { self.ip - 1 };
         let entry = map.orc(ip).ok_or(lost)?;
         match entry.kind {
             Kind::Undefined => return Err(lost),
@@ -142,7 +146,8 @@ impl Walk<'_> {
             return Err(Ending::User);
         }
         self.bp = self.caller_bp(&entry, frame).ok_or(lost)?;
-        self.is_signal = entry.is_signal;
+        // To a new task the kernel switches by a return address that no call left behind.
+        self.is_exact = entry.is_signal || Some(self.ip) == map.new_task();
         let is_downwards = self.sp <= before && before - self.sp < PAGE;
         if is_downwards { Err(lost) } else { Ok(()) }
     }

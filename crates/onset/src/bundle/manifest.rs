@@ -72,7 +72,7 @@ pub struct About {
     pub load_counters: BTreeMap<String, u64>,
     /// What a probe counted beside its samples; the unit ends the name.
     pub probe_counters: BTreeMap<String, u64>,
-    /// How true each series of the probe is; absent where no witness saw it.
+    /// How true each series of the probe is; absent where neither a witness nor the port saw it.
     pub truth: Option<Vec<Truth>>,
 }
 
@@ -135,6 +135,13 @@ pub struct Experiment {
     pub trigger: Option<Trigger>,
     /// The probe's plan, with every default filled in; absent where triggers were answered.
     pub probe: Option<probes::Plan>,
+}
+
+impl Experiment {
+    /// The word for what measured: `trigger`, or the probe's name. It is also that of the section in the experiment.
+    pub fn instrument(&self) -> &'static str {
+        self.probe.as_ref().map_or("trigger", |plan| plan.probe.name())
+    }
 }
 
 /// When triggers are raised.

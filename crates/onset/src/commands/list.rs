@@ -47,6 +47,7 @@ fn table(entries: &[Entry]) -> Table {
         ("run", Align::Left),
         ("flavour", Align::Left),
         ("load", Align::Left),
+        ("instrument", Align::Left),
         ("seed", Align::Right),
         ("samples", Align::Right),
         ("verdict", Align::Left),
@@ -62,13 +63,14 @@ fn table(entries: &[Entry]) -> Table {
                     run,
                     h.flavour.clone(),
                     h.load.clone(),
+                    h.instrument.clone(),
                     h.seed.to_string(),
                     h.samples.to_string(),
                     verdict,
                 ]);
             }
             Err(why) => table.row(
-                [run, format!("damaged: {why}")].into_iter().chain([const { String::new() }; 4]),
+                [run, format!("damaged: {why}")].into_iter().chain([const { String::new() }; 5]),
             ),
         }
     }

@@ -60,7 +60,7 @@ fn target(experiment: &Experiment) -> Result<Box<dyn target::Target>, Failure> {
     })
 }
 
-fn processors() -> usize {
+pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -105,6 +105,7 @@ struct Printed<'a> {
 struct PrintedError {
     flavour: String,
     load: String,
+    instrument: &'static str,
     message: String,
 }
 
@@ -115,6 +116,7 @@ fn errors(results: &Results) -> Vec<PrintedError> {
         .map(|(cell, failure)| PrintedError {
             flavour: cell.flavour.to_string(),
             load: cell.load.to_string(),
+            instrument: cell.instrument.name(),
             message: failure.message.clone(),
         })
         .collect()
@@ -127,6 +129,7 @@ struct PrintedRun<'a> {
     complete: bool,
     flavour: &'a str,
     load: &'a str,
+    instrument: &'static str,
     seed: u64,
     clock: Clock,
     samples_blake3: &'a str,
@@ -152,6 +155,7 @@ fn printed_run<'a>(manifest: &'a Manifest, path: &Path) -> PrintedRun<'a> {
         complete: manifest.complete,
         flavour: &manifest.about.flavour,
         load: &manifest.about.load,
+        instrument: manifest.about.experiment.instrument(),
         seed: manifest.about.seed,
         clock: manifest.clock,
         samples_blake3: &manifest.samples.blake3,

@@ -2,9 +2,19 @@
 //! `onset show`: one run.
 
 use super::{open, print, print_json};
+use crate::bundle::Manifest;
 use crate::failure::{Exit, Failure};
 use crate::terminal;
+use serde::Serialize;
 use std::path::Path;
+
+/// What `--json` prints: the manifest, and what follows from it.
+#[derive(Serialize)]
+struct Printed<'a> {
+    instrument: &'static str,
+    #[serde(flatten)]
+    manifest: &'a Manifest,
+}
 
 pub fn run(run: &str, store: &Path, json: bool, verify: bool) -> Result<Exit, Failure> {
     let bundle = open(run, store)?;
@@ -12,7 +22,8 @@ pub fn run(run: &str, store: &Path, json: bool, verify: bool) -> Result<Exit, Fa
         bundle.verify()?;
     }
     if json {
-        print_json(bundle.manifest());
+        let manifest = bundle.manifest();
+        print_json(&Printed { instrument: manifest.about.experiment.instrument(), manifest });
         return Ok(Exit::Success);
     }
     let bundles = [bundle];

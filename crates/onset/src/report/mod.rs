@@ -7,6 +7,7 @@ mod papers;
 use crate::bundle::{
     About, Bundle, BundleError, Details, Experiment, Manifest, Schedule, UtcTime, Warning,
 };
+use probes::context::keys;
 use sample::{Clock, Losses};
 use serde::Serialize;
 use stats::{Bucket, Column, CurvePoint, Finding, Summary, Verdict, Worst};
@@ -177,10 +178,7 @@ fn title(bundles: &[Bundle]) -> String {
 /// measured with several.
 fn experiment(bundle: &Bundle, all: &[Bundle]) -> String {
     let about = &bundle.manifest().about;
-    let instrument = |b: &Bundle| {
-        let probe = b.manifest().about.experiment.probe.as_ref();
-        probe.map_or("trigger", |plan| plan.probe.name())
-    };
+    let instrument = |b: &Bundle| b.manifest().about.experiment.instrument();
     let own = instrument(bundle);
     let alike = all.iter().filter(|b| b.manifest().about.title == about.title);
     if alike.map(instrument).all(|other| other == own) {
@@ -268,7 +266,11 @@ fn kernel_entries(kernel: &crate::bundle::Kernel) -> Vec<Entry> {
     ];
     let reported = kernel.reported.iter().map(|(key, value)| (key.as_str(), value));
     let entry = |(key, value): (&str, &String)| Entry { key: key.into(), value: value.clone() };
-    own.into_iter().chain(reported).map(entry).collect()
+    let mut entries: Vec<Entry> = own.into_iter().chain(reported).map(entry).collect();
+    if !kernel.reported.contains_key(keys::HZ) {
+        entries.push(Entry { key: keys::HZ.into(), value: "unknown".into() });
+    }
+    entries
 }
 
 /// What was triggered, or what the probe was told.

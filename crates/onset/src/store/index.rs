@@ -16,7 +16,7 @@ use std::time::Duration;
 const FILE: &str = "index.sqlite";
 
 /// Format of the index in `user_version`; another number is as good as no index.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// How long another process may hold the index before it goes without.
 const BUSY: Duration = Duration::from_secs(5);

@@ -31,6 +31,8 @@ pub struct Headline {
     pub flavour: String,
     /// The load's name.
     pub load: String,
+    /// What measured: `trigger`, or a probe's name.
+    pub instrument: String,
     /// Seed of everything random in the run.
     pub seed: u64,
     /// The outcome.
@@ -49,6 +51,7 @@ impl From<&Manifest> for Headline {
             created: about.created,
             flavour: about.flavour.clone(),
             load: about.load.clone(),
+            instrument: about.experiment.instrument().into(),
             seed: about.seed,
             verdict: manifest.conclusion.verdict,
             complete: manifest.complete,

@@ -10,7 +10,7 @@ pub mod local;
 mod rig;
 
 pub use self::local::Local;
-pub use self::rig::Rig;
+pub use self::rig::{Prepared, Rig};
 
 use crate::bundle::{Kernel, Machine, Warning};
 use crate::experiment::{Cell, Experiment};
@@ -58,7 +58,7 @@ pub struct Measured {
     pub counters: BTreeMap<String, u64>,
     /// What a probe counted beside its samples.
     pub probe_counters: BTreeMap<String, u64>,
-    /// How true each series of the probe is, where a witness saw it.
+    /// How true each series of the probe is, where a witness or the port saw it.
     pub truth: Option<Vec<Truth>>,
     /// Records lost on the way.
     pub dropped: u64,

@@ -3,16 +3,21 @@
 
 use super::{Measured, Target};
 use crate::bundle::{Machine, Warning};
+use crate::edges::{self, Seen};
 use crate::experiment::{Cell, Experiment, Flavour, Generator, Instrument, Load};
 use crate::failure::Failure;
 use crate::truth::{self, Truth};
 use ::rig::{
     Bench, Contents, Ending, Fault, Guest, Observer, Outcome, ProbeRun, Progress, Stimulus,
 };
+use probes::context::{hz, keys};
 use probes::plan::Component;
 use probes::{Doubt, Plan, Probe};
-use sample::{Clock, Observation, Responder, ResponderSet, Sample, SeriesName, Stamp};
+use sample::{
+    Clock, Monotonic, Nanos, Observation, Responder, ResponderSet, Sample, SeriesName, Stamp, When,
+};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 /// Memory of a guest whose experiment says nothing: what the largest load needs without paging.
 const MEMORY_MIB: u32 = 256;
@@ -27,7 +32,43 @@ pub struct Rig {
     kernels: BTreeMap<String, ::rig::Kernel>,
 }
 
+/// A cell whose guest is there, saved where measuring begins.
+pub struct Prepared {
+    /// The guest.
+    pub guest: Guest,
+    /// Where its runs begin, and the key of that.
+    pub snapshot: (::rig::Snapshot, String),
+    /// The triggers of the cell.
+    pub generator: ::rig::Generator,
+}
+
 impl Rig {
+    /// The guest of a cell that is measured by triggers, saved where measuring begins.
+    ///
+    /// # Errors
+    /// A cell that is measured by a probe; those of booting.
+    pub fn prepare(
+        &self,
+        experiment: &Experiment,
+        cell: Cell,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Prepared, Failure> {
+        let Stimulus::Triggers(generator) = self.stimulus(experiment, cell) else {
+            let name = cell.instrument.name();
+            return Err(Failure::usage(format!(
+                "[{name}] measures by a probe, which asks by itself; take an experiment with [trigger]"
+            )));
+        };
+        let guest = self.guest(experiment, cell);
+        let snapshot = self.bench.snapshot(&guest, progress)?;
+        Ok(Prepared { guest, snapshot, generator })
+    }
+
+    /// The rig itself.
+    pub fn bench(&self) -> &Bench {
+        &self.bench
+    }
+
     /// Finds every kernel of the experiment.
     ///
     /// # Errors
@@ -114,7 +155,7 @@ impl Rig {
             Instrument::Generator(generator) => {
                 let trigger = generator.trigger.clone();
                 Stimulus::Triggers(::rig::Generator {
-                    schedule: trigger.schedule,
+                    when: When::Planned(trigger.schedule),
                     high: trigger.high,
                     grace: trigger.grace,
                     responders: self.available(generator, cell.flavour),
@@ -162,18 +203,31 @@ impl Target for Rig {
         let guest = self.guest(experiment, cell);
         let stimulus = self.stimulus(experiment, cell);
         let snapshot = self.bench.snapshot(&guest, progress)?;
-        let mut judged = Vec::new();
-        let mut observe = |observation| {
+        let width = width(cell);
+        let (mut judged, mut pulses) = (Vec::new(), Vec::new());
+        let mut take = |observation| {
+            if width.is_some() {
+                pulses.push(observation);
+                return ControlFlow::Continue(());
+            }
             if let (true, Observation::Sample(sample)) = (experiment.guest.witness, &observation) {
                 judged.push(*sample);
             }
             observe(observation)
         };
         let outcome =
-            self.bench.measure(&guest, &stimulus, &snapshot, &mut observe, None, progress)?;
-        let truth = experiment.guest.witness.then(|| truth(cell, &judged, &outcome));
+            self.bench.measure(&guest, &stimulus, &snapshot, &mut take, None, progress)?;
+        let truth = match width {
+            Some(width) => {
+                let Seen { observations, truths } = seen(cell, width, &pulses, &outcome);
+                // Whoever breaks says why himself.
+                let _ = observations.into_iter().try_for_each(observe);
+                Some(truths)
+            }
+            None => experiment.guest.witness.then(|| truth(cell, &judged, &outcome)),
+        };
         Ok(Measured {
-            kernel: super::kernel(Some(&cell.flavour.kernel), outcome.context.clone()),
+            kernel: super::kernel(Some(&cell.flavour.kernel), context(&guest.kernel, &outcome)),
             machine: Machine {
                 accelerator: "tcg".into(),
                 cpu: "max".into(),
@@ -195,12 +249,39 @@ impl Target for Rig {
     }
 }
 
+/// What the guest said of itself, and what the package of its kernel says where it could not: there is no `/boot` in it.
+fn context(kernel: &::rig::Kernel, outcome: &Outcome) -> BTreeMap<String, String> {
+    let mut context = outcome.context.clone();
+    if !context.contains_key(keys::HZ) {
+        let hz = kernel.configuration().as_deref().and_then(hz);
+        context.extend(hz.map(|hz| (keys::HZ.to_owned(), hz.to_string())));
+    }
+    context
+}
+
 /// How true a probe's samples are, by what the witness saw.
 fn truth(cell: Cell, samples: &[Sample], outcome: &Outcome) -> Vec<Truth> {
     let Instrument::Probe(plan) = cell.instrument else { return Vec::new() };
-    let counters = outcome.report.as_ref().map(|report| &report.counters);
-    let origin = counters.and_then(|c| c.get("origin_ns")).map(|ns| Stamp::from_ns(*ns));
-    truth::judge(plan, &cell.instrument.series(), samples, origin, &outcome.witness)
+    truth::judge(plan, &cell.instrument.series(), samples, origin(outcome), &outcome.witness)
+}
+
+/// The length of the pulses that the port sees, where the instrument makes such.
+fn width(cell: Cell) -> Option<Nanos> {
+    match cell.instrument {
+        Instrument::Probe(plan) => edges::width(&plan.probe),
+        Instrument::Generator(_) => None,
+    }
+}
+
+/// The pulses as the port saw them.
+fn seen(cell: Cell, width: Nanos, reported: &[Observation], outcome: &Outcome) -> Seen {
+    edges::judge(&cell.instrument.series(), width, reported, origin(outcome), &outcome.witness)
+}
+
+/// From when a probe's times count, by the guest's clock; absent where it did not say.
+fn origin(outcome: &Outcome) -> Option<Stamp<Monotonic>> {
+    let counters = &outcome.report.as_ref()?.counters;
+    counters.get("origin_ns").map(|ns| Stamp::from_ns(*ns))
 }
 
 /// Major and minor number of a release.

@@ -3,12 +3,14 @@
 
 mod axis;
 mod comparison;
+mod hunt;
 mod ladder;
 mod progress;
 mod table;
 mod truth;
 
 pub use comparison::comparison;
+pub use hunt::{hunted, progress as hunt_progress};
 pub use ladder::{configuration, ladders};
 pub use progress::Shown;
 pub use table::{Align, Table};

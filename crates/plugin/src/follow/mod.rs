@@ -9,18 +9,20 @@
 //! What it cannot see: a change by code that no instruction of [`code`] stands for. A store by an instruction that then
 //! faults is told as if it had been done.
 
+mod aim;
 mod code;
 mod plan;
 mod stacks;
 
 pub use plan::Plan;
 
-use crate::generator::{fail, pass_on};
+use crate::generator::{fail, pass_on, trigger_now, waits_for_aim};
 use crate::instrument::{Block, INSTRUCTION_BYTES_MAX, Instruction, Instrument, Register};
 use crate::qemu::{Cpu, Qemu};
+use aim::{Aimer, Opening};
 use code::{Change, INTERRUPT_FLAG};
 use plan::{Take, Watch};
-use sample::{Insns, Kind, Record, Stamp, Virtual};
+use sample::{Aim, Insns, Kind, Record, Stamp, Stretch, Virtual};
 use stacks::{Capture, Stacks};
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
@@ -38,6 +40,7 @@ enum Why {
     Change(Change),
     Gate,
     Watch,
+    Point,
 }
 
 /// A place in translated code where we are called. Never freed: QEMU may keep the code, and has few enough.
@@ -56,20 +59,28 @@ struct Registers {
     rdi: Register,
     rsi: Register,
     r11: Register,
+    rax: Register,
 }
 
-/// An open stretch: since when, and the stack that opened it.
+/// An open stretch: since when, and what opened it.
 #[derive(Default)]
 struct Open {
     since: Insns,
+    key: u64,
     opener: Capture,
 }
+
+/// The index of the watch that there is not: a trigger was asked for in a stretch whose opener is the stack.
+const AIMED: u8 = u8::MAX;
 
 struct Followed {
     masked: bool,
     preempt: u32,
     irqs_off: Open,
     preempt_off: Open,
+    /// While in the kernel: since when it has not been at a place where it would schedule, and what that place was.
+    unscheduled: Option<(Insns, u64)>,
+    aimer: Option<Aimer>,
     stacks: Stacks,
     /// Priority and name by address of the task, as they were last told.
     tasks: BTreeMap<u64, (u32, u32, [u64; 2])>,
@@ -98,7 +109,7 @@ fn follower() -> &'static Follower {
 ///
 /// # Errors
 /// A QEMU that lacks a part of the interface; a map that cannot be read.
-pub fn install(qemu: Qemu, id: u64, plan: Plan) -> Result<(), String> {
+pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), String> {
     let instrument = Instrument::attach(id)?;
     let followed = Mutex::new(Followed {
         // Measuring begins in user space.
@@ -106,6 +117,8 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan) -> Result<(), String> {
         preempt: 0,
         irqs_off: Open::default(),
         preempt_off: Open::default(),
+        unscheduled: None,
+        aimer: aim.map(Aimer::new),
         stacks: Stacks::new(plan.map.as_deref())?,
         tasks: BTreeMap::new(),
     });
@@ -119,11 +132,11 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan) -> Result<(), String> {
 
 extern "C" fn on_vcpu(_id: u64, _vcpu: c_uint) {
     let follower = follower();
-    let names = [c"rsp", c"rbp", c"rdi", c"rsi", c"r11"];
-    let [rsp, rbp, rdi, rsi, r11] =
+    let names = [c"rsp", c"rbp", c"rdi", c"rsi", c"r11", c"rax"];
+    let [rsp, rbp, rdi, rsi, r11, rax] =
         follower.instrument.registers(names).unwrap_or_else(|e| fail(&e));
     let cpu = follower.qemu.cpu().unwrap_or_else(|e| fail(&e));
-    follower.vcpu.get_or_init(|| (cpu, Registers { rsp, rbp, rdi, rsi, r11 }));
+    follower.vcpu.get_or_init(|| (cpu, Registers { rsp, rbp, rdi, rsi, r11, rax }));
 }
 
 extern "C" fn on_translation(_id: u64, block: *mut c_void) {
@@ -146,6 +159,20 @@ extern "C" fn on_store(_vcpu: c_uint, info: c_uint, _address: u64, place: *mut c
     follower().stored(place, follower().instrument.stored(info));
 }
 
+impl Followed {
+    fn closed(&mut self, kind: Stretch, key: u64, length: u64) {
+        if let Some(aimer) = &mut self.aimer {
+            aimer.closed(kind, key, length);
+        }
+    }
+
+    fn end_unscheduled(&mut self, now: Insns) {
+        if let Some((since, key)) = self.unscheduled.take() {
+            self.closed(Stretch::Unscheduled, key, now.0 - since.0);
+        }
+    }
+}
+
 impl Follower {
     /// Finds the places of a block of the kernel's code that is being translated.
     fn look(&self, block: &Block<'_>) {
@@ -158,6 +185,9 @@ impl Follower {
                 |why| Box::leak(Box::new(Place { why, address, left })) as *const Place as usize;
             if index == 0 && self.plan.is_gate(address) {
                 instruction.before(on_place, place(Why::Gate));
+            }
+            if self.plan.points.contains(&address) {
+                instruction.before(on_place, place(Why::Point));
             }
             if self.plan.watches.contains_key(&address) {
                 instruction.before(on_place, place(Why::Watch));
@@ -211,7 +241,8 @@ impl Follower {
         let before = cpu.time(place.left);
         let after = || cpu.time(place.left - 1);
         match place.why {
-            Why::Gate => self.mask(true, place.address, before),
+            Why::Gate => self.gate(place.address, before),
+            Why::Point => self.point(place.address, before),
             Why::Watch => self.watch(place.address, before),
             Why::Change(Change::Masks) => self.mask(true, place.address, after()),
             Why::Change(Change::Unmasks) => self.mask(false, place.address, after()),
@@ -223,11 +254,11 @@ impl Follower {
                 let frame = self.instrument.memory(self.read(registers.rsp));
                 let [ip, segment, flags] = frame.unwrap_or_default();
                 self.mask(flags & INTERRUPT_FLAG == 0, place.address, after());
-                self.record(Kind::Leave, u8::from(segment & 3 == 3), 0, ip, after());
+                self.leave(segment & 3 == 3, ip, after());
             }
             Why::Change(Change::ReturnsFromCall) => {
                 self.mask(self.read(registers.r11) & INTERRUPT_FLAG == 0, place.address, after());
-                self.record(Kind::Leave, 1, 0, 0, after());
+                self.leave(true, 0, after());
             }
             Why::Change(Change::StoresPerCpu(_)) => {}
         }
@@ -241,9 +272,16 @@ impl Follower {
         }
         followed.masked = masked;
         if masked {
-            followed.irqs_off = Open { since: time.1, opener: self.capture(address) };
+            let open = self.open(address, time);
+            let key = open.key;
+            followed.irqs_off = open;
             self.record(Kind::Irqs, 1, 0, address, time);
+            let nested = followed.preempt != 0;
+            self.aim(&mut followed, Opening { kind: Stretch::IrqsOff, key, nested }, address, time);
         } else {
+            let length = time.1.0 - followed.irqs_off.since.0;
+            let key = followed.irqs_off.key;
+            followed.closed(Stretch::IrqsOff, key, length);
             let (opened, closed) =
                 self.stacks_of(&mut followed, |f| &mut f.irqs_off, address, time);
             self.record(Kind::Irqs, 0, closed, opened.into(), time);
@@ -256,6 +294,11 @@ impl Follower {
         let Why::Change(Change::StoresPerCpu(offset)) = place.why else { return };
         if self.plan.current == Some(offset) {
             self.run(value, time);
+            let mut followed = self.followed();
+            if followed.aimer.is_some() {
+                followed.end_unscheduled(time.1);
+                self.begin_unscheduled(&mut followed, value, place.address, time);
+            }
             return;
         }
         let count = value as u32 & !NO_RESCHED;
@@ -266,15 +309,91 @@ impl Follower {
         }
         let mut number = u64::from(count);
         let mut closed = 0;
+        let mut opening = None;
         if previous == 0 {
-            followed.preempt_off = Open { since: time.1, opener: self.capture(place.address) };
+            let open = self.open(place.address, time);
+            let nested = followed.masked;
+            opening = Some(Opening { kind: Stretch::PreemptOff, key: open.key, nested });
+            followed.preempt_off = open;
         } else if count == 0 {
+            let length = time.1.0 - followed.preempt_off.since.0;
+            let key = followed.preempt_off.key;
+            followed.closed(Stretch::PreemptOff, key, length);
             let opened;
             (opened, closed) =
                 self.stacks_of(&mut followed, |f| &mut f.preempt_off, place.address, time);
             number |= u64::from(opened) << 32;
         }
         self.record(Kind::Preempt, 0, closed, number, time);
+        if let Some(opening) = opening {
+            self.aim(&mut followed, opening, place.address, time);
+        }
+    }
+
+    /// A gate of the interrupt table, or a call, has led to `address`.
+    fn gate(&self, address: u64, time: (Stamp<Virtual>, Insns)) {
+        self.mask(true, address, time);
+        let mut followed = self.followed();
+        if followed.aimer.is_some() && followed.unscheduled.is_none() {
+            // A call is told from others by its number.
+            let key = address ^ self.read(self.vcpu().1.rax);
+            self.begin_unscheduled(&mut followed, key, address, time);
+        }
+    }
+
+    /// Back from the kernel, or from one of its interrupts.
+    fn leave(&self, to_user: bool, address: u64, time: (Stamp<Virtual>, Insns)) {
+        self.record(Kind::Leave, u8::from(to_user), 0, address, time);
+        if to_user {
+            self.followed().end_unscheduled(time.1);
+        }
+    }
+
+    /// The kernel is at a place where it would schedule.
+    fn point(&self, address: u64, time: (Stamp<Virtual>, Insns)) {
+        let mut followed = self.followed();
+        if followed.aimer.is_none() {
+            return;
+        }
+        followed.end_unscheduled(time.1);
+        let key = self.open(address, time).key;
+        self.begin_unscheduled(&mut followed, key, address, time);
+    }
+
+    fn begin_unscheduled(
+        &self,
+        followed: &mut Followed,
+        key: u64,
+        address: u64,
+        time: (Stamp<Virtual>, Insns),
+    ) {
+        followed.unscheduled = Some((time.1, key));
+        let nested = followed.masked || followed.preempt != 0;
+        self.aim(followed, Opening { kind: Stretch::Unscheduled, key, nested }, address, time);
+    }
+
+    /// Triggers, if the opening of a stretch is worth it.
+    fn aim(
+        &self,
+        followed: &mut Followed,
+        opening: Opening,
+        address: u64,
+        time: (Stamp<Virtual>, Insns),
+    ) {
+        let Some(aimer) = &mut followed.aimer else { return };
+        let Some(waited) = waits_for_aim(time.0) else { return };
+        if aimer.takes(opening, waited) {
+            let stack = self.stack(followed, &self.capture(address), time);
+            self.record(Kind::Enter, AIMED, stack, opening.kind as u64, time);
+            trigger_now();
+        }
+    }
+
+    fn open(&self, address: u64, time: (Stamp<Virtual>, Insns)) -> Open {
+        let opener = self.capture(address);
+        // What a gate interrupted is no part of why it masks.
+        let key = if self.plan.is_gate(address) { address } else { opener.key() };
+        Open { since: time.1, key, opener }
     }
 
     /// The stacks that opened and closed a stretch, where it was long enough; else 0.

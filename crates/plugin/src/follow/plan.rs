@@ -2,7 +2,7 @@
 //! What the follower is told: where the guest's kernel keeps and does what is followed. A text of lines, each a word
 //! and numbers (hexadecimal after `0x`), written by the host, which knows the kernel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -59,6 +59,8 @@ pub struct Plan {
     pub current: Option<Offset>,
     /// Where a task's name is.
     pub task: TaskFields,
+    /// Places where the kernel would schedule if it were asked to.
+    pub points: BTreeSet<u64>,
     /// Watched places by address: index and what to take.
     pub watches: BTreeMap<u64, Vec<(u8, Watch)>>,
 }
@@ -88,6 +90,7 @@ impl Plan {
         match key {
             "stacks_from" => self.stacks_from = n(0)?,
             "gate" => self.gates.push(n(0)?..n(1)?),
+            "point" => drop(self.points.insert(n(0)?)),
             "preempt" => self.preempt = Some(n(0)?),
             "current" => self.current = Some(n(0)?),
             "task" => self.task = TaskFields { pid: n(0)?, comm: n(1)?, prio: n(2)? },
@@ -128,7 +131,7 @@ mod tests {
     #[test]
     fn every_line_arrives() {
         let text = "map /a b\nstacks_from 1000\ngate 0xff00 0xff10\ngate 0x20 0x21\npreempt 0x33c88\ncurrent 0x33c80\n\
-                    task 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\n";
+                    task 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\npoint 0x77\n";
         let plan = Plan::parse(text).unwrap();
         assert_eq!(plan.map, Some("/a b".into()));
         assert_eq!(
@@ -137,6 +140,7 @@ mod tests {
         );
         assert!(plan.is_gate(0xff0f) && plan.is_gate(0x20));
         assert!(!plan.is_gate(0xff10) && !plan.is_gate(0x21));
+        assert!(plan.points.contains(&0x77));
         assert_eq!(plan.task, TaskFields { pid: 8, comm: 16, prio: 4 });
         let first = (0, Watch { take: Take::First, stack: false });
         let word = (1, Watch { take: Take::Word(24), stack: true });

@@ -42,6 +42,24 @@ impl Capture {
     }
 }
 
+impl Capture {
+    /// Stands for the instruction and its innermost callers, without unwinding: the first words of the stack that look like
+    /// addresses of code.
+    pub fn key(&self) -> u64 {
+        /// Kernel and modules (Documentation/arch/x86/x86_64/mm.rst).
+        const CODE: std::ops::Range<u64> = 0xffff_ffff_8000_0000..0xffff_ffff_ff00_0000;
+        const WORDS: usize = 24;
+        const CALLERS: usize = 3;
+        let (words, _) = self.copied[..self.length].as_chunks::<8>();
+        let words = words.iter().take(WORDS).map(|word| u64::from_le_bytes(*word));
+        let callers = words.filter(|word| CODE.contains(word)).take(CALLERS);
+        // FNV-1a, word by word.
+        std::iter::once(self.registers.ip)
+            .chain(callers)
+            .fold(0xcbf2_9ce4_8422_2325, |hash, word| (hash ^ word).wrapping_mul(0x100_0000_01b3))
+    }
+}
+
 /// The memory of then, as far as it was copied, and of now beyond that.
 struct Then<'a>(&'a Capture, &'a Instrument);
 

@@ -58,6 +58,7 @@ pub fn read(tree: &Tree, context: &mut Context) {
     });
     context.set(keys::PREEMPTION, preemption);
     context.set(keys::DEBUG_OPTIONS, debug_options(tree, config.as_ref().map(|c| c.1.as_str())));
+    context.set(keys::HZ, hz(options));
     context.set(keys::CONFIG, config.map(|(path, _)| path));
     let line = command_line.as_deref().unwrap_or_default();
     context.set(keys::IRQAFFINITY, command_line_value(line, "irqaffinity"));
@@ -105,6 +106,11 @@ fn is_set(config: &str, option: &str) -> bool {
     let value =
         |l: &str| l.strip_prefix("CONFIG_").and_then(|l| l.strip_prefix(option)) == Some("=y");
     config.lines().any(value)
+}
+
+/// `CONFIG_HZ` of the text of a kernel's configuration (kernel/Kconfig.hz); `None` where it has none.
+pub fn hz(config: &str) -> Option<u32> {
+    config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.trim().parse().ok())
 }
 
 /// Absent where neither the configuration nor a trace of an option was seen.

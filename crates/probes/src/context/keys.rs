@@ -17,6 +17,8 @@ pub const PREEMPTION: &str = "preemption";
 pub const CONFIG: &str = "config";
 /// Options of the kernel that make it slower to find its defects, without `CONFIG_`; `none` where it has none.
 pub const DEBUG_OPTIONS: &str = "debug_options";
+/// Ticks of the kernel each second (`CONFIG_HZ`): to that grain it measures time where it has no high-resolution timers.
+pub const HZ: &str = "hz";
 /// Why the kernel calls itself tainted, as the number in `/proc/sys/kernel/tainted`; 0 where it does not.
 pub const TAINT: &str = "taint";
 /// How long real-time tasks may run in each period, µs; −1 for without limit (`sched_rt_runtime_us`).

@@ -14,6 +14,7 @@ mod system;
 mod tasks;
 mod tree;
 
+pub use kernel::hz;
 pub use parse::{CPUS_MAX, cpu_list, show_cpu_list};
 
 use serde::{Deserialize, Serialize};

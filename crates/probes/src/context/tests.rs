@@ -197,6 +197,18 @@ fn debug_options_are_found_in_the_packed_configuration_and_by_their_traces() {
 }
 
 #[test]
+fn the_tick_is_that_of_the_configuration_and_absent_without_one() {
+    let release = ("proc/sys/kernel/osrelease", "6.1\n");
+    let config = "CONFIG_HZ_PERIODIC=y\nCONFIG_HZ_250=y\nCONFIG_HZ=250\n";
+    let machine = Machine::new(&[release, ("boot/config-6.1", config)]);
+    assert_eq!(machine.read(&[0]).get(keys::HZ), Some("250"));
+    assert_eq!(Machine::new(&[release]).read(&[0]).get(keys::HZ), None);
+    for broken in ["CONFIG_HZ=\n", "CONFIG_HZ=many\n", "# CONFIG_HZ=1\n"] {
+        assert_eq!(hz(broken), None, "{broken}");
+    }
+}
+
+#[test]
 fn a_configuration_without_debug_options_says_none() {
     let machine = Machine::new(&[
         ("proc/sys/kernel/osrelease", "6.1\n"),

@@ -131,6 +131,18 @@ mod tests {
     }
 
     #[test]
+    fn a_configuration_lies_beside_the_headers_or_is_unknown() {
+        let root = tempfile::tempdir().unwrap();
+        let mut kernel = kernel(root.path(), "k");
+        assert_eq!(kernel.configuration(), None);
+        let inside = kernel.record.headers.clone().unwrap();
+        fs::write(kernel.directory.join(inside).join(".config"), "CONFIG_HZ=250\n").unwrap();
+        assert_eq!(kernel.configuration().as_deref(), Some("CONFIG_HZ=250\n"));
+        kernel.record.headers = None;
+        assert_eq!(kernel.configuration(), None);
+    }
+
+    #[test]
     fn a_driver_is_built_against_the_headers_in_their_place_once() {
         let root = tempfile::tempdir().unwrap();
         let kernel = kernel(root.path(), "plain");

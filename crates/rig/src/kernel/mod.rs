@@ -70,6 +70,13 @@ impl Kernel {
         self.directory.join("root/lib/modules").join(&self.record.release)
     }
 
+    /// The text of its configuration, as it lies beside what modules are built against: in Debian's headers as in a tree that
+    /// was built. `None` where there is none.
+    pub fn configuration(&self) -> Option<String> {
+        let headers = self.directory.join(self.record.headers.as_ref()?);
+        fs::read_to_string(headers.join(".config")).ok()
+    }
+
     fn error(&self, why: impl Into<String>) -> Error {
         Error::Kernel { name: self.record.name.clone(), why: why.into() }
     }

@@ -7,7 +7,7 @@ use crate::error::At;
 use crate::tool::{self, Reaped};
 use crate::{Error, Result};
 use qmp::Qmp;
-use sample::{Channel, Nanos, ResponderSet, Schedule};
+use sample::{Aim, Channel, Nanos, ResponderSet, Schedule, When};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;
@@ -28,6 +28,8 @@ const QEMU_SEED: &str = "1";
 /// One thread, and a code cache of fixed size: by default its size follows the host's memory, and with it
 /// when QEMU starts it afresh.
 const TCG: &str = "tcg,thread=single,tb-size=512";
+/// The serial line towards the guest's init; the plugin knows it by this name.
+const WIRE: &str = "onset-agent";
 /// Always on the guest's command line. A panic or an oops ends the machine (QEMU runs with -no-reboot);
 /// nothing is placed at random.
 const COMMAND_LINE: &str = "console=ttyS0,115200 loglevel=5 panic=-1 oops=panic reboot=t nokaslr norandmaps cryptomgr.notests=1";
@@ -138,8 +140,8 @@ pub struct ProbeRun {
 /// What the plugin is to trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generator {
-    /// When to trigger.
-    pub schedule: Schedule,
+    /// When to trigger. What is aimed needs a follower ([`Following`](crate::Following)).
+    pub when: When,
     /// How long the line stays high.
     pub high: Nanos,
     /// How long to wait for the last answers.
@@ -196,9 +198,8 @@ impl Running {
         command
             .args(["-chardev", &format!("file,id=console,path={}", option_value(&files.console))]);
         command.args(["-serial", "chardev:console"]);
-        command
-            .args(["-chardev", &format!("file,id=onset-agent,path={}", option_value(&files.wire))]);
-        command.args(["-serial", "chardev:onset-agent"]);
+        command.args(["-chardev", &format!("file,id={WIRE},path={}", option_value(&files.wire))]);
+        command.args(["-serial", &format!("chardev:{WIRE}")]);
         command.args(["-chardev", &format!("socket,id=qmp,fd={}", theirs.as_raw_fd())]);
         command.args(["-mon", "chardev=qmp,mode=control"]);
         let image = match origin {
@@ -256,6 +257,15 @@ impl Running {
             }
         }
         answer
+    }
+
+    /// Has init end the probe that it runs, as Ctrl-C would on a machine: a break on its serial line, which a raw line reads
+    /// as a byte (termios(3)).
+    ///
+    /// # Errors
+    /// [`Error::Qemu`] where it is gone.
+    pub(crate) fn ask_probe_to_end(&mut self) -> Result<()> {
+        self.qmp.tell("chardev-send-break", json!({"id": WIRE}))
     }
 
     /// Whether QEMU has ended; an error when it ended with a failure of its own.
@@ -320,12 +330,18 @@ fn stimulus_words(stimulus: &Stimulus, scratch: &Path) -> Result<String> {
             return Ok(format!("plan={}{witness}", option_value(&path)));
         }
     };
-    let schedule = match &generator.schedule {
-        Schedule::Periodic { phase, period, jitter, seed, count } => format!(
+    let when = match &generator.when {
+        When::Planned(Schedule::Periodic { phase, period, jitter, seed, count }) => format!(
             "phase_ns={},period_ns={},jitter_ns={},seed={seed},count={count}",
             phase.0, period.0, jitter.0
         ),
-        Schedule::Explicit(times) => {
+        When::Aimed(Aim { rule, kinds, gap, count, until, seed }) => format!(
+            "aim={},kinds={kinds},gap_ns={},count={count},until_ns={},seed={seed}",
+            rule.name(),
+            gap.0,
+            until.0
+        ),
+        When::Planned(Schedule::Explicit(times)) => {
             let path = scratch.join("times");
             let mut file = File::create(&path).at(&path)?;
             times.iter().try_for_each(|t| file.write_all(&t.0.to_le_bytes())).at(&path)?;
@@ -333,7 +349,7 @@ fn stimulus_words(stimulus: &Stimulus, scratch: &Path) -> Result<String> {
         }
     };
     Ok(format!(
-        "{schedule},high_ns={},grace_ns={},responders={}",
+        "{when},high_ns={},grace_ns={},responders={}",
         generator.high.0,
         generator.grace.0,
         generator.responders.mask(),

@@ -39,8 +39,7 @@ impl Qmp {
         arguments: Value,
         deadline: Duration,
     ) -> Result<Value> {
-        let text = json!({"execute": command, "arguments": arguments}).to_string();
-        self.stream.write_all(text.as_bytes()).map_err(|e| self.gone(&e.to_string()))?;
+        self.tell(command, arguments)?;
         let begun = Instant::now();
         loop {
             if let Some(message) = self.message()? {
@@ -57,6 +56,12 @@ impl Qmp {
                 )));
             }
         }
+    }
+
+    /// Sends a command whose result nobody waits for: no other may follow it.
+    pub(super) fn tell(&mut self, command: &str, arguments: Value) -> Result<()> {
+        let text = json!({"execute": command, "arguments": arguments}).to_string();
+        self.stream.write_all(text.as_bytes()).map_err(|e| self.gone(&e.to_string()))
     }
 
     /// The next message, if one arrives within the read timeout.

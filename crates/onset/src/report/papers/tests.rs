@@ -148,7 +148,10 @@ fn the_screen_shows_each_edge_where_it_was_and_counts_those_beyond() {
     assert_eq!((screen.beyond, screen.latest), (1, Some(Nanos(900_000))));
     assert_eq!((screen.high, screen.low), ([60, 105], [500, 100]));
     let ours = table.rows.last().unwrap();
-    assert_eq!(ours.cells.iter().map(|c| &*c.text).collect::<Vec<_>>(), ["fs", "890", "900"]);
+    assert_eq!(
+        ours.cells.iter().map(|c| &*c.text).collect::<Vec<_>>(),
+        ["fs", "890", "900", "—", "—"]
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Arthur, Emde, Mc Guire: Assessment of the Realtime Preemption Patches (2007), figures 9 to 26: a pulse of 50 µs each
-//! millisecond, seen by an oscilloscope in infinite persistence, and the worst case of each kernel.
+//! millisecond, seen by an oscilloscope in infinite persistence, and the worst case of each kernel. The rig's port is the
+//! oscilloscope: series and pictures are of the edges that it saw ([`crate::edges`]).
 
 use super::claim::{Claim, Now};
 use super::runs::{Runs, basis, is_rt, summary};
@@ -61,18 +62,18 @@ pub struct Lit {
 
 /// Figure 26. The starred one is a single glitch, by the paper.
 const WORST: [Printed; 12] = [
-    ("2.6.21.5-rt20", &["VIA C3 600 MHz", "520", "—"]),
-    ("2.6.21.5-rt20", &["VIA C3 1 GHz", "35", "—"]),
-    ("2.6.21.5-rt20", &["P4 2.8 GHz", "190*", "—"]),
-    ("2.6.22.1-rt6", &["VIA C3 600 MHz", "520", "—"]),
-    ("2.6.22.1-rt6", &["VIA C3 600 MHz (as printed)", "36", "—"]),
-    ("2.6.22.1-rt6", &["P4 2.8 GHz", "22", "—"]),
-    ("2.6.23-rc1-rt1", &["VIA C3 600 MHz", "500", "—"]),
-    ("2.6.23-rc1-rt1", &["VIA C3 1 GHz", "38", "—"]),
-    ("2.6.23-rc1-rt1", &["P4 2.8 GHz", "24", "—"]),
-    ("RTLinux 3.2-rc1", &["VIA C3 600 MHz", "16", "—"]),
-    ("RTAI 3.5", &["VIA C3 600 MHz", "14", "—"]),
-    ("LXRT (RTAI 3.5)", &["VIA C3 600 MHz", "27", "—"]),
+    ("2.6.21.5-rt20", &["VIA C3 600 MHz", "520", "—", "—", "—"]),
+    ("2.6.21.5-rt20", &["VIA C3 1 GHz", "35", "—", "—", "—"]),
+    ("2.6.21.5-rt20", &["P4 2.8 GHz", "190*", "—", "—", "—"]),
+    ("2.6.22.1-rt6", &["VIA C3 600 MHz", "520", "—", "—", "—"]),
+    ("2.6.22.1-rt6", &["VIA C3 600 MHz (as printed)", "36", "—", "—", "—"]),
+    ("2.6.22.1-rt6", &["P4 2.8 GHz", "22", "—", "—", "—"]),
+    ("2.6.23-rc1-rt1", &["VIA C3 600 MHz", "500", "—", "—", "—"]),
+    ("2.6.23-rc1-rt1", &["VIA C3 1 GHz", "38", "—", "—", "—"]),
+    ("2.6.23-rc1-rt1", &["P4 2.8 GHz", "24", "—", "—", "—"]),
+    ("RTLinux 3.2-rc1", &["VIA C3 600 MHz", "16", "—", "—", "—"]),
+    ("RTAI 3.5", &["VIA C3 600 MHz", "14", "—", "—", "—"]),
+    ("LXRT (RTAI 3.5)", &["VIA C3 600 MHz", "27", "—", "—", "—"]),
 ];
 
 /// Figures 9 to 26.
@@ -87,12 +88,15 @@ pub(super) fn table(runs: &Runs) -> Result<Table, BundleError> {
             Column { name: "machine or load", unit: "" },
             US.column("jitter"),
             US.column("latest edge"),
+            US.column("pulse off by"),
+            US.column("probe's error"),
         ],
         rows: WORST.iter().map(printed).chain(ours).collect(),
         absent: runs.absent(),
         note: format!(
-            "{} Jitter: from the earliest to the latest place of an edge, of the edge that moves more. RTLinux, RTAI and LXRT are the paper's alone.",
-            runs.note()
+            "{} {} Jitter: from the earliest to the latest place of an edge, of the edge that moves more. Pulse off by: how much longer or shorter than asked for, at most. RTLinux, RTAI and LXRT are the paper's alone.",
+            runs.note(),
+            vantage(runs)
         ),
         alike,
         changed,
@@ -113,6 +117,27 @@ fn latest(manifest: &Manifest) -> Option<Nanos> {
     edges(manifest).filter_map(|s| s.max).max()
 }
 
+/// From where the edges were seen.
+fn vantage(runs: &Runs) -> &'static str {
+    let seen = runs.manifests().filter(|m| m.about.truth.is_some()).count();
+    match seen {
+        0 => "Edges by the program's own clock: nothing saw them from outside.",
+        n if n == runs.manifests().count() => {
+            "Edges as the port saw them, from outside; the probe's error is what the program said more of them, at most."
+        }
+        _ => {
+            "Edges as the port saw them, from outside, where a probe's error is named; else by the program's own clock."
+        }
+    }
+}
+
+/// What the program said of its edges, less what was, where that was most.
+fn error_ns(manifest: &Manifest) -> Option<f64> {
+    let truths = manifest.about.truth.iter().flatten();
+    let of_edges = truths.filter(|t| ["rise", "fall"].contains(&t.series.as_str()));
+    of_edges.filter_map(|t| t.error).map(|e| e.max_ns).max().map(|ns| ns as f64)
+}
+
 fn row(manifest: &Manifest) -> Option<Row> {
     let about = &manifest.about;
     let ns = |nanos: Option<Nanos>| time_cell(nanos.map(|n| n.0 as f64), US);
@@ -120,6 +145,8 @@ fn row(manifest: &Manifest) -> Option<Row> {
         Cell { text: about.load.clone(), exact_ns: None },
         ns(jitter(manifest)),
         ns(latest(manifest)),
+        ns(summary(manifest, "width").and_then(|s| s.max)),
+        time_cell(error_ns(manifest), US),
     ];
     let basis = basis(manifest, ["rise", "fall"])?;
     Some(Row { label: about.flavour.clone(), whose: Whose::Ours, cells, basis: Some(basis) })

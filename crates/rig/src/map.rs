@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The map of a snapshot: what its kernel and modules say of their code (crates/vmlinux), kept beside it.
+
+use crate::error::At;
+use crate::kernel::Kernel;
+use crate::look::Look;
+use crate::run::{self, Bench, Guest};
+use crate::snapshot::Snapshot;
+use crate::{Error, Result, tool};
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+use vmlinux::{Image, Map, Memory};
+
+/// Decompressing takes a second or two.
+const DECOMPRESS_DEADLINE: Duration = Duration::from_secs(120);
+
+impl Bench {
+    /// The file with the [`Map`] of a snapshot, made where there is none of this version.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] where the kernel's image cannot be read, or its memory is out of sight; those of restoring.
+    pub fn map(&self, guest: &Guest, snapshot: &(Snapshot, String)) -> Result<PathBuf> {
+        let path = snapshot.0.map();
+        if fs::read(&path).is_ok_and(|bytes| Map::from_bytes(bytes).is_ok()) {
+            return Ok(path);
+        }
+        let elf = self.decompressed(&guest.kernel)?;
+        let refused = |why: String| Error::Kernel { name: guest.kernel.record.name.clone(), why };
+        let image = Image::parse(&elf).map_err(|e| refused(e.to_string()))?;
+        let look = self.look(guest, snapshot)?;
+        // Stopped in user space, where a kernel that isolates its page tables is not mapped.
+        let kernel = image.symbols.iter().find(|s| s.name == "_stext");
+        let is_mapped = kernel.is_some_and(|s| look.read(s.address, &mut [0; 8]));
+        look.confirm()?;
+        if !is_mapped {
+            return Err(refused(
+                "its memory is not mapped while user space runs, or is not where it was linked; take pti=on and kaslr off the kernel's parameters"
+                    .into(),
+            ));
+        }
+        let map = Map::of(&image, &look).map_err(|e| refused(e.to_string()))?;
+        look.confirm()?;
+        let directory = path.parent().expect("a file of the snapshot");
+        let mut draft = tempfile::NamedTempFile::new_in(directory).at(directory)?;
+        draft.write_all(map.to_bytes()).at(&path)?;
+        draft.persist(&path).map_err(|e| e.error).at(&path)?;
+        Ok(path)
+    }
+
+    /// The guest restored from its snapshot, and paused where measuring would begin.
+    ///
+    /// # Errors
+    /// Those of restoring.
+    pub fn look(&self, guest: &Guest, (snapshot, _): &(Snapshot, String)) -> Result<Look> {
+        let scratch = self.cache().scratch()?;
+        let running = run::restore_paused(guest, snapshot, None, scratch.path())?;
+        Ok(Look::at(running, scratch))
+    }
+
+    /// The kernel's ELF image.
+    fn decompressed(&self, kernel: &Kernel) -> Result<Vec<u8>> {
+        let path = kernel.image();
+        let bzimage = fs::read(&path).at(&path)?;
+        let refused = |e: vmlinux::Error| Error::Kernel {
+            name: kernel.record.name.clone(),
+            why: e.to_string(),
+        };
+        let (compression, payload) = vmlinux::payload(&bzimage).map_err(refused)?;
+        let scratch = self.cache().scratch()?;
+        let file = scratch.path().join("payload");
+        fs::write(&file, payload).at(&file)?;
+        let (program, package) = compression.program();
+        tool::run_bytes(Command::new(program).arg("-dc").arg(&file), package, DECOMPRESS_DEADLINE)
+    }
+}

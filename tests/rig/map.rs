@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Maps of real guests against what these say themselves: their own symbol table, and the code around each frame of their
+//! stacks.
+
+use crate::modules::module_for;
+use lab::{Lab, have_kernels};
+use onset::installation::Installation;
+use rig::{Bench, Cache, Contents, Guest, Look, Snapshot};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use vmlinux::{Ending, Map, Memory, unwind};
+
+const KERNELS: [&str; 4] = ["6.1", "6.1-rt", "6.12", "6.12-rt"];
+/// Below it is user space.
+const KERNEL_SPACE: u64 = 1 << 63;
+
+/// A guest, and its map.
+struct Mapped {
+    bench: Bench,
+    guest: Guest,
+    snapshot: (Snapshot, String),
+    map: Map,
+}
+
+impl Mapped {
+    fn new(lab: &Lab, kernel: &str, load: agent::Load, modules: Vec<PathBuf>) -> Mapped {
+        let cache = Cache::at(&lab.cache()).expect("the cache of the tests");
+        let parts = Installation::find_near(&lab::onset()).expect("built").parts();
+        let guest = Guest {
+            kernel: cache.kernels().and_then(|k| k.get(kernel)).expect("the caller asked for it"),
+            parameters: Vec::new(),
+            contents: Contents {
+                agent: parts.agent.clone(),
+                load,
+                driver: None,
+                task: false,
+                warm_up_ns: 100_000_000,
+                ends_after_ns: None,
+                modules,
+                programs: vec!["cp".into()],
+                files: Vec::new(),
+            },
+            memory_mib: 256,
+            shift: 0,
+        };
+        let bench = Bench::new(cache, parts).expect("QEMU is installed");
+        let snapshot = bench.snapshot(&guest, &|_| ()).expect("a snapshot");
+        let path = bench.map(&guest, &snapshot).expect("a map");
+        let map = Map::from_bytes(std::fs::read(path).expect("a file")).expect("a map");
+        assert_eq!(map.missing().collect::<Vec<_>>(), Vec::<&str>::new());
+        Mapped { bench, guest, snapshot, map }
+    }
+
+    fn look(&self) -> Look {
+        self.bench.look(&self.guest, &self.snapshot).expect("the snapshot is restored")
+    }
+}
+
+fn number(memory: &dyn Memory, at: Option<u64>) -> u64 {
+    let mut bytes = [0; 8];
+    assert!(memory.read(at.expect("a variable of the module"), &mut bytes));
+    u64::from_le_bytes(bytes)
+}
+
+/// A function: where, its name, its module.
+type Function<'a> = (u64, &'a str, Option<&'a str>);
+
+/// What a line of /proc/kallsyms says, where it is of a function.
+fn function(line: &str) -> Option<Function<'_>> {
+    let mut words = line.split_whitespace();
+    let address = words.next().and_then(|w| u64::from_str_radix(w, 16).ok());
+    let (kind, name) = (words.next().expect("a kind"), words.next().expect("a name"));
+    let module = words.next().map(|m| m.trim_matches(['[', ']']));
+    "tTwW".contains(kind).then_some((address.expect("a number"), name, module))
+}
+
+#[test]
+fn a_map_has_the_functions_that_the_guest_itself_lists() {
+    if !have_kernels(&KERNELS) {
+        return;
+    }
+    let lab = Lab::new();
+    for kernel in KERNELS {
+        let module = module_for(kernel, "test_kallsyms");
+        let mapped = Mapped::new(&lab, kernel, agent::Load::Mixed, vec![module]);
+        let (map, look) = (&mapped.map, mapped.look());
+        let length = number(&look, map.address("test_kallsyms_length"));
+        let mut text = vec![0; length as usize];
+        assert!(look.read(number(&look, map.address("test_kallsyms_text")), &mut text));
+        let text = String::from_utf8(text).expect("text");
+
+        // The module that reads the list still has what is thrown away after its start.
+        let mut listed: Vec<Function> = text.lines().filter_map(function).collect();
+        listed.retain(|(_, _, module)| *module != Some("test_kallsyms"));
+        let modules: BTreeSet<_> = listed.iter().map(|(_, _, module)| *module).collect();
+        assert!(modules.len() > 5 && listed.len() > 50_000, "{kernel}: {modules:?}");
+        let mut first = BTreeMap::new();
+        for (address, name, module) in &listed {
+            first.entry(*address).or_insert((*name, *module));
+        }
+        for (address, (name, module)) in first {
+            let place = map.resolve(address).map(|p| (p.symbol, p.offset, p.module));
+            // It is the end of the code, and not in it.
+            if name != "_etext" {
+                assert_eq!(place, Some((name, 0, module)), "{kernel}: {address:#x}");
+            }
+        }
+        let ours = map.symbols().filter(|(_, _, kind)| b"tTwW".contains(kind));
+        let ours = ours.map(|(name, at, _)| (at, name, map.resolve(at).and_then(|p| p.module)));
+        let ours: BTreeSet<_> = ours.filter(|(_, _, module)| modules.contains(module)).collect();
+        let listed: BTreeSet<_> = listed.into_iter().collect();
+        let other: Vec<_> = ours.symmetric_difference(&listed).take(10).collect();
+        assert!(other.is_empty(), "{kernel}: {other:x?}");
+        eprintln!("{kernel}: {} functions, {} modules", listed.len(), modules.len() - 1);
+    }
+}
+
+/// Whether there is a call right before `address`: `e8` and 4 bytes, or `ff /2` with its operand (Intel SDM, volume 2,
+/// CALL).
+fn is_after_call(memory: &dyn Memory, address: u64) -> bool {
+    let mut bytes = [0; 7];
+    assert!(memory.read(address - 7, &mut bytes));
+    let indirect = |length: usize| bytes[7 - length] == 0xff && bytes[8 - length] >> 3 & 7 == 2;
+    bytes[2] == 0xe8 || [2, 3, 4, 6, 7].into_iter().any(indirect)
+}
+
+#[test]
+fn stacks_of_a_busy_guest_lead_from_call_to_call_to_their_end() {
+    if !have_kernels(&KERNELS) {
+        return;
+    }
+    let lab = Lab::new();
+    for kernel in KERNELS {
+        let mapped = Mapped::new(&lab, kernel, agent::Load::Mixed, Vec::new());
+        let (map, mut look) = (&mapped.map, mapped.look());
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        for _ in 0..300 {
+            look.go_on().expect("it works on");
+            let regs = look.registers().expect("registers");
+            if regs.ip < KERNEL_SPACE {
+                *seen.entry("in user space").or_default() += 1;
+                continue;
+            }
+            let mut frames = [0; 64];
+            let unwound = unwind(map, &regs, &look, &mut frames);
+            let frames = &frames[..unwound.frames];
+            let told: Vec<String> = frames
+                .iter()
+                .map(|f| map.resolve_return(*f).map_or("?".into(), |p| p.to_string()))
+                .collect();
+            let is_sound = |(n, frame): (usize, &u64)| {
+                let is_exact = unwound.exact >> n & 1 != 0;
+                map.resolve(*frame).is_some() && (is_exact || is_after_call(&look, *frame))
+            };
+            let frames_are_sound = frames.iter().enumerate().all(is_sound);
+            let ending = match unwound.ending {
+                Ending::User => "to user space",
+                Ending::End => "to the end",
+                Ending::Truncated => "too deep",
+                Ending::Lost { .. } => "lost",
+            };
+            if !frames_are_sound || !matches!(unwound.ending, Ending::User | Ending::End) {
+                eprintln!("{kernel}: {ending}, sound: {frames_are_sound}, {told:#?}");
+                *seen.entry("unsound").or_default() += 1;
+            }
+            *seen.entry(ending).or_default() += 1;
+            if unwound.exact.count_ones() > 1 {
+                *seen.entry("through an interrupt or a new task").or_default() += 1;
+            }
+        }
+        eprintln!("{kernel}: {seen:?}");
+        // The kernel's own tables are not exact to the instruction where it exchanges stacks and fills the return
+        // buffer, with interrupts off, where none of its own users looks.
+        let unsound = seen.get("unsound").copied().unwrap_or_default();
+        assert!(seen["to user space"] > 20 && unsound <= 3, "{kernel}: {seen:?}");
+    }
+}
+
+#[test]
+fn the_layout_leads_to_the_task_that_runs() {
+    if !have_kernels(&KERNELS) {
+        return;
+    }
+    let lab = Lab::new();
+    for kernel in KERNELS {
+        let mapped = Mapped::new(&lab, kernel, agent::Load::Mixed, Vec::new());
+        let (map, look) = (&mapped.map, mapped.look());
+        let layout = map.layout();
+        let cpu = number(&look, map.address("__per_cpu_offset"));
+        let of_cpu = |offset: Option<u64>| number(&look, offset.map(|o| cpu + o));
+        // The guest is stopped in init's user space: no rescheduling is needed, and nothing is disabled.
+        assert_eq!(of_cpu(layout.preempt_count) as u32, 0x8000_0000, "{kernel}");
+        let task = of_cpu(layout.current_task);
+        let of_task = |offset: Option<u64>| number(&look, offset.map(|o| task + o));
+        assert_eq!(of_task(layout.comm).to_le_bytes()[..5], *b"init\0", "{kernel}");
+        assert_eq!(of_task(layout.pid) as u32, 1, "{kernel}");
+        assert_eq!(of_task(layout.prio) as u32, 120, "{kernel}");
+        assert_eq!(of_task(layout.migration_disabled) as u16, 0, "{kernel}");
+        assert_eq!(layout.softirq_disable_cnt.is_some(), kernel.ends_with("-rt"), "{kernel}");
+        let mut entries = map.with_prefix("asm_");
+        assert!(entries.any(|(name, _)| name == "asm_common_interrupt"), "{kernel}");
+    }
+}
