@@ -2,10 +2,11 @@
 //! Where the time of one latency went: the interval from the line raised to the pin's edge, cut into parts that add up to it
 //! exactly, each with the stage it belongs to and its cause.
 //!
-//! The responder's task is the one that runs at the edge; where an interrupt made the edge, or softirqs did at its end or in
-//! a task that nobody woke for that, there is none. Before our interrupt's entry only masked interrupts can delay; from there to the handler, only other
-//! interrupts; from then on, whatever keeps the responder from running. Nested reasons: the innermost is the cause, but for
-//! a lock: as long as the responder sleeps on one, that is the cause, with what its holder was doing.
+//! The responder's task is the one that runs at the edge; where an interrupt made the edge, or softirqs did at its end or
+//! in a task that nobody woke for that, there is none. Before our interrupt's entry only masked interrupts can delay; from
+//! there to the handler, only other interrupts; from then on, whatever keeps the responder from running. Nested reasons: the
+//! innermost is the cause, but for a lock: as long as the responder sleeps on one, that is the cause, with what its holder
+//! was doing.
 //!
 //! What it cannot see: why a task that goes first goes first, and whether a task that was switched away from and woken later
 //! had not been ready all the time.
