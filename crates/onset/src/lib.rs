@@ -8,6 +8,7 @@ pub mod edges;
 pub mod experiment;
 pub mod failure;
 pub mod followed;
+pub mod hunt;
 pub mod installation;
 pub mod matrix;
 pub mod report;

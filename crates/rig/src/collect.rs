@@ -21,9 +21,6 @@ pub type Seer<'a> = dyn FnMut(&Record) + 'a;
 /// Without any record for this long, and a second more for each ten virtual milliseconds that may
 /// legitimately pass between two, the machine hangs. (A busy guest takes about ten seconds for a virtual one.)
 const STALL_DEADLINE: Duration = Duration::from_secs(120);
-/// A probe that was asked to end does so within a period, and then its records come: without any for this long it is given
-/// up. The longest period of the papers is 53 ms, so this holds for the busiest guest.
-const INTERRUPTION_DEADLINE: Duration = Duration::from_secs(20);
 /// How often progress is reported.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// The plugin's mark for the beginning of measuring (crates/plugin/src/generator.rs).
@@ -120,7 +117,7 @@ impl Collector {
         snapshot: &Snapshot,
     ) -> Result<Outcome> {
         let (mut heard, mut told) = (Instant::now(), Instant::now());
-        let (mut ended, mut asked) = (Ok(false), false);
+        let (mut ended, mut asked) = (Ok(false), None::<Instant>);
         let ending = loop {
             // Asked before draining: what the machine wrote before it ended is then in the channel.
             ended = if matches!(ended, Ok(false)) { running.ended() } else { ended };
@@ -129,23 +126,24 @@ impl Collector {
                 break Ending::Interrupted;
             }
             if self.whole {
-                break if asked { Ending::Interrupted } else { Ending::Whole };
+                break if asked.is_some() { Ending::Interrupted } else { Ending::Whole };
             }
             match &ended {
                 Ok(false) => {}
                 Ok(true) => break Ending::Died(why_it_ended(&running, true)),
                 Err(e) => break Ending::Died(e.to_string()),
             }
-            if tool::interrupted() && !asked {
+            if tool::interrupted() && asked.is_none() {
                 if !self.probing || running.ask_probe_to_end().is_err() {
                     break Ending::Interrupted;
                 }
-                (asked, heard) = (true, Instant::now());
+                asked = Some(Instant::now());
+            }
+            if asked.is_some_and(|asked| asked.elapsed() > END_DEADLINE) {
+                break Ending::Interrupted;
             }
             if received > 0 {
                 heard = Instant::now();
-            } else if asked && heard.elapsed() > INTERRUPTION_DEADLINE {
-                break Ending::Interrupted;
             } else if heard.elapsed() > self.stall_deadline {
                 break Ending::Died(why_it_ended(&running, false));
             }

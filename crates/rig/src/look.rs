@@ -49,6 +49,12 @@ impl Look {
         crate::run::wait_until_paused(&mut asked.running)
     }
 
+    /// Whether QEMU still answers, and nobody asked to stop: else memory may have seemed unreadable that is not.
+    pub(crate) fn confirm(&self) -> Result<()> {
+        let running = &mut self.asked.borrow_mut().running;
+        running.call("query-status", json!({}), END_DEADLINE).map(drop)
+    }
+
     /// The registers of its processor.
     ///
     /// # Errors

@@ -33,13 +33,16 @@ impl Bench {
         let look = self.look(guest, snapshot)?;
         // Stopped in user space, where a kernel that isolates its page tables is not mapped.
         let kernel = image.symbols.iter().find(|s| s.name == "_stext");
-        if !kernel.is_some_and(|s| look.read(s.address, &mut [0; 8])) {
+        let is_mapped = kernel.is_some_and(|s| look.read(s.address, &mut [0; 8]));
+        look.confirm()?;
+        if !is_mapped {
             return Err(refused(
                 "its memory is not mapped while user space runs, or is not where it was linked; take pti=on and kaslr off the kernel's parameters"
                     .into(),
             ));
         }
         let map = Map::of(&image, &look).map_err(|e| refused(e.to_string()))?;
+        look.confirm()?;
         let directory = path.parent().expect("a file of the snapshot");
         let mut draft = tempfile::NamedTempFile::new_in(directory).at(directory)?;
         draft.write_all(map.to_bytes()).at(&path)?;

@@ -21,7 +21,7 @@ const BOOT_DEADLINE: Duration = Duration::from_secs(300);
 /// Records that fit into a machine's channel: 8 MiB. The guest makes at most a few hundred thousand a second
 /// of wall time, so the collector may be kept from running for seconds before one is dropped.
 const RECORDS: usize = 1 << 18;
-/// Powering off, or answering a control command.
+/// Powering off, answering a control command, or ending an interrupted probe and handing over its records.
 pub(crate) const END_DEADLINE: Duration = Duration::from_secs(60);
 
 /// What there is to tell while it works.

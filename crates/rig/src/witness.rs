@@ -196,6 +196,18 @@ mod tests {
     }
 
     #[test]
+    fn the_levels_of_the_port_are_kept_from_that_on_which_measuring_began_with() {
+        let witness = seen(&[
+            record(Kind::Mark, 0xff, 2, 0, 5),
+            record(Kind::Pins, 0x80, 0, 0, 10),
+            record(Kind::Call, 230, 0, 0, 15),
+            record(Kind::Pins, 0, 0, 0, 20),
+        ]);
+        let levels: Vec<_> = witness.levels.iter().map(|l| (l.at.ns(), l.pins)).collect();
+        assert_eq!(levels, [(5, 0xff), (10, 0x80), (20, 0)]);
+    }
+
+    #[test]
     fn the_line_goes_through_the_tightest_readings_at_both_ends() {
         // The guest's clock is 1,000 behind and runs 1 % fast.
         let clock = |at: u64, width| {

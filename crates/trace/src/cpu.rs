@@ -148,6 +148,11 @@ impl Cpu {
         self.disabled().is_some_and(|n| n != 0)
     }
 
+    /// Where preemption was turned off last.
+    pub fn disabled_at(&self) -> Place {
+        self.disabled_at
+    }
+
     /// What the CPU does.
     pub fn activity(&self) -> Activity {
         let count = self.count.unwrap_or(0);

@@ -2,7 +2,7 @@
 //! The latencies of a run by cause: where all of their time went. The rows add up to the total exactly.
 
 use crate::blame::Named;
-use crate::{CauseReport, Explanation, Kind, Stacks, Symbols, Tasks};
+use crate::{CauseReport, Explanation, LatencyKind, Stacks, Symbols, Tasks};
 use sample::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 pub struct Ledger {
     from: Nanos,
     rows: HashMap<Named, Row>,
-    kinds: BTreeMap<Kind, Nanos>,
+    kinds: BTreeMap<LatencyKind, Nanos>,
     samples: u64,
     below: u64,
     total: Nanos,
@@ -58,7 +58,7 @@ pub struct LedgerReport {
     /// The rows, by their total; they add up to `total_ns`.
     pub rows: Vec<LedgerRow>,
     /// The total by the latencies of the RT patch's paper.
-    pub kinds: BTreeMap<Kind, Nanos>,
+    pub kinds: BTreeMap<LatencyKind, Nanos>,
 }
 
 impl Ledger {
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!((first.total_ns, first.max_ns, first.max_trigger), (Nanos(150), Nanos(80), 1));
         assert_eq!(first.cause.stack, ["0x10"]);
         assert_eq!(report.rows[1].total_ns, Nanos(70));
-        assert_eq!(report.kinds, BTreeMap::from([(Kind::Wakeup, Nanos(220))]));
+        assert_eq!(report.kinds, BTreeMap::from([(LatencyKind::Wakeup, Nanos(220))]));
         let json = serde_json::to_value(&report).expect("JSON");
         assert_eq!(json["rows"][0]["cause"], "irqs_off");
         assert_eq!(json["rows"][0]["max_trigger"], 1);

@@ -7,25 +7,33 @@
 //! addresses come through [`Symbols`]. One CPU: the rig has one.
 
 mod blame;
+mod bound;
 mod cpu;
+mod excerpt;
 mod ledger;
 mod partition;
+mod perfetto;
 mod reader;
 mod symbols;
+mod vcd;
 mod watched;
 mod windows;
 
 pub use blame::{
-    Blame, Cause, CauseReport, Explanation, ExplanationReport, History, Kind, PartReport, Stage,
-    Unexplainable,
+    Blame, Cause, CauseReport, Explanation, ExplanationReport, History, LatencyKind, PartReport,
+    Stage, Unexplainable,
 };
+pub use bound::{Bound, BoundMeter, Term, scheduling};
 pub use cpu::{Activity, Interrupt};
+pub use excerpt::Excerpt;
 pub use ledger::{Ledger, LedgerReport, LedgerRow};
 pub use partition::{Backwards, Partition, Segment};
+pub use perfetto::perfetto;
 pub use reader::{
     At, Event, Place, Reader, ReaderLosses, StackId, Stacks, Task, TaskId, Tasks, What,
 };
 pub use symbols::{Symbols, named};
+pub use vcd::vcd;
 pub use watched::{Role, Take, WATCHED, Watch, Watched, places};
 pub use windows::{
     Bucket, Cuts, Length, Longest, Order, Parts, Tally, WindowKind, WindowRow, Windows,

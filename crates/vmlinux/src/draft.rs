@@ -34,7 +34,7 @@ impl Map {
         parts[TEXT] = text.0;
         let base = orc(&mut parts, image, &found.modules);
         let fields = Layout::of(image).fields();
-        // Since 6.6 (3aec4ecb3d1f) the one in assembler has another name than the one in C that it calls.
+        // Since 6.6 the one in assembler has another name than the one in C that it calls.
         let of_asm = image.address("ret_from_fork_asm");
         let new_task = of_asm.or_else(|| image.address("ret_from_fork")).unwrap_or(u64::MAX);
         let facts = [base, new_task].into_iter().chain(fields.map(|f| f.unwrap_or(u64::MAX)));
@@ -108,6 +108,7 @@ fn orc(parts: &mut Parts, image: &Image, modules: &[Module]) -> u64 {
     let mut all: Vec<(u64, Entry)> = ends.map(|end| (end, Entry::UNDEFINED)).collect();
     all.extend(of_image.iter().chain(modules.iter().flat_map(|m| &m.orc)));
     all.retain(|(ip, _)| ip >> 32 == UPPER);
+    know_thunks(&mut all, image);
     // As the kernel's own orc_sort_cmp(): of two entries at one address the last holds, and one that says nothing is
     // but the end of what was before it.
     all.sort_by_key(|(ip, entry)| (*ip, entry.kind != Kind::Undefined));
@@ -120,14 +121,42 @@ fn orc(parts: &mut Parts, image: &Image, modules: &[Module]) -> u64 {
         .iter()
         .fold((u64::MAX, 0), |(start, end), region| (start.min(region.start), end.max(region.end)));
     let is_covered = start < end && start >> 32 == UPPER && end >> 32 == UPPER;
+    if !is_covered {
+        return u64::MAX;
+    }
     let mut next = 0;
-    for block in (start..end).step_by(BLOCK as usize).chain([end]).filter(|_| is_covered) {
+    for block in (start..end).step_by(BLOCK as usize).chain([end]) {
         while all.get(next).is_some_and(|(ip, _)| *ip < block) {
             next += 1;
         }
         parts[ORC_BLOCKS].extend_from_slice(&(next as u32).to_le_bytes());
     }
     start
+}
+
+/// Says what the kernel's own table leaves open: the stack inside the thunks of indirect calls
+/// (arch/x86/lib/retpoline.S). Such a thunk calls a place inside itself, which writes the target over the address that
+/// this call left (`mov` of 4 bytes) and returns to it; only from that return on there is an entry, which takes the target
+/// for the caller. Where the thunk jumps instead, it is at its first instructions, with the stack of the call.
+fn know_thunks(all: &mut Vec<(u64, Entry)>, image: &Image) {
+    const LONGEST: u64 = 32;
+    const MOV: u64 = 4;
+    let is_thunk =
+        |s: &&Symbol| s.name.starts_with("__x86_indirect_thunk_") && s.address >> 32 == UPPER;
+    let mut thunks: Vec<u64> = image.symbols.iter().filter(is_thunk).map(|s| s.address).collect();
+    thunks.dedup();
+    let mut known = Vec::new();
+    for thunk in thunks {
+        let inside = |ip: u64| ip.checked_sub(thunk).is_some_and(|d| d > MOV && d < LONGEST);
+        let of_return = all.iter().find(|(ip, e)| inside(*ip) && e.kind == Kind::Call);
+        let Some((at, entry)) = of_return.copied() else {
+            continue;
+        };
+        all.retain(|(ip, _)| *ip < thunk || *ip > at);
+        let target_on_stack = Entry { sp_offset: entry.sp_offset.saturating_add(8), ..entry };
+        known.extend([(thunk, entry), (at - MOV, target_on_stack)]);
+    }
+    all.extend(known);
 }
 
 fn joined(parts: &Parts) -> Result<Vec<u8>, Error> {
@@ -212,6 +241,39 @@ mod tests {
         assert!(missing.iter().zip(lines).all(|(m, l)| m.starts_with(l)), "{missing:?}");
         assert_eq!(missing.len(), lines.len());
         assert_eq!((map.layout(), map.unwinds()), (Layout::default(), false));
+    }
+
+    #[test]
+    fn thunks_of_indirect_calls_have_the_stack_of_their_caller() {
+        let entry = |kind: Kind, sp_offset: i16| Entry {
+            sp_offset,
+            sp: crate::orc::Base::Sp,
+            kind,
+            ..Entry::UNDEFINED
+        };
+        let thunk = CODE + 0x20;
+        let image = Image {
+            symbols: vec![Symbol {
+                address: thunk,
+                kind: b't',
+                name: "__x86_indirect_thunk_r15".into(),
+            }],
+            btf: Err("there are no types"),
+            orc: Ok((
+                crate::orc::Format::New,
+                vec![
+                    (CODE, entry(Kind::Call, 40)),
+                    (thunk, Entry::UNDEFINED),
+                    (thunk + 10, entry(Kind::Call, 8)),
+                    (thunk + 15, Entry::UNDEFINED),
+                ],
+            )),
+            code: std::iter::once(CODE..CODE + 0x40).collect(),
+        };
+        let map = Map::of(&image, &Nothing).unwrap();
+        let offset = |at: u64| map.orc(at).filter(|e| e.kind == Kind::Call).map(|e| e.sp_offset);
+        let found = [thunk - 1, thunk, thunk + 5, thunk + 6, thunk + 10, thunk + 15].map(offset);
+        assert_eq!(found, [Some(40), Some(8), Some(8), Some(16), Some(16), None]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! Nothing says where in `.rodata` it is, so it is found by its structure, from the most peculiar part on: 256 rising
 //! numbers, each of which points behind a NUL of the text before them. Every further part has to fit to those found.
-//! Two orders are known: since 6.4 (404bad70fcf7) the offsets are behind the other parts, before that in front of
+//! Two orders are known: since 6.4 the offsets are behind the other parts, before that in front of
 //! them. Each part begins at a multiple of 8 bytes.
 
 use crate::Error;
@@ -110,7 +110,7 @@ struct Names {
 }
 
 impl Names {
-    /// The names whose markers, or the order of names that was between them in 6.2 and 6.3 (60443c88f3a8), end at
+    /// The names whose markers, or the order of names that was between them in 6.2 and 6.3, end at
     /// `table`.
     fn find(rodata: &[u8], table: usize) -> Option<Names> {
         (0..table).step_by(8).rev().find_map(|number| {
@@ -149,8 +149,7 @@ impl Names {
     }
 }
 
-/// Where the tokens of the name at `at` begin, and how many they are. A length from 128 on has two bytes (since 6.1,
-/// 73bbb94466fd).
+/// Where the tokens of the name at `at` begin, and how many they are. A length from 128 on has two bytes (since 6.1).
 fn name(rodata: &[u8], at: usize) -> Option<(usize, usize)> {
     match usize::from(*rodata.get(at)?) {
         length if length < 128 => Some((at + 1, length)),

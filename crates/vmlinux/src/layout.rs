@@ -58,9 +58,9 @@ impl Layout {
     pub(crate) fn of(image: &crate::Image) -> Layout {
         let btf = image.btf.as_ref().ok();
         let member = |structure: &str, name: &str| btf?.offset(structure, name);
-        // 6.2 … 6.14 keep what is used most in one structure (c063a217bc07); before and after these are variables.
+        // 6.2 … 6.14 keep what is used most in one structure; before and after these are variables.
         let of_cpu = |name: &str, member_name: &str| {
-            let hot = || Some(image.address("pcpu_hot")? + member("pcpu_hot", member_name)?);
+            let hot = || image.address("pcpu_hot")?.checked_add(member("pcpu_hot", member_name)?);
             hot().or_else(|| image.address(name))
         };
         let task = |name: &str| member("task_struct", name);

@@ -83,7 +83,7 @@ struct Members {
 impl Members {
     fn of(btf: &Btf) -> Option<Members> {
         let module = |path: &str| btf.offset("module", path);
-        // Since 6.4 (ac3b43283923) there is an array of pieces, the first of them with the instructions.
+        // Since 6.4 there is an array of pieces, the first of them with the instructions.
         let piece = |path: &str| Some(module("mem")? + btf.offset("module_memory", path)?);
         let table = |path: &str| btf.offset("mod_kallsyms", path);
         let orcs = ["arch.num_orcs", "arch.orc_unwind_ip", "arch.orc_unwind"].map(module);

@@ -114,7 +114,7 @@ pub(crate) enum Format {
     /// Before 6.4: kinds `call`, `regs` and `regs_partial` in 2 bits; the end of the stack is a bit, and so it is where
     /// nothing is known.
     Old,
-    /// Since 6.4 (fb799447ae29): as in a map.
+    /// Since 6.4: as in a map.
     New,
 }
 

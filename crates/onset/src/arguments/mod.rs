@@ -7,6 +7,7 @@ mod measure;
 pub use followed::Windows;
 pub use measure::{How, Measure};
 
+use crate::hunt::{Budget, Strategy};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -48,6 +49,8 @@ pub enum Command {
         #[command(subcommand)]
         probe: Measure,
     },
+    /// Search for the worst answer of one flavour under one load in the rig, instead of waiting for it.
+    Hunt(Hunt),
     /// List the runs of a store, newest first.
     List {
         /// Where the bundles are.
@@ -179,6 +182,43 @@ pub struct Run {
     /// What becomes of the runs.
     #[command(flatten)]
     pub outcome: Outcome,
+}
+
+/// `onset hunt …`
+#[derive(Debug, Args)]
+pub struct Hunt {
+    /// The experiment whose guest and triggers are taken; by default the task and the hard handler are triggered.
+    pub experiment: Option<PathBuf>,
+    /// The flavour, as in "6.12 preempt=none"; not needed where the experiment has one.
+    #[arg(long)]
+    pub flavour: Option<String>,
+    /// The load; not needed where the experiment has one.
+    #[arg(long)]
+    pub load: Option<String>,
+    /// Whose worst answer is looked for; may be repeated. By default every responder of the experiment.
+    #[arg(long = "responder", value_name = "NAME")]
+    pub responders: Vec<String>,
+    /// When to stop: after a time (5min, 30s) or a number of trials (200trials). A hunt that finds nothing new stops earlier.
+    #[arg(long, default_value = "5min", value_parser = str::parse::<Budget>)]
+    pub budget: Budget,
+    /// The strategies that take turns; may be repeated. By default all.
+    #[arg(long = "strategy", value_name = "NAME", value_parser = str::parse::<Strategy>)]
+    pub strategies: Vec<Strategy>,
+    /// Of everything random; the same seed finds the same.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How many machines of the rig run at once; by default one per processor.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// The hunt's directory; by default a new one among the bundles. One that holds this very hunt is gone on with.
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// Where the bundles are.
+    #[command(flatten)]
+    pub store: StoreArgument,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What becomes of runs.

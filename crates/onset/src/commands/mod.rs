@@ -4,6 +4,7 @@
 mod compare;
 mod doctor;
 mod documentation;
+mod hunt;
 mod kernels;
 mod list;
 mod measure;
@@ -35,6 +36,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Kernels(command) => kernels::run(command),
         Command::Run(arguments) => run::run(&arguments),
         Command::Measure { probe } => measure::run(&probe),
+        Command::Hunt(arguments) => hunt::run(&arguments),
         Command::List { store, json } => list::run(&store.store, json),
         Command::Show { run, store, json, verify } => show::run(&run, &store.store, json, verify),
         Command::Compare { before, after, store, json } => {

@@ -60,7 +60,7 @@ fn target(experiment: &Experiment) -> Result<Box<dyn target::Target>, Failure> {
     })
 }
 
-fn processors() -> usize {
+pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 

@@ -18,12 +18,12 @@ fn witness(levels: &[(u64, u8)]) -> Witness {
         width: Nanos(100),
         read: Stamp::from_ns(read),
     };
-    let mut witness = Witness::default();
-    witness.clock = vec![point(5_000_000), point(90_000_000)];
-    let level = |(at, pins): &(u64, u8)| Level { at: seen_at(*at), pins: *pins };
     // Left high, and made low before the first pulse.
     let before = [(ORIGIN - 5_000, D7), (ORIGIN - 2_000, 0)];
-    witness.levels = before.iter().chain(levels).map(level).collect();
+    let level = |(at, pins): &(u64, u8)| Level { at: seen_at(*at), pins: *pins };
+    let levels = before.iter().chain(levels).map(level).collect();
+    let mut witness = Witness::default();
+    (witness.clock, witness.levels) = (vec![point(5_000_000), point(90_000_000)], levels);
     witness
 }
 

@@ -3,6 +3,7 @@
 
 mod axis;
 mod comparison;
+mod hunt;
 mod ladder;
 mod progress;
 mod stack;
@@ -11,6 +12,7 @@ mod truth;
 mod windows;
 
 pub use comparison::comparison;
+pub use hunt::{hunted, progress as hunt_progress};
 pub use ladder::{configuration, ladders};
 pub use progress::Shown;
 pub use table::{Align, Table};

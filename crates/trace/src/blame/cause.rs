@@ -107,7 +107,7 @@ pub struct Blame {
 /// The latencies that "Internals of the RT Patch" (Ottawa Linux Symposium 2007, section 1.1) tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum LatencyKind {
     /// Interrupt latency: from the interrupt to its being serviced. All of the stages `line` and `entry`.
     Interrupt,
     /// Wakeup or scheduling latency: after the handler, whatever keeps the task from running and is none of the two
@@ -123,15 +123,17 @@ pub enum Kind {
 
 impl Blame {
     /// To which of the paper's latencies this part belongs.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> LatencyKind {
         if self.stage <= Stage::Entry {
-            return Kind::Interrupt;
+            return LatencyKind::Interrupt;
         }
         match self.cause {
-            Cause::Lock { .. } => Kind::PriorityInversion,
-            Cause::Interrupt(_) | Cause::Softirq(_) => Kind::InterruptInversion,
-            Cause::Handler | Cause::Responder | Cause::Sleep | Cause::Unexplained => Kind::Other,
-            _ => Kind::Wakeup,
+            Cause::Lock { .. } => LatencyKind::PriorityInversion,
+            Cause::Interrupt(_) | Cause::Softirq(_) => LatencyKind::InterruptInversion,
+            Cause::Handler | Cause::Responder | Cause::Sleep | Cause::Unexplained => {
+                LatencyKind::Other
+            }
+            _ => LatencyKind::Wakeup,
         }
     }
 }

@@ -3,7 +3,8 @@
 
 use super::{Explanation, explain};
 use crate::cpu::Cpu;
-use crate::{Event, Place, Tasks, What};
+use crate::{Event, Excerpt, Place, Tasks, What};
+use sample::Nanos;
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -38,6 +39,8 @@ impl std::error::Error for Unexplainable {}
 #[derive(Clone, Debug)]
 pub struct History {
     before: Cpu,
+    /// Level of the pins before the events that are kept.
+    level: Option<u8>,
     events: VecDeque<Event>,
     limit: usize,
 }
@@ -46,7 +49,7 @@ impl History {
     /// A history of at most `limit` events (at least one); beyond that the oldest are forgotten.
     pub fn new(limit: usize) -> Self {
         let limit = limit.max(1);
-        History { before: Cpu::default(), events: VecDeque::new(), limit }
+        History { before: Cpu::default(), level: None, events: VecDeque::new(), limit }
     }
 
     /// Adds an event. What tells where an earlier stretch began is written where that stretch began.
@@ -94,6 +97,22 @@ impl History {
         Ok(Explanation { trigger, pin, task, parts })
     }
 
+    /// A copy of the events from `before` the trigger on to the last one; `None` where the trigger is not kept.
+    pub fn excerpt(&self, trigger: u64, before: Nanos) -> Option<Excerpt> {
+        let at = self.events[self.find(trigger)?].at.time;
+        let early = |e: &&Event| at.since(e.at.time).is_some_and(|time| time > before);
+        let skipped = self.events.iter().take_while(early).count();
+        let (mut cpu, mut level) = (self.before.clone(), self.level);
+        for event in self.events.iter().take(skipped) {
+            cpu.event(event);
+            level = level_of(event).or(level);
+        }
+        let events: Vec<Event> = self.events.iter().skip(skipped).copied().collect();
+        // Nothing told the level before: it is what the first event that has one says.
+        let level = level.or_else(|| events.iter().find_map(level_of)).unwrap_or_default();
+        Some(Excerpt { before: cpu, level, events })
+    }
+
     /// Interrupts or preemption, on again now, had been turned off at `opened`: by the last masking, or by the first count
     /// after the last one that was 0.
     fn learn(&mut self, irqs: bool, opened: Place) {
@@ -139,6 +158,14 @@ impl History {
     fn forget_first(&mut self) {
         if let Some(event) = self.events.pop_front() {
             self.before.event(&event);
+            self.level = level_of(&event).or(self.level);
         }
+    }
+}
+
+fn level_of(event: &Event) -> Option<u8> {
+    match event.what {
+        What::Pins { level } | What::Trigger { level, .. } => Some(level),
+        _ => None,
     }
 }

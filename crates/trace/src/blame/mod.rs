@@ -2,10 +2,11 @@
 //! Where the time of one latency went: the interval from the line raised to the pin's edge, cut into parts that add up to it
 //! exactly, each with the stage it belongs to and its cause.
 //!
-//! The responder's task is the one that runs at the edge; where an interrupt made the edge, or softirqs did at its end or in
-//! a task that nobody woke for that, there is none. Before our interrupt's entry only masked interrupts can delay; from there to the handler, only other
-//! interrupts; from then on, whatever keeps the responder from running. Nested reasons: the innermost is the cause, but for
-//! a lock: as long as the responder sleeps on one, that is the cause, with what its holder was doing.
+//! The responder's task is the one that runs at the edge; where an interrupt made the edge, or softirqs did at its end or
+//! in a task that nobody woke for that, there is none. Before our interrupt's entry only masked interrupts can delay; from
+//! there to the handler, only other interrupts; from then on, whatever keeps the responder from running. Nested reasons: the
+//! innermost is the cause, but for a lock: as long as the responder sleeps on one, that is the cause, with what its holder
+//! was doing.
 //!
 //! What it cannot see: why a task that goes first goes first, and whether a task that was switched away from and woken later
 //! had not been ready all the time.
@@ -15,7 +16,7 @@ mod history;
 mod path;
 mod report;
 
-pub use cause::{Blame, Cause, Kind, Stage};
+pub use cause::{Blame, Cause, LatencyKind, Stage};
 pub use history::{History, Unexplainable};
 pub(crate) use report::Named;
 pub use report::{CauseReport, ExplanationReport, PartReport};
@@ -24,6 +25,7 @@ use crate::cpu::{Activity, Cpu};
 use crate::{Event, Length, Partition, TaskId, Tasks};
 use path::Path;
 use sample::{Insns, Nanos};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// One latency, explained.
@@ -56,7 +58,7 @@ impl Explanation {
     }
 
     /// Time of each of the four latencies of the RT patch's paper, and of none of them; adds up to the latency.
-    pub fn kinds(&self) -> BTreeMap<Kind, Length> {
+    pub fn kinds(&self) -> BTreeMap<LatencyKind, Length> {
         self.by(Blame::kind)
     }
 
@@ -190,21 +192,32 @@ fn waiting(cpu: &Cpu, activity: Activity, own: bool, task: TaskId, tasks: &Tasks
     if let Some(holders) = cpu.holders(task) {
         return Cause::Lock { holders, running, doing: activity };
     }
-    match (activity, running) {
-        (Activity::Kernel(place), Some(other)) => match goes_first(other, task, tasks) {
-            Some(true) => Cause::Task(other),
-            _ => Cause::Kernel(other, place),
-        },
-        (Activity::User, Some(other)) if goes_first(other, task, tasks) == Some(true) => {
+    let order = running.and_then(|other| goes_first(other, task, tasks));
+    match (activity, running, order) {
+        // It would run anyway: what it turns off delays nobody.
+        (
+            Activity::Kernel(_) | Activity::User | Activity::IrqsOff(_) | Activity::PreemptOff(_),
+            Some(other),
+            Some(Ordering::Less),
+        )
+        | (Activity::Kernel(_) | Activity::User, Some(other), Some(Ordering::Equal)) => {
             Cause::Task(other)
         }
         _ => in_interrupt(cpu, activity, own),
     }
 }
 
-/// Whether `other` goes before `task`; `None` where a priority is not known.
-fn goes_first(other: TaskId, task: TaskId, tasks: &Tasks) -> Option<bool> {
-    Some(tasks.get(other)?.prio <= tasks.get(task)?.prio)
+/// Lowest priority of real-time tasks plus one (include/linux/sched/prio.h, `MAX_RT_PRIO`).
+const MAX_RT_PRIO: u8 = 100;
+
+/// Whether `other`, which runs, goes before `task`: less is before. Of real-time tasks alike, the one that runs goes on;
+/// others that are alike share the CPU. `None` where a priority is not known.
+fn goes_first(other: TaskId, task: TaskId, tasks: &Tasks) -> Option<Ordering> {
+    let (other, task) = (tasks.get(other)?.prio, tasks.get(task)?.prio);
+    match (other.cmp(&task), other) {
+        (Ordering::Equal, ..MAX_RT_PRIO) => Some(Ordering::Less),
+        (order, _) => Some(order),
+    }
 }
 
 #[cfg(test)]

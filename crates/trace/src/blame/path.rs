@@ -37,6 +37,8 @@ struct Found {
     entries: Vec<(usize, At)>,
     answered_by: Option<TaskId>,
     answered_in_softirq: bool,
+    /// The interrupt in which the edge was made.
+    answered_in: Option<At>,
 }
 
 impl Path {
@@ -54,8 +56,10 @@ impl Path {
         let woken = responder.and_then(|task| found.first_wake(task, handler.unwrap_or(0)));
         // Softirqs in a task that nobody woke for them: whoever enabled bottom halves serves them.
         let responder = responder.filter(|_| woken.is_some() || !found.answered_in_softirq);
-        // Without a handler (not ours to watch) the interrupt that woke the responder is the one.
+        // Where the handler was not seen, the interrupt that woke the responder is the one.
         let own = own.or_else(|| woken.and_then(|(_, interrupt)| interrupt));
+        // Nor a wake-up: the interrupt that answered.
+        let own = own.or(found.answered_in);
         let mut path = Path {
             own,
             responder,
@@ -142,6 +146,7 @@ impl Found {
             }
         }
         found.answered_in_softirq = matches!(cpu.activity(), Activity::Softirq(_));
+        found.answered_in = cpu.interrupt().map(|frame| frame.at);
         found.answered_by = cpu.running().filter(|_| cpu.interrupt().is_none());
         found
     }

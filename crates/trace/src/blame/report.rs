@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Causes and explanations with names, as they are shown and written as JSON.
 
-use super::{Cause, Explanation, Kind, Stage};
+use super::{Cause, Explanation, LatencyKind, Stage};
 use crate::cpu::{Activity, Interrupt};
 use crate::symbols::named;
 use crate::{Length, Place, Stacks, Symbols, TaskId, Tasks};
@@ -64,7 +64,7 @@ pub struct ExplanationReport {
     /// Time by stage.
     pub stages: BTreeMap<Stage, Nanos>,
     /// Time by the latencies of the RT patch's paper.
-    pub kinds: BTreeMap<Kind, Nanos>,
+    pub kinds: BTreeMap<LatencyKind, Nanos>,
 }
 
 impl Activity {

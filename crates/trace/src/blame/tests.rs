@@ -106,7 +106,7 @@ fn a_hard_handler_waits_for_masked_interrupts_and_for_another_interrupt() {
         ]
     );
     assert_eq!(e.task, None);
-    assert_eq!(e.kinds()[&Kind::Interrupt].time, Nanos(130));
+    assert_eq!(e.kinds()[&LatencyKind::Interrupt].time, Nanos(130));
 }
 
 /// A task wakes up out of our interrupt, in a kernel that `count` keeps from switching until 400.
@@ -162,10 +162,10 @@ fn a_task_goes_through_every_stage_and_each_has_its_cause() {
         ]
     );
     let kinds = e.kinds();
-    assert_eq!(kinds[&Kind::Interrupt].time, Nanos(45));
-    assert_eq!(kinds[&Kind::InterruptInversion].time, Nanos(50));
-    assert_eq!(kinds[&Kind::Wakeup].time, Nanos(70));
-    assert_eq!(kinds[&Kind::Other].time, Nanos(215));
+    assert_eq!(kinds[&LatencyKind::Interrupt].time, Nanos(45));
+    assert_eq!(kinds[&LatencyKind::InterruptInversion].time, Nanos(50));
+    assert_eq!(kinds[&LatencyKind::Wakeup].time, Nanos(70));
+    assert_eq!(kinds[&LatencyKind::Other].time, Nanos(215));
 }
 
 #[test]
@@ -196,6 +196,43 @@ fn a_task_in_the_kernel_is_blamed_where_nothing_is_off_and_preemption_where_it_i
             (Stage::WakeUp, Cause::Kernel(LOAD, on(5)), 40),
         ]
     );
+}
+
+#[test]
+fn a_task_that_goes_first_is_blamed_whatever_it_turns_off() {
+    // Here the task of priority 120 answers, and the one of priority 9 runs.
+    let mut events =
+        vec![(0, run(RESPONDER)), (0, preempt(0, 0)), (10, irqs(false, 0)), (100, TRIGGER)];
+    events.extend(own_interrupt(100));
+    events.extend([
+        (150, enter(Role::WakeUp, HOLDER.0, 5)),
+        (160, preempt(0, 0)),
+        (170, irqs(false, 0)),
+        (170, TO_USER),
+        (200, irqs(true, 1)),
+        (230, irqs(false, 2)),
+        (240, preempt(1, 3)),
+        (250, preempt(0, 3)),
+        (260, preempt(1, 0)),
+        (260, enter(Role::Schedule, 0, 0)),
+        (300, run(HOLDER)),
+        (310, preempt(0, 0)),
+        (320, What::Pins { level: 0x80 }),
+    ]);
+    let e = explained(7, &events);
+    let task = e.causes()[&Cause::Task(RESPONDER)];
+    assert_eq!(task.time, Nanos(90));
+    assert_eq!(e.causes().get(&Cause::IrqsOff(on(1))), None);
+}
+
+#[test]
+fn a_handler_that_is_not_watched_is_known_by_its_edge() {
+    let mut events = vec![(0, run(LOAD)), (0, preempt(0, 0)), (10, irqs(false, 0)), (90, TRIGGER)];
+    events.extend(own_interrupt(100).into_iter().take(3));
+    events.push((200, What::Pins { level: 1 }));
+    let e = explained(0, &events);
+    let entry = |ns| (Stage::Entry, Cause::Entry, ns);
+    assert_eq!(parts(&e), [(Stage::Line, Cause::Entry, 10), entry(100)]);
 }
 
 #[test]
@@ -253,7 +290,7 @@ fn a_lock_is_blamed_with_its_chain_of_holders_and_what_they_did() {
             (Stage::Resumed, Cause::Responder, 30),
         ]
     );
-    assert_eq!(e.kinds()[&Kind::PriorityInversion].time, Nanos(120));
+    assert_eq!(e.kinds()[&LatencyKind::PriorityInversion].time, Nanos(120));
 }
 
 #[test]

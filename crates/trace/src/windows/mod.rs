@@ -5,8 +5,8 @@
 //! passed, also where the task was not running (migration, bottom halves on PREEMPT_RT). Windows that were open when
 //! following began, ended or lost records have no length; they are counted as cut.
 //!
-//! What does not count: the idle task, which always runs with a preemption count of 1 (kernel/sched/core.c, `init_idle()`) and looks
-//! for work by itself. What cannot be seen: a window that opens and closes between two events of the follower.
+//! What does not count: the idle task, which always runs with a preemption count of 1 (kernel/sched/core.c, `init_idle()`)
+//! and looks for work by itself. What cannot be seen: a window that opens and closes between two events of the follower.
 
 mod report;
 mod tally;

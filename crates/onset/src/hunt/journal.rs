@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a hunt has done so far, in a file that survives its end: a line of JSON that says what it is about, and one for each
+//! trial. A line that was cut short by a kill is dropped; its trial is made again.
+
+use super::finding::Tried;
+use crate::failure::Failure;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// What a hunt is about. Only with the same can it be gone on with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// Version of this file.
+    pub journal: u32,
+    /// The experiment's text, with what the command line replaced.
+    pub experiment: String,
+    /// The flavour.
+    pub flavour: String,
+    /// The load.
+    pub load: String,
+    /// Names of responders whose worst is looked for.
+    pub responders: Vec<String>,
+    /// Names of strategies.
+    pub strategies: Vec<String>,
+    /// The seed.
+    pub seed: u64,
+    /// Key of the snapshot that every trial begins from.
+    pub snapshot: String,
+}
+
+/// The file.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    tried: BTreeMap<u64, Tried>,
+}
+
+impl Journal {
+    /// The version of the file that is written.
+    pub const VERSION: u32 = 1;
+
+    /// Opens the journal at `path` to go on with it, or begins one.
+    ///
+    /// # Errors
+    /// A file that cannot be read or written; one that is about something else, with what differs.
+    pub fn open(path: &Path, about: &About) -> Result<Journal, Failure> {
+        let refused = |why: String| Failure::usage(format!("{}: {why}", path.display()));
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
+            Err(e) => return Err(refused(e.to_string())),
+        };
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut lines = text[..whole].lines();
+        let first = lines.next();
+        if let Some(line) = first {
+            let known: About = serde_json::from_str(line)
+                .map_err(|e| refused(format!("is no journal of a hunt: {e}")))?;
+            if let Some(difference) = difference(&known, about) {
+                return Err(refused(format!(
+                    "is of another hunt ({difference}); choose another directory, or hunt as it did"
+                )));
+            }
+        }
+        let tried = lines.map(serde_json::from_str::<Tried>).collect::<Result<Vec<_>, _>>();
+        let tried = tried.map_err(|e| refused(format!("a trial cannot be read: {e}")))?;
+        let io = |e: std::io::Error| Failure::unavailable(format!("{}: {e}", path.display()));
+        let mut options = OpenOptions::new();
+        let mut file = options.create(true).append(true).open(path).map_err(io)?;
+        file.set_len(whole as u64).map_err(io)?;
+        if first.is_none() {
+            write(&mut file, about).map_err(io)?;
+        }
+        let tried = tried.into_iter().map(|t| (t.number, t)).collect();
+        Ok(Journal { path: path.into(), file, tried })
+    }
+
+    /// The trial of this number, if it was made before.
+    pub fn tried(&self, number: u64) -> Option<Tried> {
+        self.tried.get(&number).cloned()
+    }
+
+    /// How many trials it held when it was opened.
+    pub fn count(&self) -> usize {
+        self.tried.len()
+    }
+
+    /// Adds a trial.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn append(&mut self, tried: &Tried) -> Result<(), Failure> {
+        write(&mut self.file, tried)
+            .map_err(|e| Failure::unavailable(format!("{}: {e}", self.path.display())))
+    }
+}
+
+/// In one write, so that a line is whole or the last.
+fn write(file: &mut File, line: &impl Serialize) -> std::io::Result<()> {
+    let mut bytes = serde_json::to_vec(line)?;
+    bytes.push(b'\n');
+    file.write_all(&bytes)
+}
+
+/// The first thing in which two hunts differ.
+fn difference(known: &About, about: &About) -> Option<String> {
+    let list = |names: &[String]| names.join(",");
+    [
+        ("version", known.journal.to_string(), about.journal.to_string()),
+        ("flavour", known.flavour.clone(), about.flavour.clone()),
+        ("load", known.load.clone(), about.load.clone()),
+        ("seed", known.seed.to_string(), about.seed.to_string()),
+        ("responders", list(&known.responders), list(&about.responders)),
+        ("strategies", list(&known.strategies), list(&about.strategies)),
+        ("snapshot", known.snapshot.clone(), about.snapshot.clone()),
+        ("experiment", known.experiment.clone(), about.experiment.clone()),
+    ]
+    .into_iter()
+    .find(|(_, a, b)| a != b)
+    .map(|(what, a, b)| match what {
+        "experiment" => "its experiment is another".to_string(),
+        _ => format!("its {what} is {a}, not {b}"),
+    })
+}

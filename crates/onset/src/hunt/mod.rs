@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Searching for the worst case of a cell: trial after trial from the same snapshot, each with other instants, chosen by
+//! strategies that take turns and learn from what was found.
+//!
+//! Trials are made in rounds. What a round's trials do depends only on the hunt's seed and on the rounds before it, so a
+//! hunt finds the same with any number of workers; a budget of time only decides after which round it ends.
+
+mod finding;
+mod journal;
+mod strategy;
+mod trial;
+
+pub use finding::{Best, Died, Found, Known, Share, Step, Tried};
+pub use journal::{About, Journal};
+pub use strategy::{ALL, Strategy};
+pub use trial::{Field, Trial};
+
+use crate::failure::Failure;
+use sample::{ParseDurationError, Responder};
+use std::str::FromStr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Trials of a round: as many as two workers, or four, do without one waiting long for the other.
+const ROUND: u64 = 12;
+/// A hunt ends when so many trials brought neither a later answer nor a stack that was not fired into.
+const STALE: u64 = 20 * ROUND;
+
+/// How long to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// Wall time.
+    Time(Duration),
+    /// Trials, rounded up to whole rounds.
+    Trials(u64),
+}
+
+/// A budget that is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotABudget {
+    /// It would end before it begins.
+    Zero,
+    /// Neither a duration nor a number of trials.
+    Malformed(ParseDurationError),
+}
+
+impl std::fmt::Display for NotABudget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NotABudget::Zero => {
+                f.write_str("a hunt needs some budget; write 5min, 30s or 200trials")
+            }
+            NotABudget::Malformed(e) => write!(f, "{e}; write 5min, 30s or 200trials"),
+        }
+    }
+}
+
+impl std::error::Error for NotABudget {}
+
+impl FromStr for Budget {
+    type Err = NotABudget;
+
+    fn from_str(text: &str) -> Result<Budget, NotABudget> {
+        if let Some(Ok(trials)) = text.strip_suffix("trials").map(|n| n.trim().parse()) {
+            return if trials == 0 { Err(NotABudget::Zero) } else { Ok(Budget::Trials(trials)) };
+        }
+        let time: sample::Nanos = text.parse().map_err(NotABudget::Malformed)?;
+        match time.0 {
+            0 => Err(NotABudget::Zero),
+            ns => Ok(Budget::Time(Duration::from_nanos(ns))),
+        }
+    }
+}
+
+/// What a hunt is told.
+#[derive(Clone, Debug)]
+pub struct Hunt {
+    /// Whose worst answer is looked for.
+    pub responders: Vec<Responder>,
+    /// Who takes turns; at least one.
+    pub strategies: Vec<Strategy>,
+    /// Of everything random.
+    pub seed: u64,
+    /// See [`Budget`].
+    pub budget: Budget,
+    /// Machines at once.
+    pub jobs: usize,
+}
+
+/// Why a hunt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// The budget was used up.
+    Budget,
+    /// Nothing new came any more.
+    Stale,
+    /// The user asked to stop.
+    Interrupted,
+}
+
+impl Hunt {
+    /// The trials of the round that begins with `first`.
+    fn round(&self, first: u64, known: &Known) -> Vec<Trial> {
+        let trial = |number: u64| {
+            let strategy = self.strategies[number as usize % self.strategies.len()];
+            let when = strategy.when(number, self.seed, known.best(&self.responders, number));
+            Trial { number, strategy, when }
+        };
+        (first..first + ROUND).map(trial).collect()
+    }
+
+    fn is_over(&self, known: &Known, begun: Instant) -> Option<Ended> {
+        let spent = match self.budget {
+            Budget::Time(time) => begun.elapsed() >= time,
+            Budget::Trials(trials) => known.trials >= trials,
+        };
+        let stale = known.trials.saturating_sub(known.newest) > STALE;
+        spent.then_some(Ended::Budget).or(stale.then_some(Ended::Stale))
+    }
+
+    /// Goes on from what `journal` holds until it is over; `show` sees what is known after each round.
+    ///
+    /// # Errors
+    /// Those of the rig and of writing the journal; what was found until then is in the journal.
+    pub fn search(
+        &self,
+        run: &(dyn Fn(&Trial) -> Result<Result<Tried, trial::Stopped>, Failure> + Sync),
+        journal: &mut Journal,
+        show: &mut dyn FnMut(&Known),
+    ) -> Result<(Known, Ended), Failure> {
+        let begun = Instant::now();
+        let mut known = Known::default();
+        loop {
+            let round = self.round(known.trials, &known);
+            let tried = self.carry_out(&round, run, journal)?;
+            let whole = tried.iter().all(Option::is_some);
+            // A round that was cut short is folded in up to there, so that what is shown is what is in the journal.
+            tried.iter().map_while(Option::as_ref).for_each(|tried| known.take(tried));
+            show(&known);
+            if !whole {
+                return Ok((known, Ended::Interrupted));
+            }
+            if let Some(ended) = self.is_over(&known, begun) {
+                return Ok((known, ended));
+            }
+        }
+    }
+
+    /// Runs the trials that the journal does not hold, several at once; `None` for those that were not run.
+    fn carry_out(
+        &self,
+        round: &[Trial],
+        run: &(dyn Fn(&Trial) -> Result<Result<Tried, trial::Stopped>, Failure> + Sync),
+        journal: &mut Journal,
+    ) -> Result<Vec<Option<Tried>>, Failure> {
+        let done: Vec<Option<Tried>> = round.iter().map(|t| journal.tried(t.number)).collect();
+        let next = AtomicUsize::new(0);
+        let results = Mutex::new((done.clone(), None, journal));
+        let work = || {
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(trial) = round.get(index) else { return };
+                if done[index].is_some() {
+                    continue;
+                }
+                let outcome = run(trial);
+                let mut results = results.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                match outcome {
+                    Ok(Ok(tried)) => {
+                        if let Err(e) = results.2.append(&tried) {
+                            results.1.get_or_insert(e);
+                        }
+                        results.0[index] = Some(tried);
+                    }
+                    Ok(Err(trial::Stopped)) => next.store(round.len(), Ordering::Relaxed),
+                    Err(e) => {
+                        results.1.get_or_insert(e);
+                    }
+                }
+                if results.1.is_some() {
+                    next.store(round.len(), Ordering::Relaxed);
+                }
+            }
+        };
+        std::thread::scope(|threads| {
+            for _ in 0..self.jobs.max(1) {
+                threads.spawn(work);
+            }
+        });
+        let (tried, failure, _) = results.into_inner().unwrap_or_else(|p| p.into_inner());
+        failure.map_or(Ok(tried), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests;

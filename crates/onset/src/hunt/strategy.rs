@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Ways to choose the instants of triggers: what a trial does, from its number, a seed and what was found before.
+
+use super::finding::Best;
+use sample::{Aim, Nanos, Rule, Schedule, Stretch, When};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Triggers at random come this far apart in the mean, as cyclictest's do.
+const RANDOM_PERIOD: Nanos = Nanos::from_millis(1);
+/// Aimed triggers are no closer than this: most answers have come by then.
+const GAP: Nanos = Nanos::from_micros(300);
+/// Trials are this long, or a power of two times that: short ones are many, and long ones come to what the load does
+/// later.
+const LENGTH: Nanos = Nanos::from_millis(50);
+const LENGTHS: u64 = 4;
+/// Around a find, other instants are tried up to this far away.
+const NEIGHBOURHOOD: Nanos = Nanos::from_micros(200);
+
+/// The strategies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// The baseline: at any time, as whoever waits for bad luck does.
+    Random,
+    /// As a stretch opens with interrupts or preemption off: each in turn.
+    Coverage,
+    /// As a stretch opens that is likely to be long.
+    WindowStart,
+    /// As a stretch opens inside another.
+    WindowChain,
+    /// So that the wake-up falls where the kernel does not schedule: preemption is off, or a call or a thread has just begun
+    /// that is not preempted.
+    StageAware,
+    /// The best find once more, its last instant moved, or with one more trigger shortly before it.
+    Refine,
+}
+
+/// All of them, in the order in which they take turns.
+pub const ALL: [Strategy; 6] = [
+    Strategy::WindowStart,
+    Strategy::WindowChain,
+    Strategy::StageAware,
+    Strategy::Coverage,
+    Strategy::Refine,
+    Strategy::Random,
+];
+
+impl Strategy {
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Strategy::Random => "random",
+            Strategy::Coverage => "coverage",
+            Strategy::WindowStart => "window_start",
+            Strategy::WindowChain => "window_chain",
+            Strategy::StageAware => "stage_aware",
+            Strategy::Refine => "refine",
+        }
+    }
+
+    /// What trial `number` of a hunt with this seed does. What needs a find to begin with does as
+    /// [`Strategy::WindowStart`] where there is none.
+    pub fn when(self, number: u64, seed: u64, best: Option<&Best>) -> When {
+        let mut random = Random::new(seed, number);
+        let until = Nanos(LENGTH.0 << (random.below(LENGTHS)));
+        let mut aimed = |rule, kinds: &[u8]| {
+            let kinds = kinds[random.below(kinds.len() as u64) as usize];
+            let (gap, count) = (GAP, until.0 / GAP.0);
+            When::Aimed(Aim { rule, kinds, gap, count, until, seed: random.next() })
+        };
+        match (self, best) {
+            (Strategy::Random, _) => When::Planned(Schedule::Periodic {
+                phase: RANDOM_PERIOD,
+                period: RANDOM_PERIOD,
+                jitter: Nanos(RANDOM_PERIOD.0 - 1),
+                seed: random.next(),
+                count: until.0 / RANDOM_PERIOD.0,
+            }),
+            (Strategy::Coverage, _) => aimed(Rule::Coverage, &[IRQS | PREEMPT]),
+            (Strategy::WindowChain, _) => aimed(Rule::Nested, &[IRQS, PREEMPT, IRQS | PREEMPT]),
+            (Strategy::StageAware, _) => aimed(Rule::Longest, &[KERNEL, PREEMPT | KERNEL]),
+            (Strategy::Refine, Some(best)) => When::Planned(refined(&best.instants, &mut random)),
+            (Strategy::WindowStart | Strategy::Refine, _) => {
+                aimed(Rule::Longest, &[IRQS, PREEMPT, IRQS | PREEMPT])
+            }
+        }
+    }
+}
+
+const IRQS: u8 = Stretch::IrqsOff as u8;
+const PREEMPT: u8 = Stretch::PreemptOff as u8;
+const KERNEL: u8 = Stretch::Unscheduled as u8;
+
+/// The instants with the last one moved by an offset of random size, small ones being as likely as large ones; in one of
+/// three cases with another trigger before it, whose answer is then still going on.
+fn refined(instants: &[Nanos], random: &mut Random) -> Schedule {
+    let Some((last, before)) = instants.split_last() else { return Schedule::Explicit(Vec::new()) };
+    let doublings = u64::from(NEIGHBOURHOOD.0.ilog2());
+    let offset = (1 << random.below(doublings + 1)) + random.below(100);
+    let earliest = before.last().map_or(0, |t| t.0) + Nanos::from_micros(2).0;
+    let moved = match random.below(2) {
+        0 => last.0 + offset,
+        _ => last.0.saturating_sub(offset).max(earliest),
+    };
+    let mut times = before.to_vec();
+    let extra = moved.saturating_sub(Nanos::from_micros(2).0 + random.below(50_000));
+    if random.below(3) == 0 && extra > earliest {
+        times.push(Nanos(extra));
+    }
+    times.push(Nanos(moved));
+    Schedule::Explicit(times)
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Strategy, String> {
+        let known = || ALL.map(Strategy::name).join(", ");
+        let found = ALL.into_iter().find(|s| s.name() == name);
+        found.ok_or_else(|| format!("no strategy is called {name:?}; there are {}", known()))
+    }
+}
+
+/// Random numbers of one trial (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64, number: u64) -> Random {
+        let mut random = Random(seed);
+        Random(random.next() ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// 0 … `end` − 1; `end` is small against 2⁶⁴, so that the remainder is even enough.
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Strategy, *};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_trial_is_the_same_for_the_same_number_and_seed_and_another_for_others() {
+        for strategy in ALL {
+            let when = |number, seed| strategy.when(number, seed, None);
+            assert_eq!(when(3, 7), when(3, 7));
+            assert_ne!(when(3, 7), when(4, 7), "{strategy}");
+            assert_ne!(when(3, 7), when(3, 8), "{strategy}");
+        }
+    }
+
+    #[test]
+    fn names_are_read_back_and_a_wrong_one_is_answered_with_all() {
+        for strategy in ALL {
+            assert_eq!(strategy.name().parse(), Ok(strategy));
+        }
+        let error = "luck".parse::<Strategy>().unwrap_err();
+        assert!(error.contains("window_chain") && error.contains("luck"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_refined_find_keeps_its_earlier_triggers_and_rises(
+            gaps in proptest::collection::vec(10_000u64..2_000_000, 1..20), seed: u64, number: u64,
+        ) {
+            let instants: Vec<Nanos> = gaps
+                .iter()
+                .scan(0, |t, gap| { *t += gap; Some(Nanos(*t)) })
+                .collect();
+            let best = Best { instants: instants.clone(), ..Best::default() };
+            let When::Planned(Schedule::Explicit(times)) = Strategy::Refine.when(number, seed, Some(&best))
+            else { panic!("refining is exact") };
+            let before = instants.len() - 1;
+            prop_assert_eq!(&times[..before], &instants[..before]);
+            prop_assert!(times.windows(2).all(|w| w[0] < w[1]));
+            prop_assert!(times.len() == before + 1 || times.len() == before + 2);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One trial: the guest restored from its snapshot, triggered as a strategy says, watched.
+
+use super::Strategy;
+use super::finding::{Best, Died, Tried};
+use crate::failure::Failure;
+use crate::target::Prepared;
+use ::rig::{Bench, Ending, Follow, Following, Generator, Stimulus};
+use sample::{Insns, Kind, Nanos, Observation, Record, ResponderSet, Sample, Stamp, Virtual, When};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use trace::{Symbols, named};
+
+/// Answers are waited for this long after the last trigger, and a lost one until the next may come.
+const GRACE: Nanos = Nanos::from_millis(30);
+/// The watch by which the plugin says that it fires (crates/plugin/src/follow/mod.rs).
+const AIMED: u8 = u8::MAX;
+
+/// What all trials of a hunt have in common.
+pub struct Field<'a> {
+    /// The rig.
+    pub bench: &'a Bench,
+    /// The guest and its snapshot.
+    pub prepared: &'a Prepared,
+    /// How its kernel is followed.
+    pub follow: &'a Follow,
+    /// Names of addresses.
+    pub symbols: &'a (dyn Symbols + Sync),
+}
+
+/// What to do in a trial.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Its number.
+    pub number: u64,
+    /// Who chose.
+    pub strategy: Strategy,
+    /// When to trigger.
+    pub when: When,
+}
+
+/// A trial that did not come to its end because the user asked to stop.
+#[derive(Debug)]
+pub struct Stopped;
+
+/// What the follower said, as far as a hunt needs it.
+#[derive(Default)]
+struct Seen {
+    stacks: HashMap<u32, Vec<u64>>,
+    openers: BTreeSet<u32>,
+    /// The stack of each aimed trigger, in their order.
+    aimed: Vec<u32>,
+    triggers: Vec<Stamp<Virtual>>,
+    last: Option<Stamp<Virtual>>,
+}
+
+impl Seen {
+    fn record(&mut self, record: &Record) {
+        match record.kind {
+            Kind::Stack => self.stacks.entry(record.value).or_default().push(record.number),
+            Kind::Irqs if record.pins == 0 => self.opener(record.number as u32),
+            Kind::Preempt => self.opener((record.number >> 32) as u32),
+            Kind::Enter if record.pins == AIMED => self.aimed.push(record.value),
+            Kind::Trigger => self.triggers.push(record.at),
+            _ => {}
+        }
+        if matches!(record.kind, Kind::Trigger | Kind::Pins | Kind::End) {
+            self.last = Some(record.at);
+        }
+    }
+
+    fn opener(&mut self, stack: u32) {
+        if stack != 0 {
+            self.openers.insert(stack);
+        }
+    }
+
+    /// Stands for a stack in any run of the same kernel.
+    fn hash(&self, stack: u32) -> u64 {
+        let mut hasher = blake3::Hasher::new();
+        for frame in self.stacks.get(&stack).into_iter().flatten() {
+            hasher.update(&frame.to_le_bytes());
+        }
+        let bytes = hasher.finalize();
+        u64::from_le_bytes(*bytes.as_bytes().first_chunk().expect("it has 32 bytes"))
+    }
+}
+
+impl Field<'_> {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Those of the rig; a guest that dies is none, but what was found.
+    pub fn run(&self, trial: &Trial) -> Result<Result<Tried, Stopped>, Failure> {
+        let Prepared { guest, snapshot, generator } = self.prepared;
+        let when = trial.when.clone();
+        let stimulus = Stimulus::Triggers(Generator { when, grace: GRACE, ..generator.clone() });
+        let mut seen = Seen::default();
+        let mut see = |record: &Record| seen.record(record);
+        let mut samples: Vec<Sample> = Vec::new();
+        let mut observe = |observation| {
+            if let Observation::Sample(sample) = observation {
+                samples.push(sample);
+            }
+            ControlFlow::Continue(())
+        };
+        let following = Following { follow: self.follow, see: &mut see };
+        let outcome = self.bench.measure(
+            guest,
+            &stimulus,
+            snapshot,
+            &mut observe,
+            Some(following),
+            &|_| (),
+        )?;
+        let died = match outcome.ending {
+            Ending::Whole => None,
+            Ending::Interrupted => return Ok(Err(Stopped)),
+            Ending::Died(text) => Some(text),
+        };
+        Ok(Ok(self.tried(trial, &seen, &samples, generator.responders, died)))
+    }
+
+    fn tried(
+        &self,
+        trial: &Trial,
+        seen: &Seen,
+        samples: &[Sample],
+        responders: ResponderSet,
+        died: Option<String>,
+    ) -> Tried {
+        let origin = samples.iter().find_map(|s| {
+            let at = seen.triggers.get(s.trigger as usize)?;
+            at.ns().checked_sub(s.at.0)
+        });
+        let instants = |to: usize| -> Vec<Nanos> {
+            let origin = origin.unwrap_or_default();
+            seen.triggers.iter().take(to).map(|at| Nanos(at.ns() - origin)).collect()
+        };
+        let mut worst = BTreeMap::new();
+        for (rank, responder) in responders.iter().enumerate() {
+            let own = samples.iter().filter(|s| usize::from(s.series.0) == rank);
+            let Some(sample) = own.max_by_key(|s| (s.latency, std::cmp::Reverse(s.trigger))) else {
+                continue;
+            };
+            let number = sample.trigger as usize;
+            let stack = seen.aimed.get(number).and_then(|stack| seen.stacks.get(stack));
+            let stack = stack.into_iter().flatten().map(|at| named(self.symbols, *at));
+            let best = Best {
+                latency_ns: sample.latency,
+                latency_insns: sample.path.unwrap_or(Insns(0)),
+                instants: instants(number + 1),
+                stack: stack.collect(),
+            };
+            worst.insert(responder.name().to_string(), best);
+        }
+        let ended = seen.last.map_or(0, |at| at.ns());
+        Tried {
+            number: trial.number,
+            strategy: trial.strategy,
+            triggers: seen.triggers.len() as u64,
+            virtual_ns: Nanos(ended.saturating_sub(origin.unwrap_or(ended))),
+            worst,
+            seen: seen.openers.iter().map(|stack| seen.hash(*stack)).collect(),
+            fired: seen.aimed.iter().map(|stack| seen.hash(*stack)).collect(),
+            died: died.map(|text| Died { text, instants: instants(usize::MAX) }),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Events around a trigger with the state before them, for traces.
+
+use crate::cpu::Cpu;
+use crate::{Activity, At, Event, Place, TaskId, What};
+
+/// Some events in their order, and what was known before the first.
+#[derive(Clone, Debug)]
+pub struct Excerpt {
+    pub(crate) before: Cpu,
+    pub(crate) level: u8,
+    pub(crate) events: Vec<Event>,
+}
+
+/// What lasts: the state after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Now {
+    /// Since where interrupts are off.
+    pub irqs_off: Option<Place>,
+    /// Since where preemption is off.
+    pub preempt_off: Option<Place>,
+    /// The task that runs.
+    pub running: Option<TaskId>,
+    /// What the CPU does.
+    pub activity: Activity,
+    /// Level of the data pins.
+    pub level: u8,
+}
+
+impl Now {
+    fn of(cpu: &Cpu, level: u8) -> Now {
+        Now {
+            irqs_off: (cpu.masked() == Some(true)).then(|| cpu.masked_at()),
+            preempt_off: cpu.preempt_off().then(|| cpu.disabled_at()),
+            running: cpu.running(),
+            activity: cpu.activity(),
+            level,
+        }
+    }
+}
+
+impl Excerpt {
+    /// The first event's instant; `None` where there is none.
+    pub fn from(&self) -> Option<At> {
+        self.events.first().map(|e| e.at)
+    }
+
+    /// The state before the first event.
+    pub(crate) fn initial(&self) -> Now {
+        Now::of(&self.before, self.level)
+    }
+
+    /// Each event with the state after it.
+    pub(crate) fn states(&self) -> impl Iterator<Item = (&Event, Now)> {
+        let (mut cpu, mut level) = (self.before.clone(), self.level);
+        self.events.iter().map(move |event| {
+            cpu.event(event);
+            match event.what {
+                What::Pins { level: now } | What::Trigger { level: now, .. } => level = now,
+                _ => {}
+            }
+            (event, Now::of(&cpu, level))
+        })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::{History, Role, Symbols};
+    use sample::{Insns, Nanos, Stamp};
+
+    pub(crate) struct Letters;
+    impl Symbols for Letters {
+        fn name(&self, address: u64) -> Option<String> {
+            Some(format!("f{address}+0x0"))
+        }
+
+        fn caller(&self, address: u64) -> Option<String> {
+            self.name(address)
+        }
+    }
+
+    pub(crate) fn symbols() -> Letters {
+        Letters
+    }
+
+    /// Interrupts off from 10 to 40 and from 50 on, trigger 3 at 20, D2 high from 60 on, a wake-up at 70, the end at 90.
+    pub(crate) fn excerpt() -> Excerpt {
+        let irqs = |masked, address| {
+            let place = Place::Address(address);
+            What::Irqs { masked, place, opened: Place::Unknown }
+        };
+        let wake = What::Enter { role: Role::WakeUp, address: 7, taken: 1, place: Place::Unknown };
+        let events = [
+            (5, irqs(false, 1)),
+            (10, irqs(true, 5)),
+            (20, What::Trigger { number: 3, level: 0 }),
+            (40, irqs(false, 5)),
+            (50, irqs(true, 6)),
+            (60, What::Pins { level: 4 }),
+            (70, wake),
+            (90, What::Pins { level: 4 }),
+        ];
+        let mut history = History::new(100);
+        for (ns, what) in events {
+            let at = At { time: Stamp::from_ns(ns), insns: Insns(ns) };
+            history.push(Event { at, what });
+        }
+        history.excerpt(3, Nanos(12)).expect("trigger 3 is kept")
+    }
+
+    #[test]
+    fn an_excerpt_begins_before_the_trigger_and_knows_the_state_there() {
+        let excerpt = excerpt();
+        assert_eq!(excerpt.from().map(|at| at.time), Some(Stamp::from_ns(10)));
+        assert_eq!(excerpt.initial().irqs_off, None);
+        let off: Vec<_> = excerpt.states().map(|(_, now)| now.irqs_off.is_some()).collect();
+        assert_eq!(off, [true, true, false, true, true, true, true]);
+    }
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! An excerpt as a Perfetto trace: TrackEvent packets, which the Perfetto UI and `trace_processor` read
+//! (perfetto.dev/docs/reference/synthetic-track-event). Virtual time stands where Perfetto expects the machine's.
+//!
+//! The messages are declared here with the few fields that are used; field numbers are those of
+//! protos/perfetto/trace/{trace,trace_packet}.proto and protos/perfetto/trace/track_event/*.proto.
+
+use crate::excerpt::{Excerpt, Now};
+use crate::symbols::named;
+use crate::{Activity, At, Interrupt, Place, Role, Stacks, Symbols, TaskId, Tasks, What};
+use prost::Message;
+
+#[derive(Clone, PartialEq, Message)]
+struct Trace {
+    #[prost(message, repeated, tag = "1")]
+    packet: Vec<Packet>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Packet {
+    #[prost(uint64, optional, tag = "8")]
+    timestamp: Option<u64>,
+    #[prost(uint32, optional, tag = "10")]
+    trusted_packet_sequence_id: Option<u32>,
+    #[prost(message, optional, tag = "11")]
+    track_event: Option<TrackEvent>,
+    #[prost(message, optional, tag = "60")]
+    track_descriptor: Option<TrackDescriptor>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TrackDescriptor {
+    #[prost(uint64, optional, tag = "1")]
+    uuid: Option<u64>,
+    #[prost(string, optional, tag = "2")]
+    name: Option<String>,
+    #[prost(uint64, optional, tag = "5")]
+    parent_uuid: Option<u64>,
+    /// 3: children in the order of their ranks.
+    #[prost(int32, optional, tag = "11")]
+    child_ordering: Option<i32>,
+    #[prost(int32, optional, tag = "12")]
+    sibling_order_rank: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TrackEvent {
+    #[prost(message, repeated, tag = "4")]
+    debug_annotations: Vec<DebugAnnotation>,
+    #[prost(int32, optional, tag = "9")]
+    r#type: Option<i32>,
+    #[prost(uint64, optional, tag = "11")]
+    track_uuid: Option<u64>,
+    #[prost(string, optional, tag = "23")]
+    name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct DebugAnnotation {
+    #[prost(uint64, optional, tag = "3")]
+    uint_value: Option<u64>,
+    #[prost(string, optional, tag = "6")]
+    string_value: Option<String>,
+    #[prost(string, optional, tag = "10")]
+    name: Option<String>,
+}
+
+/// `TrackEvent.Type`.
+const SLICE_BEGIN: i32 = 1;
+const SLICE_END: i32 = 2;
+const INSTANT: i32 = 3;
+/// `TrackDescriptor.ChildTracksOrdering.EXPLICIT`.
+const EXPLICIT: i32 = 3;
+
+/// The tracks in the order in which they are shown, below the one that holds them all. A track's uuid is its place here
+/// plus 2.
+const TRACKS: [&str; 16] = [
+    "line",
+    "interrupts off",
+    "interrupts",
+    "softirqs",
+    "preemption off",
+    "scheduler",
+    "running task",
+    "calls",
+    "D0",
+    "D1",
+    "D2",
+    "D3",
+    "D4",
+    "D5",
+    "D6",
+    "D7",
+];
+const LINE: usize = 0;
+const CALLS: usize = 7;
+const D0: usize = 8;
+/// Uuid of the track that holds all others.
+const CPU: u64 = 1;
+
+/// What fills a track for some time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fill {
+    Place(Place),
+    Interrupt(Interrupt),
+    Softirq(Option<u64>),
+    Word(&'static str),
+    Task(TaskId),
+}
+
+/// What fills each track.
+fn fills(now: &Now) -> [Option<Fill>; TRACKS.len()] {
+    let mut fills = [None; TRACKS.len()];
+    fills[1] = now.irqs_off.map(Fill::Place);
+    match now.activity {
+        Activity::Interrupt(interrupt) => fills[2] = Some(Fill::Interrupt(interrupt)),
+        Activity::Softirq(function) => fills[3] = Some(Fill::Softirq(function)),
+        Activity::Scheduler => fills[5] = Some(Fill::Word("scheduler")),
+        Activity::Switch => fills[5] = Some(Fill::Word("switch")),
+        _ => {}
+    }
+    fills[4] = now.preempt_off.map(Fill::Place);
+    fills[6] = now.running.map(Fill::Task);
+    for (pin, fill) in fills[D0..].iter_mut().enumerate() {
+        *fill = (now.level >> pin & 1 == 1).then_some(Fill::Word("high"));
+    }
+    fills
+}
+
+struct Writer<'a> {
+    packets: Vec<Packet>,
+    tasks: &'a Tasks,
+    stacks: &'a Stacks,
+    symbols: &'a dyn Symbols,
+}
+
+/// The excerpt as the bytes of a `.pftrace` file.
+pub fn perfetto(
+    excerpt: &Excerpt,
+    tasks: &Tasks,
+    stacks: &Stacks,
+    symbols: &dyn Symbols,
+) -> Vec<u8> {
+    let mut writer = Writer { packets: Vec::new(), tasks, stacks, symbols };
+    writer.describe();
+    let mut before = fills(&excerpt.initial());
+    if let Some(from) = excerpt.from() {
+        writer.change(from, &[None; TRACKS.len()], &before);
+    }
+    let mut end = excerpt.from();
+    for (event, now) in excerpt.states() {
+        let after = fills(&now);
+        writer.change(event.at, &before, &after);
+        writer.instant(event.at, &event.what);
+        before = after;
+        end = Some(event.at);
+    }
+    if let Some(end) = end {
+        writer.change(end, &before, &[None; TRACKS.len()]);
+    }
+    Trace { packet: writer.packets }.encode_to_vec()
+}
+
+impl Writer<'_> {
+    fn describe(&mut self) {
+        let mut describe = |descriptor: TrackDescriptor| {
+            self.packets.push(Packet {
+                trusted_packet_sequence_id: Some(1),
+                track_descriptor: Some(descriptor),
+                ..Packet::default()
+            });
+        };
+        describe(TrackDescriptor {
+            uuid: Some(CPU),
+            name: Some("CPU 0".to_owned()),
+            child_ordering: Some(EXPLICIT),
+            ..TrackDescriptor::default()
+        });
+        for (rank, name) in (0..).zip(TRACKS) {
+            describe(TrackDescriptor {
+                uuid: Some(uuid(rank)),
+                name: Some(name.to_owned()),
+                parent_uuid: Some(CPU),
+                sibling_order_rank: Some(rank as i32),
+                child_ordering: None,
+            });
+        }
+    }
+
+    /// Ends and begins slices where what fills a track changed. Ends come first, so that slices of a track never nest.
+    fn change(
+        &mut self,
+        at: At,
+        before: &[Option<Fill>; TRACKS.len()],
+        after: &[Option<Fill>; TRACKS.len()],
+    ) {
+        for (track, (old, new)) in before.iter().zip(after).enumerate() {
+            if old == new {
+                continue;
+            }
+            if old.is_some() {
+                self.event(at, track, SLICE_END, None, Vec::new());
+            }
+            if let Some(fill) = new {
+                let (name, more) = self.fill(fill);
+                self.event(at, track, SLICE_BEGIN, Some(name), more);
+            }
+        }
+    }
+
+    fn instant(&mut self, at: At, what: &What) {
+        match *what {
+            What::Trigger { number, .. } => {
+                self.event(at, LINE, INSTANT, Some(format!("trigger {number}")), Vec::new());
+            }
+            What::Enter { role, address, taken, place } => {
+                let mut more = self.stack(place);
+                if matches!(role, Role::WakeUp | Role::SwitchTo) {
+                    more.push(text("task", self.task(TaskId(taken))));
+                }
+                self.event(at, CALLS, INSTANT, Some(named(self.symbols, address)), more);
+            }
+            _ => {}
+        }
+    }
+
+    fn event(
+        &mut self,
+        at: At,
+        track: usize,
+        kind: i32,
+        name: Option<String>,
+        mut more: Vec<DebugAnnotation>,
+    ) {
+        if kind != SLICE_END {
+            let name = Some("instructions".to_owned());
+            more.push(DebugAnnotation { uint_value: Some(at.insns.0), string_value: None, name });
+        }
+        self.packets.push(Packet {
+            timestamp: Some(at.time.ns()),
+            trusted_packet_sequence_id: Some(1),
+            track_event: Some(TrackEvent {
+                debug_annotations: more,
+                r#type: Some(kind),
+                track_uuid: Some(uuid(track)),
+                name,
+            }),
+            track_descriptor: None,
+        });
+    }
+
+    fn fill(&self, fill: &Fill) -> (String, Vec<DebugAnnotation>) {
+        match *fill {
+            Fill::Place(place) => {
+                let first = self.stacks.names(place, self.symbols).into_iter().next();
+                (first.unwrap_or_else(|| "off".to_owned()), self.stack(place))
+            }
+            Fill::Interrupt(Interrupt { entry, vector }) => {
+                let entry = entry.map_or("interrupt".to_owned(), |e| named(self.symbols, e));
+                let vector = vector.map(|v| text("vector", v.to_string()));
+                (entry, vector.into_iter().collect())
+            }
+            Fill::Softirq(function) => {
+                (function.map_or("softirq".to_owned(), |f| named(self.symbols, f)), Vec::new())
+            }
+            Fill::Word(word) => (word.to_owned(), Vec::new()),
+            Fill::Task(task) => (self.task(task), Vec::new()),
+        }
+    }
+
+    fn task(&self, task: TaskId) -> String {
+        match self.tasks.get(task) {
+            Some(t) => format!("{} [{}] prio {}", t.name, t.pid, t.prio),
+            None => format!("task {:#x}", task.0),
+        }
+    }
+
+    fn stack(&self, place: Place) -> Vec<DebugAnnotation> {
+        let names = self.stacks.names(place, self.symbols);
+        if names.is_empty() { Vec::new() } else { vec![text("stack", names.join("\n"))] }
+    }
+}
+
+fn text(name: &str, value: String) -> DebugAnnotation {
+    let name = Some(name.to_owned());
+    DebugAnnotation { name, string_value: Some(value), uint_value: None }
+}
+
+fn uuid(track: usize) -> u64 {
+    CPU + 1 + track as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reader;
+    use crate::excerpt::tests::{excerpt, symbols};
+
+    fn decoded() -> Trace {
+        let reader = Reader::new(&[]);
+        let bytes = perfetto(&excerpt(), reader.tasks(), reader.stacks(), &symbols());
+        Trace::decode(bytes.as_slice()).expect("a trace")
+    }
+
+    /// Time, kind and name of each event of a track.
+    fn track(trace: &Trace, name: &str) -> Vec<(u64, i32, String)> {
+        let rank = TRACKS.iter().position(|t| *t == name).expect("a track");
+        let of = |p: &Packet| {
+            let event = p.track_event.as_ref().filter(|e| e.track_uuid == Some(uuid(rank)))?;
+            Some((p.timestamp?, event.r#type?, event.name.clone().unwrap_or_default()))
+        };
+        trace.packet.iter().filter_map(of).collect()
+    }
+
+    #[test]
+    fn each_track_shows_what_filled_it() {
+        let trace = decoded();
+        assert_eq!(
+            track(&trace, "interrupts off"),
+            [
+                (10, SLICE_BEGIN, "f5+0x0".into()),
+                (40, SLICE_END, String::new()),
+                (50, SLICE_BEGIN, "f6+0x0".into()),
+                (90, SLICE_END, String::new()),
+            ]
+        );
+        assert_eq!(track(&trace, "line"), [(20, INSTANT, "trigger 3".into())]);
+        assert_eq!(
+            track(&trace, "D2"),
+            [(60, SLICE_BEGIN, "high".into()), (90, SLICE_END, String::new())]
+        );
+        assert_eq!(track(&trace, "calls"), [(70, INSTANT, "f7+0x0".into())]);
+    }
+
+    #[test]
+    fn on_every_track_each_slice_that_begins_ends_before_the_next() {
+        let trace = decoded();
+        for name in TRACKS {
+            let kinds: Vec<_> = track(&trace, name).into_iter().map(|(_, kind, _)| kind).collect();
+            let slices: Vec<_> = kinds.into_iter().filter(|k| *k != INSTANT).collect();
+            assert!(slices.chunks(2).all(|c| c == [SLICE_BEGIN, SLICE_END]), "{name}: {slices:?}");
+        }
+    }
+}

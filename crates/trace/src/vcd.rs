@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! An excerpt as a value change dump (IEEE 1364-2005, clause 18), which GTKWave and PulseView read: the pins, and beside
+//! them what the CPU had turned off.
+//!
+//! The generator's pulse has no width in the records, so `trigger` is a wire on which each change is one trigger.
+
+use crate::What;
+use crate::excerpt::{Excerpt, Now};
+use std::fmt::Write;
+
+/// Identifier and name of each wire.
+const WIRES: [(char, &str); 11] = [
+    ('t', "trigger"),
+    ('i', "irqs_off"),
+    ('p', "preempt_off"),
+    ('0', "D0"),
+    ('1', "D1"),
+    ('2', "D2"),
+    ('3', "D3"),
+    ('4', "D4"),
+    ('5', "D5"),
+    ('6', "D6"),
+    ('7', "D7"),
+];
+
+fn levels(now: &Now, trigger: bool) -> [bool; WIRES.len()] {
+    let pin = |n: u8| now.level >> n & 1 == 1;
+    let (irqs, preempt) = (now.irqs_off.is_some(), now.preempt_off.is_some());
+    [trigger, irqs, preempt, pin(0), pin(1), pin(2), pin(3), pin(4), pin(5), pin(6), pin(7)]
+}
+
+/// The excerpt as the text of a `.vcd` file; times are ns of virtual time.
+pub fn vcd(excerpt: &Excerpt) -> String {
+    let mut text = String::from("$timescale 1 ns $end\n$scope module onset $end\n");
+    for (id, name) in WIRES {
+        line(&mut text, format_args!("$var wire 1 {id} {name} $end"));
+    }
+    text.push_str("$upscope $end\n$enddefinitions $end\n");
+    let Some(from) = excerpt.from() else { return text };
+    let mut trigger = false;
+    let mut before = levels(&excerpt.initial(), trigger);
+    line(&mut text, format_args!("#{}\n$dumpvars", from.time.ns()));
+    for (level, (id, _)) in before.iter().zip(WIRES) {
+        line(&mut text, format_args!("{}{id}", u8::from(*level)));
+    }
+    text.push_str("$end\n");
+    let mut told = from.time;
+    for (event, now) in excerpt.states() {
+        trigger ^= matches!(event.what, What::Trigger { .. });
+        let after = levels(&now, trigger);
+        if after != before && event.at.time != told {
+            line(&mut text, format_args!("#{}", event.at.time.ns()));
+            told = event.at.time;
+        }
+        for ((old, new), (id, _)) in before.iter().zip(after).zip(WIRES) {
+            if *old != new {
+                line(&mut text, format_args!("{}{id}", u8::from(new)));
+            }
+        }
+        before = after;
+    }
+    // Without a last time the viewers end at the last change.
+    if let Some((last, _)) = excerpt.states().last().filter(|(e, _)| e.at.time != told) {
+        line(&mut text, format_args!("#{}", last.at.time.ns()));
+    }
+    text
+}
+
+fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
+    writeln!(text, "{words}").expect("text takes all");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::excerpt::tests::excerpt;
+
+    #[test]
+    fn the_dump_has_every_change_at_its_time() {
+        let text = vcd(&excerpt());
+        let (_, changes) = text.split_once("$enddefinitions $end\n").expect("a header");
+        let (values, changes) = changes.split_once("$end\n").expect("first values");
+        assert_eq!(values, "#10\n$dumpvars\n0t\n0i\n0p\n00\n01\n02\n03\n04\n05\n06\n07\n");
+        assert_eq!(changes, "1i\n#20\n1t\n#40\n0i\n#50\n1i\n#60\n12\n#90\n");
+    }
+}
