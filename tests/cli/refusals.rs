@@ -22,7 +22,10 @@ const SOUND: (&[&str], &[&str]) = (&["6.12"], &["idle"]);
 fn help_names_every_command_and_every_exit_status() {
     let lab = Lab::bare();
     let help = lab.onset(&["--help"]).exits(0).stdout;
-    for command in ["doctor", "kernels", "run", "list", "show", "compare", "report", "windows"] {
+    for command in [
+        "doctor", "kernels", "run", "list", "show", "compare", "report", "windows", "explain",
+        "blame", "replay",
+    ] {
         assert!(help.contains(command), "{help}");
         lab.onset(&[command, "--help"]).exits(0);
     }

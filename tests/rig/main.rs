@@ -5,6 +5,7 @@
 mod contract;
 mod determinism;
 mod ending;
+mod explain;
 mod guest;
 mod ladder;
 mod loads;

@@ -3,8 +3,14 @@
 
 use super::StoreArgument;
 use crate::experiment::Load;
+use crate::followed::Choice;
 use clap::{Args, ValueEnum};
-use std::num::NonZeroUsize;
+use sample::{Nanos, Responder};
+use stats::{Quantile, UnknownQuantile};
+use std::fmt;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
+use std::str::FromStr;
 use trace::{Order, WindowKind};
 
 /// `onset windows …`
@@ -75,6 +81,152 @@ impl From<By> for Order {
         match by {
             By::Longest => Order::Longest,
             By::Total => Order::Total,
+        }
+    }
+}
+
+/// Whose latencies.
+#[derive(Debug, Args)]
+pub struct Latencies {
+    /// A run: the beginning of its name, `latest`, or the path of its bundle; or the file of a find.
+    #[arg(value_name = "RUN|FIND")]
+    pub run: String,
+    /// Only those of this responder.
+    #[arg(long)]
+    pub responder: Option<Responder>,
+    /// Where the bundles are.
+    #[command(flatten)]
+    pub store: StoreArgument,
+}
+
+/// `onset explain …`
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// Whose.
+    #[command(flatten)]
+    pub latencies: Latencies,
+    /// Which.
+    #[command(flatten)]
+    pub choice: Explained,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which latencies are explained.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct Explained {
+    /// The answers to the trigger of this number.
+    #[arg(long, value_name = "N")]
+    pub sample: Option<u64>,
+    /// This many of the longest; one where nothing is said.
+    #[arg(long, value_name = "N")]
+    pub worst: Option<NonZeroUsize>,
+}
+
+impl Explained {
+    /// What was chosen.
+    pub fn choice(&self) -> Option<Choice> {
+        let worst = self.worst.map(|n| Choice::Worst(n.get()));
+        self.sample.map(Choice::Trigger).or(worst)
+    }
+}
+
+/// `onset blame …`
+#[derive(Debug, Args)]
+pub struct Blame {
+    /// The run: the beginning of its name, `latest`, or the path of its bundle.
+    pub run: String,
+    /// Only latencies from this on: a quantile of each responder as in p99, a duration as in 50us, or `all`.
+    #[arg(long, default_value = "p99")]
+    pub above: Above,
+    /// Only those of this responder.
+    #[arg(long)]
+    pub responder: Option<Responder>,
+    /// Where the bundles are.
+    #[command(flatten)]
+    pub store: StoreArgument,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// From which latency on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Above {
+    /// All of them.
+    All,
+    /// From a quantile of each responder.
+    Quantile(Quantile),
+    /// From a latency.
+    Latency(Nanos),
+}
+
+impl fmt::Display for Above {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Above::All => f.write_str("0 ns"),
+            Above::Quantile(quantile) => quantile.fmt(f),
+            Above::Latency(latency) => latency.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Above {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Above, String> {
+        if text == "all" {
+            return Ok(Above::All);
+        }
+        if text.starts_with('p') {
+            return text.parse().map(Above::Quantile).map_err(|e: UnknownQuantile| e.to_string());
+        }
+        let latency = text.parse().map(Above::Latency);
+        latency
+            .map_err(|e| format!("{e}; write all, a quantile as in p99, or a duration as in 50us"))
+    }
+}
+
+/// `onset replay …`
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// Whose.
+    #[command(flatten)]
+    pub latencies: Latencies,
+    /// The longest answer to the trigger of this number.
+    #[arg(long, value_name = "N", conflicts_with = "worst")]
+    pub sample: Option<u64>,
+    /// The N-th longest of the run; the longest where nothing is said.
+    #[arg(long, value_name = "N")]
+    pub worst: Option<NonZeroUsize>,
+    /// How often.
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub times: NonZeroU64,
+    /// Write what happened around it as a trace for the Perfetto UI.
+    #[arg(long, value_name = "FILE.pftrace")]
+    pub trace: Option<PathBuf>,
+    /// Write the pins around it as a value change dump, for PulseView or GTKWave.
+    #[arg(long, value_name = "FILE.vcd")]
+    pub vcd: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_all_a_quantile_or_a_duration_with_its_unit() {
+        assert_eq!("all".parse(), Ok(Above::All));
+        assert_eq!("p99.9".parse(), Ok(Above::Quantile(Quantile::P999)));
+        assert_eq!("50us".parse(), Ok(Above::Latency(Nanos(50_000))));
+        for (wrong, said) in [("p98", "p99.9"), ("50", "50us"), ("", "50us")] {
+            let why = wrong.parse::<Above>().expect_err(wrong);
+            assert!(why.contains(said), "{why}");
         }
     }
 }

@@ -4,7 +4,7 @@
 mod followed;
 mod measure;
 
-pub use followed::Windows;
+pub use followed::{Above, Blame, Explain, Replay, Windows};
 pub use measure::{How, Measure};
 
 use crate::hunt::{Budget, Strategy};
@@ -99,6 +99,12 @@ pub enum Command {
         #[command(flatten)]
         store: StoreArgument,
     },
+    /// Tell where the time of single latencies went: run them again, and look.
+    Explain(Explain),
+    /// Account for all the time of a run's latencies, by cause: run it again, and look.
+    Blame(Blame),
+    /// Have one latency again, to the instruction.
+    Replay(Replay),
     /// Find the stretches in which a guest runs with interrupts or preemption off, ranked, with the stacks that open them.
     Windows(Windows),
     /// Write the man page and the shell completions into a directory.

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! One module per command; each reads its arguments, does it, and prints.
 
+mod blame;
 mod compare;
 mod doctor;
 mod documentation;
+mod explain;
 mod hunt;
 mod kernels;
 mod list;
 mod measure;
+mod replay;
 mod report;
 mod run;
 mod show;
 mod windows;
 
+pub use explain::{CauseShare, Explained};
 pub use windows::{SeenWindows, Total};
 
 use crate::arguments::Command;
@@ -43,6 +47,9 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
             compare::run(&before, &after, &store.store, json)
         }
         Command::Report { runs, output, store } => report::run(&runs, &output, &store.store),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Blame(arguments) => blame::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Windows(arguments) => windows::run(&arguments),
         Command::Documentation { directory } => documentation::run(&directory),
     }
