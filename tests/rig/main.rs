@@ -6,6 +6,7 @@ mod contract;
 mod determinism;
 mod ending;
 mod explain;
+mod follow;
 mod guest;
 mod ladder;
 mod loads;

@@ -4,8 +4,8 @@
 use super::Strategy;
 use super::finding::{Best, Died, Tried};
 use crate::failure::Failure;
-use crate::target::Prepared;
-use ::rig::{Bench, Ending, Follow, Following, Generator, Stimulus};
+use crate::followed::Subject;
+use ::rig::{Bench, Ending, Follow, Following, Generator, Snapshot, Stimulus};
 use sample::{Insns, Kind, Nanos, Observation, Record, ResponderSet, Sample, Stamp, Virtual, When};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -20,8 +20,10 @@ const AIMED: u8 = u8::MAX;
 pub struct Field<'a> {
     /// The rig.
     pub bench: &'a Bench,
-    /// The guest and its snapshot.
-    pub prepared: &'a Prepared,
+    /// The guest, and its triggers but for when they come.
+    pub subject: &'a Subject,
+    /// Where each trial begins.
+    pub snapshot: &'a (Snapshot, String),
     /// How its kernel is followed.
     pub follow: &'a Follow,
     /// Names of addresses.
@@ -92,7 +94,7 @@ impl Field<'_> {
     /// # Errors
     /// Those of the rig; a guest that dies is none, but what was found.
     pub fn run(&self, trial: &Trial) -> Result<Result<Tried, Stopped>, Failure> {
-        let Prepared { guest, snapshot, generator } = self.prepared;
+        let Subject { guest, generator, .. } = self.subject;
         let when = trial.when.clone();
         let stimulus = Stimulus::Triggers(Generator { when, grace: GRACE, ..generator.clone() });
         let mut seen = Seen::default();
@@ -108,7 +110,7 @@ impl Field<'_> {
         let outcome = self.bench.measure(
             guest,
             &stimulus,
-            snapshot,
+            self.snapshot,
             &mut observe,
             Some(following),
             &|_| (),
@@ -133,9 +135,10 @@ impl Field<'_> {
             let at = seen.triggers.get(s.trigger as usize)?;
             at.ns().checked_sub(s.at.0)
         });
-        let instants = |to: usize| -> Vec<Nanos> {
+        let instants_until = |end: u64| -> Vec<Nanos> {
             let origin = origin.unwrap_or_default();
-            seen.triggers.iter().take(to).map(|at| Nanos(at.ns() - origin)).collect()
+            let since = seen.triggers.iter().map(|at| Nanos(at.ns() - origin));
+            since.take_while(|at| at.0 <= end).collect()
         };
         let mut worst = BTreeMap::new();
         for (rank, responder) in responders.iter().enumerate() {
@@ -149,7 +152,8 @@ impl Field<'_> {
             let best = Best {
                 latency_ns: sample.latency,
                 latency_insns: sample.path.unwrap_or(Insns(0)),
-                instants: instants(number + 1),
+                instants: instants_until(sample.at.0 + sample.latency.0),
+                trigger: sample.trigger,
                 stack: stack.collect(),
             };
             worst.insert(responder.name().to_string(), best);
@@ -163,7 +167,7 @@ impl Field<'_> {
             worst,
             seen: seen.openers.iter().map(|stack| seen.hash(*stack)).collect(),
             fired: seen.aimed.iter().map(|stack| seen.hash(*stack)).collect(),
-            died: died.map(|text| Died { text, instants: instants(usize::MAX) }),
+            died: died.map(|text| Died { text, instants: instants_until(u64::MAX) }),
         }
     }
 }

@@ -32,38 +32,7 @@ pub struct Rig {
     kernels: BTreeMap<String, ::rig::Kernel>,
 }
 
-/// A cell whose guest is there, saved where measuring begins.
-pub struct Prepared {
-    /// The guest.
-    pub guest: Guest,
-    /// Where its runs begin, and the key of that.
-    pub snapshot: (::rig::Snapshot, String),
-    /// The triggers of the cell.
-    pub generator: ::rig::Generator,
-}
-
 impl Rig {
-    /// The guest of a cell that is measured by triggers, saved where measuring begins.
-    ///
-    /// # Errors
-    /// A cell that is measured by a probe; those of booting.
-    pub fn prepare(
-        &self,
-        experiment: &Experiment,
-        cell: Cell,
-        progress: &dyn Fn(Progress),
-    ) -> Result<Prepared, Failure> {
-        let Stimulus::Triggers(generator) = self.stimulus(experiment, cell) else {
-            let name = cell.instrument.name();
-            return Err(Failure::usage(format!(
-                "[{name}] measures by a probe, which asks by itself; take an experiment with [trigger]"
-            )));
-        };
-        let guest = self.guest(experiment, cell);
-        let snapshot = self.bench.snapshot(&guest, progress)?;
-        Ok(Prepared { guest, snapshot, generator })
-    }
-
     /// The rig itself.
     pub fn bench(&self) -> &Bench {
         &self.bench
