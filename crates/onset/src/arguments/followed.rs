@@ -45,6 +45,7 @@ pub struct Windows {
 /// A kind of windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
+#[expect(clippy::enum_variant_names, reason = "they are the words of the field")]
 pub enum Kind {
     /// Interrupts are masked.
     IrqsOff,

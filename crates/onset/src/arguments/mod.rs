@@ -30,7 +30,6 @@ pub struct Arguments {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one of it")]
 pub enum Command {
     /// Say what this machine can and cannot do, and how to get what is missing.
     Doctor {
