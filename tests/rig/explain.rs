@@ -5,18 +5,18 @@ use crate::modules::module_for;
 use lab::{Lab, assert_as_promised_by, experiment, have_kernels};
 use serde_json::Value;
 
-/// An idle guest in which every other latency is planted, run once; the experiment's limits do not matter.
+/// Two virtual seconds: a delay takes some thousandth of the time, and several triggers have to meet each.
+const TRIGGERS: u64 = 2_000;
+
+/// The run of an otherwise idle guest with the module.
 fn run(lab: &Lab, kernel: &str) -> String {
     let more = format!(
         "responders = [\"hardirq\", \"task\"]\nguest.modules = [{:?}]",
         module_for(kernel, "test_delays")
     );
-    // The keys of tables come last.
-    let text = experiment(&[kernel], &["idle"], 300, "").replacen(
-        "trigger",
-        &format!("{}\ntrigger", more),
-        1,
-    );
+    // The delays begin at the guest's timer tick, of which a millisecond is a part: such triggers would meet none of them.
+    let text = experiment(&[kernel], &["idle"], TRIGGERS, "").replacen("1ms", "1030us", 1);
+    let text = text.replacen("trigger", &format!("{more}\ntrigger"), 1);
     lab.run(&text, &[]).exits(3).run().text("run").to_string()
 }
 
@@ -76,7 +76,7 @@ fn planted_delays_are_what_the_worst_answers_are_blamed_on() {
         let printed = lab.onset(&["blame", &run, "--above", "all", "--json"]).exits(0).json();
         assert_as_promised_by("blame", &printed);
         for ledger in printed["ledgers"].as_array().expect("a list") {
-            assert_eq!(ledger["samples"], 300, "{kernel}: {ledger:#}");
+            assert_eq!(ledger["samples"], TRIGGERS, "{kernel}: {ledger:#}");
             assert_eq!(numbers(&ledger["rows"], "total_ns"), ledger["total_ns"], "{kernel}");
         }
     }
@@ -99,7 +99,7 @@ fn a_latency_comes_again_to_the_instruction_with_its_trace() {
     let vcd = std::fs::read_to_string(lab.path().join("t.vcd")).expect("written");
     assert!(vcd.contains("$var wire 1 i irqs_off $end"), "{vcd}");
     assert!(lab.path().join("t.pftrace").metadata().expect("written").len() > 1000);
-    lab.onset(&["replay", &run, "--worst", "601"]).exits(2).says(&["600 answers", "--worst"]);
+    lab.onset(&["replay", &run, "--worst", "4001"]).exits(2).says(&["4000 answers", "--worst"]);
     lab.onset(&["explain", &run, "--responder", "work"]).exits(2).says(&["hardirq, task"]);
 }
 

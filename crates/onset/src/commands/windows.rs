@@ -162,10 +162,7 @@ struct Watch {
 
 impl Watch {
     fn span(&self) -> Nanos {
-        let (from, to) = match self.ends {
-            Some(ends) => ends,
-            None => return Nanos(0),
-        };
+        let Some((from, to)) = self.ends else { return Nanos(0) };
         // The reader lets no event go back in time.
         to.time.since(from.time).unwrap_or_default()
     }

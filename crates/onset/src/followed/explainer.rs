@@ -116,3 +116,53 @@ impl<F: FnMut(&Sample, &Explanation, &History, &Reader)> Watcher for Explainer<F
         if self.wanted.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sample::{Insns, Kind, Nanos, Record, Stamp};
+
+    const HARDIRQ: SeriesId = SeriesId(0);
+
+    fn sample(trigger: u64, latency: u64) -> Sample {
+        let (at, latency, path) = (Nanos(0), Nanos(latency), Some(Insns(latency)));
+        Sample { series: HARDIRQ, trigger, at, latency, path }
+    }
+
+    /// Trigger `number` is raised at 100 and answered by D0 at 140; what is said of it.
+    fn explained(wanted: &[Sample], number: u64) -> (Vec<u64>, Result<(), Failure>) {
+        let mut told = Vec::new();
+        let wanted = wanted.iter().map(|s| ((s.trigger, s.series), *s)).collect();
+        let each = |_: &Sample, e: &Explanation, _: &History, _: &Reader| {
+            told.push(e.latency().time.0);
+        };
+        let mut explainer = Explainer::new(&[Responder::Hardirq], wanted, each);
+        let mut reader = Reader::new(&[]);
+        for (kind, pins, ns) in [(Kind::Trigger, 0, 100), (Kind::Pins, 1, 140)] {
+            let (at, insns) = (Stamp::from_ns(ns), Insns(ns));
+            let record = Record { kind, pins, value: 0, number, at, insns };
+            let event = reader.read(&record).expect("an event");
+            explainer.event(&event, &reader);
+        }
+        let _ = explainer.answer(&sample(number, 40), &reader);
+        let finished = explainer.finish();
+        (told, finished)
+    }
+
+    #[test]
+    fn an_answer_that_came_as_before_is_explained() {
+        let (told, finished) = explained(&[sample(3, 40)], 3);
+        assert_eq!((told, finished.is_ok()), (vec![40], true));
+    }
+
+    #[test]
+    fn an_answer_that_came_otherwise_or_not_at_all_is_told() {
+        let (told, finished) = explained(&[sample(3, 41)], 3);
+        let failure = finished.expect_err("another latency");
+        assert_eq!((told, failure.exit), (vec![], Exit::Exceeded));
+        assert!(failure.message.contains("after 40 ns and not after 41 ns"), "{}", failure.message);
+        let (_, finished) = explained(&[sample(2, 40)], 3);
+        let message = finished.expect_err("no answer").message;
+        assert!(message.contains("hardirq did not answer trigger 2"), "{message}");
+    }
+}

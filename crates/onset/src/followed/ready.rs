@@ -51,16 +51,6 @@ impl<'a> Ready<'a> {
         Ok(Ready { bench, guest, stimulus: Stimulus::Triggers(generator), responders, snapshot })
     }
 
-    /// The snapshot's key.
-    pub fn key(&self) -> &str {
-        &self.snapshot.1
-    }
-
-    /// The guest.
-    pub fn guest(&self) -> &Guest {
-        &self.guest
-    }
-
     /// Who answers: a sample's series is its place in this list.
     pub fn responders(&self) -> &[Responder] {
         &self.responders
