@@ -6,6 +6,7 @@ mod contract;
 mod determinism;
 mod ending;
 mod guest;
+mod hunt;
 mod ladder;
 mod loads;
 mod map;

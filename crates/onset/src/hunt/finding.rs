@@ -3,6 +3,7 @@
 //! and in whatever order they ended.
 
 use super::Strategy;
+use super::foresight::Foreseen;
 use sample::{Insns, Nanos, Responder};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +38,9 @@ pub struct Tried {
     pub seen: BTreeSet<u64>,
     /// Of those, what was fired into.
     pub fired: BTreeSet<u64>,
+    /// For a scout, the longest stretches that it saw, by time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub scouted: Option<Vec<Foreseen>>,
     /// Why the guest ended before it was asked to, if it did, and the triggers until then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub died: Option<Died>,
@@ -110,6 +114,12 @@ pub struct Known {
     pub seen: BTreeSet<u64>,
     /// Stacks that were fired into.
     pub fired: BTreeSet<u64>,
+    /// What the last scout saw.
+    pub foreseen: Vec<Foreseen>,
+    /// How many scouts there were.
+    pub scouts: u64,
+    /// Trials of [`Strategy::Foresight`], scouts or not.
+    pub foresights: u64,
     /// Guests that died: the trial, and how.
     pub died: Vec<(u64, Died)>,
     /// The last trial that brought anything new.
@@ -144,6 +154,11 @@ impl Known {
             });
             self.newest = tried.number;
         }
+        self.foresights += u64::from(tried.strategy == Strategy::Foresight);
+        if let Some(scouted) = &tried.scouted {
+            self.foreseen.clone_from(scouted);
+            self.scouts += 1;
+        }
         let fired = self.fired.len();
         self.seen.extend(&tried.seen);
         self.fired.extend(&tried.fired);
@@ -174,6 +189,7 @@ mod tests {
             worst: BTreeMap::from([("task".into(), best)]),
             seen: fired.iter().copied().chain([99]).collect(),
             fired: fired.iter().copied().collect(),
+            scouted: None,
             died: None,
         }
     }
