@@ -47,9 +47,9 @@ pub fn longest(mut all: Vec<Foreseen>) -> Vec<Foreseen> {
 
 /// How far a scout would look now, if one is needed.
 pub fn scout(known: &Known) -> Option<Nanos> {
-    let due = known.foresights.checked_div(PER_SCOUT)?;
     let far = Nanos(FIRST.0 << known.scouts);
-    (known.scouts <= due && far <= FARTHEST).then_some(far)
+    let is_due = known.scouts == 0 || known.since_scout >= PER_SCOUT;
+    (is_due && far <= FARTHEST).then_some(far)
 }
 
 /// A trial that looks so far.
@@ -176,11 +176,12 @@ mod tests {
         let mut known = Known::default();
         let mut looked = Vec::new();
         for trial in 0..100 {
-            known.foresights = trial;
             if let Some(far) = scout(&known) {
                 looked.push((trial, far));
                 known.scouts += 1;
+                known.since_scout = 0;
             }
+            known.since_scout += 1;
         }
         let far = |n: u32| Nanos(FIRST.0 << n);
         assert_eq!(looked, [(0, far(0)), (PER_SCOUT, far(1)), (2 * PER_SCOUT, far(2))]);

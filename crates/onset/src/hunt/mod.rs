@@ -121,13 +121,16 @@ impl Hunt {
 
     /// The trials of the round that begins with `first`.
     fn round(&self, first: u64, known: &Known) -> Vec<Trial> {
-        let count = if first == 0 { FIRST_ROUND } else { ROUND };
-        let mut scout = foresight::scout(known);
-        let mut fired = known.foresights - known.scouts;
+        let short = FIRST_ROUND.min(self.strategies.len() as u64);
+        let numbers = first..first + if first == 0 { short } else { ROUND };
+        // The last of foresight's trials: those before it are still about what the scout before it saw.
+        let scouts = numbers.clone().rev().find(|n| self.turn(*n) == Strategy::Foresight);
+        let scout = foresight::scout(known);
+        let mut fired = known.since_scout;
         let trial = |number: u64| {
             let strategy = self.turn(number);
             let foresees = strategy == Strategy::Foresight;
-            let when = match if foresees { scout.take() } else { None } {
+            let when = match scout.filter(|_| scouts == Some(number)) {
                 Some(until) => foresight::scouting(until),
                 None if foresees && !known.foreseen.is_empty() => {
                     fired += 1;
@@ -137,7 +140,7 @@ impl Hunt {
             };
             Trial { number, strategy, when }
         };
-        (first..first + count).map(trial).collect()
+        numbers.map(trial).collect()
     }
 
     /// Foresight's trial after `fired` others of it: responders take turns.

@@ -33,9 +33,13 @@ fn tried(trial: &Trial) -> Tried {
     let sum = text.bytes().fold(7u64, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
     let (latency, instants) = (sum % 100_000, vec![Nanos(50_000 + sum % 1000)]);
     let best = Best { latency_ns: Nanos(latency), instants, ..Best::default() };
-    let is_scout = matches!(&trial.when, When::Aimed(Aim { rule: Rule::Scout, .. }));
-    let occurrence = Occurrence { kind: Stretch::IrqsOff, key: sum, ordinal: 1 };
-    let foreseen = Foreseen { occurrence, length_insns: Insns(5_000), at_ns: Nanos(sum % 1000) };
+    let scouted = match &trial.when {
+        When::Aimed(Aim { rule: Rule::Scout, until, .. }) => {
+            let occurrence = Occurrence { kind: Stretch::IrqsOff, key: sum, ordinal: 1 };
+            Some(vec![Foreseen { occurrence, length_insns: Insns(5_000), at_ns: *until }])
+        }
+        _ => None,
+    };
     Tried {
         number: trial.number,
         strategy: trial.strategy,
@@ -44,7 +48,7 @@ fn tried(trial: &Trial) -> Tried {
         worst: BTreeMap::from([("task".into(), best)]),
         seen: BTreeSet::from([sum]),
         fired: BTreeSet::from([sum]),
-        scouted: is_scout.then(|| vec![foreseen]),
+        scouted,
         died: None,
     }
 }
