@@ -8,6 +8,7 @@ mod ending;
 mod explain;
 mod follow;
 mod guest;
+mod hunt;
 mod ladder;
 mod loads;
 mod map;

@@ -2,7 +2,7 @@
 //! The plugin's arguments, as `key=value` words after `-plugin file=…`.
 
 use crate::follow::Plan;
-use sample::{Aim, Nanos, ResponderSet, Schedule, When};
+use sample::{Aim, Nanos, Occurrence, ResponderSet, Rule, Schedule, When};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::RawFd;
@@ -86,7 +86,10 @@ impl Words<'_> {
                 When::Planned(explicit(&bytes)?)
             }
             (None, Some(rule)) => When::Aimed(Aim {
-                rule: rule.parse().map_err(|e| ConfigError(format!("aim={rule} {e}")))?,
+                rule: match rule {
+                    "listed" => Rule::Listed(self.list(read)?),
+                    name => name.parse().map_err(|e| ConfigError(format!("aim={name} {e}")))?,
+                },
                 kinds: self.byte("kinds")?,
                 gap: Nanos(self.number("gap_ns")?),
                 count: self.number("count")?,
@@ -109,6 +112,20 @@ impl Words<'_> {
         })
     }
 
+    /// The stretches of a list.
+    fn list(
+        &mut self,
+        read: impl Fn(&str) -> std::io::Result<Vec<u8>>,
+    ) -> Result<Vec<Occurrence>, ConfigError> {
+        let path = self.0.remove("list");
+        let path = path.ok_or_else(|| ConfigError("aim=listed needs list=".into()))?;
+        let bytes = read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?;
+        let (chunks, rest) = bytes.as_chunks();
+        let list: Option<Vec<Occurrence>> = chunks.iter().map(Occurrence::decode).collect();
+        list.filter(|_| rest.is_empty())
+            .ok_or_else(|| ConfigError(format!("list={path} is truncated or no list of stretches")))
+    }
+
     fn byte(&mut self, key: &str) -> Result<u8, ConfigError> {
         let n = self.number(key)?;
         u8::try_from(n).map_err(|_| ConfigError(format!("{key}={n} is above 255")))
@@ -119,12 +136,12 @@ impl Config {
     /// The aim, where triggers have one.
     pub fn aim(&self) -> Option<Aim> {
         match &self.stimulus {
-            Stimulus::Triggers(Triggers { when: When::Aimed(aim), .. }) => Some(*aim),
+            Stimulus::Triggers(Triggers { when: When::Aimed(aim), .. }) => Some(aim.clone()),
             _ => None,
         }
     }
 
-    /// Reads `key=value` words. `read` fetches the file of explicit trigger times, or of the plan.
+    /// Reads `key=value` words. `read` fetches the files of explicit trigger times, of a plan, of a list.
     pub fn parse<'a>(
         words: impl IntoIterator<Item = &'a str>,
         read: impl Fn(&str) -> std::io::Result<Vec<u8>>,
@@ -200,7 +217,7 @@ fn explicit(bytes: &[u8]) -> Result<Schedule, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sample::Rule;
+    use sample::Stretch;
 
     const WORDS: &str = "start=restore ring_fd=5 phase_ns=10 period_ns=1000 jitter_ns=3 seed=9 \
                          count=7 high_ns=500 grace_ns=99 responders=129 pins=1 control=16";
@@ -246,6 +263,27 @@ mod tests {
         assert!(parse(text).unwrap_err().to_string().contains("follow="));
         let wrong = parse(&text.replace("longest", "widest")).unwrap_err().to_string();
         assert!(wrong.contains("aim=widest"), "{wrong}");
+    }
+
+    #[test]
+    fn listed_stretches_come_from_a_file() {
+        let text = "start=restore aim=listed list=/l kinds=3 gap_ns=5 count=7 until_ns=9 seed=1 ring_fd=1 high_ns=1 \
+                    grace_ns=1 responders=1 pins=0 control=0 follow=/f";
+        let occurrence = Occurrence { kind: Stretch::IrqsOff, key: 5, ordinal: 3 };
+        let parse = |list: &[u8], text: &str| {
+            let read = |path: &str| match path {
+                "/l" => Ok(list.to_vec()),
+                _ => Ok(b"stacks_from 5\n".to_vec()),
+            };
+            Config::parse(text.split_whitespace(), read)
+        };
+        let whole = [occurrence.encode(), occurrence.encode()].concat();
+        let aim = parse(&whole, text).unwrap().aim().unwrap();
+        assert_eq!(aim.rule, Rule::Listed(vec![occurrence; 2]));
+        let torn = parse(&whole[1..], text).unwrap_err().to_string();
+        assert!(torn.contains("list=/l"), "{torn}");
+        let missing = parse(&whole, &text.replace("list=/l", "")).unwrap_err().to_string();
+        assert!(missing.contains("needs list="), "{missing}");
     }
 
     #[test]

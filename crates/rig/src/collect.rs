@@ -190,6 +190,7 @@ impl Collector {
             Kind::Mark if record.value as u8 == MARK_MEASURING => {
                 *answers = Some(Answers::new(*responders, record.at, record.pins));
                 witness.observe(record);
+                see.iter_mut().for_each(|see| see(record));
             }
             Kind::Mark => {}
             Kind::Call | Kind::Wake | Kind::Clock => witness.observe(record),
@@ -199,7 +200,8 @@ impl Collector {
             | Kind::Task
             | Kind::Run
             | Kind::Enter
-            | Kind::Leave => see.iter_mut().for_each(|see| see(record)),
+            | Kind::Leave
+            | Kind::Stretch => see.iter_mut().for_each(|see| see(record)),
             Kind::Sample | Kind::Loss => {
                 let observation = Reading::of(record).map(Observation::from);
                 *unheard |= !*unheard && observation.is_some_and(|o| observe(o).is_break());

@@ -24,7 +24,7 @@ mod schedule;
 mod series;
 mod units;
 
-pub use aim::{Aim, Rule, Stretch, UnknownRule, When};
+pub use aim::{AIMED, Aim, Occurrence, Rule, SCOUTED_FROM, Stretch, UnknownRule, When};
 pub use answers::{Answers, Loss, Losses, Observation, Sample};
 #[cfg(feature = "channel")]
 pub use channel::{Channel, ChannelError, producer_of};

@@ -55,11 +55,16 @@ pub enum Kind {
     /// The follower saw the CPU switch to the task whose task_struct is at `number`; `value` is its pid.
     Run = 14,
     /// The follower saw the CPU come to a watched place: `pins` is the watch's index, `number` what it was asked to take
-    /// there (an argument, or a word in memory), `value` the stack there, 0 where none was taken.
+    /// there (an argument, or a word in memory), `value` the stack there, 0 where none was taken. Index 255
+    /// ([`AIMED`](crate::AIMED)) is no place: a trigger was asked for as a stretch opened, `number` is its kind, `value` what opened it.
     Enter = 15,
     /// The follower saw the CPU return from an interrupt, an exception or a system call: to user space (`pins` = 1) or
     /// to the kernel (0), at the address `number`.
     Leave = 16,
+    /// A scout saw a long stretch, and tells it when it closes: `pins` is its [kind](crate::Stretch), `number` what stands for its
+    /// opener, `value` how many of this kind and opener had opened before (an [`Occurrence`](crate::Occurrence)); `at` is when it
+    /// opened, `insns` how long it was.
+    Stretch = 17,
 }
 
 /// One event with its exact time. The meaning of the fields is that of [`Kind`].
@@ -126,6 +131,7 @@ impl Record {
             14 => Kind::Run,
             15 => Kind::Enter,
             16 => Kind::Leave,
+            17 => Kind::Stretch,
             _ => return Err(Malformed),
         };
         if b[2] != 0 || b[3] != 0 {
@@ -156,7 +162,7 @@ mod tests {
                 Just(Kind::Trigger), Just(Kind::Pins), Just(Kind::Mark), Just(Kind::End),
                 Just(Kind::Sample), Just(Kind::Loss), Just(Kind::Wake), Just(Kind::Clock), Just(Kind::Call),
                 Just(Kind::Stack), Just(Kind::Irqs), Just(Kind::Preempt), Just(Kind::Task), Just(Kind::Run),
-                Just(Kind::Enter), Just(Kind::Leave),
+                Just(Kind::Enter), Just(Kind::Leave), Just(Kind::Stretch),
             ],
             pins: u8, value: u32, number: u64, ns: u64, insns: u64,
         ) {

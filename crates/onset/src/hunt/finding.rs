@@ -3,6 +3,7 @@
 //! and in whatever order they ended.
 
 use super::Strategy;
+use super::foresight::Foreseen;
 use sample::{Insns, Nanos, Responder};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +40,9 @@ pub struct Tried {
     pub seen: BTreeSet<u64>,
     /// Of those, what was fired into.
     pub fired: BTreeSet<u64>,
+    /// For a scout, the longest stretches that it saw, by time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub scouted: Option<Vec<Foreseen>>,
     /// Why the guest ended before it was asked to, if it did, and the triggers until then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub died: Option<Died>,
@@ -112,6 +116,14 @@ pub struct Known {
     pub seen: BTreeSet<u64>,
     /// Stacks that were fired into.
     pub fired: BTreeSet<u64>,
+    /// What the last scout saw beyond where the one before it had looked.
+    pub foreseen: Vec<Foreseen>,
+    /// How far it looked.
+    pub looked: Nanos,
+    /// How many scouts there were.
+    pub scouts: u64,
+    /// Trials of [`Strategy::Foresight`] since then.
+    pub since_scout: u64,
     /// Guests that died: the trial, and how.
     pub died: Vec<(u64, Died)>,
     /// The last trial that brought anything new.
@@ -146,6 +158,14 @@ impl Known {
             });
             self.newest = tried.number;
         }
+        self.since_scout += u64::from(tried.strategy == Strategy::Foresight);
+        if let Some(scouted) = &tried.scouted {
+            let beyond = scouted.iter().filter(|f| self.scouts == 0 || f.at_ns > self.looked);
+            self.foreseen = beyond.copied().collect();
+            self.looked = tried.virtual_ns;
+            self.scouts += 1;
+            self.since_scout = 0;
+        }
         let fired = self.fired.len();
         self.seen.extend(&tried.seen);
         self.fired.extend(&tried.fired);
@@ -165,6 +185,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sample::{Occurrence, Stretch};
 
     fn tried(number: u64, latency: u64, fired: &[u64]) -> Tried {
         let best = Best { latency_ns: Nanos(latency), ..Best::default() };
@@ -176,6 +197,7 @@ mod tests {
             worst: BTreeMap::from([("task".into(), best)]),
             seen: fired.iter().copied().chain([99]).collect(),
             fired: fired.iter().copied().collect(),
+            scouted: None,
             died: None,
         }
     }
@@ -193,6 +215,28 @@ mod tests {
         assert_eq!(known.worst["task"].trial, 2);
         assert_eq!((known.seen.len(), known.fired.len(), known.newest), (3, 2, 2));
         assert_eq!(known.shares[&Strategy::WindowStart].worst_ns["task"], Nanos(9));
+    }
+
+    #[test]
+    fn a_scout_that_looks_further_adds_what_lies_beyond() {
+        let at = |ms| Foreseen {
+            occurrence: Occurrence { kind: Stretch::IrqsOff, key: 1, ordinal: ms },
+            length_insns: Insns(9_000),
+            at_ns: Nanos::from_millis(ms.into()),
+        };
+        let scout = |number, end: u32| Tried {
+            strategy: Strategy::Foresight,
+            virtual_ns: Nanos::from_millis(end.into()),
+            scouted: Some([5, 15].map(at).into()),
+            ..tried(number, 0, &[])
+        };
+        let mut known = Known::default();
+        known.take(&scout(0, 10));
+        assert_eq!((known.foreseen.len(), known.since_scout), (2, 0));
+        known.take(&Tried { strategy: Strategy::Foresight, ..tried(1, 5, &[]) });
+        assert_eq!((known.scouts, known.since_scout), (1, 1));
+        known.take(&scout(2, 20));
+        assert_eq!((&known.foreseen[..], known.scouts, known.since_scout), (&[at(15)][..], 2, 0));
     }
 
     #[test]

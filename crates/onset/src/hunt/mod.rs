@@ -6,11 +6,13 @@
 //! hunt finds the same with any number of workers; a budget of time only decides after which round it ends.
 
 mod finding;
+mod foresight;
 mod journal;
 mod strategy;
 mod trial;
 
 pub use finding::{Best, Died, Found, Known, Share, Step, Tried};
+pub use foresight::Foreseen;
 pub use journal::{About, Journal};
 pub use strategy::{ALL, Strategy};
 pub use trial::{Field, Trial};
@@ -23,9 +25,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Trials of a round: as many as two workers, or four, do without one waiting long for the other.
-const ROUND: u64 = 12;
+const ROUND: u64 = 8;
+/// Of the first, in which a scout looks ahead: what it sees is worth waiting for.
+const FIRST_ROUND: u64 = 2;
 /// A hunt ends when so many trials brought neither a later answer nor a stack that was not fired into.
-const STALE: u64 = 20 * ROUND;
+const STALE: u64 = 240;
 
 /// How long to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,14 +108,53 @@ pub enum Ended {
 }
 
 impl Hunt {
+    /// Whose turn it is: every other trial is foresight's where it takes part, since it finds the most for its time; the
+    /// others share the rest alike.
+    fn turn(&self, number: u64) -> Strategy {
+        let foresees = self.strategies.contains(&Strategy::Foresight);
+        let others = self.strategies.iter().filter(|s| **s != Strategy::Foresight);
+        let others: Vec<Strategy> = others.copied().collect();
+        match (foresees, others.len() as u64) {
+            (true, 0) => Strategy::Foresight,
+            (true, _) if number % 2 == 0 => Strategy::Foresight,
+            (true, count) => others[(number / 2 % count) as usize],
+            (false, count) => others[(number % count) as usize],
+        }
+    }
+
     /// The trials of the round that begins with `first`.
     fn round(&self, first: u64, known: &Known) -> Vec<Trial> {
+        let short = FIRST_ROUND.min(self.strategies.len() as u64);
+        let numbers = first..first + if first == 0 { short } else { ROUND };
+        // The last of foresight's trials: those before it are still about what the scout before it saw.
+        let scouts = numbers.clone().rev().find(|n| self.turn(*n) == Strategy::Foresight);
+        let scout = foresight::scout(known);
+        let mut fired = known.since_scout;
         let trial = |number: u64| {
-            let strategy = self.strategies[number as usize % self.strategies.len()];
-            let when = strategy.when(number, self.seed, known.best(&self.responders, number));
+            let strategy = self.turn(number);
+            let foresees = strategy == Strategy::Foresight;
+            let when = match scout.filter(|_| scouts == Some(number)) {
+                Some(until) => foresight::scouting(until),
+                None if foresees && !known.foreseen.is_empty() => {
+                    fired += 1;
+                    self.foreseen(number, fired - 1, known)
+                }
+                None => strategy.when(number, self.seed, known.best(&self.responders, number)),
+            };
             Trial { number, strategy, when }
         };
-        (first..first + ROUND).map(trial).collect()
+        numbers.map(trial).collect()
+    }
+
+    /// Foresight's trial after `fired` others of it: responders take turns.
+    fn foreseen(&self, number: u64, fired: u64, known: &Known) -> sample::When {
+        let count = self.responders.len().max(1) as u64;
+        // From the last on: it has the most ways of being late.
+        let index = (count - 1 - fired % count) as usize;
+        let responder = self.responders.get(index).copied().unwrap_or(Responder::Task);
+        let mut random = strategy::Random::new(self.seed, number);
+        let turn = (responder, fired / count);
+        foresight::firing(&known.foreseen, turn, strategy::GAP, &mut random)
     }
 
     fn is_over(&self, known: &Known, begun: Instant) -> Option<Ended> {

@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// Triggers at random come this far apart in the mean, as cyclictest's do.
 const RANDOM_PERIOD: Nanos = Nanos::from_millis(1);
 /// Aimed triggers are no closer than this: most answers have come by then.
-const GAP: Nanos = Nanos::from_micros(300);
+pub(super) const GAP: Nanos = Nanos::from_micros(300);
 /// Trials are this long, or a power of two times that: short ones are many, and long ones come to what the load does
 /// later.
 const LENGTH: Nanos = Nanos::from_millis(50);
@@ -33,12 +33,15 @@ pub enum Strategy {
     /// So that the wake-up falls where the kernel does not schedule: preemption is off, or a call or a thread has just begun
     /// that is not preempted.
     StageAware,
+    /// As a stretch opens that is known to be long, because a trial without triggers has seen it.
+    Foresight,
     /// The best find once more, its last instant moved, or with one more trigger shortly before it.
     Refine,
 }
 
 /// All of them, in the order in which they take turns.
-pub const ALL: [Strategy; 6] = [
+pub const ALL: [Strategy; 7] = [
+    Strategy::Foresight,
     Strategy::WindowStart,
     Strategy::WindowChain,
     Strategy::StageAware,
@@ -56,12 +59,13 @@ impl Strategy {
             Strategy::WindowStart => "window_start",
             Strategy::WindowChain => "window_chain",
             Strategy::StageAware => "stage_aware",
+            Strategy::Foresight => "foresight",
             Strategy::Refine => "refine",
         }
     }
 
     /// What trial `number` of a hunt with this seed does. What needs a find to begin with does as
-    /// [`Strategy::WindowStart`] where there is none.
+    /// [`Strategy::WindowStart`] where there is none, and so does foresight, whose own trials are `foresight::firing`.
     pub fn when(self, number: u64, seed: u64, best: Option<&Best>) -> When {
         let mut random = Random::new(seed, number);
         let until = Nanos(LENGTH.0 << (random.below(LENGTHS)));
@@ -82,7 +86,7 @@ impl Strategy {
             (Strategy::WindowChain, _) => aimed(Rule::Nested, &[IRQS, PREEMPT, IRQS | PREEMPT]),
             (Strategy::StageAware, _) => aimed(Rule::Longest, &[KERNEL, PREEMPT | KERNEL]),
             (Strategy::Refine, Some(best)) => When::Planned(refined(best, &mut random)),
-            (Strategy::WindowStart | Strategy::Refine, _) => {
+            (Strategy::WindowStart | Strategy::Foresight | Strategy::Refine, _) => {
                 aimed(Rule::Longest, &[IRQS, PREEMPT, IRQS | PREEMPT])
             }
         }
@@ -133,10 +137,10 @@ impl FromStr for Strategy {
 }
 
 /// Random numbers of one trial (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn new(seed: u64, number: u64) -> Random {
+    pub(super) fn new(seed: u64, number: u64) -> Random {
         let mut random = Random(seed);
         Random(random.next() ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
@@ -150,7 +154,7 @@ impl Random {
     }
 
     /// 0 … `end` − 1; `end` is small against 2⁶⁴, so that the remainder is even enough.
-    fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 use super::*;
-use sample::Nanos;
+use sample::{Aim, Insns, Nanos, Occurrence, Rule, Stretch, When};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn about(seed: u64) -> About {
@@ -33,6 +33,13 @@ fn tried(trial: &Trial) -> Tried {
     let sum = text.bytes().fold(7u64, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
     let (latency, instants) = (sum % 100_000, vec![Nanos(50_000 + sum % 1000)]);
     let best = Best { latency_ns: Nanos(latency), instants, ..Best::default() };
+    let scouted = match &trial.when {
+        When::Aimed(Aim { rule: Rule::Scout, until, .. }) => {
+            let occurrence = Occurrence { kind: Stretch::IrqsOff, key: sum, ordinal: 1 };
+            Some(vec![Foreseen { occurrence, length_insns: Insns(5_000), at_ns: *until }])
+        }
+        _ => None,
+    };
     Tried {
         number: trial.number,
         strategy: trial.strategy,
@@ -41,6 +48,7 @@ fn tried(trial: &Trial) -> Tried {
         worst: BTreeMap::from([("task".into(), best)]),
         seen: BTreeSet::from([sum]),
         fired: BTreeSet::from([sum]),
+        scouted,
         died: None,
     }
 }
@@ -58,28 +66,50 @@ fn search(hunt: &Hunt, path: &std::path::Path) -> (Known, Ended) {
 #[test]
 fn any_number_of_workers_finds_the_same() {
     let directory = tempfile::tempdir().unwrap();
-    let known = |jobs| search(&hunt(jobs, 60), &directory.path().join(jobs.to_string()));
+    let known = |jobs| search(&hunt(jobs, 58), &directory.path().join(jobs.to_string()));
     let (one, ended) = known(1);
     assert_eq!(ended, Ended::Budget);
-    assert_eq!(one.trials, 60);
+    assert_eq!(one.trials, 58);
     assert!(one.worst["task"].best.latency_ns > Nanos(90_000), "{:?}", one.worst);
     assert_eq!(known(2).0, one);
     assert_eq!(known(7).0, one);
 }
 
 #[test]
+fn the_first_trial_scouts_and_every_other_one_fires_into_what_scouts_saw() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut journal = Journal::open(&directory.path().join("j"), &about(5)).unwrap();
+    let rules = Mutex::new(BTreeMap::new());
+    let run = |trial: &Trial| {
+        if let (Strategy::Foresight, When::Aimed(aim)) = (trial.strategy, &trial.when) {
+            rules.lock().unwrap().insert(trial.number, aim.rule.name());
+        }
+        Ok(Ok(tried(trial)))
+    };
+    let (known, _) = hunt(3, 50).search(&run, &mut journal, &mut |_| ()).unwrap();
+    let rules = rules.into_inner().unwrap();
+    assert!((0..50).step_by(2).all(|number| rules.contains_key(&number)), "{rules:?}");
+    assert_eq!((rules[&0], rules[&2], rules[&48]), ("scout", "listed", "listed"));
+    assert_eq!(known.scouts, rules.values().filter(|rule| **rule == "scout").count() as u64);
+    let shares = known.shares.iter().filter(|(s, _)| **s != Strategy::Foresight);
+    let shares: Vec<u64> = shares.map(|(_, share)| share.trials).collect();
+    assert_eq!((shares.len(), shares.iter().sum::<u64>()), (ALL.len() - 1, 25));
+    assert!(shares.iter().all(|trials| (4..=5).contains(trials)), "{shares:?}");
+}
+
+#[test]
 fn a_hunt_that_was_killed_goes_on_where_it_was_and_finds_the_same() {
     let directory = tempfile::tempdir().unwrap();
-    let whole = search(&hunt(2, 36), &directory.path().join("whole")).0;
+    let whole = search(&hunt(2, 34), &directory.path().join("whole")).0;
     let path = directory.path().join("killed");
-    search(&hunt(2, 24), &path);
+    search(&hunt(2, 26), &path);
     // The kill tore the last line.
     let text = std::fs::read(&path).unwrap();
     std::fs::write(&path, &text[..text.len() - 20]).unwrap();
     let journal = Journal::open(&path, &about(5)).unwrap();
-    assert_eq!(journal.count(), 23);
+    assert_eq!(journal.count(), 25);
     drop(journal);
-    assert_eq!(search(&hunt(2, 36), &path).0, whole);
+    assert_eq!(search(&hunt(2, 34), &path).0, whole);
 }
 
 #[test]

@@ -3,18 +3,20 @@
 
 use super::Strategy;
 use super::finding::{Best, Died, Tried};
+use super::foresight::{self, Foreseen};
 use crate::failure::Failure;
 use crate::followed::Subject;
 use ::rig::{Bench, Ending, Follow, Following, Generator, Snapshot, Stimulus};
-use sample::{Insns, Kind, Nanos, Observation, Record, ResponderSet, Sample, Stamp, Virtual, When};
+use sample::{
+    AIMED, Aim, Insns, Kind, Nanos, Observation, Occurrence, Record, ResponderSet, Rule, Sample,
+    Stamp, Stretch, Virtual, When,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use trace::{Symbols, named};
 
 /// Answers are waited for this long after the last trigger, and a lost one until the next may come.
 const GRACE: Nanos = Nanos::from_millis(30);
-/// The watch by which the plugin says that it fires (crates/plugin/src/follow/mod.rs).
-const AIMED: u8 = u8::MAX;
 
 /// What all trials of a hunt have in common.
 pub struct Field<'a> {
@@ -53,6 +55,10 @@ struct Seen {
     /// The stack of each aimed trigger, in their order.
     aimed: Vec<u32>,
     triggers: Vec<Stamp<Virtual>>,
+    /// What a scout tells.
+    foreseen: Vec<Foreseen>,
+    /// When measuring began.
+    origin: Option<Stamp<Virtual>>,
     last: Option<Stamp<Virtual>>,
 }
 
@@ -64,11 +70,26 @@ impl Seen {
             Kind::Preempt => self.opener((record.number >> 32) as u32),
             Kind::Enter if record.pins == AIMED => self.aimed.push(record.value),
             Kind::Trigger => self.triggers.push(record.at),
+            Kind::Mark => self.origin = Some(record.at),
+            Kind::Stretch => self.foreseen.extend(self.foreseen(record)),
             _ => {}
         }
         if matches!(record.kind, Kind::Trigger | Kind::Pins | Kind::End) {
             self.last = Some(record.at);
         }
+    }
+
+    fn foreseen(&self, record: &Record) -> Option<Foreseen> {
+        let (key, ordinal) = (record.number, record.value);
+        Some(Foreseen {
+            occurrence: Occurrence { kind: Stretch::from_bit(record.pins)?, key, ordinal },
+            length_insns: record.insns,
+            at_ns: self.since_origin(record.at),
+        })
+    }
+
+    fn since_origin(&self, at: Stamp<Virtual>) -> Nanos {
+        self.origin.and_then(|origin| at.since(origin)).unwrap_or_default()
     }
 
     fn opener(&mut self, stack: u32) {
@@ -131,15 +152,12 @@ impl Field<'_> {
         responders: ResponderSet,
         died: Option<String>,
     ) -> Tried {
-        let origin = samples.iter().find_map(|s| {
-            let at = seen.triggers.get(s.trigger as usize)?;
-            at.ns().checked_sub(s.at.0)
-        });
         let instants_until = |end: u64| -> Vec<Nanos> {
-            let origin = origin.unwrap_or_default();
-            let since = seen.triggers.iter().map(|at| Nanos(at.ns() - origin));
+            let since = seen.triggers.iter().map(|at| seen.since_origin(*at));
             since.take_while(|at| at.0 <= end).collect()
         };
+        let is_scout =
+            matches!(&trial.when, When::Aimed(Aim { rule: Rule::Scout, .. }) if died.is_none());
         let mut worst = BTreeMap::new();
         for (rank, responder) in responders.iter().enumerate() {
             let own = samples.iter().filter(|s| usize::from(s.series.0) == rank);
@@ -158,15 +176,15 @@ impl Field<'_> {
             };
             worst.insert(responder.name().to_string(), best);
         }
-        let ended = seen.last.map_or(0, |at| at.ns());
         Tried {
             number: trial.number,
             strategy: trial.strategy,
             triggers: seen.triggers.len() as u64,
-            virtual_ns: Nanos(ended.saturating_sub(origin.unwrap_or(ended))),
+            virtual_ns: seen.last.map_or(Nanos(0), |at| seen.since_origin(at)),
             worst,
             seen: seen.openers.iter().map(|stack| seen.hash(*stack)).collect(),
             fired: seen.aimed.iter().map(|stack| seen.hash(*stack)).collect(),
+            scouted: is_scout.then(|| foresight::longest(seen.foreseen.clone())),
             died: died.map(|text| Died { text, instants: instants_until(u64::MAX) }),
         }
     }

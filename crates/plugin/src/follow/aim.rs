@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where to trigger: as a stretch opens that is likely to be long.
+//! Where to trigger: as a stretch opens that is likely to be long, or that is listed because it was long in an earlier run of
+//! the same snapshot.
 //!
 //! A stretch is known by what opened it (the instruction and its innermost callers), and expected to be as long as the
 //! longest of its kind that was seen. After a trigger and the shortest distance to the next, only the longest expectation
@@ -7,16 +8,14 @@
 //! so that others get their turn, and what was never seen counts as much as the best. All of it is decided by what the
 //! guest does and a seed: the same snapshot and aim give the same triggers.
 
-use sample::{Aim, Nanos, Rule, Stretch};
-use std::collections::HashMap;
+use sample::{Aim, Nanos, Occurrence, Rule, SCOUTED_FROM, Stretch};
+use std::collections::{HashMap, HashSet};
 
 /// A stretch that opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// Its kind.
-    pub kind: Stretch,
-    /// What stands for its opener.
-    pub key: u64,
+    /// Which it is.
+    pub occurrence: Occurrence,
     /// Whether another stretch is open.
     pub nested: bool,
 }
@@ -25,6 +24,7 @@ pub struct Opening {
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     longest: u64,
+    opened: u32,
     closed: u64,
     fired: u64,
 }
@@ -33,6 +33,8 @@ struct Known {
 #[derive(Debug)]
 pub struct Aimer {
     aim: Aim,
+    /// What the aim lists.
+    listed: HashSet<Occurrence>,
     known: HashMap<(u8, u64), Known>,
     /// The longest stretch of all, in instructions.
     longest: u64,
@@ -43,40 +45,59 @@ pub struct Aimer {
 impl Aimer {
     /// Knows nothing yet.
     pub fn new(aim: Aim) -> Aimer {
+        let listed = match &aim.rule {
+            Rule::Listed(list) => list.iter().copied().collect(),
+            _ => HashSet::new(),
+        };
         // A seed of 0 would stay 0.
-        Aimer { aim, known: HashMap::new(), longest: 0, random: aim.seed ^ 0x9e37_79b9_7f4a_7c15 }
+        let random = aim.seed ^ 0x9e37_79b9_7f4a_7c15;
+        Aimer { aim, listed, known: HashMap::new(), longest: 0, random }
     }
 
-    /// A stretch has closed after so many instructions.
-    pub fn closed(&mut self, kind: Stretch, key: u64, length: u64) {
+    /// A stretch opens; the result tells it from all others.
+    pub fn opened(&mut self, kind: Stretch, key: u64) -> Occurrence {
+        let known = self.known.entry((kind as u8, key)).or_default();
+        let ordinal = known.opened;
+        known.opened += 1;
+        Occurrence { kind, key, ordinal }
+    }
+
+    /// A stretch has closed after so many instructions. Whether it is to be told.
+    pub fn closed(&mut self, Occurrence { kind, key, .. }: Occurrence, length: u64) -> bool {
         let known = self.known.entry((kind as u8, key)).or_default();
         known.closed += 1;
         known.longest = known.longest.max(length);
         if self.aim.kinds & kind as u8 != 0 {
             self.longest = self.longest.max(length);
         }
+        self.aim.rule == Rule::Scout && length >= SCOUTED_FROM.0
     }
 
     /// Whether to trigger in a stretch that opens now, `waited` after a trigger became possible. If so it counts as
     /// fired into.
     pub fn takes(&mut self, opening: Opening, waited: Nanos) -> bool {
-        let Aim { rule, kinds, gap, .. } = self.aim;
-        if kinds & opening.kind as u8 == 0 || rule == Rule::Nested && !opening.nested {
+        let Occurrence { kind, key, .. } = opening.occurrence;
+        let key = (kind as u8, key);
+        if self.aim.kinds & kind as u8 == 0 {
             return false;
         }
         // What is asked for is halved with each quarter of the gap.
-        let halvings = (4 * waited.0 / gap.0.max(1)).min(63);
-        let known = *self.known.entry((opening.kind as u8, opening.key)).or_default();
-        let is_good = match rule {
+        let halvings = (4 * waited.0 / self.aim.gap.0.max(1)).min(63);
+        let known = self.known.get(&key).copied().unwrap_or_default();
+        let is_long = || {
+            let expected = if known.closed == 0 { self.longest } else { known.longest };
+            expected / (1 + known.fired / 4) >= self.longest >> halvings
+        };
+        let is_good = match &self.aim.rule {
+            Rule::Scout => false,
+            Rule::Listed(_) => return self.listed.contains(&opening.occurrence),
             Rule::Coverage => known.fired <= halvings / 4,
-            Rule::Longest | Rule::Nested => {
-                let expected = if known.closed == 0 { self.longest } else { known.longest };
-                expected / (1 + known.fired / 4) >= self.longest >> halvings
-            }
+            Rule::Longest => is_long(),
+            Rule::Nested => opening.nested && is_long(),
         };
         let takes = is_good && self.draw();
         if takes {
-            self.known.entry((opening.kind as u8, opening.key)).or_default().fired += 1;
+            self.known.entry(key).or_default().fired += 1;
         }
         takes
     }
@@ -99,8 +120,12 @@ mod tests {
         Aimer::new(Aim { rule, kinds: 3, gap, count: 9, until: Nanos(1 << 40), seed: 7 })
     }
 
+    fn occurrence(key: u64) -> Occurrence {
+        Occurrence { kind: Stretch::IrqsOff, key, ordinal: 0 }
+    }
+
     fn opening(key: u64) -> Opening {
-        Opening { kind: Stretch::IrqsOff, key, nested: false }
+        Opening { occurrence: occurrence(key), nested: false }
     }
 
     /// Whether any of a few tries is taken, so that no draw decides.
@@ -111,8 +136,8 @@ mod tests {
     #[test]
     fn at_first_only_the_longest_is_good_enough_and_later_less_is() {
         let mut a = aimer(Rule::Longest);
-        a.closed(Stretch::IrqsOff, 1, 100);
-        a.closed(Stretch::IrqsOff, 2, 1600);
+        a.closed(occurrence(1), 100);
+        a.closed(occurrence(2), 1600);
         assert!(!ever(&mut a, opening(1), 0));
         assert!(ever(&mut a, opening(2), 0));
         assert!(ever(&mut a, opening(1), 1000));
@@ -121,7 +146,7 @@ mod tests {
     #[test]
     fn what_was_never_seen_is_as_good_as_the_best_and_what_was_fired_into_gets_less() {
         let mut a = aimer(Rule::Longest);
-        a.closed(Stretch::IrqsOff, 2, 1600);
+        a.closed(occurrence(2), 1600);
         assert!(ever(&mut a, opening(3), 0));
         let taken = (0..100).filter(|_| a.takes(opening(2), Nanos(0))).count();
         assert_eq!(taken, 4, "then it waits for its turn");
@@ -132,7 +157,8 @@ mod tests {
         let mut a = aimer(Rule::Nested);
         assert!(!ever(&mut a, opening(1), 5000));
         assert!(ever(&mut a, Opening { nested: true, ..opening(1) }, 0));
-        let kernel = Opening { kind: Stretch::Unscheduled, key: 1, nested: true };
+        let kernel = Occurrence { kind: Stretch::Unscheduled, ..occurrence(1) };
+        let kernel = Opening { occurrence: kernel, nested: true };
         assert!(!ever(&mut a, kernel, 5000));
     }
 
@@ -149,10 +175,33 @@ mod tests {
     #[test]
     fn the_same_seed_decides_alike() {
         let decisions = |seed| {
-            let mut a = Aimer::new(Aim { seed, ..aimer(Rule::Coverage).aim });
+            let mut a = Aimer::new(Aim { seed, ..aimer(Rule::Coverage).aim.clone() });
             (0..200).map(|key| a.takes(opening(key), Nanos(0))).collect::<Vec<_>>()
         };
         assert_eq!(decisions(1), decisions(1));
         assert_ne!(decisions(1), decisions(2));
+    }
+
+    #[test]
+    fn what_is_listed_is_taken_and_nothing_else_however_long_one_waits() {
+        let listed = Occurrence { ordinal: 2, ..occurrence(7) };
+        let mut a = aimer(Rule::Listed(vec![listed]));
+        let mut taken = |kind, key| {
+            let occurrence = a.opened(kind, key);
+            a.takes(Opening { occurrence, nested: false }, Nanos(1 << 30))
+        };
+        assert!((0..3).all(|_| !taken(Stretch::IrqsOff, 8)), "another opener");
+        assert!((0..3).all(|_| !taken(Stretch::PreemptOff, 7)), "another kind");
+        let of_seven: Vec<bool> = (0..5).map(|_| taken(Stretch::IrqsOff, 7)).collect();
+        assert_eq!(of_seven, [false, false, true, false, false]);
+    }
+
+    #[test]
+    fn a_scout_tells_what_is_long_and_takes_nothing() {
+        let mut a = aimer(Rule::Scout);
+        assert!(!a.closed(occurrence(1), SCOUTED_FROM.0 - 1));
+        assert!(a.closed(occurrence(1), SCOUTED_FROM.0));
+        assert!(!ever(&mut a, opening(1), 1 << 30));
+        assert!(!aimer(Rule::Longest).closed(occurrence(1), 1 << 30), "nobody asked");
     }
 }

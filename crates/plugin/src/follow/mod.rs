@@ -22,7 +22,7 @@ use crate::qemu::{Cpu, Qemu};
 use aim::{Aimer, Opening};
 use code::{Change, INTERRUPT_FLAG};
 use plan::{Take, Watch};
-use sample::{Aim, Insns, Kind, Record, Stamp, Stretch, Virtual};
+use sample::{AIMED, Aim, Insns, Kind, Occurrence, Record, Stamp, Stretch, Virtual};
 use stacks::{Capture, Stacks};
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
@@ -62,24 +62,26 @@ struct Registers {
     rax: Register,
 }
 
-/// An open stretch: since when, and what opened it.
-#[derive(Default)]
-struct Open {
-    since: Insns,
-    key: u64,
-    opener: Capture,
+/// An open stretch: since when, and which of all it is; the latter only where triggers are aimed.
+#[derive(Clone, Copy)]
+struct Since {
+    time: (Stamp<Virtual>, Insns),
+    occurrence: Option<Occurrence>,
 }
 
-/// The index of the watch that there is not: a trigger was asked for in a stretch whose opener is the stack.
-const AIMED: u8 = u8::MAX;
+/// The same, with what opened it.
+struct Open {
+    since: Since,
+    opener: Capture,
+}
 
 struct Followed {
     masked: bool,
     preempt: u32,
-    irqs_off: Open,
-    preempt_off: Open,
-    /// While in the kernel: since when it has not been at a place where it would schedule, and what that place was.
-    unscheduled: Option<(Insns, u64)>,
+    irqs_off: Option<Open>,
+    preempt_off: Option<Open>,
+    /// While in the kernel: since when it has not been at a place where it would schedule.
+    unscheduled: Option<Since>,
     aimer: Option<Aimer>,
     stacks: Stacks,
     /// Priority and name by address of the task, as they were last told.
@@ -115,8 +117,8 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
         // Measuring begins in user space.
         masked: false,
         preempt: 0,
-        irqs_off: Open::default(),
-        preempt_off: Open::default(),
+        irqs_off: None,
+        preempt_off: None,
         unscheduled: None,
         aimer: aim.map(Aimer::new),
         stacks: Stacks::new(plan.map.as_deref())?,
@@ -160,15 +162,25 @@ extern "C" fn on_store(_vcpu: c_uint, info: c_uint, _address: u64, place: *mut c
 }
 
 impl Followed {
-    fn closed(&mut self, kind: Stretch, key: u64, length: u64) {
-        if let Some(aimer) = &mut self.aimer {
-            aimer.closed(kind, key, length);
+    /// A stretch opens, at `time`.
+    fn since(&mut self, kind: Stretch, key: u64, time: (Stamp<Virtual>, Insns)) -> Since {
+        let occurrence = self.aimer.as_mut().map(|aimer| aimer.opened(kind, key));
+        Since { time, occurrence }
+    }
+
+    /// A stretch closes.
+    fn closed(&mut self, since: Since, now: Insns) {
+        let (Some(aimer), Some(occurrence)) = (&mut self.aimer, since.occurrence) else { return };
+        let length = now.0 - since.time.1.0;
+        if aimer.closed(occurrence, length) {
+            let Occurrence { kind, key, ordinal } = occurrence;
+            record(Kind::Stretch, kind as u8, ordinal, key, (since.time.0, Insns(length)));
         }
     }
 
     fn end_unscheduled(&mut self, now: Insns) {
-        if let Some((since, key)) = self.unscheduled.take() {
-            self.closed(Stretch::Unscheduled, key, now.0 - since.0);
+        if let Some(since) = self.unscheduled.take() {
+            self.closed(since, now);
         }
     }
 }
@@ -272,19 +284,16 @@ impl Follower {
         }
         followed.masked = masked;
         if masked {
-            let open = self.open(address, time);
-            let key = open.key;
-            followed.irqs_off = open;
-            self.record(Kind::Irqs, 1, 0, address, time);
+            let open = self.open(&mut followed, Stretch::IrqsOff, address, time);
+            let since = open.since;
+            followed.irqs_off = Some(open);
+            record(Kind::Irqs, 1, 0, address, time);
             let nested = followed.preempt != 0;
-            self.aim(&mut followed, Opening { kind: Stretch::IrqsOff, key, nested }, address, time);
+            self.aim(&mut followed, since, nested, address);
         } else {
-            let length = time.1.0 - followed.irqs_off.since.0;
-            let key = followed.irqs_off.key;
-            followed.closed(Stretch::IrqsOff, key, length);
-            let (opened, closed) =
-                self.stacks_of(&mut followed, |f| &mut f.irqs_off, address, time);
-            self.record(Kind::Irqs, 0, closed, opened.into(), time);
+            let open = followed.irqs_off.take();
+            let (opened, closed) = self.close(&mut followed, open, address, time);
+            record(Kind::Irqs, 0, closed, opened.into(), time);
         }
     }
 
@@ -309,24 +318,21 @@ impl Follower {
         }
         let mut number = u64::from(count);
         let mut closed = 0;
-        let mut opening = None;
+        let mut since = None;
         if previous == 0 {
-            let open = self.open(place.address, time);
-            let nested = followed.masked;
-            opening = Some(Opening { kind: Stretch::PreemptOff, key: open.key, nested });
-            followed.preempt_off = open;
+            let open = self.open(&mut followed, Stretch::PreemptOff, place.address, time);
+            since = Some(open.since);
+            followed.preempt_off = Some(open);
         } else if count == 0 {
-            let length = time.1.0 - followed.preempt_off.since.0;
-            let key = followed.preempt_off.key;
-            followed.closed(Stretch::PreemptOff, key, length);
+            let open = followed.preempt_off.take();
             let opened;
-            (opened, closed) =
-                self.stacks_of(&mut followed, |f| &mut f.preempt_off, place.address, time);
+            (opened, closed) = self.close(&mut followed, open, place.address, time);
             number |= u64::from(opened) << 32;
         }
-        self.record(Kind::Preempt, 0, closed, number, time);
-        if let Some(opening) = opening {
-            self.aim(&mut followed, opening, place.address, time);
+        record(Kind::Preempt, 0, closed, number, time);
+        if let Some(since) = since {
+            let nested = followed.masked;
+            self.aim(&mut followed, since, nested, place.address);
         }
     }
 
@@ -343,7 +349,7 @@ impl Follower {
 
     /// Back from the kernel, or from one of its interrupts.
     fn leave(&self, to_user: bool, address: u64, time: (Stamp<Virtual>, Insns)) {
-        self.record(Kind::Leave, u8::from(to_user), 0, address, time);
+        record(Kind::Leave, u8::from(to_user), 0, address, time);
         if to_user {
             self.followed().end_unscheduled(time.1);
         }
@@ -356,7 +362,7 @@ impl Follower {
             return;
         }
         followed.end_unscheduled(time.1);
-        let key = self.open(address, time).key;
+        let key = self.capture(address).key();
         self.begin_unscheduled(&mut followed, key, address, time);
     }
 
@@ -367,45 +373,50 @@ impl Follower {
         address: u64,
         time: (Stamp<Virtual>, Insns),
     ) {
-        followed.unscheduled = Some((time.1, key));
+        let since = followed.since(Stretch::Unscheduled, key, time);
+        followed.unscheduled = Some(since);
         let nested = followed.masked || followed.preempt != 0;
-        self.aim(followed, Opening { kind: Stretch::Unscheduled, key, nested }, address, time);
+        self.aim(followed, since, nested, address);
     }
 
-    /// Triggers, if the opening of a stretch is worth it.
-    fn aim(
-        &self,
-        followed: &mut Followed,
-        opening: Opening,
-        address: u64,
-        time: (Stamp<Virtual>, Insns),
-    ) {
-        let Some(aimer) = &mut followed.aimer else { return };
+    /// Triggers, if a stretch is worth it that opens at the instruction at `address`, inside another or not.
+    fn aim(&self, followed: &mut Followed, since: Since, nested: bool, address: u64) {
+        let (Some(aimer), Some(occurrence)) = (&mut followed.aimer, since.occurrence) else {
+            return;
+        };
+        let time = since.time;
         let Some(waited) = waits_for_aim(time.0) else { return };
-        if aimer.takes(opening, waited) {
+        if aimer.takes(Opening { occurrence, nested }, waited) {
             let stack = self.stack(followed, &self.capture(address), time);
-            self.record(Kind::Enter, AIMED, stack, opening.kind as u64, time);
+            record(Kind::Enter, AIMED, stack, occurrence.kind as u64, time);
             trigger_now();
         }
     }
 
-    fn open(&self, address: u64, time: (Stamp<Virtual>, Insns)) -> Open {
+    fn open(
+        &self,
+        followed: &mut Followed,
+        kind: Stretch,
+        address: u64,
+        time: (Stamp<Virtual>, Insns),
+    ) -> Open {
         let opener = self.capture(address);
         // What a gate interrupted is no part of why it masks.
         let key = if self.plan.is_gate(address) { address } else { opener.key() };
-        Open { since: time.1, key, opener }
+        Open { since: followed.since(kind, key, time), opener }
     }
 
     /// The stacks that opened and closed a stretch, where it was long enough; else 0.
-    fn stacks_of(
+    fn close(
         &self,
         followed: &mut Followed,
-        stretch: fn(&mut Followed) -> &mut Open,
+        open: Option<Open>,
         address: u64,
         time: (Stamp<Virtual>, Insns),
     ) -> (u32, u32) {
-        let open = std::mem::take(stretch(followed));
-        if time.1.0.saturating_sub(open.since.0) < self.plan.stacks_from {
+        let Some(open) = open else { return (0, 0) };
+        followed.closed(open.since, time.1);
+        if time.1.0.saturating_sub(open.since.time.1.0) < self.plan.stacks_from {
             return (0, 0);
         }
         let opened = self.stack(followed, &open.opener, time);
@@ -420,7 +431,7 @@ impl Follower {
         time: (Stamp<Virtual>, Insns),
     ) -> u32 {
         followed.stacks.number(capture, &self.instrument, |number, index, address| {
-            self.record(Kind::Stack, index, number, address, time);
+            record(Kind::Stack, index, number, address, time);
         })
     }
 
@@ -439,9 +450,9 @@ impl Follower {
         let known = self.followed().tasks.insert(task, (pid, priority, name));
         if known != Some((pid, priority, name)) {
             let named = (Stamp::from_ns(name[0]), Insns(name[1]));
-            self.record(Kind::Task, priority as u8, pid, task, named);
+            record(Kind::Task, priority as u8, pid, task, named);
         }
-        self.record(Kind::Run, 0, pid, task, time);
+        record(Kind::Run, 0, pid, task, time);
     }
 
     fn watch(&self, address: u64, time: (Stamp<Virtual>, Insns)) {
@@ -458,11 +469,11 @@ impl Follower {
                 true => self.stack(&mut self.followed(), &self.capture(address), time),
                 false => 0,
             };
-            self.record(Kind::Enter, *index, stack, taken, time);
+            record(Kind::Enter, *index, stack, taken, time);
         }
     }
+}
 
-    fn record(&self, kind: Kind, pins: u8, value: u32, number: u64, time: (Stamp<Virtual>, Insns)) {
-        pass_on(&Record { kind, pins, value, number, at: time.0, insns: time.1 });
-    }
+fn record(kind: Kind, pins: u8, value: u32, number: u64, time: (Stamp<Virtual>, Insns)) {
+    pass_on(&Record { kind, pins, value, number, at: time.0, insns: time.1 });
 }

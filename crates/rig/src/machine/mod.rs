@@ -7,7 +7,7 @@ use crate::error::At;
 use crate::tool::{self, Reaped};
 use crate::{Error, Result};
 use qmp::Qmp;
-use sample::{Aim, Channel, Nanos, ResponderSet, Schedule, When};
+use sample::{Aim, Channel, Nanos, Occurrence, ResponderSet, Rule, Schedule, When};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;
@@ -335,12 +335,23 @@ fn stimulus_words(stimulus: &Stimulus, scratch: &Path) -> Result<String> {
             "phase_ns={},period_ns={},jitter_ns={},seed={seed},count={count}",
             phase.0, period.0, jitter.0
         ),
-        When::Aimed(Aim { rule, kinds, gap, count, until, seed }) => format!(
-            "aim={},kinds={kinds},gap_ns={},count={count},until_ns={},seed={seed}",
-            rule.name(),
-            gap.0,
-            until.0
-        ),
+        When::Aimed(Aim { rule, kinds, gap, count, until, seed }) => {
+            let list = match rule {
+                Rule::Listed(list) => {
+                    let path = scratch.join("list");
+                    fs::write(&path, list.iter().flat_map(Occurrence::encode).collect::<Vec<u8>>())
+                        .at(&path)?;
+                    format!("list={},", option_value(&path))
+                }
+                Rule::Coverage | Rule::Longest | Rule::Nested | Rule::Scout => String::new(),
+            };
+            format!(
+                "{list}aim={},kinds={kinds},gap_ns={},count={count},until_ns={},seed={seed}",
+                rule.name(),
+                gap.0,
+                until.0
+            )
+        }
         When::Planned(Schedule::Explicit(times)) => {
             let path = scratch.join("times");
             let mut file = File::create(&path).at(&path)?;

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Firing into what is known to come. All trials begin from one snapshot, and the rig is deterministic: a *scout*, a trial
+//! without triggers, sees which stretches the kernel will open, and those that come after it fire as the longest of them open.
+//!
+//! The first trigger of a trial comes exactly where the scout saw the stretch. Each answer disturbs what follows, so later
+//! stretches are found by their number (see [`Occurrence`]), and those that no longer exist are not fired into.
+
+use super::finding::Known;
+use super::strategy::Random;
+use sample::{Aim, Insns, Nanos, Occurrence, Responder, Rule, Stretch, When};
+use serde::{Deserialize, Serialize};
+
+/// How far the first scout looks.
+const FIRST: Nanos = Nanos::from_millis(800);
+/// How far the last one does; each looks twice as far as the one before.
+const FARTHEST: Nanos = Nanos::from_millis(3200);
+/// Foresight's trials until the next scout.
+const PER_SCOUT: u64 = 12;
+/// So many of each kind are kept, the longest ones.
+const KEPT: usize = 200;
+/// Two that are fired into are so far apart, so that most answers to the first are no part of the second.
+const APART: Nanos = Nanos::from_micros(1_500);
+/// A listed stretch is waited for until so long after the scout saw the last.
+const MARGIN: Nanos = Nanos::from_millis(20);
+const KINDS: [Stretch; 3] = [Stretch::IrqsOff, Stretch::PreemptOff, Stretch::Unscheduled];
+
+/// A stretch that a scout saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Foreseen {
+    /// Which.
+    #[serde(flatten)]
+    pub occurrence: Occurrence,
+    /// How long it was.
+    pub length_insns: Insns,
+    /// When it opened, since measuring began.
+    pub at_ns: Nanos,
+}
+
+/// The longest of each kind, by time.
+pub fn longest(mut all: Vec<Foreseen>) -> Vec<Foreseen> {
+    all.sort_by_key(|f| (std::cmp::Reverse(f.length_insns), f.at_ns, f.occurrence));
+    let of = |kind| all.iter().filter(move |f| f.occurrence.kind == kind).take(KEPT);
+    let mut kept: Vec<Foreseen> = KINDS.into_iter().flat_map(of).copied().collect();
+    kept.sort_by_key(|f| (f.at_ns, f.occurrence));
+    kept
+}
+
+/// How far a scout would look now, if one is needed.
+pub fn scout(known: &Known) -> Option<Nanos> {
+    let far = Nanos(FIRST.0 << known.scouts);
+    let is_due = known.scouts == 0 || known.since_scout >= PER_SCOUT;
+    (is_due && far <= FARTHEST).then_some(far)
+}
+
+/// A trial that looks so far.
+pub fn scouting(until: Nanos) -> When {
+    When::Aimed(Aim {
+        rule: Rule::Scout,
+        kinds: every_kind(),
+        gap: Nanos(0),
+        count: 1,
+        until,
+        seed: 0,
+    })
+}
+
+/// A trial that fires into one of the longest for this responder, and then into the longest of those that come later: after
+/// the first answer the guest's way is another, and what was foreseen may not come. `turn` counts these trials, so that each
+/// begins with another stretch.
+pub(super) fn firing(
+    foreseen: &[Foreseen],
+    (responder, turn): (Responder, u64),
+    gap: Nanos,
+    random: &mut Random,
+) -> When {
+    let (kind, rank) = match responder {
+        // Nothing but masked interrupts makes the hard handler late.
+        Responder::Hardirq => (Stretch::IrqsOff, turn),
+        // What makes the others late depends on the kernel: where it does not preempt itself, that it does not schedule.
+        _ if turn % 2 == 0 => (Stretch::Unscheduled, turn / 2),
+        _ => (Stretch::PreemptOff, turn / 2),
+    };
+    let ranked = apart(Vec::new(), &by_length(foreseen, |f| f.occurrence.kind == kind), KEPT);
+    let first = match ranked.len() as u64 {
+        0 => None,
+        count => ranked.get((rank % count) as usize).copied(),
+    };
+    let many = 1 << (2 * random.below(4));
+    let mut later = by_length(foreseen, |f| first.is_none_or(|first| f.at_ns > first.at_ns));
+    later.retain(|_| random.below(4) != 0);
+    let chosen = apart(first.into_iter().collect(), &later, many);
+    let last = chosen.iter().map(|f| f.at_ns).max().unwrap_or_default();
+    When::Aimed(Aim {
+        kinds: every_kind(),
+        gap,
+        count: chosen.len().max(1) as u64,
+        until: Nanos(last.0 + MARGIN.0),
+        rule: Rule::Listed(chosen.iter().map(|f| f.occurrence).collect()),
+        seed: 0,
+    })
+}
+
+/// `chosen`, and of `candidates` those that are apart from all before them, until there are so many.
+fn apart(mut chosen: Vec<Foreseen>, candidates: &[Foreseen], many: usize) -> Vec<Foreseen> {
+    for next in candidates {
+        if chosen.len() >= many {
+            break;
+        }
+        if chosen.iter().all(|f| f.at_ns.0.abs_diff(next.at_ns.0) >= APART.0) {
+            chosen.push(*next);
+        }
+    }
+    chosen
+}
+
+/// The kinds take turns, each with its longest first: what is long for one is short for another.
+fn by_length(foreseen: &[Foreseen], among: impl Fn(&Foreseen) -> bool) -> Vec<Foreseen> {
+    let mut ranked: Vec<(usize, Foreseen)> = Vec::new();
+    for kind in KINDS {
+        let own = foreseen.iter().filter(|f| f.occurrence.kind == kind && among(f));
+        let mut own: Vec<Foreseen> = own.copied().collect();
+        own.sort_by_key(|f| (std::cmp::Reverse(f.length_insns), f.at_ns, f.occurrence));
+        ranked.extend(own.into_iter().enumerate());
+    }
+    ranked.sort_by_key(|(rank, f)| (*rank, f.occurrence.kind));
+    ranked.into_iter().map(|(_, f)| f).collect()
+}
+
+fn every_kind() -> u8 {
+    KINDS.iter().map(|kind| *kind as u8).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stretch(kind: Stretch, ordinal: u32, length: u64, at: Nanos) -> Foreseen {
+        let occurrence = Occurrence { kind, key: 7, ordinal };
+        Foreseen { occurrence, length_insns: Insns(length), at_ns: at }
+    }
+
+    /// One of each kind every millisecond, of lengths in no order.
+    fn second() -> Vec<Foreseen> {
+        let each = |n: u32| {
+            let at = Nanos::from_millis(u64::from(n) + 1);
+            KINDS.map(|kind| stretch(kind, n, 4_000 + u64::from(n) * 7919 % 1000, at))
+        };
+        (0..1000).flat_map(each).collect()
+    }
+
+    fn listed(when: &When) -> &[Occurrence] {
+        match when {
+            When::Aimed(Aim { rule: Rule::Listed(list), .. }) => list,
+            other => panic!("{other:?} has no list"),
+        }
+    }
+
+    #[test]
+    fn of_each_kind_the_longest_are_kept_in_the_order_of_time() {
+        let kept = longest(second());
+        assert!(kept.is_sorted_by_key(|f| f.at_ns));
+        for kind in KINDS {
+            let of = |all: &[Foreseen]| {
+                let own = all.iter().filter(|f| f.occurrence.kind == kind);
+                let mut lengths: Vec<Insns> = own.map(|f| f.length_insns).collect();
+                lengths.sort_by_key(|length| std::cmp::Reverse(*length));
+                lengths
+            };
+            assert_eq!(of(&kept), of(&second())[..KEPT]);
+        }
+    }
+
+    #[test]
+    fn scouts_look_twice_as_far_each_time_until_they_have_looked_far_enough() {
+        let mut known = Known::default();
+        let mut looked = Vec::new();
+        for trial in 0..100 {
+            if let Some(far) = scout(&known) {
+                looked.push((trial, far));
+                known.scouts += 1;
+                known.since_scout = 0;
+            }
+            known.since_scout += 1;
+        }
+        let far = |n: u32| Nanos(FIRST.0 << n);
+        assert_eq!(looked, [(0, far(0)), (PER_SCOUT, far(1)), (2 * PER_SCOUT, far(2))]);
+    }
+
+    #[test]
+    fn where_nothing_was_foreseen_nothing_is_listed() {
+        assert!(
+            listed(&firing(&[], (Responder::Task, 0), Nanos(1), &mut Random::new(1, 1))).is_empty()
+        );
+    }
+
+    #[test]
+    fn the_first_trigger_goes_to_the_longest_for_the_responder_and_then_to_the_next_longest() {
+        let foreseen = longest(second());
+        let first = |responder, turn| {
+            let when = firing(&foreseen, (responder, turn), Nanos(1), &mut Random::new(3, turn));
+            let find = |o: &Occurrence| *foreseen.iter().find(|f| f.occurrence == *o).unwrap();
+            listed(&when).iter().map(find).min_by_key(|f| f.at_ns).unwrap()
+        };
+        let rank = |f: Foreseen| {
+            let longer = |g: &&Foreseen| {
+                (g.occurrence.kind, g.length_insns)
+                    == (f.occurrence.kind, g.length_insns.max(f.length_insns))
+            };
+            foreseen
+                .iter()
+                .filter(longer)
+                .map(|g| g.length_insns)
+                .filter(|l| *l > f.length_insns)
+                .count()
+        };
+        for (turn, kind) in [Stretch::Unscheduled, Stretch::PreemptOff].into_iter().enumerate() {
+            let f = first(Responder::Task, turn as u64);
+            assert_eq!((f.occurrence.kind, rank(f)), (kind, 0));
+        }
+        let hard: Vec<Foreseen> = (0..3).map(|turn| first(Responder::Hardirq, turn)).collect();
+        assert!(hard.iter().all(|f| f.occurrence.kind == Stretch::IrqsOff));
+        assert_eq!(rank(hard[0]), 0);
+        assert!(hard.is_sorted_by(|a, b| a.length_insns >= b.length_insns && a != b), "{hard:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_fired_into_was_foreseen_and_is_apart_and_the_guest_runs_until_after_it(
+            seed: u64, number: u64, turn in 0u64..5000,
+        ) {
+            let foreseen = longest(second());
+            let when = firing(&foreseen, (Responder::Task, turn), Nanos(300), &mut Random::new(seed, number));
+            let find = |o: &Occurrence| foreseen.iter().find(|f| f.occurrence == *o).map(|f| f.at_ns);
+            let mut times: Vec<Nanos> = Vec::new();
+            for occurrence in listed(&when) {
+                times.push(find(occurrence).expect("it was foreseen"));
+            }
+            times.sort();
+            prop_assert!(!times.is_empty());
+            prop_assert!(times.windows(2).all(|w| w[1].0 - w[0].0 >= APART.0));
+            prop_assert!(times.iter().all(|at| *at < when.longest_gap()));
+            prop_assert_eq!(when.count(), times.len() as u64);
+        }
+    }
+}
