@@ -22,7 +22,10 @@ const SOUND: (&[&str], &[&str]) = (&["6.12"], &["idle"]);
 fn help_names_every_command_and_every_exit_status() {
     let lab = Lab::bare();
     let help = lab.onset(&["--help"]).exits(0).stdout;
-    for command in ["doctor", "kernels", "run", "list", "show", "compare", "report"] {
+    for command in [
+        "doctor", "kernels", "run", "list", "show", "compare", "report", "windows", "explain",
+        "blame", "replay",
+    ] {
         assert!(help.contains(command), "{help}");
         lab.onset(&[command, "--help"]).exits(0);
     }
@@ -40,6 +43,22 @@ fn wrong_words_are_usage_errors() {
     lab.onset(&["run", "x.toml", "--jobs", "0"]).exits(2).says(&["--jobs"]);
     lab.onset(&["run", "x.toml", "--set", "seed"]).exits(2).says(&["KEY=VALUE"]);
     lab.onset(&["run", "missing.toml"]).exits(2).says(&["missing.toml", "No such file"]);
+}
+
+#[test]
+fn windows_of_what_an_experiment_does_not_have_are_answered_with_what_it_has() {
+    let lab = Lab::bare();
+    fake_qemu(&lab, "10.0.2");
+    let path = lab.experiment(&experiment(&["6.12 preempt=none"], &["idle"], 5, ""));
+    let windows = |words: &[&str]| {
+        let words = [&["windows", &path], words].concat();
+        Finished::of(lab.command(&words).env("PATH", lab.with_bin())).exits(2)
+    };
+    windows(&["--flavour", "6.13"]).says(&["6.13", "\"6.12 preempt=none\""]);
+    windows(&["--load", "mixed"]).says(&["mixed", "idle"]);
+    windows(&["--load", "busy"]).says(&["unknown load", "mixed"]);
+    windows(&["--kind", "irqs"]).says(&["irqs_off", "preempt_off"]);
+    lab.onset(&["windows", "latest"]).exits(2);
 }
 
 #[test]

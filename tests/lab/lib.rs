@@ -10,7 +10,7 @@ mod contract;
 mod outcome;
 mod process;
 
-pub use contract::{assert_as_promised, is_as_promised};
+pub use contract::{assert_as_promised, assert_as_promised_by, is_as_promised};
 pub use outcome::{Finished, Run};
 pub use process::{Started, cpu_ticks, is_alive, kill, users_of};
 

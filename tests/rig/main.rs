@@ -5,6 +5,8 @@
 mod contract;
 mod determinism;
 mod ending;
+mod explain;
+mod follow;
 mod guest;
 mod hunt;
 mod ladder;
@@ -16,3 +18,4 @@ mod snapshots;
 mod store;
 mod timer;
 mod truth;
+mod windows;

@@ -7,6 +7,7 @@ pub mod commands;
 pub mod edges;
 pub mod experiment;
 pub mod failure;
+pub mod followed;
 pub mod hunt;
 pub mod installation;
 pub mod matrix;

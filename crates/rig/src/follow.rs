@@ -4,7 +4,7 @@
 
 use sample::Insns;
 use std::path::Path;
-use trace::{Take, WATCHED, Watch};
+use trace::{Role, Take, WATCHED, Watch};
 use vmlinux::Map;
 
 /// Entries by which the kernel is called, besides the gates of the interrupt table (arch/x86/entry/entry_64*.S). All of
@@ -21,6 +21,10 @@ const GATES: [&str; 2] = ["asm_exc_", "asm_sysvec_"];
 /// The stubs of the other interrupts, one after the other, up to the first symbol behind them
 /// (arch/x86/include/asm/idtentry.h).
 const STUBS: [&str; 2] = ["irq_entries_start", "spurious_entries_start"];
+
+/// Of these a kernel without PREEMPT_RT has none to miss: its spinlocks do not sleep, and its preemption count tells of bottom
+/// halves.
+const RT_ONLY: [Role; 3] = [Role::LockOwner, Role::LockSleep, Role::BhDisable];
 
 /// Functions in which the kernel schedules if it was asked to: what runs from one to the next cannot be replaced where the
 /// kernel is not preemptible.
@@ -54,12 +58,11 @@ impl Follow {
         for watch in &watches {
             plan += &line_of(watch);
         }
-        let functions = lacking.iter().map(|i| {
-            format!(
-                "calls of {}: the kernel has no such function",
-                WATCHED[usize::from(*i)].names[0]
-            )
-        });
+        let rt = map.layout().softirq_disable_cnt.is_some();
+        let lacking = lacking.iter().map(|i| &WATCHED[usize::from(*i)]);
+        let functions = lacking
+            .filter(|watched| rt || !RT_ONLY.contains(&watched.role))
+            .map(|w| format!("calls of {}: the kernel has no such function", w.names[0]));
         let missing = map.missing().map(String::from).chain(functions).collect();
         Follow { plan, watches, missing }
     }

@@ -18,6 +18,9 @@ pub struct Symbol {
     pub name: String,
 }
 
+/// The entries of an unwind table by address, and how they are to be read.
+type OrcTable = (Format, Vec<(u64, Entry)>);
+
 /// A kernel's image.
 #[derive(Clone, Debug)]
 pub struct Image<'a> {
@@ -27,7 +30,7 @@ pub struct Image<'a> {
     /// Its types; or why there are none.
     pub btf: Result<Btf<'a>, &'static str>,
     /// How stacks are unwound from each address on; or why that is not known.
-    pub(crate) orc: Result<(Format, Vec<(u64, Entry)>), &'static str>,
+    pub(crate) orc: Result<OrcTable, &'static str>,
     /// Addresses of instructions.
     pub(crate) code: Vec<Range<u64>>,
 }

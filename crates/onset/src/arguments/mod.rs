@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The command line. Man page and completions are generated from it.
 
+mod followed;
 mod measure;
 
+pub use followed::{Above, Blame, Explain, Replay, Windows};
 pub use measure::{How, Measure};
 
 use crate::hunt::{Budget, Strategy};
@@ -28,7 +30,6 @@ pub struct Arguments {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one of it")]
 pub enum Command {
     /// Say what this machine can and cannot do, and how to get what is missing.
     Doctor {
@@ -97,6 +98,14 @@ pub enum Command {
         #[command(flatten)]
         store: StoreArgument,
     },
+    /// Tell where the time of single latencies went: run them again, and look.
+    Explain(Explain),
+    /// Account for all the time of a run's latencies, by cause: run it again, and look.
+    Blame(Blame),
+    /// Have one latency again, to the instruction.
+    Replay(Replay),
+    /// Find the stretches in which a guest runs with interrupts or preemption off, ranked, with the stacks that open them.
+    Windows(Windows),
     /// Write the man page and the shell completions into a directory.
     #[command(hide = true)]
     Documentation {

@@ -4,44 +4,36 @@
 use super::{SystemClock, print, print_json};
 use crate::arguments::Hunt as Arguments;
 use crate::bundle::RunId;
-use crate::experiment::{Cell, Experiment, Instrument};
+use crate::experiment::{Cell, Experiment};
 use crate::failure::{Exit, Failure};
+use crate::followed::{Answer, MadeWith, Reproducer, Subject, narrow};
 use crate::hunt::{ALL, About, Ended, Field, Found, Hunt, Journal, Known, Share, Step, Strategy};
-use crate::installation::Installation;
 use crate::matrix::WallClock;
-use crate::target::{Prepared, Rig};
-use crate::terminal;
-use ::rig::{Bench, Cache, Follow};
+use crate::target::Rig;
+use crate::terminal::{self, Shown};
+use ::rig::{Bench, Follow, Snapshot};
 use sample::{Insns, Nanos, Responder, ResponderSet};
 use serde::Serialize;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use toml_edit::{DocumentMut, Item, Table, value};
+use toml_edit::{Array, DocumentMut, Item, Table, value};
 use vmlinux::Map;
 
 /// Version of the JSON that is printed.
 const SCHEMA: u32 = 1;
 /// Shorter stretches get no stack; they are no reason for an answer to be late.
 const STACKS_FROM: Insns = Insns(5_000);
+/// How long the line is high.
+const HIGH: Nanos = Nanos::from_micros(1);
 
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let experiment = experiment(arguments)?;
     let cell = only_cell(&experiment)?;
-    let responders = responders(arguments, cell)?;
-    let parts = Installation::find()?.parts();
-    let rig = Rig::new(Bench::new(Cache::of_user()?, parts)?, &experiment)?;
-    eprintln!("{} · {}: preparing the guest", cell.flavour, cell.load);
-    let prepared = rig.prepare(&experiment, cell, &|_| ())?;
-    let lacking = responders.iter().find(|r| !prepared.generator.responders.contains(**r));
-    if let Some(responder) = lacking {
-        return Err(Failure::usage(format!(
-            "{} has no {}: leave it out",
-            cell.flavour,
-            responder.name()
-        )));
-    }
+    let rig = Rig::new(super::bench()?, &experiment)?;
+    let subject = Subject::of_cell(&rig, &experiment, cell).expect("narrowed to triggers");
     let hunt = Hunt {
-        responders,
+        responders: responders(arguments, cell, &subject)?,
         strategies: match arguments.strategies.as_slice() {
             [] => ALL.to_vec(),
             some => some.to_vec(),
@@ -50,70 +42,113 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         budget: arguments.budget,
         jobs: arguments.jobs.map_or_else(super::run::processors, usize::from),
     };
+    let mut field =
+        Ground::prepare(rig.bench(), subject, &format!("{} · {}", cell.flavour, cell.load))?;
     let directory = directory(arguments, cell)?;
-    let about = about(&experiment, cell, &hunt, &prepared);
+    let about = about(&experiment, cell, &hunt, &field.snapshot.1);
     let mut journal = Journal::open(&directory.join("trials.jsonl"), &about)?;
     if journal.count() > 0 {
         eprintln!("going on after {} trials", journal.count());
     }
-    let (known, ended) = search(&hunt, &rig, &prepared, &mut journal)?;
-    conclude(arguments, &about, &directory, &known, ended)
+    let (known, ended) = field.search(&hunt, &mut journal)?;
+    let finds = field.keep(&known, &directory)?;
+    conclude(arguments, &about, &directory, (&known, &finds), ended)
 }
 
-fn search(
-    hunt: &Hunt,
-    rig: &Rig,
-    prepared: &Prepared,
-    journal: &mut Journal,
-) -> Result<(Known, Ended), Failure> {
-    let path = rig.bench().map(&prepared.guest, &prepared.snapshot)?;
-    let bytes = std::fs::read(&path).map_err(Failure::unavailable)?;
-    let map = Map::from_bytes(bytes).map_err(Failure::unavailable)?;
-    let follow = Follow::new(&map, &path, STACKS_FROM, false);
-    for missing in &follow.missing {
-        eprintln!("not seen in this kernel: {missing}");
+/// Where a hunt takes place.
+struct Ground<'a> {
+    bench: &'a Bench,
+    subject: Subject,
+    snapshot: (Snapshot, String),
+}
+
+impl Ground<'_> {
+    fn prepare<'a>(
+        bench: &'a Bench,
+        mut subject: Subject,
+        name: &str,
+    ) -> Result<Ground<'a>, Failure> {
+        // Over before the next trigger may come, however close that is: what raises the interrupt is the edge.
+        subject.generator.high = HIGH;
+        let mut shown = Shown::of(vec![name.to_string()]);
+        let shown = RefCell::new(&mut shown);
+        let snapshot = bench.snapshot(&subject.guest, &|p| shown.borrow_mut().progress(0, p));
+        shown.borrow_mut().end(0, if snapshot.is_ok() { "ready" } else { "failed" });
+        Ok(Ground { bench, subject, snapshot: snapshot? })
     }
-    let field = Field { bench: rig.bench(), prepared, follow: &follow, symbols: &map };
-    hunt.search(&|trial| field.run(trial), journal, &mut |known| {
-        eprintln!("{}", terminal::hunt_progress(known));
-    })
+
+    fn search(&mut self, hunt: &Hunt, journal: &mut Journal) -> Result<(Known, Ended), Failure> {
+        let path = self.bench.map(&self.subject.guest, &self.snapshot)?;
+        let bytes = std::fs::read(&path).map_err(Failure::unavailable)?;
+        let map = Map::from_bytes(bytes).map_err(Failure::unavailable)?;
+        let follow = Follow::new(&map, &path, STACKS_FROM, false);
+        for missing in &follow.missing {
+            eprintln!("! not seen in this kernel: {missing}");
+        }
+        let Ground { bench, subject, snapshot } = self;
+        let field = Field { bench, subject, snapshot, follow: &follow, symbols: &map };
+        hunt.search(&|trial| field.run(trial), journal, &mut |known| {
+            eprintln!("{}", terminal::hunt_progress(known));
+        })
+    }
+
+    /// Writes a file for the worst of each responder, by which it can be had again.
+    fn keep(&self, known: &Known, directory: &Path) -> Result<BTreeMap<String, PathBuf>, Failure> {
+        let made_with = MadeWith::here(self.bench, &self.subject.guest, &self.snapshot.1);
+        let mut finds = BTreeMap::new();
+        for (name, Found { best, .. }) in &known.worst {
+            let responder: Responder = name.parse().map_err(Failure::unavailable)?;
+            let answer = Answer {
+                responder,
+                trigger: best.trigger,
+                latency_ns: best.latency_ns,
+                insns: best.latency_insns,
+            };
+            let Subject { guest, generator, .. } = &self.subject;
+            let times = best.instants.clone();
+            let find = Reproducer::of(guest, generator, &made_with, times, answer);
+            let path = directory.join(format!("{name}.find.json"));
+            let text = serde_json::to_string_pretty(&find).expect("plain data");
+            std::fs::write(&path, text + "\n")
+                .map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))?;
+            finds.insert(name.clone(), path);
+        }
+        Ok(finds)
+    }
 }
 
-/// The experiment with one flavour and one load, as far as the arguments choose them.
+/// The experiment with the flavour and the load that the arguments choose.
 fn experiment(arguments: &Arguments) -> Result<Experiment, Failure> {
-    let text = match &arguments.experiment {
-        Some(path) => Experiment::load(path)?.source,
-        None => String::new(),
+    let mut experiment = match &arguments.experiment {
+        Some(path) => Experiment::load(path)?,
+        None => Experiment::parse(Path::new("onset hunt"), &text(arguments)?)?,
     };
-    let mut root: DocumentMut = text.parse().map_err(Failure::usage)?;
-    if arguments.experiment.is_none() {
-        root["title"] = value("hunt");
-        root["target"] = value("rig");
-        let mut trigger = Table::new();
-        trigger["period"] = value("1ms");
-        trigger["count"] = value(1);
-        let names = if arguments.responders.is_empty() {
-            vec!["hardirq".to_string(), "task".to_string()]
-        } else {
-            arguments.responders.clone()
-        };
-        root["responders"] = value(toml_edit::Array::from_iter(names));
-        root["trigger"] = Item::Table(trigger);
-        if arguments.flavour.is_none() || arguments.load.is_none() {
-            return Err(Failure::usage(
-                "give --flavour and --load, or an experiment: onset hunt --flavour 6.12-rt --load mixed",
-            ));
-        }
-    }
-    // The document's limits are about other runs.
-    root.remove("limits");
-    for (key, chosen) in [("flavours", &arguments.flavour), ("loads", &arguments.load)] {
-        if let Some(chosen) = chosen {
-            root[key] = value(toml_edit::Array::from_iter([chosen]));
-        }
-    }
-    let path = arguments.experiment.as_deref().unwrap_or(Path::new("onset hunt"));
-    Ok(Experiment::parse(path, &root.to_string())?)
+    let load = arguments.load.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
+    narrow(&mut experiment, arguments.flavour.as_deref(), load)?;
+    Ok(experiment)
+}
+
+/// An experiment for what is hunted, where none was given.
+fn text(arguments: &Arguments) -> Result<String, Failure> {
+    let (Some(flavour), Some(load)) = (&arguments.flavour, &arguments.load) else {
+        return Err(Failure::usage(
+            "give --flavour and --load, or an experiment: onset hunt --flavour 6.12-rt --load mixed",
+        ));
+    };
+    let list = |words: &[String]| value(Array::from_iter(words));
+    let mut root = DocumentMut::new();
+    root["title"] = value("hunt");
+    root["target"] = value("rig");
+    root["flavours"] = list(std::slice::from_ref(flavour));
+    root["loads"] = list(std::slice::from_ref(load));
+    root["responders"] = match arguments.responders.as_slice() {
+        [] => list(&["hardirq".into(), "task".into()]),
+        some => list(some),
+    };
+    // A hunt has instants of its own; a trigger has to have some.
+    let trigger = [("period", value("1ms")), ("count", value(1))];
+    root["trigger"] = Item::Table(Table::from_iter(trigger));
+    Ok(root.to_string())
 }
 
 fn only_cell(experiment: &Experiment) -> Result<Cell<'_>, Failure> {
@@ -132,23 +167,26 @@ fn only_cell(experiment: &Experiment) -> Result<Cell<'_>, Failure> {
     }
 }
 
-fn responders(arguments: &Arguments, cell: Cell) -> Result<Vec<Responder>, Failure> {
-    let all = match cell.instrument {
-        Instrument::Generator(generator) => generator.responders,
-        Instrument::Probe(_) => ResponderSet::default(),
-    };
+fn responders(
+    arguments: &Arguments,
+    cell: Cell,
+    subject: &Subject,
+) -> Result<Vec<Responder>, Failure> {
+    let has = subject.generator.responders;
+    let names = |set: ResponderSet| set.iter().map(Responder::name).collect::<Vec<_>>().join(", ");
     if arguments.responders.is_empty() {
-        return Ok(all.iter().collect());
+        return Ok(has.iter().collect());
     }
     let named = arguments.responders.iter().map(|name| {
         let responder: Responder = name.parse().map_err(Failure::usage)?;
-        match all.contains(responder) {
-            true => Ok(responder),
-            false => Err(Failure::usage(format!(
-                "{name} is not among the experiment's responders: {}",
-                all.iter().map(Responder::name).collect::<Vec<_>>().join(", ")
-            ))),
+        if has.contains(responder) {
+            return Ok(responder);
         }
+        Err(Failure::usage(format!(
+            "{} has no {name} here: either its kernel lacks it, or the experiment leaves it out; there are {}",
+            cell.flavour,
+            names(has)
+        )))
     });
     named.collect()
 }
@@ -164,7 +202,7 @@ fn directory(arguments: &Arguments, cell: Cell) -> Result<PathBuf, Failure> {
     Ok(directory)
 }
 
-fn about(experiment: &Experiment, cell: Cell, hunt: &Hunt, prepared: &Prepared) -> About {
+fn about(experiment: &Experiment, cell: Cell, hunt: &Hunt, snapshot: &str) -> About {
     About {
         journal: Journal::VERSION,
         experiment: experiment.source.clone(),
@@ -173,7 +211,7 @@ fn about(experiment: &Experiment, cell: Cell, hunt: &Hunt, prepared: &Prepared) 
         responders: hunt.responders.iter().map(|r| r.name().to_string()).collect(),
         strategies: hunt.strategies.iter().map(Strategy::to_string).collect(),
         seed: hunt.seed,
-        snapshot: prepared.snapshot.1.clone(),
+        snapshot: snapshot.to_string(),
     }
 }
 
@@ -205,7 +243,7 @@ struct Coverage {
 struct PrintedFound<'a> {
     responder: &'a str,
     latency_ns: Nanos,
-    find: String,
+    find: Option<String>,
     at_strategy: Strategy,
     trial: u64,
     stack: &'a [String],
@@ -221,11 +259,11 @@ fn conclude(
     arguments: &Arguments,
     about: &About,
     directory: &Path,
-    known: &Known,
+    (known, finds): (&Known, &BTreeMap<String, PathBuf>),
     ended: Ended,
 ) -> Result<Exit, Failure> {
     let worst = known.worst.iter().filter(|(name, _)| about.responders.contains(name));
-    let worst = worst.map(|(responder, found)| printed(responder, found, directory));
+    let worst = worst.map(|(responder, found)| printed(responder, found, finds.get(responder)));
     let printed = Printed {
         schema: SCHEMA,
         directory: directory.display().to_string(),
@@ -250,16 +288,20 @@ fn conclude(
     if arguments.json {
         print_json(&printed);
     } else {
-        print(&terminal::hunted(about, known, ended, directory));
+        print(&terminal::hunted(about, (known, finds), ended, directory));
     }
     Ok(if ended == Ended::Interrupted { Exit::Interrupted } else { Exit::Success })
 }
 
-fn printed<'a>(responder: &'a str, found: &'a Found, directory: &Path) -> PrintedFound<'a> {
+fn printed<'a>(
+    responder: &'a str,
+    found: &'a Found,
+    find: Option<&'a PathBuf>,
+) -> PrintedFound<'a> {
     PrintedFound {
         responder,
         latency_ns: found.best.latency_ns,
-        find: directory.join(format!("{responder}.find.json")).display().to_string(),
+        find: find.map(|path| path.display().to_string()),
         at_strategy: found.strategy,
         trial: found.trial,
         stack: &found.best.stack,

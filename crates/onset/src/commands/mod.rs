@@ -1,22 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! One module per command; each reads its arguments, does it, and prints.
 
+mod blame;
 mod compare;
 mod doctor;
 mod documentation;
+mod explain;
 mod hunt;
 mod kernels;
 mod list;
 mod measure;
+mod replay;
 mod report;
 mod run;
 mod show;
+mod windows;
+
+pub use explain::{CauseShare, Explained};
+pub use windows::{SeenWindows, Total};
 
 use crate::arguments::Command;
 use crate::bundle::{Bundle, UtcTime};
 use crate::failure::{Exit, Failure};
+use crate::installation::Installation;
 use crate::matrix::WallClock;
 use crate::store::Store;
+use rig::{Bench, Cache};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -38,6 +47,10 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
             compare::run(&before, &after, &store.store, json)
         }
         Command::Report { runs, output, store } => report::run(&runs, &output, &store.store),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Blame(arguments) => blame::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
+        Command::Windows(arguments) => windows::run(&arguments),
         Command::Documentation { directory } => documentation::run(&directory),
     }
 }
@@ -54,12 +67,17 @@ impl WallClock for SystemClock {
 }
 
 /// The bundle that the user means: a path, or a name in the store.
-fn open(run: &str, store: &Path) -> Result<Bundle, Failure> {
+pub(crate) fn open(run: &str, store: &Path) -> Result<Bundle, Failure> {
     let path = Path::new(run);
     if path.join(crate::bundle::MANIFEST).is_file() {
         return Ok(Bundle::open(path)?);
     }
     Ok(Bundle::open(&Store::at(store).find(run)?)?)
+}
+
+/// What runs guests.
+fn bench() -> Result<Bench, Failure> {
+    Ok(Bench::new(Cache::of_user()?, Installation::find()?.parts())?)
 }
 
 /// Prints to stdout. Who closed the pipe has read enough: no error.

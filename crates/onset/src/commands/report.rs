@@ -32,7 +32,7 @@ pub fn write(bundles: &[Bundle], output: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// The whole file or none of it.
-fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new();
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);

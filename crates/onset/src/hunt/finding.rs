@@ -15,8 +15,10 @@ pub struct Best {
     pub latency_ns: Nanos,
     /// The same in instructions.
     pub latency_insns: Insns,
-    /// The triggers up to and including the one that was answered so late, since measuring began.
+    /// The triggers until the answer, since measuring began.
     pub instants: Vec<Nanos>,
+    /// Which of them was answered so late.
+    pub trigger: u64,
     /// What had opened the stretch that the trigger was aimed at, innermost first; empty for one that was not aimed.
     pub stack: Vec<String>,
 }

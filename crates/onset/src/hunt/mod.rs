@@ -77,6 +77,9 @@ impl FromStr for Budget {
     }
 }
 
+/// Carries out a trial.
+type Run<'a> = dyn Fn(&Trial) -> Result<Result<Tried, trial::Stopped>, Failure> + Sync + 'a;
+
 /// What a hunt is told.
 #[derive(Clone, Debug)]
 pub struct Hunt {
@@ -169,7 +172,7 @@ impl Hunt {
     /// Those of the rig and of writing the journal; what was found until then is in the journal.
     pub fn search(
         &self,
-        run: &(dyn Fn(&Trial) -> Result<Result<Tried, trial::Stopped>, Failure> + Sync),
+        run: &Run,
         journal: &mut Journal,
         show: &mut dyn FnMut(&Known),
     ) -> Result<(Known, Ended), Failure> {
@@ -195,7 +198,7 @@ impl Hunt {
     fn carry_out(
         &self,
         round: &[Trial],
-        run: &(dyn Fn(&Trial) -> Result<Result<Tried, trial::Stopped>, Failure> + Sync),
+        run: &Run,
         journal: &mut Journal,
     ) -> Result<Vec<Option<Tried>>, Failure> {
         let done: Vec<Option<Tried>> = round.iter().map(|t| journal.tried(t.number)).collect();

@@ -85,7 +85,7 @@ impl Strategy {
             (Strategy::Coverage, _) => aimed(Rule::Coverage, &[IRQS | PREEMPT]),
             (Strategy::WindowChain, _) => aimed(Rule::Nested, &[IRQS, PREEMPT, IRQS | PREEMPT]),
             (Strategy::StageAware, _) => aimed(Rule::Longest, &[KERNEL, PREEMPT | KERNEL]),
-            (Strategy::Refine, Some(best)) => When::Planned(refined(&best.instants, &mut random)),
+            (Strategy::Refine, Some(best)) => When::Planned(refined(best, &mut random)),
             (Strategy::WindowStart | Strategy::Foresight | Strategy::Refine, _) => {
                 aimed(Rule::Longest, &[IRQS, PREEMPT, IRQS | PREEMPT])
             }
@@ -97,10 +97,13 @@ const IRQS: u8 = Stretch::IrqsOff as u8;
 const PREEMPT: u8 = Stretch::PreemptOff as u8;
 const KERNEL: u8 = Stretch::Unscheduled as u8;
 
-/// The instants with the last one moved by an offset of random size, small ones being as likely as large ones; in one of
+/// The instants up to the find's, with that one moved by an offset of random size, small ones being as likely as large ones; in one of
 /// three cases with another trigger before it, whose answer is then still going on.
-fn refined(instants: &[Nanos], random: &mut Random) -> Schedule {
-    let Some((last, before)) = instants.split_last() else { return Schedule::Explicit(Vec::new()) };
+fn refined(best: &Best, random: &mut Random) -> Schedule {
+    let trigger = (best.trigger as usize).min(best.instants.len().saturating_sub(1));
+    let [before @ .., last] = &best.instants[..(trigger + 1).min(best.instants.len())] else {
+        return Schedule::Explicit(Vec::new());
+    };
     let doublings = u64::from(NEIGHBOURHOOD.0.ilog2());
     let offset = (1 << random.below(doublings + 1)) + random.below(100);
     let earliest = before.last().map_or(0, |t| t.0) + Nanos::from_micros(2).0;
@@ -189,7 +192,8 @@ mod tests {
                 .iter()
                 .scan(0, |t, gap| { *t += gap; Some(Nanos(*t)) })
                 .collect();
-            let best = Best { instants: instants.clone(), ..Best::default() };
+            let trigger = instants.len() as u64 - 1;
+            let best = Best { instants: instants.clone(), trigger, ..Best::default() };
             let When::Planned(Schedule::Explicit(times)) = Strategy::Refine.when(number, seed, Some(&best))
             else { panic!("refining is exact") };
             let before = instants.len() - 1;

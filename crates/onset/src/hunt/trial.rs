@@ -5,8 +5,8 @@ use super::Strategy;
 use super::finding::{Best, Died, Tried};
 use super::foresight::{self, Foreseen};
 use crate::failure::Failure;
-use crate::target::Prepared;
-use ::rig::{Bench, Ending, Follow, Following, Generator, Stimulus};
+use crate::followed::Subject;
+use ::rig::{Bench, Ending, Follow, Following, Generator, Snapshot, Stimulus};
 use sample::{
     AIMED, Aim, Insns, Kind, Nanos, Observation, Occurrence, Record, ResponderSet, Rule, Sample,
     Stamp, Stretch, Virtual, When,
@@ -22,8 +22,10 @@ const GRACE: Nanos = Nanos::from_millis(30);
 pub struct Field<'a> {
     /// The rig.
     pub bench: &'a Bench,
-    /// The guest and its snapshot.
-    pub prepared: &'a Prepared,
+    /// The guest, and its triggers but for when they come.
+    pub subject: &'a Subject,
+    /// Where each trial begins.
+    pub snapshot: &'a (Snapshot, String),
     /// How its kernel is followed.
     pub follow: &'a Follow,
     /// Names of addresses.
@@ -113,7 +115,7 @@ impl Field<'_> {
     /// # Errors
     /// Those of the rig; a guest that dies is none, but what was found.
     pub fn run(&self, trial: &Trial) -> Result<Result<Tried, Stopped>, Failure> {
-        let Prepared { guest, snapshot, generator } = self.prepared;
+        let Subject { guest, generator, .. } = self.subject;
         let when = trial.when.clone();
         let stimulus = Stimulus::Triggers(Generator { when, grace: GRACE, ..generator.clone() });
         let mut seen = Seen::default();
@@ -129,7 +131,7 @@ impl Field<'_> {
         let outcome = self.bench.measure(
             guest,
             &stimulus,
-            snapshot,
+            self.snapshot,
             &mut observe,
             Some(following),
             &|_| (),
@@ -150,8 +152,9 @@ impl Field<'_> {
         responders: ResponderSet,
         died: Option<String>,
     ) -> Tried {
-        let instants = |to: usize| -> Vec<Nanos> {
-            seen.triggers.iter().take(to).map(|at| seen.since_origin(*at)).collect()
+        let instants_until = |end: u64| -> Vec<Nanos> {
+            let since = seen.triggers.iter().map(|at| seen.since_origin(*at));
+            since.take_while(|at| at.0 <= end).collect()
         };
         let is_scout =
             matches!(&trial.when, When::Aimed(Aim { rule: Rule::Scout, .. }) if died.is_none());
@@ -167,7 +170,8 @@ impl Field<'_> {
             let best = Best {
                 latency_ns: sample.latency,
                 latency_insns: sample.path.unwrap_or(Insns(0)),
-                instants: instants(number + 1),
+                instants: instants_until(sample.at.0 + sample.latency.0),
+                trigger: sample.trigger,
                 stack: stack.collect(),
             };
             worst.insert(responder.name().to_string(), best);
@@ -181,7 +185,7 @@ impl Field<'_> {
             seen: seen.openers.iter().map(|stack| seen.hash(*stack)).collect(),
             fired: seen.aimed.iter().map(|stack| seen.hash(*stack)).collect(),
             scouted: is_scout.then(|| foresight::longest(seen.foreseen.clone())),
-            died: died.map(|text| Died { text, instants: instants(usize::MAX) }),
+            died: died.map(|text| Died { text, instants: instants_until(u64::MAX) }),
         }
     }
 }

@@ -10,7 +10,7 @@ pub mod local;
 mod rig;
 
 pub use self::local::Local;
-pub use self::rig::{Prepared, Rig};
+pub use self::rig::{Rig, plugin_version};
 
 use crate::bundle::{Kernel, Machine, Warning};
 use crate::experiment::{Cell, Experiment};

@@ -32,38 +32,7 @@ pub struct Rig {
     kernels: BTreeMap<String, ::rig::Kernel>,
 }
 
-/// A cell whose guest is there, saved where measuring begins.
-pub struct Prepared {
-    /// The guest.
-    pub guest: Guest,
-    /// Where its runs begin, and the key of that.
-    pub snapshot: (::rig::Snapshot, String),
-    /// The triggers of the cell.
-    pub generator: ::rig::Generator,
-}
-
 impl Rig {
-    /// The guest of a cell that is measured by triggers, saved where measuring begins.
-    ///
-    /// # Errors
-    /// A cell that is measured by a probe; those of booting.
-    pub fn prepare(
-        &self,
-        experiment: &Experiment,
-        cell: Cell,
-        progress: &dyn Fn(Progress),
-    ) -> Result<Prepared, Failure> {
-        let Stimulus::Triggers(generator) = self.stimulus(experiment, cell) else {
-            let name = cell.instrument.name();
-            return Err(Failure::usage(format!(
-                "[{name}] measures by a probe, which asks by itself; take an experiment with [trigger]"
-            )));
-        };
-        let guest = self.guest(experiment, cell);
-        let snapshot = self.bench.snapshot(&guest, progress)?;
-        Ok(Prepared { guest, snapshot, generator })
-    }
-
     /// The rig itself.
     pub fn bench(&self) -> &Bench {
         &self.bench
@@ -93,7 +62,8 @@ impl Rig {
         asked.filter(|r| *r != Responder::BhWork || has_bh_work).collect()
     }
 
-    fn guest(&self, experiment: &Experiment, cell: Cell) -> Guest {
+    /// The guest of a cell.
+    pub fn guest(&self, experiment: &Experiment, cell: Cell) -> Guest {
         let asked = &experiment.guest;
         let (driver, task) = self.driver(cell);
         let own = match cell.instrument {
@@ -150,7 +120,8 @@ impl Rig {
         }
     }
 
-    fn stimulus(&self, experiment: &Experiment, cell: Cell) -> Stimulus {
+    /// What is done to the guest of a cell.
+    pub fn stimulus(&self, experiment: &Experiment, cell: Cell) -> Stimulus {
         match cell.instrument {
             Instrument::Generator(generator) => {
                 let trigger = generator.trigger.clone();
@@ -235,10 +206,7 @@ impl Target for Rig {
                 icount_shift: Some(guest.shift),
                 snapshot: Some(outcome.snapshot.clone()),
             },
-            versions: Some((
-                self.bench.qemu_version().to_string(),
-                format!("{} {}", env!("CARGO_PKG_VERSION"), &self.bench.plugin_blake3()[..16]),
-            )),
+            versions: Some((self.bench.qemu_version().to_string(), plugin_version(&self.bench))),
             dropped: outcome.dropped,
             warnings: doubts(&outcome, cell.load),
             counters: outcome.counters,
@@ -247,6 +215,11 @@ impl Target for Rig {
             console: Some(outcome.console),
         })
     }
+}
+
+/// The plugin as bundles name it: the version of onset, and the beginning of the file's hash.
+pub fn plugin_version(bench: &Bench) -> String {
+    format!("{} {}", env!("CARGO_PKG_VERSION"), &bench.plugin_blake3()[..16])
 }
 
 /// What the guest said of itself, and what the package of its kernel says where it could not: there is no `/boot` in it.

@@ -3,8 +3,9 @@
 
 use super::table::{Align, Table};
 use crate::hunt::{About, Ended, Known};
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Frames of a stack that are shown; all of them are in the JSON.
 const FRAMES: usize = 6;
@@ -27,7 +28,12 @@ pub fn progress(known: &Known) -> String {
 }
 
 /// The conclusion.
-pub fn hunted(about: &About, known: &Known, ended: Ended, directory: &Path) -> String {
+pub fn hunted(
+    about: &About,
+    (known, finds): (&Known, &BTreeMap<String, PathBuf>),
+    ended: Ended,
+    directory: &Path,
+) -> String {
     let mut text = format!("{} · {}   hunt, seed {}\n", about.flavour, about.load, about.seed);
     let why = match ended {
         Ended::Budget => "the budget was used up",
@@ -44,7 +50,7 @@ pub fn hunted(about: &About, known: &Known, ended: Ended, directory: &Path) -> S
     );
     text += &line;
     let _ = writeln!(text, "{}", directory.display());
-    text += &worst(about, known);
+    text += &worst(about, known, finds);
     text += &strategies(about, known);
     for (trial, died) in &known.died {
         let _ = writeln!(text, "\nThe guest died in trial {trial}: {}", died.text);
@@ -52,7 +58,7 @@ pub fn hunted(about: &About, known: &Known, ended: Ended, directory: &Path) -> S
     text
 }
 
-fn worst(about: &About, known: &Known) -> String {
+fn worst(about: &About, known: &Known, finds: &BTreeMap<String, PathBuf>) -> String {
     let mut text = String::new();
     for name in &about.responders {
         let Some(found) = known.worst.get(name) else {
@@ -64,6 +70,9 @@ fn worst(about: &About, known: &Known) -> String {
             "\n  {name}: {} by {}, trial {}",
             found.best.latency_ns, found.strategy, found.trial
         );
+        if let Some(find) = finds.get(name) {
+            let _ = writeln!(text, "      onset replay {}", find.display());
+        }
         for frame in found.best.stack.iter().take(FRAMES) {
             let _ = writeln!(text, "      {frame}");
         }

@@ -25,8 +25,11 @@ enum Kind {
 impl Shown {
     /// For an experiment's cells.
     pub fn new(experiment: &Experiment) -> Shown {
-        let names: Vec<String> =
-            experiment.cells().map(|c| name(c, experiment.instruments.len())).collect();
+        Shown::of(experiment.cells().map(|c| name(c, experiment.instruments.len())).collect())
+    }
+
+    /// For what has these names.
+    pub fn of(names: Vec<String>) -> Shown {
         let kind = if std::io::stderr().is_terminal() {
             Kind::Bars(MultiProgress::new(), vec![None; names.len()])
         } else {
@@ -46,7 +49,8 @@ impl Shown {
         }
     }
 
-    fn progress(&mut self, cell: usize, progress: Progress) {
+    /// Cell number `cell` goes on.
+    pub fn progress(&mut self, cell: usize, progress: Progress) {
         let name = &self.names[cell];
         match &mut self.kind {
             Kind::Bars(all, bars) => {
@@ -83,7 +87,8 @@ impl Shown {
         }
     }
 
-    fn end(&mut self, cell: usize, how: &str) {
+    /// Cell number `cell` ended, and how.
+    pub fn end(&mut self, cell: usize, how: &str) {
         match &mut self.kind {
             Kind::Bars(all, bars) => {
                 if let Some(bar) = bars[cell].take() {

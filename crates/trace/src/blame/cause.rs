@@ -39,7 +39,8 @@ pub enum Cause {
     Interrupt(Interrupt),
     /// A softirq: the address of its function.
     Softirq(Option<u64>),
-    /// A task that goes before the responder's: its priority is as high or higher.
+    /// A task that goes before the responder's: its priority is as high or higher; or one in user space while nobody has
+    /// woken the responder, as for softirqs that were left to their thread.
     Task(TaskId),
     /// A task that goes after it, in the kernel, which does not let go of it there though nothing is off
     /// (`preempt=none` and `voluntary`): where it was seen last.

@@ -164,7 +164,8 @@ fn in_interrupt(cpu: &Cpu, activity: Activity, own: bool) -> Cause {
         Activity::Kernel(place) => {
             cpu.running().map_or(Cause::Unexplained, |task| Cause::Kernel(task, place))
         }
-        Activity::User | Activity::Unknown => Cause::Unexplained,
+        Activity::User => cpu.running().map_or(Cause::Unexplained, Cause::Task),
+        Activity::Unknown => Cause::Unexplained,
     }
 }
 

@@ -109,6 +109,27 @@ fn a_hard_handler_waits_for_masked_interrupts_and_for_another_interrupt() {
     assert_eq!(e.kinds()[&LatencyKind::Interrupt].time, Nanos(130));
 }
 
+#[test]
+fn softirqs_that_are_left_to_their_thread_wait_for_the_tasks_that_run_meanwhile() {
+    let mut events = vec![(0, run(LOAD)), (0, preempt(0, 0)), (10, irqs(false, 0)), (20, TO_USER)];
+    events.push((100, TRIGGER));
+    events.extend(own_interrupt(105));
+    events.extend([
+        (160, preempt(0, 0)),
+        (170, irqs(false, 0)),
+        (170, TO_USER),
+        (400, irqs(true, 3)),
+        (400, enter(Role::Interrupt, 0, 0)),
+        (410, preempt(0x1_0000, 0)),
+        (450, preempt(0x100, 0)),
+        (455, enter(Role::SoftirqAction, 0, 0)),
+        (500, What::Pins { level: 4 }),
+    ]);
+    let e = explained(2, &events);
+    assert_eq!(e.causes()[&Cause::Task(LOAD)].time, Nanos(230));
+    assert!(!e.causes().contains_key(&Cause::Unexplained), "{:?}", parts(&e));
+}
+
 /// A task wakes up out of our interrupt, in a kernel that `count` keeps from switching until 400.
 fn wake_up_of_a_task() -> Vec<(u64, What)> {
     let mut events = vec![

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Options of the commands that run something once more and look inside.
+
+use super::StoreArgument;
+use crate::experiment::Load;
+use crate::followed::Choice;
+use clap::{Args, ValueEnum};
+use sample::{Nanos, Responder};
+use stats::{Quantile, UnknownQuantile};
+use std::fmt;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
+use std::str::FromStr;
+use trace::{Order, WindowKind};
+
+/// `onset windows …`
+#[derive(Debug, Args)]
+pub struct Windows {
+    /// An experiment's file, or a run: the beginning of its name, `latest`, or the path of its bundle.
+    #[arg(value_name = "EXPERIMENT|RUN")]
+    pub subject: String,
+    /// Only this flavour, or all flavours of this kernel.
+    #[arg(long)]
+    pub flavour: Option<String>,
+    /// Only this load.
+    #[arg(long)]
+    pub load: Option<Load>,
+    /// Only windows of this kind; may be repeated.
+    #[arg(long = "kind")]
+    pub kinds: Vec<Kind>,
+    /// What comes first.
+    #[arg(long = "by", value_enum, default_value_t = By::Longest)]
+    pub by: By,
+    /// How many stacks of each kind.
+    #[arg(long, default_value = "10")]
+    pub top: NonZeroUsize,
+    /// Where the bundles are.
+    #[command(flatten)]
+    pub store: StoreArgument,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A kind of windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+#[expect(clippy::enum_variant_names, reason = "they are the words of the field")]
+pub enum Kind {
+    /// Interrupts are masked.
+    IrqsOff,
+    /// No other task gets the CPU.
+    PreemptOff,
+    /// Softirqs wait.
+    BhOff,
+    /// The task may not move to another CPU.
+    MigrationOff,
+}
+
+impl From<Kind> for WindowKind {
+    fn from(kind: Kind) -> WindowKind {
+        match kind {
+            Kind::IrqsOff => WindowKind::IrqsOff,
+            Kind::PreemptOff => WindowKind::PreemptOff,
+            Kind::BhOff => WindowKind::BhOff,
+            Kind::MigrationOff => WindowKind::MigrationOff,
+        }
+    }
+}
+
+/// By what windows are ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// The longest single window.
+    Longest,
+    /// All windows of one stack together.
+    Total,
+}
+
+impl From<By> for Order {
+    fn from(by: By) -> Order {
+        match by {
+            By::Longest => Order::Longest,
+            By::Total => Order::Total,
+        }
+    }
+}
+
+/// Whose latencies.
+#[derive(Debug, Args)]
+pub struct Latencies {
+    /// A run: the beginning of its name, `latest`, or the path of its bundle; or the file of a find.
+    #[arg(value_name = "RUN|FIND")]
+    pub run: String,
+    /// Only those of this responder.
+    #[arg(long)]
+    pub responder: Option<Responder>,
+    /// Where the bundles are.
+    #[command(flatten)]
+    pub store: StoreArgument,
+}
+
+/// `onset explain …`
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// Whose.
+    #[command(flatten)]
+    pub latencies: Latencies,
+    /// Which.
+    #[command(flatten)]
+    pub choice: Explained,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which latencies are explained.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct Explained {
+    /// The answers to the trigger of this number.
+    #[arg(long, value_name = "N")]
+    pub sample: Option<u64>,
+    /// This many of the longest; one where nothing is said.
+    #[arg(long, value_name = "N")]
+    pub worst: Option<NonZeroUsize>,
+}
+
+impl Explained {
+    /// What was chosen.
+    pub fn choice(&self) -> Option<Choice> {
+        let worst = self.worst.map(|n| Choice::Worst(n.get()));
+        self.sample.map(Choice::Trigger).or(worst)
+    }
+}
+
+/// `onset blame …`
+#[derive(Debug, Args)]
+pub struct Blame {
+    /// The run: the beginning of its name, `latest`, or the path of its bundle.
+    pub run: String,
+    /// Only latencies from this on: a quantile of each responder as in p99, a duration as in 50us, or `all`.
+    #[arg(long, default_value = "p99")]
+    pub above: Above,
+    /// Only those of this responder.
+    #[arg(long)]
+    pub responder: Option<Responder>,
+    /// Where the bundles are.
+    #[command(flatten)]
+    pub store: StoreArgument,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// From which latency on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Above {
+    /// All of them.
+    All,
+    /// From a quantile of each responder.
+    Quantile(Quantile),
+    /// From a latency.
+    Latency(Nanos),
+}
+
+impl fmt::Display for Above {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Above::All => f.write_str("0 ns"),
+            Above::Quantile(quantile) => quantile.fmt(f),
+            Above::Latency(latency) => latency.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Above {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Above, String> {
+        if text == "all" {
+            return Ok(Above::All);
+        }
+        if text.starts_with('p') {
+            return text.parse().map(Above::Quantile).map_err(|e: UnknownQuantile| e.to_string());
+        }
+        let latency = text.parse().map(Above::Latency);
+        latency
+            .map_err(|e| format!("{e}; write all, a quantile as in p99, or a duration as in 50us"))
+    }
+}
+
+/// `onset replay …`
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// Whose.
+    #[command(flatten)]
+    pub latencies: Latencies,
+    /// The longest answer to the trigger of this number.
+    #[arg(long, value_name = "N", conflicts_with = "worst")]
+    pub sample: Option<u64>,
+    /// The N-th longest of the run; the longest where nothing is said.
+    #[arg(long, value_name = "N")]
+    pub worst: Option<NonZeroUsize>,
+    /// How often.
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub times: NonZeroU64,
+    /// Write what happened around it as a trace for the Perfetto UI.
+    #[arg(long, value_name = "FILE.pftrace")]
+    pub trace: Option<PathBuf>,
+    /// Write the pins around it as a value change dump, for PulseView or GTKWave.
+    #[arg(long, value_name = "FILE.vcd")]
+    pub vcd: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_all_a_quantile_or_a_duration_with_its_unit() {
+        assert_eq!("all".parse(), Ok(Above::All));
+        assert_eq!("p99.9".parse(), Ok(Above::Quantile(Quantile::P999)));
+        assert_eq!("50us".parse(), Ok(Above::Latency(Nanos(50_000))));
+        for (wrong, said) in [("p98", "p99.9"), ("50", "50us"), ("", "50us")] {
+            let why = wrong.parse::<Above>().expect_err(wrong);
+            assert!(why.contains(said), "{why}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `onset replay`: one latency again, to the instruction, and its trace.
+
+use super::{bench, print, print_json};
+use crate::arguments;
+use crate::failure::{Exit, Failure};
+use crate::followed::{Answer, Choice, Named, Ready, Reproducer, Subject, Watcher};
+use crate::terminal::Shown;
+use rig::Bench;
+use sample::{Insns, Nanos, Sample, When};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::path::Path;
+use trace::{Event, Excerpt, History, Reader};
+
+/// Version of the JSON that is printed (docs/replay.schema.json).
+const SCHEMA: u32 = 1;
+/// A trace begins this long before its trigger: what was going on is then seen, and it is half a period of most schedules.
+const BEFORE: Nanos = Nanos::from_micros(500);
+/// Events of a trace at most; some hundred megabytes.
+const EVENTS_KEPT: usize = 1 << 21;
+
+#[derive(Serialize)]
+struct Printed<'a> {
+    schema: u32,
+    run: Option<&'a str>,
+    responder: &'static str,
+    trigger: u64,
+    expected_ns: Nanos,
+    expected_insns: Insns,
+    latency_ns: Option<Nanos>,
+    insns: Option<Insns>,
+    identical: bool,
+    times: u64,
+    identical_times: u64,
+}
+
+pub fn run(arguments: &arguments::Replay) -> Result<Exit, Failure> {
+    let bench = bench()?;
+    let named = Named::find(&arguments.latencies.run, &arguments.latencies.store.store)?;
+    let reproducer = reproducer(&bench, &named, arguments)?;
+    let shown = RefCell::new(Shown::of(vec![named.title()]));
+    let progress = |p| shown.borrow_mut().progress(0, p);
+    let ready = Ready::new(&bench, reproducer.subject(&bench)?, &progress)?;
+    let wanted = reproducer.sample();
+    let times = arguments.times.get();
+    let (mut first_other, mut identical) = (None, 0);
+    for _ in 0..times {
+        let mut wait = Wait { wanted, answer: None };
+        ready.run(None, &mut wait, &progress)?;
+        if wait.answer.is_some_and(|a| (a.latency, a.path) == (wanted.latency, wanted.path)) {
+            identical += 1;
+        } else {
+            first_other.get_or_insert(wait.answer);
+        }
+    }
+    let same = identical == times;
+    if same && (arguments.trace.is_some() || arguments.vcd.is_some()) {
+        write_traces(&ready, wanted, arguments, &progress)?;
+    }
+    shown.borrow_mut().end(0, if same { "identical" } else { "not identical" });
+    let answer = first_other.unwrap_or(Some(wanted));
+    let printed = Printed {
+        schema: SCHEMA,
+        run: named.run(),
+        responder: reproducer.answer.responder.name(),
+        trigger: wanted.trigger,
+        expected_ns: wanted.latency,
+        expected_insns: reproducer.answer.insns,
+        latency_ns: answer.map(|a| a.latency),
+        insns: answer.and_then(|a| a.path),
+        identical: same,
+        times,
+        identical_times: identical,
+    };
+    if arguments.json {
+        print_json(&printed);
+    } else {
+        print(&text(&printed));
+    }
+    Ok(if same { Exit::Success } else { Exit::Exceeded })
+}
+
+/// What a person reads.
+fn text(printed: &Printed) -> String {
+    let Printed { responder, trigger, expected_ns, identical_times, times, .. } = printed;
+    let mut text = format!(
+        "{responder} answers trigger {trigger} after {expected_ns} ({} ns, {} instructions): {identical_times} of {times} times identical\n",
+        expected_ns.0, printed.expected_insns.0
+    );
+    if !printed.identical {
+        text += &match printed.latency_ns {
+            Some(Nanos(ns)) => format!("  the first that is another: {ns} ns\n"),
+            None => "  the first that is another: no answer\n".into(),
+        };
+    }
+    text
+}
+
+/// The latency that is meant, with all that it takes.
+fn reproducer(
+    bench: &Bench,
+    named: &Named,
+    arguments: &arguments::Replay,
+) -> Result<Reproducer, Failure> {
+    let rank = arguments.worst.map_or(1, |n| n.get());
+    let asked = arguments.sample.is_some() || arguments.worst.is_some();
+    let choice = arguments.sample.map_or(Choice::Worst(rank), Choice::Trigger);
+    let samples = named.samples(arguments.latencies.responder, asked.then_some(choice))?;
+    if let Named::Find(find) = named {
+        return Ok((**find).clone());
+    }
+    // The last of so many of the worst; of several answers to one trigger the longest.
+    let sample = match choice {
+        Choice::Worst(rank) => samples.get(rank - 1),
+        Choice::Trigger(_) => samples.first(),
+    };
+    let Some(sample) = sample else {
+        let count = samples.len();
+        return Err(Failure::usage(format!("there are only {count} answers; lower --worst")));
+    };
+    of_run(&named.subject(bench)?, sample)
+}
+
+/// The answer of a run, without the triggers that came after it.
+fn of_run(subject: &Subject, sample: &Sample) -> Result<Reproducer, Failure> {
+    let Subject { guest, generator, made_with } = subject;
+    let (When::Planned(schedule), Some(made_with), Some(insns)) =
+        (&generator.when, made_with, sample.path)
+    else {
+        return Err(Failure::unavailable(
+            "the run's instructions were not counted; take a run of the rig",
+        ));
+    };
+    let until = sample.at.0.saturating_add(sample.latency.0);
+    let due = (0..).map_while(|n| schedule.due(n));
+    let times: Vec<Nanos> = due.take_while(|due| due.0 <= until).collect();
+    let responder = generator.responders.iter().nth(sample.series.index()).ok_or_else(|| {
+        Failure::unavailable("the run's samples are of more responders than it has; its bundle is damaged: onset show --verify")
+    })?;
+    let (trigger, latency_ns) = (sample.trigger, sample.latency);
+    let answer = Answer { responder, trigger, latency_ns, insns };
+    Ok(Reproducer::of(guest, generator, made_with, times, answer))
+}
+
+/// Waits for one answer.
+struct Wait {
+    wanted: Sample,
+    answer: Option<Sample>,
+}
+
+impl Watcher for Wait {
+    fn event(&mut self, _: &Event, _: &Reader) {}
+
+    fn answer(&mut self, sample: &Sample, _: &Reader) -> ControlFlow<()> {
+        if (sample.trigger, sample.series) != (self.wanted.trigger, self.wanted.series) {
+            return ControlFlow::Continue(());
+        }
+        self.answer = Some(*sample);
+        ControlFlow::Break(())
+    }
+}
+
+/// Keeps the events around one answer.
+struct Tape {
+    wait: Wait,
+    history: History,
+    excerpt: Option<Excerpt>,
+}
+
+impl Watcher for Tape {
+    fn event(&mut self, event: &Event, _: &Reader) {
+        self.history.push(*event);
+    }
+
+    fn answer(&mut self, sample: &Sample, reader: &Reader) -> ControlFlow<()> {
+        let flow = self.wait.answer(sample, reader);
+        if flow.is_break() {
+            self.excerpt = self.history.excerpt(sample.trigger, BEFORE);
+        }
+        flow
+    }
+}
+
+/// Runs it once more, followed, and writes what was asked for.
+fn write_traces(
+    ready: &Ready,
+    wanted: Sample,
+    arguments: &arguments::Replay,
+    progress: &dyn Fn(rig::Progress),
+) -> Result<(), Failure> {
+    let (map, follow) = ready.follow(super::explain::STACKS_FROM, true)?;
+    let wait = Wait { wanted, answer: None };
+    let mut tape = Tape { wait, history: History::new(EVENTS_KEPT), excerpt: None };
+    let reader = ready.run(Some(&follow), &mut tape, progress)?;
+    let Some(excerpt) = &tape.excerpt else {
+        return Err(Failure::unavailable(
+            "the trace has no room for the whole latency, which is longer than two million events",
+        ));
+    };
+    if let Some(path) = &arguments.trace {
+        let bytes = trace::perfetto(excerpt, reader.tasks(), reader.stacks(), &map);
+        write(path, &bytes)?;
+    }
+    if let Some(path) = &arguments.vcd {
+        write(path, trace::vcd(excerpt).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    super::report::write_whole(path, bytes).map_err(|e| {
+        let path = path.display();
+        Failure::unavailable(format!("cannot write {path}: {e}; choose another file"))
+    })
+}

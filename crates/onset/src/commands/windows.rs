@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `onset windows`: the stretches in which a guest runs with interrupts or preemption off.
+
+use super::{bench, print, print_json};
+use crate::arguments;
+use crate::experiment::Experiment;
+use crate::failure::{Exit, Failure};
+use crate::followed::{Ready, Subject, Watcher, narrow};
+use crate::target::Rig;
+use crate::terminal::{self, Shown};
+use rig::{Bench, Progress};
+use sample::{Insns, Nanos, Sample};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use trace::{At, Event, Order, Reader, ReaderLosses, What, WindowKind, WindowRow, Windows};
+
+/// Version of the JSON that is printed (docs/windows.schema.json).
+const SCHEMA: u32 = 1;
+/// Stretches shorter than this get no stack: taking one costs the host more than the guest runs meanwhile, and a microsecond
+/// is what an interrupt's own path takes.
+const STACKS_FROM: Insns = Insns(1_000);
+
+pub fn run(arguments: &arguments::Windows) -> Result<Exit, Failure> {
+    let bench = bench()?;
+    let cells = cells(&bench, arguments)?;
+    let names = cells.iter().map(|c| format!("{} · {}", c.flavour, c.load)).collect();
+    let shown = RefCell::new(Shown::of(names));
+    let mut all = Vec::new();
+    for (index, cell) in cells.into_iter().enumerate() {
+        let seen = watch(&bench, cell, arguments, &|p| shown.borrow_mut().progress(index, p));
+        shown.borrow_mut().end(index, if seen.is_ok() { "seen" } else { "failed" });
+        all.push(seen?);
+    }
+    if arguments.json {
+        print_json(&Printed::new(&all));
+    } else {
+        all.iter().for_each(|seen| print(&(terminal::windows(seen) + "\n")));
+    }
+    Ok(Exit::Success)
+}
+
+/// A cell to watch.
+struct Cell {
+    flavour: String,
+    load: String,
+    subject: Subject,
+}
+
+fn cells(bench: &Bench, arguments: &arguments::Windows) -> Result<Vec<Cell>, Failure> {
+    let name = Path::new(&arguments.subject);
+    if !name.is_file() {
+        let bundle = super::open(&arguments.subject, &arguments.store.store)?;
+        let about = &bundle.manifest().about;
+        let [flavour, load] = [&about.flavour, &about.load].map(String::clone);
+        return Ok(vec![Cell { flavour, load, subject: Subject::of_bundle(bench, &bundle)? }]);
+    }
+    let mut experiment = Experiment::load(name)?;
+    narrow(&mut experiment, arguments.flavour.as_deref(), arguments.load)?;
+    let rig = Rig::new(bench.clone(), &experiment)?;
+    let cell = |cell: crate::experiment::Cell| {
+        let subject = Subject::of_cell(&rig, &experiment, cell)?;
+        Some(Cell { flavour: cell.flavour.to_string(), load: cell.load.to_string(), subject })
+    };
+    Ok(experiment.cells().filter_map(cell).collect())
+}
+
+/// All windows of a kind together.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Total {
+    /// How many windows.
+    pub count: u64,
+    /// How many stacks opened them.
+    pub stacks: u64,
+    /// All lengths together.
+    pub total_ns: Nanos,
+}
+
+/// What was seen of a cell.
+#[derive(Debug, Serialize)]
+pub struct SeenWindows {
+    /// Its flavour.
+    pub flavour: String,
+    /// Its load.
+    pub load: String,
+    /// How long it was watched.
+    pub virtual_ns: Nanos,
+    /// Triggers in that time.
+    pub triggers: u64,
+    /// The kinds that were asked for.
+    pub kinds: Vec<WindowKind>,
+    /// By kind, all windows.
+    pub totals: BTreeMap<WindowKind, Total>,
+    /// What cannot be seen in this kernel, and why.
+    pub missing: Vec<String>,
+    /// What the follower's records lost.
+    pub losses: ReaderLosses,
+    /// The longest, or those with the greatest sum, and by kind what has no length.
+    #[serde(skip)]
+    pub report: trace::WindowsReport,
+}
+
+fn watch(
+    bench: &Bench,
+    cell: Cell,
+    arguments: &arguments::Windows,
+    progress: &dyn Fn(Progress),
+) -> Result<SeenWindows, Failure> {
+    let kinds: Vec<WindowKind> = match arguments.kinds.as_slice() {
+        [] => WindowKind::ALL.into(),
+        some => some.iter().map(|k| WindowKind::from(*k)).collect(),
+    };
+    // The other two are told by calls of functions.
+    let counted = [WindowKind::IrqsOff, WindowKind::PreemptOff];
+    let watching = kinds.iter().any(|k| !counted.contains(k));
+    let ready = Ready::new(bench, cell.subject, progress)?;
+    let (map, follow) = ready.follow(STACKS_FROM, watching)?;
+    let mut watch = Watch::default();
+    let reader = ready.run(Some(&follow), &mut watch, progress)?;
+    watch.windows.finish();
+    let mut totals: BTreeMap<WindowKind, Total> = BTreeMap::new();
+    for (kind, _, tally) in watch.windows.tallies() {
+        let total = totals.entry(kind).or_default();
+        total.count += tally.count();
+        total.stacks += 1;
+        total.total_ns.0 += tally.total().time.0;
+    }
+    let order = Order::from(arguments.by);
+    let mut report = watch.windows.report(order, usize::MAX, reader.stacks(), &map);
+    let mut left: BTreeMap<WindowKind, usize> =
+        kinds.iter().map(|kind| (*kind, arguments.top.get())).collect();
+    report.windows.retain(|row| match left.get_mut(&row.kind) {
+        Some(left) if *left > 0 => {
+            *left -= 1;
+            true
+        }
+        _ => false,
+    });
+    Ok(SeenWindows {
+        flavour: cell.flavour,
+        load: cell.load,
+        virtual_ns: watch.span(),
+        triggers: watch.triggers,
+        kinds,
+        totals,
+        missing: follow.missing,
+        losses: reader.losses(),
+        report,
+    })
+}
+
+/// Follows the windows of a whole run.
+#[derive(Default)]
+struct Watch {
+    windows: Windows,
+    triggers: u64,
+    /// The first event and the last.
+    ends: Option<(At, At)>,
+}
+
+impl Watch {
+    fn span(&self) -> Nanos {
+        let (from, to) = match self.ends {
+            Some(ends) => ends,
+            None => return Nanos(0),
+        };
+        // The reader lets no event go back in time.
+        to.time.since(from.time).unwrap_or_default()
+    }
+}
+
+impl Watcher for Watch {
+    fn event(&mut self, event: &Event, _: &Reader) {
+        self.windows.event(event);
+        self.triggers += u64::from(matches!(event.what, What::Trigger { .. }));
+        let first = self.ends.map_or(event.at, |(first, _)| first);
+        self.ends = Some((first, event.at));
+    }
+
+    fn answer(&mut self, _: &Sample, _: &Reader) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Printed<'a> {
+    schema: u32,
+    windows: Vec<PrintedWindow<'a>>,
+    cells: Vec<PrintedCell<'a>>,
+}
+
+#[derive(Serialize)]
+struct PrintedWindow<'a> {
+    flavour: &'a str,
+    load: &'a str,
+    #[serde(flatten)]
+    row: &'a WindowRow,
+}
+
+#[derive(Serialize)]
+struct PrintedCell<'a> {
+    #[serde(flatten)]
+    seen: &'a SeenWindows,
+    cut: &'a BTreeMap<WindowKind, trace::Cuts>,
+}
+
+impl<'a> Printed<'a> {
+    fn new(all: &'a [SeenWindows]) -> Self {
+        let windows = all.iter().flat_map(|seen| {
+            let row = |row| PrintedWindow { flavour: &seen.flavour, load: &seen.load, row };
+            seen.report.windows.iter().map(row)
+        });
+        let cell = |seen: &'a SeenWindows| PrintedCell { seen, cut: &seen.report.cut };
+        Printed {
+            schema: SCHEMA,
+            windows: windows.collect(),
+            cells: all.iter().map(cell).collect(),
+        }
+    }
+}

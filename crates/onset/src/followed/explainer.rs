@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Explains chosen answers of a run while it goes on.
+
+use super::Watcher;
+use crate::failure::{Exit, Failure};
+use sample::{Responder, Sample, SeriesId};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use trace::{Event, Explanation, History, Reader, What};
+
+/// Events that are kept at most: some 100 MB. A busy guest makes a few thousand a virtual millisecond, so that an answer
+/// that comes within some hundred of these is explained.
+const EVENTS_KEPT: usize = 1 << 21;
+
+/// The answers to explain, by trigger and series, as they were measured before.
+pub type Wanted = BTreeMap<(u64, SeriesId), Sample>;
+
+/// Hands each wanted answer with its explanation to `each`, and ends the run after the last.
+pub struct Explainer<F> {
+    responders: Vec<Responder>,
+    history: History,
+    wanted: Wanted,
+    /// Wanted triggers that were raised, and how many of their answers are still to come.
+    awaited: BTreeMap<u64, usize>,
+    failure: Option<Failure>,
+    each: F,
+}
+
+impl<F: FnMut(&Sample, &Explanation, &History, &Reader)> Explainer<F> {
+    /// Of a run in which these answer, in the order of their series.
+    pub fn new(responders: &[Responder], wanted: Wanted, each: F) -> Self {
+        Explainer {
+            responders: responders.into(),
+            history: History::new(EVENTS_KEPT),
+            wanted,
+            awaited: BTreeMap::new(),
+            failure: None,
+            each,
+        }
+    }
+
+    /// After the run: whether every wanted answer came, and as it was measured before.
+    ///
+    /// # Errors
+    /// The first that did not; what could not be explained.
+    pub fn finish(self) -> Result<(), Failure> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        match self.wanted.keys().next() {
+            None => Ok(()),
+            Some((trigger, series)) => Err(otherwise(format!(
+                "{} did not answer trigger {trigger} this time",
+                self.responders[series.index()]
+            ))),
+        }
+    }
+
+    fn explain(&mut self, sample: &Sample, reader: &Reader) -> Result<(), Failure> {
+        let key = (sample.trigger, sample.series);
+        let Some(before) = self.wanted.remove(&key) else { return Ok(()) };
+        let responder = self.responders[sample.series.index()];
+        if (before.latency, before.path) != (sample.latency, sample.path) {
+            let Sample { trigger, latency, .. } = sample;
+            let then = before.latency.0;
+            return Err(otherwise(format!(
+                "{responder} answered trigger {trigger} after {} ns and not after {then} ns",
+                latency.0
+            )));
+        }
+        let explained = self.history.explain(sample.trigger, responder.pin(), reader.tasks());
+        let explanation = explained.map_err(|e| {
+            let trigger = sample.trigger;
+            Failure::unavailable(format!(
+                "the answer of {responder} to trigger {trigger} cannot be explained: {e}"
+            ))
+        })?;
+        (self.each)(sample, &explanation, &self.history, reader);
+        if let Some(left) = self.awaited.get_mut(&sample.trigger) {
+            *left -= 1;
+            if *left == 0 {
+                self.awaited.remove(&sample.trigger);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A run that did not come out as before.
+fn otherwise(how: String) -> Failure {
+    let message = format!(
+        "the run came out otherwise than before: {how}; `onset replay` of it fails too, and something that instructions depend on is not in the snapshot's key: please report it"
+    );
+    Failure { exit: Exit::Exceeded, message }
+}
+
+impl<F: FnMut(&Sample, &Explanation, &History, &Reader)> Watcher for Explainer<F> {
+    fn event(&mut self, event: &Event, _: &Reader) {
+        self.history.push(*event);
+        let What::Trigger { number, .. } = event.what else { return };
+        let of_trigger = (number, SeriesId(0))..=(number, SeriesId(u16::MAX));
+        let answers = self.wanted.range(of_trigger).count();
+        if answers > 0 {
+            self.awaited.insert(number, answers);
+        }
+        // The trigger before stays, so that a trace can begin before its own.
+        let oldest = self.awaited.keys().next().copied().unwrap_or(number);
+        self.history.forget_before(oldest.saturating_sub(1));
+    }
+
+    fn answer(&mut self, sample: &Sample, reader: &Reader) -> ControlFlow<()> {
+        if let Err(failure) = self.explain(sample, reader) {
+            self.failure.get_or_insert(failure);
+            return ControlFlow::Break(());
+        }
+        if self.wanted.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}

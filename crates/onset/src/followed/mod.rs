@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A run once more, with the guest's kernel followed.
+//!
+//! A followed run is the plain one to the instruction, so what is seen in it explains the plain one. What it needs is
+//! named by an experiment's cell, by a bundle, or by a [`Reproducer`]; [`Subject`] is what these have in common, and
+//! [`Ready`] the guest that can then be run as often as asked.
+//!
+//! It cannot see what another QEMU, plugin, kernel or guest image would have done: a run that was made with others is
+//! refused.
+
+mod explainer;
+mod named;
+mod ready;
+mod reproducer;
+mod subject;
+
+pub use explainer::{Explainer, Wanted};
+pub use named::{Choice, Named, samples_of};
+pub use ready::{Ready, Watcher};
+pub use reproducer::{Answer, Reproducer};
+pub(crate) use subject::narrow;
+pub use subject::{MadeWith, Subject};

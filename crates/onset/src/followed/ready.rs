@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A guest that stands where measuring begins, to be run as often as asked.
+
+use super::Subject;
+use crate::failure::Failure;
+use rig::{Bench, Ending, Follow, Following, Guest, Outcome, Progress, Snapshot, Stimulus};
+use sample::{Insns, Observation, Record, Responder, Sample};
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use trace::{Event, Reader};
+use vmlinux::Map;
+
+/// Looks at a run while it goes on.
+pub trait Watcher {
+    /// Something happened in the guest's kernel. Not called where the run is not followed.
+    fn event(&mut self, event: &Event, reader: &Reader);
+
+    /// A trigger was answered, after the event of the answer. Breaks when no more of the run is wanted.
+    fn answer(&mut self, sample: &Sample, reader: &Reader) -> ControlFlow<()>;
+}
+
+/// A snapshot, and what is done from there on.
+pub struct Ready<'a> {
+    bench: &'a Bench,
+    guest: Guest,
+    stimulus: Stimulus,
+    responders: Vec<Responder>,
+    snapshot: (Snapshot, String),
+}
+
+impl<'a> Ready<'a> {
+    /// Boots the guest where its snapshot is not kept any more.
+    ///
+    /// # Errors
+    /// What it was made with is not here, with the difference; those of booting.
+    pub fn new(
+        bench: &'a Bench,
+        subject: Subject,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Ready<'a>, Failure> {
+        let Subject { guest, generator, made_with } = subject;
+        if let Some(made_with) = &made_with {
+            made_with.check_versions(bench, &guest)?;
+        }
+        let snapshot = bench.snapshot(&guest, progress)?;
+        if let Some(made_with) = &made_with {
+            made_with.check_snapshot(&snapshot.1)?;
+        }
+        let responders = generator.responders.iter().collect();
+        Ok(Ready { bench, guest, stimulus: Stimulus::Triggers(generator), responders, snapshot })
+    }
+
+    /// The snapshot's key.
+    pub fn key(&self) -> &str {
+        &self.snapshot.1
+    }
+
+    /// The guest.
+    pub fn guest(&self) -> &Guest {
+        &self.guest
+    }
+
+    /// Who answers: a sample's series is its place in this list.
+    pub fn responders(&self) -> &[Responder] {
+        &self.responders
+    }
+
+    /// What there is to follow of the guest's kernel, and the names of its code. Stretches shorter than `stacks_from` get no
+    /// stack; without `watching`, calls of functions are not followed ([`Follow::new`]).
+    ///
+    /// # Errors
+    /// A kernel whose image or memory cannot be read.
+    pub fn follow(
+        &self,
+        stacks_from: Insns,
+        watching: bool,
+    ) -> Result<(Map<Vec<u8>>, Follow), Failure> {
+        let path: PathBuf = self.bench.map(&self.guest, &self.snapshot)?;
+        let unreadable = |why: String| {
+            let path = path.display();
+            Failure::unavailable(format!(
+                "cannot read {path}: {why}; remove it, and run this again"
+            ))
+        };
+        let bytes = std::fs::read(&path).map_err(|e| unreadable(e.to_string()))?;
+        let map = Map::from_bytes(bytes).map_err(|e| unreadable(e.to_string()))?;
+        let follow = Follow::new(&map, &path, stacks_from, watching);
+        Ok((map, follow))
+    }
+
+    /// Runs until `watcher` has seen enough, or to the end; followed where `follow` is given. What the reader knows at the
+    /// end of the run comes back.
+    ///
+    /// # Errors
+    /// A guest that died before, records that were lost, an interruption; those of restoring.
+    pub fn run(
+        &self,
+        follow: Option<&Follow>,
+        watcher: &mut dyn Watcher,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Reader, Failure> {
+        let reader = Reader::new(follow.map_or(&[], |f| &f.watches));
+        let shared = RefCell::new((reader, watcher));
+        let mut enough = false;
+        let mut see = |record: &Record| {
+            let (reader, watcher) = &mut *shared.borrow_mut();
+            if let Some(event) = reader.read(record) {
+                watcher.event(&event, reader);
+            }
+        };
+        let mut observe = |observation| {
+            let (reader, watcher) = &mut *shared.borrow_mut();
+            if let Observation::Sample(sample) = observation {
+                enough |= watcher.answer(&sample, reader).is_break();
+            }
+            if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let following = follow.map(|follow| Following { follow, see: &mut see });
+        let (guest, snapshot) = (&self.guest, &self.snapshot);
+        let outcome = self.bench.measure(
+            guest,
+            &self.stimulus,
+            snapshot,
+            &mut observe,
+            following,
+            progress,
+        )?;
+        check(&outcome, enough)?;
+        Ok(shared.into_inner().0)
+    }
+}
+
+fn check(outcome: &Outcome, enough: bool) -> Result<(), Failure> {
+    if outcome.dropped > 0 {
+        return Err(Failure::unavailable(format!(
+            "{} records of the run were lost, because this machine had no time to take them: what was seen before and after does not join; run it again with less beside it",
+            outcome.dropped
+        )));
+    }
+    match &outcome.ending {
+        _ if enough => Ok(()),
+        Ending::Whole => Ok(()),
+        Ending::Interrupted => Err(rig::Error::Interrupted.into()),
+        Ending::Died(why) => Err(Failure::unavailable(format!("the guest died: {why}"))),
+    }
+}

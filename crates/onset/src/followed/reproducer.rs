@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Everything it takes to have one latency once more, to the instruction: a small JSON file.
+
+use super::{MadeWith, Subject};
+use crate::experiment::Load;
+use crate::failure::Failure;
+use rig::{Bench, Cache, Contents, Generator, Guest};
+use sample::{Insns, Nanos, Responder, ResponderSet, Sample, Schedule, When};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The number of the format that this version writes and reads.
+const SCHEMA: u64 = 1;
+/// More is no find: a trigger takes 20 bytes, and a run of a million is in a bundle.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// One latency, reproducible.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reproducer {
+    /// 1.
+    pub schema: u64,
+    /// Name of the kernel in the cache, as in `6.12-rt`.
+    pub kernel: String,
+    /// Its `uname -r`.
+    pub release: String,
+    /// Words for its command line.
+    pub parameters: Vec<String>,
+    /// What keeps the guest busy.
+    #[serde(with = "by_name")]
+    pub load: Load,
+    /// Time under load before measuring.
+    pub warm_up_ns: Nanos,
+    /// The guest's memory in MiB.
+    pub memory_mib: u32,
+    /// An instruction takes 2^this ns of virtual time.
+    pub icount_shift: u8,
+    /// Parameters of the driver.
+    pub driver: Option<String>,
+    /// Modules, programs, and files with their paths in the guest; host paths.
+    pub modules: Vec<PathBuf>,
+    /// See `modules`.
+    pub programs: Vec<String>,
+    /// See `modules`.
+    pub files: Vec<(PathBuf, String)>,
+    /// Key of the snapshot.
+    pub snapshot: String,
+    /// Version of QEMU.
+    pub qemu: String,
+    /// Version of the plugin and the beginning of its hash.
+    pub plugin: String,
+    /// When triggers are raised, since measuring began: all until the answer.
+    pub times_ns: Vec<Nanos>,
+    /// How long the line stays high.
+    pub high_ns: Nanos,
+    /// How long an answer to the last trigger is waited for.
+    pub grace_ns: Nanos,
+    /// Who answers.
+    #[serde(with = "names")]
+    pub responders: ResponderSet,
+    /// The latency.
+    pub answer: Answer,
+}
+
+/// The latency that a [`Reproducer`] has again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// Who answered.
+    #[serde(with = "by_name")]
+    pub responder: Responder,
+    /// The trigger: index into the reproducer's times.
+    pub trigger: u64,
+    /// From the trigger to the answer.
+    pub latency_ns: Nanos,
+    /// Instructions in between.
+    pub insns: Insns,
+}
+
+impl Reproducer {
+    /// Of an `answer` of a guest to triggers raised at these `times` since measuring began: all until the answer, also those
+    /// after the one that was answered. When else the generator would have triggered does not matter.
+    pub fn of(
+        guest: &Guest,
+        generator: &Generator,
+        made_with: &MadeWith,
+        times: Vec<Nanos>,
+        answer: Answer,
+    ) -> Reproducer {
+        let Guest { kernel, contents, .. } = guest;
+        Reproducer {
+            schema: SCHEMA,
+            kernel: kernel.record.name.clone(),
+            release: made_with.release.clone(),
+            parameters: guest.parameters.clone(),
+            load: contents.load,
+            warm_up_ns: Nanos(contents.warm_up_ns),
+            memory_mib: guest.memory_mib,
+            icount_shift: guest.shift,
+            driver: contents.driver.clone(),
+            modules: contents.modules.clone(),
+            programs: contents.programs.clone(),
+            files: contents.files.clone(),
+            snapshot: made_with.snapshot.clone(),
+            qemu: made_with.qemu.clone(),
+            plugin: made_with.plugin.clone(),
+            times_ns: times,
+            high_ns: generator.high,
+            grace_ns: generator.grace,
+            responders: generator.responders,
+            answer,
+        }
+    }
+
+    /// Reads one from its file.
+    ///
+    /// # Errors
+    /// A file that is not readable, of another schema, or no reproducer.
+    pub fn read(path: &Path) -> Result<Reproducer, Failure> {
+        let shown = path.display();
+        let unreadable = |e| Failure::unavailable(format!("cannot read the find {shown}: {e}"));
+        let corrupt = |why: String| {
+            Failure::unavailable(format!(
+                "{shown} is no find, or a damaged one: {why}; take another file of the hunt, or a run"
+            ))
+        };
+        let length = path.metadata().map_err(unreadable)?.len();
+        if length > FILE_BYTES_MAX {
+            return Err(corrupt(format!("it is larger than {} MiB", FILE_BYTES_MAX >> 20)));
+        }
+        let bytes = std::fs::read(path).map_err(unreadable)?;
+        /// The one key that every schema has.
+        #[derive(Deserialize)]
+        struct Any {
+            schema: u64,
+        }
+        let Any { schema } = serde_json::from_slice(&bytes).map_err(|e| corrupt(e.to_string()))?;
+        if schema != SCHEMA {
+            return Err(Failure::unavailable(format!(
+                "the find {shown} has schema {schema}, and this onset reads {SCHEMA}; replay it with the onset that wrote it"
+            )));
+        }
+        let read: Reproducer =
+            serde_json::from_slice(&bytes).map_err(|e| corrupt(e.to_string()))?;
+        read.check().map_err(|why| corrupt(why.into()))?;
+        Ok(read)
+    }
+
+    /// What the types do not say.
+    fn check(&self) -> Result<(), &'static str> {
+        let trigger = usize::try_from(self.answer.trigger).ok();
+        if trigger.and_then(|t| self.times_ns.get(t)).is_none() {
+            return Err("the trigger of its answer is not among its times");
+        }
+        if !self.times_ns.windows(2).all(|w| w[0] < w[1]) {
+            return Err("its times do not rise");
+        }
+        if !self.responders.contains(self.answer.responder) {
+            return Err("its answer is by none of its responders");
+        }
+        if self.high_ns.0 == 0 {
+            return Err("its line is never high");
+        }
+        Ok(())
+    }
+
+    /// The answer as a run measures it: trigger and series are those of the reproducer's own run.
+    pub fn sample(&self) -> Sample {
+        let Answer { responder, trigger, latency_ns, insns } = self.answer;
+        // Checked when it was read; of a run that was found just now it cannot be otherwise.
+        let at = self.times_ns.get(trigger as usize).copied().unwrap_or_default();
+        let series = self.responders.rank(responder);
+        Sample { series, trigger, at, latency: latency_ns, path: Some(insns) }
+    }
+
+    /// The guest and the triggers, for [`Ready::new`](super::Ready::new).
+    ///
+    /// # Errors
+    /// A kernel that is not in the cache.
+    pub fn subject(&self, bench: &Bench) -> Result<Subject, Failure> {
+        let kernel = Cache::kernels(bench.cache())?.get(&self.kernel)?;
+        let contents = Contents {
+            agent: bench.parts().agent.clone(),
+            load: self.load,
+            driver: self.driver.clone(),
+            task: self.responders.contains(Responder::Task),
+            warm_up_ns: self.warm_up_ns.0,
+            ends_after_ns: None,
+            modules: self.modules.clone(),
+            programs: self.programs.clone(),
+            files: self.files.clone(),
+        };
+        let guest = Guest {
+            kernel,
+            parameters: self.parameters.clone(),
+            contents,
+            memory_mib: self.memory_mib,
+            shift: self.icount_shift,
+        };
+        let generator = Generator {
+            when: When::Planned(Schedule::Explicit(self.times_ns.clone())),
+            high: self.high_ns,
+            grace: self.grace_ns,
+            responders: self.responders,
+        };
+        let made_with = MadeWith {
+            qemu: self.qemu.clone(),
+            plugin: self.plugin.clone(),
+            release: self.release.clone(),
+            snapshot: self.snapshot.clone(),
+        };
+        Ok(Subject { guest, generator, made_with: Some(made_with) })
+    }
+}
+
+/// What has a name in files.
+mod by_name {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    pub fn serialize<T: Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(value)
+    }
+
+    pub fn deserialize<'de, T, D: Deserializer<'de>>(from: D) -> Result<T, D::Error>
+    where
+        T: FromStr<Err: Display>,
+    {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// A set of responders as the list of their names.
+mod names {
+    use sample::{Responder, ResponderSet};
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(set: &ResponderSet, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(set.iter().map(Responder::name))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ResponderSet, D::Error> {
+        let names = Vec::<String>::deserialize(from)?;
+        names.iter().map(|n| n.parse::<Responder>().map_err(D::Error::custom)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reproducer() -> Reproducer {
+        Reproducer {
+            schema: SCHEMA,
+            kernel: "6.12".into(),
+            release: "6.12.0".into(),
+            parameters: vec!["preempt=full".into()],
+            load: Load::Mixed,
+            warm_up_ns: Nanos(1),
+            memory_mib: 256,
+            icount_shift: 0,
+            driver: Some("responders=hardirq,task".into()),
+            modules: Vec::new(),
+            programs: Vec::new(),
+            files: Vec::new(),
+            snapshot: "key".into(),
+            qemu: "10.0.2".into(),
+            plugin: "0.1.0 00".into(),
+            times_ns: vec![Nanos(5), Nanos(9)],
+            high_ns: Nanos(1),
+            grace_ns: Nanos(1),
+            responders: [Responder::Hardirq, Responder::Task].into_iter().collect(),
+            answer: Answer {
+                responder: Responder::Task,
+                trigger: 1,
+                latency_ns: Nanos(7),
+                insns: Insns(7),
+            },
+        }
+    }
+
+    fn read(text: &str) -> Result<Reproducer, String> {
+        let file = tempfile::NamedTempFile::new().expect("writable");
+        std::fs::write(file.path(), text).expect("writable");
+        Reproducer::read(file.path()).map_err(|e| e.message)
+    }
+
+    #[test]
+    fn a_find_reads_back_as_it_was_written() {
+        let text = serde_json::to_string(&reproducer()).expect("JSON");
+        assert!(text.contains("\"load\":\"mixed\""), "{text}");
+        assert!(text.contains("\"responders\":[\"hardirq\",\"task\"]"), "{text}");
+        assert_eq!(read(&text), Ok(reproducer()));
+    }
+
+    #[test]
+    fn a_damaged_find_is_refused_with_what_is_wrong() {
+        let mut wrong = Vec::new();
+        let mut damage = |change: fn(&mut Reproducer), why: &'static str| {
+            let mut r = reproducer();
+            change(&mut r);
+            wrong.push((serde_json::to_string(&r).expect("JSON"), why));
+        };
+        damage(|r| r.answer.trigger = 2, "not among its times");
+        damage(|r| r.times_ns.reverse(), "do not rise");
+        damage(|r| r.answer.responder = Responder::Work, "none of its responders");
+        damage(|r| r.high_ns = Nanos(0), "never high");
+        damage(|r| r.schema = 9, "schema 9");
+        let whole = serde_json::to_string(&reproducer()).expect("JSON");
+        wrong.push((whole[..whole.len() / 2].into(), "EOF"));
+        wrong.push((whole.replace("\"mixed\"", "\"heavy\""), "unknown load"));
+        for (text, why) in wrong {
+            let message = read(&text).expect_err(why);
+            assert!(message.contains(why), "{message}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What is run once more: a guest and its triggers, from an experiment or from a bundle.
+
+use crate::bundle::{Bundle, Manifest};
+use crate::experiment::{Cell, Experiment, Instrument, Load};
+use crate::failure::Failure;
+use crate::target::Rig;
+use rig::{Bench, Generator, Guest, Stimulus};
+use std::path::Path;
+
+/// A guest and what is done to it.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The guest.
+    pub guest: Guest,
+    /// The triggers.
+    pub generator: Generator,
+    /// With what it was run before; `None` where it was not.
+    pub made_with: Option<MadeWith>,
+}
+
+impl Subject {
+    /// A cell of an experiment that `rig` was made for. `None` where a probe measures, which nobody triggers.
+    pub fn of_cell(rig: &Rig, experiment: &Experiment, cell: Cell) -> Option<Subject> {
+        match rig.stimulus(experiment, cell) {
+            Stimulus::Triggers(generator) => {
+                let guest = rig.guest(experiment, cell);
+                Some(Subject { guest, generator, made_with: None })
+            }
+            Stimulus::Probe(_) => None,
+        }
+    }
+
+    /// What a bundle's run was.
+    ///
+    /// # Errors
+    /// A run of a machine, of a probe, or that was killed; an experiment that this version does not read; a kernel that is
+    /// not here.
+    pub fn of_bundle(bench: &Bench, bundle: &Bundle) -> Result<Subject, Failure> {
+        let manifest = bundle.manifest();
+        let experiment = experiment(manifest)?;
+        let made_with = MadeWith::of(manifest).ok_or_else(|| {
+            let run = &manifest.run;
+            Failure::usage(format!(
+                "{run}: it was killed before it was known what it ran on; take another run"
+            ))
+        })?;
+        let rig = Rig::new(bench.clone(), &experiment)?;
+        let cell = cell(&experiment, manifest)?;
+        let subject = Subject::of_cell(&rig, &experiment, cell);
+        let subject = subject.expect("the run's instrument is the trigger");
+        Ok(Subject { made_with: Some(made_with), ..subject })
+    }
+}
+
+/// The experiment of a run, with nothing in it but the run's flavour and load.
+fn experiment(manifest: &Manifest) -> Result<Experiment, Failure> {
+    let about = &manifest.about;
+    let refused = |why: &str| Failure::usage(format!("{}: {why}", manifest.run));
+    if about.target != "rig" {
+        return Err(refused(
+            "it was measured on a machine, which cannot be run once more; take a run of the rig",
+        ));
+    }
+    if about.experiment.trigger.is_none() {
+        return Err(refused(
+            "a probe measured it, which nobody triggers; take a run with [trigger]",
+        ));
+    }
+    // The file's own place is not known any more: relative paths in it begin where the command is run.
+    let name = format!("{}.toml", manifest.run);
+    let whole = Experiment::parse(Path::new(&name), &about.experiment.source)?;
+    let mut experiment = whole.with_overrides(&about.experiment.overrides)?;
+    experiment.flavours.retain(|f| f.to_string() == about.flavour);
+    experiment.loads.retain(|l| l.name() == about.load);
+    Ok(experiment)
+}
+
+fn cell<'a>(experiment: &'a Experiment, manifest: &Manifest) -> Result<Cell<'a>, Failure> {
+    let triggered = |c: &Cell| matches!(c.instrument, Instrument::Generator(_));
+    experiment.cells().find(triggered).ok_or_else(|| {
+        Failure::unavailable(format!(
+            "{}: its experiment does not have {} under {}: the bundle was altered; `onset show --verify` checks it",
+            manifest.run, manifest.about.flavour, manifest.about.load
+        ))
+    })
+}
+
+/// Leaves of an experiment what is asked for: of the flavours the one of that name, or all of a kernel of that name; of the
+/// loads that one; of the instruments the triggers.
+///
+/// # Errors
+/// What the experiment does not have, with what it has.
+pub(crate) fn narrow(
+    experiment: &mut Experiment,
+    flavour: Option<&str>,
+    load: Option<Load>,
+) -> Result<(), Failure> {
+    if let Some(asked) = flavour {
+        let asked = asked.split_whitespace().collect::<Vec<_>>().join(" ");
+        let had: Vec<String> = experiment.flavours.iter().map(ToString::to_string).collect();
+        let exact = had.contains(&asked);
+        let matches = |f: &crate::experiment::Flavour| {
+            if exact { f.to_string() == asked } else { f.kernel == asked }
+        };
+        experiment.flavours.retain(matches);
+        if experiment.flavours.is_empty() {
+            let had = had.join("\", \"");
+            return Err(Failure::usage(format!(
+                "the experiment has no flavour \"{asked}\"; it has \"{had}\""
+            )));
+        }
+    }
+    if let Some(asked) = load {
+        let had: Vec<&str> = experiment.loads.iter().map(|l| l.name()).collect();
+        if !experiment.loads.contains(&asked) {
+            let had = had.join(", ");
+            return Err(Failure::usage(format!(
+                "the experiment has no load {asked}; it has {had}"
+            )));
+        }
+        experiment.loads.retain(|l| *l == asked);
+    }
+    experiment.instruments.retain(|i| matches!(i, Instrument::Generator(_)));
+    if experiment.instruments.is_empty() {
+        return Err(Failure::usage(
+            "the experiment has no [trigger]; add one, as in experiments/ladder.toml",
+        ));
+    }
+    Ok(())
+}
+
+/// With what a run was made, on which its instructions depend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadeWith {
+    /// QEMU's version.
+    pub qemu: String,
+    /// The plugin's version and the beginning of its hash.
+    pub plugin: String,
+    /// The kernel's release.
+    pub release: String,
+    /// Key of the snapshot.
+    pub snapshot: String,
+}
+
+impl MadeWith {
+    /// As a bundle says; `None` where its run was killed before that was known.
+    pub fn of(manifest: &Manifest) -> Option<MadeWith> {
+        let about = &manifest.about;
+        Some(MadeWith {
+            qemu: about.qemu.clone()?,
+            plugin: about.plugin.clone()?,
+            release: about.kernel.as_ref()?.release.clone(),
+            snapshot: about.machine.as_ref()?.snapshot.clone()?,
+        })
+    }
+
+    /// What this machine makes runs with, for a guest restored from the snapshot `key`.
+    pub fn here(bench: &Bench, guest: &Guest, key: &str) -> MadeWith {
+        MadeWith {
+            qemu: bench.qemu_version().into(),
+            plugin: crate::target::plugin_version(bench),
+            release: guest.kernel.record.release.clone(),
+            snapshot: key.into(),
+        }
+    }
+
+    /// Refuses another QEMU, plugin or kernel.
+    ///
+    /// # Errors
+    /// Names the one that differs, and both versions of it.
+    pub fn check_versions(&self, bench: &Bench, guest: &Guest) -> Result<(), Failure> {
+        let here = MadeWith::here(bench, guest, &self.snapshot);
+        let pairs = [
+            ("QEMU", &self.qemu, here.qemu, "install that version"),
+            ("the plugin", &self.plugin, here.plugin, "build that version of onset"),
+            ("the kernel's release", &self.release, here.release, "fetch or add that kernel"),
+        ];
+        match pairs.into_iter().find(|(_, then, now, _)| *then != now) {
+            None => Ok(()),
+            Some((what, then, now, remedy)) => Err(Failure::unavailable(format!(
+                "{what} is {now} here and was {then} then, so the same instructions will not run; {remedy}, or measure anew"
+            ))),
+        }
+    }
+
+    /// Refuses another snapshot, where QEMU, plugin and kernel are the same.
+    ///
+    /// # Errors
+    /// Says what it may be.
+    pub fn check_snapshot(&self, key: &str) -> Result<(), Failure> {
+        if self.snapshot == key {
+            return Ok(());
+        }
+        Err(Failure::unavailable(format!(
+            "the guest's snapshot is {key} here and was {} then: its image is another (onset's agent, driver or loads, the programs that this machine lends it, the experiment's modules, programs or files), or the kernel was built anew; bring that back, or measure anew",
+            self.snapshot
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment() -> Experiment {
+        let text = r#"
+            title = "test"
+            target = "rig"
+            flavours = ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt"]
+            loads = ["idle", "mixed"]
+            trigger = { period = "1ms", count = 5 }
+        "#;
+        Experiment::parse(Path::new("t.toml"), text).expect("an experiment")
+    }
+
+    fn narrowed(flavour: Option<&str>, load: Option<Load>) -> Result<Vec<String>, String> {
+        let mut experiment = experiment();
+        narrow(&mut experiment, flavour, load).map_err(|e| e.message)?;
+        Ok(experiment.cells().map(|c| format!("{} {}", c.flavour, c.load)).collect())
+    }
+
+    #[test]
+    fn a_flavour_is_named_whole_or_with_all_others_of_its_kernel() {
+        let mixed = Some(Load::Mixed);
+        assert_eq!(narrowed(Some("6.12-rt"), mixed), Ok(vec!["6.12-rt mixed".into()]));
+        let full = narrowed(Some(" 6.12  preempt=full"), mixed);
+        assert_eq!(full, Ok(vec!["6.12 preempt=full mixed".into()]));
+        assert_eq!(narrowed(Some("6.12"), mixed).map(|cells| cells.len()), Ok(2));
+        assert_eq!(narrowed(None, None).map(|cells| cells.len()), Ok(6));
+    }
+
+    #[test]
+    fn what_an_experiment_does_not_have_is_answered_with_what_it_has() {
+        let message = narrowed(Some("6.13"), None).expect_err("there is none");
+        assert!(message.contains("\"6.12 preempt=none\""), "{message}");
+        let message = narrowed(None, Some(Load::Disk)).expect_err("there is none");
+        assert!(message.contains("idle, mixed"), "{message}");
+    }
+
+    #[test]
+    fn another_snapshot_is_refused_with_both_keys() {
+        let made_with = MadeWith {
+            qemu: "10.0.2".into(),
+            plugin: "0.1.0 00".into(),
+            release: "6.12.0".into(),
+            snapshot: "then".into(),
+        };
+        assert!(made_with.check_snapshot("then").is_ok());
+        let message = made_with.check_snapshot("now").expect_err("another").message;
+        assert!(message.contains("then") && message.contains("now"), "{message}");
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Where time went: by cause and by whom, and below that the stacks.
+
+use super::stack;
+use super::table::{Align, Table};
+use sample::Nanos;
+use std::collections::BTreeMap;
+use trace::CauseReport;
+
+/// Below this share of the whole, causes and stacks are shown together: JSON has each.
+const SHARE_SHOWN: f64 = 0.01;
+/// Stacks of one cause that are shown.
+const STACKS: usize = 3;
+/// Columns before a stack: its time stands there.
+const INDENT: usize = 21;
+
+/// The time of one cause with one stack.
+pub struct Item<'a> {
+    /// The cause.
+    pub cause: &'a CauseReport,
+    /// Its time.
+    pub time: Nanos,
+    /// What else is to be said of it.
+    pub note: String,
+}
+
+/// The items, of which those of one cause and who are together, the longest first; what is not understood has the last line.
+pub fn table(items: &[Item], whole: Nanos) -> String {
+    let mut groups: BTreeMap<(&str, &str), Vec<&Item>> = BTreeMap::new();
+    let understood = items.iter().filter(|item| item.cause.cause != "unexplained");
+    for item in understood {
+        groups.entry((&item.cause.cause, &item.cause.who)).or_default().push(item);
+    }
+    let mut groups: Vec<_> = groups.into_iter().map(|(k, items)| (sum(&items), k, items)).collect();
+    groups.sort_by_key(|(time, key, _)| (std::cmp::Reverse(*time), *key));
+    let is_shown = |time: Nanos| time.0 as f64 >= SHARE_SHOWN * whole.0 as f64;
+    let shown = groups.iter().take_while(|(time, ..)| is_shown(*time)).count();
+    let (shown, rest) = groups.split_at(shown);
+    let columns = [("time", Align::Right), ("share", Align::Right), ("cause", Align::Left)];
+    let mut table = Table::new(&[&columns[..], &[("who", Align::Left)]].concat());
+    let mut row = |time: Nanos, cause: &str, who: &str| {
+        table.row([time.to_string(), share(time, whole), cause.into(), who.into()]);
+    };
+    shown.iter().for_each(|(time, (cause, who), _)| row(*time, cause, who));
+    if !rest.is_empty() {
+        let time = Nanos(rest.iter().map(|(time, ..)| time.0).sum());
+        row(time, &format!("{} others", rest.len()), "");
+    }
+    let unexplained = items.iter().filter(|item| item.cause.cause == "unexplained");
+    row(sum(&unexplained.collect::<Vec<_>>()), "unexplained", "");
+    let lines = table.lines();
+    let (heading, lines) = lines.split_first().expect("a table has a heading");
+    let mut text = format!("  {heading}\n");
+    for (index, line) in lines.iter().enumerate() {
+        text += &format!("  {line}\n");
+        if let Some((_, _, items)) = shown.get(index) {
+            text += &stacks(items, whole);
+        }
+    }
+    text
+}
+
+/// The longest stacks of a cause, each behind its time.
+fn stacks(items: &[&Item], whole: Nanos) -> String {
+    let mut items: Vec<_> = items.iter().filter(|item| !item.cause.stack.is_empty()).collect();
+    items.sort_by_key(|item| std::cmp::Reverse(item.time));
+    let mut text = String::new();
+    for item in items.iter().take(STACKS) {
+        let time = item.time.to_string();
+        let mut lines = stack::lines(&item.cause.stack, INDENT);
+        if let Some(first) = lines.first_mut() {
+            *first = format!("{time:>width$}  {}", first.trim_start(), width = INDENT - 2);
+        }
+        lines.iter().for_each(|line| text += &format!("{line}\n"));
+        if !item.note.is_empty() {
+            text += &format!("{:INDENT$}{}\n", "", item.note);
+        }
+    }
+    let rest: Vec<&Item> = items.iter().skip(STACKS).map(|item| **item).collect();
+    if !rest.is_empty() {
+        let (time, count) = (sum(&rest), rest.len());
+        let part = share(time, whole);
+        text += &format!("{:>19}  from {count} other stacks ({part})\n", time.to_string());
+    }
+    text
+}
+
+fn sum(items: &[&Item]) -> Nanos {
+    Nanos(items.iter().map(|item| item.time.0).sum())
+}
+
+/// A share as people read it.
+pub fn share(part: Nanos, whole: Nanos) -> String {
+    format!("{:.1} %", 100.0 * part.0 as f64 / whole.0.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_of_one_cause_stand_below_it_and_what_is_not_understood_is_last() {
+        let cause = |cause: &str, who: &str, stack: &[&str]| CauseReport {
+            cause: cause.into(),
+            who: who.into(),
+            stack: stack.iter().map(|s| s.to_string()).collect(),
+        };
+        let causes = [
+            (cause("irqs_off", "", &["a+0x1", "b+0x2"]), 300),
+            (cause("unexplained", "", &[]), 5),
+            (cause("task", "tar prio 120", &[]), 500),
+            (cause("irqs_off", "", &["c+0x3"]), 400),
+            (cause("switch", "", &[]), 4),
+        ];
+        let items = causes.iter().map(|(cause, ns)| {
+            let note = if *ns == 300 { "in 2 samples".into() } else { String::new() };
+            Item { cause, time: Nanos(*ns), note }
+        });
+        let text = table(&items.collect::<Vec<_>>(), Nanos(1_209));
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert_eq!(
+            lines,
+            [
+                "time   share  cause        who",
+                "700 ns  57.9 %  irqs_off",
+                "400 ns  c+0x3",
+                "300 ns  a+0x1 < b+0x2",
+                "in 2 samples",
+                "500 ns  41.4 %  task         tar prio 120",
+                "4 ns   0.3 %  1 others",
+                "5 ns   0.4 %  unexplained",
+            ]
+        );
+    }
+}

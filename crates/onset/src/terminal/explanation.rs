@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One latency: its stages in their order, its causes with their stacks, and the latencies of the RT patch's paper.
+
+use super::causes::{self, Item, share};
+use super::table::{Align, Table};
+use crate::commands::Explained;
+use sample::Nanos;
+use std::collections::BTreeMap;
+use trace::{LatencyKind, Stage};
+
+/// All of them, with what cannot be seen in that kernel.
+pub fn explanations(title: &str, missing: &[String], explanations: &[Explained]) -> String {
+    let mut text = format!("{title}\n");
+    for missing in missing {
+        text += &format!("  ! not seen: {missing}\n");
+    }
+    for explained in explanations {
+        text.push('\n');
+        text += &explanation(explained);
+    }
+    text
+}
+
+fn explanation(explained: &Explained) -> String {
+    let report = &explained.report;
+    let whole = report.latency_ns;
+    let task = match report.task.as_str() {
+        "" => String::new(),
+        task => format!(", by {task}"),
+    };
+    let mut text = format!(
+        "{} answered trigger {} (at {}) after {whole}{task}\n",
+        explained.responder, report.trigger, explained.at_ns
+    );
+    text += &stages(report.stages.iter().map(|(stage, ns)| (*stage, *ns)), whole);
+    text += &causes(explained);
+    text += &format!(
+        "  together {} ns, which is the latency, in {} instructions\n",
+        whole.0, report.insns.0
+    );
+    text += &format!("  {}\n", kinds(&report.kinds, whole));
+    text
+}
+
+fn stages(stages: impl Iterator<Item = (Stage, Nanos)>, whole: Nanos) -> String {
+    let columns = [("stage", Align::Left), ("from", Align::Right), ("time", Align::Right)];
+    let mut table = Table::new(&[&columns[..], &[("share", Align::Right)]].concat());
+    let mut from = Nanos(0);
+    for (stage, ns) in stages {
+        table.row([what(stage).into(), from.to_string(), ns.to_string(), share(ns, whole)]);
+        from.0 += ns.0;
+    }
+    table.lines().iter().map(|line| format!("  {line}\n")).collect()
+}
+
+fn what(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Line => "line raised, until the interrupt's entry",
+        Stage::Entry => "entry, until the driver's handler",
+        Stage::Handler => "handler, until the wake-up",
+        Stage::WakeUp => "wake-up, until the scheduler is asked for",
+        Stage::NeedResched => "asked for, until it is entered",
+        Stage::Schedule => "scheduler, until the switch",
+        Stage::Resumed => "switched to, until user space",
+        Stage::User => "user space, until the pin",
+    }
+}
+
+fn causes(explained: &Explained) -> String {
+    let whole = explained.report.latency_ns;
+    let causes =
+        explained.causes.iter().map(|c| Item { cause: &c.cause, time: c.ns, note: String::new() });
+    causes::table(&causes.collect::<Vec<_>>(), whole)
+}
+
+/// The latencies of the paper, in one line.
+pub fn kinds(kinds: &BTreeMap<LatencyKind, Nanos>, whole: Nanos) -> String {
+    let named = [
+        (LatencyKind::Interrupt, "interrupt latency"),
+        (LatencyKind::Wakeup, "wakeup latency"),
+        (LatencyKind::PriorityInversion, "priority inversion"),
+        (LatencyKind::InterruptInversion, "interrupt inversion"),
+        (LatencyKind::Other, "none of these"),
+    ];
+    let one = |(kind, name): (LatencyKind, &str)| {
+        let time = kinds.get(&kind).copied().unwrap_or_default();
+        format!("{name} {time} ({})", share(time, whole))
+    };
+    named.map(one).join(", ")
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The ledger of one responder: all its latencies above a bound, by cause.
+
+use super::causes::{self, Item};
+use super::explanation::kinds;
+use sample::Nanos;
+use trace::LedgerReport;
+
+/// The table.
+pub fn ledger(responder: &str, report: &LedgerReport) -> String {
+    let LedgerReport { samples, from_ns, total_ns, rows, .. } = report;
+    let from = match from_ns {
+        Nanos(0) => String::new(),
+        from => format!(" of {from} and more"),
+    };
+    let mut text = format!("{responder}: {samples} answers{from}, together {total_ns}\n");
+    let items = rows.iter().map(|row| Item {
+        cause: &row.cause,
+        time: row.total_ns,
+        note: format!(
+            "in {} answers, at most {} (trigger {})",
+            row.count, row.max_ns, row.max_trigger
+        ),
+    });
+    text += &causes::table(&items.collect::<Vec<_>>(), *total_ns);
+    let sum: u64 = rows.iter().map(|row| row.total_ns.0).sum();
+    text += &format!("  together {sum} ns, which is the sum of the latencies\n");
+    text += &format!("  {}\n", kinds(&report.kinds, *total_ns));
+    text
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Call stacks as lines of text.
+
+/// Columns of a line, as the other tables use.
+const WIDTH: usize = 110;
+/// Frames that are shown; what called the tenth is the same for most. JSON has all.
+const FRAMES: usize = 10;
+
+/// The frames from the innermost on, each called by the next, in as few lines as they fit, behind `indent` spaces.
+pub fn lines(stack: &[String], indent: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let shown = stack.iter().take(FRAMES).map(String::as_str);
+    let more = (stack.len() > FRAMES).then_some("…");
+    for frame in shown.chain(more) {
+        let full = indent + line.chars().count() + " < ".len() + frame.chars().count() > WIDTH;
+        if !line.is_empty() && full {
+            lines.push(format!("{:indent$}{line} <", ""));
+            line.clear();
+        }
+        if !line.is_empty() {
+            line += " < ";
+        }
+        line += frame;
+    }
+    if !line.is_empty() {
+        lines.push(format!("{:indent$}{line}", ""));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_broken_between_frames_and_cut_with_a_sign() {
+        assert_eq!(lines(&[], 2), Vec::<String>::new());
+        let short: Vec<String> = ["a+0x1", "b+0x2"].map(String::from).into();
+        assert_eq!(lines(&short, 2), ["  a+0x1 < b+0x2"]);
+        let long: Vec<String> = (0..12).map(|n| format!("{n:0>40}")).collect();
+        let text = lines(&long, 4);
+        assert_eq!(text.len(), 5, "{text:#?}");
+        assert!(text.iter().all(|l| l.chars().count() <= WIDTH), "{text:#?}");
+        assert!(text[3].ends_with("7 <") && text[4].ends_with("9 < …"), "{text:#?}");
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Windows of a cell, ranked, each with the stack that opened it.
+
+use super::stack;
+use super::table::{Align, Table};
+use crate::commands::SeenWindows;
+use sample::Nanos;
+use trace::{WindowKind, WindowRow};
+
+/// Tables by kind.
+pub fn windows(seen: &SeenWindows) -> String {
+    let mut text = format!(
+        "{} · {}   {} of virtual time, {} triggers\n",
+        seen.flavour, seen.load, seen.virtual_ns, seen.triggers
+    );
+    for missing in &seen.missing {
+        text += &format!("  ! not seen: {missing}\n");
+    }
+    for kind in &seen.kinds {
+        text += &of_kind(seen, *kind);
+    }
+    text
+}
+
+fn of_kind(seen: &SeenWindows, kind: WindowKind) -> String {
+    let all = seen.totals.get(&kind).copied().unwrap_or_default();
+    let cut = seen.report.cut.get(&kind).copied().unwrap_or_default();
+    let cut = match cut.at_begin + cut.at_end {
+        0 => String::new(),
+        n => format!(", {n} without a length"),
+    };
+    let mut text = format!(
+        "  {}: {} windows by {} stacks, {} of the time{cut}\n",
+        title(kind),
+        all.count,
+        all.stacks,
+        share(all.total_ns, seen.virtual_ns)
+    );
+    let rows: Vec<&WindowRow> = seen.report.windows.iter().filter(|w| w.kind == kind).collect();
+    let lines = table(&rows, seen.virtual_ns, kind == WindowKind::PreemptOff).lines();
+    let (heading, lines) = lines.split_first().expect("a table has a heading");
+    if !rows.is_empty() {
+        text += &format!("    {heading}\n");
+    }
+    for (line, row) in lines.iter().zip(&rows) {
+        text += &format!("    {line}\n");
+        for frames in stack::lines(&row.stack, 8) {
+            text += &format!("{frames}\n");
+        }
+        if row.stack.is_empty() {
+            text += "        (shorter than what gets a stack, or none could be taken)\n";
+        }
+    }
+    text
+}
+
+/// One line for each; what the time consisted of where that is known.
+fn table(rows: &[&WindowRow], whole: Nanos, parts: bool) -> Table {
+    let columns =
+        ["longest", "instructions", "count", "total", "of the time", "hardirqs", "softirqs"];
+    let columns = columns.map(|name| (name, Align::Right));
+    let columns = if parts { &columns[..] } else { &columns[..5] };
+    let mut table = Table::new(columns);
+    for row in rows {
+        let cells = [
+            row.max_ns.to_string(),
+            row.max_insns.0.to_string(),
+            row.count.to_string(),
+            row.total_ns.to_string(),
+            share(row.total_ns, whole),
+            part(row.hardirq_ns),
+            part(row.softirq_ns),
+        ];
+        table.row(cells.into_iter().take(columns.len()));
+    }
+    table
+}
+
+fn title(kind: WindowKind) -> &'static str {
+    match kind {
+        WindowKind::IrqsOff => "interrupts off (irqs_off)",
+        WindowKind::PreemptOff => "preemption off (preempt_off)",
+        WindowKind::BhOff => "bottom halves off (bh_off)",
+        WindowKind::MigrationOff => "migration off (migration_off)",
+    }
+}
+
+fn share(part: Nanos, whole: Nanos) -> String {
+    format!("{:.2} %", 100.0 * part.0 as f64 / whole.0.max(1) as f64)
+}
+
+fn part(time: Nanos) -> String {
+    if time.0 == 0 { "–".into() } else { time.to_string() }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Latencies of planted delays are blamed on what was planted, and come again to the instruction.
+
+use crate::modules::module_for;
+use lab::{Lab, assert_as_promised_by, experiment, have_kernels};
+use serde_json::Value;
+
+/// An idle guest in which every other latency is planted, run once; the experiment's limits do not matter.
+fn run(lab: &Lab, kernel: &str) -> String {
+    let more = format!(
+        "responders = [\"hardirq\", \"task\"]\nguest.modules = [{:?}]",
+        module_for(kernel, "test_delays")
+    );
+    // The keys of tables come last.
+    let text = experiment(&[kernel], &["idle"], 300, "").replacen(
+        "trigger",
+        &format!("{}\ntrigger", more),
+        1,
+    );
+    lab.run(&text, &[]).exits(3).run().text("run").to_string()
+}
+
+fn numbers(list: &Value, key: &str) -> u64 {
+    let list = list.as_array().expect("a list");
+    list.iter().map(|item| item[key].as_u64().expect("a number")).sum()
+}
+
+fn has_frame(cause: &Value, function: &str) -> bool {
+    let frames = cause["stack"].as_array().expect("a stack");
+    let is = |frame: &Value| {
+        frame.as_str().is_some_and(|f| f.starts_with(function) && f.ends_with("[test_delays]"))
+    };
+    frames.iter().any(is)
+}
+
+/// The longest answers of a responder with what they are blamed on most.
+fn worst_causes(lab: &Lab, run: &str, responder: &str) -> Vec<(u64, Value)> {
+    let words = ["explain", run, "--responder", responder, "--worst", "5", "--json"];
+    let printed = lab.onset(&words).exits(0).json();
+    assert_as_promised_by("explain", &printed);
+    let explanations = printed["explanations"].as_array().expect("a list");
+    assert_eq!(explanations.len(), 5);
+    let worst = explanations.iter().map(|e| {
+        let latency = e["latency_ns"].as_u64().expect("a number");
+        assert_eq!(numbers(&e["parts"], "ns"), latency, "{e:#}");
+        assert_eq!(numbers(&e["causes"], "ns"), latency, "{e:#}");
+        let unexplained = e["unexplained_ns"].as_u64().expect("a number");
+        assert!(unexplained * 100 <= latency, "{e:#}");
+        (latency, e["causes"][0].clone())
+    });
+    worst.collect()
+}
+
+#[test]
+fn planted_delays_are_what_the_worst_answers_are_blamed_on() {
+    let kernels = ["6.12", "6.12-rt"];
+    if !have_kernels(&kernels) {
+        return;
+    }
+    let lab = Lab::new();
+    for kernel in kernels {
+        let run = run(&lab, kernel);
+        let hardirq = worst_causes(&lab, &run, "hardirq");
+        let (latency, cause) = &hardirq[0];
+        assert!((20_000..=140_000).contains(latency), "{kernel}: {latency} ns");
+        let of_handler = cause["cause"] == "interrupt";
+        let planted = ["test_irqs_off+", "test_raw_spinlock+"].iter().any(|f| has_frame(cause, f));
+        assert!(of_handler || planted, "{kernel}: {cause:#}");
+
+        let task = worst_causes(&lab, &run, "task");
+        let preempt_off = |(_, c): &&(u64, Value)| {
+            c["cause"] == "preempt_off" && has_frame(c, "test_preempt_off+")
+        };
+        assert!(task.iter().any(|t| preempt_off(&t)), "{kernel}: {task:#?}");
+
+        let printed = lab.onset(&["blame", &run, "--above", "all", "--json"]).exits(0).json();
+        assert_as_promised_by("blame", &printed);
+        for ledger in printed["ledgers"].as_array().expect("a list") {
+            assert_eq!(ledger["samples"], 300, "{kernel}: {ledger:#}");
+            assert_eq!(numbers(&ledger["rows"], "total_ns"), ledger["total_ns"], "{kernel}");
+        }
+    }
+}
+
+#[test]
+fn a_latency_comes_again_to_the_instruction_with_its_trace() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let run = run(&lab, "6.12");
+    let words =
+        ["replay", &run, "--times", "3", "--trace", "t.pftrace", "--vcd", "t.vcd", "--json"];
+    let printed = lab.onset(&words).exits(0).json();
+    assert_as_promised_by("replay", &printed);
+    assert_eq!(printed["identical"], true);
+    assert_eq!((&printed["times"], &printed["identical_times"]), (&3.into(), &3.into()));
+    assert_eq!(printed["latency_ns"], printed["expected_ns"]);
+    let vcd = std::fs::read_to_string(lab.path().join("t.vcd")).expect("written");
+    assert!(vcd.contains("$var wire 1 i irqs_off $end"), "{vcd}");
+    assert!(lab.path().join("t.pftrace").metadata().expect("written").len() > 1000);
+    lab.onset(&["replay", &run, "--worst", "601"]).exits(2).says(&["600 answers", "--worst"]);
+    lab.onset(&["explain", &run, "--responder", "work"]).exits(2).says(&["hardirq, task"]);
+}
+
+#[test]
+fn a_replay_on_another_qemu_is_refused_with_both_versions() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let run = run(&lab, "6.12");
+    let manifest = lab.store().join(&run).join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).expect("a manifest");
+    let mut altered: Value = serde_json::from_str(&text).expect("JSON");
+    for (keys, value, said) in [
+        (&["qemu"][..], "9.0.0", "QEMU is"),
+        (&["plugin"], "0.0.1 00", "the plugin is"),
+        (&["kernel", "release"], "6.11", "the kernel's release is"),
+        (&["machine", "snapshot"], "00", "snapshot is"),
+    ] {
+        let mut changed = altered.clone();
+        let place = keys.iter().fold(&mut changed["about"], |place, key| &mut place[*key]);
+        *place = value.into();
+        std::fs::write(&manifest, changed.to_string()).expect("writable");
+        lab.onset(&["replay", &run]).exits(69).says(&[said, &format!("was {value} then")]);
+    }
+    altered["about"]["target"] = "local".into();
+    std::fs::write(&manifest, altered.to_string()).expect("writable");
+    lab.onset(&["replay", &run]).exits(2).says(&["measured on a machine"]);
+}
