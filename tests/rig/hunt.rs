@@ -4,11 +4,11 @@
 use lab::{Lab, have_kernels};
 use serde_json::Value;
 
-/// A hunt of two rounds, in a directory of its own.
-fn hunt(lab: &Lab, directory: &str, words: &[&str]) -> Value {
+/// A hunt of some rounds, in a directory of its own.
+fn hunt(lab: &Lab, directory: &str, budget: &str, words: &[&str]) -> Value {
     let place = lab.path().join(directory);
     let place = place.to_str().expect("the lab's path is text");
-    let cell = ["--flavour", "6.12 preempt=none", "--load", "mixed", "--budget", "10trials"];
+    let cell = ["--flavour", "6.12 preempt=none", "--load", "mixed", "--budget", budget];
     let rest = ["--json", "--directory", place];
     let mut found = lab.onset(&[&["hunt"], &cell[..], &rest[..], words].concat()).exits(0).json();
     // What names the directory is not what was found.
@@ -31,11 +31,11 @@ fn a_hunt_finds_the_same_with_one_machine_and_two_and_no_less_than_as_many_trigg
         return;
     }
     let lab = Lab::new();
-    let two = hunt(&lab, "two", &["--jobs", "2"]);
+    let two = hunt(&lab, "two", "10trials", &["--jobs", "2"]);
     let fired = &two["strategies"]["foresight"];
     assert!(fired["trials"] == 5 && fired["triggers"].as_u64() > Some(4), "{fired}");
-    assert_eq!(hunt(&lab, "one", &["--jobs", "1"]), two);
-    let random = hunt(&lab, "random", &["--jobs", "2", "--strategy", "random"]);
+    assert_eq!(hunt(&lab, "one", "10trials", &["--jobs", "1"]), two);
+    let random = hunt(&lab, "random", "18trials", &["--jobs", "2", "--strategy", "random"]);
     assert!(random["triggers"].as_u64() >= two["triggers"].as_u64(), "{}", random["triggers"]);
     assert!(hardirq(&two) >= hardirq(&random), "{} < {}", hardirq(&two), hardirq(&random));
 }
