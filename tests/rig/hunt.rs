@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A hunt finds the same again, with any number of machines, and does not find less than luck.
 
-use lab::{Lab, have_kernels};
+use lab::{Lab, assert_as_promised_by, have_kernels};
 use serde_json::Value;
 
 /// A hunt of some rounds, in a directory of its own.
@@ -11,6 +11,7 @@ fn hunt(lab: &Lab, directory: &str, budget: &str, words: &[&str]) -> Value {
     let cell = ["--flavour", "6.12 preempt=none", "--load", "mixed", "--budget", budget];
     let rest = ["--json", "--directory", place];
     let mut found = lab.onset(&[&["hunt"], &cell[..], &rest[..], words].concat()).exits(0).json();
+    assert_as_promised_by("hunt", &found);
     // What names the directory is not what was found.
     found.as_object_mut().expect("an object").remove("directory");
     for worst in found["worst"].as_array_mut().expect("finds") {
@@ -32,7 +33,7 @@ fn a_hunt_finds_the_same_with_one_machine_and_two_and_no_less_than_as_many_trigg
     }
     let lab = Lab::new();
     let two = hunt(&lab, "two", "10trials", &["--jobs", "2"]);
-    let fired = &two["strategies"]["foresight"];
+    let fired = &two["by_strategy"]["foresight"];
     assert!(fired["trials"] == 5 && fired["triggers"].as_u64() > Some(4), "{fired}");
     assert_eq!(hunt(&lab, "one", "10trials", &["--jobs", "1"]), two);
     let random = hunt(&lab, "random", "18trials", &["--jobs", "2", "--strategy", "random"]);

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 use vmlinux::Map;
 
-/// Version of the JSON that is printed.
+/// Version of the JSON that is printed (docs/hunt.schema.json).
 const SCHEMA: u32 = 1;
 /// Shorter stretches get no stack; they are no reason for an answer to be late.
 const STACKS_FROM: Insns = Insns(5_000);
@@ -228,7 +228,7 @@ pub struct Printed<'a> {
     virtual_ns: Nanos,
     coverage: Coverage,
     worst: Vec<PrintedFound<'a>>,
-    strategies: BTreeMap<&'static str, &'a Share>,
+    by_strategy: BTreeMap<&'static str, &'a Share>,
     growth: &'a [Step],
     died: Vec<PrintedDeath<'a>>,
 }
@@ -277,7 +277,7 @@ fn conclude(
             stacks_fired_into: known.fired.len(),
         },
         worst: worst.collect(),
-        strategies: known.shares.iter().map(|(s, share)| (s.name(), share)).collect(),
+        by_strategy: known.shares.iter().map(|(s, share)| (s.name(), share)).collect(),
         growth: &known.growth,
         died: known.died.iter().map(|(t, d)| PrintedDeath { trial: *t, text: &d.text }).collect(),
     };
