@@ -135,8 +135,8 @@ fn a_followed_run_is_the_plain_one_and_the_state_of_the_cpu_is_what_the_driver_r
         let task = &edges[&Responder::Task];
         assert_eq!(task.len() as u64, TRIGGERS);
         for (masked, count, name) in task {
-            // The program writes the port itself, from user space.
-            assert_eq!((masked, count, name.as_str()), (&false, &0, "init"), "{kernel}");
+            // It asks the driver, which changes the pins under a raw spinlock.
+            assert_eq!((masked, count, name.as_str()), (&true, &1, "init"), "{kernel}");
         }
     }
 }
