@@ -156,7 +156,24 @@ impl Named {
         if let Some(function) = self.function {
             add(named(symbols, function));
         }
-        CauseReport { cause: self.cause.to_owned(), who, stack: stacks.names(self.place, symbols) }
+        let mut stack = stacks.names(self.place, symbols);
+        // The task was seen there last in an interrupt, which is over.
+        if "kernel" == self.doing.unwrap_or(self.cause) {
+            stack = interrupted(stack);
+        }
+        CauseReport { cause: self.cause.to_owned(), who, stack }
+    }
+}
+
+/// Of a stack that was taken in an interrupt, what was interrupted; any other as it is.
+fn interrupted(mut stack: Vec<String>) -> Vec<String> {
+    // The entries of interrupts, not of exceptions: those are part of what a task does (arch/x86/include/asm/idtentry.h).
+    let is_entry = |name: &String| {
+        ["asm_common_interrupt", "asm_sysvec_"].iter().any(|entry| name.starts_with(entry))
+    };
+    match stack.iter().rposition(is_entry) {
+        Some(entry) if entry + 1 < stack.len() => stack.split_off(entry + 1),
+        _ => stack,
     }
 }
 
@@ -186,5 +203,34 @@ impl Explanation {
             stages: self.stages().into_iter().map(time).collect(),
             kinds: self.kinds().into_iter().map(|(k, length)| (k, length.time)).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(names: &[&str]) -> Vec<String> {
+        interrupted(names.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn what_was_interrupted_is_what_the_task_did() {
+        let nested = [
+            "try_to_wake_up+0x0",
+            "asm_common_interrupt+0x26",
+            "clear_page+0xb",
+            "asm_exc_page_fault+0x26",
+        ];
+        assert_eq!(cut(&nested), ["clear_page+0xb", "asm_exc_page_fault+0x26"]);
+        let twice = ["a", "asm_sysvec_x+0x1", "b", "asm_common_interrupt+0x26", "c"];
+        assert_eq!(cut(&twice), ["c"]);
+    }
+
+    #[test]
+    fn a_stack_without_an_interrupt_or_with_nothing_behind_it_stays() {
+        assert_eq!(cut(&["a", "asm_exc_page_fault+0x26"]), ["a", "asm_exc_page_fault+0x26"]);
+        assert_eq!(cut(&["a", "asm_sysvec_x+0x1"]), ["a", "asm_sysvec_x+0x1"]);
+        assert_eq!(cut(&[]), Vec::<String>::new());
     }
 }
