@@ -55,7 +55,8 @@ impl Named {
                 format!("{} · {}", about.flavour, about.load)
             }
             Named::Find(find) => {
-                let flavour = [&[find.kernel.clone()], &find.parameters[..]].concat().join(" ");
+                let flavour =
+                    [std::slice::from_ref(&find.kernel), &find.parameters[..]].concat().join(" ");
                 format!("{flavour} · {}", find.load)
             }
         }

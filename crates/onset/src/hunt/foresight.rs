@@ -77,7 +77,7 @@ pub(super) fn firing(
         // Nothing but masked interrupts makes the hard handler late.
         Responder::Hardirq => (Stretch::IrqsOff, turn),
         // What makes the others late depends on the kernel: where it does not preempt itself, that it does not schedule.
-        _ if turn % 2 == 0 => (Stretch::Unscheduled, turn / 2),
+        _ if turn.is_multiple_of(2) => (Stretch::Unscheduled, turn / 2),
         _ => (Stretch::PreemptOff, turn / 2),
     };
     let ranked = apart(Vec::new(), &by_length(foreseen, |f| f.occurrence.kind == kind), KEPT);

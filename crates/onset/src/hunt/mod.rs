@@ -116,7 +116,7 @@ impl Hunt {
         let others: Vec<Strategy> = others.copied().collect();
         match (foresees, others.len() as u64) {
             (true, 0) => Strategy::Foresight,
-            (true, _) if number % 2 == 0 => Strategy::Foresight,
+            (true, _) if number.is_multiple_of(2) => Strategy::Foresight,
             (true, count) => others[(number / 2 % count) as usize],
             (false, count) => others[(number % count) as usize],
         }

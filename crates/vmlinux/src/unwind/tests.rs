@@ -232,7 +232,7 @@ impl Memory for Noise {
             let word = if place >> 63 == 0 { place } else { CODE + (place >> 40 & 0xfff) };
             *byte = (word >> (8 * (at % 8))) as u8;
         }
-        self.0 % 3 != 0
+        !self.0.is_multiple_of(3)
     }
 }
 
