@@ -304,7 +304,16 @@ mod tests {
     fn an_interval_timer_is_refused_where_its_signal_would_end_the_process() {
         assert!(blocks_alarm("Name:\tx\nSigBlk:\t0000000000002000\nSigIgn:\t0\n"));
         assert!(!blocks_alarm("SigBlk:\tffffffffffffdfff\n"));
-        // The thread that runs the tests does not block it.
+        // A thread that does not block it, nor makes others, for which the C library would block all for a moment.
+        let (ready, begun) = std::sync::mpsc::channel();
+        let (done, end) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            ready.send(()).expect("somebody waits");
+            let _ = end.recv();
+        });
+        begun.recv().expect("it begins");
         assert!(matches!(BlockedAlarm::new(), Err(RunError::Unavailable { .. })));
+        drop(done);
+        other.join().expect("it ends");
     }
 }
