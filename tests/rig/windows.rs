@@ -59,7 +59,12 @@ fn planted_delays_are_found_with_their_function_module_and_length() {
         // The timer's own handler, the softirq where it is none of a thread: their entries are known, and nothing else is as long.
         let long = windows.iter().filter(|w| w["kind"] == "irqs_off");
         let long: Vec<u64> = long.filter_map(|w| w["max_insns"].as_u64()).collect();
-        assert!(is_about(long[0], 137_000) && is_about(long[1], 113_000), "{kernel}: {long:?}");
-        assert!(is_about(long[2], 61_000) && long[3] < 50_000, "{kernel}: {long:?}");
+        // The handler's is in as many rows as there are places that it interrupted.
+        let long: Vec<u64> = long.into_iter().filter(|n| *n >= 50_000).collect();
+        let planted = [137_000, 113_000, 61_000];
+        let is_planted = |n: &u64| planted.iter().any(|spent| is_about(*n, *spent));
+        assert!(long.iter().all(is_planted), "{kernel}: {long:?}");
+        let is_seen = |spent: &u64| long.iter().any(|n| is_about(*n, *spent));
+        assert!(planted.iter().all(is_seen), "{kernel}: {long:?}");
     }
 }
