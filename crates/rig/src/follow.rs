@@ -4,7 +4,7 @@
 
 use sample::Insns;
 use std::path::Path;
-use trace::{Role, Take, WATCHED, Watch};
+use trace::{Role, WATCHED, Watch};
 use vmlinux::Map;
 
 /// Entries by which the kernel is called, besides the gates of the interrupt table (arch/x86/entry/entry_64*.S). All of
@@ -96,13 +96,6 @@ fn points(map: &Map) -> impl Iterator<Item = String> {
 
 fn line_of(watch: &Watch) -> String {
     let watched = &WATCHED[usize::from(watch.index)];
-    let take = match watched.take {
-        Take::Nothing => "nothing".to_string(),
-        Take::First => "first".to_string(),
-        Take::Second => "second".to_string(),
-        Take::Word(offset) => offset.to_string(),
-        Take::Top => "top".to_string(),
-    };
     let stack = if watched.stack { " stack" } else { "" };
-    format!("watch {:#x} {take}{stack}\n", watch.address)
+    format!("watch {:#x} {}{stack}\n", watch.address, watched.take)
 }

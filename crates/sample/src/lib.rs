@@ -22,6 +22,7 @@ mod responder;
 mod ring;
 mod schedule;
 mod series;
+mod take;
 mod units;
 
 pub use aim::{AIMED, Aim, Occurrence, Rule, SCOUTED_FROM, Stretch, UnknownRule, When};
@@ -35,4 +36,5 @@ pub use responder::{ALL_RESPONDERS, Responder, ResponderSet, UnknownResponder};
 pub use ring::{Consumer, Producer, RING_BYTES_HEADER, RingError, ring_bytes, ring_init};
 pub use schedule::Schedule;
 pub use series::{NotASeriesName, SeriesId, SeriesName};
+pub use take::{NotATake, Take};
 pub use units::{Insns, Nanos, ParseDurationError};

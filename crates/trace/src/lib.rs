@@ -34,7 +34,7 @@ pub use reader::{
 };
 pub use symbols::{Symbols, named};
 pub use vcd::vcd;
-pub use watched::{Role, Take, WATCHED, Watch, Watched, places};
+pub use watched::{Role, WATCHED, Watch, Watched, places};
 pub use windows::{
     Bucket, Cuts, Length, Longest, Order, Parts, Tally, WindowKind, WindowRow, Windows,
     WindowsReport,

@@ -6,6 +6,8 @@
 //! 6.1.0-56-rt, 6.12.117 and 6.12.117-rt for amd64; where versions differ, each name says so. A function that the compiler
 //! cloned has a suffix (`.isra.0`, `.constprop.0`), which the names here leave out; see [`Watched::matches`].
 
+use sample::Take;
+
 /// What an event of a watch means to the analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -47,21 +49,6 @@ pub enum Role {
     BhDisable,
     /// The current task enables them again; taken is by how much.
     BhEnable,
-}
-
-/// What to take at a watched place: the number of the event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
-    /// Nothing: 0.
-    Nothing,
-    /// The function's first argument (`rdi`; System V ABI for amd64, 3.2.3).
-    First,
-    /// Its second argument (`rsi`).
-    Second,
-    /// The 64-bit word in memory this many bytes after where the first argument points.
-    Word(u64),
-    /// The word on top of the stack.
-    Top,
 }
 
 /// One entry of the list.

@@ -21,8 +21,8 @@ use crate::instrument::{Block, INSTRUCTION_BYTES_MAX, Instruction, Instrument, R
 use crate::qemu::{Cpu, Qemu};
 use aim::{Aimer, Opening};
 use code::{Change, INTERRUPT_FLAG};
-use plan::{Take, Watch};
-use sample::{AIMED, Aim, Insns, Kind, Occurrence, Record, Stamp, Stretch, Virtual};
+use plan::Watch;
+use sample::{AIMED, Aim, Insns, Kind, Occurrence, Record, Stamp, Stretch, Take, Virtual};
 use stacks::{Capture, Stacks};
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
@@ -162,9 +162,14 @@ extern "C" fn on_store(_vcpu: c_uint, info: c_uint, _address: u64, place: *mut c
 }
 
 impl Followed {
-    /// A stretch opens, at `time`.
-    fn since(&mut self, kind: Stretch, key: u64, time: (Stamp<Virtual>, Insns)) -> Since {
-        let occurrence = self.aimer.as_mut().map(|aimer| aimer.opened(kind, key));
+    /// A stretch opens, at `time`; `key` stands for its opener, and is asked for only where triggers are aimed.
+    fn since(
+        &mut self,
+        kind: Stretch,
+        key: impl FnOnce() -> u64,
+        time: (Stamp<Virtual>, Insns),
+    ) -> Since {
+        let occurrence = self.aimer.as_mut().map(|aimer| aimer.opened(kind, key()));
         Since { time, occurrence }
     }
 
@@ -205,9 +210,8 @@ impl Follower {
                 instruction.before(on_place, place(Why::Watch));
             }
             match self.change(&instruction, address) {
-                Some(Change::StoresPerCpu(offset)) => {
-                    let store = Why::Change(Change::StoresPerCpu(offset));
-                    instruction.after_store(on_store, place(store));
+                Some(store @ Change::StoresPerCpu(_)) => {
+                    instruction.after_store(on_store, place(Why::Change(store)));
                 }
                 Some(change) => instruction.before(on_place, place(Why::Change(change))),
                 None => {}
@@ -250,12 +254,12 @@ impl Follower {
                 "this QEMU's vCPU is laid out otherwise than that of the versions that were tried",
             );
         }
-        let before = cpu.time(place.left);
+        let before = || cpu.time(place.left);
         let after = || cpu.time(place.left - 1);
         match place.why {
-            Why::Gate => self.gate(place.address, before),
-            Why::Point => self.point(place.address, before),
-            Why::Watch => self.watch(place.address, before),
+            Why::Gate => self.gate(place.address, before()),
+            Why::Point => self.point(place.address, before()),
+            Why::Watch => self.watch(place.address, before()),
             Why::Change(Change::Masks) => self.mask(true, place.address, after()),
             Why::Change(Change::Unmasks) => self.mask(false, place.address, after()),
             Why::Change(Change::PopsFlags) => {
@@ -265,12 +269,14 @@ impl Follower {
             Why::Change(Change::ReturnsFromInterrupt) => {
                 let frame = self.instrument.memory(self.read(registers.rsp));
                 let [ip, segment, flags] = frame.unwrap_or_default();
-                self.mask(flags & INTERRUPT_FLAG == 0, place.address, after());
-                self.leave(segment & 3 == 3, ip, after());
+                let time = after();
+                self.mask(flags & INTERRUPT_FLAG == 0, place.address, time);
+                self.leave(segment & 3 == 3, ip, time);
             }
             Why::Change(Change::ReturnsFromCall) => {
-                self.mask(self.read(registers.r11) & INTERRUPT_FLAG == 0, place.address, after());
-                self.leave(true, 0, after());
+                let time = after();
+                self.mask(self.read(registers.r11) & INTERRUPT_FLAG == 0, place.address, time);
+                self.leave(true, 0, time);
             }
             Why::Change(Change::StoresPerCpu(_)) => {}
         }
@@ -373,7 +379,7 @@ impl Follower {
         address: u64,
         time: (Stamp<Virtual>, Insns),
     ) {
-        let since = followed.since(Stretch::Unscheduled, key, time);
+        let since = followed.since(Stretch::Unscheduled, || key, time);
         followed.unscheduled = Some(since);
         let nested = followed.masked || followed.preempt != 0;
         self.aim(followed, since, nested, address);
@@ -402,8 +408,9 @@ impl Follower {
     ) -> Open {
         let opener = self.capture(address);
         // What a gate interrupted is no part of why it masks.
-        let key = if self.plan.is_gate(address) { address } else { opener.key() };
-        Open { since: followed.since(kind, key, time), opener }
+        let key = || if self.plan.is_gate(address) { address } else { opener.key() };
+        let since = followed.since(kind, key, time);
+        Open { since, opener }
     }
 
     /// The stacks that opened and closed a stretch, where it was long enough; else 0.

@@ -2,27 +2,13 @@
 //! What the follower is told: where the guest's kernel keeps and does what is followed. A text of lines, each a word
 //! and numbers (hexadecimal after `0x`), written by the host, which knows the kernel.
 
+use sample::Take;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 
 /// Where a field lies in a structure, or a variable from the gs base.
 pub type Offset = u64;
-
-/// What to take at a watched place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
-    /// Nothing.
-    Nothing,
-    /// The first argument (rdi).
-    First,
-    /// The second argument (rsi).
-    Second,
-    /// The word at this offset from where the first argument points to.
-    Word(Offset),
-    /// What is on top of the stack: the vector, in an interrupt's common entry.
-    Top,
-}
 
 /// A watched place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,13 +81,7 @@ impl Plan {
             "current" => self.current = Some(n(0)?),
             "task" => self.task = TaskFields { pid: n(0)?, comm: n(1)?, prio: n(2)? },
             "watch" => {
-                let take = match *words.get(1)? {
-                    "nothing" => Take::Nothing,
-                    "first" => Take::First,
-                    "second" => Take::Second,
-                    "top" => Take::Top,
-                    word => Take::Word(number(word)?),
-                };
+                let take = words.get(1)?.parse().ok()?;
                 let watch = Watch { take, stack: words.get(2) == Some(&"stack") };
                 self.watches.entry(n(0)?).or_default().push((*watches, watch));
                 *watches = watches.checked_add(1)?;

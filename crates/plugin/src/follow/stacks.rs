@@ -40,9 +40,7 @@ impl Capture {
         }
         capture
     }
-}
 
-impl Capture {
     /// Stands for the instruction and its innermost callers, without unwinding: the first words of the stack that look like
     /// addresses of code.
     pub fn key(&self) -> u64 {
