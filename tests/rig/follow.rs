@@ -4,8 +4,7 @@
 
 use agent::Load;
 use lab::{Lab, have_kernels};
-use onset::installation::Installation;
-use rig::{Bench, Cache, Contents, Ending, Follow, Following, Generator, Guest, Stimulus};
+use rig::{Contents, Ending, Follow, Following, Generator, Guest, Stimulus};
 use sample::{Insns, Nanos, Observation, Record, Responder, Sample, Schedule, When};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -25,14 +24,12 @@ struct Seen {
 /// The same triggers twice, without the follower and with it.
 fn twice(kernel: &str, parameters: &[&str]) -> (Vec<Sample>, Seen) {
     let lab = Lab::new();
-    let parts = Installation::find_near(&lab::onset()).expect("built").parts();
-    let agent = parts.agent.clone();
-    let bench = Bench::new(Cache::at(&lab.cache()).expect("a cache"), parts).expect("a rig");
+    let bench = crate::bench(&lab);
     let guest = Guest {
         kernel: bench.cache().kernels().and_then(|k| k.get(kernel)).expect("a kernel"),
         parameters: parameters.iter().map(ToString::to_string).collect(),
         contents: Contents {
-            agent,
+            agent: bench.parts().agent.clone(),
             load: Load::Mixed,
             driver: Some("responders=hardirq,task".into()),
             task: true,

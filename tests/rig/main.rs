@@ -19,3 +19,10 @@ mod store;
 mod timer;
 mod truth;
 mod windows;
+
+/// A rig of the command that is tested, with the cache of `lab`.
+fn bench(lab: &lab::Lab) -> rig::Bench {
+    let installation = onset::installation::Installation::find_near(&lab::onset());
+    let cache = rig::Cache::at(&lab.cache()).expect("a cache");
+    rig::Bench::new(cache, installation.expect("built").parts()).expect("a rig")
+}

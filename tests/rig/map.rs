@@ -4,8 +4,7 @@
 
 use crate::modules::module_for;
 use lab::{Lab, have_kernels};
-use onset::installation::Installation;
-use rig::{Bench, Cache, Contents, Guest, Look, Snapshot};
+use rig::{Bench, Contents, Guest, Look, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use vmlinux::{Ending, Map, Memory, unwind};
@@ -24,13 +23,16 @@ struct Mapped {
 
 impl Mapped {
     fn new(lab: &Lab, kernel: &str, load: agent::Load, modules: Vec<PathBuf>) -> Mapped {
-        let cache = Cache::at(&lab.cache()).expect("the cache of the tests");
-        let parts = Installation::find_near(&lab::onset()).expect("built").parts();
+        let bench = crate::bench(lab);
         let guest = Guest {
-            kernel: cache.kernels().and_then(|k| k.get(kernel)).expect("the caller asked for it"),
+            kernel: bench
+                .cache()
+                .kernels()
+                .and_then(|k| k.get(kernel))
+                .expect("the caller asked for it"),
             parameters: Vec::new(),
             contents: Contents {
-                agent: parts.agent.clone(),
+                agent: bench.parts().agent.clone(),
                 load,
                 driver: None,
                 task: false,
@@ -43,7 +45,6 @@ impl Mapped {
             memory_mib: 256,
             shift: 0,
         };
-        let bench = Bench::new(cache, parts).expect("QEMU is installed");
         let snapshot = bench.snapshot(&guest, &|_| ()).expect("a snapshot");
         let path = bench.map(&guest, &snapshot).expect("a map");
         let map = Map::from_bytes(std::fs::read(path).expect("a file")).expect("a map");

@@ -3,9 +3,8 @@
 
 use agent::Load;
 use lab::{Lab, have_kernels};
-use onset::installation::Installation;
 use probes::plan::{Gtod, Overrun, Periodic, Probe, ReadClock, SleepMethod};
-use rig::{Bench, Cache, Contents, Ending, Guest, Outcome, ProbeRun, Stimulus};
+use rig::{Contents, Ending, Guest, Outcome, ProbeRun, Stimulus};
 use rt::Policy;
 use sample::{Nanos, Observation, SeriesId};
 use std::ops::ControlFlow;
@@ -46,15 +45,13 @@ fn measure(load: Load, probe: &Probe, witness: bool) -> Measured {
 
 fn run(load: Load, probe: &Probe, witness: bool) -> Measured {
     let lab = Lab::new();
-    let parts = Installation::find_near(&lab::onset()).expect("built").parts();
-    let agent = parts.agent.clone();
-    let bench = Bench::new(Cache::at(&lab.cache()).expect("a cache"), parts).expect("a rig");
+    let bench = crate::bench(&lab);
     let kernel = bench.cache().kernels().and_then(|k| k.get("6.12")).expect("a kernel");
     let guest = Guest {
         kernel,
         parameters: vec!["preempt=none".into()],
         contents: Contents {
-            agent,
+            agent: bench.parts().agent.clone(),
             load,
             driver: None,
             task: false,

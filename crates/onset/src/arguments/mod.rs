@@ -7,6 +7,7 @@ mod measure;
 pub use followed::{Above, Blame, Explain, Replay, Windows};
 pub use measure::{How, Measure};
 
+use crate::experiment::Load;
 use crate::hunt::{Budget, Strategy};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -199,7 +200,7 @@ pub struct Hunt {
     pub flavour: Option<String>,
     /// The load; not needed where the experiment has one.
     #[arg(long)]
-    pub load: Option<String>,
+    pub load: Option<Load>,
     /// Whose worst answer is looked for; may be repeated. By default every responder of the experiment.
     #[arg(long = "responder", value_name = "NAME")]
     pub responders: Vec<String>,

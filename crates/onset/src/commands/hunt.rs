@@ -6,19 +6,18 @@ use crate::arguments::Hunt as Arguments;
 use crate::bundle::RunId;
 use crate::experiment::{Cell, Experiment};
 use crate::failure::{Exit, Failure};
-use crate::followed::{Answer, MadeWith, Reproducer, Subject, narrow};
+use crate::followed::{Answer, Ready, Reproducer, Subject, narrow};
 use crate::hunt::{ALL, About, Ended, Field, Found, Hunt, Journal, Known, Share, Step, Strategy};
 use crate::matrix::WallClock;
 use crate::target::Rig;
 use crate::terminal::{self, Shown};
-use ::rig::{Bench, Follow, Snapshot};
+use ::rig::Bench;
 use sample::{Insns, Nanos, Responder, ResponderSet};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
-use vmlinux::Map;
 
 /// Version of the JSON that is printed (docs/hunt.schema.json).
 const SCHEMA: u32 = 1;
@@ -42,79 +41,68 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         budget: arguments.budget,
         jobs: arguments.jobs.map_or_else(super::run::processors, usize::from),
     };
-    let mut field =
-        Ground::prepare(rig.bench(), subject, &format!("{} · {}", cell.flavour, cell.load))?;
+    let name = format!("{} · {}", cell.flavour, cell.load);
+    let bench = rig.bench();
+    let ready = ready(bench, subject, name)?;
     let directory = directory(arguments, cell)?;
-    let about = about(&experiment, cell, &hunt, &field.snapshot.1);
+    let about = about(&experiment, cell, &hunt, &ready.made_with().snapshot);
     let mut journal = Journal::open(&directory.join("trials.jsonl"), &about)?;
     if journal.count() > 0 {
         eprintln!("going on after {} trials", journal.count());
     }
-    let (known, ended) = field.search(&hunt, &mut journal)?;
-    let finds = field.keep(&known, &directory)?;
+    let (known, ended) = search(&hunt, &ready, &mut journal)?;
+    let finds = keep(&ready, &known, &directory)?;
     conclude(arguments, &about, &directory, (&known, &finds), ended)
 }
 
-/// Where a hunt takes place.
-struct Ground<'a> {
-    bench: &'a Bench,
-    subject: Subject,
-    snapshot: (Snapshot, String),
+fn ready(bench: &Bench, mut subject: Subject, name: String) -> Result<Ready<'_>, Failure> {
+    // Over before the next trigger may come, however close that is: what raises the interrupt is the edge.
+    subject.generator.high = HIGH;
+    let shown = RefCell::new(Shown::of(vec![name]));
+    let ready = Ready::new(bench, subject, &|p| shown.borrow_mut().progress(0, p));
+    shown.borrow_mut().end(0, if ready.is_ok() { "ready" } else { "failed" });
+    ready
 }
 
-impl Ground<'_> {
-    fn prepare<'a>(
-        bench: &'a Bench,
-        mut subject: Subject,
-        name: &str,
-    ) -> Result<Ground<'a>, Failure> {
-        // Over before the next trigger may come, however close that is: what raises the interrupt is the edge.
-        subject.generator.high = HIGH;
-        let mut shown = Shown::of(vec![name.to_string()]);
-        let shown = RefCell::new(&mut shown);
-        let snapshot = bench.snapshot(&subject.guest, &|p| shown.borrow_mut().progress(0, p));
-        shown.borrow_mut().end(0, if snapshot.is_ok() { "ready" } else { "failed" });
-        Ok(Ground { bench, subject, snapshot: snapshot? })
+fn search(hunt: &Hunt, ready: &Ready, journal: &mut Journal) -> Result<(Known, Ended), Failure> {
+    let (map, follow) = ready.follow(STACKS_FROM, false)?;
+    for missing in &follow.missing {
+        eprintln!("! not seen in this kernel: {missing}");
     }
+    let field = Field { ready, follow: &follow, symbols: &map };
+    hunt.search(&|trial| field.run(trial), journal, &mut |known| {
+        eprintln!("{}", terminal::hunt_progress(known));
+    })
+}
 
-    fn search(&mut self, hunt: &Hunt, journal: &mut Journal) -> Result<(Known, Ended), Failure> {
-        let path = self.bench.map(&self.subject.guest, &self.snapshot)?;
-        let bytes = std::fs::read(&path).map_err(Failure::unavailable)?;
-        let map = Map::from_bytes(bytes).map_err(Failure::unavailable)?;
-        let follow = Follow::new(&map, &path, STACKS_FROM, false);
-        for missing in &follow.missing {
-            eprintln!("! not seen in this kernel: {missing}");
-        }
-        let Ground { bench, subject, snapshot } = self;
-        let field = Field { bench, subject, snapshot, follow: &follow, symbols: &map };
-        hunt.search(&|trial| field.run(trial), journal, &mut |known| {
-            eprintln!("{}", terminal::hunt_progress(known));
-        })
+/// Writes a file for the worst of each responder, by which it can be had again.
+fn keep(
+    ready: &Ready,
+    known: &Known,
+    directory: &Path,
+) -> Result<BTreeMap<String, PathBuf>, Failure> {
+    let made_with = ready.made_with();
+    let mut finds = BTreeMap::new();
+    for (name, Found { best, .. }) in &known.worst {
+        let answer = Answer {
+            responder: name.parse().map_err(Failure::unavailable)?,
+            trigger: best.trigger,
+            latency_ns: best.latency_ns,
+            insns: best.latency_insns,
+        };
+        let times = best.instants.clone();
+        let find = Reproducer::of(ready.guest(), ready.generator(), &made_with, times, answer);
+        let path = directory.join(format!("{name}.find.json"));
+        write_json(&path, &find)?;
+        finds.insert(name.clone(), path);
     }
+    Ok(finds)
+}
 
-    /// Writes a file for the worst of each responder, by which it can be had again.
-    fn keep(&self, known: &Known, directory: &Path) -> Result<BTreeMap<String, PathBuf>, Failure> {
-        let made_with = MadeWith::here(self.bench, &self.subject.guest, &self.snapshot.1);
-        let mut finds = BTreeMap::new();
-        for (name, Found { best, .. }) in &known.worst {
-            let responder: Responder = name.parse().map_err(Failure::unavailable)?;
-            let answer = Answer {
-                responder,
-                trigger: best.trigger,
-                latency_ns: best.latency_ns,
-                insns: best.latency_insns,
-            };
-            let Subject { guest, generator, .. } = &self.subject;
-            let times = best.instants.clone();
-            let find = Reproducer::of(guest, generator, &made_with, times, answer);
-            let path = directory.join(format!("{name}.find.json"));
-            let text = serde_json::to_string_pretty(&find).expect("plain data");
-            std::fs::write(&path, text + "\n")
-                .map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))?;
-            finds.insert(name.clone(), path);
-        }
-        Ok(finds)
-    }
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).expect("plain data") + "\n";
+    super::report::write_whole(path, text.as_bytes())
+        .map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))
 }
 
 /// The experiment with the flavour and the load that the arguments choose.
@@ -123,14 +111,13 @@ fn experiment(arguments: &Arguments) -> Result<Experiment, Failure> {
         Some(path) => Experiment::load(path)?,
         None => Experiment::parse(Path::new("onset hunt"), &text(arguments)?)?,
     };
-    let load = arguments.load.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
-    narrow(&mut experiment, arguments.flavour.as_deref(), load)?;
+    narrow(&mut experiment, arguments.flavour.as_deref(), arguments.load)?;
     Ok(experiment)
 }
 
 /// An experiment for what is hunted, where none was given.
 fn text(arguments: &Arguments) -> Result<String, Failure> {
-    let (Some(flavour), Some(load)) = (&arguments.flavour, &arguments.load) else {
+    let (Some(flavour), Some(load)) = (&arguments.flavour, arguments.load) else {
         return Err(Failure::usage(
             "give --flavour and --load, or an experiment: onset hunt --flavour 6.12-rt --load mixed",
         ));
@@ -140,7 +127,7 @@ fn text(arguments: &Arguments) -> Result<String, Failure> {
     root["title"] = value("hunt");
     root["target"] = value("rig");
     root["flavours"] = list(std::slice::from_ref(flavour));
-    root["loads"] = list(std::slice::from_ref(load));
+    root["loads"] = list(&[load.to_string()]);
     root["responders"] = match arguments.responders.as_slice() {
         [] => list(&["hardirq".into(), "task".into()]),
         some => list(some),
@@ -281,10 +268,7 @@ fn conclude(
         growth: &known.growth,
         died: known.died.iter().map(|(t, d)| PrintedDeath { trial: *t, text: &d.text }).collect(),
     };
-    let path = directory.join("hunt.json");
-    let text = serde_json::to_string_pretty(&printed).expect("plain data");
-    std::fs::write(&path, text + "\n")
-        .map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))?;
+    write_json(&directory.join("hunt.json"), &printed)?;
     if arguments.json {
         print_json(&printed);
     } else {

@@ -4,7 +4,7 @@
 use super::{bench, print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
-use crate::followed::{Answer, Choice, Named, Ready, Reproducer, Subject, Watcher};
+use crate::followed::{Answer, Choice, EVENTS_KEPT, Named, Ready, Reproducer, Subject, Watcher};
 use crate::terminal::Shown;
 use rig::Bench;
 use sample::{Insns, Nanos, Sample, When};
@@ -18,8 +18,6 @@ use trace::{Event, Excerpt, History, Reader};
 const SCHEMA: u32 = 1;
 /// A trace begins this long before its trigger: what was going on is then seen, and it is half a period of most schedules.
 const BEFORE: Nanos = Nanos::from_micros(500);
-/// Events of a trace at most; some hundred megabytes.
-const EVENTS_KEPT: usize = 1 << 21;
 
 #[derive(Serialize)]
 struct Printed<'a> {

@@ -10,7 +10,7 @@ use trace::{Event, Explanation, History, Reader, What};
 
 /// Events that are kept at most: some 100 MB. A busy guest makes a few thousand a virtual millisecond, so that an answer
 /// that comes within some hundred of these is explained.
-const EVENTS_KEPT: usize = 1 << 21;
+pub const EVENTS_KEPT: usize = 1 << 21;
 
 /// The answers to explain, by trigger and series, as they were measured before.
 pub type Wanted = BTreeMap<(u64, SeriesId), Sample>;

@@ -14,7 +14,7 @@ mod ready;
 mod reproducer;
 mod subject;
 
-pub use explainer::{Explainer, Wanted};
+pub use explainer::{EVENTS_KEPT, Explainer, Wanted};
 pub use named::{Choice, Named, samples_of};
 pub use ready::{Ready, Watcher};
 pub use reproducer::{Answer, Reproducer};

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A guest that stands where measuring begins, to be run as often as asked.
 
-use super::Subject;
+use super::{MadeWith, Subject};
 use crate::failure::Failure;
-use rig::{Bench, Ending, Follow, Following, Guest, Outcome, Progress, Snapshot, Stimulus};
+use rig::{
+    Bench, Ending, Follow, Following, Generator, Guest, Observer, Outcome, Progress, Snapshot,
+    Stimulus,
+};
 use sample::{Insns, Observation, Record, Responder, Sample};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -24,7 +27,7 @@ pub trait Watcher {
 pub struct Ready<'a> {
     bench: &'a Bench,
     guest: Guest,
-    stimulus: Stimulus,
+    generator: Generator,
     responders: Vec<Responder>,
     snapshot: (Snapshot, String),
 }
@@ -48,7 +51,22 @@ impl<'a> Ready<'a> {
             made_with.check_snapshot(&snapshot.1)?;
         }
         let responders = generator.responders.iter().collect();
-        Ok(Ready { bench, guest, stimulus: Stimulus::Triggers(generator), responders, snapshot })
+        Ok(Ready { bench, guest, generator, responders, snapshot })
+    }
+
+    /// The guest.
+    pub fn guest(&self) -> &Guest {
+        &self.guest
+    }
+
+    /// Its triggers.
+    pub fn generator(&self) -> &Generator {
+        &self.generator
+    }
+
+    /// With what its runs are made.
+    pub fn made_with(&self) -> MadeWith {
+        MadeWith::here(self.bench, &self.guest, &self.snapshot.1)
     }
 
     /// Who answers: a sample's series is its place in this list.
@@ -107,17 +125,25 @@ impl<'a> Ready<'a> {
             if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let following = follow.map(|follow| Following { follow, see: &mut see });
-        let (guest, snapshot) = (&self.guest, &self.snapshot);
-        let outcome = self.bench.measure(
-            guest,
-            &self.stimulus,
-            snapshot,
-            &mut observe,
-            following,
-            progress,
-        )?;
+        let outcome = self.fire(self.generator.clone(), &mut observe, following, progress)?;
         check(&outcome, enough)?;
         Ok(shared.into_inner().0)
+    }
+
+    /// The guest, to the end of a run in which `generator` triggers.
+    ///
+    /// # Errors
+    /// Those of restoring.
+    pub fn fire(
+        &self,
+        generator: Generator,
+        observe: &mut Observer,
+        following: Option<Following>,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Outcome, Failure> {
+        let stimulus = Stimulus::Triggers(generator);
+        let (guest, snapshot) = (&self.guest, &self.snapshot);
+        Ok(self.bench.measure(guest, &stimulus, snapshot, observe, following, progress)?)
     }
 }
 

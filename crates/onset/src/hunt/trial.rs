@@ -5,8 +5,8 @@ use super::Strategy;
 use super::finding::{Best, Died, Tried};
 use super::foresight::{self, Foreseen};
 use crate::failure::Failure;
-use crate::followed::Subject;
-use ::rig::{Bench, Ending, Follow, Following, Generator, Snapshot, Stimulus};
+use crate::followed::Ready;
+use ::rig::{Ending, Follow, Following, Generator};
 use sample::{
     AIMED, Aim, Insns, Kind, Nanos, Observation, Occurrence, Record, ResponderSet, Rule, Sample,
     Stamp, Stretch, Virtual, When,
@@ -20,12 +20,8 @@ const GRACE: Nanos = Nanos::from_millis(30);
 
 /// What all trials of a hunt have in common.
 pub struct Field<'a> {
-    /// The rig.
-    pub bench: &'a Bench,
-    /// The guest, and its triggers but for when they come.
-    pub subject: &'a Subject,
-    /// Where each trial begins.
-    pub snapshot: &'a (Snapshot, String),
+    /// The guest, where each trial begins, and its triggers but for when they come.
+    pub ready: &'a Ready<'a>,
     /// How its kernel is followed.
     pub follow: &'a Follow,
     /// Names of addresses.
@@ -115,9 +111,9 @@ impl Field<'_> {
     /// # Errors
     /// Those of the rig; a guest that dies is none, but what was found.
     pub fn run(&self, trial: &Trial) -> Result<Result<Tried, Stopped>, Failure> {
-        let Subject { guest, generator, .. } = self.subject;
         let when = trial.when.clone();
-        let stimulus = Stimulus::Triggers(Generator { when, grace: GRACE, ..generator.clone() });
+        let generator = Generator { when, grace: GRACE, ..self.ready.generator().clone() };
+        let responders = generator.responders;
         let mut seen = Seen::default();
         let mut see = |record: &Record| seen.record(record);
         let mut samples: Vec<Sample> = Vec::new();
@@ -128,20 +124,13 @@ impl Field<'_> {
             ControlFlow::Continue(())
         };
         let following = Following { follow: self.follow, see: &mut see };
-        let outcome = self.bench.measure(
-            guest,
-            &stimulus,
-            self.snapshot,
-            &mut observe,
-            Some(following),
-            &|_| (),
-        )?;
+        let outcome = self.ready.fire(generator, &mut observe, Some(following), &|_| ())?;
         let died = match outcome.ending {
             Ending::Whole => None,
             Ending::Interrupted => return Ok(Err(Stopped)),
             Ending::Died(text) => Some(text),
         };
-        Ok(Ok(self.tried(trial, &seen, &samples, generator.responders, died)))
+        Ok(Ok(self.tried(trial, &seen, &samples, responders, died)))
     }
 
     fn tried(
