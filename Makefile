@@ -76,6 +76,7 @@ bench: prepare-run build
 	$(CARGO) bench --locked -p onset-stats --bench recording
 	$(CARGO) bench --locked -p onset --bench figures
 	$(CARGO) bench --locked -p onset --bench machine
+	$(CARGO) bench --locked -p onset --bench hunt
 
 lint: prepare
 	@$(CARGO) fmt --version >/dev/null 2>&1 && $(CARGO) clippy --version >/dev/null 2>&1 || \

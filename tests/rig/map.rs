@@ -177,6 +177,55 @@ fn stacks_of_a_busy_guest_lead_from_call_to_call_to_their_end() {
     }
 }
 
+/// Where a module of the tests takes its own stack (test_stacks.c, in the order of its numbers).
+const CONTEXTS: [&str; 4] = ["thread", "work", "softirq", "hardirq"];
+
+#[test]
+fn stacks_are_those_that_the_kernels_own_unwinder_sees() {
+    if !have_kernels(&KERNELS) {
+        return;
+    }
+    let lab = Lab::new();
+    for kernel in KERNELS {
+        let module = module_for(kernel, "test_stacks");
+        let mapped = Mapped::new(&lab, kernel, agent::Load::Mixed, vec![module]);
+        let (map, mut look) = (&mapped.map, mapped.look());
+        let mut compared: BTreeMap<&str, usize> = BTreeMap::new();
+        // It begins when the guest has settled; each look is some milliseconds after the one before.
+        for _ in 0..4_000 {
+            if compared.values().sum::<usize>() == 100 {
+                break;
+            }
+            look.go_on().expect("it works on");
+            let context = number(&look, map.address("test_stacks_context"));
+            let Some(context) = context.checked_sub(1) else { continue };
+            let entries = map.address("test_stacks_entries").expect("a variable of the module");
+            let count = number(&look, map.address("test_stacks_count"));
+            let theirs: Vec<u64> =
+                (0..count).map(|n| number(&look, Some(entries + 8 * n))).collect();
+            let regs = look.registers().expect("registers");
+            let mut frames = [0; 64];
+            let unwound = unwind(map, &regs, &look, &mut frames);
+            let ours = &frames[..unwound.frames];
+            // The innermost frame is another place of the same function by now.
+            let function = |at: &u64| map.resolve_return(*at).map(|place| place.symbol.to_string());
+            let told = |all: &[u64]| all.iter().map(function).collect::<Vec<_>>();
+            assert_eq!(told(&ours[..1]), told(&theirs[..1]), "{kernel}");
+            assert_eq!(
+                ours[1..],
+                theirs[1..],
+                "{kernel}: {:#?} and {:#?}",
+                told(ours),
+                told(&theirs)
+            );
+            *compared.entry(CONTEXTS[context as usize]).or_default() += 1;
+        }
+        eprintln!("{kernel}: {compared:?}");
+        let of = |context| compared.get(context).copied().unwrap_or_default();
+        assert!(CONTEXTS.into_iter().all(|context| of(context) >= 5), "{kernel}: {compared:?}");
+    }
+}
+
 #[test]
 fn the_layout_leads_to_the_task_that_runs() {
     if !have_kernels(&KERNELS) {

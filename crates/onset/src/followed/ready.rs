@@ -133,7 +133,7 @@ impl<'a> Ready<'a> {
     /// The guest, to the end of a run in which `generator` triggers.
     ///
     /// # Errors
-    /// Those of restoring.
+    /// Those of restoring, and lost records.
     pub fn fire(
         &self,
         generator: Generator,
@@ -143,17 +143,19 @@ impl<'a> Ready<'a> {
     ) -> Result<Outcome, Failure> {
         let stimulus = Stimulus::Triggers(generator);
         let (guest, snapshot) = (&self.guest, &self.snapshot);
-        Ok(self.bench.measure(guest, &stimulus, snapshot, observe, following, progress)?)
+        let outcome =
+            self.bench.measure(guest, &stimulus, snapshot, observe, following, progress)?;
+        if outcome.dropped > 0 {
+            return Err(Failure::unavailable(format!(
+                "{} records of the run were lost, because this machine had no time to take them: what was seen before and after does not join; run it again with less beside it",
+                outcome.dropped
+            )));
+        }
+        Ok(outcome)
     }
 }
 
 fn check(outcome: &Outcome, enough: bool) -> Result<(), Failure> {
-    if outcome.dropped > 0 {
-        return Err(Failure::unavailable(format!(
-            "{} records of the run were lost, because this machine had no time to take them: what was seen before and after does not join; run it again with less beside it",
-            outcome.dropped
-        )));
-    }
     match &outcome.ending {
         _ if enough => Ok(()),
         Ending::Whole => Ok(()),

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The figures that onset promises of the hunt: against waiting, how often a find comes again, and how fast it looks. Prints;
+//! asserts nothing. Takes two hours on two processors, most of them for the waiting.
+//!
+//! Needs what `make build` builds, the kernels 6.12 and 6.12-rt in the cache, and cyclictest (package rt-tests).
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const EXPERIMENT: &str = "experiments/hunt.toml";
+const FLAVOURS: [&str; 3] = ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt"];
+const RESPONDERS: [&str; 2] = ["hardirq", "task"];
+/// Hunts of each flavour.
+const SEEDS: [u64; 3] = [1, 2, 3];
+/// What a hunt may take of the time that was waited, to be as late.
+const SHARE: u64 = 20;
+const NS_PER_S: f64 = 1e9;
+
+type Answer<T> = Result<T, String>;
+
+fn main() {
+    // cargo passes --bench.
+    println!("{:<66} {:>8}  measured", "figure", "promised");
+    let store = match tempfile::tempdir() {
+        Ok(store) => store,
+        Err(e) => return println!("no figures: {e}"),
+    };
+    let answer = speed(store.path())
+        .and_then(|()| FLAVOURS.into_iter().try_for_each(|flavour| compare(flavour, store.path())));
+    if let Err(why) = answer {
+        println!("no further figures: {why}");
+    }
+}
+
+fn print(figure: &str, promised: &str, measured: &str) {
+    println!("{figure:<66} {promised:>8}  {measured}");
+}
+
+/// `onset` with `arguments`, and how long it took.
+fn onset(arguments: &[&str], store: &Path) -> Answer<(Value, Duration)> {
+    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let begun = Instant::now();
+    let output = Command::new(root.join("target/release/onset"))
+        .args(arguments)
+        .args(["--json", "--store"])
+        .arg(store)
+        .current_dir(&root)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("target/release/onset: {e}; run make build first"))?;
+    let printed = serde_json::from_slice(&output.stdout)
+        .map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    Ok((printed, begun.elapsed()))
+}
+
+fn number(value: &Value) -> Answer<f64> {
+    value.as_f64().ok_or_else(|| format!("{value} is no number"))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn list(value: &Value) -> Answer<&Vec<Value>> {
+    value.as_array().ok_or_else(|| format!("{value} is no list"))
+}
+
+/// Median, and the extremes.
+fn spread(mut values: Vec<f64>, digits: usize) -> String {
+    values.sort_by(f64::total_cmp);
+    match &*values {
+        [first, .., last] => {
+            let median = values[values.len() / 2];
+            format!("{median:.digits$} ({first:.digits$} … {last:.digits$}, n = {})", values.len())
+        }
+        [one] => format!("{one:.digits$}"),
+        [] => "nothing measured".into(),
+    }
+}
+
+/// What a hunt costs, and that its finds come again.
+fn speed(store: &Path) -> Answer<()> {
+    let hunt = |more: &[&str]| {
+        let common = ["hunt", EXPERIMENT, "--flavour", FLAVOURS[1], "--jobs", "1"];
+        onset(&[&common, more].concat(), store)
+    };
+    // Makes the snapshot, which is no part of what is measured.
+    let (short, _) = hunt(&["--budget", "2trials", "--strategy", "random"])?;
+    let aiming = ["window_start", "window_chain", "coverage", "stage_aware"];
+    let aiming = aiming.into_iter().flat_map(|name| ["--strategy", name]);
+    let budget = ["--budget", "16trials"];
+    let (aimed, spent) = hunt(&aiming.chain(budget).collect::<Vec<_>>())?;
+    let rate = number(&aimed["triggers"])? / spent.as_secs_f64();
+    print("aimed triggers, a second and processor", "100", &format!("{rate:.0}"));
+
+    let run = ["run", EXPERIMENT, "--set", "trigger.count=1", "--set"];
+    let flavour = format!("flavours=[{:?}]", FLAVOURS[1]);
+    let (one, _) = onset(&[&run[..], &[&flavour]].concat(), store)?;
+    let bundle = text(&one["runs"][0]["bundle"]);
+    let again = |times: &str| {
+        let choice = ["--sample", "0", "--responder", "task", "--times", times];
+        onset(&[&["replay", bundle], &choice[..]].concat(), store)
+    };
+    let (_, begin) = again("1")?;
+    let (_, all) = again("41")?;
+    let rate = 40.0 / all.saturating_sub(begin).as_secs_f64();
+    print(
+        "a snapshot restored with a short run, a second and processor",
+        "2.5",
+        &format!("{rate:.1}"),
+    );
+
+    let find = text(&short["worst"][0]["find"]);
+    let (replayed, _) = onset(&["replay", find, "--times", "100"], store)?;
+    let (identical, times) = (&replayed["identical_times"], &replayed["times"]);
+    print("replays that are identical", "100", &format!("{identical} of {times}"));
+    followed(store)
+}
+
+/// What following costs with all there is to watch, and stacks.
+fn followed(store: &Path) -> Answer<()> {
+    for flavour in FLAVOURS {
+        let flavours = format!("flavours=[{flavour:?}]");
+        let (run, _) =
+            onset(&["run", EXPERIMENT, "--set", "trigger.count=2000", "--set", &flavours], store)?;
+        let bundle = text(&run["runs"][0]["bundle"]).to_owned();
+        let mut ratios = Vec::new();
+        for _ in 0..3 {
+            let plain = ["run", EXPERIMENT, "--set", "trigger.count=2000", "--set", &flavours];
+            let (_, plain) = onset(&plain, store)?;
+            let (_, watched) = onset(&["windows", &bundle], store)?;
+            ratios.push(watched.as_secs_f64() / plain.as_secs_f64());
+        }
+        let figure = format!("wall time followed, with stacks, / plain: {flavour}");
+        print(&figure, "1.25", &spread(ratios, 2));
+    }
+    Ok(())
+}
+
+/// The latest answers of somebody who waited, by responder, and how long that took.
+struct Waited {
+    virtual_ns: f64,
+    worst_ns: BTreeMap<String, f64>,
+    wall: Duration,
+}
+
+impl Waited {
+    fn of(runs: &Value, wall: Duration, virtual_ns: f64) -> Answer<Waited> {
+        let mut worst_ns = BTreeMap::new();
+        for series in list(&runs["runs"][0]["series"])? {
+            let name = text(&series["responder"]);
+            // cyclictest's task is what ours is.
+            let name = if name.starts_with("cyclictest") { "task" } else { name };
+            worst_ns.insert(name.to_owned(), number(&series["max_ns"])?);
+        }
+        Ok(Waited { virtual_ns, worst_ns, wall })
+    }
+}
+
+/// A minute of triggers at random, and of cyclictest.
+fn wait(flavour: &str, store: &Path) -> Answer<[(&'static str, Waited); 2]> {
+    const MINUTE: f64 = 60.0 * NS_PER_S;
+    let flavours = format!("flavours=[{flavour:?}]");
+    let (runs, wall) = onset(&["run", EXPERIMENT, "--set", &flavours], store)?;
+    let random = Waited::of(&runs, wall, MINUTE)?;
+    let path = store.join("cyclictest.toml");
+    let peer = format!(
+        "title = \"cyclictest, for a minute\"\ntarget = \"rig\"\n{flavours}\nloads = [\"mixed\"]\n[cyclictest]\nperiod = \"1ms\"\ncount = 60000\n"
+    );
+    std::fs::write(&path, peer).map_err(|e| e.to_string())?;
+    let (runs, wall) = onset(&["run", &path.display().to_string()], store)?;
+    Ok([("random", random), ("cyclictest", Waited::of(&runs, wall, MINUTE)?)])
+}
+
+/// Hunts of one flavour with several seeds, against who waits.
+fn compare(flavour: &str, store: &Path) -> Answer<()> {
+    let waited = wait(flavour, store)?;
+    for (who, Waited { worst_ns, wall, .. }) in &waited {
+        let worst = worst_ns.iter().map(|(name, ns)| format!("{name} {:.1} µs", ns / 1e3));
+        let worst = worst.collect::<Vec<_>>().join(", ");
+        print(
+            &format!("{flavour}: {who}, a minute"),
+            "–",
+            &format!("{worst} ({} s)", wall.as_secs()),
+        );
+    }
+    // As long as whoever chose at random took, on one processor as well.
+    let budget = format!("{}s", waited[0].1.wall.as_secs().max(1));
+    let mut hunts = Vec::new();
+    for seed in SEEDS {
+        let seed = seed.to_string();
+        let how = ["--seed", &seed, "--jobs", "1", "--budget", &budget];
+        let (hunt, _) =
+            onset(&[&["hunt", EXPERIMENT, "--flavour", flavour], &how[..]].concat(), store)?;
+        curve(flavour, &seed, &hunt)?;
+        hunts.push(hunt);
+    }
+    for responder in RESPONDERS {
+        for (who, waited) in &waited {
+            let Some(target) = waited.worst_ns.get(responder) else { continue };
+            let reached = hunts.iter().filter_map(|hunt| reached(hunt, responder, *target));
+            let reached: Vec<f64> = reached.map(|at| at / NS_PER_S).collect();
+            let missed = SEEDS.len() - reached.len();
+            let missed = if missed > 0 { format!(", {missed} did not") } else { String::new() };
+            let promised = format!("{:.0}", waited.virtual_ns / NS_PER_S / SHARE as f64);
+            let figure = format!("  {responder}: virtual s until as late as {who}");
+            print(&figure, &promised, &(spread(reached, 2) + &missed));
+        }
+        let worst = hunts.iter().filter_map(|hunt| worst(hunt, responder));
+        let worst = worst.map(|ns| ns / 1e3).collect();
+        print(&format!("  {responder}: worst in the same wall time, µs"), "–", &spread(worst, 1));
+    }
+    Ok(())
+}
+
+/// How a hunt's worst grew.
+fn curve(flavour: &str, seed: &str, hunt: &Value) -> Answer<()> {
+    for responder in RESPONDERS {
+        let steps = list(&hunt["growth"])?.iter().filter(|step| step["responder"] == responder);
+        let mut points = Vec::new();
+        for step in steps {
+            let (at, ns) = (number(&step["virtual_ns"])?, number(&step["latency_ns"])?);
+            points.push(format!("{:.1} s {:.1} µs", at / NS_PER_S, ns / 1e3));
+        }
+        print(&format!("  {flavour}, seed {seed}: {responder}"), "–", &points.join(", "));
+    }
+    Ok(())
+}
+
+/// Virtual time until a responder was as late as `target`.
+fn reached(hunt: &Value, responder: &str, target: f64) -> Option<f64> {
+    let steps = hunt["growth"].as_array()?.iter().filter(|step| step["responder"] == responder);
+    let mut late = steps.filter(|step| step["latency_ns"].as_f64().is_some_and(|ns| ns >= target));
+    late.next()?["virtual_ns"].as_f64()
+}
+
+fn worst(hunt: &Value, responder: &str) -> Option<f64> {
+    let worst = hunt["worst"].as_array()?.iter().find(|found| found["responder"] == responder)?;
+    worst["latency_ns"].as_f64()
+}
