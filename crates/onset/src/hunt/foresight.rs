@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 /// How far the first scout looks.
 const FIRST: Nanos = Nanos::from_millis(800);
 /// How far the last one does; each looks twice as far as the one before.
-const FARTHEST: Nanos = Nanos::from_millis(3200);
-/// Foresight's trials until the next scout.
+const FARTHEST: Nanos = Nanos::from_millis(12_800);
+/// Foresight's trials between the first scout and the next; after each further scout half as many, since they take twice as long.
 const PER_SCOUT: u64 = 12;
 /// So many of each kind are kept, the longest ones.
 const KEPT: usize = 200;
@@ -48,8 +48,8 @@ pub fn longest(mut all: Vec<Foreseen>) -> Vec<Foreseen> {
 /// How far a scout would look now, if one is needed.
 pub fn scout(known: &Known) -> Option<Nanos> {
     let far = Nanos(FIRST.0 << known.scouts);
-    let is_due = known.scouts == 0 || known.since_scout >= PER_SCOUT;
-    (is_due && far <= FARTHEST).then_some(far)
+    let enough = known.scouts.checked_sub(1).map_or(0, |further| (PER_SCOUT >> further).max(1));
+    (known.since_scout >= enough && far <= FARTHEST).then_some(far)
 }
 
 /// A trial that looks so far.
@@ -184,7 +184,9 @@ mod tests {
             known.since_scout += 1;
         }
         let far = |n: u32| Nanos(FIRST.0 << n);
-        assert_eq!(looked, [(0, far(0)), (PER_SCOUT, far(1)), (2 * PER_SCOUT, far(2))]);
+        // After 12, 6, 3 and 1 trials that fired.
+        let expected = [(0, 0), (12, 1), (18, 2), (21, 3), (22, 4)].map(|(t, n)| (t, far(n)));
+        assert_eq!(looked, expected);
     }
 
     #[test]

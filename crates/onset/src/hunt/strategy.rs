@@ -12,9 +12,12 @@ const RANDOM_PERIOD: Nanos = Nanos::from_millis(1);
 /// Aimed triggers are no closer than this: most answers have come by then.
 pub(super) const GAP: Nanos = Nanos::from_micros(300);
 /// Trials are this long, or a power of two times that: short ones are many, and long ones come to what the load does
-/// later.
+/// later, some of it only once in seconds. So they become longer as a hunt goes on: twice as long after so many trials, up to
+/// 6.4 … 51.2 s.
 const LENGTH: Nanos = Nanos::from_millis(50);
 const LENGTHS: u64 = 4;
+const TRIALS_PER_DOUBLING: u64 = 8;
+const DOUBLINGS_MAX: u64 = 7;
 /// Around a find, other instants are tried up to this far away.
 const NEIGHBOURHOOD: Nanos = Nanos::from_micros(200);
 
@@ -68,7 +71,8 @@ impl Strategy {
     /// [`Strategy::WindowStart`] where there is none, and so does foresight, whose own trials are `foresight::firing`.
     pub fn when(self, number: u64, seed: u64, best: Option<&Best>) -> When {
         let mut random = Random::new(seed, number);
-        let until = Nanos(LENGTH.0 << (random.below(LENGTHS)));
+        let doublings = (number / TRIALS_PER_DOUBLING).min(DOUBLINGS_MAX);
+        let until = Nanos(LENGTH.0 << (random.below(LENGTHS) + doublings));
         let mut aimed = |rule, kinds: &[u8]| {
             let kinds = kinds[random.below(kinds.len() as u64) as usize];
             let (gap, count) = (GAP, until.0 / GAP.0);
