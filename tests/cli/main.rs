@@ -6,5 +6,6 @@ mod bundles;
 mod installation;
 mod measure;
 mod refusals;
+mod report;
 mod setup;
 mod warnings;

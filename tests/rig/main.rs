@@ -14,6 +14,7 @@ mod loads;
 mod map;
 mod modules;
 mod probes;
+mod report;
 mod snapshots;
 mod store;
 mod timer;

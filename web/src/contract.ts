@@ -5,7 +5,7 @@
 // but positions on a screen.
 
 /** The only version of the contract that this viewer draws. */
-export const SCHEMA = 3;
+export const SCHEMA = 4;
 
 /** Clock domain. Numbers of different clocks never share an axis, so a report has exactly one. */
 export type Clock = "virtual" | "monotonic" | "tsc";
@@ -24,6 +24,19 @@ export interface Report {
   runs: Run[];
   /** In the order of the papers; empty where no run belongs to one. */
   papers: PaperTable[];
+  /** On the virtual clock; a report of nothing but hunts has no runs. */
+  hunts: Hunt[];
+  code: Code;
+}
+
+/** Names that the report's parts share: each is here once, and its index stands for it. */
+export interface Code {
+  /** `symbol+0x12 [module]` as kernels print them; of icicles also causes, tasks, and functions without an offset. */
+  frames: string[];
+  /** Indices into `frames`, innermost first, at most 24 and then “…”. The one without frames stands for no stack. */
+  stacks: number[][];
+  /** Why a part of a latency passed: the cause in one word (docs/hunting.md), by whom, and the index of a stack. */
+  causes: { cause: string; who: string; stack: number }[];
 }
 
 /** One execution of one flavour under one load: one bundle. */
@@ -50,6 +63,8 @@ export interface Run {
   /** The experiment's TOML as it was run. */
   experiment_source: string;
   files: RawFile[];
+  /** Null where nobody looked, or nobody can: a machine, a probe. */
+  inside: Inside | null;
 }
 
 /** Everything that one responder answered in one run. */
@@ -190,6 +205,235 @@ export interface Screen {
   latest_ns: number | null;
 }
 
+/** What the same run showed when it was made once more, to the instruction alike, with its kernel followed. */
+export interface Inside {
+  /** What cannot be seen in this kernel, and why. */
+  missing: string[];
+  /** What the follower's records lost, by kind. */
+  losses: Record<string, number>;
+  virtual_ns: number;
+  triggers: number;
+  /** By kind; one that had none is absent. */
+  windows: Windows[];
+  /** One for each responder, in the order of the run. */
+  ledgers: Ledger[];
+  /** The worst answer of each responder, in the order of the run. */
+  worst: Latency[];
+  bound: Bound;
+  /** By responder, the longest scheduling latency of the answers in its ledger that the bound speaks of. */
+  scheduling_ns: Record<string, number>;
+}
+
+export type WindowKind = "irqs_off" | "preempt_off" | "bh_off" | "migration_off";
+
+/** All windows of a kind. */
+export interface Windows {
+  kind: WindowKind;
+  count: number;
+  /** How many stacks opened them. */
+  stacks: number;
+  total_ns: number;
+  /** Of the time that was followed; above 1 where windows of several tasks overlap. */
+  share: number;
+  /** Cut by the begin or the end of the run: they are not in the numbers. */
+  without_length: number;
+  /** The longest, at most 12. */
+  rows: WindowRow[];
+}
+
+/** All windows of a kind that one stack opened. */
+export interface WindowRow {
+  count: number;
+  total_ns: number;
+  share: number;
+  max_ns: number;
+  max_insns: number;
+  /** When the longest opened, on the virtual clock. */
+  max_at_ns: number;
+  /** Of the total, interrupts and softirqs (preemption off only). */
+  hardirq_ns: number;
+  softirq_ns: number;
+  /** Lengths below this and not below half of it, ascending; no edge for those of 2^63 ns and more. Empty ones are absent. */
+  histogram: { below_ns?: number; count: number }[];
+  /** Index of the stack that opened them, and of the one that closed the longest. */
+  stack: number;
+  closed_by: number;
+  /** Index of the stack that was seen inside the longest, where one was taken. */
+  inside?: number;
+}
+
+/** All time of a responder's answers from some latency on. Rows and others add up to the total. */
+export interface Ledger {
+  responder: string;
+  samples: number;
+  /** The p99 of the run; 0 where it is too short for that, and all answers are in. */
+  from_ns: number;
+  total_ns: number;
+  kinds: Partial<Record<LatencyKind, number>>;
+  /** By total, at most 40. */
+  rows: LedgerRow[];
+  others: Others;
+  icicle: IcicleNode[];
+}
+
+/** One cause's account. */
+export interface LedgerRow {
+  /** Index of the cause. */
+  cause: number;
+  /** In how many answers. */
+  count: number;
+  total_ns: number;
+  share: number;
+  /** The most of its time in one answer, and that answer's trigger. */
+  max_ns: number;
+  max_trigger: number;
+}
+
+/** What has no row of its own. */
+export interface Others {
+  rows: number;
+  total_ns: number;
+  share: number;
+}
+
+/** A box of a ledger's icicle, each before those below it: cause, by whom, functions from the outermost in. */
+export interface IcicleNode {
+  depth: number;
+  what: "cause" | "who" | "function";
+  /** Index of its name. */
+  frame: number;
+  /** Where it begins, of the ledger's total, and its own total with all below it. Below 0.2 % it is absent. */
+  from_ns: number;
+  ns: number;
+  share: number;
+}
+
+/** Of the paper “Internals of the RT Patch” (2007), and what is none of them. */
+export type LatencyKind = "interrupt" | "wakeup" | "priority_inversion" | "interrupt_inversion" | "other";
+
+/** In the order of an answer's way; one that it does not go through is absent. */
+export type Stage =
+  | "line"
+  | "entry"
+  | "handler"
+  | "wake_up"
+  | "need_resched"
+  | "schedule"
+  | "resumed"
+  | "user";
+
+/** One latency, explained: its parts add up to it exactly. */
+export interface Latency {
+  responder: string;
+  trigger: number;
+  at_ns: number;
+  latency_ns: number;
+  insns: number;
+  /** The responder's task with its priority; empty where an interrupt or softirqs answered. */
+  task: string;
+  stages: Partial<Record<Stage, number>>;
+  kinds: Partial<Record<LatencyKind, number>>;
+  unexplained_ns: number;
+  /** In their order, from the line to the pin. */
+  parts: Part[];
+  /** The parts by cause, the longest first, at most 20. */
+  causes: { cause: number; ns: number; share: number }[];
+  others: Others;
+}
+
+/** A part of a latency. */
+export interface Part {
+  stage: Stage;
+  /** Index of the cause; null where several short parts of one stage are together, which causes had. */
+  cause: number | null;
+  /** How many parts these are; 1 where it has a cause. */
+  pieces: number;
+  /** Since the trigger. */
+  from_ns: number;
+  ns: number;
+  insns: number;
+}
+
+/** A term of the bound: the longest seen, without interrupts, and when it began on the virtual clock. */
+export interface Term {
+  ns: number;
+  at_ns: number;
+}
+
+/** The bound of the scheduling latency, after ECRTS 2020 (docs/methods/bound.md). */
+export interface Bound {
+  st: Term;
+  poid: Term;
+  paie: Term;
+  psd: Term;
+  interference_free_ns: number;
+  /** Null where interrupts came too densely for a bound. */
+  interrupts_ns: number | null;
+  bound_ns: number | null;
+}
+
+/** A search for the worst answers of a flavour under a load. */
+export interface Hunt {
+  directory: string;
+  flavour: string;
+  load: string;
+  seed: number;
+  /** Null where it was killed, or goes on. */
+  ended: "budget" | "stale" | "interrupted" | null;
+  trials: number;
+  triggers: number;
+  /** Of all trials together. */
+  virtual_ns: number;
+  /** Stacks that opened a stretch with interrupts or preemption off, and those of them that were fired into. */
+  stacks_seen: number;
+  stacks_fired_into: number;
+  responders: Hunted[];
+  strategies: StrategyShare[];
+  /** Guests that died under fire. */
+  died: { trial: number; text: string }[];
+}
+
+/** A responder's worst answer, and how it came to that. */
+export interface Hunted {
+  responder: string;
+  /** The worst so far, ascending. */
+  growth: GrowthPoint[];
+  /** The same of triggers at random alone, over their own virtual time, which is `random_ns` in all. */
+  random: GrowthPoint[];
+  random_ns: number;
+  find: Find | null;
+}
+
+/** From this virtual time on the worst was this. */
+export interface GrowthPoint {
+  virtual_ns: number;
+  latency_ns: number;
+  trial: number;
+}
+
+/** What one strategy did by itself. */
+export interface StrategyShare {
+  strategy: string;
+  trials: number;
+  triggers: number;
+  virtual_ns: number;
+  worst_ns: Record<string, number>;
+}
+
+/** The worst answer that a hunt found, and how to have it again. */
+export interface Find {
+  latency_ns: number;
+  trial: number;
+  strategy: string;
+  /** Index of the stack that had opened the stretch that was fired into; without frames where nothing was aimed at. */
+  stack: number;
+  /** The command; null where the hunt ended before the find was written. */
+  replay: string | null;
+  /** What cannot be seen in this kernel, and why. */
+  missing: string[];
+  explanation: Latency | null;
+}
+
 /** A report that cannot be shown, with the reason and what to do, in words for the reader. */
 export class Unreadable extends Error {
   constructor(
@@ -218,10 +462,11 @@ export function parseReport(text: string): Report {
     );
   }
   const report = value as Report;
-  if (!Array.isArray(report.runs) || report.runs.length === 0) {
-    throw new Unreadable("This report holds no runs.", AGAIN);
+  const { runs, hunts } = report;
+  if (!Array.isArray(runs) || !Array.isArray(hunts) || runs.length + hunts.length === 0) {
+    throw new Unreadable("This report holds no runs and no hunts.", AGAIN);
   }
-  const stranger = report.runs.find((run) => run.clock !== report.clock);
+  const stranger = runs.find((run) => run.clock !== report.clock);
   if (stranger !== undefined) {
     throw new Unreadable(
       `Run ${stranger.run} was measured with the clock “${stranger.clock}”, the report with “${report.clock}”: ` +
@@ -229,7 +474,17 @@ export function parseReport(text: string): Report {
       "Write one report per clock domain.",
     );
   }
+  if (!isWhole(report.code)) {
+    throw new Unreadable("This report names code that it does not hold.", AGAIN);
+  }
   return report;
+}
+
+/** Whether every index leads to a name. */
+function isWhole({ frames, stacks, causes }: Code): boolean {
+  return (
+    stacks.every((stack) => stack.every((frame) => frame in frames)) && causes.every(({ stack }) => stack in stacks)
+  );
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -28,6 +28,16 @@ export function integer(n: number): string {
   return String(n).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 }
 
+/** A count with what is counted, as in `1 window` and `2 windows`. */
+export function several(n: number, what: string): string {
+  return `${integer(n)} ${what}${n === 1 ? "" : "s"}`;
+}
+
+/** A share of a whole, 0 to 1, as in `12.3 %`. */
+export function percentage(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
+}
+
 /** Exact nanoseconds, for the raw numbers beside a chart. */
 export function exactNs(ns: number | null): string {
   return ns === null ? ABSENT : integer(ns);

@@ -3,7 +3,7 @@
 
 import type { Clock, Finding, Report, Run, Verdict } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
-import { date, duration, integer } from "./format.ts";
+import { date, duration, several } from "./format.ts";
 import { swatch } from "./look.ts";
 import type { Matrix } from "./transpose.ts";
 import type { View } from "./view.ts";
@@ -61,7 +61,8 @@ export function runChips(run: Run): HTMLElement {
 /** Title, origin and the meaning of the clock. */
 export function showHeader(report: Report): HTMLElement {
   const [name, meaning] = CLOCKS[report.clock];
-  const runs = report.runs.length === 1 ? "1 run" : `${integer(report.runs.length)} runs`;
+  const some = (n: number, what: string) => (n === 0 ? [] : [several(n, what)]);
+  const material = [...some(report.runs.length, "run"), ...some(report.hunts.length, "hunt")].join(", ");
   return h(
     "header",
     {},
@@ -69,7 +70,7 @@ export function showHeader(report: Report): HTMLElement {
     h(
       "p",
       { class: "origin" },
-      `${runs} · ${date(report.created)} · onset ${report.tool.version} (${report.tool.revision})`,
+      `${material} · ${date(report.created)} · onset ${report.tool.version} (${report.tool.revision})`,
     ),
     h("p", { class: "clock" }, h("strong", {}, `Clock: ${name}.`), ` ${meaning}`),
   );

@@ -10,7 +10,7 @@ import type { Page } from "playwright-core";
 import type { Run } from "../src/contract.ts";
 import { duration, integer } from "../src/format.ts";
 import { cells, coverage, MARKER, pixels, reportIn, TEMPLATE, visit, write } from "./chromium.ts";
-import { fixture, PULSE, papers } from "./fixture.ts";
+import { fixture, huntAlone, inside, PULSE, papers } from "./fixture.ts";
 
 async function ladderSaysWhatTheReportSays(page: Page): Promise<void> {
   const report = await reportIn(page);
@@ -364,6 +364,93 @@ test("papers fit a phone, and only a report of several experiments asks which", 
     assert.equal(await page.locator("select[name=experiment]").count(), 0);
     assert.equal(await page.locator("#papers").count(), 0);
   });
+});
+
+test("a run that was looked into shows its ledger, its worst answer and its windows, and the others say that they were not", async () => {
+  await visit(await write("inside", inside()), async (page) => {
+    const ledger = await cells(page, "#inside .ledger tbody tr");
+    assert.deepEqual(
+      ledger.map((row) => [row[0], row[1], row[4]]),
+      [
+        ["1.00 ms", "71.4 %", "2"],
+        ["390 µs", "27.9 %", "1"],
+        ["10.0 µs", "0.7 %", ""],
+      ],
+    );
+    assert.match(ledger[0]![3]!, /_raw_spin_lock_irq\+0x9 < null_queue_rq\+0x126 \[null_blk\]/);
+    const text = await page.locator("#inside").innerText();
+    for (const part of ["Not looked into: 6.12 preempt=full, 6.12-rt", "Not seen: calls of ktime_get", "1 other", "1\u202f000\u202f000 ns", "unexplained 1.00 µs"]) {
+      assert.ok(text.includes(part), `${part} in ${text}`);
+    }
+    await page.click("#inside .windows summary >> nth=-1");
+    await page.click("#inside .bound summary");
+    const open = await page.locator("#inside").innerText();
+    for (const part of ["2 without a length", "inside:", "854 µs", "D_POID", "task 700 µs"]) {
+      assert.ok(open.includes(part), `${part} in ${open}`);
+    }
+    await page.selectOption("select[name=responder]", "hardirq");
+    await page.waitForFunction(() => document.querySelector("#inside .empty + .panel-inside .empty") !== null);
+  });
+});
+
+test("boxes are as wide as their share, and are read by pointing and by the arrow keys", async () => {
+  await visit(await write("boxes", inside()), async (page) => {
+    const field = (await page.locator("#inside .ledger .boxes").boundingBox())!;
+    const boxes = page.locator("#inside .ledger .box");
+    const first = (await boxes.first().boundingBox())!;
+    assert.ok(Math.abs(first.width / field.width - 1 / 1.4) < 0.01, `${first.width} of ${field.width}`);
+    const readout = page.locator("#inside .ledger .readout");
+    await boxes.nth(4).hover();
+    assert.match(await readout.innerText(), /^tar prio 120: 390 µs, 27\.9 % of the time/);
+    await boxes.first().focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    assert.match(await readout.innerText(), /^null_queue_rq \[null_blk\]: 1\.00 ms/);
+    assert.equal(await page.locator("#inside .ledger .box[tabindex='0']").count(), 1);
+    await page.locator("#inside .latency .box").nth(3).hover();
+    assert.match(await page.locator("#inside .latency .readout").innerText(), /700\u202f000 ns.*irqs_off/);
+    await page.click("#inside .latency .numbers summary");
+    const parts = await cells(page, "#inside .latency .numbers tbody tr");
+    assert.deepEqual(parts[2], ["990\u202f000", "9\u202f000", "8\u202f990", "asked for", "12 short parts"]);
+  });
+});
+
+test("a hunt alone is a report: growth, coverage, strategies, finds and how to have them again", async () => {
+  await visit(await write("hunt", huntAlone()), async (page) => {
+    const text = await page.locator(".hunt").innerText();
+    for (const part of [
+      "26 trials with 4\u202f964 triggers in 13.6 s",
+      "1\u202f202 of 2\u202f175 stacks",
+      "the budget was used up",
+      "onset replay onset-runs/hunts/made-up/task.find.json",
+      "The hunt ended before this find was written",
+      "aimed at no stretch",
+      "found by foresight in trial 2",
+      "Kernel panic",
+    ]) {
+      assert.ok(text.includes(part), `${part} in ${text}`);
+    }
+    assert.deepEqual((await cells(page, ".hunt .columns tbody tr"))[0], ["random", "2", "250", "251 ms", "—", "150 µs"]);
+    assert.equal(await page.locator(".growth path.wait").count(), 4);
+    assert.equal(await page.locator(".growth circle").count(), 1);
+    assert.equal(await page.locator(".growth .mark").count(), 4);
+    assert.equal(await page.locator("#verdicts, #bar, #warnings").count(), 0);
+  });
+});
+
+test("what was seen inside and hunts fit a phone, and paper has them on light ground", async () => {
+  await visit(await write("inside-phone", inside()), fitsAPhone, { viewport: { width: 375, height: 740 } });
+  await visit(
+    await write("inside-paper", inside()),
+    async (page) => {
+      await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+      await page.emulateMedia({ media: "print" });
+      assert.ok(await page.locator("#inside .windows table").last().isVisible());
+      assert.ok(await page.locator(".growth").isVisible());
+      assert.ok(!(await page.locator("#inside .latency .numbers").isVisible()));
+    },
+    { colorScheme: "dark" },
+  );
 });
 
 test("another schema number gives a message that can be acted on", async () => {

@@ -2,7 +2,18 @@
 // A made-up report with the shape of a real one: three flavours, two loads, eight responders, long
 // tails. The same numbers every time. They imitate measurements; nothing was measured.
 
-import type { Finding, PaperTable, Report, Run, Series, WorstSample } from "../src/contract.ts";
+import type {
+  Code,
+  Finding,
+  Hunt,
+  Inside,
+  Latency,
+  PaperTable,
+  Report,
+  Run,
+  Series,
+  WorstSample,
+} from "../src/contract.ts";
 
 /** Triggers of each run. */
 export const TRIGGERS = 10_000;
@@ -35,13 +46,15 @@ export function fixture(): Report {
   const flavours = Object.keys(FLAVOURS);
   const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
   return {
-    schema: 3,
+    schema: 4,
     title: "Response ladder of 6.12",
     created: "2026-11-21T19:57:03Z",
     tool: { version: "0.1.0", revision: "018facc" },
     clock: "virtual",
     runs,
     papers: [],
+    hunts: [],
+    code: { frames: [], stacks: [[]], causes: [] },
   };
 }
 
@@ -55,6 +68,159 @@ export function papers(): Report {
   report.runs.push({ ...other, run: "20261121-200000-pulse", experiment: PULSE, findings: [] });
   report.papers = [delays(report.runs[0]!), waits(), pulses()];
   return report;
+}
+
+/** The fixture with its first run of “mixed” looked into, and a hunt; all figures are made up. */
+export function inside(): Report {
+  const report = fixture();
+  report.code = CODE;
+  report.runs[3]!.inside = seen();
+  report.hunts = [hunt()];
+  return report;
+}
+
+/** The hunt alone. */
+export function huntAlone(): Report {
+  return { ...inside(), title: "Hunt: 6.12 preempt=none · mixed", runs: [] };
+}
+
+const CODE: Code = {
+  frames: ["_raw_spin_lock_irq+0x9", "null_queue_rq+0x126 [null_blk]", "entry_SYSCALL_64+0x77", "irqs_off", "null_queue_rq [null_blk]", "task", "tar prio 120", "entry_SYSCALL_64"],
+  stacks: [[], [0, 1, 2], [1]],
+  causes: [
+    { cause: "irqs_off", who: "", stack: 1 },
+    { cause: "task", who: "tar prio 120", stack: 0 },
+    { cause: "unexplained", who: "", stack: 0 },
+  ],
+};
+
+function latency(responder: string): Latency {
+  return {
+    responder,
+    trigger: 17,
+    at_ns: 17_000_123,
+    latency_ns: 1_000_000,
+    insns: 999_990,
+    task: "init prio 19",
+    stages: { line: 700_000, need_resched: 299_000, user: 1_000 },
+    kinds: { interrupt: 700_000, wakeup: 300_000 },
+    unexplained_ns: 1_000,
+    parts: [
+      { stage: "line", cause: 0, pieces: 1, from_ns: 0, ns: 700_000, insns: 700_000 },
+      { stage: "need_resched", cause: 1, pieces: 1, from_ns: 700_000, ns: 290_000, insns: 290_000 },
+      { stage: "need_resched", cause: null, pieces: 12, from_ns: 990_000, ns: 9_000, insns: 8_990 },
+      { stage: "user", cause: 2, pieces: 1, from_ns: 999_000, ns: 1_000, insns: 1_000 },
+    ],
+    causes: [
+      { cause: 0, ns: 700_000, share: 0.7 },
+      { cause: 1, ns: 290_000, share: 0.29 },
+    ],
+    others: { rows: 3, total_ns: 10_000, share: 0.01 },
+  };
+}
+
+function seen(): Inside {
+  const row = { count: 3, total_ns: 900_000, share: 0.009, max_ns: 700_000, max_insns: 700_000, max_at_ns: 17_000_123 };
+  const parts = { hardirq_ns: 1_000, softirq_ns: 2_000, stack: 1, closed_by: 2 };
+  const histogram = [
+    { below_ns: 2 ** 17, count: 2 },
+    { below_ns: 2 ** 20, count: 1 },
+  ];
+  return {
+    missing: ["calls of ktime_get: the kernel has no such function"],
+    losses: { backwards: 0, dropped: 0 },
+    virtual_ns: 100_000_000,
+    triggers: 100,
+    windows: [
+      { kind: "irqs_off", count: 50, stacks: 4, total_ns: 2e6, share: 0.02, without_length: 0, rows: [{ ...row, ...parts, histogram }] },
+      {
+        kind: "preempt_off",
+        count: 1,
+        stacks: 1,
+        total_ns: 700_000,
+        share: 0.007,
+        without_length: 2,
+        rows: [{ ...row, ...parts, histogram, inside: 2 }],
+      },
+    ],
+    ledgers: [
+      {
+        responder: "task",
+        samples: 2,
+        from_ns: 300_000,
+        total_ns: 1_400_000,
+        kinds: { interrupt: 1_000_000, wakeup: 400_000 },
+        rows: [
+          { cause: 0, count: 2, total_ns: 1_000_000, share: 1 / 1.4, max_ns: 700_000, max_trigger: 17 },
+          { cause: 1, count: 1, total_ns: 390_000, share: 0.39 / 1.4, max_ns: 390_000, max_trigger: 18 },
+        ],
+        others: { rows: 1, total_ns: 10_000, share: 0.01 / 1.4 },
+        icicle: [
+          { depth: 0, what: "cause", frame: 3, from_ns: 0, ns: 1_000_000, share: 1 / 1.4 },
+          { depth: 1, what: "function", frame: 7, from_ns: 0, ns: 1_000_000, share: 1 / 1.4 },
+          { depth: 2, what: "function", frame: 4, from_ns: 0, ns: 1_000_000, share: 1 / 1.4 },
+          { depth: 0, what: "cause", frame: 5, from_ns: 1_000_000, ns: 390_000, share: 0.39 / 1.4 },
+          { depth: 1, what: "who", frame: 6, from_ns: 1_000_000, ns: 390_000, share: 0.39 / 1.4 },
+        ],
+      },
+    ],
+    worst: [latency("task")],
+    bound: {
+      st: { ns: 300, at_ns: 1 },
+      poid: { ns: 800_000, at_ns: 2 },
+      paie: { ns: 100, at_ns: 3 },
+      psd: { ns: 4_000, at_ns: 4 },
+      interference_free_ns: 804_100,
+      interrupts_ns: 50_000,
+      bound_ns: 854_100,
+    },
+    scheduling_ns: { task: 700_123 },
+  };
+}
+
+function hunt(): Hunt {
+  const point = (virtual_ns: number, latency_ns: number, trial: number) => ({ virtual_ns, latency_ns, trial });
+  return {
+    directory: "onset-runs/hunts/made-up",
+    flavour: "6.12 preempt=none",
+    load: "mixed",
+    seed: 1,
+    ended: "budget",
+    trials: 26,
+    triggers: 4_964,
+    virtual_ns: 13_600_000_000,
+    stacks_seen: 2_175,
+    stacks_fired_into: 1_202,
+    responders: [
+      {
+        responder: "hardirq",
+        growth: [point(1e9, 3_000, 0), point(5e9, 188_000, 9)],
+        random: [],
+        random_ns: 0,
+        find: { latency_ns: 188_000, trial: 9, strategy: "coverage", stack: 0, replay: null, missing: [], explanation: null },
+      },
+      {
+        responder: "task",
+        growth: [point(1e9, 200_000, 0), point(2e9, 1_000_000, 2)],
+        random: [point(1e8, 150_000, 6)],
+        random_ns: 251_000_000,
+        find: {
+          latency_ns: 1_000_000,
+          trial: 2,
+          strategy: "foresight",
+          stack: 1,
+          replay: "onset replay onset-runs/hunts/made-up/task.find.json",
+          missing: [],
+          explanation: latency("task"),
+        },
+      },
+    ],
+    strategies: [
+      { strategy: "random", trials: 2, triggers: 250, virtual_ns: 251_000_000, worst_ns: { task: 150_000 } },
+      { strategy: "foresight", trials: 13, triggers: 256, virtual_ns: 10_500_000_000, worst_ns: { hardirq: 150_000, task: 1_000_000 } },
+    ],
+    died: [{ trial: 7, text: "Kernel panic - not syncing" }],
+  };
 }
 
 const CLAIMS: Pick<PaperTable, "alike" | "changed" | "absent" | "note"> = {
@@ -161,6 +327,7 @@ function run(flavour: string, load: string, index: number): Run {
         what: "every sample: responder, trigger, time, latency, instructions",
       },
     ],
+    inside: null,
   };
 }
 

@@ -3,12 +3,16 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Arrow } from "../src/boxes.ts";
 import { parseReport, type Report, Unreadable } from "../src/contract.ts";
-import { duration, integer, nines, quantileName, seed, tick } from "../src/format.ts";
+import { duration, integer, nines, quantileName, seed, several, tick } from "../src/format.ts";
+import { linearTicks, stepped } from "../src/growth.ts";
+import { neighbour } from "../src/latency.ts";
+import { step } from "../src/ledger.ts";
 import { logPlace, logRange, logTicks } from "../src/ticks.ts";
 import { configurationRows, doubts, limitsOn, type Matrix, runName, transpose } from "../src/transpose.ts";
 import { firstView, readView, viewHash } from "../src/view.ts";
-import { fixture } from "./fixture.ts";
+import { fixture, huntAlone, inside } from "./fixture.ts";
 
 function changed(change: (report: Report) => void): Report {
   const report = fixture();
@@ -62,6 +66,7 @@ test("nines, ticks and counts are short and exact", () => {
   assert.deepEqual([1, 2, 10, 1_000, 100_000].map(nines), ["0 %", "50 %", "90 %", "99.9 %", "99.999 %"]);
   assert.deepEqual([500, 1_500, 20_000_000, 1e9].map(tick), ["500 ns", "1.5 µs", "20 ms", "1 s"]);
   assert.equal(integer(1_234_567), "1\u202f234\u202f567");
+  assert.deepEqual([several(1, "run"), several(2_000, "run")], ["1 run", "2\u202f000 runs"]);
 });
 
 test("a seed that JSON could not carry says that it is approximate", () => {
@@ -97,7 +102,7 @@ test("data of another schema are refused with both numbers and what to do", () =
     (error) =>
       error instanceof Unreadable &&
       /schema number 7/.test(error.reason) &&
-      /reads schema 3/.test(error.reason) &&
+      /reads schema 4/.test(error.reason) &&
       /onset report/.test(error.action),
   );
   assert.throws(() => parseReport("{}"), /schema number \(none\)/);
@@ -201,4 +206,45 @@ test("runs of another experiment never stand beside those of the same flavour an
   assert.equal(readView("#experiment=none", matrices).experiment, "Response ladder of 6.12");
   assert.match(runName(report.runs.at(-1)!, report), /Clock reads$/);
   assert.equal(runName(fixture().runs[0]!, fixture()), "6.12 preempt=none, idle");
+});
+
+test("a report of hunts alone is one, and names of code that are not there are refused", () => {
+  assert.equal(parseReport(JSON.stringify(huntAlone())).hunts.length, 1);
+  const torn = inside();
+  assert.throws(
+    () => parseReport(JSON.stringify({ ...torn, code: { ...torn.code, frames: torn.code.frames.slice(0, 2) } })),
+    /names code that it does not hold/,
+  );
+});
+
+test("arrows lead down a stack and back, and along a row over boxes of other depths", () => {
+  const nodes = inside().runs[3]!.inside!.ledgers[0]!.icicle;
+  const path = (from: number, ...arrows: Arrow[]) =>
+    arrows.reduce<number | undefined>((at, arrow) => (at === undefined ? at : step(nodes, at, arrow)), from);
+  assert.equal(path(0, "ArrowDown", "ArrowDown"), 2);
+  assert.equal(path(2, "ArrowDown"), undefined);
+  assert.equal(path(2, "ArrowUp", "ArrowUp", "ArrowRight"), 3);
+  assert.equal(path(1, "ArrowRight", "ArrowLeft"), 1);
+  assert.equal(path(0, "ArrowUp"), undefined);
+  assert.equal(path(0, "ArrowLeft"), undefined);
+});
+
+test("arrows lead from a stage to the part at its begin, and from a part to its stage", () => {
+  const box = (row: number, from: number, share: number) => ({ row, from, share, look: "", text: "", says: "" });
+  const boxes = [box(0, 0, 0.7), box(0, 0.7, 0.3), box(1, 0, 0.4), box(1, 0.4, 0.3), box(1, 0.7, 0.3)];
+  assert.equal(neighbour(boxes, 2, 1, "ArrowDown"), 4);
+  assert.equal(neighbour(boxes, 2, 3, "ArrowUp"), 0);
+  assert.equal(neighbour(boxes, 2, 2, "ArrowRight"), 3);
+  assert.equal(neighbour(boxes, 2, 1, "ArrowRight"), undefined, "a strip ends where the other begins");
+  assert.equal(neighbour(boxes, 2, 0, "ArrowUp"), undefined);
+});
+
+test("a growth curve steps at each find and goes on to the end of the hunt", () => {
+  const points = [
+    { virtual_ns: 1, latency_ns: 5, trial: 0 },
+    { virtual_ns: 4, latency_ns: 9, trial: 3 },
+  ];
+  assert.equal(stepped(points, 10, (ns) => ns, (ns) => -ns), "M1 -5H4V-9H10");
+  assert.equal(stepped([], 10, (ns) => ns, (ns) => ns), "");
+  assert.deepEqual(linearTicks({ low: 0, high: 13.6 }, 5), [0, 5, 10]);
 });

@@ -177,10 +177,7 @@ impl One<'_> {
         About {
             title: title.clone(),
             created,
-            tool: Tool {
-                version: env!("CARGO_PKG_VERSION").into(),
-                revision: env!("ONSET_REVISION").into(),
-            },
+            tool: Tool::this(),
             target: self.target.name().into(),
             flavour: self.cell.flavour.to_string(),
             load: self.cell.load.name().into(),

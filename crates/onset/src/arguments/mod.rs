@@ -87,11 +87,15 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Write a self-contained HTML report of runs.
+    /// Write a self-contained HTML report of runs and hunts.
     Report {
-        /// The runs.
-        #[arg(required = true)]
+        /// The runs; or directories of hunts.
+        #[arg(required = true, value_name = "RUN|HUNT")]
         runs: Vec<String>,
+        /// Run each once more and look: windows, ledgers and the worst answers explained. Runs of a machine or of a probe, which
+        /// cannot be looked into, are as without it.
+        #[arg(long)]
+        inside: bool,
         /// The file to write.
         #[arg(short, long, default_value = "report.html")]
         output: PathBuf,

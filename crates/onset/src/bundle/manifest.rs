@@ -86,6 +86,13 @@ pub struct Tool {
     pub revision: String,
 }
 
+impl Tool {
+    /// The one that runs.
+    pub fn this() -> Tool {
+        Tool { version: env!("CARGO_PKG_VERSION").into(), revision: env!("ONSET_REVISION").into() }
+    }
+}
+
 /// A kernel as it reports itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -7,7 +7,10 @@ use crate::bundle::RunId;
 use crate::experiment::{Cell, Experiment};
 use crate::failure::{Exit, Failure};
 use crate::followed::{Answer, Ready, Reproducer, Subject, narrow};
-use crate::hunt::{ALL, About, Ended, Field, Found, Hunt, Journal, Known, Share, Step, Strategy};
+use crate::hunt::{
+    ALL, About, CONCLUSION, Ended, Field, Found, Hunt, JOURNAL, Journal, Known, Share, Step,
+    Strategy,
+};
 use crate::matrix::WallClock;
 use crate::target::Rig;
 use crate::terminal::{self, Shown};
@@ -46,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let ready = ready(bench, subject, name)?;
     let directory = directory(arguments, cell)?;
     let about = about(&experiment, cell, &hunt, &ready.made_with().snapshot);
-    let mut journal = Journal::open(&directory.join("trials.jsonl"), &about)?;
+    let mut journal = Journal::open(&directory.join(JOURNAL), &about)?;
     if journal.count() > 0 {
         eprintln!("going on after {} trials", journal.count());
     }
@@ -268,7 +271,7 @@ fn conclude(
         growth: &known.growth,
         died: known.died.iter().map(|(t, d)| PrintedDeath { trial: *t, text: &d.text }).collect(),
     };
-    write_json(&directory.join("hunt.json"), &printed)?;
+    write_json(&directory.join(CONCLUSION), &printed)?;
     if arguments.json {
         print_json(&printed);
     } else {

@@ -16,8 +16,7 @@ mod run;
 mod show;
 mod windows;
 
-pub use explain::{CauseShare, Explained};
-pub use windows::{SeenWindows, Total};
+pub use windows::SeenWindows;
 
 use crate::arguments::Command;
 use crate::bundle::{Bundle, UtcTime};
@@ -46,7 +45,9 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Compare { before, after, store, json } => {
             compare::run(&before, &after, &store.store, json)
         }
-        Command::Report { runs, output, store } => report::run(&runs, &output, &store.store),
+        Command::Report { runs, inside, output, store } => {
+            report::run(&runs, inside, &output, &store.store)
+        }
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Blame(arguments) => blame::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),

@@ -4,7 +4,9 @@
 use super::{bench, print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
-use crate::followed::{Answer, Choice, EVENTS_KEPT, Named, Ready, Reproducer, Subject, Watcher};
+use crate::followed::{
+    Answer, Choice, EVENTS_KEPT, Named, Ready, Reproducer, STACKS_FROM, Subject, Watcher,
+};
 use crate::terminal::Shown;
 use rig::Bench;
 use sample::{Insns, Nanos, Sample, When};
@@ -188,7 +190,7 @@ fn write_traces(
     arguments: &arguments::Replay,
     progress: &dyn Fn(rig::Progress),
 ) -> Result<(), Failure> {
-    let (map, follow) = ready.follow(super::explain::STACKS_FROM, true)?;
+    let (map, follow) = ready.follow(STACKS_FROM, true)?;
     let wait = Wait { wanted, answer: None };
     let mut tape = Tape { wait, history: History::new(EVENTS_KEPT), excerpt: None };
     let reader = ready.run(Some(&follow), &mut tape, progress)?;

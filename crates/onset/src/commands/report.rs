@@ -1,27 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset report`: a self-contained page.
 
-use super::{SystemClock, open, print};
+use super::{SystemClock, bench, open, print};
 use crate::bundle::Bundle;
 use crate::failure::{Exit, Failure};
+use crate::followed::{Explanations, Inside, Named, Reproducer, explain};
+use crate::hunt::Kept;
 use crate::installation::Installation;
 use crate::matrix::WallClock;
-use crate::report::{self, ReportError};
+use crate::report::{self, Hunted, Material, ReportError};
+use crate::terminal::Shown;
+use rig::{Bench, Progress};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-pub fn run(runs: &[String], output: &Path, store: &Path) -> Result<Exit, Failure> {
+pub fn run(names: &[String], look: bool, output: &Path, store: &Path) -> Result<Exit, Failure> {
+    let (hunts, runs): (Vec<&String>, Vec<&String>) =
+        names.iter().partition(|name| Kept::is_in(Path::new(name)));
     let bundles = runs.iter().map(|r| open(r, store)).collect::<Result<Vec<_>, _>>()?;
-    print(&format!("{}\n", write(&bundles, output)?.display()));
+    let mut hunts = hunts.iter().map(|h| hunted(h)).collect::<Result<Vec<_>, _>>()?;
+    let insides = if look { look_inside(&bundles, &mut hunts)? } else { BTreeMap::new() };
+    let material = Material { bundles: &bundles, insides: &insides, hunts: &hunts };
+    print(&format!("{}\n", write_page(&material, output)?.display()));
     Ok(Exit::Success)
 }
 
 /// Writes the report of `bundles` and returns where it is.
 pub fn write(bundles: &[Bundle], output: &Path) -> Result<PathBuf, Failure> {
+    write_page(&Material { bundles, insides: &BTreeMap::new(), hunts: &[] }, output)
+}
+
+fn write_page(material: &Material, output: &Path) -> Result<PathBuf, Failure> {
     let viewer = Installation::find()?.viewer()?;
-    let page = report::page(&viewer, bundles, SystemClock.now()).map_err(|e| match e {
+    let page = report::page(&viewer, material, SystemClock.now()).map_err(|e| match e {
         ReportError::Bundle(e) => e.into(),
-        ReportError::Clocks(..) => Failure::usage(e),
+        ReportError::Clocks(..) | ReportError::Nothing => Failure::usage(e),
         ReportError::Viewer => Failure::unavailable(e),
     })?;
     write_whole(output, page.as_bytes()).map_err(|e| {
@@ -29,6 +44,74 @@ pub fn write(bundles: &[Bundle], output: &Path) -> Result<PathBuf, Failure> {
         Failure::unavailable(format!("cannot write {output}: {e}; choose another file"))
     })?;
     Ok(output.canonicalize().unwrap_or_else(|_| output.into()))
+}
+
+fn hunted(name: &str) -> Result<Hunted, Failure> {
+    let directory = PathBuf::from(name);
+    let kept = Kept::read(&directory)?;
+    let finds = kept.about.responders.iter().filter_map(|responder| {
+        let path = directory.join(format!("{responder}.find.json"));
+        path.is_file().then(|| (responder.clone(), path))
+    });
+    let finds = finds.collect();
+    Ok(Hunted { directory, kept, finds, explained: BTreeMap::new() })
+}
+
+/// Looks into all runs and finds that can be run once more; what cannot is told, and is in the report as without looking.
+fn look_inside(
+    bundles: &[Bundle],
+    hunts: &mut [Hunted],
+) -> Result<BTreeMap<String, Inside>, Failure> {
+    let bench = bench()?;
+    let mut insides = BTreeMap::new();
+    for bundle in bundles {
+        let about = &bundle.manifest().about;
+        let run = bundle.manifest().run.as_str();
+        if about.target != "rig" || about.experiment.trigger.is_none() {
+            eprintln!("{run}: not looked into: only triggers in the rig can be had once more");
+            continue;
+        }
+        let title = format!("{} · {}", about.flavour, about.load);
+        let seen = showing(title, |progress| Inside::of_run(&bench, bundle, progress))?;
+        insides.insert(run.to_owned(), seen);
+    }
+    for hunted in hunts {
+        hunted.explained = explain_finds(&bench, hunted)?;
+    }
+    Ok(insides)
+}
+
+fn explain_finds(
+    bench: &Bench,
+    hunted: &Hunted,
+) -> Result<BTreeMap<String, Explanations>, Failure> {
+    let mut explained = BTreeMap::new();
+    for (responder, path) in &hunted.finds {
+        let reproducer = Reproducer::read(path)?;
+        let worst = hunted.kept.known.worst.get(responder);
+        if worst.is_none_or(|worst| worst.best.latency_ns != reproducer.answer.latency_ns) {
+            let path = path.display();
+            eprintln!("{path}: not explained: the hunt went on after it; let the hunt end");
+            continue;
+        }
+        let find = Named::Find(Box::new(reproducer));
+        let title = format!("{} · {responder}", find.title());
+        let samples = find.samples(None, None)?;
+        let explanations = showing(title, |progress| explain(bench, &find, &samples, progress))?;
+        explained.insert(responder.clone(), explanations);
+    }
+    Ok(explained)
+}
+
+/// Does something that goes on for a while, with its progress.
+fn showing<T>(
+    title: String,
+    what: impl FnOnce(&dyn Fn(Progress)) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let shown = RefCell::new(Shown::of(vec![title]));
+    let done = what(&|p| shown.borrow_mut().progress(0, p));
+    shown.borrow_mut().end(0, if done.is_ok() { "looked into" } else { "not looked into" });
+    done
 }
 
 /// The whole file or none of it.

@@ -5,7 +5,7 @@ use super::{bench, print, print_json};
 use crate::arguments;
 use crate::experiment::Experiment;
 use crate::failure::{Exit, Failure};
-use crate::followed::{Ready, Subject, Watcher, narrow};
+use crate::followed::{Ready, Stretches, Subject, Total, Watcher, narrow};
 use crate::target::Rig;
 use crate::terminal::{self, Shown};
 use rig::{Bench, Progress};
@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
-use trace::{At, Event, Order, Reader, ReaderLosses, What, WindowKind, WindowRow, Windows};
+use trace::{Event, Order, Reader, ReaderLosses, WindowKind, WindowRow};
 
 /// Version of the JSON that is printed (docs/windows.schema.json).
 const SCHEMA: u32 = 1;
@@ -67,17 +67,6 @@ fn cells(bench: &Bench, arguments: &arguments::Windows) -> Result<Vec<Cell>, Fai
     Ok(experiment.cells().filter_map(cell).collect())
 }
 
-/// All windows of a kind together.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Total {
-    /// How many windows.
-    pub count: u64,
-    /// How many stacks opened them.
-    pub stacks: u64,
-    /// All lengths together.
-    pub total_ns: Nanos,
-}
-
 /// What was seen of a cell.
 #[derive(Debug, Serialize)]
 pub struct SeenWindows {
@@ -119,32 +108,17 @@ fn watch(
     let (map, follow) = ready.follow(STACKS_FROM, watching)?;
     let mut watch = Watch::default();
     let reader = ready.run(Some(&follow), &mut watch, progress)?;
-    watch.windows.finish();
-    let mut totals: BTreeMap<WindowKind, Total> = BTreeMap::new();
-    for (kind, _, tally) in watch.windows.tallies() {
-        let total = totals.entry(kind).or_default();
-        total.count += tally.count();
-        total.stacks += 1;
-        total.total_ns.0 += tally.total().time.0;
-    }
-    let order = Order::from(arguments.by);
-    let mut report = watch.windows.report(order, usize::MAX, reader.stacks(), &map);
-    let mut left: BTreeMap<WindowKind, usize> =
-        kinds.iter().map(|kind| (*kind, arguments.top.get())).collect();
-    report.windows.retain(|row| match left.get_mut(&row.kind) {
-        Some(left) if *left > 0 => {
-            *left -= 1;
-            true
-        }
-        _ => false,
-    });
+    let Watch(mut stretches) = watch;
+    stretches.finish();
+    let which = (&kinds[..], Order::from(arguments.by), arguments.top.get());
+    let report = stretches.report(which, reader.stacks(), &map);
     Ok(SeenWindows {
         flavour: cell.flavour,
         load: cell.load,
-        virtual_ns: watch.span(),
-        triggers: watch.triggers,
+        virtual_ns: stretches.span(),
+        triggers: stretches.triggers(),
         kinds,
-        totals,
+        totals: stretches.totals(),
         missing: follow.missing,
         losses: reader.losses(),
         report,
@@ -153,27 +127,11 @@ fn watch(
 
 /// Follows the windows of a whole run.
 #[derive(Default)]
-struct Watch {
-    windows: Windows,
-    triggers: u64,
-    /// The first event and the last.
-    ends: Option<(At, At)>,
-}
-
-impl Watch {
-    fn span(&self) -> Nanos {
-        let Some((from, to)) = self.ends else { return Nanos(0) };
-        // The reader lets no event go back in time.
-        to.time.since(from.time).unwrap_or_default()
-    }
-}
+struct Watch(Stretches);
 
 impl Watcher for Watch {
     fn event(&mut self, event: &Event, _: &Reader) {
-        self.windows.event(event);
-        self.triggers += u64::from(matches!(event.what, What::Trigger { .. }));
-        let first = self.ends.map_or(event.at, |(first, _)| first);
-        self.ends = Some((first, event.at));
+        self.0.event(event);
     }
 
     fn answer(&mut self, _: &Sample, _: &Reader) -> ControlFlow<()> {

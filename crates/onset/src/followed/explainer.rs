@@ -39,6 +39,11 @@ impl<F: FnMut(&Sample, &Explanation, &History, &Reader)> Explainer<F> {
         }
     }
 
+    /// Whether an answer came otherwise than before, or could not be explained: no later one will tell more.
+    pub fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
     /// After the run: whether every wanted answer came, and as it was measured before.
     ///
     /// # Errors

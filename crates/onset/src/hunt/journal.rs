@@ -54,29 +54,43 @@ impl Journal {
             Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
             Err(e) => return Err(refused(e.to_string())),
         };
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let mut lines = text[..whole].lines();
-        let first = lines.next();
-        if let Some(line) = first {
-            let known: About = serde_json::from_str(line)
-                .map_err(|e| refused(format!("is no journal of a hunt: {e}")))?;
-            if let Some(difference) = difference(&known, about) {
-                return Err(refused(format!(
-                    "is of another hunt ({difference}); choose another directory, or hunt as it did"
-                )));
-            }
+        let whole = whole(&text);
+        let known = parse(whole).map_err(refused)?;
+        let first = known.as_ref().map(|(known, _)| known);
+        if let Some(difference) = first.and_then(|known| difference(known, about)) {
+            return Err(refused(format!(
+                "is of another hunt ({difference}); choose another directory, or hunt as it did"
+            )));
         }
-        let tried = lines.map(serde_json::from_str::<Tried>).collect::<Result<Vec<_>, _>>();
-        let tried = tried.map_err(|e| refused(format!("a trial cannot be read: {e}")))?;
         let io = |e: std::io::Error| Failure::unavailable(format!("{}: {e}", path.display()));
         let mut options = OpenOptions::new();
         let mut file = options.create(true).append(true).open(path).map_err(io)?;
-        file.set_len(whole as u64).map_err(io)?;
+        file.set_len(whole.len() as u64).map_err(io)?;
         if first.is_none() {
             write(&mut file, about).map_err(io)?;
         }
-        let tried = tried.into_iter().map(|t| (t.number, t)).collect();
+        let tried = known.map_or_else(BTreeMap::new, |(_, tried)| tried);
         Ok(Journal { path: path.into(), file, tried })
+    }
+
+    /// What a journal holds, without going on with it: what it is about, and its trials by number.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no journal of this version.
+    pub fn read(path: &Path) -> Result<(About, BTreeMap<u64, Tried>), Failure> {
+        let refused = |why: String| Failure::unavailable(format!("{}: {why}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|e| refused(e.to_string()))?;
+        let (about, tried) = parse(whole(&text))
+            .map_err(refused)?
+            .ok_or_else(|| refused("is no journal of a hunt: it is empty; hunt anew".into()))?;
+        if about.journal != Journal::VERSION {
+            return Err(refused(format!(
+                "has version {}, and this onset reads {}; take the onset that wrote it",
+                about.journal,
+                Journal::VERSION
+            )));
+        }
+        Ok((about, tried))
     }
 
     /// The trial of this number, if it was made before.
@@ -97,6 +111,21 @@ impl Journal {
         write(&mut self.file, tried)
             .map_err(|e| Failure::unavailable(format!("{}: {e}", self.path.display())))
     }
+}
+
+/// The lines that were written to their end.
+fn whole(text: &str) -> &str {
+    &text[..text.rfind('\n').map_or(0, |end| end + 1)]
+}
+
+/// What the journal is about, and its trials; `None` where it has no line.
+fn parse(text: &str) -> Result<Option<(About, BTreeMap<u64, Tried>)>, String> {
+    let mut lines = text.lines();
+    let Some(first) = lines.next() else { return Ok(None) };
+    let about = serde_json::from_str(first).map_err(|e| format!("is no journal of a hunt: {e}"))?;
+    let tried = lines.map(|line| serde_json::from_str(line).map(|t: Tried| (t.number, t)));
+    let tried = tried.collect::<Result<_, _>>();
+    Ok(Some((about, tried.map_err(|e| format!("a trial cannot be read: {e}"))?)))
 }
 
 /// In one write, so that a line is whole or the last.

@@ -8,12 +8,14 @@
 mod finding;
 mod foresight;
 mod journal;
+mod kept;
 mod strategy;
 mod trial;
 
 pub use finding::{Best, Died, Found, Known, Share, Step, Tried};
 pub use foresight::Foreseen;
 pub use journal::{About, Journal};
+pub use kept::{CONCLUSION, JOURNAL, Kept};
 pub use strategy::{ALL, Strategy};
 pub use trial::{Field, Trial};
 
@@ -96,7 +98,7 @@ pub struct Hunt {
 }
 
 /// Why a hunt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// The budget was used up.

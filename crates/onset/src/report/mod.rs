@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The HTML report: the viewer's page with the bundles' numbers in it. Pure transposition; every number
-//! is one of a bundle.
+//! The HTML report: the viewer's page with the numbers in it. Pure transposition; every number is one of a bundle, of a hunt,
+//! or of what was seen when a run was made once more.
 
+mod code;
+mod hunt;
+mod icicle;
+mod inside;
 mod papers;
 
+pub use hunt::Hunted;
+
 use crate::bundle::{
-    About, Bundle, BundleError, Details, Experiment, Manifest, Schedule, UtcTime, Warning,
+    About, Bundle, BundleError, Details, Experiment, Manifest, Schedule, Tool, UtcTime, Warning,
 };
+use crate::followed::Inside;
+use code::Code;
 use probes::context::keys;
 use sample::{Clock, Losses};
 use serde::Serialize;
@@ -17,7 +25,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Number of the format between this module and the viewer (web/src/contract.ts).
-const SCHEMA: u32 = 3;
+const SCHEMA: u32 = 4;
 /// What the viewer's page has in place of the numbers.
 const MARKER: &str = "__ONSET_REPORT__";
 
@@ -30,6 +38,8 @@ pub enum ReportError {
     Bundle(BundleError),
     /// The viewer's page is not one.
     Viewer,
+    /// Neither a run nor a hunt.
+    Nothing,
 }
 
 impl fmt::Display for ReportError {
@@ -43,6 +53,7 @@ impl fmt::Display for ReportError {
             ),
             Self::Bundle(e) => e.fmt(f),
             Self::Viewer => f.write_str("the viewer's page is damaged; run `make build` again"),
+            Self::Nothing => f.write_str("there is nothing to report; name a run or a hunt"),
         }
     }
 }
@@ -82,6 +93,8 @@ struct Report<'a> {
     clock: Clock,
     runs: Vec<Run<'a>>,
     papers: Vec<papers::Table>,
+    hunts: Vec<hunt::Hunt<'a>>,
+    code: Code,
 }
 
 #[derive(Serialize)]
@@ -101,6 +114,7 @@ struct Run<'a> {
     configuration: Vec<Group>,
     experiment_source: &'a str,
     files: Vec<File>,
+    inside: Option<inside::Inside<'a>>,
 }
 
 #[derive(Serialize)]
@@ -126,29 +140,56 @@ struct File {
     what: &'static str,
 }
 
-/// The page for `bundles`, at least one; `viewer` is the viewer's page.
+/// What a report is of: at least one run, or one hunt.
+#[derive(Clone, Copy, Debug)]
+pub struct Material<'a> {
+    /// The runs.
+    pub bundles: &'a [Bundle],
+    /// What was seen inside of them, by the run's name; those that nobody looked into are absent.
+    pub insides: &'a BTreeMap<String, Inside>,
+    /// The hunts.
+    pub hunts: &'a [Hunted],
+}
+
+impl Material<'_> {
+    /// The clock of all numbers.
+    fn clock(&self) -> Result<Clock, ReportError> {
+        let runs = self.bundles.iter().map(|b| b.manifest().clock);
+        let mut clocks = runs.chain(self.hunts.iter().map(|_| Clock::Virtual));
+        let first = clocks.next().ok_or(ReportError::Nothing)?;
+        match clocks.find(|clock| *clock != first) {
+            None => Ok(first),
+            Some(other) => Err(ReportError::Clocks(first, other)),
+        }
+    }
+}
+
+/// The page for `material`; `viewer` is the viewer's page.
 ///
 /// # Errors
-/// [`ReportError`]: mixed clocks, an unreadable bundle.
-pub fn page(viewer: &str, bundles: &[Bundle], created: UtcTime) -> Result<String, ReportError> {
-    let first = bundles.first().ok_or(ReportError::Viewer)?.manifest();
-    let stranger = bundles.iter().map(|b| b.manifest().clock).find(|c| *c != first.clock);
-    if let Some(other) = stranger {
-        return Err(ReportError::Clocks(first.clock, other));
-    }
+/// [`ReportError`]: mixed clocks, an unreadable bundle, nothing to report.
+pub fn page(viewer: &str, material: &Material, created: UtcTime) -> Result<String, ReportError> {
+    let &Material { bundles, insides, hunts } = material;
+    let clock = material.clock()?;
     let details = bundles.iter().map(Bundle::details).collect::<Result<Vec<_>, _>>()?;
+    let tool = bundles.first().map_or_else(Tool::this, |b| b.manifest().about.tool.clone());
+    let mut code = Code::default();
+    let runs = bundles.iter().zip(&details).map(|(bundle, details)| {
+        let seen = insides.get(bundle.manifest().run.as_str());
+        let inside = seen.map(|seen| inside::inside(seen, &mut code));
+        run(bundle, details, experiment(bundle, bundles), inside)
+    });
+    let runs = runs.collect();
     let report = Report {
         schema: SCHEMA,
-        title: title(bundles),
+        title: title(material),
         created,
-        tool: &first.about.tool,
-        clock: first.clock,
-        runs: bundles
-            .iter()
-            .zip(&details)
-            .map(|(b, d)| run(b, d, experiment(b, bundles)))
-            .collect(),
+        tool: &tool,
+        clock,
+        runs,
         papers: papers::tables(bundles)?,
+        hunts: hunts.iter().map(|hunted| hunt::hunt(hunted, &mut code)).collect(),
+        code,
     };
     let json = serde_json::to_string(&report).expect("plain data");
     // Inside a script element only "<" could end it.
@@ -158,16 +199,20 @@ pub fn page(viewer: &str, bundles: &[Bundle], created: UtcTime) -> Result<String
 }
 
 /// The experiment's title; of several, that of the first and how many more.
-fn title(bundles: &[Bundle]) -> String {
+fn title(Material { bundles, hunts, .. }: &Material) -> String {
     let mut titles: Vec<&str> = Vec::new();
-    for bundle in bundles {
+    for bundle in *bundles {
         let title = bundle.manifest().about.title.as_str();
         if !titles.contains(&title) {
             titles.push(title);
         }
     }
     match titles[..] {
-        [] => String::new(),
+        [] => {
+            let cells = hunts.iter().map(|h| &h.kept.about);
+            let cells = cells.map(|about| format!("{} · {}", about.flavour, about.load));
+            format!("Hunt: {}", cells.collect::<Vec<_>>().join("; "))
+        }
         [title] => title.into(),
         [first, second] => format!("{first}; {second}"),
         [first, ..] => format!("{first}, and {} more experiments", titles.len() - 1),
@@ -187,7 +232,12 @@ fn experiment(bundle: &Bundle, all: &[Bundle]) -> String {
     format!("{}: {own}", about.title)
 }
 
-fn run<'a>(bundle: &'a Bundle, details: &'a [Details], experiment: String) -> Run<'a> {
+fn run<'a>(
+    bundle: &'a Bundle,
+    details: &'a [Details],
+    experiment: String,
+    inside: Option<inside::Inside<'a>>,
+) -> Run<'a> {
     let manifest = bundle.manifest();
     let about = &manifest.about;
     Run {
@@ -206,6 +256,7 @@ fn run<'a>(bundle: &'a Bundle, details: &'a [Details], experiment: String) -> Ru
         configuration: configuration(manifest),
         experiment_source: &about.experiment.source,
         files: files(bundle),
+        inside,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::causes::{self, Item, share};
 use super::table::{Align, Table};
-use crate::commands::Explained;
+use crate::followed::Explained;
 use sample::Nanos;
 use std::collections::BTreeMap;
 use trace::{LatencyKind, Stage};

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Single latencies, explained by running what they belong to once more.
+
+use super::{Explainer, Named, Ready};
+use crate::failure::Failure;
+use rig::{Bench, Progress};
+use sample::{Insns, Nanos, Responder, Sample};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use trace::{CauseReport, Explanation, ExplanationReport, Reader, Symbols};
+
+/// Stretches shorter than this get no stack. A tenth of what is worth a line of its own.
+pub const STACKS_FROM: Insns = Insns(100);
+
+/// One latency.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explained {
+    /// Who answered.
+    pub responder: &'static str,
+    /// When the trigger was raised, since measuring began.
+    pub at_ns: Nanos,
+    /// Its parts.
+    #[serde(flatten)]
+    pub report: ExplanationReport,
+    /// The parts by cause, the longest first.
+    pub causes: Vec<CauseShare>,
+    /// Of the latency, what is not understood.
+    pub unexplained_ns: Nanos,
+}
+
+/// All parts of a latency that have one cause.
+#[derive(Clone, Debug, Serialize)]
+pub struct CauseShare {
+    /// The cause.
+    #[serde(flatten)]
+    pub cause: CauseReport,
+    /// Their time.
+    pub ns: Nanos,
+    /// Of the latency, 0 to 1.
+    pub share: f64,
+}
+
+impl Explained {
+    /// An explanation with names, in the words of the reader that saw it.
+    pub fn new(
+        responder: Responder,
+        sample: &Sample,
+        explanation: &Explanation,
+        reader: &Reader,
+        symbols: &dyn Symbols,
+    ) -> Explained {
+        let report = explanation.report(reader.tasks(), reader.stacks(), symbols);
+        let mut sums: BTreeMap<(&str, &str, &[String]), Nanos> = BTreeMap::new();
+        for part in &report.parts {
+            let CauseReport { cause, who, stack } = &part.cause;
+            sums.entry((cause, who, stack)).or_default().0 += part.ns.0;
+        }
+        let whole = report.latency_ns.0;
+        let sum: u64 = sums.values().map(|ns| ns.0).sum();
+        assert_eq!((sum, sample.latency), (whole, report.latency_ns), "the parts are the latency");
+        let unexplained = sums.iter().filter(|((cause, ..), _)| *cause == "unexplained");
+        let unexplained_ns = Nanos(unexplained.map(|(_, ns)| ns.0).sum());
+        let cause = |((cause, who, stack), ns): (&(&str, &str, &[String]), &Nanos)| CauseShare {
+            cause: CauseReport {
+                cause: (*cause).into(),
+                who: (*who).into(),
+                stack: stack.to_vec(),
+            },
+            ns: *ns,
+            share: ns.0 as f64 / whole.max(1) as f64,
+        };
+        let mut causes: Vec<CauseShare> = sums.iter().map(cause).collect();
+        causes.sort_by_key(|c| std::cmp::Reverse(c.ns));
+        Explained { responder: responder.name(), at_ns: sample.at, causes, unexplained_ns, report }
+    }
+}
+
+/// What a run that was followed to its explanations gives.
+#[derive(Clone, Debug)]
+pub struct Explanations {
+    /// What cannot be seen in that kernel, and why.
+    pub missing: Vec<String>,
+    /// The latencies, the longest first.
+    pub explained: Vec<Explained>,
+}
+
+/// Runs what is named once more, up to the last of `samples`, and explains them.
+///
+/// # Errors
+/// Those of running it again; an answer that came otherwise than before, or that cannot be explained.
+pub fn explain(
+    bench: &Bench,
+    named: &Named,
+    samples: &[Sample],
+    progress: &dyn Fn(Progress),
+) -> Result<Explanations, Failure> {
+    let ready = Ready::new(bench, named.subject(bench)?, progress)?;
+    let (map, follow) = ready.follow(STACKS_FROM, true)?;
+    let wanted = samples.iter().map(|s| ((s.trigger, s.series), *s)).collect();
+    let mut explained = Vec::new();
+    let responders = ready.responders();
+    let mut explainer =
+        Explainer::new(responders, wanted, |sample, explanation, _: &_, reader: &Reader| {
+            let responder = responders[sample.series.index()];
+            explained.push(Explained::new(responder, sample, explanation, reader, &map));
+        });
+    let ran = ready.run(Some(&follow), &mut explainer, progress);
+    let done = explainer.finish();
+    // Why the run ended says more than what is missing of it.
+    ran?;
+    done?;
+    explained.sort_by_key(|e| (std::cmp::Reverse(e.report.latency_ns), e.report.trigger));
+    Ok(Explanations { missing: follow.missing, explained })
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A hunt that was made before, from its directory: also one that was killed, since all it knows follows from its trials.
+
+use super::{About, Ended, Journal, Known, Strategy};
+use crate::failure::Failure;
+use serde::Deserialize;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The journal's name in a hunt's directory.
+pub const JOURNAL: &str = "trials.jsonl";
+/// The name of what `--json` prints, as a file of its own.
+pub const CONCLUSION: &str = "hunt.json";
+
+/// What a hunt's directory holds.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// What it was about.
+    pub about: About,
+    /// What it knew after its last trial.
+    pub known: Known,
+    /// What triggers at random alone had known, over their own virtual time.
+    pub random: Known,
+    /// Why it ended; `None` where it was killed, or goes on.
+    pub ended: Option<Ended>,
+}
+
+impl Kept {
+    /// Whether this is the directory of a hunt.
+    pub fn is_in(directory: &Path) -> bool {
+        directory.join(JOURNAL).is_file()
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// A journal or a conclusion that is damaged or of another version; a hunt whose first trial did not end.
+    pub fn read(directory: &Path) -> Result<Kept, Failure> {
+        let (about, trials) = Journal::read(&directory.join(JOURNAL))?;
+        let (mut known, mut random) = (Known::default(), Known::default());
+        // Trials end in any order; what comes after one that is not there did not count yet.
+        let in_order =
+            trials.values().zip(0..).take_while(|(tried, number)| tried.number == *number);
+        for (tried, _) in in_order {
+            known.take(tried);
+            if tried.strategy == Strategy::Random {
+                random.take(tried);
+            }
+        }
+        if known.trials == 0 {
+            let directory = directory.display();
+            return Err(Failure::usage(format!(
+                "the hunt in {directory} has no trial that ended; go on with it: onset hunt … --directory {directory}"
+            )));
+        }
+        Ok(Kept { about, known, random, ended: ended(&directory.join(CONCLUSION))? })
+    }
+}
+
+/// Why a hunt ended, by its conclusion.
+fn ended(path: &Path) -> Result<Option<Ended>, Failure> {
+    /// The one key that the trials do not tell.
+    #[derive(Deserialize)]
+    struct Conclusion {
+        ended: Ended,
+    }
+    let damaged = |why: String| {
+        let path = path.display();
+        Failure::unavailable(format!("{path}: {why}; remove it, the trials tell the rest"))
+    };
+    match std::fs::read(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(damaged(e.to_string())),
+        Ok(bytes) => serde_json::from_slice::<Conclusion>(&bytes)
+            .map(|conclusion| Some(conclusion.ended))
+            .map_err(|e| damaged(e.to_string())),
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A hunt as the page has it: how its worst answers grew, what each strategy did, and what was found.
+
+use super::code::{Code, Stack};
+use super::inside::{Latency, latency};
+use crate::followed::Explanations;
+use crate::hunt::{Ended, Kept, Share, Step, Strategy};
+use sample::Nanos;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A hunt and what was made of its finds.
+#[derive(Debug)]
+pub struct Hunted {
+    /// Its directory, as it was named.
+    pub directory: PathBuf,
+    /// What is in it.
+    pub kept: Kept,
+    /// By responder, the file of its find; absent where the hunt ended before it was written.
+    pub finds: BTreeMap<String, PathBuf>,
+    /// By responder, its find explained; empty where nobody looked.
+    pub explained: BTreeMap<String, Explanations>,
+}
+
+/// The hunt.
+#[derive(Serialize)]
+pub struct Hunt<'a> {
+    directory: String,
+    flavour: &'a str,
+    load: &'a str,
+    seed: u64,
+    ended: Option<Ended>,
+    trials: u64,
+    triggers: u64,
+    virtual_ns: Nanos,
+    stacks_seen: usize,
+    stacks_fired_into: usize,
+    responders: Vec<Grown<'a>>,
+    strategies: Vec<Did<'a>>,
+    died: Vec<Death<'a>>,
+}
+
+/// A responder's worst answer, and how it came to that.
+#[derive(Serialize)]
+struct Grown<'a> {
+    responder: &'a str,
+    growth: Vec<Point>,
+    /// What triggers at random alone reached, over their own virtual time.
+    random: Vec<Point>,
+    /// Their virtual time; 0 where there were none.
+    random_ns: Nanos,
+    find: Option<Find>,
+}
+
+#[derive(Serialize)]
+struct Point {
+    virtual_ns: Nanos,
+    latency_ns: Nanos,
+    trial: u64,
+}
+
+#[derive(Serialize)]
+struct Find {
+    latency_ns: Nanos,
+    trial: u64,
+    strategy: &'static str,
+    /// What had opened the stretch that was fired into; of no frames where the trigger was not aimed.
+    stack: Stack,
+    /// How to have it again.
+    replay: Option<String>,
+    missing: Vec<String>,
+    explanation: Option<Latency>,
+}
+
+/// What one strategy did.
+#[derive(Serialize)]
+struct Did<'a> {
+    strategy: &'static str,
+    #[serde(flatten)]
+    share: &'a Share,
+}
+
+#[derive(Serialize)]
+struct Death<'a> {
+    trial: u64,
+    text: &'a str,
+}
+
+/// As the page has it.
+pub fn hunt<'a>(hunted: &'a Hunted, code: &mut Code) -> Hunt<'a> {
+    let Kept { about, known, random, ended } = &hunted.kept;
+    let grown = |responder: &'a String, code: &mut Code| Grown {
+        responder,
+        growth: points(&known.growth, responder),
+        random: points(&random.growth, responder),
+        random_ns: random.virtual_ns,
+        find: find(hunted, responder, code),
+    };
+    Hunt {
+        directory: hunted.directory.display().to_string(),
+        flavour: &about.flavour,
+        load: &about.load,
+        seed: about.seed,
+        ended: *ended,
+        trials: known.trials,
+        triggers: known.triggers,
+        virtual_ns: known.virtual_ns,
+        stacks_seen: known.seen.union(&known.fired).count(),
+        stacks_fired_into: known.fired.len(),
+        responders: about.responders.iter().map(|r| grown(r, code)).collect(),
+        strategies: known
+            .shares
+            .iter()
+            .map(|(s, share)| Did { strategy: Strategy::name(*s), share })
+            .collect(),
+        died: known.died.iter().map(|(t, d)| Death { trial: *t, text: &d.text }).collect(),
+    }
+}
+
+fn points(growth: &[Step], responder: &str) -> Vec<Point> {
+    let own = growth.iter().filter(|step| step.responder == responder);
+    own.map(|&Step { virtual_ns, latency_ns, trial, .. }| Point { virtual_ns, latency_ns, trial })
+        .collect()
+}
+
+fn find(hunted: &Hunted, responder: &str, code: &mut Code) -> Option<Find> {
+    let found = hunted.kept.known.worst.get(responder)?;
+    let seen = hunted.explained.get(responder);
+    let explained = seen.and_then(|seen| seen.explained.first());
+    Some(Find {
+        latency_ns: found.best.latency_ns,
+        trial: found.trial,
+        strategy: found.strategy.name(),
+        stack: code.stack(&found.best.stack),
+        replay: hunted
+            .finds
+            .get(responder)
+            .map(|path| format!("onset replay {}", shell_word(path))),
+        missing: seen.map_or_else(Vec::new, |seen| seen.missing.clone()),
+        explanation: explained.map(|explained| latency(explained, code)),
+    })
+}
+
+/// A path as a shell takes it.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted_whatever_the_directory_is_called() {
+        let word = |path: &str| shell_word(Path::new(path));
+        assert_eq!(word("onset-runs/hunts/a_1"), "onset-runs/hunts/a_1");
+        assert_eq!(word("my hunts/it's"), "'my hunts/it'\\''s'");
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A ledger as a tree: cause, by whom, and the functions of the stack from the outermost in. Each knows how much of the time
+//! is below it, and where it stands.
+
+use super::code::{Code, FRAMES_KEPT, Frame};
+use sample::Nanos;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use trace::LedgerRow;
+
+/// What has less of the time would be narrower than a line on the page.
+const SHARE_KEPT: f64 = 0.002;
+
+/// A node; those of one parent follow one another, the greatest first.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Node {
+    /// 0 for causes.
+    depth: usize,
+    what: What,
+    /// Its name.
+    frame: Frame,
+    /// Where it begins: those below a node begin with it, the greatest first.
+    from_ns: Nanos,
+    ns: Nanos,
+    share: f64,
+}
+
+/// What a node stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    Cause,
+    Who,
+    Function,
+}
+
+#[derive(Default)]
+struct Branch {
+    ns: u64,
+    children: BTreeMap<(What, String), Branch>,
+}
+
+/// The tree of a ledger's rows, each node before those below it.
+pub fn nodes(rows: &[LedgerRow], total: Nanos, code: &mut Code) -> Vec<Node> {
+    let mut root = Branch::default();
+    for row in rows {
+        let mut branch = &mut root;
+        for key in path(row) {
+            branch = branch.children.entry(key).or_default();
+            branch.ns += row.total_ns.0;
+        }
+    }
+    let mut nodes = Vec::new();
+    place(&root, (0, 0), total, code, &mut nodes);
+    nodes
+}
+
+fn path(row: &LedgerRow) -> impl Iterator<Item = (What, String)> + '_ {
+    let cause = &row.cause;
+    let who = (!cause.who.is_empty()).then(|| (What::Who, cause.who.clone()));
+    let kept = &cause.stack[..cause.stack.len().min(FRAMES_KEPT)];
+    let functions = kept.iter().rev().map(|name| (What::Function, function(name)));
+    std::iter::once((What::Cause, cause.cause.clone())).chain(who).chain(functions)
+}
+
+/// `symbol [module]` of `symbol+0x12 [module]`: two calls of one function are one box.
+fn function(name: &str) -> String {
+    let Some((symbol, rest)) = name.split_once("+0x") else { return name.to_owned() };
+    match rest.split_once(' ') {
+        Some((_, module)) => format!("{symbol} {module}"),
+        None => symbol.to_owned(),
+    }
+}
+
+fn place(
+    branch: &Branch,
+    (depth, from): (usize, u64),
+    total: Nanos,
+    code: &mut Code,
+    nodes: &mut Vec<Node>,
+) {
+    let mut children: Vec<_> = branch.children.iter().collect();
+    children.sort_by_key(|&(key, child)| (std::cmp::Reverse(child.ns), key));
+    let mut from = from;
+    for ((what, name), child) in children {
+        let share = child.ns as f64 / total.0.max(1) as f64;
+        if share < SHARE_KEPT {
+            // The others are no greater.
+            break;
+        }
+        let frame = code.frame(name);
+        nodes.push(Node {
+            depth,
+            what: *what,
+            frame,
+            from_ns: Nanos(from),
+            ns: Nanos(child.ns),
+            share,
+        });
+        place(child, (depth + 1, from), total, code, nodes);
+        from += child.ns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::CauseReport;
+
+    fn row(cause: &str, who: &str, stack: &[&str], ns: u64) -> LedgerRow {
+        let stack = stack.iter().map(ToString::to_string).collect();
+        LedgerRow {
+            cause: CauseReport { cause: cause.into(), who: who.into(), stack },
+            count: 1,
+            total_ns: Nanos(ns),
+            share: 0.0,
+            max_ns: Nanos(ns),
+            max_trigger: 0,
+        }
+    }
+
+    #[test]
+    fn stacks_that_begin_alike_share_their_outer_boxes_and_a_speck_is_left_out() {
+        let rows = [
+            row("irqs_off", "", &["lock+0x9", "write+0x1 [ext4]", "entry+0x7"], 500),
+            row("irqs_off", "", &["copy+0x3", "write+0x44 [ext4]", "entry+0x7"], 300),
+            row("task", "tar prio 120", &[], 199),
+            row("switch", "", &[], 1),
+        ];
+        let mut code = Code::default();
+        let nodes = nodes(&rows, Nanos(1_000), &mut code);
+        let json = serde_json::to_value(&code).expect("JSON");
+        let seen = nodes.iter().map(|n| {
+            let name = json["frames"][n.frame].as_str().expect("a name");
+            (n.depth, name, n.from_ns.0, n.ns.0)
+        });
+        assert_eq!(
+            seen.collect::<Vec<_>>(),
+            [
+                (0, "irqs_off", 0, 800),
+                (1, "entry", 0, 800),
+                (2, "write [ext4]", 0, 800),
+                (3, "lock", 0, 500),
+                (3, "copy", 500, 300),
+                (0, "task", 800, 199),
+                (1, "tar prio 120", 800, 199),
+            ]
+        );
+    }
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What was seen inside a run, as the page has it: windows, ledgers, latencies with their parts.
+
+use super::code::{Code, Stack};
+use super::icicle::{self, Node};
+use crate::followed::{self, Account, CauseShare, Explained};
+use sample::{Insns, Nanos};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use trace::{Bound, Bucket, LatencyKind, PartReport, ReaderLosses, Stage, WindowKind, WindowRow};
+
+/// Rows of a ledger; the others are one line.
+const ROWS_KEPT: usize = 40;
+/// Causes of a latency; the others are one line.
+const CAUSES_KEPT: usize = 20;
+/// Parts of a latency that are drawn one by one: more have no place in a line as wide as a page.
+const PARTS_KEPT: usize = 150;
+
+/// What was seen inside a run.
+#[derive(Serialize)]
+pub struct Inside<'a> {
+    missing: &'a [String],
+    losses: ReaderLosses,
+    virtual_ns: Nanos,
+    triggers: u64,
+    windows: Vec<Windows<'a>>,
+    ledgers: Vec<Ledger>,
+    worst: Vec<Latency>,
+    bound: &'a Bound,
+    scheduling_ns: &'a BTreeMap<&'static str, Nanos>,
+}
+
+/// The windows of a kind.
+#[derive(Serialize)]
+struct Windows<'a> {
+    kind: WindowKind,
+    count: u64,
+    stacks: u64,
+    total_ns: Nanos,
+    share: f64,
+    without_length: u64,
+    rows: Vec<Window<'a>>,
+}
+
+/// The windows of one stack.
+#[derive(Serialize)]
+struct Window<'a> {
+    count: u64,
+    total_ns: Nanos,
+    share: f64,
+    max_ns: Nanos,
+    max_insns: Insns,
+    max_at_ns: Nanos,
+    hardirq_ns: Nanos,
+    softirq_ns: Nanos,
+    histogram: &'a [Bucket],
+    stack: Stack,
+    closed_by: Stack,
+}
+
+/// The ledger of a responder.
+#[derive(Serialize)]
+struct Ledger {
+    responder: &'static str,
+    samples: u64,
+    from_ns: Nanos,
+    total_ns: Nanos,
+    kinds: BTreeMap<LatencyKind, Nanos>,
+    rows: Vec<Row>,
+    others: Others,
+    icicle: Vec<Node>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    cause: usize,
+    count: u64,
+    total_ns: Nanos,
+    share: f64,
+    max_ns: Nanos,
+    max_trigger: u64,
+}
+
+/// What has no line of its own.
+#[derive(Serialize)]
+struct Others {
+    rows: usize,
+    total_ns: Nanos,
+    share: f64,
+}
+
+/// One latency with its parts.
+#[derive(Serialize)]
+pub struct Latency {
+    responder: &'static str,
+    trigger: u64,
+    at_ns: Nanos,
+    latency_ns: Nanos,
+    insns: Insns,
+    task: String,
+    stages: BTreeMap<Stage, Nanos>,
+    kinds: BTreeMap<LatencyKind, Nanos>,
+    unexplained_ns: Nanos,
+    parts: Vec<Part>,
+    causes: Vec<Share>,
+    others: Others,
+}
+
+#[derive(Clone, Serialize)]
+struct Part {
+    stage: Stage,
+    /// Absent where several short parts of one stage are together.
+    cause: Option<usize>,
+    pieces: u64,
+    from_ns: Nanos,
+    ns: Nanos,
+    insns: Insns,
+}
+
+#[derive(Serialize)]
+struct Share {
+    cause: usize,
+    ns: Nanos,
+    share: f64,
+}
+
+/// As the page has it.
+pub fn inside<'a>(seen: &'a followed::Inside, code: &mut Code) -> Inside<'a> {
+    let kinds = seen.totals.iter().map(|(kind, total)| {
+        let cut = seen.windows.cut.get(kind).copied().unwrap_or_default();
+        let own = seen.windows.windows.iter().filter(|row| row.kind == *kind);
+        Windows {
+            kind: *kind,
+            count: total.count,
+            stacks: total.stacks,
+            total_ns: total.total_ns,
+            share: share(total.total_ns, seen.virtual_ns),
+            without_length: cut.at_begin + cut.at_end,
+            rows: own.map(|row| window(row, seen.virtual_ns, code)).collect(),
+        }
+    });
+    Inside {
+        missing: &seen.missing,
+        losses: seen.losses,
+        virtual_ns: seen.virtual_ns,
+        triggers: seen.triggers,
+        windows: kinds.collect(),
+        ledgers: seen.accounts.iter().map(|account| ledger(account, code)).collect(),
+        worst: seen.worst.iter().map(|explained| latency(explained, code)).collect(),
+        bound: &seen.bound,
+        scheduling_ns: &seen.scheduling,
+    }
+}
+
+fn window<'a>(row: &'a WindowRow, whole: Nanos, code: &mut Code) -> Window<'a> {
+    Window {
+        count: row.count,
+        total_ns: row.total_ns,
+        share: share(row.total_ns, whole),
+        max_ns: row.max_ns,
+        max_insns: row.max_insns,
+        max_at_ns: row.max_at_ns,
+        hardirq_ns: row.hardirq_ns,
+        softirq_ns: row.softirq_ns,
+        histogram: &row.histogram,
+        stack: code.stack(&row.stack),
+        closed_by: code.stack(&row.max_closed_by),
+    }
+}
+
+fn ledger(Account { responder, report }: &Account, code: &mut Code) -> Ledger {
+    let (kept, others) = report.rows.split_at(report.rows.len().min(ROWS_KEPT));
+    let row = |row: &trace::LedgerRow, code: &mut Code| Row {
+        cause: code.cause(&row.cause),
+        count: row.count,
+        total_ns: row.total_ns,
+        share: row.share,
+        max_ns: row.max_ns,
+        max_trigger: row.max_trigger,
+    };
+    Ledger {
+        responder,
+        samples: report.samples,
+        from_ns: report.from_ns,
+        total_ns: report.total_ns,
+        kinds: report.kinds.clone(),
+        rows: kept.iter().map(|r| row(r, code)).collect(),
+        others: Others::of(others.iter().map(|r| r.total_ns), report.total_ns),
+        icicle: icicle::nodes(&report.rows, report.total_ns, code),
+    }
+}
+
+/// A latency as the page has it.
+pub fn latency(explained: &Explained, code: &mut Code) -> Latency {
+    let report = &explained.report;
+    let (kept, others) = explained.causes.split_at(explained.causes.len().min(CAUSES_KEPT));
+    let share = |c: &CauseShare, code: &mut Code| Share {
+        cause: code.cause(&c.cause),
+        ns: c.ns,
+        share: c.share,
+    };
+    Latency {
+        responder: explained.responder,
+        trigger: report.trigger,
+        at_ns: explained.at_ns,
+        latency_ns: report.latency_ns,
+        insns: report.insns,
+        task: report.task.clone(),
+        stages: report.stages.clone(),
+        kinds: report.kinds.clone(),
+        unexplained_ns: explained.unexplained_ns,
+        parts: parts(&report.parts, code),
+        causes: kept.iter().map(|c| share(c, code)).collect(),
+        others: Others::of(others.iter().map(|c| c.ns), report.latency_ns),
+    }
+}
+
+/// The parts in their order; where there are very many, the longest, and between them the others of a stage together. Either
+/// way they add up to the latency.
+fn parts(all: &[PartReport], code: &mut Code) -> Vec<Part> {
+    let mut lengths: Vec<Nanos> = all.iter().map(|part| part.ns).collect();
+    lengths.sort_by_key(|ns| std::cmp::Reverse(*ns));
+    let shortest = lengths.get(PARTS_KEPT).copied();
+    let mut parts: Vec<Part> = Vec::new();
+    for report in all {
+        let long = shortest.is_none_or(|shortest| report.ns > shortest);
+        match parts.last_mut() {
+            Some(last) if !long && last.cause.is_none() && last.stage == report.stage => {
+                last.pieces += 1;
+                last.ns.0 += report.ns.0;
+                last.insns.0 += report.insns.0;
+            }
+            _ => parts.push(Part {
+                stage: report.stage,
+                cause: long.then(|| code.cause(&report.cause)),
+                pieces: 1,
+                from_ns: report.from_ns,
+                ns: report.ns,
+                insns: report.insns,
+            }),
+        }
+    }
+    parts
+}
+
+impl Others {
+    fn of(lengths: impl ExactSizeIterator<Item = Nanos>, whole: Nanos) -> Others {
+        let rows = lengths.len();
+        let total_ns = Nanos(lengths.map(|ns| ns.0).sum());
+        Others { rows, total_ns, share: share(total_ns, whole) }
+    }
+}
+
+fn share(part: Nanos, whole: Nanos) -> f64 {
+    part.0 as f64 / whole.0.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::CauseReport;
+
+    fn part(stage: Stage, cause: &str, from: u64, ns: u64) -> PartReport {
+        let cause = CauseReport { cause: cause.into(), who: String::new(), stack: Vec::new() };
+        PartReport { stage, cause, from_ns: Nanos(from), ns: Nanos(ns), insns: Insns(ns) }
+    }
+
+    #[test]
+    fn few_parts_stay_as_they_are() {
+        let all = [part(Stage::Line, "irqs_off", 0, 3), part(Stage::Entry, "entry", 3, 9)];
+        let parts = parts(&all, &mut Code::default());
+        assert_eq!(
+            parts.iter().map(|p| (p.cause, p.ns.0)).collect::<Vec<_>>(),
+            [(Some(0), 3), (Some(1), 9)]
+        );
+    }
+
+    #[test]
+    fn of_very_many_parts_the_long_ones_stay_and_all_still_add_up() {
+        let mut all = Vec::new();
+        let mut from = 0;
+        for n in 0..5_000u64 {
+            let ns = if n % 100 == 7 { 1_000 + n } else { n % 13 };
+            let stage = if n < 2_500 { Stage::NeedResched } else { Stage::Schedule };
+            all.push(part(stage, "irqs_off", from, ns));
+            from += ns;
+        }
+        let parts = parts(&all, &mut Code::default());
+        assert!(parts.len() <= 2 * PARTS_KEPT + 2, "{}", parts.len());
+        assert_eq!(parts.iter().map(|p| p.ns.0).sum::<u64>(), from);
+        assert_eq!(parts.iter().map(|p| p.pieces).sum::<u64>(), 5_000);
+        assert_eq!(parts.iter().filter(|p| p.ns.0 >= 1_000 && p.cause.is_some()).count(), 50);
+        let ends = parts.windows(2).all(|w| w[0].from_ns.0 + w[0].ns.0 == w[1].from_ns.0);
+        assert!(ends, "each begins where the one before ends");
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Reports of hunts that no machine made: whole ones, killed ones, damaged ones.
+
+use lab::Lab;
+use serde_json::{Value, json};
+use std::fs;
+
+/// The journal of a hunt: its trials are (number, strategy, latency of the task).
+fn journal(version: u32, trials: &[(u64, &str, u64)]) -> String {
+    let about = json!({
+        "journal": version, "experiment": "title = \"hunt\"\n", "flavour": "6.12 preempt=none",
+        "load": "mixed", "responders": ["hardirq", "task"], "strategies": ["random", "coverage"],
+        "seed": 1, "snapshot": "key",
+    });
+    let trial = |&(number, strategy, latency): &(u64, &str, u64)| {
+        let best = json!({
+            "latency_ns": latency, "latency_insns": latency, "instants": [5], "trigger": 0,
+            "stack": ["__cond_resched+0x0", "do_writepages+0x8a"],
+        });
+        json!({
+            "number": number, "strategy": strategy, "triggers": 10, "virtual_ns": 1_000,
+            "worst": {"task": best}, "seen": [1, 2, 3], "fired": [number],
+        })
+    };
+    let lines = std::iter::once(about).chain(trials.iter().map(trial));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// The numbers in the page that `onset report` wrote.
+fn numbers_of(lab: &Lab, page: &str) -> Value {
+    let page = fs::read_to_string(lab.path().join(page)).expect("a page");
+    let (_, rest) = page.split_once("id=\"onset-report\">").expect("its numbers");
+    let (text, _) = rest.split_once("</script>").expect("their end");
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn a_report_of_a_hunt_needs_no_run_and_tells_how_the_worst_grew() {
+    let lab = Lab::bare();
+    let hunt = lab.path().join("a hunt");
+    fs::create_dir(&hunt).expect("a directory");
+    // The second line of trials came first, and the last is one that counts only when trial 3 has ended.
+    let trials = [(1, "random", 200), (0, "coverage", 300), (2, "random", 500), (4, "random", 900)];
+    fs::write(hunt.join("trials.jsonl"), journal(2, &trials)).expect("writable");
+    lab.onset(&["report", "a hunt", "-o", "killed.html"]).exits(0);
+    let report = numbers_of(&lab, "killed.html");
+    assert_eq!((&report["clock"], &report["runs"]), (&json!("virtual"), &json!([])));
+    let told = &report["hunts"][0];
+    assert_eq!((&told["trials"], &told["ended"]), (&json!(3), &Value::Null));
+    assert_eq!((&told["stacks_seen"], &told["stacks_fired_into"]), (&json!(4), &json!(3)));
+    let [hardirq, task] = [0, 1].map(|i| &told["responders"][i]);
+    assert_eq!((&hardirq["find"], &hardirq["growth"]), (&Value::Null, &json!([])));
+    let point =
+        |at: u64, ns: u64, trial: u64| json!({"virtual_ns": at, "latency_ns": ns, "trial": trial});
+    assert_eq!(task["growth"], json!([point(1_000, 300, 0), point(3_000, 500, 2)]));
+    assert_eq!(task["random"], json!([point(1_000, 200, 1), point(2_000, 500, 2)]));
+    let index = |of: &Value| of.as_u64().expect("an index") as usize;
+    let stack = &report["code"]["stacks"][index(&task["find"]["stack"])];
+    assert_eq!(report["code"]["frames"][index(&stack[0])], "__cond_resched+0x0");
+    assert_eq!(task["find"]["replay"], Value::Null, "nobody wrote it");
+
+    fs::write(hunt.join("hunt.json"), "{\"ended\": \"stale\"}").expect("writable");
+    fs::write(hunt.join("task.find.json"), "{}").expect("writable");
+    lab.onset(&["report", "a hunt", "-o", "ended.html"]).exits(0);
+    let told = &numbers_of(&lab, "ended.html")["hunts"][0];
+    assert_eq!(told["ended"], "stale");
+    assert_eq!(told["responders"][1]["find"]["replay"], "onset replay 'a hunt/task.find.json'");
+}
+
+#[test]
+fn a_hunt_that_cannot_be_read_is_refused_with_what_is_wrong() {
+    let lab = Lab::bare();
+    let hunt = lab.path().join("hunt");
+    fs::create_dir(&hunt).expect("a directory");
+    let whole = journal(2, &[(0, "random", 200)]);
+    for (text, exit, said) in [
+        ("", 69, "no journal of a hunt"),
+        ("{}\n", 69, "no journal of a hunt"),
+        (&journal(1, &[]), 69, "has version 1, and this onset reads 2"),
+        (&journal(2, &[]), 2, "no trial that ended"),
+        (
+            &whole.replace("\"strategy\":\"random\"", "\"strategy\":\"luck\""),
+            69,
+            "a trial cannot be read",
+        ),
+    ] {
+        fs::write(hunt.join("trials.jsonl"), text).expect("writable");
+        lab.onset(&["report", "hunt", "-o", "r.html"]).exits(exit).says(&[said]);
+    }
+    fs::write(hunt.join("trials.jsonl"), whole).expect("writable");
+    fs::write(hunt.join("hunt.json"), "{").expect("writable");
+    lab.onset(&["report", "hunt", "-o", "r.html"]).exits(69).says(&["hunt.json", "remove it"]);
+    assert!(!lab.path().join("r.html").exists());
+}

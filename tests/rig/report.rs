@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A report that looks inside: what it shows adds up, and is what the commands for each part print.
+
+use lab::{Lab, experiment, have_kernels};
+use serde_json::Value;
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+fn sum(of: &Value, key: &str) -> u64 {
+    list(of).iter().map(|item| item[key].as_u64().expect("a number")).sum()
+}
+
+/// The numbers in the page.
+fn numbers_of(lab: &Lab, page: &str) -> Value {
+    let page = std::fs::read_to_string(lab.path().join(page)).expect("a page");
+    assert!(page.len() < 1_200_000, "{} bytes", page.len());
+    let (_, rest) = page.split_once("id=\"onset-report\">").expect("its numbers");
+    let (text, _) = rest.split_once("</script>").expect("their end");
+    serde_json::from_str(text).expect("JSON")
+}
+
+fn adds_up(latency: &Value) {
+    let parts = &latency["parts"];
+    assert_eq!(Value::from(sum(parts, "ns")), latency["latency_ns"], "{latency:#}");
+    assert_eq!(Value::from(sum(parts, "insns")), latency["insns"], "{latency:#}");
+    let others = latency["others"]["total_ns"].as_u64().expect("a number");
+    assert_eq!(Value::from(sum(&latency["causes"], "ns") + others), latency["latency_ns"]);
+}
+
+#[test]
+fn a_report_that_looks_inside_agrees_with_windows_blame_and_explain() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let text = experiment(&["6.12"], &["mixed"], 120, "");
+    let text = text.replacen("trigger", "responders = [\"hardirq\", \"task\"]\ntrigger", 1);
+    let run = lab.run(&text, &[]).exits(3).run().text("run").to_string();
+    let hunt = lab.path().join("hunt");
+    let hunt = hunt.to_str().expect("the lab's path is text");
+    let words = ["hunt", "--flavour", "6.12", "--load", "mixed", "--budget", "2trials"];
+    lab.onset(&[&words[..], &["--directory", hunt]].concat()).exits(0);
+    lab.onset(&["report", &run, hunt, "--inside", "-o", "r.html"]).exits(0);
+    let report = numbers_of(&lab, "r.html");
+    let inside = &report["runs"][0]["inside"];
+
+    let printed = lab.onset(&["windows", &run, "--json"]).exits(0).json();
+    for kind in list(&inside["windows"]) {
+        let name = kind["kind"].as_str().expect("a kind");
+        let longest =
+            list(&printed["windows"]).iter().find(|w| w["kind"] == name).expect("the kind");
+        assert_eq!(kind["rows"][0]["max_ns"], longest["max_ns"], "{name}");
+        assert_eq!(kind["count"], printed["cells"][0]["totals"][name]["count"], "{name}");
+    }
+    let printed = lab.onset(&["blame", &run, "--json"]).exits(0).json();
+    for (ledger, own) in list(&inside["ledgers"]).iter().zip(list(&printed["ledgers"])) {
+        for key in ["responder", "samples", "from_ns", "total_ns", "kinds"] {
+            assert_eq!(ledger[key], own[key], "{key}");
+        }
+        let others = ledger["others"]["total_ns"].as_u64().expect("a number");
+        assert_eq!(Value::from(sum(&ledger["rows"], "total_ns") + others), ledger["total_ns"]);
+    }
+    for worst in list(&inside["worst"]) {
+        adds_up(worst);
+        let responder = worst["responder"].as_str().expect("a name");
+        let words = ["explain", &run, "--responder", responder, "--json"];
+        let printed = lab.onset(&words).exits(0).json();
+        assert_eq!(worst["trigger"], printed["explanations"][0]["trigger"]);
+        assert_eq!(worst["stages"], printed["explanations"][0]["stages"]);
+    }
+    assert_eq!((list(&inside["ledgers"]).len(), list(&inside["worst"]).len()), (2, 2));
+    for hunted in list(&report["hunts"][0]["responders"]) {
+        let find = &hunted["find"];
+        adds_up(&find["explanation"]);
+        assert_eq!(find["latency_ns"], find["explanation"]["latency_ns"]);
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Boxes side by side whose widths are times: what is in one is read by pointing at it, or with the arrow keys, in a line
+// below. Widths are shares of the page, so that they need no drawing again.
+
+import { h } from "./element.ts";
+
+/** One box. */
+export interface Box {
+  /** Row from the top. */
+  row: number;
+  /** Where it begins and how wide it is, in shares of the whole. */
+  from: number;
+  share: number;
+  /** The class that colours it. */
+  look: string;
+  /** What is written in it, where there is room. */
+  text: string;
+  /** What pointing at it tells. */
+  says: string;
+}
+
+/** In which direction an arrow key leads. */
+export type Arrow = "ArrowLeft" | "ArrowRight" | "ArrowUp" | "ArrowDown";
+
+/** Height of a row in CSS pixels. */
+const ROW_PX = 20;
+/** A narrower box has no room for text, on any page. */
+const SHARE_WRITTEN = 0.03;
+
+/**
+ * The boxes with their readout. `next` is the index of the box that an arrow leads to from another; undefined where there
+ * is none. Only one box is in the order of the tabulator, since there may be hundreds.
+ */
+export function showBoxes(
+  label: string,
+  boxes: readonly Box[],
+  hint: string,
+  next: (from: number, arrow: Arrow) => number | undefined,
+): HTMLElement {
+  const readout = h("p", { class: "readout", "aria-live": "polite" }, hint);
+  const elements = boxes.map(({ look, text, says, share }, index) =>
+    h(
+      "button",
+      { type: "button", class: `box ${look}`, tabindex: index === 0 ? 0 : -1, "aria-label": says },
+      share >= SHARE_WRITTEN && h("span", {}, text),
+    ),
+  );
+  boxes.forEach(({ row, from, share }, index) => {
+    // By properties: the page's policy forbids style attributes.
+    const { style } = elements[index] as HTMLElement;
+    style.left = `${100 * from}%`;
+    style.width = `${100 * share}%`;
+    style.top = `${row * ROW_PX}px`;
+  });
+  const rows = 1 + Math.max(0, ...boxes.map(({ row }) => row));
+  const field = h("div", { class: "boxes", role: "group", "aria-label": label }, ...elements);
+  field.style.height = `${rows * ROW_PX}px`;
+  const boxOf = (event: Event) => elements.indexOf((event.target as Element).closest("button") as HTMLButtonElement);
+  const read = (event: Event) => {
+    const box = boxes[boxOf(event)];
+    if (box !== undefined) readout.replaceChildren(box.says);
+  };
+  field.addEventListener("pointerover", read);
+  field.addEventListener("focusin", (event) => {
+    elements.forEach((element) => (element.tabIndex = element === event.target ? 0 : -1));
+    read(event);
+  });
+  field.addEventListener("pointerleave", () => {
+    const focused = boxes[elements.indexOf(document.activeElement as HTMLButtonElement)];
+    readout.replaceChildren(focused?.says ?? hint);
+  });
+  field.addEventListener("keydown", (event) => {
+    if (!event.key.startsWith("Arrow")) return;
+    const to = next(boxOf(event), event.key as Arrow);
+    if (to === undefined) return;
+    event.preventDefault();
+    elements[to]?.focus();
+  });
+  return h("div", {}, field, readout);
+}

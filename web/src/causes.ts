@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Causes, stages and stacks as a reader sees them.
+
+import type { Code, LatencyKind, Others, Stage } from "./contract.ts";
+import { h } from "./element.ts";
+import { duration, integer, percentage } from "./format.ts";
+
+/** Each cause's colour: alike are those that are of one kind. What the path itself takes has none. */
+const LOOKS: Record<string, string> = {
+  irqs_off: "look-1",
+  preempt_off: "look-4",
+  interrupt: "look-3",
+  softirq: "look-3",
+  task: "look-0",
+  kernel: "look-2",
+  lock: "look-2",
+  sleep: "look-0",
+  unexplained: "look-bad",
+};
+
+/** The class that colours a cause. */
+export function causeLook(cause: string): string {
+  return LOOKS[cause] ?? "look-path";
+}
+
+const STAGES: Record<Stage, string> = {
+  line: "line, until the kernel's entry",
+  entry: "entry, until the driver's handler",
+  handler: "handler, until the wake-up",
+  wake_up: "wake-up, until the scheduler is asked for",
+  need_resched: "asked for, until it is entered",
+  schedule: "scheduler, until the switch",
+  resumed: "switched to, until user space",
+  user: "user space, until the pin",
+};
+
+/** The stages in the order of an answer's way. */
+export const STAGE_ORDER = Object.keys(STAGES) as Stage[];
+
+/** What a stage is. */
+export function stageText(stage: Stage): string {
+  return STAGES[stage];
+}
+
+/** A stage in one or two words. */
+export function stageWord(stage: Stage): string {
+  return STAGES[stage].split(",")[0] ?? stage;
+}
+
+const KINDS: [LatencyKind, string][] = [
+  ["interrupt", "interrupt latency"],
+  ["wakeup", "wakeup latency"],
+  ["priority_inversion", "priority inversion"],
+  ["interrupt_inversion", "interrupt inversion"],
+  ["other", "none of these"],
+];
+
+/** A whole by the latencies of “Internals of the RT Patch”. */
+export function kindsLine(kinds: Partial<Record<LatencyKind, number>>, whole_ns: number): string {
+  const part = (ns: number) => `${duration(ns)} (${percentage(ns / Math.max(1, whole_ns))})`;
+  return KINDS.map(([kind, name]) => `${name} ${part(kinds[kind] ?? 0)}`).join(", ");
+}
+
+/** The names of a stack, innermost first. */
+export function framesOf(code: Code, stack: number): string[] {
+  return (code.stacks[stack] ?? []).map((frame) => code.frames[frame] ?? "");
+}
+
+/** A cause in one line: its word, by whom, and the two innermost functions. */
+export function causeLine(code: Code, index: number): string {
+  const cause = code.causes[index];
+  if (cause === undefined) return "";
+  const frames = framesOf(code, cause.stack).slice(0, 2).join(" < ");
+  return [cause.cause, cause.who, frames].filter((text) => text !== "").join(" · ");
+}
+
+/** A stack that shows so many of its innermost functions, and all of them when it is opened. */
+export function showStack(code: Code, stack: number, innermost = 2): HTMLElement {
+  const frames = framesOf(code, stack);
+  if (frames.length === 0) return h("span", { class: "zero" }, "no stack");
+  if (frames.length <= innermost) return h("code", {}, frames.join(" < "));
+  return h(
+    "details",
+    { class: "stack" },
+    h("summary", {}, h("code", {}, frames.slice(0, innermost).join(" < "))),
+    h("ol", {}, ...frames.map((frame) => h("li", {}, h("code", {}, frame)))),
+  );
+}
+
+/** A cause as two cells: its word and by whom, and its stack. */
+export function causeCells(code: Code, index: number): HTMLElement[] {
+  const cause = code.causes[index] ?? { cause: "", who: "", stack: -1 };
+  return [
+    h(
+      "td",
+      { class: "text" },
+      h("span", { class: `key-box ${causeLook(cause.cause)}`, "aria-hidden": "true" }),
+      cause.cause,
+      cause.who !== "" && h("small", {}, ` ${cause.who}`),
+    ),
+    h("td", { class: "text" }, showStack(code, cause.stack)),
+  ];
+}
+
+/** The line of what has no row of its own; nothing where there is none. `columns` are those after the stack. */
+export function othersRow({ rows, total_ns, share }: Others, columns: number): HTMLElement[] {
+  if (rows === 0) return [];
+  const empty = Array.from({ length: columns }, () => h("td", {}));
+  const name = rows === 1 ? "1 other" : `${integer(rows)} others`;
+  const numbers = [duration(total_ns), percentage(share)].map((text) => h("td", {}, text));
+  return [h("tr", { class: "others" }, ...numbers, h("td", { class: "text" }, name), h("td", {}), ...empty)];
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// How the worst answers of a hunt grew with its virtual time, and beside them what triggers at random alone reached.
+
+import type { GrowthPoint, Hunt, Hunted } from "./contract.ts";
+import { h, scrollBox, svg } from "./element.ts";
+import { duration, integer, tick } from "./format.ts";
+import { dash, lookClass, marker } from "./look.ts";
+import { logPlace, logRange, logTicks, type Range } from "./ticks.ts";
+
+/** The chart's own units; it is scaled to the page. */
+const WIDTH = 460;
+const HEIGHT = 250;
+const LEFT = 52;
+const RIGHT = 12;
+const TOP = 8;
+const BOTTOM = 38;
+
+/** Beyond this ratio of the greatest to the least a linear axis hides the small ones. */
+const LINEAR = 8;
+
+/** An axis of latencies: where a value stands, 0 at the bottom to 1, and what is marked. */
+interface Latencies {
+  place(ns: number): number;
+  ticks: number[];
+}
+
+function latencies(values: readonly number[]): Latencies {
+  const range = logRange(values) ?? { low: 1, high: 10 };
+  if (range.high / range.low > LINEAR) {
+    return { place: (ns) => logPlace(ns, range), ticks: logTicks(range, 6) };
+  }
+  const linear = { low: 0, high: range.high };
+  return { place: (ns) => ns / linear.high, ticks: linearTicks(linear, 5) };
+}
+
+/** Round marks from 0 on, at most `budget` and the 0. */
+export function linearTicks({ high }: Range, budget: number): number[] {
+  const least = high / budget;
+  const decade = 10 ** Math.floor(Math.log10(least));
+  const step = decade * ([1, 2, 5].find((step) => step * decade >= least) ?? 10);
+  return Array.from({ length: Math.floor(high / step) + 1 }, (_, i) => i * step);
+}
+
+/** A stepped line: from each point on its latency holds, the last to the end. */
+export function stepped(
+  points: readonly GrowthPoint[],
+  end_ns: number,
+  x: (ns: number) => number,
+  y: (ns: number) => number,
+): string {
+  const [first, ...rest] = points;
+  if (first === undefined) return "";
+  const steps = rest.map(({ virtual_ns, latency_ns }) => `H${x(virtual_ns)}V${y(latency_ns)}`);
+  return `M${x(first.virtual_ns)} ${y(first.latency_ns)}${steps.join("")}H${x(end_ns)}`;
+}
+
+/** The chart with its key and its numbers. */
+export function showGrowth(hunt: Hunt): HTMLElement {
+  const { responders, virtual_ns } = hunt;
+  const values = responders.flatMap(({ growth, random }) => [...growth, ...random]).map((p) => p.latency_ns);
+  if (values.length === 0) return h("p", { class: "empty" }, "Nothing was answered here.");
+  const axis = latencies(values);
+  const x = (ns: number) => round(LEFT + (ns / Math.max(1, virtual_ns)) * (WIDTH - LEFT - RIGHT));
+  const y = (ns: number) => round(HEIGHT - BOTTOM - axis.place(ns) * (HEIGHT - BOTTOM - TOP));
+  const times = linearTicks({ low: 0, high: virtual_ns }, 5);
+  const chart = svg(
+    "svg",
+    {
+      class: "waits growth",
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "img",
+      "aria-label": "The worst answer of each responder over the hunt's virtual time. The numbers are in the table below.",
+    },
+    ...axis.ticks.flatMap((ns) => [
+      svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(ns), y2: y(ns) }),
+      svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, ns === 0 ? "0" : tick(ns)),
+    ]),
+    ...times.map((ns) =>
+      svg("text", { x: x(ns), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, ns === 0 ? "0" : tick(ns)),
+    ),
+    svg(
+      "text",
+      { x: (LEFT + WIDTH) / 2, y: HEIGHT - 5, "text-anchor": "middle" },
+      "virtual time of all trials",
+    ),
+    ...responders.map((hunted, look) => lines(hunted, look, virtual_ns, x, y)),
+  );
+  return h(
+    "figure",
+    {},
+    h(
+      "figcaption",
+      {},
+      h("h3", {}, "How the worst grew"),
+      h("p", {}, "The worst so far, of all strategies. Rings: what triggers at random alone reached, over their own virtual time."),
+    ),
+    chart,
+    h("p", { class: "keys" }, ...responders.map(({ responder }, look) => key(responder, look))),
+    numbers(hunt),
+  );
+}
+
+/** A tenth of a unit cannot be seen. */
+function round(place: number): number {
+  return Math.round(10 * place) / 10;
+}
+
+function lines(
+  { responder, growth, random, random_ns }: Hunted,
+  look: number,
+  end_ns: number,
+  x: (ns: number) => number,
+  y: (ns: number) => number,
+): SVGGElement {
+  const marks = growth.map(({ virtual_ns, latency_ns, trial }) =>
+    svg(
+      "path",
+      { class: "mark", d: marker(look), transform: `translate(${x(virtual_ns)} ${y(latency_ns)}) scale(0.8)` },
+      svg("title", {}, `${responder}: ${duration(latency_ns)} after ${duration(virtual_ns)}, trial ${integer(trial)}`),
+    ),
+  );
+  // Often few and short: a ring at each, or they would not be seen.
+  const rings = random.map(({ virtual_ns, latency_ns }) =>
+    svg(
+      "circle",
+      { class: "wait", cx: x(virtual_ns), cy: y(latency_ns), r: 4, "stroke-width": 1.5 },
+      svg("title", {}, `${responder}, random alone: ${duration(latency_ns)} after ${duration(virtual_ns)}`),
+    ),
+  );
+  return svg(
+    "g",
+    { class: lookClass(look) },
+    svg("path", { class: "wait", d: stepped(random, random_ns, x, y), "stroke-width": 1 }),
+    ...rings,
+    svg("path", {
+      class: "wait",
+      d: stepped(growth, end_ns, x, y),
+      "stroke-width": 2.5,
+      "stroke-dasharray": dash(look).join(" "),
+    }),
+    ...marks,
+  );
+}
+
+function key(responder: string, look: number): HTMLElement {
+  return h(
+    "span",
+    { class: `key ${lookClass(look)}` },
+    svg(
+      "svg",
+      { width: 34, height: 12, viewBox: "0 0 34 12", "aria-hidden": "true" },
+      svg("path", { class: "wait", d: "M0 6H34", "stroke-width": 2.5, "stroke-dasharray": dash(look).join(" ") }),
+      svg("path", { class: "mark", d: marker(look), transform: "translate(17 6) scale(0.8)" }),
+    ),
+    ` ${responder}`,
+  );
+}
+
+function numbers({ responders }: Hunt): HTMLElement {
+  const details = h("details", { class: "numbers" }, h("summary", {}, "Numbers of the growth"));
+  const rows = (who: string, { responder }: Hunted, points: readonly GrowthPoint[]) =>
+    points.map(({ virtual_ns, latency_ns, trial }) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, responder),
+        h("td", { class: "text" }, who),
+        ...[virtual_ns, latency_ns, trial].map((n) => h("td", {}, integer(n))),
+      ),
+    );
+  const heads = ["after (ns)", "worst (ns)", "trial"].map((head) => h("th", { scope: "col" }, head));
+  const table = () =>
+    h(
+      "table",
+      {},
+      h(
+        "thead",
+        {},
+        h("tr", {}, ...["responder", "who chose"].map((head) => h("th", { scope: "col", class: "text" }, head)), ...heads),
+      ),
+      h(
+        "tbody",
+        {},
+        ...responders.flatMap((of) => [...rows("all strategies", of, of.growth), ...rows("random alone", of, of.random)]),
+      ),
+    );
+  details.addEventListener("toggle", () => details.append(scrollBox("Numbers of the growth", table(), "tall")), {
+    once: true,
+  });
+  return details;
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Hunts: how the worst answers grew, what each strategy did, and what was found.
+
+import { showStack } from "./causes.ts";
+import type { Code, Find, Hunt, Hunted, Report } from "./contract.ts";
+import { h, scrollBox } from "./element.ts";
+import { ABSENT, duration, exactNs, integer, seed, several } from "./format.ts";
+import { showGrowth } from "./growth.ts";
+import { showLatency } from "./latency.ts";
+
+const ENDS = {
+  budget: "the budget was used up",
+  stale: "nothing new came any more",
+  interrupted: "it was interrupted",
+};
+
+/** The sections, one for each hunt. */
+export function showHunts({ hunts, code }: Report): HTMLElement[] {
+  return hunts.map((hunt) => showHunt(hunt, code));
+}
+
+function showHunt(hunt: Hunt, code: Code): HTMLElement {
+  const { flavour, load, trials, triggers, virtual_ns, stacks_seen, stacks_fired_into, ended, died } = hunt;
+  const end = ended === null ? "it has not come to an end" : ENDS[ended];
+  return h(
+    "section",
+    { class: "hunt" },
+    h("h2", {}, "Hunt: ", h("em", {}, flavour), " under ", h("em", {}, load)),
+    h(
+      "p",
+      { class: "lead" },
+      `${several(trials, "trial")} with ${several(triggers, "trigger")} in ${duration(virtual_ns)} of virtual time, seed ${seed(hunt.seed)}; `,
+      `fired into ${integer(stacks_fired_into)} of ${integer(stacks_seen)} stacks that opened a stretch with interrupts or preemption off; ${end}. `,
+      h("code", {}, hunt.directory),
+    ),
+    h("div", { class: "columns" }, showGrowth(hunt), showStrategies(hunt)),
+    ...hunt.responders.map((hunted) => showFind(hunt, hunted, code)),
+    ...died.map(({ trial, text }) =>
+      h("div", { class: "callout" }, h("p", {}, `The guest of trial ${integer(trial)} died.`), h("pre", {}, text)),
+    ),
+  );
+}
+
+function showStrategies({ strategies, responders }: Hunt): HTMLElement {
+  const heads = ["trials", "triggers", "virtual", ...responders.map(({ responder }) => responder)];
+  const rows = strategies.map(({ strategy, trials, triggers, virtual_ns, worst_ns }) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, h("code", {}, strategy)),
+      h("td", {}, integer(trials)),
+      h("td", {}, integer(triggers)),
+      h("td", { title: `${exactNs(virtual_ns)} ns` }, duration(virtual_ns)),
+      ...responders.map(({ responder, find }) => {
+        const ns = worst_ns[responder];
+        if (ns === undefined) return h("td", { class: "absent" }, ABSENT);
+        const won = ns === find?.latency_ns;
+        return h("td", { class: won ? "max" : "", title: `${exactNs(ns)} ns` }, duration(ns));
+      }),
+    ),
+  );
+  return h(
+    "div",
+    {},
+    h("h3", {}, "What each strategy found by itself"),
+    scrollBox(
+      "Strategies",
+      h(
+        "table",
+        {},
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", { scope: "col", class: "text" }, "strategy"),
+            ...heads.map((head) => h("th", { scope: "col" }, head)),
+          ),
+        ),
+        h("tbody", {}, ...rows),
+      ),
+    ),
+  );
+}
+
+function showFind({ flavour }: Hunt, { responder, find }: Hunted, code: Code): HTMLElement {
+  if (find === null) return h("p", { class: "empty" }, `${responder} never answered.`);
+  const { latency_ns, strategy, trial, explanation } = find;
+  return h(
+    "article",
+    { class: "find" },
+    h(
+      "h3",
+      {},
+      `${responder}: ${duration(latency_ns)} `,
+      h("small", {}, `found by ${strategy} in trial ${integer(trial)}`),
+    ),
+    ...origin(find, code),
+    ...find.missing.map((what) => h("p", { class: "doubted" }, `Not seen: ${what}.`)),
+    explanation !== null && showLatency(`Find of ${responder}, ${flavour}`, explanation, code),
+  );
+}
+
+/** How to have it again, and into what was fired. */
+function origin({ replay, stack }: Find, code: Code): HTMLElement[] {
+  const again =
+    replay === null
+      ? h("p", { class: "doubted" }, "The hunt ended before this find was written; go on with it to have it.")
+      : h("p", {}, "Have it again: ", h("code", { class: "command" }, replay));
+  const aimed = (code.stacks[stack]?.length ?? 0) > 0;
+  const into = aimed
+    ? h("div", { class: "opener" }, h("span", {}, "Fired into a stretch opened by "), showStack(code, stack))
+    : h("p", {}, "The trigger was aimed at no stretch.");
+  return [again, into];
+}

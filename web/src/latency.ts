@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// One latency from the line to the pin: its stages, its parts below them, and the causes that had them.
+
+import { type Arrow, type Box, showBoxes } from "./boxes.ts";
+import { causeCells, causeLine, causeLook, kindsLine, othersRow, STAGE_ORDER, stageText, stageWord } from "./causes.ts";
+import type { Code, Latency, Part } from "./contract.ts";
+import { h, scrollBox } from "./element.ts";
+import { duration, exactNs, integer, percentage } from "./format.ts";
+
+/** The latency; `name` names it for those who do not see it. */
+export function showLatency(name: string, latency: Latency, code: Code): HTMLElement {
+  const { trigger, at_ns, latency_ns, insns, task, unexplained_ns } = latency;
+  const by = task === "" ? "" : `, by ${task}`;
+  return h(
+    "figure",
+    { class: "latency" },
+    h(
+      "figcaption",
+      {},
+      h("p", {}, `Trigger ${integer(trigger)}, at ${duration(at_ns)}: answered after `, h("b", {}, duration(latency_ns)), by, "."),
+    ),
+    strips(name, latency, code),
+    h(
+      "p",
+      { class: "sum" },
+      `Together ${exactNs(latency_ns)} ns in ${integer(insns)} instructions, which is the latency; unexplained ${duration(unexplained_ns)}. `,
+      `Of it ${kindsLine(latency.kinds, latency_ns)}.`,
+    ),
+    scrollBox(`Causes of ${name}`, causesTable(latency, code), "short"),
+    numbers(name, latency, code),
+  );
+}
+
+/** Stages in the upper strip, parts in the lower one. */
+function strips(name: string, latency: Latency, code: Code): HTMLElement {
+  const whole = Math.max(1, latency.latency_ns);
+  const stages = stageBoxes(latency, whole);
+  const parts = latency.parts.map((part): Box => {
+    const cause = part.cause === null ? undefined : code.causes[part.cause];
+    return {
+      row: 1,
+      from: part.from_ns / whole,
+      share: part.ns / whole,
+      look: cause === undefined ? "look-several" : causeLook(cause.cause),
+      text: cause?.cause ?? "several",
+      says: `${duration(part.ns)} (${exactNs(part.ns)} ns, ${percentage(part.ns / whole)}) from ${duration(part.from_ns)} on: ${partText(part, code)}`,
+    };
+  });
+  const boxes = [...stages, ...parts];
+  const next = (from: number, arrow: Arrow) => neighbour(boxes, stages.length, from, arrow);
+  return showBoxes(
+    `${name}: stages above, what they waited for below`,
+    boxes,
+    "Stages above, causes below, from the line to the pin. Point at one, or use the arrow keys, to read it.",
+    next,
+  );
+}
+
+/** An answer goes through its stages one after the other, so each is one stretch. */
+function stageBoxes(latency: Latency, whole: number): Box[] {
+  let from_ns = 0;
+  return STAGE_ORDER.flatMap((stage): Box[] => {
+    const ns = latency.stages[stage];
+    if (ns === undefined) return [];
+    const box = {
+      row: 0,
+      from: from_ns / whole,
+      share: ns / whole,
+      look: "look-stage",
+      text: stageWord(stage),
+      says: `${duration(ns)} (${exactNs(ns)} ns, ${percentage(ns / whole)}) from ${duration(from_ns)} on: stage ${stageText(stage)}`,
+    };
+    from_ns += ns;
+    return [box];
+  });
+}
+
+/** Left and right go along a strip, up and down to what is at the same time in the other one. */
+export function neighbour(
+  boxes: readonly Box[],
+  stages: number,
+  from: number,
+  arrow: Arrow,
+): number | undefined {
+  const box = boxes[from];
+  if (box === undefined) return undefined;
+  if (arrow === "ArrowLeft" || arrow === "ArrowRight") {
+    const to = from + (arrow === "ArrowLeft" ? -1 : 1);
+    return boxes[to]?.row === box.row ? to : undefined;
+  }
+  const down = arrow === "ArrowDown";
+  if (down === (box.row === 1)) return undefined;
+  const [low, high] = down ? [stages, boxes.length] : [0, stages];
+  for (let index = high - 1; index > low; index--) {
+    if ((boxes[index]?.from ?? 0) <= box.from) return index;
+  }
+  return low < high ? low : undefined;
+}
+
+function partText(part: Part, code: Code): string {
+  const where = ` (stage ${stageWord(part.stage)})`;
+  if (part.cause === null) return `${integer(part.pieces)} short parts${where}`;
+  return causeLine(code, part.cause) + where;
+}
+
+function causesTable({ causes, others }: Latency, code: Code): HTMLTableElement {
+  const heads = ["time", "share"].map((head) => h("th", { scope: "col" }, head));
+  const texts = ["cause", "stack, innermost first"].map((head) => h("th", { scope: "col", class: "text" }, head));
+  return h(
+    "table",
+    { class: "causes" },
+    h("thead", {}, h("tr", {}, ...heads, ...texts)),
+    h(
+      "tbody",
+      {},
+      ...causes.map(({ cause, ns, share }) =>
+        h(
+          "tr",
+          {},
+          h("td", { class: "max", title: `${exactNs(ns)} ns` }, duration(ns)),
+          h("td", {}, percentage(share)),
+          ...causeCells(code, cause),
+        ),
+      ),
+      ...othersRow(others, 0),
+    ),
+  );
+}
+
+/** Every part with its exact length, built when somebody opens it. */
+function numbers(name: string, { parts }: Latency, code: Code): HTMLElement {
+  const details = h("details", { class: "numbers" }, h("summary", {}, "Numbers of its parts"));
+  const table = () =>
+    h(
+      "table",
+      {},
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          ...["from (ns)", "length (ns)", "instructions"].map((head) => h("th", { scope: "col" }, head)),
+          ...["stage", "cause"].map((head) => h("th", { scope: "col", class: "text" }, head)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        ...parts.map((part) =>
+          h(
+            "tr",
+            {},
+            ...[part.from_ns, part.ns, part.insns].map((n) => h("td", {}, integer(n))),
+            h("td", { class: "text" }, stageWord(part.stage)),
+            h(
+              "td",
+              { class: "text" },
+              part.cause === null ? `${integer(part.pieces)} short parts` : causeLine(code, part.cause),
+            ),
+          ),
+        ),
+      ),
+    );
+  details.addEventListener("toggle", () => details.append(scrollBox(`Parts of ${name}`, table(), "tall")), {
+    once: true,
+  });
+  return details;
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// All time of a responder's late answers by cause: an icicle, whose boxes are as wide as their share, and the rows that
+// add up to the total.
+
+import { type Arrow, type Box, showBoxes } from "./boxes.ts";
+import { causeCells, causeLook, kindsLine, othersRow } from "./causes.ts";
+import type { Code, IcicleNode, Ledger } from "./contract.ts";
+import { h, scrollBox } from "./element.ts";
+import { duration, exactNs, integer, percentage, several } from "./format.ts";
+
+/** The ledger of a run; `name` names the run's flavour. */
+export function showLedger(name: string, run: string, ledger: Ledger, code: Code): HTMLElement {
+  const { responder, samples, from_ns, total_ns } = ledger;
+  if (samples === 0) return h("p", { class: "empty" }, "Nothing was answered here.");
+  const [which, above] = from_ns === 0 ? ["All ", ""] : ["", `of ${duration(from_ns)} and more (p99) `];
+  return h(
+    "figure",
+    { class: "ledger" },
+    h(
+      "figcaption",
+      {},
+      h(
+        "p",
+        {},
+        `${which}${several(samples, "answer")} of ${responder} ${above}took ${duration(total_ns)} together. Widths are shares of that: causes above, below them by whom, and the functions from the outermost in.`,
+      ),
+    ),
+    icicle(`Ledger of ${responder}, ${name}`, ledger, code),
+    h("p", { class: "sum" }, `Of it ${kindsLine(ledger.kinds, total_ns)}.`),
+    scrollBox(`Ledger of ${responder}, ${name}`, rowsTable(ledger, code), "short"),
+    h("p", { class: "origin" }, "One of them with all its parts: ", h("code", {}, `onset explain ${run} --responder ${responder} --sample TRIGGER`)),
+  );
+}
+
+function icicle(label: string, { icicle, total_ns }: Ledger, code: Code): HTMLElement {
+  const whole = Math.max(1, total_ns);
+  // Each box has the colour of the cause that it is below.
+  let look = "";
+  const boxes = icicle.map(({ depth, what, frame, from_ns, ns, share }): Box => {
+    const text = code.frames[frame] ?? "";
+    if (depth === 0) look = causeLook(text);
+    const says = `${text}: ${duration(ns)}, ${percentage(share)} of the time${what === "who" ? ", by whom" : ""}`;
+    return { row: depth, from: from_ns / whole, share: ns / whole, look, text, says };
+  });
+  return showBoxes(label, boxes, "Point at a box, or use the arrow keys, to read it.", (from, arrow) =>
+    step(icicle, from, arrow),
+  );
+}
+
+/** Down to the first box below, up to the one above, left and right to those of the same row. */
+export function step(nodes: readonly IcicleNode[], from: number, arrow: Arrow): number | undefined {
+  const depth = nodes[from]?.depth ?? 0;
+  if (arrow === "ArrowDown") return nodes[from + 1]?.depth === depth + 1 ? from + 1 : undefined;
+  const wanted = arrow === "ArrowUp" ? depth - 1 : depth;
+  const by = arrow === "ArrowRight" ? 1 : -1;
+  for (let index = from + by; index >= 0 && index < nodes.length; index += by) {
+    if (nodes[index]?.depth === wanted) return index;
+  }
+  return undefined;
+}
+
+function rowsTable({ rows, others }: Ledger, code: Code): HTMLTableElement {
+  const numbers = (heads: string[]) => heads.map((head) => h("th", { scope: "col" }, head));
+  return h(
+    "table",
+    { class: "causes" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ...numbers(["time", "share"]),
+        ...["cause", "stack, innermost first"].map((head) => h("th", { scope: "col", class: "text" }, head)),
+        ...numbers(["answers", "most in one", "its trigger"]),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      ...rows.map((row) =>
+        h(
+          "tr",
+          {},
+          h("td", { class: "max", title: `${exactNs(row.total_ns)} ns` }, duration(row.total_ns)),
+          h("td", {}, percentage(row.share)),
+          ...causeCells(code, row.cause),
+          h("td", {}, integer(row.count)),
+          h("td", { title: `${exactNs(row.max_ns)} ns` }, duration(row.max_ns)),
+          h("td", {}, integer(row.max_trigger)),
+        ),
+      ),
+      ...othersRow(others, 3),
+    ),
+  );
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The windows of a run by kind, the longest first, each with its distribution and the stack that opened it; and the bound
+// that follows from the longest.
+
+import { showStack } from "./causes.ts";
+import type { Bound, Code, Inside, WindowKind, WindowRow, Windows } from "./contract.ts";
+import { h, scrollBox, svg } from "./element.ts";
+import { ABSENT, duration, exactNs, integer, percentage, several } from "./format.ts";
+
+const KINDS: Record<WindowKind, string> = {
+  irqs_off: "interrupts off",
+  preempt_off: "preemption off",
+  bh_off: "bottom halves off",
+  migration_off: "migration off",
+};
+
+/** All kinds; `name` names the run's flavour. */
+export function showWindows(name: string, { windows, virtual_ns }: Inside, code: Code): HTMLElement {
+  const kinds = windows.map((of, index) => {
+    const { kind, count, stacks, total_ns, share, without_length } = of;
+    const cut = without_length === 0 ? "" : `; ${integer(without_length)} without a length`;
+    const text = `${several(count, "window")} by ${several(stacks, "stack")}, ${duration(total_ns)} of ${duration(virtual_ns)} (${percentage(share)})${cut}`;
+    return h(
+      "details",
+      { class: "printed", open: index === 0 },
+      h("summary", {}, h("b", {}, KINDS[kind]), ` ${text}`),
+      scrollBox(`Windows with ${KINDS[kind]}, ${name}`, windowsTable(of, code), "wide"),
+    );
+  });
+  return h("div", { class: "windows" }, ...kinds);
+}
+
+function windowsTable(of: Windows, code: Code): HTMLTableElement {
+  const parts = of.kind === "preempt_off";
+  const heads = ["longest", "instructions", "count", "total", "of the time", ...(parts ? ["hardirqs", "softirqs"] : [])];
+  const span = exponents(of.rows);
+  const lengths = span === null ? "" : `${duration(2 ** (span[0] - 1))} … ${duration(2 ** span[1])}`;
+  return h(
+    "table",
+    { class: "causes" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ...heads.map((head) => h("th", { scope: "col" }, head)),
+        h("th", { scope: "col", class: "text", title: "both axes logarithmic" }, `lengths, ${lengths}`),
+        h("th", { scope: "col", class: "text" }, "opened by, innermost first"),
+      ),
+    ),
+    h("tbody", {}, ...of.rows.map((row) => windowRow(row, parts, span, code))),
+  );
+}
+
+function windowRow(row: WindowRow, parts: boolean, span: [number, number] | null, code: Code): HTMLElement {
+  const time = (ns: number, kind = "") => h("td", { class: kind, title: `${exactNs(ns)} ns` }, duration(ns));
+  const inside = row.inside !== undefined && (code.stacks[row.inside]?.length ?? 0) > 0;
+  return h(
+    "tr",
+    {},
+    time(row.max_ns, "max"),
+    h("td", {}, integer(row.max_insns)),
+    h("td", {}, integer(row.count)),
+    time(row.total_ns),
+    h("td", {}, percentage(row.share)),
+    ...(parts ? [time(row.hardirq_ns), time(row.softirq_ns)] : []),
+    h("td", { class: "text" }, span === null ? ABSENT : histogram(row, span)),
+    h(
+      "td",
+      { class: "text" },
+      showStack(code, row.stack, 3),
+      inside && h("div", { class: "seen-inside" }, "inside: ", showStack(code, row.inside ?? -1, 3)),
+    ),
+  );
+}
+
+/** Bucket of lengths below 2^this ns. */
+function exponent(below_ns: number | undefined): number {
+  return below_ns === undefined ? 64 : Math.round(Math.log2(below_ns));
+}
+
+/** The first and the last bucket of a table, which all its rows are drawn over. */
+function exponents(rows: readonly WindowRow[]): [number, number] | null {
+  const all = rows.flatMap(({ histogram }) => histogram.map(({ below_ns }) => exponent(below_ns)));
+  return all.length === 0 ? null : [Math.min(...all), Math.max(...all)];
+}
+
+/** A bar's width and the height of the highest, in CSS pixels. */
+const BAR = 7;
+const HIGH = 20;
+
+function histogram(row: WindowRow, [first, last]: [number, number]): SVGSVGElement {
+  const most = Math.max(...row.histogram.map(({ count }) => count));
+  // On a logarithmic scale on which one window can be seen.
+  const height = (count: number) => (HIGH * Math.log(count + 1)) / Math.log(most + 1);
+  const width = (last - first + 1) * BAR;
+  const bars = row.histogram.map(({ below_ns, count }) => {
+    const place = exponent(below_ns);
+    const text = `${duration(2 ** (place - 1))} … ${duration(2 ** place)}: ${integer(count)}`;
+    const [x, y] = [(place - first) * BAR, HIGH - height(count)];
+    return svg("rect", { x, y, width: BAR - 1, height: height(count) }, svg("title", {}, text));
+  });
+  const says = `${several(row.count, "window")}, at most ${duration(row.max_ns)}`;
+  const axis = svg("line", { class: "grid", x1: 0, x2: width, y1: HIGH + 0.5, y2: HIGH + 0.5 });
+  return svg("svg", { class: "lengths", width, height: HIGH + 1, role: "img", "aria-label": says }, axis, ...bars);
+}
+
+const TERMS: [keyof Bound & ("st" | "poid" | "paie" | "psd"), string, string][] = [
+  ["poid", "D_POID", "preemption or interrupts off, other than to schedule"],
+  ["st", "D_ST", "from interrupts masked in the scheduler to the switch, and to preemption on again"],
+  ["paie", "D_PAIE", "another task asked for and both on, until the scheduler is entered"],
+  ["psd", "D_PSD", "preemption off to schedule"],
+];
+
+/** The bound, its terms, and what was seen of it. */
+export function showBound({ bound, scheduling_ns }: Inside): HTMLElement {
+  const seen = Object.entries(scheduling_ns).map(([responder, ns]) => `${responder} ${duration(ns)}`);
+  const whole =
+    bound.bound_ns === null
+      ? "There is none: interrupts came too densely."
+      : `${duration(bound.bound_ns)}: the longer of the first two, the next two, and ${duration(bound.interrupts_ns)} of interrupts in an interval that long.`;
+  const rows = TERMS.map(([key, name, text]) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, name),
+      h("td", { class: "max", title: `${exactNs(bound[key].ns)} ns` }, duration(bound[key].ns)),
+      h("td", { class: "text" }, text),
+    ),
+  );
+  return h(
+    "details",
+    { class: "printed bound" },
+    h("summary", {}, h("b", {}, "bound of the scheduling latency"), ` ${duration(bound.bound_ns)}`),
+    h("p", { class: "origin" }, whole),
+    seen.length > 0 &&
+      h("p", { class: "origin" }, `Longest scheduling latency of the answers in the ledger: ${seen.join(", ")}.`),
+    scrollBox("Terms of the bound", h("table", {}, h("tbody", {}, ...rows))),
+  );
+}
