@@ -3,6 +3,7 @@
 //! this machine.
 
 mod bundles;
+mod finds;
 mod installation;
 mod measure;
 mod refusals;

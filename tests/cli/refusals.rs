@@ -24,7 +24,7 @@ fn help_names_every_command_and_every_exit_status() {
     let help = lab.onset(&["--help"]).exits(0).stdout;
     for command in [
         "doctor", "kernels", "run", "list", "show", "compare", "report", "windows", "explain",
-        "blame", "replay",
+        "blame", "replay", "bound", "minimise",
     ] {
         assert!(help.contains(command), "{help}");
         lab.onset(&[command, "--help"]).exits(0);

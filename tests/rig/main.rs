@@ -2,6 +2,7 @@
 //! The command with real QEMU and real stock kernels. Tests share snapshots through one cache, so they use few
 //! flavours and loads; those that damage or watch a cache have one of their own.
 
+mod bound;
 mod contract;
 mod determinism;
 mod ending;
@@ -12,6 +13,7 @@ mod hunt;
 mod ladder;
 mod loads;
 mod map;
+mod minimise;
 mod modules;
 mod probes;
 mod report;
@@ -19,6 +21,7 @@ mod snapshots;
 mod store;
 mod timer;
 mod truth;
+mod unseen;
 mod windows;
 
 /// A rig of the command that is tested, with the cache of `lab`.

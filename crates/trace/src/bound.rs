@@ -12,7 +12,7 @@
 //! on kernels that are not preemptible everywhere, and what the bound does not hold for, is in docs/methods/bound.md.
 
 use crate::cpu::{Activity, Cpu, Interrupt};
-use crate::{At, Cause, Event, Explanation, Role, Stage, What};
+use crate::{At, Cause, Event, Explanation, Role, Stage, TIF_NEED_RESCHED_LAZY, What};
 use sample::{Nanos, Stamp, Virtual};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
@@ -43,6 +43,13 @@ pub struct Bound {
     pub interrupts_ns: Option<Nanos>,
     /// L; absent where no interval up to 2²⁴ ns (17 ms) fulfils the equation: interrupts came too densely.
     pub bound_ns: Option<Nanos>,
+}
+
+impl Bound {
+    /// Whether a task was scheduled later than the bound. Nothing exceeds a bound that there is not.
+    pub fn is_exceeded_by(&self, scheduling: Nanos) -> bool {
+        self.bound_ns.is_some_and(|bound| scheduling > bound)
+    }
 }
 
 /// Widths of the sliding windows: 2¹⁰ to 2²⁴ ns. An interval is rounded up to the next one, so that I(L) is never too
@@ -139,7 +146,9 @@ impl BoundMeter {
         self.last = Some(event.at);
         self.cpu.event(event);
         match event.what {
-            What::Enter { role: Role::NeedResched, .. } => self.asked = true,
+            What::Enter { role: Role::NeedResched, taken, .. } => self.ask(taken),
+            // Whom the scheduler chose was asked for before.
+            What::Run { .. } => self.asked = false,
             What::Enter { role: Role::Schedule, .. } => {
                 (self.asked, self.was_on, self.switching) = (false, false, false);
                 self.poid.end();
@@ -185,6 +194,14 @@ impl BoundMeter {
     fn interrupts(&self, length: u64) -> Option<u64> {
         let window = (0..WINDOWS).find(|w| length <= 1 << (NARROWEST as usize + w))?;
         Some(self.sources.values().map(|source| source.most[window]).sum())
+    }
+
+    /// Somebody asks for another task by this flag. Not for one that the bound speaks of where the request is lazy: the kernel
+    /// may take until the next tick. And not where it is the scheduler itself, which withdraws the request when it has
+    /// chosen (kernel/sched/core.c, `__schedule`, `clear_tsk_need_resched`).
+    fn ask(&mut self, flag: u64) {
+        let withdrawn = self.cpu.activity() == Activity::Scheduler;
+        self.asked |= flag != TIF_NEED_RESCHED_LAZY && !withdrawn;
     }
 
     /// `time` passed since `from`, in the state before the event that ends it.
@@ -248,26 +265,56 @@ impl BoundMeter {
     }
 }
 
-/// The part of a latency that the bound is for: from the line raised to the switch to the responder's task. `None` where
-/// it has none, or holds what the bound leaves out: a task that goes first, or a lock.
-pub fn scheduling(explanation: &Explanation) -> Option<Nanos> {
-    let before = |stage| stage < Stage::Resumed;
-    let mut sum = 0;
-    let mut switched = false;
-    for segment in explanation.parts.segments() {
-        match (segment.label.stage, &segment.label.cause) {
-            (stage, Cause::Task(_) | Cause::Lock { .. }) if before(stage) => return None,
-            (stage, _) if before(stage) => sum += segment.length.time.0,
-            _ => switched = true,
+/// Why the bound does not speak of an answer. The first that applies, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unbounded {
+    /// An interrupt or softirqs answered, or the task had not slept: nothing was switched to.
+    NotSwitched,
+    /// The kernel had made the driver's handler a thread, which had to be switched to before.
+    ThreadedHandler,
+    /// The responder waited for a sleeping lock.
+    Lock,
+    /// Another task went before it.
+    Task,
+    /// A part is not understood.
+    Unexplained,
+}
+
+impl Unbounded {
+    fn of(stage: Stage, cause: &Cause) -> Option<Unbounded> {
+        match cause {
+            Cause::Scheduler | Cause::Switch if stage < Stage::Handler => {
+                Some(Unbounded::ThreadedHandler)
+            }
+            Cause::Lock { .. } => Some(Unbounded::Lock),
+            Cause::Task(_) => Some(Unbounded::Task),
+            Cause::Unexplained => Some(Unbounded::Unexplained),
+            _ => None,
         }
     }
-    switched.then_some(Nanos(sum))
+}
+
+/// The part of a latency that the bound is for: from the line raised to the switch to the responder's task.
+///
+/// # Errors
+/// Why the bound does not speak of this one.
+pub fn scheduling(explanation: &Explanation) -> Result<Nanos, Unbounded> {
+    let segments = || explanation.parts.segments();
+    if !segments().any(|s| s.label.stage >= Stage::Resumed) {
+        return Err(Unbounded::NotSwitched);
+    }
+    let before = || segments().filter(|s| s.label.stage < Stage::Resumed);
+    match before().filter_map(|s| Unbounded::of(s.label.stage, &s.label.cause)).min() {
+        Some(why) => Err(why),
+        None => Ok(Nanos(before().map(|s| s.length.time.0).sum())),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Place, TaskId};
+    use crate::{Blame, Partition, Place, TaskId};
     use proptest::prelude::*;
     use sample::Insns;
 
@@ -327,6 +374,84 @@ mod tests {
         assert_eq!(terms, [(80, 100), (7, 240), (63, 247), (50, 260)]);
         assert_eq!(b.interference_free_ns, Nanos(150));
         assert_eq!((b.interrupts_ns, b.bound_ns), (Some(Nanos(60)), Some(Nanos(210))));
+    }
+
+    /// The longest D_PAIE where a task runs from 100 on for 500 ns in the kernel with both on, until it schedules.
+    fn paie(before: &[(u64, What)]) -> u64 {
+        let first = [(0, run(1)), (0, preempt(0)), (0, irqs(false))];
+        let last = [(100, preempt(0)), (600, preempt(1)), (600, enter(Role::Schedule))];
+        let all = [&first, before, &last].concat();
+        bound(&all).paie.ns.0
+    }
+
+    #[test]
+    fn only_a_request_that_stands_is_waited_for() {
+        let asked = |flag| What::Enter {
+            role: Role::NeedResched,
+            address: 1,
+            taken: flag,
+            place: Place::Unknown,
+        };
+        assert_eq!(paie(&[]), 0);
+        assert_eq!(paie(&[(50, preempt(1)), (60, asked(0))]), 500);
+        assert_eq!(paie(&[(50, preempt(1)), (60, asked(3))]), 500);
+        assert_eq!(paie(&[(50, preempt(1)), (60, asked(TIF_NEED_RESCHED_LAZY))]), 0);
+        let scheduler = [(50, preempt(1)), (50, enter(Role::Schedule)), (60, irqs(true))];
+        let by_scheduler = [&scheduler[..], &[(70, asked(0)), (80, irqs(false))]].concat();
+        assert_eq!(paie(&by_scheduler), 0);
+        let switched = [(70, run(2)), (75, asked(0)), (80, irqs(false))];
+        assert_eq!(paie(&[&scheduler[..], &switched].concat()), 500, "after the switch");
+    }
+
+    fn explained(parts: &[(u64, Stage, Cause)]) -> Explanation {
+        let mut partition = Partition::new(at(0));
+        for (to, stage, cause) in parts {
+            let blame = Blame { stage: *stage, cause: cause.clone() };
+            assert_eq!(partition.until(at(*to), blame), Ok(()));
+        }
+        Explanation { trigger: 0, pin: 0, task: Some(TaskId(1)), parts: partition }
+    }
+
+    #[test]
+    fn the_part_that_is_held_against_the_bound_ends_with_the_switch() {
+        let line = (10, Stage::Line, Cause::IrqsOff(Place::Unknown));
+        let off = (20, Stage::NeedResched, Cause::PreemptOff(Place::Unknown));
+        let scheduler = (25, Stage::Schedule, Cause::Scheduler);
+        let resumed = (90, Stage::Resumed, Cause::Switch);
+        let of = |parts: &[(u64, Stage, Cause)]| scheduling(&explained(parts));
+        let [line, off, scheduler, resumed] = [&line, &off, &scheduler, &resumed].map(Clone::clone);
+        let whole = [line.clone(), off, scheduler.clone(), resumed.clone()];
+        assert_eq!(of(&whole), Ok(Nanos(25)));
+        assert_eq!(of(&whole[..3]), Err(Unbounded::NotSwitched));
+        let with = |stage, cause| of(&[line.clone(), (24, stage, cause), resumed.clone()]);
+        let lock = Cause::Lock { holders: vec![], running: None, doing: Activity::Idle };
+        assert_eq!(with(Stage::NeedResched, lock.clone()), Err(Unbounded::Lock));
+        let task = Cause::Task(TaskId(2));
+        assert_eq!(with(Stage::NeedResched, task.clone()), Err(Unbounded::Task));
+        assert_eq!(with(Stage::Entry, Cause::Switch), Err(Unbounded::ThreadedHandler));
+        assert_eq!(with(Stage::WakeUp, Cause::Unexplained), Err(Unbounded::Unexplained));
+        let both = [(5, Stage::NeedResched, task), (6, Stage::NeedResched, lock.clone())];
+        let both = [&both[..], &[resumed.clone()]].concat();
+        assert_eq!(of(&both), Err(Unbounded::Lock), "the first reason in their order");
+        // What happens after the switch is not the scheduler's.
+        assert_eq!(of(&[scheduler, (90, Stage::Resumed, lock)]), Ok(Nanos(25)));
+    }
+
+    #[test]
+    fn a_meter_that_was_fed_with_less_than_an_answer_met_is_exceeded() {
+        let before = [(0, run(1)), (0, irqs(false)), (0, preempt(0))];
+        let stretch = [(100, preempt(1)), (180, preempt(0)), (190, preempt(0))];
+        let seen = bound(&[&before[..], &stretch].concat());
+        let met = explained(&[
+            (80, Stage::Line, Cause::PreemptOff(Place::Unknown)),
+            (90, Stage::Resumed, Cause::Switch),
+        ]);
+        let met = scheduling(&met).expect("nothing that the bound leaves out");
+        assert!(!seen.is_exceeded_by(met), "{seen:?}");
+        let less = bound(
+            &[&before[..], &[(100, preempt(1)), (179, preempt(0)), (190, preempt(0))]].concat(),
+        );
+        assert!(less.is_exceeded_by(met), "{less:?}");
     }
 
     #[test]

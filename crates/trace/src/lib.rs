@@ -23,7 +23,7 @@ pub use blame::{
     Blame, Cause, CauseReport, Explanation, ExplanationReport, History, LatencyKind, PartReport,
     Stage, Unexplainable,
 };
-pub use bound::{Bound, BoundMeter, Term, scheduling};
+pub use bound::{Bound, BoundMeter, Term, Unbounded, scheduling};
 pub use cpu::{Activity, Interrupt};
 pub use excerpt::Excerpt;
 pub use ledger::{Ledger, LedgerReport, LedgerRow};
@@ -34,7 +34,7 @@ pub use reader::{
 };
 pub use symbols::{Symbols, named};
 pub use vcd::vcd;
-pub use watched::{Role, WATCHED, Watch, Watched, places};
+pub use watched::{Role, TIF_NEED_RESCHED_LAZY, WATCHED, Watch, Watched, places};
 pub use windows::{
     Bucket, Cuts, Length, Longest, Order, Parts, Tally, WindowKind, WindowRow, Windows,
     WindowsReport,

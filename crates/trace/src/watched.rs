@@ -22,7 +22,8 @@ pub enum Role {
     Handler,
     /// Somebody wakes the task that is taken.
     WakeUp,
-    /// Somebody asks for the current task to be replaced.
+    /// Somebody asks for the current task to be replaced; taken is the number of the task's flag that says so, or 0 where that
+    /// is the usual one. See [`TIF_NEED_RESCHED_LAZY`].
     NeedResched,
     /// The scheduler is entered.
     Schedule,
@@ -64,6 +65,11 @@ pub struct Watched {
     pub role: Role,
 }
 
+/// Number of the flag by which a task is asked to leave when it next goes to user space, or at the next tick, and not sooner
+/// (arch/x86/include/asm/thread_info.h since 6.12-rt and 6.13): what ordinary tasks get that are to share the CPU. A real-time
+/// task that is woken asks by `TIF_NEED_RESCHED`, which is 3.
+pub const TIF_NEED_RESCHED_LAZY: u64 = 4;
+
 /// `struct rt_mutex_base` (include/linux/rtmutex.h): `raw_spinlock_t` of 4 bytes, padding, `struct rb_root_cached` of 16,
 /// then `owner`; the same in 6.1 and 6.12 without lock debugging.
 const RT_MUTEX_OWNER: u64 = 24;
@@ -85,8 +91,9 @@ pub static WATCHED: &[Watched] = &[
     watch(&["asm_exc_*"], Take::Nothing, false, Role::Exception),
     watch(&["onset_run_hardirq"], Take::Nothing, false, Role::Handler),
     watch(&["try_to_wake_up"], Take::First, true, Role::WakeUp),
-    // 6.12-rt has both; elsewhere `__resched_curr` is inlined or does not exist.
-    watch(&["resched_curr", "__resched_curr"], Take::Nothing, false, Role::NeedResched),
+    watch(&["resched_curr"], Take::Nothing, false, Role::NeedResched),
+    // 6.12-rt has both: this one with the flag to set, which tells a lazy request. Elsewhere it is inlined or does not exist.
+    watch(&["__resched_curr"], Take::Second, false, Role::NeedResched),
     watch(&["__schedule"], Take::Nothing, true, Role::Schedule),
     watch(&["__switch_to_asm"], Take::Second, false, Role::SwitchTo),
     watch(&["finish_task_switch"], Take::Nothing, false, Role::SwitchDone),
@@ -160,8 +167,8 @@ pub struct Watch {
 /// How many places an event can name: a byte on the wire.
 const PLACES: usize = 256;
 
-/// The addresses to watch in a kernel with these symbols, at most 256, and the indices that none of them matched: views
-/// that need those are missing.
+/// The addresses to watch in a kernel with these symbols, at most 256, and the indices of which none of them
+/// tells the meaning: views that need those are missing.
 pub fn places<'a>(symbols: impl IntoIterator<Item = (&'a str, u64)>) -> (Vec<Watch>, Vec<u8>) {
     let mut found = Vec::new();
     for (symbol, address) in symbols {
@@ -173,8 +180,10 @@ pub fn places<'a>(symbols: impl IntoIterator<Item = (&'a str, u64)>) -> (Vec<Wat
     found.sort_unstable();
     found.dedup();
     found.truncate(PLACES);
-    let all = (0..).zip(WATCHED).map(|(i, _)| i);
-    let missing = all.filter(|&i| found.iter().all(|w| w.index != i)).collect();
+    // What another function tells as well is not missed.
+    let told = |role: Role| found.iter().any(|w| WATCHED[usize::from(w.index)].role == role);
+    let missing = (0..).zip(WATCHED).filter(|(_, w)| !told(w.role)).map(|(i, _)| i);
+    let missing = missing.collect();
     (found, missing)
 }
 
@@ -206,5 +215,7 @@ mod tests {
         let roles: Vec<_> = found.iter().map(meaning).collect();
         assert_eq!(roles, [(Role::Interrupt, 1), (Role::Exception, 2), (Role::Schedule, 3),]);
         assert_eq!(missing.len(), WATCHED.len() - 3);
+        let (_, missing) = places([("resched_curr", 1)]);
+        assert_eq!(missing.len(), WATCHED.len() - 2, "one of two that tell the same is enough");
     }
 }

@@ -13,9 +13,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use trace::{Order, WindowKind};
 
-/// `onset windows …`
+/// What is run once more, and watched.
 #[derive(Debug, Args)]
-pub struct Windows {
+pub struct Cells {
     /// An experiment's file, or a run: the beginning of its name, `latest`, or the path of its bundle.
     #[arg(value_name = "EXPERIMENT|RUN")]
     pub subject: String,
@@ -25,6 +25,17 @@ pub struct Windows {
     /// Only this load.
     #[arg(long)]
     pub load: Option<Load>,
+    /// Where the bundles are.
+    #[command(flatten)]
+    pub store: StoreArgument,
+}
+
+/// `onset windows …`
+#[derive(Debug, Args)]
+pub struct Windows {
+    /// What is watched.
+    #[command(flatten)]
+    pub cells: Cells,
     /// Only windows of this kind; may be repeated.
     #[arg(long = "kind")]
     pub kinds: Vec<Kind>,
@@ -34,9 +45,17 @@ pub struct Windows {
     /// How many stacks of each kind.
     #[arg(long, default_value = "10")]
     pub top: NonZeroUsize,
-    /// Where the bundles are.
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `onset bound …`
+#[derive(Debug, Args)]
+pub struct Bound {
+    /// What is watched.
     #[command(flatten)]
-    pub store: StoreArgument,
+    pub cells: Cells,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -211,6 +230,23 @@ pub struct Replay {
     /// Write the pins around it as a value change dump, for PulseView or GTKWave.
     #[arg(long, value_name = "FILE.vcd")]
     pub vcd: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `onset minimise …`
+#[derive(Debug, Args)]
+pub struct Minimise {
+    /// Whose.
+    #[command(flatten)]
+    pub latencies: Latencies,
+    /// The longest answer to the trigger of this number; the longest of the run where nothing is said.
+    #[arg(long, value_name = "N")]
+    pub sample: Option<u64>,
+    /// The file to write; by default NAME.min.json beside the find NAME.json, and RESPONDER.min.json of a run.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -4,7 +4,7 @@
 mod followed;
 mod measure;
 
-pub use followed::{Above, Blame, Explain, Replay, Windows};
+pub use followed::{Above, Blame, Bound, Cells, Explain, Latencies, Minimise, Replay, Windows};
 pub use measure::{How, Measure};
 
 use crate::experiment::Load;
@@ -111,6 +111,10 @@ pub enum Command {
     Replay(Replay),
     /// Find the stretches in which a guest runs with interrupts or preemption off, ranked, with the stacks that open them.
     Windows(Windows),
+    /// Put the longest stretches of a run together: how late a task could be scheduled, beside how late it was.
+    Bound(Bound),
+    /// Take away the triggers that a latency does not need.
+    Minimise(Minimise),
     /// Write the man page and the shell completions into a directory.
     #[command(hide = true)]
     Documentation {

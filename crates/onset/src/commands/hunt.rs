@@ -102,7 +102,7 @@ fn keep(
     Ok(finds)
 }
 
-fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).expect("plain data") + "\n";
     super::report::write_whole(path, text.as_bytes())
         .map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))

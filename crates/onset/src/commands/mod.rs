@@ -2,6 +2,7 @@
 //! One module per command; each reads its arguments, does it, and prints.
 
 mod blame;
+mod bound;
 mod compare;
 mod doctor;
 mod documentation;
@@ -10,12 +11,15 @@ mod hunt;
 mod kernels;
 mod list;
 mod measure;
+mod minimise;
 mod replay;
 mod report;
 mod run;
 mod show;
 mod windows;
 
+pub use bound::{Answered, Bounded, Held};
+pub use minimise::{Minimised, Size};
 pub use windows::SeenWindows;
 
 use crate::arguments::Command;
@@ -52,6 +56,8 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Blame(arguments) => blame::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Windows(arguments) => windows::run(&arguments),
+        Command::Bound(arguments) => bound::run(&arguments),
+        Command::Minimise(arguments) => minimise::run(&arguments),
         Command::Documentation { directory } => documentation::run(&directory),
     }
 }

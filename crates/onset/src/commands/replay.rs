@@ -12,6 +12,7 @@ use rig::Bench;
 use sample::{Insns, Nanos, Sample, When};
 use serde::Serialize;
 use std::cell::RefCell;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 use trace::{Event, Excerpt, History, Reader};
@@ -39,7 +40,8 @@ struct Printed<'a> {
 pub fn run(arguments: &arguments::Replay) -> Result<Exit, Failure> {
     let bench = bench()?;
     let named = Named::find(&arguments.latencies.run, &arguments.latencies.store.store)?;
-    let reproducer = reproducer(&bench, &named, arguments)?;
+    let arguments::Replay { latencies, sample, worst, .. } = arguments;
+    let reproducer = reproducer(&bench, &named, latencies, *sample, *worst)?;
     let shown = RefCell::new(Shown::of(vec![named.title()]));
     let progress = |p| shown.borrow_mut().progress(0, p);
     let ready = Ready::new(&bench, reproducer.subject(&bench)?, &progress)?;
@@ -98,16 +100,18 @@ fn text(printed: &Printed) -> String {
     text
 }
 
-/// The latency that is meant, with all that it takes.
-fn reproducer(
+/// The latency that is meant, with all that it takes: the longest answer to a trigger, or the one of that rank in the run.
+pub(super) fn reproducer(
     bench: &Bench,
     named: &Named,
-    arguments: &arguments::Replay,
+    latencies: &arguments::Latencies,
+    trigger: Option<u64>,
+    worst: Option<NonZeroUsize>,
 ) -> Result<Reproducer, Failure> {
-    let rank = arguments.worst.map_or(1, |n| n.get());
-    let asked = arguments.sample.is_some() || arguments.worst.is_some();
-    let choice = arguments.sample.map_or(Choice::Worst(rank), Choice::Trigger);
-    let samples = named.samples(arguments.latencies.responder, asked.then_some(choice))?;
+    let rank = worst.map_or(1, |n| n.get());
+    let asked = trigger.is_some() || worst.is_some();
+    let choice = trigger.map_or(Choice::Worst(rank), Choice::Trigger);
+    let samples = named.samples(latencies.responder, asked.then_some(choice))?;
     if let Named::Find(find) = named {
         return Ok((**find).clone());
     }

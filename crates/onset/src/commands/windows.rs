@@ -25,7 +25,7 @@ const STACKS_FROM: Insns = Insns(1_000);
 
 pub fn run(arguments: &arguments::Windows) -> Result<Exit, Failure> {
     let bench = bench()?;
-    let cells = cells(&bench, arguments)?;
+    let cells = cells(&bench, &arguments.cells)?;
     let names = cells.iter().map(|c| format!("{} · {}", c.flavour, c.load)).collect();
     let shown = RefCell::new(Shown::of(names));
     let mut all = Vec::new();
@@ -43,13 +43,14 @@ pub fn run(arguments: &arguments::Windows) -> Result<Exit, Failure> {
 }
 
 /// A cell to watch.
-struct Cell {
-    flavour: String,
-    load: String,
-    subject: Subject,
+pub(super) struct Cell {
+    pub flavour: String,
+    pub load: String,
+    pub subject: Subject,
 }
 
-fn cells(bench: &Bench, arguments: &arguments::Windows) -> Result<Vec<Cell>, Failure> {
+/// The cells that are meant: those of an experiment, or a run's.
+pub(super) fn cells(bench: &Bench, arguments: &arguments::Cells) -> Result<Vec<Cell>, Failure> {
     let name = Path::new(&arguments.subject);
     if !name.is_file() {
         let bundle = super::open(&arguments.subject, &arguments.store.store)?;

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// A stock kernel and a guest image do not fit into less.
-const MEMORY_MIN: Mebibytes = Mebibytes(64);
+pub(crate) const MEMORY_MIN: Mebibytes = Mebibytes(64);
 /// More is a slip of the pen: snapshots hold the guest's memory.
-const MEMORY_MAX: Mebibytes = Mebibytes(64 * 1024);
+pub(crate) const MEMORY_MAX: Mebibytes = Mebibytes(64 * 1024);
 /// Largest `shift` that QEMU's `-icount` takes (qemu-options.hx).
-const SHIFT_MAX: u64 = 10;
+pub(crate) const SHIFT_MAX: u64 = 10;
 
 /// A size of memory in MiB (2²⁰ bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -21,6 +21,7 @@ pub use agent::{ALL_LOADS, Load};
 pub use diagnostic::Problems;
 pub use flavour::{Flavour, ParseFlavourError};
 pub use guest::{Guest, GuestFile, Mebibytes, ParseMebibytesError};
+pub(crate) use guest::{MEMORY_MAX, MEMORY_MIN, SHIFT_MAX};
 pub use limits::{Scope, ScopedLimit};
 pub use paper::Paper;
 pub use trigger::Trigger;

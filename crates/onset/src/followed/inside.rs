@@ -72,7 +72,7 @@ impl Inside {
         let each = |sample: &Sample, explanation: &Explanation, _: &History, reader: &Reader| {
             ledgers.add(sample, explanation, reader);
             let responder = responders[sample.series.index()];
-            if let Some(length) = trace::scheduling(explanation) {
+            if let Ok(length) = trace::scheduling(explanation) {
                 let longest = scheduling.entry(responder.name()).or_default();
                 *longest = (*longest).max(length);
             }

@@ -2,7 +2,7 @@
 //! Everything it takes to have one latency once more, to the instruction: a small JSON file.
 
 use super::{MadeWith, Subject};
-use crate::experiment::Load;
+use crate::experiment::{Load, MEMORY_MAX, MEMORY_MIN, Mebibytes, SHIFT_MAX};
 use crate::failure::Failure;
 use rig::{Bench, Cache, Contents, Generator, Guest};
 use sample::{Insns, Nanos, Responder, ResponderSet, Sample, Schedule, When};
@@ -161,6 +161,12 @@ impl Reproducer {
         if self.high_ns.0 == 0 {
             return Err("its line is never high");
         }
+        if !(MEMORY_MIN..=MEMORY_MAX).contains(&Mebibytes(self.memory_mib)) {
+            return Err("its guest has a memory_mib that no guest can have");
+        }
+        if u64::from(self.icount_shift) > SHIFT_MAX {
+            return Err("its icount_shift is more than QEMU takes");
+        }
         Ok(())
     }
 
@@ -306,6 +312,8 @@ mod tests {
         damage(|r| r.times_ns.reverse(), "do not rise");
         damage(|r| r.answer.responder = Responder::Work, "none of its responders");
         damage(|r| r.high_ns = Nanos(0), "never high");
+        damage(|r| r.memory_mib = 1, "memory_mib");
+        damage(|r| r.icount_shift = 11, "icount_shift");
         damage(|r| r.schema = 9, "schema 9");
         let whole = serde_json::to_string(&reproducer()).expect("JSON");
         wrong.push((whole[..whole.len() / 2].into(), "EOF"));

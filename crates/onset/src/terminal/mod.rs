@@ -2,23 +2,27 @@
 //! What a person reads in a terminal.
 
 mod axis;
+mod bound;
 mod causes;
 mod comparison;
 mod explanation;
 mod hunt;
 mod ladder;
 mod ledger;
+mod minimised;
 mod progress;
 mod stack;
 mod table;
 mod truth;
 mod windows;
 
+pub use bound::bound;
 pub use comparison::comparison;
 pub use explanation::explanations;
 pub use hunt::{hunted, progress as hunt_progress};
 pub use ladder::{configuration, ladders};
 pub use ledger::ledger;
+pub use minimised::minimised;
 pub use progress::Shown;
 pub use table::{Align, Table};
 pub use windows::windows;

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `onset minimise`: a find, or a run's latency, without the triggers that its latency does not need.
+//!
+//! Delta debugging: A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on
+//! Software Engineering 28(2), 2002, algorithm ddmin. What fails there is late here: each candidate is run from the snapshot,
+//! and works where the answer to the same trigger, by the same responder, takes at least [`ENOUGH_PERCENT`] of the find's
+//! latency. The result is minimal in that no single trigger more can be left out; a smaller one may exist.
+
+use super::{bench, print, print_json};
+use crate::arguments;
+use crate::failure::{Exit, Failure};
+use crate::followed::{Answer, Named, Ready, Reproducer};
+use crate::terminal::{self, Shown};
+use rig::{Ending, Generator};
+use sample::{Insns, Nanos, Observation, Sample, Schedule, When};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// Version of the JSON that is printed (docs/minimise.schema.json).
+const SCHEMA: u32 = 1;
+/// Of the find's latency. Leaving a trigger out moves what comes after it by some instructions, so that hardly any candidate
+/// is late to the instruction.
+const ENOUGH_PERCENT: u64 = 99;
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+pub struct Minimised {
+    schema: u32,
+    /// The file that was written.
+    pub find: PathBuf,
+    /// Who answered.
+    pub responder: &'static str,
+    /// Of the find, and of what was written.
+    pub before: Size,
+    /// See `before`.
+    pub after: Size,
+    /// Candidates that were run.
+    pub trials: u64,
+    /// Whether no single trigger more can be left out: not known where the user asked to stop.
+    pub minimal: bool,
+    /// Whether what was written was run once more and came out the same: not where the user asked to stop.
+    pub replayed: bool,
+}
+
+/// How much a find has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Size {
+    /// Triggers.
+    pub triggers: u64,
+    /// From the one that is answered late to the answer.
+    pub latency_ns: Nanos,
+    /// Instructions in it.
+    pub insns: Insns,
+}
+
+impl Size {
+    fn of(find: &Reproducer) -> Size {
+        let Answer { latency_ns, insns, .. } = find.answer;
+        Size { triggers: find.times_ns.len() as u64, latency_ns, insns }
+    }
+}
+
+pub fn run(arguments: &arguments::Minimise) -> Result<Exit, Failure> {
+    let bench = bench()?;
+    let named = Named::find(&arguments.latencies.run, &arguments.latencies.store.store)?;
+    let find =
+        super::replay::reproducer(&bench, &named, &arguments.latencies, arguments.sample, None)?;
+    let output = arguments.output.clone().unwrap_or_else(|| output(&named, arguments, &find));
+    let shown = RefCell::new(Shown::of(vec![named.title()]));
+    let progress = |p| shown.borrow_mut().progress(0, p);
+    let ready = Ready::new(&bench, find.subject(&bench)?, &progress);
+    shown.borrow_mut().end(0, if ready.is_ok() { "ready" } else { "failed" });
+    let mut search = Search { ready: &ready?, find: &find, best: find.clone(), trials: 0 };
+    search.confirm(&find)?;
+    let reached = search.minimise();
+    let replayed = match reached {
+        Err(Stop::Interrupted) => false,
+        Err(Stop::Failed(failure)) => return Err(failure),
+        Ok(()) => search.confirm(&search.best).map(|()| true)?,
+    };
+    super::hunt::write_json(&output, &search.best)?;
+    let minimised = Minimised {
+        schema: SCHEMA,
+        find: output,
+        responder: find.answer.responder.name(),
+        before: Size::of(&find),
+        after: Size::of(&search.best),
+        trials: search.trials,
+        minimal: replayed,
+        replayed,
+    };
+    if arguments.json {
+        print_json(&minimised);
+    } else {
+        print(&terminal::minimised(&minimised));
+    }
+    Ok(if replayed { Exit::Success } else { Exit::Interrupted })
+}
+
+/// Where it goes if nothing is said: `task.find.json` becomes `task.find.min.json` beside it; of a run `task.min.json` here.
+fn output(named: &Named, arguments: &arguments::Minimise, find: &Reproducer) -> PathBuf {
+    match named {
+        Named::Find(_) => Path::new(&arguments.latencies.run).with_extension("min.json"),
+        Named::Run(_) => format!("{}.min.json", find.answer.responder).into(),
+    }
+}
+
+/// Why a search ended early.
+enum Stop {
+    Interrupted,
+    Failed(Failure),
+}
+
+/// Tries candidates, and keeps the smallest that works.
+struct Search<'a> {
+    ready: &'a Ready<'a>,
+    find: &'a Reproducer,
+    best: Reproducer,
+    trials: u64,
+}
+
+impl Search<'_> {
+    fn minimise(&mut self) -> Result<(), Stop> {
+        let late = self.find.answer.trigger;
+        let others: Vec<u64> =
+            (0..self.find.times_ns.len() as u64).filter(|n| *n != late).collect();
+        // Most often the one that is answered late is enough.
+        if others.is_empty() || self.works(&[])? {
+            return Ok(());
+        }
+        minimal(others, &mut |kept| self.works(kept)).map(drop)
+    }
+
+    /// Whether it is late enough with these triggers beside the one that is answered; then it is the best.
+    fn works(&mut self, others: &[u64]) -> Result<bool, Stop> {
+        let (times, trigger) = with(&self.find.times_ns, others, self.find.answer.trigger);
+        self.trials += 1;
+        let answer = self.answer(&times, trigger)?;
+        let enough = |s: &Sample| {
+            u128::from(s.latency.0) * 100
+                >= u128::from(self.find.answer.latency_ns.0) * u128::from(ENOUGH_PERCENT)
+        };
+        let Some((sample, insns)) = answer.filter(enough).and_then(|s| Some((s, s.path?))) else {
+            return Ok(false);
+        };
+        let answer = Answer { trigger, latency_ns: sample.latency, insns, ..self.find.answer };
+        self.best = Reproducer { times_ns: times, answer, ..self.find.clone() };
+        eprintln!(
+            "{} trials: {} of {} triggers are enough for {}",
+            self.trials,
+            self.best.times_ns.len(),
+            self.find.times_ns.len(),
+            sample.latency
+        );
+        Ok(true)
+    }
+
+    /// Runs a find: it has to come out as it says.
+    fn confirm(&self, find: &Reproducer) -> Result<(), Failure> {
+        let Answer { responder, trigger, latency_ns, insns } = find.answer;
+        let answer = match self.answer(&find.times_ns, trigger) {
+            Ok(answer) => answer.map(|s| (s.latency, s.path)),
+            Err(Stop::Failed(failure)) => return Err(failure),
+            Err(Stop::Interrupted) => return Err(rig::Error::Interrupted.into()),
+        };
+        if answer == Some((latency_ns, Some(insns))) {
+            return Ok(());
+        }
+        let now = answer.map_or("does not answer".into(), |(ns, _)| format!("takes {} ns", ns.0));
+        Err(Failure {
+            exit: Exit::Exceeded,
+            message: format!(
+                "{responder} {now} and should take {} ns: the find does not come out as it says, so nothing was written; `onset replay` of it tells whether it ever does",
+                latency_ns.0
+            ),
+        })
+    }
+
+    /// The answer of the find's responder to the trigger of that number, when these are raised; none where it is superseded
+    /// or unanswered, or the guest dies.
+    fn answer(&self, times: &[Nanos], trigger: u64) -> Result<Option<Sample>, Stop> {
+        let responders = self.ready.responders();
+        let responder = self.find.answer.responder;
+        let mut answer = None;
+        let mut observe = |observation| match observation {
+            Observation::Sample(s)
+                if s.trigger == trigger && responders[s.series.index()] == responder =>
+            {
+                answer = Some(s);
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        };
+        let when = When::Planned(Schedule::Explicit(times.into()));
+        let generator = Generator { when, ..self.ready.generator().clone() };
+        let ran = self.ready.fire(generator, &mut observe, None, &|_| ());
+        let outcome = ran.map_err(Stop::Failed)?;
+        match outcome.ending {
+            _ if answer.is_some() => Ok(answer),
+            Ending::Interrupted => Err(Stop::Interrupted),
+            Ending::Whole | Ending::Died(_) => Ok(None),
+        }
+    }
+}
+
+/// The times of the triggers `others` and `late`, in their order, and the new number of `late`.
+fn with(times: &[Nanos], others: &[u64], late: u64) -> (Vec<Nanos>, u64) {
+    let mut numbers = others.to_vec();
+    numbers.push(late);
+    numbers.sort_unstable();
+    let number = numbers.iter().filter(|n| **n < late).count() as u64;
+    let time = |n: &u64| times[*n as usize];
+    (numbers.iter().map(time).collect(), number)
+}
+
+/// What is left of `kept`, which works, when nothing more can be taken away: ddmin. That nothing at all works has to be
+/// tried before.
+fn minimal<T: Copy, E>(
+    mut kept: Vec<T>,
+    works: &mut dyn FnMut(&[T]) -> Result<bool, E>,
+) -> Result<Vec<T>, E> {
+    let mut parts = 2;
+    while kept.len() > 1 {
+        let size = kept.len().div_ceil(parts);
+        let subsets = kept.chunks(size).map(<[T]>::to_vec);
+        // Of two, each is what the other leaves.
+        let count = if parts > 2 { kept.len().div_ceil(size) } else { 0 };
+        let without = |n: usize| [&kept[..n * size], &kept[((n + 1) * size).min(kept.len())..]];
+        let complements = (0..count).map(|n| without(n).concat());
+        let mut smaller = None;
+        for (index, candidate) in subsets.chain(complements).enumerate() {
+            if works(&candidate)? {
+                let parts = if index < kept.len().div_ceil(size) { 2 } else { (parts - 1).max(2) };
+                smaller = Some((candidate, parts));
+                break;
+            }
+        }
+        match smaller {
+            Some(next) => (kept, parts) = next,
+            None if parts >= kept.len() => break,
+            None => parts = (2 * parts).min(kept.len()),
+        }
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_late_trigger_keeps_its_place_among_those_that_are_left() {
+        let times = [10, 20, 30, 40].map(Nanos);
+        assert_eq!(with(&times, &[], 2), (vec![Nanos(30)], 0));
+        assert_eq!(with(&times, &[3, 0], 2), ([10, 30, 40].map(Nanos).to_vec(), 1));
+    }
+
+    #[test]
+    fn a_search_that_is_stopped_says_so() {
+        let mut left = 3;
+        let stopped = minimal((0..50).collect(), &mut |_: &[u64]| {
+            left -= 1;
+            if left == 0 { Err("stop") } else { Ok(false) }
+        });
+        assert_eq!(stopped, Err("stop"));
+    }
+
+    proptest! {
+        #[test]
+        fn exactly_what_is_needed_is_left(
+            count in 1u64..80, needed in prop::collection::btree_set(0u64..80, 1..6)
+        ) {
+            let needed: BTreeSet<u64> = needed.into_iter().map(|n| n % count).collect();
+            let mut works = |kept: &[u64]| {
+                Ok::<_, ()>(needed.iter().all(|n| kept.contains(n)))
+            };
+            let left = minimal((0..count).collect(), &mut works);
+            prop_assert_eq!(left, Ok(needed.iter().copied().collect()));
+        }
+
+        #[test]
+        fn without_any_one_of_what_is_left_it_does_not_work(
+            count in 2u64..40, seed in any::<u64>()
+        ) {
+            // Whatever the rule is, also one that works with less and not with more.
+            let rule = |kept: &[u64]| {
+                let mix = |sum: u64, n: &u64| (sum ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                kept.len() as u64 == count || kept.iter().fold(seed, mix) >> 62 == 0
+            };
+            let left = minimal((0..count).collect(), &mut |k: &[u64]| Ok::<_, ()>(rule(k)));
+            let left = left.expect("never stopped");
+            prop_assert!(rule(&left));
+            if left.len() > 1 {
+                for index in 0..left.len() {
+                    let mut less = left.clone();
+                    less.remove(index);
+                    prop_assert!(!rule(&less), "{left:?} without {index}");
+                }
+            }
+        }
+    }
+}

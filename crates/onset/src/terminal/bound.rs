@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The terms of a bound, and the latest that was seen beside it.
+
+use super::table::{Align, Table};
+use crate::commands::{Answered, Bounded};
+use sample::Nanos;
+use trace::{Term, Unbounded};
+
+/// All of a cell.
+pub fn bound(bounded: &Bounded) -> String {
+    let Bounded { flavour, load, triggers, .. } = bounded;
+    let mut text = format!("{flavour} · {load}   {triggers} triggers\n");
+    for missing in &bounded.missing {
+        text += &format!("  ! not seen: {missing}\n");
+    }
+    text += &lines(&terms(bounded));
+    text += &lines(&responders(bounded));
+    for held in &bounded.exceeded {
+        text += &format!(
+            "  ! {} was scheduled {} ns after trigger {}, which is more than the bound: the follower or the analysis is wrong there; please report it\n",
+            held.responder, held.scheduling_ns.0, held.trigger
+        );
+    }
+    text
+}
+
+fn lines(table: &Table) -> String {
+    table.lines().iter().map(|line| format!("  {line}\n")).collect()
+}
+
+fn terms(bounded: &Bounded) -> Table {
+    let bound = &bounded.bound;
+    let columns = [("term", Align::Left), ("longest", Align::Right), ("began at", Align::Right)];
+    let mut table = Table::new(&[&columns[..], &[("", Align::Left)]].concat());
+    let mut term = |name: &str, Term { ns, at_ns }: Term, what: &str| {
+        table.row([name.into(), ns.to_string(), at_ns.to_string(), what.into()]);
+    };
+    term("D_POID", bound.poid, "preemption or interrupts off, other than to schedule");
+    term("D_ST", bound.st, "interrupts off in the scheduler, to preemption on after the switch");
+    term("D_PAIE", bound.paie, "both on, until the scheduler that was asked for is entered");
+    term("D_PSD", bound.psd, "preemption off to schedule");
+    let mut sum = |name: &str, ns: Option<Nanos>, what: &str| {
+        let ns = ns.map_or("none".into(), |ns| ns.to_string());
+        table.row([name.into(), ns, String::new(), what.into()]);
+    };
+    let free = Some(bound.interference_free_ns);
+    sum("", free, "without interrupts: max(D_ST, D_POID) + D_PAIE + D_PSD");
+    sum("I(L)", bound.interrupts_ns, "interrupts in an interval of length L");
+    sum("L", bound.bound_ns, "the bound: the longest from the line to the switch");
+    table
+}
+
+fn responders(bounded: &Bounded) -> Table {
+    let columns = [("responder", Align::Left), ("latest switch", Align::Right)];
+    let more = [("of the bound", Align::Right), ("trigger", Align::Right), ("held", Align::Right)];
+    let last = [("not spoken of", Align::Left)];
+    let mut table = Table::new(&[&columns[..], &more, &last].concat());
+    for answered in &bounded.responders {
+        let Answered { responder, held, longest, .. } = answered;
+        let (ns, trigger) = longest.map_or(("–".into(), "–".into()), |longest| {
+            (longest.scheduling_ns.to_string(), longest.trigger.to_string())
+        });
+        let share = longest.zip(bounded.bound.bound_ns).map_or("–".into(), |(longest, bound)| {
+            format!("{:.1} %", 100.0 * longest.scheduling_ns.0 as f64 / bound.0.max(1) as f64)
+        });
+        table.row([
+            responder.to_string(),
+            ns,
+            share,
+            trigger,
+            held.to_string(),
+            not_spoken_of(answered),
+        ]);
+    }
+    table
+}
+
+fn not_spoken_of(answered: &Answered) -> String {
+    let one = |(why, count): (&Unbounded, &u64)| format!("{count} {}", reason(*why));
+    answered.unbounded.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn reason(why: Unbounded) -> &'static str {
+    match why {
+        Unbounded::NotSwitched => "without a switch",
+        Unbounded::ThreadedHandler => "by a threaded handler",
+        Unbounded::Lock => "waited for a lock",
+        Unbounded::Task => "after another task",
+        Unbounded::Unexplained => "not understood",
+    }
+}

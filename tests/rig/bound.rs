@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! No task is scheduled later than the longest stretches of its run can make.
+
+use lab::{Lab, assert_as_promised_by, experiment, have_kernels};
+
+#[test]
+fn no_task_is_scheduled_later_than_the_bound_of_its_run() {
+    let kernels = ["6.12", "6.12-rt"];
+    if !have_kernels(&kernels) {
+        return;
+    }
+    let lab = Lab::new();
+    let flavours = ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt"];
+    let text = experiment(&flavours, &["mixed"], 1_000, "");
+    let text = text.replacen("trigger", "responders = [\"hardirq\", \"task\"]\ntrigger", 1);
+    let path = lab.experiment(&text);
+    let printed = lab.onset(&["bound", &path, "--json"]).exits(0).json();
+    assert_as_promised_by("bound", &printed);
+    assert_eq!(printed["holds"], true, "{printed:#}");
+    let cells = printed["cells"].as_array().expect("a list");
+    assert_eq!(cells.len(), flavours.len());
+    for cell in cells {
+        let number = |key: &str| cell[key].as_u64().unwrap_or_else(|| panic!("{key}: {cell:#}"));
+        let term = |key: &str| cell[key]["ns"].as_u64().expect("a number");
+        let free = term("st").max(term("poid")) + term("paie") + term("psd");
+        assert_eq!(number("interference_free_ns"), free, "{cell:#}");
+        assert_eq!(number("bound_ns"), free + number("interrupts_ns"), "{cell:#}");
+
+        let [hardirq, task] = &cell["responders"].as_array().expect("a list")[..] else {
+            panic!("two responders: {cell:#}");
+        };
+        // The handler of an interrupt is not switched to.
+        assert_eq!(hardirq["held"], 0, "{cell:#}");
+        assert_eq!(hardirq["unbounded"]["not_switched"], hardirq["answers"], "{cell:#}");
+        // Nearly all of the task's answers are what the bound is for.
+        let [answers, held] = ["answers", "held"].map(|key| task[key].as_u64().expect("a number"));
+        assert!(answers > 500 && held * 10 >= answers * 9, "{cell:#}");
+        let longest = &task["longest"];
+        let of_longest = |key: &str| longest[key].as_u64().expect("a number");
+        assert!(of_longest("scheduling_ns") <= number("bound_ns"), "{cell:#}");
+        assert!(of_longest("scheduling_ns") < of_longest("latency_ns"), "{cell:#}");
+    }
+}
