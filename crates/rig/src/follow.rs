@@ -66,6 +66,13 @@ impl Follow {
         let missing = map.missing().map(String::from).chain(functions).collect();
         Follow { plan, watches, missing }
     }
+
+    /// Also looks where the CPU is ([`Kind::Inside`](sample::Kind::Inside)) in stretches as long as `from`, at least one
+    /// instruction: what runs in them where their entry does not tell.
+    pub fn looking_inside(mut self, from: Insns) -> Follow {
+        self.plan += &format!("inside_from {}\n", from.0.max(1));
+        self
+    }
 }
 
 fn gates(map: &Map) -> impl Iterator<Item = String> {

@@ -37,6 +37,8 @@ pub struct Plan {
     pub map: Option<PathBuf>,
     /// Stretches shorter than this get no stack, in instructions.
     pub stacks_from: u64,
+    /// In stretches as long as this, in instructions, it is looked where the CPU is ([`super::looks`]); 0: in none.
+    pub inside_from: u64,
     /// Where gates of the interrupt table, and `syscall`, lead to: interrupts are masked there.
     pub gates: Vec<Range<u64>>,
     /// The preemption count, from the gs base.
@@ -75,6 +77,7 @@ impl Plan {
         let n = |i: usize| words.get(i).and_then(|w| number(w));
         match key {
             "stacks_from" => self.stacks_from = n(0)?,
+            "inside_from" => self.inside_from = n(0)?,
             "gate" => self.gates.push(n(0)?..n(1)?),
             "point" => drop(self.points.insert(n(0)?)),
             "preempt" => self.preempt = Some(n(0)?),
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn every_line_arrives() {
-        let text = "map /a b\nstacks_from 1000\ngate 0xff00 0xff10\ngate 0x20 0x21\npreempt 0x33c88\ncurrent 0x33c80\n\
+        let text = "map /a b\nstacks_from 1000\ninside_from 4000\ngate 0xff00 0xff10\ngate 0x20 0x21\npreempt 0x33c88\ncurrent 0x33c80\n\
                     task 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\npoint 0x77\n";
         let plan = Plan::parse(text).unwrap();
         assert_eq!(plan.map, Some("/a b".into()));
@@ -118,6 +121,7 @@ mod tests {
             (plan.stacks_from, plan.preempt, plan.current),
             (1000, Some(0x33c88), Some(0x33c80))
         );
+        assert_eq!(plan.inside_from, 4000);
         assert!(plan.is_gate(0xff0f) && plan.is_gate(0x20));
         assert!(!plan.is_gate(0xff10) && !plan.is_gate(0x21));
         assert!(plan.points.contains(&0x77));
