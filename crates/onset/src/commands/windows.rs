@@ -22,6 +22,9 @@ const SCHEMA: u32 = 1;
 /// Stretches shorter than this get no stack: taking one costs the host more than the guest runs meanwhile, and a microsecond
 /// is what an interrupt's own path takes.
 const STACKS_FROM: Insns = Insns(1_000);
+/// How long a stretch is when it is looked inside first: each look costs as much as a stack, and shorter ones are the
+/// interrupts' own paths.
+const INSIDE_FROM: Insns = Insns(4_000);
 
 pub fn run(arguments: &arguments::Windows) -> Result<Exit, Failure> {
     let bench = bench()?;
@@ -72,7 +75,7 @@ fn cells(bench: &Bench, arguments: &arguments::Windows) -> Result<Vec<Cell>, Fai
 pub struct Total {
     /// How many windows.
     pub count: u64,
-    /// How many stacks opened them.
+    /// How many rows they are: the stacks that opened them, those of interrupts and softirqs by handler.
     pub stacks: u64,
     /// All lengths together.
     pub total_ns: Nanos,
@@ -117,18 +120,19 @@ fn watch(
     let watching = kinds.iter().any(|k| !counted.contains(k));
     let ready = Ready::new(bench, cell.subject, progress)?;
     let (map, follow) = ready.follow(STACKS_FROM, watching)?;
+    let follow = follow.looking_inside(INSIDE_FROM);
     let mut watch = Watch::default();
     let reader = ready.run(Some(&follow), &mut watch, progress)?;
     watch.windows.finish();
-    let mut totals: BTreeMap<WindowKind, Total> = BTreeMap::new();
-    for (kind, _, tally) in watch.windows.tallies() {
-        let total = totals.entry(kind).or_default();
-        total.count += tally.count();
-        total.stacks += 1;
-        total.total_ns.0 += tally.total().time.0;
-    }
     let order = Order::from(arguments.by);
     let mut report = watch.windows.report(order, usize::MAX, reader.stacks(), &map);
+    let mut totals: BTreeMap<WindowKind, Total> = BTreeMap::new();
+    for row in &report.windows {
+        let total = totals.entry(row.kind).or_default();
+        total.count += row.count;
+        total.stacks += 1;
+        total.total_ns.0 += row.total_ns.0;
+    }
     let mut left: BTreeMap<WindowKind, usize> =
         kinds.iter().map(|kind| (*kind, arguments.top.get())).collect();
     report.windows.retain(|row| match left.get_mut(&row.kind) {
