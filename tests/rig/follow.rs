@@ -8,7 +8,7 @@ use rig::{Contents, Ending, Follow, Following, Generator, Guest, Stimulus};
 use sample::{Insns, Nanos, Observation, Record, Responder, Sample, Schedule, When};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use trace::{Reader, ReaderLosses, What};
+use trace::{Place, Reader, ReaderLosses, What};
 
 const ANSWER: [Responder; 2] = [Responder::Hardirq, Responder::Task];
 const TRIGGERS: u64 = 300;
@@ -55,7 +55,7 @@ fn twice(kernel: &str, parameters: &[&str]) -> (Vec<Sample>, Seen) {
     let path = bench.map(&guest, &snapshot).expect("a map");
     let bytes = std::fs::read(&path).expect("readable");
     let map = vmlinux::Map::from_bytes(bytes).expect("a map");
-    let follow = Follow::new(&map, &path, Insns(1_000), true);
+    let follow = Follow::new(&map, &path, Insns(1_000), true).looking_inside(Insns(4_000));
     let mut records = Vec::new();
     let run = |following: Option<Following>| {
         let mut samples = Vec::new();
@@ -85,6 +85,7 @@ fn at_edges(seen: &Seen) -> BTreeMap<Responder, Vec<(bool, u32, String)>> {
     let mut edges: BTreeMap<_, Vec<_>> = BTreeMap::new();
     // Measuring begins in user space.
     let (mut masked, mut count, mut running, mut level) = (false, 0, String::new(), None);
+    let mut looks = 0;
     for record in &seen.records {
         let Some(event) = reader.read(record) else { continue };
         match event.what {
@@ -99,6 +100,12 @@ fn at_edges(seen: &Seen) -> BTreeMap<Responder, Vec<(bool, u32, String)>> {
             What::Run { task, .. } => {
                 running = reader.tasks().get(task).expect("named before it runs").name.to_string();
             }
+            What::Inside { irqs_off, preempt_off, place, .. } => {
+                assert!(matches!(place, Place::Stack(_)), "a look finds something: {event:?}");
+                assert!(masked || !irqs_off, "only what is open is looked into: {event:?}");
+                assert!(count != 0 || !preempt_off, "only what is open is looked into: {event:?}");
+                looks += 1;
+            }
             What::Trigger { level: now, .. } => level = Some(now),
             What::Pins { level: now } => {
                 let changed = now ^ level.replace(now).unwrap_or(now);
@@ -110,6 +117,7 @@ fn at_edges(seen: &Seen) -> BTreeMap<Responder, Vec<(bool, u32, String)>> {
         }
     }
     assert_eq!(reader.losses(), ReaderLosses::default());
+    assert_ne!(looks, 0, "the way to a task is longer than what is looked into");
     edges
 }
 

@@ -10,6 +10,10 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 const READS_REGISTERS: c_int = 1;
 /// `QEMU_PLUGIN_INLINE_ADD_U64`.
 const INLINE_ADD: c_int = 0;
+/// `QEMU_PLUGIN_COND_GE`, without signs.
+const AT_LEAST: c_int = 7;
+/// Where the countdown ends: it counts up, because the interface compares with a constant only.
+const DUE: u64 = 1 << 30;
 /// `QEMU_PLUGIN_MEM_W`: stores only.
 const STORES: c_int = 2;
 /// The only vCPU of the rig.
@@ -62,6 +66,7 @@ symbols! {
         qemu_plugin_register_vcpu_init_cb: fn(u64, OnVcpu);
         qemu_plugin_register_vcpu_tb_trans_cb: fn(u64, OnTranslation);
         qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu: fn(*mut c_void, c_int, Entry, u64);
+        qemu_plugin_register_vcpu_tb_exec_cond_cb: fn(*mut c_void, OnInstruction, c_int, c_int, Entry, u64, *mut c_void);
         qemu_plugin_register_vcpu_insn_exec_cb: fn(*mut c_void, OnInstruction, c_int, *mut c_void);
         qemu_plugin_tb_n_insns: fn(*const c_void) -> usize;
         qemu_plugin_tb_vaddr: fn(*const c_void) -> u64;
@@ -76,6 +81,7 @@ symbols! {
         qemu_plugin_read_memory_vaddr: fn(u64, *mut Bytes, usize) -> bool;
         qemu_plugin_scoreboard_new: fn(usize) -> *mut c_void;
         qemu_plugin_u64_get: fn(Entry, c_uint) -> u64;
+        qemu_plugin_u64_set: fn(Entry, c_uint, u64);
         g_byte_array_new: fn() -> *mut Bytes;
         g_byte_array_set_size: fn(*mut Bytes, c_uint) -> *mut Bytes;
     }
@@ -88,6 +94,7 @@ pub struct Instrument {
     /// What registers and memory are read into, so that reading allocates nothing.
     buffer: *mut Bytes,
     counter: Entry,
+    countdown: Entry,
 }
 
 // SAFETY: `buffer` is used only in callbacks at instructions, which the one vCPU thread makes one after the other.
@@ -114,9 +121,11 @@ impl Instrument {
         let symbols = Symbols::resolve()?;
         // SAFETY: making an array has no precondition, and a scoreboard may be made while installing.
         let (buffer, score) = unsafe {
-            ((symbols.g_byte_array_new)(), (symbols.qemu_plugin_scoreboard_new)(size_of::<u64>()))
+            let two = (symbols.qemu_plugin_scoreboard_new)(2 * size_of::<u64>());
+            ((symbols.g_byte_array_new)(), two)
         };
-        Ok(Instrument { symbols, id, buffer, counter: Entry { score, offset: 0 } })
+        let [counter, countdown] = [0, size_of::<u64>()].map(|offset| Entry { score, offset });
+        Ok(Instrument { symbols, id, buffer, counter, countdown })
     }
 
     /// Has the callbacks made.
@@ -210,6 +219,19 @@ impl Instrument {
         Some(u64::from_le_bytes(*bytes.get(8 * i..)?.first_chunk()?))
     }
 
+    /// From now on, [`Block::when_due`] calls when blocks of so many instructions were executed; of 2³⁰ and more, after
+    /// 2³⁰.
+    pub fn due_in(&self, instructions: u64) {
+        // SAFETY: the scoreboard lives for ever.
+        unsafe {
+            (self.symbols.qemu_plugin_u64_set)(
+                self.countdown,
+                VCPU,
+                DUE.saturating_sub(instructions),
+            );
+        }
+    }
+
     /// The sum of what the executed blocks added ([`Block::count`]).
     pub fn counted(&self) -> u64 {
         // SAFETY: the scoreboard lives for ever.
@@ -255,6 +277,30 @@ impl Block<'_> {
                 self.block,
                 INLINE_ADD,
                 self.instrument.counter,
+                self.instructions() as u64,
+            );
+        }
+    }
+
+    /// Has its instructions count for [`Instrument::due_in`], and calls `each` with `number` before it is executed when the
+    /// countdown has ended, each time until it is set again.
+    pub fn when_due(&self, each: OnInstruction, number: usize) {
+        let Instrument { symbols, countdown, .. } = self.instrument;
+        // SAFETY: the block of the callback we are in, and a counter that lives for ever; `number` is no address to anybody.
+        unsafe {
+            (symbols.qemu_plugin_register_vcpu_tb_exec_cond_cb)(
+                self.block,
+                each,
+                READS_REGISTERS,
+                AT_LEAST,
+                *countdown,
+                DUE,
+                number as *mut c_void,
+            );
+            (symbols.qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu)(
+                self.block,
+                INLINE_ADD,
+                *countdown,
                 self.instructions() as u64,
             );
         }

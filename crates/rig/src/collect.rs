@@ -201,7 +201,8 @@ impl Collector {
             | Kind::Run
             | Kind::Enter
             | Kind::Leave
-            | Kind::Stretch => see.iter_mut().for_each(|see| see(record)),
+            | Kind::Stretch
+            | Kind::Inside => see.iter_mut().for_each(|see| see(record)),
             Kind::Sample | Kind::Loss => {
                 let observation = Reading::of(record).map(Observation::from);
                 *unheard |= !*unheard && observation.is_some_and(|o| observe(o).is_break());

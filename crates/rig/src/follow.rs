@@ -2,7 +2,7 @@
 //! What the plugin is told to follow of a guest's kernel: a [`Map`]'s facts, in the words of
 //! `crates/plugin/src/follow/plan.rs`.
 
-use sample::Insns;
+use sample::{Insns, Stretch};
 use std::path::Path;
 use trace::{Role, WATCHED, Watch};
 use vmlinux::Map;
@@ -39,6 +39,8 @@ pub struct Follow {
     pub watches: Vec<Watch>,
     /// What cannot be seen in this kernel, and why.
     pub missing: Vec<String>,
+    /// Whether it is PREEMPT_RT.
+    rt: bool,
 }
 
 impl Follow {
@@ -64,7 +66,19 @@ impl Follow {
             .filter(|watched| rt || !RT_ONLY.contains(&watched.role))
             .map(|w| format!("calls of {}: the kernel has no such function", w.names[0]));
         let missing = map.missing().map(String::from).chain(functions).collect();
-        Follow { plan, watches, missing }
+        Follow { plan, watches, missing, rt }
+    }
+
+    /// Also looks where the CPU is ([`Kind::Inside`](sample::Kind::Inside)) in stretches as long as `from`, at least one
+    /// instruction: what runs in them where their entry does not tell.
+    pub fn looking_inside(mut self, from: Insns) -> Follow {
+        let mut kinds = Stretch::IrqsOff as u8 | Stretch::PreemptOff as u8;
+        if self.rt {
+            // Softirqs are threads' there, with nothing off that is counted.
+            kinds |= Stretch::Unscheduled as u8;
+        }
+        self.plan += &format!("inside {} {kinds}\n", from.0.max(1));
+        self
     }
 }
 

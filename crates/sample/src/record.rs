@@ -65,6 +65,11 @@ pub enum Kind {
     /// opener, `value` how many of this kind and opener had opened before (an [`Occurrence`](crate::Occurrence)); `at` is when it
     /// opened, `insns` how long it was.
     Stretch = 17,
+    /// The follower looked where the CPU is, in a stretch that had become long: `value` is the stack there, `pins` the
+    /// [kinds](crate::Stretch) of the open stretches for which it was time, added up. It looks when a stretch is as long as a
+    /// given number of instructions, twice that, four times that, and so on: the last look of a stretch that is long enough
+    /// for one lies in its second half.
+    Inside = 18,
 }
 
 /// One event with its exact time. The meaning of the fields is that of [`Kind`].
@@ -132,6 +137,7 @@ impl Record {
             15 => Kind::Enter,
             16 => Kind::Leave,
             17 => Kind::Stretch,
+            18 => Kind::Inside,
             _ => return Err(Malformed),
         };
         if b[2] != 0 || b[3] != 0 {
@@ -162,7 +168,7 @@ mod tests {
                 Just(Kind::Trigger), Just(Kind::Pins), Just(Kind::Mark), Just(Kind::End),
                 Just(Kind::Sample), Just(Kind::Loss), Just(Kind::Wake), Just(Kind::Clock), Just(Kind::Call),
                 Just(Kind::Stack), Just(Kind::Irqs), Just(Kind::Preempt), Just(Kind::Task), Just(Kind::Run),
-                Just(Kind::Enter), Just(Kind::Leave), Just(Kind::Stretch),
+                Just(Kind::Enter), Just(Kind::Leave), Just(Kind::Stretch), Just(Kind::Inside),
             ],
             pins: u8, value: u32, number: u64, ns: u64, insns: u64,
         ) {

@@ -110,7 +110,7 @@ impl Cpu {
             }
             What::Leave { user, .. } => self.leave(user),
             What::Gap => *self = Cpu::default(),
-            What::Trigger { .. } | What::Pins { .. } => {}
+            What::Trigger { .. } | What::Pins { .. } | What::Inside { .. } => {}
         }
     }
 

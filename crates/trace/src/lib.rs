@@ -36,6 +36,6 @@ pub use symbols::{Symbols, named};
 pub use vcd::vcd;
 pub use watched::{Role, TIF_NEED_RESCHED_LAZY, WATCHED, Watch, Watched, places};
 pub use windows::{
-    Bucket, Cuts, Length, Longest, Order, Parts, Tally, WindowKind, WindowRow, Windows,
+    Bucket, Cuts, Key, Length, Longest, Order, Parts, Tally, WindowKind, WindowRow, Windows,
     WindowsReport,
 };

@@ -6,7 +6,7 @@
 //! becomes an event, because whoever follows a state has to forget it then.
 
 use crate::{Role, WATCHED, Watch};
-use sample::{Insns, Kind, Nanos, Record, Stamp, Virtual};
+use sample::{Insns, Kind, Nanos, Record, Stamp, Stretch, Virtual};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -124,6 +124,17 @@ pub enum What {
         user: bool,
         /// To which address.
         to: u64,
+    },
+    /// The follower looked where the CPU is, because a stretch had become long: of which kinds.
+    Inside {
+        /// Interrupts were masked.
+        irqs_off: bool,
+        /// The preemption count was not 0, that of the idle task not 1.
+        preempt_off: bool,
+        /// The kernel was not at a place where it would schedule.
+        unscheduled: bool,
+        /// Where the CPU was.
+        place: Place,
     },
     /// Records are missing here: no state outlives this.
     Gap,
@@ -281,6 +292,15 @@ impl Reader {
                 };
                 What::Enter { role, address, taken: r.number, place: self.stack(r.value) }
             }
+            Kind::Inside => {
+                let of = |kind: Stretch| r.pins & kind as u8 != 0;
+                What::Inside {
+                    irqs_off: of(Stretch::IrqsOff),
+                    preempt_off: of(Stretch::PreemptOff),
+                    unscheduled: of(Stretch::Unscheduled),
+                    place: self.stack(r.value),
+                }
+            }
             Kind::Leave => What::Leave { user: r.pins != 0, to: r.number },
             _ => return None,
         })
@@ -338,6 +358,16 @@ mod tests {
     }
 
     #[test]
+    fn a_look_into_stretches_says_into_which_and_where_the_cpu_was() {
+        let mut r = Reader::new(&[]);
+        assert_eq!(r.read(&record(Kind::Stack, 0, 1, 0xa, 0)), None);
+        let looked = r.read(&record(Kind::Inside, 5, 1, 0, 7)).expect("an event");
+        let place = Place::Stack(StackId(1));
+        let inside = What::Inside { irqs_off: true, preempt_off: false, unscheduled: true, place };
+        assert_eq!(looked.what, inside);
+    }
+
+    #[test]
     fn a_watch_is_known_by_its_place_in_the_list_given() {
         let schedule = (0u8..).zip(WATCHED).find(|(_, w)| w.role == Role::Schedule);
         let index = schedule.expect("in the list").0;
@@ -382,7 +412,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_record_makes_the_reader_panic_and_events_never_go_back(
-            bytes in prop::collection::vec((1u8..=16, any::<[u8; 31]>()), 0..200)
+            bytes in prop::collection::vec((1u8..=18, any::<[u8; 31]>()), 0..200)
         ) {
             let mut r = Reader::new(&[]);
             let mut last: Option<At> = None;

@@ -5,7 +5,7 @@ use super::{bench, print, print_json};
 use crate::arguments;
 use crate::experiment::Experiment;
 use crate::failure::{Exit, Failure};
-use crate::followed::{Ready, Stretches, Subject, Total, Watcher, narrow};
+use crate::followed::{INSIDE_FROM, Ready, Stretches, Subject, Total, Watcher, narrow};
 use crate::target::Rig;
 use crate::terminal::{self, Shown};
 use rig::{Bench, Progress};
@@ -22,7 +22,6 @@ const SCHEMA: u32 = 1;
 /// Stretches shorter than this get no stack: taking one costs the host more than the guest runs meanwhile, and a microsecond
 /// is what an interrupt's own path takes.
 const STACKS_FROM: Insns = Insns(1_000);
-
 pub fn run(arguments: &arguments::Windows) -> Result<Exit, Failure> {
     let bench = bench()?;
     let cells = cells(&bench, &arguments.cells)?;
@@ -107,19 +106,20 @@ fn watch(
     let watching = kinds.iter().any(|k| !counted.contains(k));
     let ready = Ready::new(bench, cell.subject, progress)?;
     let (map, follow) = ready.follow(STACKS_FROM, watching)?;
+    let follow = follow.looking_inside(INSIDE_FROM);
     let mut watch = Watch::default();
     let reader = ready.run(Some(&follow), &mut watch, progress)?;
     let Watch(mut stretches) = watch;
     stretches.finish();
     let which = (&kinds[..], Order::from(arguments.by), arguments.top.get());
-    let report = stretches.report(which, reader.stacks(), &map);
+    let (report, totals) = stretches.report(which, reader.stacks(), &map);
     Ok(SeenWindows {
         flavour: cell.flavour,
         load: cell.load,
         virtual_ns: stretches.span(),
         triggers: stretches.triggers(),
         kinds,
-        totals: stretches.totals(),
+        totals,
         missing: follow.missing,
         losses: reader.losses(),
         report,

@@ -3,8 +3,8 @@
 //! explained, and its bound.
 
 use super::{
-    Account, Explained, Explainer, Ledgers, Ready, STACKS_FROM, Stretches, Subject, Total, Wanted,
-    Watcher,
+    Account, Explained, Explainer, INSIDE_FROM, Ledgers, Ready, STACKS_FROM, Stretches, Subject,
+    Total, Wanted, Watcher,
 };
 use crate::bundle::Bundle;
 use crate::failure::Failure;
@@ -65,6 +65,7 @@ impl Inside {
             if answered { Ledgers::of(bundle, None, from)? } else { Default::default() };
         let ready = Ready::new(bench, subject, progress)?;
         let (map, follow) = ready.follow(STACKS_FROM, true)?;
+        let follow = follow.looking_inside(INSIDE_FROM);
         let responders = ready.responders();
         let latest = latest(&wanted);
         let mut worst = Vec::new();
@@ -94,13 +95,14 @@ impl Inside {
         stretches.finish();
         worst.sort_by_key(|e| responders.iter().position(|r| r.name() == e.responder));
         let longest = (&WindowKind::ALL[..], Order::Longest, WINDOWS_KEPT);
+        let (windows, totals) = stretches.report(longest, reader.stacks(), &map);
         Ok(Inside {
             missing: follow.missing,
             losses: reader.losses(),
             virtual_ns: stretches.span(),
             triggers: stretches.triggers(),
-            totals: stretches.totals(),
-            windows: stretches.report(longest, reader.stacks(), &map),
+            totals,
+            windows,
             accounts: ledgers.accounts(responders, &reader, &map),
             worst,
             bound: meter.bound(),

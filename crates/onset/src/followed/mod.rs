@@ -25,6 +25,6 @@ pub use ledgers::{Account, Ledgers};
 pub use named::{Choice, Named, samples_of};
 pub use ready::{Ready, Watcher};
 pub use reproducer::{Answer, Reproducer};
-pub use stretches::{Stretches, Total};
+pub use stretches::{INSIDE_FROM, Stretches, Total};
 pub(crate) use subject::narrow;
 pub use subject::{MadeWith, Subject};

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The windows of a run, by kind and by the stacks that opened them.
 
-use sample::Nanos;
+use sample::{Insns, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use trace::{At, Event, Order, Stacks, Symbols, What, WindowKind, Windows, WindowsReport};
+
+/// How long a stretch is when it is looked inside first: each look costs as much as a stack, and shorter ones are the
+/// interrupts' own paths.
+pub const INSIDE_FROM: Insns = Insns(4_000);
 
 /// All windows of a kind together.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Total {
     /// How many windows.
     pub count: u64,
-    /// How many stacks opened them.
+    /// How many rows they are: the stacks that opened them, those of interrupts and softirqs by handler.
     pub stacks: u64,
     /// All lengths together.
     pub total_ns: Nanos,
@@ -52,26 +56,22 @@ impl Stretches {
         self.triggers
     }
 
-    /// By kind, all windows; a kind that had none is absent.
-    pub fn totals(&self) -> BTreeMap<WindowKind, Total> {
-        let mut totals: BTreeMap<WindowKind, Total> = BTreeMap::new();
-        for (kind, _, tally) in self.windows.tallies() {
-            let total = totals.entry(kind).or_default();
-            total.count += tally.count();
-            total.stacks += 1;
-            total.total_ns.0 += tally.total().time.0;
-        }
-        totals
-    }
-
-    /// The first `top` stacks of each of these kinds, by `order`, and by kind what has no length.
+    /// The first `top` rows of each of these kinds, by `order`, and by kind what has no length; and by kind all windows, where
+    /// there were any.
     pub fn report(
         &self,
         (kinds, order, top): (&[WindowKind], Order, usize),
         stacks: &Stacks,
         symbols: &dyn Symbols,
-    ) -> WindowsReport {
+    ) -> (WindowsReport, BTreeMap<WindowKind, Total>) {
         let mut report = self.windows.report(order, usize::MAX, stacks, symbols);
+        let mut totals: BTreeMap<WindowKind, Total> = BTreeMap::new();
+        for row in &report.windows {
+            let total = totals.entry(row.kind).or_default();
+            total.count += row.count;
+            total.stacks += 1;
+            total.total_ns.0 += row.total_ns.0;
+        }
         let mut left: BTreeMap<WindowKind, usize> = kinds.iter().map(|kind| (*kind, top)).collect();
         report.windows.retain(|row| match left.get_mut(&row.kind) {
             Some(left) if *left > 0 => {
@@ -80,6 +80,6 @@ impl Stretches {
             }
             _ => false,
         });
-        report
+        (report, totals)
     }
 }

@@ -55,6 +55,7 @@ struct Window<'a> {
     softirq_ns: Nanos,
     histogram: &'a [Bucket],
     stack: Stack,
+    inside: Stack,
     closed_by: Stack,
 }
 
@@ -164,6 +165,7 @@ fn window<'a>(row: &'a WindowRow, whole: Nanos, code: &mut Code) -> Window<'a> {
         softirq_ns: row.softirq_ns,
         histogram: &row.histogram,
         stack: code.stack(&row.stack),
+        inside: code.stack(&row.inside),
         closed_by: code.stack(&row.max_closed_by),
     }
 }

@@ -47,9 +47,23 @@ fn of_kind(seen: &SeenWindows, kind: WindowKind) -> String {
         for frames in stack::lines(&row.stack, 8) {
             text += &format!("{frames}\n");
         }
+        text += &inside(row);
         if row.stack.is_empty() {
             text += "        (shorter than what gets a stack, or none could be taken)\n";
         }
+    }
+    text
+}
+
+/// Where the CPU was in the longest; the callers that it has in common with the opener are above already.
+fn inside(row: &WindowRow) -> String {
+    let callers = row.inside.iter().rev().zip(row.stack.iter().rev());
+    let common = callers.take_while(|(inside, opener)| inside == opener).count();
+    let frames = &row.inside[..row.inside.len() - common];
+    let mut text = String::new();
+    for (index, frames) in stack::lines(frames, 16).iter().enumerate() {
+        let said = if index == 0 { "inside: " } else { "" };
+        text += &format!("        {said:8}{}\n", frames.trim_start());
     }
     text
 }

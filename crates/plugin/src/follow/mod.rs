@@ -11,16 +11,20 @@
 
 mod aim;
 mod code;
+mod looks;
+mod places;
 mod plan;
 mod stacks;
 
 pub use plan::Plan;
 
 use crate::generator::{fail, pass_on, trigger_now, waits_for_aim};
-use crate::instrument::{Block, INSTRUCTION_BYTES_MAX, Instruction, Instrument, Register};
+use crate::instrument::{Instrument, Register};
 use crate::qemu::{Cpu, Qemu};
 use aim::{Aimer, Opening};
 use code::{Change, INTERRUPT_FLAG};
+use looks::Looks;
+use places::{Place, Why};
 use plan::Watch;
 use sample::{AIMED, Aim, Insns, Kind, Occurrence, Record, Stamp, Stretch, Take, Virtual};
 use stacks::{Capture, Stacks};
@@ -33,23 +37,6 @@ const KERNEL: u64 = 1 << 63;
 /// The bit of the preemption count that says whether no reschedule is needed (PREEMPT_NEED_RESCHED,
 /// arch/x86/include/asm/preempt.h).
 const NO_RESCHED: u32 = 1 << 31;
-
-/// Why we are called at an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
-    Change(Change),
-    Gate,
-    Watch,
-    Point,
-}
-
-/// A place in translated code where we are called. Never freed: QEMU may keep the code, and has few enough.
-struct Place {
-    why: Why,
-    address: u64,
-    /// Instructions from the beginning of this one to the end of the block.
-    left: u64,
-}
 
 /// The registers that are looked at.
 #[derive(Clone, Copy)]
@@ -83,6 +70,9 @@ struct Followed {
     /// While in the kernel: since when it has not been at a place where it would schedule.
     unscheduled: Option<Since>,
     aimer: Option<Aimer>,
+    looks: Option<Looks>,
+    /// Whether the idle task runs.
+    idle: bool,
     stacks: Stacks,
     /// Priority and name by address of the task, as they were last told.
     tasks: BTreeMap<u64, (u32, u32, [u64; 2])>,
@@ -121,6 +111,9 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
         preempt_off: None,
         unscheduled: None,
         aimer: aim.map(Aimer::new),
+        looks: (plan.inside_from > 0)
+            .then(|| Looks::new(Insns(plan.inside_from), plan.inside_kinds)),
+        idle: false,
         stacks: Stacks::new(plan.map.as_deref())?,
         tasks: BTreeMap::new(),
     });
@@ -153,6 +146,11 @@ extern "C" fn on_place(_vcpu: c_uint, place: *mut c_void) {
     // SAFETY: a leaked Place, given by `look`.
     let place = unsafe { &*place.cast::<Place>() };
     follower().at(place);
+}
+
+extern "C" fn on_due(_vcpu: c_uint, place: *mut c_void) {
+    // SAFETY: as above.
+    follower().look_inside(unsafe { &*place.cast::<Place>() });
 }
 
 extern "C" fn on_store(_vcpu: c_uint, info: c_uint, _address: u64, place: *mut c_void) {
@@ -191,45 +189,6 @@ impl Followed {
 }
 
 impl Follower {
-    /// Finds the places of a block of the kernel's code that is being translated.
-    fn look(&self, block: &Block<'_>) {
-        let count = block.instructions();
-        for index in 0..count {
-            let Some(instruction) = block.instruction(index) else { return };
-            let address = instruction.address();
-            let left = (count - index) as u64;
-            let place =
-                |why| Box::leak(Box::new(Place { why, address, left })) as *const Place as usize;
-            if index == 0 && self.plan.is_gate(address) {
-                instruction.before(on_place, place(Why::Gate));
-            }
-            if self.plan.points.contains(&address) {
-                instruction.before(on_place, place(Why::Point));
-            }
-            if self.plan.watches.contains_key(&address) {
-                instruction.before(on_place, place(Why::Watch));
-            }
-            match self.change(&instruction, address) {
-                Some(store @ Change::StoresPerCpu(_)) => {
-                    instruction.after_store(on_store, place(Why::Change(store)));
-                }
-                Some(change) => instruction.before(on_place, place(Why::Change(change))),
-                None => {}
-            }
-        }
-    }
-
-    fn change(&self, instruction: &Instruction<'_>, address: u64) -> Option<Change> {
-        let mut bytes = [0; INSTRUCTION_BYTES_MAX];
-        let change = code::change(instruction.code(&mut bytes), address)?;
-        match change {
-            Change::StoresPerCpu(offset) => {
-                [self.plan.preempt, self.plan.current].contains(&Some(offset)).then_some(change)
-            }
-            _ => Some(change),
-        }
-    }
-
     fn vcpu(&self) -> &(Cpu, Registers) {
         self.vcpu.get().expect("found when the vCPU was made")
     }
@@ -278,7 +237,7 @@ impl Follower {
                 self.mask(self.read(registers.r11) & INTERRUPT_FLAG == 0, place.address, time);
                 self.leave(true, 0, time);
             }
-            Why::Change(Change::StoresPerCpu(_)) => {}
+            Why::Change(Change::StoresPerCpu(_)) | Why::Due => {}
         }
     }
 
@@ -293,10 +252,12 @@ impl Follower {
             let open = self.open(&mut followed, Stretch::IrqsOff, address, time);
             let since = open.since;
             followed.irqs_off = Some(open);
+            self.begin_looks(&mut followed, Stretch::IrqsOff, time);
             record(Kind::Irqs, 1, 0, address, time);
             let nested = followed.preempt != 0;
             self.aim(&mut followed, since, nested, address);
         } else {
+            followed.end_looks(Stretch::IrqsOff);
             let open = followed.irqs_off.take();
             let (opened, closed) = self.close(&mut followed, open, address, time);
             record(Kind::Irqs, 0, closed, opened.into(), time);
@@ -310,6 +271,8 @@ impl Follower {
         if self.plan.current == Some(offset) {
             self.run(value, time);
             let mut followed = self.followed();
+            self.begin_looks(&mut followed, Stretch::Unscheduled, time);
+            self.look_at_count(&mut followed, time);
             if followed.aimer.is_some() {
                 followed.end_unscheduled(time.1);
                 self.begin_unscheduled(&mut followed, value, place.address, time);
@@ -322,6 +285,7 @@ impl Follower {
         if previous == count {
             return;
         }
+        self.look_at_count(&mut followed, time);
         let mut number = u64::from(count);
         let mut closed = 0;
         let mut since = None;
@@ -346,6 +310,9 @@ impl Follower {
     fn gate(&self, address: u64, time: (Stamp<Virtual>, Insns)) {
         self.mask(true, address, time);
         let mut followed = self.followed();
+        if followed.looks.as_ref().is_some_and(|looks| !looks.is_open(Stretch::Unscheduled)) {
+            self.begin_looks(&mut followed, Stretch::Unscheduled, time);
+        }
         if followed.aimer.is_some() && followed.unscheduled.is_none() {
             // A call is told from others by its number.
             let key = address ^ self.read(self.vcpu().1.rax);
@@ -357,13 +324,16 @@ impl Follower {
     fn leave(&self, to_user: bool, address: u64, time: (Stamp<Virtual>, Insns)) {
         record(Kind::Leave, u8::from(to_user), 0, address, time);
         if to_user {
-            self.followed().end_unscheduled(time.1);
+            let mut followed = self.followed();
+            followed.end_looks(Stretch::Unscheduled);
+            followed.end_unscheduled(time.1);
         }
     }
 
     /// The kernel is at a place where it would schedule.
     fn point(&self, address: u64, time: (Stamp<Virtual>, Insns)) {
         let mut followed = self.followed();
+        self.begin_looks(&mut followed, Stretch::Unscheduled, time);
         if followed.aimer.is_none() {
             return;
         }
@@ -454,7 +424,10 @@ impl Follower {
         let fields = &self.plan.task;
         let [pid, priority] = [fields.pid, fields.prio].map(|f| self.word(task + f) as u32);
         let name: [u64; 2] = self.instrument.memory(task + fields.comm).unwrap_or_default();
-        let known = self.followed().tasks.insert(task, (pid, priority, name));
+        let mut followed = self.followed();
+        followed.idle = pid == 0;
+        let known = followed.tasks.insert(task, (pid, priority, name));
+        drop(followed);
         if known != Some((pid, priority, name)) {
             let named = (Stamp::from_ns(name[0]), Insns(name[1]));
             record(Kind::Task, priority as u8, pid, task, named);

@@ -37,6 +37,10 @@ pub struct Plan {
     pub map: Option<PathBuf>,
     /// Stretches shorter than this get no stack, in instructions.
     pub stacks_from: u64,
+    /// In stretches as long as this, in instructions, it is looked where the CPU is ([`super::looks`]); 0: in none.
+    pub inside_from: u64,
+    /// Kinds of stretches in which it is looked, as a sum of [`sample::Stretch`].
+    pub inside_kinds: u8,
     /// Where gates of the interrupt table, and `syscall`, lead to: interrupts are masked there.
     pub gates: Vec<Range<u64>>,
     /// The preemption count, from the gs base.
@@ -75,6 +79,10 @@ impl Plan {
         let n = |i: usize| words.get(i).and_then(|w| number(w));
         match key {
             "stacks_from" => self.stacks_from = n(0)?,
+            "inside" => {
+                self.inside_from = n(0)?;
+                self.inside_kinds = u8::try_from(n(1)?).ok()?;
+            }
             "gate" => self.gates.push(n(0)?..n(1)?),
             "point" => drop(self.points.insert(n(0)?)),
             "preempt" => self.preempt = Some(n(0)?),
@@ -110,7 +118,7 @@ mod tests {
 
     #[test]
     fn every_line_arrives() {
-        let text = "map /a b\nstacks_from 1000\ngate 0xff00 0xff10\ngate 0x20 0x21\npreempt 0x33c88\ncurrent 0x33c80\n\
+        let text = "map /a b\nstacks_from 1000\ninside 4000 3\ngate 0xff00 0xff10\ngate 0x20 0x21\npreempt 0x33c88\ncurrent 0x33c80\n\
                     task 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\npoint 0x77\n";
         let plan = Plan::parse(text).unwrap();
         assert_eq!(plan.map, Some("/a b".into()));
@@ -118,6 +126,7 @@ mod tests {
             (plan.stacks_from, plan.preempt, plan.current),
             (1000, Some(0x33c88), Some(0x33c80))
         );
+        assert_eq!((plan.inside_from, plan.inside_kinds), (4000, 3));
         assert!(plan.is_gate(0xff0f) && plan.is_gate(0x20));
         assert!(!plan.is_gate(0xff10) && !plan.is_gate(0x21));
         assert!(plan.points.contains(&0x77));

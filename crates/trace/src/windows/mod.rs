@@ -8,6 +8,7 @@
 //! What does not count: the idle task, which always runs with a preemption count of 1 (kernel/sched/core.c, `init_idle()`)
 //! and looks for work by itself. What cannot be seen: a window that opens and closes between two events of the follower.
 
+mod origin;
 mod report;
 mod tally;
 
@@ -73,6 +74,8 @@ pub struct Cuts {
 struct Open {
     at: At,
     place: Place,
+    /// Where the CPU was when the follower looked last.
+    inside: Place,
     /// Composition so far, and since when the current part lasts (preemption only).
     parts: Parts,
     part_since: At,
@@ -80,7 +83,8 @@ struct Open {
 
 impl Open {
     fn new(at: At, place: Place) -> Self {
-        Open { at, place, parts: Parts::default(), part_since: at }
+        let inside = Place::Unknown;
+        Open { at, place, inside, parts: Parts::default(), part_since: at }
     }
 
     /// The stack that opened it, where it is told at last.
@@ -96,11 +100,22 @@ struct Nest {
     open: Open,
 }
 
-/// Follows events and keeps a tally for each opening stack. Memory grows with the number of different stacks and of tasks
-/// inside a window, not with time.
+/// What windows have in common that are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// What they kept from happening.
+    pub kind: WindowKind,
+    /// Who opened them.
+    pub opened_by: Place,
+    /// Where the CPU was when the follower looked last; unknown in those that were too short for a look.
+    pub inside: Place,
+}
+
+/// Follows events and keeps a tally for each pair of stacks, the one that opened a window and the one inside. Memory grows
+/// with the number of different stacks and of tasks inside a window, not with time.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
-    tallies: HashMap<(WindowKind, Place), Tally>,
+    tallies: HashMap<Key, Tally>,
     cuts: [Cuts; 4],
     /// `None` while not known.
     masked: Option<Option<Open>>,
@@ -139,6 +154,9 @@ impl Windows {
                 }
             }
             What::Enter { role, taken, place, .. } => self.enter(role, taken, at, place),
+            What::Inside { irqs_off, preempt_off, unscheduled, place } => {
+                self.inside([irqs_off, preempt_off, unscheduled], place);
+            }
             What::Gap => self.forget(),
             What::Trigger { .. } | What::Pins { .. } | What::Leave { .. } => {}
         }
@@ -150,14 +168,8 @@ impl Windows {
     }
 
     /// The tallies, in no order.
-    pub fn tallies(&self) -> impl Iterator<Item = (WindowKind, Place, &Tally)> {
-        self.tallies.iter().map(|(&(kind, place), tally)| (kind, place, tally))
-    }
-
-    /// The longest window of a kind; `None` where none was seen whole.
-    pub fn longest(&self, kind: WindowKind) -> Option<(Place, &Tally)> {
-        let of_kind = self.tallies().filter(|&(k, ..)| k == kind);
-        of_kind.map(|(_, place, tally)| (place, tally)).max_by_key(|(_, t)| t.longest().length)
+    pub fn tallies(&self) -> impl Iterator<Item = (Key, &Tally)> {
+        self.tallies.iter().map(|(&key, tally)| (key, tally))
     }
 
     /// Windows of a kind that have no length.
@@ -188,8 +200,9 @@ impl Windows {
         // The reader lets no event go back in time.
         let Some((time, insns)) = at.since(open.at) else { return };
         let length = Length { time, insns };
-        let tally = self.tallies.entry((kind, open.place)).or_default();
-        tally.add(length, open.at, closed_by, open.parts);
+        let key = Key { kind, opened_by: open.place, inside: open.inside };
+        let longest = Longest { length, at: open.at, closed_by, inside: open.inside };
+        self.tallies.entry(key).or_default().add(longest, open.parts);
     }
 
     fn preempt(&mut self, count: u32, at: At, place: Place, opened: Place) {
@@ -239,6 +252,25 @@ impl Windows {
                 Unnest::Inner => {}
             },
             _ => {}
+        }
+    }
+
+    /// The follower has looked into what is open: with interrupts masked, with preemption off, and what a task does from one
+    /// place where the kernel would schedule to the next, which is as near as it comes to what only calls of functions tell.
+    fn inside(&mut self, [irqs_off, preempt_off, unscheduled]: [bool; 3], place: Place) {
+        let counted = [
+            (irqs_off, &mut self.masked),
+            (preempt_off, &mut self.preempt),
+            (preempt_off, &mut self.bh),
+        ];
+        let counted = counted
+            .into_iter()
+            .filter_map(|(looked, open)| open.as_mut().and_then(Option::as_mut).filter(|_| looked));
+        let nests = [&mut self.migration, &mut self.bh_tasks];
+        let task = self.running.filter(|_| unscheduled).map(|(task, _)| task);
+        let called = nests.into_iter().filter_map(|nests| nests.get_mut(&task?));
+        for open in counted.chain(called.map(|nest| &mut nest.open)) {
+            open.inside = place;
         }
     }
 

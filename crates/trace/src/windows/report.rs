@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Windows ranked, with names, as they are shown and written as JSON.
 
+use super::origin::Origin;
 use super::{Cuts, Tally, WindowKind, Windows};
-use crate::{Place, Stacks, Symbols};
+use crate::{Stacks, Symbols};
 use sample::{Insns, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,7 +27,8 @@ pub struct Bucket {
     pub count: u64,
 }
 
-/// All windows of a kind that one stack opened.
+/// All windows of a kind that one stack opened; of those that an interrupt's entry opened or that were opened in an
+/// interrupt, whatever it interrupted, and of these and of softirqs those in which one handler ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowRow {
     /// What they kept from happening.
@@ -47,8 +49,11 @@ pub struct WindowRow {
     pub softirq_ns: Nanos,
     /// Counts by length.
     pub histogram: Vec<Bucket>,
-    /// Who opened them, innermost first.
+    /// Who opened them, innermost first, up to an interrupt's entry.
     pub stack: Vec<String>,
+    /// Where the CPU was in the longest when the follower looked last, innermost first; empty where it was too short for
+    /// a look.
+    pub inside: Vec<String>,
     /// Who closed most of them.
     pub closed_by: Vec<String>,
     /// Who closed the longest.
@@ -65,7 +70,7 @@ pub struct WindowsReport {
 }
 
 impl Windows {
-    /// The windows ranked by `order`; of those that are alike the stack that was seen first. At most `limit` of them.
+    /// The windows ranked by `order`; of those that are alike by name. At most `limit` of them.
     pub fn report(
         &self,
         order: Order,
@@ -73,17 +78,23 @@ impl Windows {
         stacks: &Stacks,
         symbols: &dyn Symbols,
     ) -> WindowsReport {
-        let mut all: Vec<_> = self.tallies().collect();
-        all.sort_by_key(|&(kind, place, tally)| {
-            let rank = match order {
+        let mut merged: BTreeMap<(WindowKind, Origin), Tally> = BTreeMap::new();
+        for (key, tally) in self.tallies() {
+            let [opener, inside] =
+                [key.opened_by, key.inside].map(|place| stacks.names(place, symbols));
+            let origin = Origin::of(opener, &inside);
+            merged.entry((key.kind, origin)).or_default().merge(tally);
+        }
+        let mut all: Vec<_> = merged.into_iter().collect();
+        all.sort_by_key(|(_, tally)| {
+            std::cmp::Reverse(match order {
                 Order::Longest => tally.longest().length,
                 Order::Total => tally.total(),
-            };
-            (std::cmp::Reverse(rank), kind, place)
+            })
         });
-        let row = |&(kind, place, tally): &(_, _, &Tally)| row(kind, place, tally, stacks, symbols);
+        let row = |((kind, origin), tally)| row(kind, origin, &tally, stacks, symbols);
         WindowsReport {
-            windows: all.iter().take(limit).map(row).collect(),
+            windows: all.into_iter().take(limit).map(row).collect(),
             cut: WindowKind::ALL.into_iter().map(|kind| (kind, self.cuts(kind))).collect(),
         }
     }
@@ -91,7 +102,7 @@ impl Windows {
 
 fn row(
     kind: WindowKind,
-    opened_by: Place,
+    origin: Origin,
     tally: &Tally,
     stacks: &Stacks,
     symbols: &dyn Symbols,
@@ -107,7 +118,8 @@ fn row(
         hardirq_ns: Nanos(parts.hardirq.0 + parts.nmi.0),
         softirq_ns: parts.softirq,
         histogram: tally.histogram().map(|(below_ns, count)| Bucket { below_ns, count }).collect(),
-        stack: stacks.names(opened_by, symbols),
+        stack: origin.stack,
+        inside: stacks.names(longest.inside, symbols),
         closed_by: stacks.names(tally.closed_by(), symbols),
         max_closed_by: stacks.names(longest.closed_by, symbols),
     }

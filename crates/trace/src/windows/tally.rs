@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! All windows that one stack opened, added up.
+//! Windows that have an opener in common, added up.
 
 use super::count;
 use crate::{At, Place};
@@ -47,7 +47,7 @@ impl Parts {
     }
 }
 
-/// The longest window of a tally.
+/// One window, the longest of a tally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Longest {
     /// How long.
@@ -56,9 +56,11 @@ pub struct Longest {
     pub at: At,
     /// The stack that closed it.
     pub closed_by: Place,
+    /// Where the CPU was when the follower looked last.
+    pub inside: Place,
 }
 
-/// Windows opened by one stack. Of a size that grows with the number of different stacks that close them.
+/// Windows added up. Of a size that grows with the number of different stacks that close them.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     count: u64,
@@ -80,7 +82,8 @@ impl Default for Buckets {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, length: Length, at: At, closed_by: Place, parts: Parts) {
+    pub(super) fn add(&mut self, window: Longest, parts: Parts) {
+        let Longest { length, closed_by, .. } = window;
         self.count += 1;
         self.total.time.0 += length.time.0;
         self.total.insns.0 += length.insns.0;
@@ -88,8 +91,25 @@ impl Tally {
         *self.closers.entry(closed_by).or_default() += 1;
         self.buckets.0[(u64::BITS - length.time.0.leading_zeros()) as usize] += 1;
         if self.longest.is_none_or(|l| length > l.length) {
-            self.longest = Some(Longest { length, at, closed_by });
+            self.longest = Some(window);
         }
+    }
+
+    /// Adds all windows of another tally.
+    pub(super) fn merge(&mut self, other: &Tally) {
+        self.count += other.count;
+        self.total.time.0 += other.total.time.0;
+        self.total.insns.0 += other.total.insns.0;
+        self.parts.merge(&other.parts);
+        for (&closer, &count) in &other.closers {
+            *self.closers.entry(closer).or_default() += count;
+        }
+        for (sum, count) in self.buckets.0.iter_mut().zip(other.buckets.0) {
+            *sum += count;
+        }
+        // Of those that are alike the first, in whatever order tallies come.
+        let rank = |l: &Longest| (l.length, std::cmp::Reverse((l.at.time.ns(), l.at.insns)));
+        self.longest = [self.longest, other.longest].into_iter().flatten().max_by_key(rank);
     }
 
     /// How many windows; at least 1.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 use super::*;
-use crate::{StackId, Stacks, Symbols, WATCHED};
+use crate::{Reader, StackId, Stacks, Symbols, WATCHED};
 use proptest::prelude::*;
-use sample::{Insns, Nanos, Stamp};
+use sample::{Insns, Kind, Nanos, Record, Stamp};
+use serde_json::json;
 
 fn at(ns: u64) -> At {
     At { time: Stamp::from_ns(ns), insns: Insns(ns / 2) }
@@ -29,6 +30,14 @@ fn enter(ns: u64, role: Role, taken: u64, stack: u32) -> Event {
     Event { at: at(ns), what }
 }
 
+fn looked([irqs_off, preempt_off, unscheduled]: [bool; 3], stack: u32) -> What {
+    What::Inside { irqs_off, preempt_off, unscheduled, place: on(stack) }
+}
+
+fn inside(ns: u64, kinds: [bool; 3], stack: u32) -> Event {
+    Event { at: at(ns), what: looked(kinds, stack) }
+}
+
 fn follow(events: &[Event]) -> Windows {
     let mut windows = Windows::new();
     events.iter().for_each(|e| windows.event(e));
@@ -37,8 +46,8 @@ fn follow(events: &[Event]) -> Windows {
 }
 
 fn tally(windows: &Windows, kind: WindowKind, stack: u32) -> Tally {
-    let found = windows.tallies().find(|&(k, s, _)| k == kind && s == on(stack));
-    found.expect("windows of that stack").2.clone()
+    let found = windows.tallies().find(|(key, _)| key.kind == kind && key.opened_by == on(stack));
+    found.expect("windows of that stack").1.clone()
 }
 
 struct Numbered;
@@ -50,6 +59,17 @@ impl Symbols for Numbered {
     fn caller(&self, _: u64) -> Option<String> {
         None
     }
+}
+
+/// Stacks of one frame each, whose address is their number.
+fn stacks(count: u32) -> Stacks {
+    let mut reader = Reader::new(&[]);
+    for value in 1..=count {
+        let (at, insns) = (Stamp::from_ns(0), Insns(0));
+        let number = u64::from(value);
+        reader.read(&Record { kind: Kind::Stack, pins: 0, value, number, at, insns });
+    }
+    reader.stacks().clone()
 }
 
 #[test]
@@ -83,6 +103,49 @@ fn a_window_that_was_not_seen_whole_is_counted_and_has_no_length() {
     ]);
     assert_eq!(windows.tallies().count(), 0);
     assert_eq!(windows.cuts(WindowKind::IrqsOff), Cuts { at_begin: 2, at_end: 2 });
+}
+
+#[test]
+fn a_window_has_the_last_look_of_its_own_kind_inside() {
+    let (irqs_off, preempt_off, task) =
+        ([true, false, false], [false, true, false], [false, false, true]);
+    let windows = follow(&[
+        run(0, 1, 1),
+        enter(1, Role::MigrateDisable, 0, 9),
+        preempt(5, 0, 8),
+        preempt(10, 1, 1),
+        inside(20, preempt_off, 4),
+        irqs(30, true, 2),
+        inside(40, irqs_off, 5),
+        inside(50, irqs_off, 6),
+        irqs(60, false, 3),
+        inside(65, irqs_off, 7),
+        preempt(70, 0, 3),
+        inside(75, task, 4),
+        run(80, 2, 2),
+        inside(85, task, 5),
+        run(90, 1, 1),
+        enter(95, Role::MigrateEnable, 0, 9),
+        // Too short for a look.
+        preempt(100, 1, 1),
+        preempt(105, 0, 3),
+    ]);
+    let mut seen: Vec<_> = windows.tallies().map(|(key, t)| (key, t.longest().inside)).collect();
+    seen.sort();
+    let is = |kind, opened_by, inside| (Key { kind, opened_by: on(opened_by), inside }, inside);
+    let all = [
+        is(WindowKind::IrqsOff, 2, on(6)),
+        is(WindowKind::PreemptOff, 1, Place::Unknown),
+        is(WindowKind::PreemptOff, 1, on(4)),
+        is(WindowKind::MigrationOff, 9, on(4)),
+    ];
+    assert_eq!(seen, all);
+    // One opener is one row, whatever was inside: that of the longest is shown.
+    let rows = windows.report(Order::Longest, 9, &stacks(9), &Numbered).windows;
+    let of_kind: Vec<_> = rows.iter().filter(|r| r.kind == WindowKind::PreemptOff).collect();
+    let [row] = of_kind[..] else { panic!("{of_kind:#?}") };
+    assert_eq!((row.count, row.total_ns), (2, Nanos(65)));
+    assert_eq!((&row.stack[..], &row.inside[..]), (&["0x1".into()][..], &["0x4".into()][..]));
 }
 
 #[test]
@@ -157,9 +220,9 @@ fn the_report_is_ranked_and_has_the_published_keys() {
         irqs(100, true, 3),
         irqs(150, false, 2),
     ]);
-    let report = |order| windows.report(order, 10, &Stacks::default(), &Numbered).windows[0].max_ns;
+    let report = |order| windows.report(order, 10, &stacks(9), &Numbered).windows[0].max_ns;
     assert_eq!((report(Order::Longest), report(Order::Total)), (Nanos(50), Nanos(30)));
-    let report = windows.report(Order::Total, 1, &Stacks::default(), &Numbered);
+    let report = windows.report(Order::Total, 1, &stacks(9), &Numbered);
     let json = serde_json::to_value(&report).expect("JSON");
     let row = &json["windows"][0];
     assert_eq!(row["kind"], "irqs_off");
@@ -167,7 +230,7 @@ fn the_report_is_ranked_and_has_the_published_keys() {
         (&row["count"], &row["total_ns"], &row["max_ns"]),
         (&2.into(), &60.into(), &30.into())
     );
-    assert_eq!(row["stack"], serde_json::json!([]));
+    assert_eq!((&row["stack"], &row["inside"]), (&json!(["0x1"]), &json!([])));
     assert_eq!(json["cut"]["preempt_off"]["at_end"], 0);
     assert_eq!(serde_json::from_value::<WindowsReport>(json).expect("the same"), report);
 }
@@ -191,6 +254,7 @@ fn any_event() -> impl Strategy<Value = (u64, What)> {
         (0..WATCHED.len(), 0u64..0x400, stack).prop_map(|(watch, taken, place)| {
             What::Enter { role: WATCHED[watch].role, address: 0, taken, place }
         }),
+        (any::<[bool; 3]>(), 0u32..6).prop_map(|(kinds, stack)| looked(kinds, stack)),
         Just(What::Gap),
     ];
     (0u64..100, what)
@@ -208,7 +272,7 @@ proptest! {
         }
         windows.finish();
         for kind in [WindowKind::IrqsOff, WindowKind::PreemptOff] {
-            let of_kind = || windows.tallies().filter(|&(k, ..)| k == kind).map(|(.., t)| t);
+            let of_kind = || windows.tallies().filter(|(key, _)| key.kind == kind).map(|(_, t)| t);
             prop_assert!(of_kind().map(|t| t.total().time.0).sum::<u64>() <= now);
             for t in of_kind() {
                 prop_assert!(t.longest().length.time <= t.total().time);
@@ -229,7 +293,7 @@ proptest! {
         for (i, (_, what)) in steps.into_iter().enumerate() {
             windows.event(&Event { at: at(i as u64), what });
         }
-        prop_assert!(windows.tallies().count() <= WindowKind::ALL.len() * 6);
+        prop_assert!(windows.tallies().count() <= WindowKind::ALL.len() * 6 * 6);
         prop_assert!(windows.migration.len() <= 3 && windows.bh_tasks.len() <= 3);
     }
 }

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! When to look where the CPU is, in stretches that become long: what opened a stretch does not always tell what takes long
+//! in it (an interrupt's entry says nothing of the handler).
+//!
+//! A stretch is looked at when it is as long as a given number of instructions, twice that, four times that, and so on.
+//! So the last look lies in its second half, where what takes most of it most probably is, and a long stretch costs few
+//! looks. Stretches inside others are looked at by their own length, so that a short one does not decide for the long one
+//! around it.
+
+use super::{Followed, Follower, Place, record};
+use sample::{Insns, Kind, Stamp, Stretch, Virtual};
+
+const KINDS: [Stretch; 3] = [Stretch::IrqsOff, Stretch::PreemptOff, Stretch::Unscheduled];
+
+/// A stretch that is open.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    since: u64,
+    /// When it is looked at next.
+    due: u64,
+}
+
+/// Decides; the countdown itself is [`crate::instrument::Block::when_due`].
+#[derive(Debug)]
+pub struct Looks {
+    /// How long a stretch is at its first look.
+    from: u64,
+    /// The kinds that are looked at, as a sum.
+    kinds: u8,
+    /// One of each kind.
+    open: [Option<Open>; KINDS.len()],
+    /// When the countdown ends; what is not in the future is no countdown.
+    ends: u64,
+}
+
+impl Looks {
+    /// Looks at stretches of these `kinds`, a sum, that become as long as `from`, at least one instruction.
+    pub fn new(from: Insns, kinds: u8) -> Looks {
+        Looks { from: from.0.max(1), kinds, open: [None; KINDS.len()], ends: 0 }
+    }
+
+    /// Whether a stretch of this kind is open.
+    pub fn is_open(&self, kind: Stretch) -> bool {
+        self.open[index(kind)].is_some()
+    }
+
+    /// A stretch opens, in place of the one of its kind that was open. The countdown is to be set to this; `None` where it
+    /// ends early enough: lest it be set each time that interrupts are masked.
+    pub fn begin(&mut self, kind: Stretch, now: Insns) -> Option<Insns> {
+        if self.kinds & kind as u8 == 0 {
+            return None;
+        }
+        let due = now.0 + self.from;
+        self.open[index(kind)] = Some(Open { since: now.0, due });
+        if now.0 < self.ends && self.ends <= due {
+            return None;
+        }
+        self.ends = due;
+        Some(Insns(self.from))
+    }
+
+    /// A stretch closes.
+    pub fn end(&mut self, kind: Stretch) {
+        self.open[index(kind)] = None;
+    }
+
+    /// The countdown has ended: for which kinds of stretches to look, added up, and to what to set it; `None` where
+    /// nothing is open.
+    pub fn due(&mut self, now: Insns) -> (u8, Option<Insns>) {
+        let mut kinds = 0;
+        for (kind, open) in KINDS.into_iter().zip(&mut self.open) {
+            let Some(open) = open.as_mut().filter(|open| open.due <= now.0) else { continue };
+            kinds |= kind as u8;
+            while open.due <= now.0 {
+                open.due += open.due - open.since;
+            }
+        }
+        let next = self.open.iter().flatten().map(|open| open.due).min();
+        self.ends = next.unwrap_or(0);
+        (kinds, next.map(|next| Insns(next - now.0)))
+    }
+}
+
+fn index(kind: Stretch) -> usize {
+    KINDS.iter().position(|of| *of == kind).expect("one of all")
+}
+
+impl Followed {
+    pub(super) fn end_looks(&mut self, kind: Stretch) {
+        if let Some(looks) = &mut self.looks {
+            looks.end(kind);
+        }
+    }
+}
+
+impl Follower {
+    pub(super) fn begin_looks(
+        &self,
+        followed: &mut Followed,
+        kind: Stretch,
+        time: (Stamp<Virtual>, Insns),
+    ) {
+        let wait = followed.looks.as_mut().and_then(|looks| looks.begin(kind, time.1));
+        if let Some(Insns(wait)) = wait {
+            self.instrument.due_in(wait);
+        }
+    }
+
+    /// The preemption count, or the task, has changed: the idle task always has a count of 1 (kernel/sched/core.c,
+    /// `init_idle()`), and what comes on top of it is a stretch of its own.
+    pub(super) fn look_at_count(&self, followed: &mut Followed, time: (Stamp<Virtual>, Insns)) {
+        let off = followed.preempt > u32::from(followed.idle);
+        match followed.looks.as_ref().map(|looks| looks.is_open(Stretch::PreemptOff)) {
+            Some(false) if off => self.begin_looks(followed, Stretch::PreemptOff, time),
+            Some(true) if !off => followed.end_looks(Stretch::PreemptOff),
+            _ => {}
+        }
+    }
+
+    /// The countdown has ended, at the beginning of a block.
+    pub(super) fn look_inside(&self, place: &Place) {
+        let time = self.vcpu().0.time(place.left);
+        let mut followed = self.followed();
+        let Some(looks) = &mut followed.looks else { return };
+        let (kinds, wait) = looks.due(time.1);
+        self.instrument.due_in(wait.map_or(u64::MAX, |wait| wait.0));
+        if kinds != 0 {
+            let stack = self.stack(&mut followed, &self.capture(place.address), time);
+            record(Kind::Inside, kinds, stack, 0, time);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_stretch_is_looked_at_when_it_is_as_long_as_told_and_twice_as_long_and_so_on() {
+        let mut looks = Looks::new(Insns(100), 7);
+        assert_eq!(looks.begin(Stretch::IrqsOff, Insns(1000)), Some(Insns(100)));
+        assert_eq!(looks.due(Insns(1100)), (1, Some(Insns(100))));
+        assert_eq!(looks.due(Insns(1203)), (1, Some(Insns(197))));
+        assert_eq!(looks.due(Insns(1400)), (1, Some(Insns(400))));
+    }
+
+    #[test]
+    fn a_short_stretch_inside_a_long_one_is_not_looked_at_and_changes_nothing_for_it() {
+        let mut looks = Looks::new(Insns(100), 7);
+        assert_eq!(looks.begin(Stretch::PreemptOff, Insns(0)), Some(Insns(100)));
+        assert_eq!(looks.begin(Stretch::IrqsOff, Insns(60)), None);
+        looks.end(Stretch::IrqsOff);
+        assert_eq!(looks.due(Insns(100)), (2, Some(Insns(100))));
+        // One that lasts is looked at by its own length.
+        assert_eq!(looks.begin(Stretch::IrqsOff, Insns(110)), None);
+        assert_eq!(looks.due(Insns(200)), (2, Some(Insns(10))));
+        assert_eq!(looks.due(Insns(210)), (1, Some(Insns(100))));
+    }
+
+    #[test]
+    fn where_nothing_is_open_nothing_is_due_until_something_opens() {
+        let mut looks = Looks::new(Insns(100), 7);
+        looks.begin(Stretch::IrqsOff, Insns(0));
+        looks.end(Stretch::IrqsOff);
+        assert_eq!(looks.due(Insns(100)), (0, None));
+        assert_eq!(looks.begin(Stretch::IrqsOff, Insns(5000)), Some(Insns(100)));
+    }
+
+    #[test]
+    fn a_countdown_that_ends_too_early_goes_on() {
+        let mut looks = Looks::new(Insns(100), 7);
+        looks.begin(Stretch::Unscheduled, Insns(0));
+        assert_eq!(looks.due(Insns(90)), (0, Some(Insns(10))));
+        assert_eq!(looks.due(Insns(100)), (4, Some(Insns(100))));
+    }
+
+    proptest! {
+        /// Steps of the guest: instructions that pass, and what happens then.
+        #[test]
+        fn the_last_look_of_a_stretch_lies_in_its_second_half(
+            steps in prop::collection::vec((1u64..400, 0usize..3, any::<bool>()), 1..300)
+        ) {
+            let (mut looks, mut now, mut ends) = (Looks::new(Insns(100), 7), 0, None);
+            let mut open: [Option<(u64, Option<u64>)>; 3] = [None; 3];
+            for (passed, which, opens) in steps {
+                let until = now + passed;
+                while let Some(end) = ends.filter(|end| *end <= until) {
+                    let (kinds, next) = looks.due(Insns(end));
+                    ends = next.map(|next| end + next.0);
+                    for (kind, open) in KINDS.into_iter().zip(&mut open) {
+                        if kinds & kind as u8 != 0 {
+                            open.as_mut().expect("only what is open is looked at").1 = Some(end);
+                        }
+                    }
+                }
+                now = until;
+                if opens {
+                    if let Some(wait) = looks.begin(KINDS[which], Insns(now)) {
+                        ends = Some(now + wait.0);
+                    }
+                    open[which] = Some((now, None));
+                } else if let Some((since, last)) = open[which].take() {
+                    looks.end(KINDS[which]);
+                    let length = now - since;
+                    prop_assert_eq!(last.is_some(), length >= 100);
+                    prop_assert!(last.is_none_or(|last| 2 * (last - since) > length));
+                }
+            }
+        }
+    }
+}
