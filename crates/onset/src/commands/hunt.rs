@@ -8,7 +8,7 @@ use crate::experiment::{Cell, Experiment};
 use crate::failure::{Exit, Failure};
 use crate::followed::{Answer, Ready, Reproducer, Subject, narrow};
 use crate::hunt::{
-    ALL, About, CONCLUSION, Ended, Field, Found, Hunt, JOURNAL, Journal, Known, Share, Step,
+    ALL, About, CONCLUSION, Died, Ended, Field, Found, Hunt, JOURNAL, Journal, Known, Share, Step,
     Strategy,
 };
 use crate::matrix::WallClock;
@@ -28,6 +28,8 @@ const SCHEMA: u32 = 1;
 const STACKS_FROM: Insns = Insns(5_000);
 /// How long the line is high.
 const HIGH: Nanos = Nanos::from_micros(1);
+/// No trial goes on for longer after its last trigger, so that a guest that died in one has died by then.
+const DEATH_AFTER: Nanos = Nanos::from_millis(60_000);
 
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let experiment = experiment(arguments)?;
@@ -55,7 +57,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let (known, ended) = search(&hunt, &ready, &mut journal)?;
     let finds = keep(&ready, &known, &directory)?;
-    conclude(arguments, &about, &directory, (&known, &finds), ended)
+    let deaths = keep_deaths(&experiment, cell, &known, &directory)?;
+    conclude(arguments, &about, &directory, (&known, &finds, &deaths), ended)
 }
 
 fn ready(bench: &Bench, mut subject: Subject, name: String) -> Result<Ready<'_>, Failure> {
@@ -102,8 +105,39 @@ fn keep(
     Ok(finds)
 }
 
+/// Writes an experiment for each guest that died after a trigger: the same triggers, after which it dies again, with all that
+/// its console says in the bundle.
+fn keep_deaths(
+    experiment: &Experiment,
+    cell: Cell,
+    known: &Known,
+    directory: &Path,
+) -> Result<BTreeMap<u64, PathBuf>, Failure> {
+    let mut deaths = BTreeMap::new();
+    for (trial, died) in known.died.iter().filter(|(_, died)| !died.instants.is_empty()) {
+        let mut root: DocumentMut = experiment.source.parse().expect("it was read before");
+        root["flavours"] = value(Array::from_iter([cell.flavour.to_string()]));
+        root["loads"] = value(Array::from_iter([cell.load.to_string()]));
+        let times = died.instants.iter().map(|at| format!("{}ns", at.0));
+        let apart = died.instants.windows(2).map(|w| w[1].0 - w[0].0).min().unwrap_or(1_000_000);
+        let trigger = [
+            ("times", value(Array::from_iter(times))),
+            ("duty", value(HIGH.0 as f64 / apart as f64)),
+            ("grace", value(DEATH_AFTER.to_string())),
+        ];
+        root["trigger"] = Item::Table(Table::from_iter(trigger));
+        let path = directory.join(format!("died-{trial}.toml"));
+        write(&path, &root.to_string())?;
+        deaths.insert(*trial, path);
+    }
+    Ok(deaths)
+}
+
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).expect("plain data") + "\n";
+    write(path, &(serde_json::to_string_pretty(value).expect("plain data") + "\n"))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
     super::report::write_whole(path, text.as_bytes())
         .map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))
 }
@@ -220,7 +254,7 @@ pub struct Printed<'a> {
     worst: Vec<PrintedFound<'a>>,
     by_strategy: BTreeMap<&'static str, &'a Share>,
     growth: &'a [Step],
-    died: Vec<PrintedDeath<'a>>,
+    died: Vec<PrintedDeath>,
 }
 
 #[derive(Serialize)]
@@ -240,20 +274,26 @@ struct PrintedFound<'a> {
 }
 
 #[derive(Serialize)]
-struct PrintedDeath<'a> {
+struct PrintedDeath {
     trial: u64,
-    text: &'a str,
+    text: String,
+    experiment: Option<String>,
 }
 
 fn conclude(
     arguments: &Arguments,
     about: &About,
     directory: &Path,
-    (known, finds): (&Known, &BTreeMap<String, PathBuf>),
+    (known, finds, deaths): (&Known, &BTreeMap<String, PathBuf>, &BTreeMap<u64, PathBuf>),
     ended: Ended,
 ) -> Result<Exit, Failure> {
     let worst = known.worst.iter().filter(|(name, _)| about.responders.contains(name));
     let worst = worst.map(|(responder, found)| printed(responder, found, finds.get(responder)));
+    let death = |(trial, died): &'_ (u64, Died)| PrintedDeath {
+        trial: *trial,
+        text: died.text.clone(),
+        experiment: deaths.get(trial).map(|path| path.display().to_string()),
+    };
     let printed = Printed {
         schema: SCHEMA,
         directory: directory.display().to_string(),
@@ -269,13 +309,13 @@ fn conclude(
         worst: worst.collect(),
         by_strategy: known.shares.iter().map(|(s, share)| (s.name(), share)).collect(),
         growth: &known.growth,
-        died: known.died.iter().map(|(t, d)| PrintedDeath { trial: *t, text: &d.text }).collect(),
+        died: known.died.iter().map(death).collect(),
     };
     write_json(&directory.join(CONCLUSION), &printed)?;
     if arguments.json {
         print_json(&printed);
     } else {
-        print(&terminal::hunted(about, (known, finds), ended, directory));
+        print(&terminal::hunted(about, (known, finds, deaths), ended, directory));
     }
     Ok(if ended == Ended::Interrupted { Exit::Interrupted } else { Exit::Success })
 }

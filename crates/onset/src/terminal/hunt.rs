@@ -30,7 +30,7 @@ pub fn progress(known: &Known) -> String {
 /// The conclusion.
 pub fn hunted(
     about: &About,
-    (known, finds): (&Known, &BTreeMap<String, PathBuf>),
+    (known, finds, deaths): (&Known, &BTreeMap<String, PathBuf>, &BTreeMap<u64, PathBuf>),
     ended: Ended,
     directory: &Path,
 ) -> String {
@@ -54,6 +54,9 @@ pub fn hunted(
     text += &strategies(about, known);
     for (trial, died) in &known.died {
         let _ = writeln!(text, "\nThe guest died in trial {trial}: {}", died.text);
+        if let Some(experiment) = deaths.get(trial) {
+            let _ = writeln!(text, "      onset run {}", experiment.display());
+        }
     }
     text
 }
