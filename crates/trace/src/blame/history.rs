@@ -116,22 +116,29 @@ impl History {
     /// Interrupts or preemption, on again now, had been turned off at `opened`: by the last masking, or by the first count
     /// after the last one that was 0.
     fn learn(&mut self, irqs: bool, opened: Place) {
-        let mut first = None;
+        let (mut first, mut began_here) = (None, !self.before.preempt_off());
         for event in self.events.iter_mut().rev() {
             match &mut event.what {
                 What::Irqs { masked: true, place, .. } if irqs => {
                     *place = opened;
                     return;
                 }
-                What::Preempt { count: 0, .. } if !irqs => break,
+                What::Preempt { count: 0, .. } if !irqs => {
+                    began_here = true;
+                    break;
+                }
                 What::Preempt { place, .. } if !irqs => first = Some(place),
-                What::Gap => break,
+                What::Gap => {
+                    began_here = true;
+                    break;
+                }
                 _ => {}
             }
         }
         match first {
-            Some(place) => *place = opened,
-            None => self.before.learn(irqs, opened),
+            // Counts that rose and fell inside it may be kept while the one that began it is not.
+            Some(place) if began_here => *place = opened,
+            _ => self.before.learn(irqs, opened),
         }
     }
 

@@ -330,6 +330,39 @@ fn a_stack_that_is_told_at_the_end_of_a_stretch_is_blamed_for_all_of_it() {
 }
 
 #[test]
+fn a_stretch_that_began_before_what_is_kept_is_blamed_on_its_stack_whatever_is_nested_in_it() {
+    let mut history = History::new(1_000);
+    let unset = What::Preempt { count: 0, place: on(2), opened: on(1) };
+    let mut events = vec![
+        (0, run(LOAD)),
+        (0, preempt(0, 0)),
+        (0, irqs(false, 0)),
+        (90, What::Preempt { count: 1, place: Place::Address(0x5), opened: Place::Unknown }),
+        (100, TRIGGER),
+    ];
+    events.extend(own_interrupt(100));
+    events.extend([
+        (150, enter(Role::WakeUp, RESPONDER.0, 5)),
+        (170, preempt(1, 0)),
+        (180, irqs(false, 0)),
+        (180, TO_KERNEL),
+        (900, unset),
+        (910, preempt(1, 13)),
+        (910, enter(Role::Schedule, 0, 14)),
+        (920, run(RESPONDER)),
+        (930, preempt(0, 0)),
+        (940, What::Pins { level: 0x40 }),
+    ]);
+    for (ns, what) in events {
+        history.push(Event { at: at(ns), what });
+        history.forget_before(0);
+    }
+    let explained = history.explain(0, 6, &tasks()).expect("an answer");
+    let longest = parts(&explained).into_iter().max_by_key(|part| part.2);
+    assert_eq!(longest, Some((Stage::WakeUp, Cause::PreemptOff(on(1)), 720)));
+}
+
+#[test]
 fn what_was_lost_is_unexplained_and_still_counted() {
     let mut events = wake_up_of_a_task();
     events.insert(9, (150, What::Gap));
