@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(with(Stage::Entry, Cause::Switch), Err(Unbounded::ThreadedHandler));
         assert_eq!(with(Stage::WakeUp, Cause::Unexplained), Err(Unbounded::Unexplained));
         let both = [(5, Stage::NeedResched, task), (6, Stage::NeedResched, lock.clone())];
-        let both = [&both[..], &[resumed.clone()]].concat();
+        let both = [&both[..], std::slice::from_ref(&resumed)].concat();
         assert_eq!(of(&both), Err(Unbounded::Lock), "the first reason in their order");
         // What happens after the switch is not the scheduler's.
         assert_eq!(of(&[scheduler, (90, Stage::Resumed, lock)]), Ok(Nanos(25)));

@@ -73,11 +73,11 @@ impl Journal {
         Ok(Journal { path: path.into(), file, tried })
     }
 
-    /// What a journal holds, without going on with it: what it is about, and its trials by number.
+    /// What a journal holds, without going on with it.
     ///
     /// # Errors
     /// A file that cannot be read, or is no journal of this version.
-    pub fn read(path: &Path) -> Result<(About, BTreeMap<u64, Tried>), Failure> {
+    pub fn read(path: &Path) -> Result<Contents, Failure> {
         let refused = |why: String| Failure::unavailable(format!("{}: {why}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|e| refused(e.to_string()))?;
         let (about, tried) = parse(whole(&text))
@@ -118,8 +118,11 @@ fn whole(text: &str) -> &str {
     &text[..text.rfind('\n').map_or(0, |end| end + 1)]
 }
 
-/// What the journal is about, and its trials; `None` where it has no line.
-fn parse(text: &str) -> Result<Option<(About, BTreeMap<u64, Tried>)>, String> {
+/// What a journal is about, and its trials by number.
+pub type Contents = (About, BTreeMap<u64, Tried>);
+
+/// What the journal holds; `None` where it has no line.
+fn parse(text: &str) -> Result<Option<Contents>, String> {
     let mut lines = text.lines();
     let Some(first) = lines.next() else { return Ok(None) };
     let about = serde_json::from_str(first).map_err(|e| format!("is no journal of a hunt: {e}"))?;
