@@ -180,6 +180,9 @@ fn temporary() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("onset-test-").tempdir().expect("a writable directory")
 }
 
+/// A line for [`experiment`]: only the first to answer and the last do.
+pub const FIRST_AND_LAST: &str = "responders = [\"hardirq\", \"task\"]";
+
 /// The text of an experiment: periodic triggers as in the experiments that are shipped; `more` is added at its
 /// end and may hold further tables.
 pub fn experiment(flavours: &[&str], loads: &[&str], count: u64, more: &str) -> String {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! No task is scheduled later than the longest stretches of its run can make.
 
-use lab::{Lab, assert_as_promised_by, experiment, have_kernels};
+use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
 
 #[test]
 fn no_task_is_scheduled_later_than_the_bound_of_its_run() {
@@ -11,8 +11,7 @@ fn no_task_is_scheduled_later_than_the_bound_of_its_run() {
     }
     let lab = Lab::new();
     let flavours = ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt"];
-    let text = experiment(&flavours, &["mixed"], 1_000, "");
-    let text = text.replacen("trigger", "responders = [\"hardirq\", \"task\"]\ntrigger", 1);
+    let text = experiment(&flavours, &["mixed"], 1_000, FIRST_AND_LAST);
     let path = lab.experiment(&text);
     let printed = lab.onset(&["bound", &path, "--json"]).exits(0).json();
     assert_as_promised_by("bound", &printed);

@@ -2,7 +2,7 @@
 //! Latencies of planted delays are blamed on what was planted, and come again to the instruction.
 
 use crate::modules::module_for;
-use lab::{Lab, assert_as_promised_by, experiment, have_kernels};
+use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
 use serde_json::Value;
 
 /// Two virtual seconds: a delay takes some thousandth of the time, and several triggers have to meet each.
@@ -10,13 +10,10 @@ const TRIGGERS: u64 = 2_000;
 
 /// The run of an otherwise idle guest with the module.
 fn run(lab: &Lab, kernel: &str) -> String {
-    let more = format!(
-        "responders = [\"hardirq\", \"task\"]\nguest.modules = [{:?}]",
-        module_for(kernel, "test_delays")
-    );
+    let more =
+        format!("{FIRST_AND_LAST}\nguest.modules = [{:?}]", module_for(kernel, "test_delays"));
     // The delays begin at the guest's timer tick, of which a millisecond is a part: such triggers would meet none of them.
-    let text = experiment(&[kernel], &["idle"], TRIGGERS, "").replacen("1ms", "1030us", 1);
-    let text = text.replacen("trigger", &format!("{more}\ntrigger"), 1);
+    let text = experiment(&[kernel], &["idle"], TRIGGERS, &more).replacen("1ms", "1030us", 1);
     lab.run(&text, &[]).exits(3).run().text("run").to_string()
 }
 

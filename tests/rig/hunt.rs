@@ -2,7 +2,7 @@
 //! A hunt finds the same again, with any number of machines, and does not find less than luck.
 
 use crate::modules::module;
-use lab::{Lab, assert_as_promised_by, experiment, have_kernels};
+use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
 use serde_json::Value;
 
 /// A hunt of some rounds, in a directory of its own.
@@ -44,9 +44,8 @@ fn a_hunt_finds_the_same_with_one_machine_and_two_and_no_less_than_as_many_trigg
 
 /// Hunts in an idle guest with this module of the tests.
 fn hunt_with(lab: &Lab, name: &str, words: &[&str]) -> Value {
-    let more = format!("guest.modules = [{:?}]", module(name));
+    let more = format!("{FIRST_AND_LAST}\nguest.modules = [{:?}]", module(name));
     let text = experiment(&["6.12 preempt=full"], &["idle"], 10, &more);
-    let text = text.replacen("trigger", "responders = [\"hardirq\", \"task\"]\ntrigger", 1);
     let path = lab.experiment(&text);
     let found = lab.onset(&[&["hunt", &path, "--json"], words].concat()).exits(0).json();
     assert_as_promised_by("hunt", &found);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A latency of a run does not need all of the triggers before it.
 
-use lab::{Lab, assert_as_promised_by, experiment, have_kernels};
+use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
 use serde_json::Value;
 
 #[test]
@@ -10,8 +10,7 @@ fn a_latency_with_superfluous_triggers_becomes_a_find_with_fewer_that_replays_id
         return;
     }
     let lab = Lab::new();
-    let text = experiment(&["6.12 preempt=full"], &["idle"], 60, "");
-    let text = text.replacen("trigger", "responders = [\"hardirq\", \"task\"]\ntrigger", 1);
+    let text = experiment(&["6.12 preempt=full"], &["idle"], 60, FIRST_AND_LAST);
     let run = lab.run(&text, &[]).exits(3).run().text("run").to_string();
     let words = ["minimise", &run, "--responder", "task", "--sample", "50", "-o", "small.json"];
     let words = [&words[..], &["--json"]].concat();

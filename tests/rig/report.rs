@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A report that looks inside: what it shows adds up, and is what the commands for each part print.
 
-use lab::{Lab, experiment, have_kernels};
+use lab::{FIRST_AND_LAST, Lab, experiment, have_kernels};
 use serde_json::Value;
 
 fn list(value: &Value) -> &[Value] {
@@ -35,8 +35,7 @@ fn a_report_that_looks_inside_agrees_with_windows_blame_and_explain() {
         return;
     }
     let lab = Lab::new();
-    let text = experiment(&["6.12"], &["mixed"], 120, "");
-    let text = text.replacen("trigger", "responders = [\"hardirq\", \"task\"]\ntrigger", 1);
+    let text = experiment(&["6.12"], &["mixed"], 120, FIRST_AND_LAST);
     let run = lab.run(&text, &[]).exits(3).run().text("run").to_string();
     let hunt = lab.path().join("hunt");
     let hunt = hunt.to_str().expect("the lab's path is text");

@@ -3,6 +3,9 @@
 //!
 //! Needs what `make build` builds and the kernels 6.12 and 6.12-rt in the cache.
 
+mod figure;
+
+use figure::{heading, print, spread};
 use onset::bundle::{
     self, About, Begun, BundleWriter, Conclusion, Experiment, RunId, Tool, UtcTime,
 };
@@ -21,7 +24,7 @@ use std::time::{Duration, Instant};
 
 fn main() {
     // cargo passes --bench.
-    println!("{:<58} {:>12}  measured", "figure", "promised");
+    heading();
     let collected = collecting();
     print("collector, ring to summary, ns a sample", "50", format!("{:.1}", collected.0));
     print("collector with series and journal, ns a sample", "–", format!("{:.1}", collected.1));
@@ -32,10 +35,6 @@ fn main() {
         Ok(installation) => rig_figures(&installation),
         Err(e) => println!("no figures of the rig: {}", e.message),
     }
-}
-
-fn print(figure: &str, promised: &str, measured: String) {
-    println!("{figure:<58} {promised:>12}  {measured}");
 }
 
 /// Nanoseconds a sample: up to the summary; up to series and journal of a bundle; and to end that.
@@ -230,28 +229,8 @@ fn overhead(bench: &Bench, guest: &Guest, snapshot: &(Snapshot, String)) {
         ratios.push(with.as_secs_f64() / without.as_secs_f64());
         firsts.extend(outcome.first_answer.map(|d| d.as_secs_f64()));
     }
-    print(
-        "wall time with the plugin and 1 kHz of triggers / without",
-        "1.10",
-        spread(&mut ratios, 2),
-    );
-    print("restored snapshot to first recorded answer, s", "0.5", spread(&mut firsts, 2));
-}
-
-/// Median, and the extremes.
-fn spread(values: &mut [f64], digits: usize) -> String {
-    values.sort_by(f64::total_cmp);
-    match &*values {
-        [] => "nothing measured".into(),
-        [first, .., last] => {
-            format!(
-                "{:.digits$} ({first:.digits$} … {last:.digits$}, n = {})",
-                values[values.len() / 2],
-                values.len()
-            )
-        }
-        [one] => format!("{one:.digits$}"),
-    }
+    print("wall time with the plugin and 1 kHz of triggers / without", "1.10", spread(ratios, 2));
+    print("restored snapshot to first recorded answer, s", "0.5", spread(firsts, 2));
 }
 
 /// The comparison of `make demo`, first with its snapshots made, then restored from them.

@@ -4,6 +4,9 @@
 //!
 //! Needs what `make build` builds, the kernels 6.12 and 6.12-rt in the cache, and cyclictest (package rt-tests).
 
+mod figure;
+
+use figure::{heading, print, spread};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,15 +18,17 @@ const FLAVOURS: [&str; 3] = ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt"
 const RESPONDERS: [&str; 2] = ["hardirq", "task"];
 /// Hunts of each flavour.
 const SEEDS: [u64; 3] = [1, 2, 3];
-/// What a hunt may take of the time that was waited, to be as late.
-const SHARE: u64 = 20;
+/// What is waited, in virtual time: the experiment's count of triggers, one a millisecond.
+const WAITED_S: u32 = 60;
+/// What a hunt may take of that, to be as late.
+const SHARE: u32 = 20;
 const NS_PER_S: f64 = 1e9;
 
 type Answer<T> = Result<T, String>;
 
 fn main() {
     // cargo passes --bench.
-    println!("{:<66} {:>8}  measured", "figure", "promised");
+    heading();
     let store = match tempfile::tempdir() {
         Ok(store) => store,
         Err(e) => return println!("no figures: {e}"),
@@ -33,10 +38,6 @@ fn main() {
     if let Err(why) = answer {
         println!("no further figures: {why}");
     }
-}
-
-fn print(figure: &str, promised: &str, measured: &str) {
-    println!("{figure:<66} {promised:>8}  {measured}");
 }
 
 /// `onset` with `arguments`, and how long it took.
@@ -68,19 +69,6 @@ fn list(value: &Value) -> Answer<&Vec<Value>> {
     value.as_array().ok_or_else(|| format!("{value} is no list"))
 }
 
-/// Median, and the extremes.
-fn spread(mut values: Vec<f64>, digits: usize) -> String {
-    values.sort_by(f64::total_cmp);
-    match &*values {
-        [first, .., last] => {
-            let median = values[values.len() / 2];
-            format!("{median:.digits$} ({first:.digits$} … {last:.digits$}, n = {})", values.len())
-        }
-        [one] => format!("{one:.digits$}"),
-        [] => "nothing measured".into(),
-    }
-}
-
 /// What a hunt costs, and that its finds come again.
 fn speed(store: &Path) -> Answer<()> {
     let hunt = |more: &[&str]| {
@@ -94,7 +82,7 @@ fn speed(store: &Path) -> Answer<()> {
     let budget = ["--budget", "16trials"];
     let (aimed, spent) = hunt(&aiming.chain(budget).collect::<Vec<_>>())?;
     let rate = number(&aimed["triggers"])? / spent.as_secs_f64();
-    print("aimed triggers, a second and processor", "100", &format!("{rate:.0}"));
+    print("aimed triggers, a second and processor", "100", format!("{rate:.0}"));
 
     let run = ["run", EXPERIMENT, "--set", "trigger.count=1", "--set"];
     let flavour = format!("flavours=[{:?}]", FLAVOURS[1]);
@@ -116,7 +104,7 @@ fn speed(store: &Path) -> Answer<()> {
     let find = text(&short["worst"][0]["find"]);
     let (replayed, _) = onset(&["replay", find, "--times", "100"], store)?;
     let (identical, times) = (&replayed["identical_times"], &replayed["times"]);
-    print("replays that are identical", "100", &format!("{identical} of {times}"));
+    print("replays that are identical", "100", format!("{identical} of {times}"));
     followed(store)
 }
 
@@ -135,20 +123,19 @@ fn followed(store: &Path) -> Answer<()> {
             ratios.push(watched.as_secs_f64() / plain.as_secs_f64());
         }
         let figure = format!("wall time followed, with stacks, / plain: {flavour}");
-        print(&figure, "1.25", &spread(ratios, 2));
+        print(&figure, "1.25", spread(ratios, 2));
     }
     Ok(())
 }
 
 /// The latest answers of somebody who waited, by responder, and how long that took.
 struct Waited {
-    virtual_ns: f64,
     worst_ns: BTreeMap<String, f64>,
     wall: Duration,
 }
 
 impl Waited {
-    fn of(runs: &Value, wall: Duration, virtual_ns: f64) -> Answer<Waited> {
+    fn of(runs: &Value, wall: Duration) -> Answer<Waited> {
         let mut worst_ns = BTreeMap::new();
         for series in list(&runs["runs"][0]["series"])? {
             let name = text(&series["responder"]);
@@ -156,29 +143,29 @@ impl Waited {
             let name = if name.starts_with("cyclictest") { "task" } else { name };
             worst_ns.insert(name.to_owned(), number(&series["max_ns"])?);
         }
-        Ok(Waited { virtual_ns, worst_ns, wall })
+        Ok(Waited { worst_ns, wall })
     }
 }
 
 /// A minute of triggers at random, and of cyclictest.
 fn wait(flavour: &str, store: &Path) -> Answer<[(&'static str, Waited); 2]> {
-    const MINUTE: f64 = 60.0 * NS_PER_S;
     let flavours = format!("flavours=[{flavour:?}]");
     let (runs, wall) = onset(&["run", EXPERIMENT, "--set", &flavours], store)?;
-    let random = Waited::of(&runs, wall, MINUTE)?;
+    let random = Waited::of(&runs, wall)?;
     let path = store.join("cyclictest.toml");
     let peer = format!(
-        "title = \"cyclictest, for a minute\"\ntarget = \"rig\"\n{flavours}\nloads = [\"mixed\"]\n[cyclictest]\nperiod = \"1ms\"\ncount = 60000\n"
+        "title = \"cyclictest, for a minute\"\ntarget = \"rig\"\n{flavours}\nloads = [\"mixed\"]\n[cyclictest]\nperiod = \"1ms\"\ncount = {}\n",
+        1000 * WAITED_S
     );
     std::fs::write(&path, peer).map_err(|e| e.to_string())?;
     let (runs, wall) = onset(&["run", &path.display().to_string()], store)?;
-    Ok([("random", random), ("cyclictest", Waited::of(&runs, wall, MINUTE)?)])
+    Ok([("random", random), ("cyclictest", Waited::of(&runs, wall)?)])
 }
 
 /// Hunts of one flavour with several seeds, against who waits.
 fn compare(flavour: &str, store: &Path) -> Answer<()> {
     let waited = wait(flavour, store)?;
-    for (who, Waited { worst_ns, wall, .. }) in &waited {
+    for (who, Waited { worst_ns, wall }) in &waited {
         let worst = worst_ns.iter().map(|(name, ns)| format!("{name} {:.1} µs", ns / 1e3));
         let worst = worst.collect::<Vec<_>>().join(", ");
         print(
@@ -205,13 +192,13 @@ fn compare(flavour: &str, store: &Path) -> Answer<()> {
             let reached: Vec<f64> = reached.map(|at| at / NS_PER_S).collect();
             let missed = SEEDS.len() - reached.len();
             let missed = if missed > 0 { format!(", {missed} did not") } else { String::new() };
-            let promised = format!("{:.0}", waited.virtual_ns / NS_PER_S / SHARE as f64);
+            let promised = (WAITED_S / SHARE).to_string();
             let figure = format!("  {responder}: virtual s until as late as {who}");
-            print(&figure, &promised, &(spread(reached, 2) + &missed));
+            print(&figure, &promised, spread(reached, 2) + &missed);
         }
         let worst = hunts.iter().filter_map(|hunt| worst(hunt, responder));
         let worst = worst.map(|ns| ns / 1e3).collect();
-        print(&format!("  {responder}: worst in the same wall time, µs"), "–", &spread(worst, 1));
+        print(&format!("  {responder}: worst in the same wall time, µs"), "–", spread(worst, 1));
     }
     Ok(())
 }
@@ -225,7 +212,7 @@ fn curve(flavour: &str, seed: &str, hunt: &Value) -> Answer<()> {
             let (at, ns) = (number(&step["virtual_ns"])?, number(&step["latency_ns"])?);
             points.push(format!("{:.1} s {:.1} µs", at / NS_PER_S, ns / 1e3));
         }
-        print(&format!("  {flavour}, seed {seed}: {responder}"), "–", &points.join(", "));
+        print(&format!("  {flavour}, seed {seed}: {responder}"), "–", points.join(", "));
     }
     Ok(())
 }

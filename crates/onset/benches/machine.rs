@@ -4,6 +4,9 @@
 //!
 //! Needs what `make build` builds, cyclictest (package rt-tests), and the right to be a real-time task.
 
+mod figure;
+
+use figure::{heading, print, spread};
 use onset::bundle::{Bundle, Manifest};
 use sample::{Nanos, Stamp};
 use serde_json::Value;
@@ -27,7 +30,7 @@ type Answer<T> = Result<T, String>;
 
 fn main() {
     // cargo passes --bench.
-    println!("{:<58} {:>12}  measured", "figure", "promised");
+    heading();
     let answer = latencies()
         .and_then(|()| cost())
         .and_then(|()| start())
@@ -36,10 +39,6 @@ fn main() {
     if let Err(why) = answer {
         println!("no further figures: {why}");
     }
-}
-
-fn print(figure: &str, promised: &str, measured: String) {
-    println!("{figure:<58} {promised:>12}  {measured}");
 }
 
 /// A run of `onset measure`.
@@ -107,19 +106,6 @@ fn pair(period: &str, count: u64) -> Answer<(Run, Run)> {
     let ours = measure(&[&["periodic"], &how[..], &TASK].concat())?;
     let theirs = measure(&[&["cyclictest"], &how[..], &TASK].concat())?;
     Ok((ours, theirs))
-}
-
-/// Median, and the extremes.
-fn spread(mut values: Vec<f64>, digits: usize) -> String {
-    values.sort_by(f64::total_cmp);
-    match &*values {
-        [first, .., last] => {
-            let (median, n) = (values[values.len() / 2], values.len());
-            format!("{median:.digits$} ({first:.digits$} … {last:.digits$}, n = {n})")
-        }
-        [one] => format!("{one:.digits$}"),
-        [] => "nothing measured".into(),
-    }
 }
 
 /// Latencies of absolute sleep at 1 ms.

@@ -60,7 +60,7 @@ impl Follow {
         for watch in &watches {
             plan += &line_of(watch);
         }
-        let rt = map.layout().softirq_disable_cnt.is_some();
+        let rt = map.layout().is_preempt_rt();
         let lacking = lacking.iter().map(|i| &WATCHED[usize::from(*i)]);
         let functions = lacking
             .filter(|watched| rt || !RT_ONLY.contains(&watched.role))

@@ -108,10 +108,12 @@ pub enum Stretch {
 }
 
 impl Stretch {
+    /// All of them.
+    pub const ALL: [Stretch; 3] = [Stretch::IrqsOff, Stretch::PreemptOff, Stretch::Unscheduled];
+
     /// The kind of this number.
     pub fn from_bit(bit: u8) -> Option<Stretch> {
-        let kinds = [Stretch::IrqsOff, Stretch::PreemptOff, Stretch::Unscheduled];
-        kinds.into_iter().find(|kind| *kind as u8 == bit)
+        Stretch::ALL.into_iter().find(|kind| *kind as u8 == bit)
     }
 }
 
@@ -182,7 +184,7 @@ mod tests {
 
     #[test]
     fn an_occurrence_survives_its_encoding_and_other_bytes_are_none() {
-        for kind in [Stretch::IrqsOff, Stretch::PreemptOff, Stretch::Unscheduled] {
+        for kind in Stretch::ALL {
             let occurrence = Occurrence { kind, key: 0xfedc_ba98_7654_3210, ordinal: 0x89ab_cdef };
             let bytes = occurrence.encode();
             assert_eq!(Occurrence::decode(&bytes), Some(occurrence));

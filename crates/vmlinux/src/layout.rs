@@ -26,6 +26,11 @@ pub struct Layout {
 pub(crate) const FIELDS: usize = 7;
 
 impl Layout {
+    /// Whether it is of a PREEMPT_RT kernel, where bottom halves are disabled by task.
+    pub fn is_preempt_rt(&self) -> bool {
+        self.softirq_disable_cnt.is_some()
+    }
+
     pub(crate) fn from_fields(fields: [Option<u64>; FIELDS]) -> Layout {
         let [preempt_count, current_task, comm, pid, prio, migration_disabled, softirq_disable_cnt] =
             fields;

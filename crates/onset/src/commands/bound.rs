@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset bound`: what the longest stretches of a run could make together, beside the latest that a task was scheduled.
 
-use super::windows::{Cell, cells};
-use super::{bench, print, print_json};
+use super::windows::{Cell, each_cell};
+use super::{print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
 use crate::followed::{EVENTS_KEPT, Ready, Watcher};
-use crate::terminal::{self, Shown};
+use crate::terminal;
 use rig::{Bench, Follow, Progress};
 use sample::{Insns, Nanos, Responder, Sample};
 use serde::Serialize;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use trace::{
@@ -98,16 +97,7 @@ pub struct Held {
 }
 
 pub fn run(arguments: &arguments::Bound) -> Result<Exit, Failure> {
-    let bench = bench()?;
-    let cells = cells(&bench, &arguments.cells)?;
-    let names = cells.iter().map(|c| format!("{} · {}", c.flavour, c.load)).collect();
-    let shown = RefCell::new(Shown::of(names));
-    let mut all = Vec::new();
-    for (index, cell) in cells.into_iter().enumerate() {
-        let seen = watch(&bench, cell, &|p| shown.borrow_mut().progress(index, p));
-        shown.borrow_mut().end(index, if seen.is_ok() { "seen" } else { "failed" });
-        all.push(seen?);
-    }
+    let all = each_cell(&arguments.cells, watch)?;
     let exceeded = all.iter().any(|b| b.holds == Some(false));
     let unknown = all.iter().any(|b| b.holds.is_none());
     if arguments.json {
@@ -152,7 +142,7 @@ fn watch(bench: &Bench, cell: Cell, progress: &dyn Fn(Progress)) -> Result<Bound
 /// Refuses a kernel that does not show what the terms are made of.
 fn sees_enough(map: &Map<Vec<u8>>, follow: &Follow) -> Result<(), Failure> {
     let layout = map.layout();
-    let rt: &[Role] = if layout.softirq_disable_cnt.is_some() { &NEEDED_FOR_RT } else { &[] };
+    let rt: &[Role] = if layout.is_preempt_rt() { &NEEDED_FOR_RT } else { &[] };
     let watched =
         |role: &Role| follow.watches.iter().any(|w| WATCHED[usize::from(w.index)].role == *role);
     let facts = [layout.preempt_count, layout.current_task, layout.pid, layout.comm, layout.prio];

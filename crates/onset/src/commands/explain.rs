@@ -7,7 +7,6 @@ use crate::failure::{Exit, Failure};
 use crate::followed::{Explained, Explanations, Named, explain};
 use crate::terminal::{self, Shown};
 use serde::Serialize;
-use std::cell::RefCell;
 
 /// Version of the JSON that is printed (docs/explain.schema.json).
 const SCHEMA: u32 = 1;
@@ -25,10 +24,10 @@ pub fn run(arguments: &arguments::Explain) -> Result<Exit, Failure> {
     let bench = bench()?;
     let named = Named::find(&arguments.latencies.run, &arguments.latencies.store.store)?;
     let samples = named.samples(arguments.latencies.responder, arguments.choice.choice())?;
-    let shown = RefCell::new(Shown::of(vec![named.title()]));
-    let done = explain(&bench, &named, &samples, &|p| shown.borrow_mut().progress(0, p));
-    shown.borrow_mut().end(0, if done.is_ok() { "explained" } else { "not explained" });
-    let Explanations { missing, explained } = done?;
+    let ended = ["explained", "not explained"];
+    let Explanations { missing, explained } = Shown::during(named.title(), ended, |progress| {
+        explain(&bench, &named, &samples, progress)
+    })?;
     if arguments.json {
         let run = named.run();
         let (missing, explanations) = (&missing[..], &explained[..]);

@@ -8,8 +8,8 @@ use crate::experiment::{Cell, Experiment};
 use crate::failure::{Exit, Failure};
 use crate::followed::{Answer, Ready, Reproducer, Subject, narrow};
 use crate::hunt::{
-    ALL, About, CONCLUSION, Died, Ended, Field, Found, Hunt, JOURNAL, Journal, Known, Share, Step,
-    Strategy,
+    ALL, About, CONCLUSION, Ended, Field, Found, Hunt, JOURNAL, Journal, Known, Share, Step,
+    Strategy, find_file,
 };
 use crate::matrix::WallClock;
 use crate::target::Rig;
@@ -17,7 +17,6 @@ use crate::terminal::{self, Shown};
 use ::rig::Bench;
 use sample::{Insns, Nanos, Responder, ResponderSet};
 use serde::Serialize;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
@@ -64,10 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 fn ready(bench: &Bench, mut subject: Subject, name: String) -> Result<Ready<'_>, Failure> {
     // Over before the next trigger may come, however close that is: what raises the interrupt is the edge.
     subject.generator.high = HIGH;
-    let shown = RefCell::new(Shown::of(vec![name]));
-    let ready = Ready::new(bench, subject, &|p| shown.borrow_mut().progress(0, p));
-    shown.borrow_mut().end(0, if ready.is_ok() { "ready" } else { "failed" });
-    ready
+    Shown::during(name, ["ready", "failed"], |progress| Ready::new(bench, subject, progress))
 }
 
 fn search(hunt: &Hunt, ready: &Ready, journal: &mut Journal) -> Result<(Known, Ended), Failure> {
@@ -98,7 +94,7 @@ fn keep(
         };
         let times = best.instants.clone();
         let find = Reproducer::of(ready.guest(), ready.generator(), &made_with, times, answer);
-        let path = directory.join(format!("{name}.find.json"));
+        let path = directory.join(find_file(name));
         write_json(&path, &find)?;
         finds.insert(name.clone(), path);
     }
@@ -254,7 +250,7 @@ pub struct Printed<'a> {
     worst: Vec<PrintedFound<'a>>,
     by_strategy: BTreeMap<&'static str, &'a Share>,
     growth: &'a [Step],
-    died: Vec<PrintedDeath>,
+    died: Vec<PrintedDeath<'a>>,
 }
 
 #[derive(Serialize)]
@@ -274,9 +270,9 @@ struct PrintedFound<'a> {
 }
 
 #[derive(Serialize)]
-struct PrintedDeath {
+struct PrintedDeath<'a> {
     trial: u64,
-    text: String,
+    text: &'a str,
     experiment: Option<String>,
 }
 
@@ -289,11 +285,11 @@ fn conclude(
 ) -> Result<Exit, Failure> {
     let worst = known.worst.iter().filter(|(name, _)| about.responders.contains(name));
     let worst = worst.map(|(responder, found)| printed(responder, found, finds.get(responder)));
-    let death = |(trial, died): &'_ (u64, Died)| PrintedDeath {
+    let died = known.died.iter().map(|(trial, died)| PrintedDeath {
         trial: *trial,
-        text: died.text.clone(),
+        text: &died.text,
         experiment: deaths.get(trial).map(|path| path.display().to_string()),
-    };
+    });
     let printed = Printed {
         schema: SCHEMA,
         directory: directory.display().to_string(),
@@ -309,7 +305,7 @@ fn conclude(
         worst: worst.collect(),
         by_strategy: known.shares.iter().map(|(s, share)| (s.name(), share)).collect(),
         growth: &known.growth,
-        died: known.died.iter().map(death).collect(),
+        died: died.collect(),
     };
     write_json(&directory.join(CONCLUSION), &printed)?;
     if arguments.json {

@@ -14,7 +14,6 @@ use crate::terminal::{self, Shown};
 use rig::{Ending, Generator};
 use sample::{Insns, Nanos, Observation, Sample, Schedule, When};
 use serde::Serialize;
-use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -68,11 +67,11 @@ pub fn run(arguments: &arguments::Minimise) -> Result<Exit, Failure> {
     let find =
         super::replay::reproducer(&bench, &named, &arguments.latencies, arguments.sample, None)?;
     let output = arguments.output.clone().unwrap_or_else(|| output(&named, arguments, &find));
-    let shown = RefCell::new(Shown::of(vec![named.title()]));
-    let progress = |p| shown.borrow_mut().progress(0, p);
-    let ready = Ready::new(&bench, find.subject(&bench)?, &progress);
-    shown.borrow_mut().end(0, if ready.is_ok() { "ready" } else { "failed" });
-    let mut search = Search { ready: &ready?, find: &find, best: find.clone(), trials: 0 };
+    let subject = find.subject(&bench)?;
+    let ready = Shown::during(named.title(), ["ready", "failed"], |progress| {
+        Ready::new(&bench, subject, progress)
+    })?;
+    let mut search = Search { ready: &ready, find: &find, best: find.clone(), trials: 0 };
     search.confirm(&find)?;
     let reached = search.minimise();
     let replayed = match reached {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset replay`: one latency again, to the instruction, and its trace.
 
+use super::report::write_chosen;
 use super::{bench, print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
@@ -14,7 +15,6 @@ use serde::Serialize;
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::path::Path;
 use trace::{Event, Excerpt, History, Reader};
 
 /// Version of the JSON that is printed (docs/replay.schema.json).
@@ -205,17 +205,10 @@ fn write_traces(
     };
     if let Some(path) = &arguments.trace {
         let bytes = trace::perfetto(excerpt, reader.tasks(), reader.stacks(), &map);
-        write(path, &bytes)?;
+        write_chosen(path, &bytes)?;
     }
     if let Some(path) = &arguments.vcd {
-        write(path, trace::vcd(excerpt).as_bytes())?;
+        write_chosen(path, trace::vcd(excerpt).as_bytes())?;
     }
     Ok(())
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    super::report::write_whole(path, bytes).map_err(|e| {
-        let path = path.display();
-        Failure::unavailable(format!("cannot write {path}: {e}; choose another file"))
-    })
 }

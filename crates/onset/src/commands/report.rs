@@ -5,16 +5,18 @@ use super::{SystemClock, bench, open, print};
 use crate::bundle::Bundle;
 use crate::failure::{Exit, Failure};
 use crate::followed::{Explanations, Inside, Named, Reproducer, explain};
-use crate::hunt::Kept;
+use crate::hunt::{Kept, find_file};
 use crate::installation::Installation;
 use crate::matrix::WallClock;
 use crate::report::{self, Hunted, Material, ReportError};
 use crate::terminal::Shown;
-use rig::{Bench, Progress};
-use std::cell::RefCell;
+use rig::Bench;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// How a look inside ends: well, and not.
+const LOOKED: [&str; 2] = ["looked into", "not looked into"];
 
 pub fn run(names: &[String], look: bool, output: &Path, store: &Path) -> Result<Exit, Failure> {
     let (hunts, runs): (Vec<&String>, Vec<&String>) =
@@ -39,10 +41,7 @@ fn write_page(material: &Material, output: &Path) -> Result<PathBuf, Failure> {
         ReportError::Clocks(..) | ReportError::Nothing => Failure::usage(e),
         ReportError::Viewer => Failure::unavailable(e),
     })?;
-    write_whole(output, page.as_bytes()).map_err(|e| {
-        let output = output.display();
-        Failure::unavailable(format!("cannot write {output}: {e}; choose another file"))
-    })?;
+    write_chosen(output, page.as_bytes())?;
     Ok(output.canonicalize().unwrap_or_else(|_| output.into()))
 }
 
@@ -50,7 +49,7 @@ fn hunted(name: &str) -> Result<Hunted, Failure> {
     let directory = PathBuf::from(name);
     let kept = Kept::read(&directory)?;
     let finds = kept.about.responders.iter().filter_map(|responder| {
-        let path = directory.join(format!("{responder}.find.json"));
+        let path = directory.join(find_file(responder));
         path.is_file().then(|| (responder.clone(), path))
     });
     let finds = finds.collect();
@@ -72,7 +71,8 @@ fn look_inside(
             continue;
         }
         let title = format!("{} · {}", about.flavour, about.load);
-        let seen = showing(title, |progress| Inside::of_run(&bench, bundle, progress))?;
+        let seen =
+            Shown::during(title, LOOKED, |progress| Inside::of_run(&bench, bundle, progress))?;
         insides.insert(run.to_owned(), seen);
     }
     for hunted in hunts {
@@ -97,21 +97,19 @@ fn explain_finds(
         let find = Named::Find(Box::new(reproducer));
         let title = format!("{} · {responder}", find.title());
         let samples = find.samples(None, None)?;
-        let explanations = showing(title, |progress| explain(bench, &find, &samples, progress))?;
+        let explanations =
+            Shown::during(title, LOOKED, |progress| explain(bench, &find, &samples, progress))?;
         explained.insert(responder.clone(), explanations);
     }
     Ok(explained)
 }
 
-/// Does something that goes on for a while, with its progress.
-fn showing<T>(
-    title: String,
-    what: impl FnOnce(&dyn Fn(Progress)) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let shown = RefCell::new(Shown::of(vec![title]));
-    let done = what(&|p| shown.borrow_mut().progress(0, p));
-    shown.borrow_mut().end(0, if done.is_ok() { "looked into" } else { "not looked into" });
-    done
+/// Writes a file that the user chose.
+pub(super) fn write_chosen(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_whole(path, bytes).map_err(|e| {
+        let path = path.display();
+        Failure::unavailable(format!("cannot write {path}: {e}; choose another file"))
+    })
 }
 
 /// The whole file or none of it.

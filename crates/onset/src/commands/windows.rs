@@ -5,34 +5,27 @@ use super::{bench, print, print_json};
 use crate::arguments;
 use crate::experiment::Experiment;
 use crate::failure::{Exit, Failure};
-use crate::followed::{INSIDE_FROM, Ready, Stretches, Subject, Total, Watcher, narrow};
+use crate::followed::{INSIDE_FROM, Ready, Stretches, Subject, Total, narrow};
 use crate::target::Rig;
 use crate::terminal::{self, Shown};
 use rig::{Bench, Progress};
-use sample::{Insns, Nanos, Sample};
+use sample::{Insns, Nanos};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
-use trace::{Event, Order, Reader, ReaderLosses, WindowKind, WindowRow};
+use trace::{Order, ReaderLosses, WindowKind, WindowRow};
 
 /// Version of the JSON that is printed (docs/windows.schema.json).
 const SCHEMA: u32 = 1;
 /// Stretches shorter than this get no stack: taking one costs the host more than the guest runs meanwhile, and a microsecond
 /// is what an interrupt's own path takes.
 const STACKS_FROM: Insns = Insns(1_000);
+
 pub fn run(arguments: &arguments::Windows) -> Result<Exit, Failure> {
-    let bench = bench()?;
-    let cells = cells(&bench, &arguments.cells)?;
-    let names = cells.iter().map(|c| format!("{} · {}", c.flavour, c.load)).collect();
-    let shown = RefCell::new(Shown::of(names));
-    let mut all = Vec::new();
-    for (index, cell) in cells.into_iter().enumerate() {
-        let seen = watch(&bench, cell, arguments, &|p| shown.borrow_mut().progress(index, p));
-        shown.borrow_mut().end(index, if seen.is_ok() { "seen" } else { "failed" });
-        all.push(seen?);
-    }
+    let all = each_cell(&arguments.cells, |bench, cell, progress| {
+        watch(bench, cell, arguments, progress)
+    })?;
     if arguments.json {
         print_json(&Printed::new(&all));
     } else {
@@ -48,8 +41,26 @@ pub(super) struct Cell {
     pub subject: Subject,
 }
 
+/// What `watch` sees of each cell that is meant, one after the other, with their progress.
+pub(super) fn each_cell<T>(
+    arguments: &arguments::Cells,
+    watch: impl Fn(&Bench, Cell, &dyn Fn(Progress)) -> Result<T, Failure>,
+) -> Result<Vec<T>, Failure> {
+    let bench = bench()?;
+    let cells = cells(&bench, arguments)?;
+    let names = cells.iter().map(|c| format!("{} · {}", c.flavour, c.load)).collect();
+    let shown = RefCell::new(Shown::of(names));
+    let mut all = Vec::new();
+    for (index, cell) in cells.into_iter().enumerate() {
+        let seen = watch(&bench, cell, &|p| shown.borrow_mut().progress(index, p));
+        shown.borrow_mut().end(index, if seen.is_ok() { "seen" } else { "failed" });
+        all.push(seen?);
+    }
+    Ok(all)
+}
+
 /// The cells that are meant: those of an experiment, or a run's.
-pub(super) fn cells(bench: &Bench, arguments: &arguments::Cells) -> Result<Vec<Cell>, Failure> {
+fn cells(bench: &Bench, arguments: &arguments::Cells) -> Result<Vec<Cell>, Failure> {
     let name = Path::new(&arguments.subject);
     if !name.is_file() {
         let bundle = super::open(&arguments.subject, &arguments.store.store)?;
@@ -107,9 +118,8 @@ fn watch(
     let ready = Ready::new(bench, cell.subject, progress)?;
     let (map, follow) = ready.follow(STACKS_FROM, watching)?;
     let follow = follow.looking_inside(INSIDE_FROM);
-    let mut watch = Watch::default();
-    let reader = ready.run(Some(&follow), &mut watch, progress)?;
-    let Watch(mut stretches) = watch;
+    let mut stretches = Stretches::default();
+    let reader = ready.run(Some(&follow), &mut stretches, progress)?;
     stretches.finish();
     let which = (&kinds[..], Order::from(arguments.by), arguments.top.get());
     let (report, totals) = stretches.report(which, reader.stacks(), &map);
@@ -124,20 +134,6 @@ fn watch(
         losses: reader.losses(),
         report,
     })
-}
-
-/// Follows the windows of a whole run.
-#[derive(Default)]
-struct Watch(Stretches);
-
-impl Watcher for Watch {
-    fn event(&mut self, event: &Event, _: &Reader) {
-        self.0.event(event);
-    }
-
-    fn answer(&mut self, _: &Sample, _: &Reader) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
 }
 
 /// What `--json` prints.

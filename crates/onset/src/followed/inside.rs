@@ -137,7 +137,7 @@ struct Pass<F> {
 
 impl<F: FnMut(&Sample, &Explanation, &History, &Reader)> Watcher for Pass<F> {
     fn event(&mut self, event: &Event, reader: &Reader) {
-        self.stretches.event(event);
+        self.stretches.event(event, reader);
         self.meter.event(event);
         self.explainer.event(event, reader);
     }

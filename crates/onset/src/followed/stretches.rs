@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The windows of a run, by kind and by the stacks that opened them.
 
-use sample::{Insns, Nanos};
+use super::Watcher;
+use sample::{Insns, Nanos, Sample};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use trace::{At, Event, Order, Stacks, Symbols, What, WindowKind, Windows, WindowsReport};
+use std::ops::ControlFlow;
+use trace::{At, Event, Order, Reader, Stacks, Symbols, What, WindowKind, Windows, WindowsReport};
 
 /// How long a stretch is when it is looked inside first: each look costs as much as a stack, and shorter ones are the
 /// interrupts' own paths.
@@ -30,15 +32,20 @@ pub struct Stretches {
     ends: Option<(At, At)>,
 }
 
-impl Stretches {
-    /// Follows one event.
-    pub fn event(&mut self, event: &Event) {
+impl Watcher for Stretches {
+    fn event(&mut self, event: &Event, _: &Reader) {
         self.windows.event(event);
         self.triggers += u64::from(matches!(event.what, What::Trigger { .. }));
         let first = self.ends.map_or(event.at, |(first, _)| first);
         self.ends = Some((first, event.at));
     }
 
+    fn answer(&mut self, _: &Sample, _: &Reader) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+impl Stretches {
     /// After the last event: windows that are still open have no length.
     pub fn finish(&mut self) {
         self.windows.finish();

@@ -22,7 +22,6 @@ const KEPT: usize = 200;
 const APART: Nanos = Nanos::from_micros(1_500);
 /// A listed stretch is waited for until so long after the scout saw the last.
 const MARGIN: Nanos = Nanos::from_millis(20);
-const KINDS: [Stretch; 3] = [Stretch::IrqsOff, Stretch::PreemptOff, Stretch::Unscheduled];
 
 /// A stretch that a scout saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +39,7 @@ pub struct Foreseen {
 pub fn longest(mut all: Vec<Foreseen>) -> Vec<Foreseen> {
     all.sort_by_key(|f| (std::cmp::Reverse(f.length_insns), f.at_ns, f.occurrence));
     let of = |kind| all.iter().filter(move |f| f.occurrence.kind == kind).take(KEPT);
-    let mut kept: Vec<Foreseen> = KINDS.into_iter().flat_map(of).copied().collect();
+    let mut kept: Vec<Foreseen> = Stretch::ALL.into_iter().flat_map(of).copied().collect();
     kept.sort_by_key(|f| (f.at_ns, f.occurrence));
     kept
 }
@@ -116,7 +115,7 @@ fn apart(mut chosen: Vec<Foreseen>, candidates: &[Foreseen], many: usize) -> Vec
 /// The kinds take turns, each with its longest first: what is long for one is short for another.
 fn by_length(foreseen: &[Foreseen], among: impl Fn(&Foreseen) -> bool) -> Vec<Foreseen> {
     let mut ranked: Vec<(usize, Foreseen)> = Vec::new();
-    for kind in KINDS {
+    for kind in Stretch::ALL {
         let own = foreseen.iter().filter(|f| f.occurrence.kind == kind && among(f));
         let mut own: Vec<Foreseen> = own.copied().collect();
         own.sort_by_key(|f| (std::cmp::Reverse(f.length_insns), f.at_ns, f.occurrence));
@@ -127,7 +126,7 @@ fn by_length(foreseen: &[Foreseen], among: impl Fn(&Foreseen) -> bool) -> Vec<Fo
 }
 
 fn every_kind() -> u8 {
-    KINDS.iter().map(|kind| *kind as u8).sum()
+    Stretch::ALL.iter().map(|kind| *kind as u8).sum()
 }
 
 #[cfg(test)]
@@ -144,7 +143,7 @@ mod tests {
     fn second() -> Vec<Foreseen> {
         let each = |n: u32| {
             let at = Nanos::from_millis(u64::from(n) + 1);
-            KINDS.map(|kind| stretch(kind, n, 4_000 + u64::from(n) * 7919 % 1000, at))
+            Stretch::ALL.map(|kind| stretch(kind, n, 4_000 + u64::from(n) * 7919 % 1000, at))
         };
         (0..1000).flat_map(each).collect()
     }
@@ -160,7 +159,7 @@ mod tests {
     fn of_each_kind_the_longest_are_kept_in_the_order_of_time() {
         let kept = longest(second());
         assert!(kept.is_sorted_by_key(|f| f.at_ns));
-        for kind in KINDS {
+        for kind in Stretch::ALL {
             let of = |all: &[Foreseen]| {
                 let own = all.iter().filter(|f| f.occurrence.kind == kind);
                 let mut lengths: Vec<Insns> = own.map(|f| f.length_insns).collect();

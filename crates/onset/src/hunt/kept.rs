@@ -12,6 +12,11 @@ pub const JOURNAL: &str = "trials.jsonl";
 /// The name of what `--json` prints, as a file of its own.
 pub const CONCLUSION: &str = "hunt.json";
 
+/// The name of the file by which a responder's worst answer can be had again.
+pub fn find_file(responder: &str) -> String {
+    format!("{responder}.find.json")
+}
+
 /// What a hunt's directory holds.
 #[derive(Clone, Debug)]
 pub struct Kept {

@@ -15,7 +15,7 @@ mod trial;
 pub use finding::{Best, Died, Found, Known, Share, Step, Tried};
 pub use foresight::Foreseen;
 pub use journal::{About, Journal};
-pub use kept::{CONCLUSION, JOURNAL, Kept};
+pub use kept::{CONCLUSION, JOURNAL, Kept, find_file};
 pub use strategy::{ALL, Strategy};
 pub use trial::{Field, Trial};
 

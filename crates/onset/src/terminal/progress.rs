@@ -5,6 +5,7 @@ use crate::experiment::{Cell, Experiment};
 use crate::matrix::Event;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use rig::Progress;
+use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -36,6 +37,23 @@ impl Shown {
             Kind::Lines(vec![None; names.len()])
         };
         Shown { names, kind }
+    }
+
+    /// Does `what`, which goes on for a while, with its progress; `ended` is what the last line says: where it was done, and
+    /// where not.
+    ///
+    /// # Errors
+    /// Those of `what`.
+    pub fn during<T, E>(
+        name: String,
+        ended: [&str; 2],
+        what: impl FnOnce(&dyn Fn(Progress)) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let shown = RefCell::new(Shown::of(vec![name]));
+        let done = what(&|progress| shown.borrow_mut().progress(0, progress));
+        let [well, ill] = ended;
+        shown.borrow_mut().end(0, if done.is_ok() { well } else { ill });
+        done
     }
 
     /// Shows an event.

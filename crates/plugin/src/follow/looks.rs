@@ -10,8 +10,6 @@
 use super::{Followed, Follower, Place, record};
 use sample::{Insns, Kind, Stamp, Stretch, Virtual};
 
-const KINDS: [Stretch; 3] = [Stretch::IrqsOff, Stretch::PreemptOff, Stretch::Unscheduled];
-
 /// A stretch that is open.
 #[derive(Clone, Copy, Debug)]
 struct Open {
@@ -28,7 +26,7 @@ pub struct Looks {
     /// The kinds that are looked at, as a sum.
     kinds: u8,
     /// One of each kind.
-    open: [Option<Open>; KINDS.len()],
+    open: [Option<Open>; Stretch::ALL.len()],
     /// When the countdown ends; what is not in the future is no countdown.
     ends: u64,
 }
@@ -36,7 +34,7 @@ pub struct Looks {
 impl Looks {
     /// Looks at stretches of these `kinds`, a sum, that become as long as `from`, at least one instruction.
     pub fn new(from: Insns, kinds: u8) -> Looks {
-        Looks { from: from.0.max(1), kinds, open: [None; KINDS.len()], ends: 0 }
+        Looks { from: from.0.max(1), kinds, open: [None; Stretch::ALL.len()], ends: 0 }
     }
 
     /// Whether a stretch of this kind is open.
@@ -68,7 +66,7 @@ impl Looks {
     /// nothing is open.
     pub fn due(&mut self, now: Insns) -> (u8, Option<Insns>) {
         let mut kinds = 0;
-        for (kind, open) in KINDS.into_iter().zip(&mut self.open) {
+        for (kind, open) in Stretch::ALL.into_iter().zip(&mut self.open) {
             let Some(open) = open.as_mut().filter(|open| open.due <= now.0) else { continue };
             kinds |= kind as u8;
             while open.due <= now.0 {
@@ -82,7 +80,7 @@ impl Looks {
 }
 
 fn index(kind: Stretch) -> usize {
-    KINDS.iter().position(|of| *of == kind).expect("one of all")
+    Stretch::ALL.iter().position(|of| *of == kind).expect("one of all")
 }
 
 impl Followed {
@@ -188,7 +186,7 @@ mod tests {
                 while let Some(end) = ends.filter(|end| *end <= until) {
                     let (kinds, next) = looks.due(Insns(end));
                     ends = next.map(|next| end + next.0);
-                    for (kind, open) in KINDS.into_iter().zip(&mut open) {
+                    for (kind, open) in Stretch::ALL.into_iter().zip(&mut open) {
                         if kinds & kind as u8 != 0 {
                             open.as_mut().expect("only what is open is looked at").1 = Some(end);
                         }
@@ -196,12 +194,12 @@ mod tests {
                 }
                 now = until;
                 if opens {
-                    if let Some(wait) = looks.begin(KINDS[which], Insns(now)) {
+                    if let Some(wait) = looks.begin(Stretch::ALL[which], Insns(now)) {
                         ends = Some(now + wait.0);
                     }
                     open[which] = Some((now, None));
                 } else if let Some((since, last)) = open[which].take() {
-                    looks.end(KINDS[which]);
+                    looks.end(Stretch::ALL[which]);
                     let length = now - since;
                     prop_assert_eq!(last.is_some(), length >= 100);
                     prop_assert!(last.is_none_or(|last| 2 * (last - since) > length));
