@@ -5,6 +5,7 @@
 //! the instruction where measuring begins, saves the machine there, and restores it for each run. What
 //! comes out are observations; this crate knows no statistics.
 
+mod boot;
 mod cache;
 mod collect;
 mod console;
