@@ -11,6 +11,7 @@ mod follow;
 mod guest;
 mod hunt;
 mod ladder;
+mod later;
 mod loads;
 mod map;
 mod minimise;

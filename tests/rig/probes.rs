@@ -63,6 +63,7 @@ fn run(load: Load, probe: &Probe, witness: bool) -> Measured {
         },
         memory_mib: 256,
         shift: 0,
+        begin_after: Nanos(0),
     };
     let probe = probe.clone();
     let plan = probes::Plan { probe, policy: Policy::Fifo(80), cpus: vec![0], pm_qos: false };

@@ -194,6 +194,7 @@ fn guest(bench: &Bench) -> Guest {
         },
         memory_mib: 256,
         shift: 0,
+        begin_after: Nanos(0),
     }
 }
 

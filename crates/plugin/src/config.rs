@@ -14,6 +14,8 @@ pub enum Start {
     Boot,
     /// A restored machine: begin to trigger as soon as it runs.
     Restore,
+    /// A restored machine: trigger nothing, and stop it after this time, so that it can be saved there.
+    Advance(Nanos),
 }
 
 /// What is measured once the machine is where measuring begins.
@@ -157,8 +159,11 @@ impl Config {
         let start = match words.0.remove("start") {
             Some("boot") => Start::Boot,
             Some("restore") => Start::Restore,
+            Some("advance") => Start::Advance(Nanos(words.number("advance_ns")?)),
             other => {
-                return Err(ConfigError(format!("start={other:?} is neither boot nor restore")));
+                return Err(ConfigError(format!(
+                    "start={other:?} is none of boot, restore, advance"
+                )));
             }
         };
         let stimulus = match words.0.remove("plan") {
@@ -247,6 +252,14 @@ mod tests {
         let When::Planned(schedule) = t.when else { panic!("there is no aim") };
         assert_eq!(schedule.due(0).map(|t| t.0 / 10), Some(1));
         assert_eq!(schedule.count(), 7);
+    }
+
+    #[test]
+    fn a_machine_that_is_advanced_is_told_how_far() {
+        let advance = WORDS.replace("start=restore", "start=advance advance_ns=70");
+        assert_eq!(parse(&advance).unwrap().start, Start::Advance(Nanos(70)));
+        let error = parse(&WORDS.replace("restore", "advance")).unwrap_err().to_string();
+        assert!(error.contains("advance_ns= is missing"), "{error}");
     }
 
     #[test]

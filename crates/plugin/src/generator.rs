@@ -165,7 +165,7 @@ extern "C" fn on_machine_built() {
 
 extern "C" fn on_run_state(running: bool) {
     with(|g| {
-        if running && g.config.start == Start::Restore && g.origin.is_none() {
+        if running && g.config.start != Start::Boot && g.origin.is_none() {
             g.begin();
         }
     });
@@ -173,6 +173,13 @@ extern "C" fn on_run_state(running: bool) {
 
 extern "C" fn on_rise(_: *mut c_void) {
     with(Generator::rise);
+}
+
+extern "C" fn on_advanced() {
+    with(|g| {
+        g.record(Kind::Mark, g.mark_value(MARK_MEASURING));
+        g.qemu.stop();
+    });
 }
 
 extern "C" fn on_fall(_: *mut c_void) {
@@ -205,6 +212,10 @@ impl Generator {
     fn begin(&mut self) {
         let origin = self.qemu.now();
         self.origin = Some(origin);
+        if let Start::Advance(time) = self.config.start {
+            self.qemu.arm(&self.parts().rise, origin, time);
+            return;
+        }
         if let Stimulus::Triggers(triggers) = &self.config.stimulus {
             self.answers = Some(Answers::new(triggers.responders, origin, self.pins));
         }
@@ -253,6 +264,10 @@ impl Generator {
     }
 
     fn rise(&mut self) {
+        if let Start::Advance(_) = self.config.start {
+            self.qemu.before_next_instruction(on_advanced);
+            return;
+        }
         let Stimulus::Triggers(triggers) = &self.config.stimulus else { return };
         let high = triggers.high;
         if self.ended {

@@ -75,6 +75,7 @@ symbols! {
         icount_get_raw: fn() -> i64;
         icount_to_ns: fn(i64) -> i64;
         qemu_get_cpu: fn(c_int) -> *mut c_void;
+        async_run_on_cpu: fn(*mut c_void, extern "C" fn(*mut c_void, usize), usize);
         timer_init_full: fn(*mut c_void, *mut c_void, c_int, c_int, c_int, TimerCallback, *mut c_void);
         timer_mod_ns: fn(*mut c_void, i64);
         get_system_io: fn() -> *mut c_void;
@@ -340,7 +341,25 @@ impl Qemu {
         }
     }
 
-    /// Stops the machine; called from a port access, after exactly that instruction.
+    /// Has the vCPU's thread call `work` before the vCPU executes anything more. From a timer's callback the machine cannot be
+    /// stopped: QEMU then waits for its timers.
+    pub fn before_next_instruction(&self, work: extern "C" fn()) {
+        extern "C" fn call(_cpu: *mut c_void, work: usize) {
+            // SAFETY: the function that was passed below, as the number that it is.
+            unsafe { std::mem::transmute::<usize, extern "C" fn()>(work)() }
+        }
+        extern "C" fn nothing(_cpu: *mut c_void, _: usize) {}
+        // SAFETY: `run_on_cpu_func` and `run_on_cpu_data`, a union of the size of a pointer (include/hw/core/cpu.h). While a
+        // second piece of work waits the vCPU does not count as idle, so that the clock does not run ahead in `stop`.
+        unsafe {
+            let cpu = (self.symbols.qemu_get_cpu)(0);
+            (self.symbols.async_run_on_cpu)(cpu, call, work as usize);
+            (self.symbols.async_run_on_cpu)(cpu, nothing, 0);
+        }
+    }
+
+    /// Stops the machine; called from a port access, after exactly that instruction, or before the next
+    /// ([`Qemu::before_next_instruction`]).
     ///
     /// Returns when the machine's state says so. Where the vCPU only asked and went on (as `vm_stop` does on
     /// its thread), it counted as idle until the main loop got round to it, and the virtual clock then ran
@@ -348,7 +367,7 @@ impl Qemu {
     /// version that notified first would wait for the caller's own lock.
     pub fn stop(&self) {
         // SAFETY: called with the big lock held, which the main loop needs to stop the machine; it sets the
-        // state first and then waits for this vCPU, which leaves its block of code after this access.
+        // state first and then waits for this vCPU, which executes nothing more once this returns.
         unsafe {
             (self.symbols.qemu_system_vmstop_request_prepare)();
             (self.symbols.qemu_system_vmstop_request)(RUN_STATE_PAUSED);

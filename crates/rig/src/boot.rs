@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How a guest comes to where measuring begins: it is booted and saved once, and found in the cache from then on.
+//! How a guest comes to where measuring begins: it is booted, perhaps let run for a while, and saved,
+//! once; from then on it is found in the cache.
 
 use crate::collect::{MARK_MEASURING, read_words, why_it_ended};
 use crate::error::At;
@@ -16,6 +17,9 @@ use std::time::{Duration, Instant};
 /// Booting to user space and setting up a load takes 10 to 30 s of wall time; a machine shared with
 /// others may be several times slower.
 const BOOT_DEADLINE: Duration = Duration::from_secs(300);
+/// A virtual second under load takes about 10 s of wall time, on such a machine.
+const SLOWEST: Duration = Duration::from_secs(100);
+const NS_PER_S: u64 = 1_000_000_000;
 
 impl Bench {
     fn key(&self, guest: &Guest, image: &blake3::Hash) -> String {
@@ -45,14 +49,31 @@ impl Bench {
         let image = image::build(&guest.kernel, &guest.contents, &image_path)?;
         let key = self.key(guest, &image);
         let place = self.cache().place("snapshots")?.join(&key);
-        if let Some(snapshot) = Snapshot::open(&place, image.to_hex().as_str())? {
+        let image = image.to_hex();
+        let booted = match Snapshot::open(&place, &image)? {
+            Some(snapshot) => snapshot,
+            None => {
+                let record = self.boot(guest, &image_path, &draft, scratch.path(), progress)?;
+                Snapshot::publish(&draft, &place, record)?
+            }
+        };
+        if guest.begin_after.0 == 0 {
+            return Ok((booted, key));
+        }
+        let key = later_key(&key, guest.begin_after);
+        let place = self.cache().place("snapshots")?.join(&key);
+        if let Some(snapshot) = Snapshot::open(&place, &image)? {
             return Ok((snapshot, key));
         }
-        let record = self.boot_and_save(guest, &image_path, &draft, scratch.path(), progress)?;
+        let draft = scratch.path().join("later");
+        fs::create_dir(&draft).at(&draft)?;
+        fs::hard_link(booted.image(), draft.join("image")).at(&draft)?;
+        let record = self.advance(guest, &booted, &draft, scratch.path(), progress)?;
         Ok((Snapshot::publish(&draft, &place, record)?, key))
     }
 
-    fn boot_and_save(
+    /// Boots `image` up to where the warm-up ends, and saves the machine to `draft`.
+    fn boot(
         &self,
         guest: &Guest,
         image: &Path,
@@ -62,50 +83,94 @@ impl Bench {
     ) -> Result<snapshot::Record> {
         progress(Progress::Booting);
         let mut channel = Channel::with_capacity(RECORDS)?;
-        let stimulus = no_triggers();
-        let plugin = Some(Plugin {
-            library: &self.parts().plugin,
-            stimulus: &stimulus,
-            follow: None,
-            channel: &channel,
-        });
-        let mut running =
-            Running::start(&guest.machine(), Origin::Boot { image }, plugin, scratch)?;
-        let mark = wait_for_mark(&mut running, &mut channel, progress)?;
+        let origin = Origin::Boot { image };
+        let mut running = self.start_untriggered(guest, origin, &channel, scratch)?;
+        let mark = wait_for_mark(&mut running, &mut channel, ("booting", BOOT_DEADLINE), progress)?;
         running.greet(END_DEADLINE)?;
-        wait_until_paused(&mut running)?;
-        progress(Progress::Saving);
-        let state = draft.join("state");
-        let save = |e| Error::Qemu(format!("saving the machine to {}: {e}", state.display()));
-        // The stream is written at the disk's speed; by default QEMU throttles to 128 MiB/s.
-        running.call(
-            "migrate-set-parameters",
-            json!({"max-bandwidth": 1u64 << 40}),
-            END_DEADLINE,
-        )?;
-        running.call(
-            "migrate",
-            json!({"uri": format!("file:{}", state.display())}),
-            END_DEADLINE,
-        )?;
-        loop {
-            let status = running.call("query-migrate", json!({}), END_DEADLINE)?;
-            match status.get("status").and_then(|s| s.as_str()) {
-                Some("completed") => break,
-                Some("failed" | "cancelled") => {
-                    let why = status.get("error-desc").and_then(|s| s.as_str()).unwrap_or("failed");
-                    return Err(save(why.to_string()));
-                }
-                _ => std::thread::sleep(tool::POLL),
-            }
-        }
+        let state_blake3 = save(&mut running, &draft.join("state"), progress)?;
         let (_, words) = read_words(&running.wire());
         check_release(guest, words.context.get("release"))?;
-        let console = running.console();
-        fs::write(draft.join("console"), &console).at(draft)?;
-        let state_blake3 = snapshot::hash_file(&state)?;
+        fs::write(draft.join("console"), running.console()).at(draft)?;
         let [pins, control] = [mark.pins, (mark.value >> 8) as u8];
         Ok(snapshot::Record { state_blake3, pins, control, context: words.context })
+    }
+
+    /// Lets a booted guest run for its `begin_after`, and saves the machine to `draft`.
+    fn advance(
+        &self,
+        guest: &Guest,
+        booted: &Snapshot,
+        draft: &Path,
+        scratch: &Path,
+        progress: &dyn Fn(Progress),
+    ) -> Result<snapshot::Record> {
+        progress(Progress::WarmingUp);
+        let mut channel = Channel::with_capacity(RECORDS)?;
+        let mut running = self.start_untriggered(
+            guest,
+            Origin::Restore {
+                image: &booted.image(),
+                state: &booted.state(),
+                registers: (booted.record.pins, booted.record.control),
+                advance: Some(guest.begin_after),
+            },
+            &channel,
+            scratch,
+        )?;
+        running.greet(END_DEADLINE)?;
+        wait_until_paused(&mut running)?;
+        running.call("cont", json!({}), END_DEADLINE)?;
+        let slowest = SLOWEST * u32::try_from(guest.begin_after.0 / NS_PER_S).unwrap_or(u32::MAX);
+        let phase = ("being advanced", BOOT_DEADLINE.saturating_add(slowest));
+        let mark = wait_for_mark(&mut running, &mut channel, phase, progress)?;
+        let state_blake3 = save(&mut running, &draft.join("state"), progress)?;
+        let console = booted.console() + &running.console();
+        fs::write(draft.join("console"), console).at(draft)?;
+        let [pins, control] = [mark.pins, (mark.value >> 8) as u8];
+        Ok(snapshot::Record { state_blake3, pins, control, context: booted.record.context.clone() })
+    }
+
+    fn start_untriggered(
+        &self,
+        guest: &Guest,
+        origin: Origin,
+        channel: &Channel,
+        scratch: &Path,
+    ) -> Result<Running> {
+        let stimulus = no_triggers();
+        let library = &self.parts().plugin;
+        let plugin = Plugin { library, stimulus: &stimulus, follow: None, channel };
+        Running::start(&guest.machine(), origin, Some(plugin), scratch)
+    }
+}
+
+/// The key of the snapshot so long after the one with the key `booted`.
+fn later_key(booted: &str, after: Nanos) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(booted.as_bytes()).update(&after.0.to_le_bytes());
+    hasher.finalize().to_hex()[..32].to_string()
+}
+
+/// Saves a machine that is being paused to `state`; the blake3 of that file.
+fn save(running: &mut Running, state: &Path, progress: &dyn Fn(Progress)) -> Result<String> {
+    wait_until_paused(running)?;
+    progress(Progress::Saving);
+    // The stream is written at the disk's speed; by default QEMU throttles to 128 MiB/s.
+    let unthrottled = json!({"max-bandwidth": 1u64 << 40});
+    running.call("migrate-set-parameters", unthrottled, END_DEADLINE)?;
+    let to = json!({"uri": format!("file:{}", state.display())});
+    running.call("migrate", to, END_DEADLINE)?;
+    loop {
+        let status = running.call("query-migrate", json!({}), END_DEADLINE)?;
+        match status.get("status").and_then(|s| s.as_str()) {
+            Some("completed") => return snapshot::hash_file(state),
+            Some("failed" | "cancelled") => {
+                let why = status.get("error-desc").and_then(|s| s.as_str()).unwrap_or("failed");
+                let state = state.display();
+                return Err(Error::Qemu(format!("saving the machine to {state}: {why}")));
+            }
+            _ => std::thread::sleep(tool::POLL),
+        }
     }
 }
 
@@ -132,10 +197,11 @@ fn check_release(guest: &Guest, running: Option<&String>) -> Result<()> {
     Err(Error::Kernel { name: guest.kernel.record.name.clone(), why })
 }
 
-/// Waits until the guest says that measuring begins.
+/// Waits until the machine is where measuring begins.
 fn wait_for_mark(
     running: &mut Running,
     channel: &mut Channel,
+    (phase, deadline): (&'static str, Duration),
     progress: &dyn Fn(Progress),
 ) -> Result<Record> {
     let begun = Instant::now();
@@ -152,8 +218,8 @@ fn wait_for_mark(
         if let Some(mark) = measuring {
             return Ok(mark);
         }
-        if ended || begun.elapsed() > BOOT_DEADLINE {
-            return Err(Error::Guest { phase: "booting", why: why_it_ended(running, ended) });
+        if ended || begun.elapsed() > deadline {
+            return Err(Error::Guest { phase, why: why_it_ended(running, ended) });
         }
         if tool::interrupted() {
             return Err(Error::Interrupted);

@@ -7,7 +7,7 @@ use crate::kernel::Kernel;
 use crate::machine::{self, Machine, Origin, Plugin, Running, Stimulus};
 use crate::snapshot::{self, Snapshot};
 use crate::{Cache, Contents, Error, Follow, Parts, Result, Witness, tool};
-use sample::Channel;
+use sample::{Channel, Nanos};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,6 +49,9 @@ pub struct Guest {
     pub memory_mib: u32,
     /// Virtual nanoseconds per instruction, as a power of two.
     pub shift: u8,
+    /// How long after the warm-up measuring begins. Where it is not 0 the guest is let run from the warm-up's end, saved
+    /// once more, and measured from there.
+    pub begin_after: Nanos,
 }
 
 impl Guest {
@@ -221,7 +224,7 @@ pub(crate) fn restore_paused(
 ) -> Result<Running> {
     let (image, state) = (snapshot.image(), snapshot.state());
     let registers = (snapshot.record.pins, snapshot.record.control);
-    let origin = Origin::Restore { image: &image, state: &state, registers };
+    let origin = Origin::Restore { image: &image, state: &state, registers, advance: None };
     let mut running = Running::start(&guest.machine(), origin, plugin, scratch)?;
     running.greet(END_DEADLINE)?;
     wait_until_paused(&mut running)?;

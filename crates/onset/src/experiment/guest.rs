@@ -2,6 +2,7 @@
 //! `[guest]`: the machine that the rig builds, and what is put into it.
 
 use super::read::{Reader, Section};
+use sample::Nanos;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ pub(crate) const MEMORY_MIN: Mebibytes = Mebibytes(64);
 pub(crate) const MEMORY_MAX: Mebibytes = Mebibytes(64 * 1024);
 /// Largest `shift` that QEMU's `-icount` takes (qemu-options.hx).
 pub(crate) const SHIFT_MAX: u64 = 10;
+/// More is a slip of the pen: the guest takes hours of wall time for it.
+const BEGIN_AFTER_MAX: Nanos = Nanos::from_millis(3_600_000);
 
 /// A size of memory in MiB (2²⁰ bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +78,8 @@ pub struct Guest {
     pub files: Vec<GuestFile>,
     /// See from outside when the threads of a probe wake, and judge it by that.
     pub witness: bool,
+    /// How long after the warm-up measuring begins, from a snapshot of its own.
+    pub begin_after: Nanos,
 }
 
 /// Reads `[guest]`; relative paths begin at `directory`.
@@ -105,7 +110,16 @@ pub(super) fn read(reader: &mut Reader, section: &Section, directory: &Path) -> 
     // At most SHIFT_MAX.
     let shift = shift.unwrap_or(0) as u8;
     let witness = section.entry("witness").is_some_and(|e| reader.boolean(e).unwrap_or(false));
-    Guest { memory, shift, modules, programs, files, witness }
+    let begin_after = section.entry("begin_after").and_then(|e| {
+        let (duration, at) = reader.duration(e)?;
+        if duration > BEGIN_AFTER_MAX {
+            let message = format!("begin_after cannot be {duration}");
+            reader.note(at, message, format!("it is at most {BEGIN_AFTER_MAX}"));
+        }
+        Some(duration)
+    });
+    let begin_after = begin_after.unwrap_or_default();
+    Guest { memory, shift, modules, programs, files, witness, begin_after }
 }
 
 fn files(reader: &mut Reader, section: &Section, directory: &Path) -> Vec<GuestFile> {

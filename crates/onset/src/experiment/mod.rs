@@ -350,6 +350,7 @@ fn check(
     let section = reader.section(&root, "guest");
     let guest = guest::read(reader, &section, directory);
     check_witness(reader, &section, target, instruments.as_deref());
+    check_begin_after(reader, &section, instruments.as_deref());
     let measured = instruments.iter().flatten().flat_map(Instrument::series);
     let lists = Lists {
         flavours: [&known.flavours[..], flavours.as_deref().unwrap_or_default()].concat(),
@@ -402,6 +403,16 @@ fn check_witness(
     if let Some(other) = instruments.unwrap_or_default().iter().find(|i| !judged(i)) {
         let message = format!("no witness can judge [{}]", other.name());
         reader.note(&entry.key_at, message, "it judges [periodic] and [cyclictest]; leave it out");
+    }
+}
+
+/// A probe begins where the warm-up ends: it is started by the guest, which does not know how far it was let run.
+fn check_begin_after(reader: &mut Reader, guest: &Section, instruments: Option<&[Instrument]>) {
+    let Some(entry) = guest.entry("begin_after") else { return };
+    let is_probe = |i: &&Instrument| matches!(i, Instrument::Probe(_));
+    if let Some(probe) = instruments.unwrap_or_default().iter().find(is_probe) {
+        let message = format!("[{}] cannot begin later", probe.name());
+        reader.note(&entry.key_at, message, "begin_after is for [trigger]; write a longer warm_up");
     }
 }
 

@@ -108,6 +108,7 @@ driver.threaded = true
 [guest]
 memory = "1GiB"
 shift = 3
+begin_after = "8.2s"
 modules = ["slow.ko"]
 programs = ["/usr/bin/env"]
 files = ["/etc/services", "data=/srv/data"]
@@ -125,6 +126,7 @@ files = ["/etc/services", "data=/srv/data"]
     assert!(generator(&experiment).driver.threaded);
     let guest = &experiment.guest;
     assert_eq!((guest.memory, guest.shift), (Some(Mebibytes(1024)), 3));
+    assert_eq!(guest.begin_after, Nanos::from_millis(8_200));
     assert_eq!(guest.modules, [Path::new("lab/slow.ko")]);
     assert_eq!(guest.programs, [Path::new("/usr/bin/env")]);
     assert_eq!(guest.files[0].host, Path::new("/etc/services"));
@@ -199,6 +201,7 @@ fn each_mistake_is_named_with_its_remedy() {
         ("[trigger]", "driver.threaded = 1\n[trigger]", "has to be true or false", "true"),
         ("[trigger]", "guest.memory = \"256\"\n[trigger]", "\"256\" is no size", "MiB"),
         ("[trigger]", "guest.memory = \"1MiB\"\n[trigger]", "memory cannot be 1MiB", "64MiB"),
+        ("[trigger]", "guest.begin_after = \"7200s\"\n[trigger]", "cannot be", "at most"),
         ("[trigger]", "guest.shift = 11\n[trigger]", "shift cannot be 11", "from 0 to 10"),
         ("[trigger]", "guest.modules = [\"\"]\n[trigger]", "cannot be empty", "name a file"),
         ("[trigger]", "guest.files = [\"x\"]\n[trigger]", "does not say where", "=/guest/path"),

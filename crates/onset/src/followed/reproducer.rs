@@ -31,6 +31,9 @@ pub struct Reproducer {
     pub load: Load,
     /// Time under load before measuring.
     pub warm_up_ns: Nanos,
+    /// How long after that measuring begins, from a snapshot of its own.
+    #[serde(default)]
+    pub begin_after_ns: Nanos,
     /// The guest's memory in MiB.
     pub memory_mib: u32,
     /// An instruction takes 2^this ns of virtual time.
@@ -95,6 +98,7 @@ impl Reproducer {
             parameters: guest.parameters.clone(),
             load: contents.load,
             warm_up_ns: Nanos(contents.warm_up_ns),
+            begin_after_ns: guest.begin_after,
             memory_mib: guest.memory_mib,
             icount_shift: guest.shift,
             driver: contents.driver.clone(),
@@ -202,6 +206,7 @@ impl Reproducer {
             contents,
             memory_mib: self.memory_mib,
             shift: self.icount_shift,
+            begin_after: self.begin_after_ns,
         };
         let generator = Generator {
             when: When::Planned(Schedule::Explicit(self.times_ns.clone())),
@@ -264,6 +269,7 @@ mod tests {
             parameters: vec!["preempt=full".into()],
             load: Load::Mixed,
             warm_up_ns: Nanos(1),
+            begin_after_ns: Nanos(2),
             memory_mib: 256,
             icount_shift: 0,
             driver: Some("responders=hardirq,task".into()),

@@ -92,6 +92,7 @@ impl Rig {
             },
             memory_mib: asked.memory.map_or(memory, |m| m.0),
             shift: asked.shift,
+            begin_after: asked.begin_after,
         }
     }
 

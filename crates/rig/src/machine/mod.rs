@@ -114,6 +114,8 @@ pub enum Origin<'a> {
         state: &'a Path,
         /// Data pins and control register.
         registers: (u8, u8),
+        /// Not to be measured but stopped again after this virtual time, and saved there.
+        advance: Option<Nanos>,
     },
 }
 
@@ -309,8 +311,11 @@ fn option_value(path: &Path) -> String {
 /// The value of `-plugin`: the arguments that `onset-plugin` documents.
 fn plugin_option(library: &Path, stimulus: &str, channel: &Channel, origin: Origin) -> String {
     let (start, (pins, control)) = match origin {
-        Origin::Boot { .. } => ("boot", (0, 0)),
-        Origin::Restore { registers, .. } => ("restore", registers),
+        Origin::Boot { .. } => ("boot".into(), (0, 0)),
+        Origin::Restore { registers, advance: None, .. } => ("restore".into(), registers),
+        Origin::Restore { registers, advance: Some(time), .. } => {
+            (format!("advance,advance_ns={}", time.0), registers)
+        }
     };
     format!(
         "file={},ring_fd={},start={start},{stimulus},pins={pins},control={control}",

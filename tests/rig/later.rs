@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A guest can be saved at any time, not only where its warm-up ends, and measured from there.
+
+use lab::{Lab, experiment, have_kernels};
+use std::fs;
+
+#[test]
+fn measuring_can_begin_later_from_a_snapshot_that_comes_out_the_same_when_it_is_made_anew() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::private();
+    let snapshots = lab.cache().join("snapshots");
+    // An idle guest waits for its next interrupt when it is stopped, a busy one executes.
+    for (load, later) in [("idle", "233456789ns"), ("mixed", "40ms")] {
+        let text = experiment(&["6.12 preempt=full"], &[load], 60, "");
+        let at_once = lab.run(&text, &[]).exits(3).run().text("samples_blake3").to_string();
+        let before = Lab::names(&snapshots);
+        let text = format!("{text}\n[guest]\nbegin_after = \"{later}\"\n");
+        let mut hashes = Vec::new();
+        for _ in 0..3 {
+            let finished = lab.run(&text, &[]).exits(3);
+            hashes.push(finished.run().text("samples_blake3").to_string());
+            let made = Lab::names(&snapshots).into_iter().find(|key| !before.contains(key));
+            fs::remove_dir_all(snapshots.join(made.expect("a snapshot of its own"))).expect("ours");
+        }
+        assert!(hashes.iter().all(|hash| *hash == hashes[0]), "{load}: {hashes:?}");
+        assert_ne!(hashes[0], at_once, "{load}");
+    }
+}
+
+#[test]
+fn an_answer_after_a_later_beginning_is_replayed_to_the_instruction() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let text = experiment(&["6.12 preempt=none"], &["mixed"], 40, "guest.begin_after = \"40ms\"");
+    let run = lab.run(&text, &[]).exits(3).run().text("run").to_string();
+    let replayed = lab.onset(&["replay", &run, "--worst", "1", "--times", "2", "--json"]);
+    assert_eq!(replayed.exits(0).json()["identical_times"], 2);
+}
