@@ -49,7 +49,7 @@ fn hunted(name: &str) -> Result<Hunted, Failure> {
     let directory = PathBuf::from(name);
     let kept = Kept::read(&directory)?;
     let finds = kept.about.responders.iter().filter_map(|responder| {
-        let path = directory.join(find_file(responder));
+        let path = directory.join(find_file(responder, 0));
         path.is_file().then(|| (responder.clone(), path))
     });
     let finds = finds.collect();
@@ -88,7 +88,7 @@ fn explain_finds(
     let mut explained = BTreeMap::new();
     for (responder, path) in &hunted.finds {
         let reproducer = Reproducer::read(path)?;
-        let worst = hunted.kept.known.worst.get(responder);
+        let worst = hunted.kept.known.worst(responder);
         if worst.is_none_or(|worst| worst.best.latency_ns != reproducer.answer.latency_ns) {
             let path = path.display();
             eprintln!("{path}: not explained: the hunt went on after it; let the hunt end");

@@ -7,7 +7,7 @@ use rig::{
     Bench, Ending, Follow, Following, Generator, Guest, Observer, Outcome, Progress, Snapshot,
     Stimulus,
 };
-use sample::{Insns, Observation, Record, Responder, Sample};
+use sample::{Insns, Nanos, Observation, Record, Responder, Sample};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -52,6 +52,16 @@ impl<'a> Ready<'a> {
         }
         let responders = generator.responders.iter().collect();
         Ok(Ready { bench, guest, generator, responders, snapshot })
+    }
+
+    /// The same guest, so long after its warm-up.
+    ///
+    /// # Errors
+    /// Those of the rig.
+    pub fn later(&self, begin_after: Nanos) -> Result<Ready<'a>, Failure> {
+        let guest = Guest { begin_after, ..self.guest.clone() };
+        let subject = Subject { guest, generator: self.generator.clone(), made_with: None };
+        Ready::new(self.bench, subject, &|_| ())
     }
 
     /// The guest.

@@ -258,10 +258,9 @@ mod names {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn reproducer() -> Reproducer {
+impl Reproducer {
+    /// One for tests.
+    pub(crate) fn example() -> Reproducer {
         Reproducer {
             schema: SCHEMA,
             kernel: "6.12".into(),
@@ -291,6 +290,11 @@ mod tests {
             },
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     fn read(text: &str) -> Result<Reproducer, String> {
         let file = tempfile::NamedTempFile::new().expect("writable");
@@ -300,17 +304,17 @@ mod tests {
 
     #[test]
     fn a_find_reads_back_as_it_was_written() {
-        let text = serde_json::to_string(&reproducer()).expect("JSON");
+        let text = serde_json::to_string(&Reproducer::example()).expect("JSON");
         assert!(text.contains("\"load\":\"mixed\""), "{text}");
         assert!(text.contains("\"responders\":[\"hardirq\",\"task\"]"), "{text}");
-        assert_eq!(read(&text), Ok(reproducer()));
+        assert_eq!(read(&text), Ok(Reproducer::example()));
     }
 
     #[test]
     fn a_damaged_find_is_refused_with_what_is_wrong() {
         let mut wrong = Vec::new();
         let mut damage = |change: fn(&mut Reproducer), why: &'static str| {
-            let mut r = reproducer();
+            let mut r = Reproducer::example();
             change(&mut r);
             wrong.push((serde_json::to_string(&r).expect("JSON"), why));
         };
@@ -321,7 +325,7 @@ mod tests {
         damage(|r| r.memory_mib = 1, "memory_mib");
         damage(|r| r.icount_shift = 11, "icount_shift");
         damage(|r| r.schema = 9, "schema 9");
-        let whole = serde_json::to_string(&reproducer()).expect("JSON");
+        let whole = serde_json::to_string(&Reproducer::example()).expect("JSON");
         wrong.push((whole[..whole.len() / 2].into(), "EOF"));
         wrong.push((whole.replace("\"mixed\"", "\"heavy\""), "unknown load"));
         for (text, why) in wrong {

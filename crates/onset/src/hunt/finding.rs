@@ -4,17 +4,40 @@
 
 use super::Strategy;
 use super::foresight::Foreseen;
+use super::outlook::Ground;
 use sample::{Insns, Nanos, Responder};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The latest answer of a responder in one trial.
+/// Answers of one responder that are kept: the latest of each place.
+const KEPT: usize = 8;
+/// The functions by which a place is known: the innermost of the stack that was fired into.
+const PLACE: usize = 4;
+
+/// A late answer of one trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Late {
+    /// How late.
+    pub latency_ns: Nanos,
+    /// The same in instructions.
+    pub latency_insns: Insns,
+    /// Which trigger was answered so late.
+    pub trigger: u64,
+    /// How many there were until the answer.
+    pub triggers: u64,
+    /// What had opened the stretch that the trigger was aimed at, innermost first; empty for one that was not aimed.
+    pub stack: Vec<String>,
+}
+
+/// A late answer, and how to have it again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Best {
     /// How late.
     pub latency_ns: Nanos,
     /// The same in instructions.
     pub latency_insns: Insns,
+    /// When measuring began, after the warm-up.
+    pub begin_after_ns: Nanos,
     /// The triggers until the answer, since measuring began.
     pub instants: Vec<Nanos>,
     /// Which of them was answered so late.
@@ -30,12 +53,16 @@ pub struct Tried {
     pub number: u64,
     /// Who chose its triggers.
     pub strategy: Strategy,
+    /// When it began, after the warm-up.
+    pub begin_after_ns: Nanos,
     /// How many there were.
     pub triggers: u64,
     /// Virtual time that measuring took.
     pub virtual_ns: Nanos,
-    /// The latest answer of each responder, by name.
-    pub worst: BTreeMap<String, Best>,
+    /// The triggers until the last of the answers in `late`, since it began.
+    pub instants: Vec<Nanos>,
+    /// By responder the latest answer of each place, the latest first.
+    pub late: BTreeMap<String, Vec<Late>>,
     /// Hashes of the stacks that opened a stretch.
     pub seen: BTreeSet<u64>,
     /// Of those, what was fired into.
@@ -53,19 +80,20 @@ pub struct Tried {
 pub struct Died {
     /// What is known of it.
     pub text: String,
+    /// When measuring began, after the warm-up.
+    pub begin_after_ns: Nanos,
     /// The triggers until then.
     pub instants: Vec<Nanos>,
 }
 
-/// The worst of a responder, and where it comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A late answer, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Number of the trial.
     pub trial: u64,
     /// Who chose its triggers.
     pub strategy: Strategy,
-    /// The find.
-    #[serde(flatten)]
+    /// The answer.
     pub best: Best,
 }
 
@@ -104,10 +132,10 @@ pub struct Known {
     pub trials: u64,
     /// Their triggers.
     pub triggers: u64,
-    /// Their virtual time.
+    /// Their virtual time, and that in which the guest was let run to where some of them began.
     pub virtual_ns: Nanos,
-    /// The worst of each responder.
-    pub worst: BTreeMap<String, Found>,
+    /// By responder the latest answers, one of each place, the latest first.
+    pub finds: BTreeMap<String, Vec<Found>>,
     /// How it came to that.
     pub growth: Vec<Step>,
     /// By strategy.
@@ -116,13 +144,9 @@ pub struct Known {
     pub seen: BTreeSet<u64>,
     /// Stacks that were fired into.
     pub fired: BTreeSet<u64>,
-    /// What the last scout saw beyond where the one before it had looked.
-    pub foreseen: Vec<Foreseen>,
-    /// How far it looked.
-    pub looked: Nanos,
-    /// How many scouts there were.
-    pub scouts: u64,
-    /// Trials of [`Strategy::Foresight`] since then.
+    /// Where trials begin, after the warm-up, and what is known to come from there.
+    pub grounds: BTreeMap<Nanos, Ground>,
+    /// Trials of [`Strategy::Foresight`] since the last scout from the warm-up's end.
     pub since_scout: u64,
     /// Guests that died: the trial, and how.
     pub died: Vec<(u64, Died)>,
@@ -135,36 +159,40 @@ impl Known {
     pub fn take(&mut self, tried: &Tried) {
         self.trials += 1;
         self.triggers += tried.triggers;
-        self.virtual_ns.0 += tried.virtual_ns.0;
+        let begin = tried.begin_after_ns;
+        let advanced = if self.grounds.contains_key(&begin) { Nanos(0) } else { begin };
+        let spent = tried.virtual_ns.0 + advanced.0;
+        self.virtual_ns.0 += spent;
         let share = self.shares.entry(tried.strategy).or_default();
         share.trials += 1;
         share.triggers += tried.triggers;
-        share.virtual_ns.0 += tried.virtual_ns.0;
-        for (responder, best) in &tried.worst {
+        share.virtual_ns.0 += spent;
+        for (responder, late) in &tried.late {
+            let Some(latest) = late.first().map(|late| late.latency_ns) else { continue };
             let own = share.worst_ns.entry(responder.clone()).or_default();
-            *own = (*own).max(best.latency_ns);
-            let known = self.worst.get(responder);
-            if known.is_some_and(|known| known.best.latency_ns >= best.latency_ns) {
-                continue;
+            *own = (*own).max(latest);
+            let finds = self.finds.entry(responder.clone()).or_default();
+            let is_worse = finds.first().is_none_or(|worst| worst.best.latency_ns < latest);
+            late.iter().for_each(|late| keep(finds, found(tried, late)));
+            if is_worse {
+                self.growth.push(Step {
+                    responder: responder.clone(),
+                    trial: tried.number,
+                    triggers: self.triggers,
+                    virtual_ns: self.virtual_ns,
+                    latency_ns: latest,
+                });
+                self.newest = tried.number;
             }
-            let (trial, strategy) = (tried.number, tried.strategy);
-            self.worst.insert(responder.clone(), Found { trial, strategy, best: best.clone() });
-            self.growth.push(Step {
-                responder: responder.clone(),
-                trial,
-                triggers: self.triggers,
-                virtual_ns: self.virtual_ns,
-                latency_ns: best.latency_ns,
-            });
-            self.newest = tried.number;
         }
-        self.since_scout += u64::from(tried.strategy == Strategy::Foresight);
-        if let Some(scouted) = &tried.scouted {
-            let beyond = scouted.iter().filter(|f| self.scouts == 0 || f.at_ns > self.looked);
-            self.foreseen = beyond.copied().collect();
-            self.looked = tried.virtual_ns;
-            self.scouts += 1;
-            self.since_scout = 0;
+        let ground = self.grounds.entry(begin).or_default();
+        match &tried.scouted {
+            Some(scouted) => ground.take(scouted, tried.virtual_ns),
+            None => ground.fired += u64::from(tried.strategy == Strategy::Foresight),
+        }
+        match &tried.scouted {
+            Some(_) if begin.0 == 0 => self.since_scout = 0,
+            _ => self.since_scout += u64::from(tried.strategy == Strategy::Foresight),
         }
         let fired = self.fired.len();
         self.seen.extend(&tried.seen);
@@ -175,26 +203,64 @@ impl Known {
         self.died.extend(tried.died.iter().map(|died| (tried.number, died.clone())));
     }
 
+    /// The latest answer of this responder.
+    pub fn worst(&self, responder: &str) -> Option<&Found> {
+        self.finds.get(responder)?.first()
+    }
+
     /// The find to begin from when looking for the worst of these responders: they take turns.
     pub fn best(&self, responders: &[Responder], number: u64) -> Option<&Best> {
         let turn = number as usize % responders.len().max(1);
-        Some(&self.worst.get(responders.get(turn)?.name())?.best)
+        Some(&self.worst(responders.get(turn)?.name())?.best)
     }
+}
+
+fn found(tried: &Tried, late: &Late) -> Found {
+    let until = tried.instants.len().min(late.triggers as usize);
+    let best = Best {
+        latency_ns: late.latency_ns,
+        latency_insns: late.latency_insns,
+        begin_after_ns: tried.begin_after_ns,
+        instants: tried.instants[..until].to_vec(),
+        trigger: late.trigger,
+        stack: late.stack.clone(),
+    };
+    Found { trial: tried.number, strategy: tried.strategy, best }
+}
+
+/// Takes `new` among the latest, where it is later than what is known of its place; of two that are alike the first stays.
+fn keep(finds: &mut Vec<Found>, new: Found) {
+    let place = place(&new.best.stack);
+    if let Some(same) = finds.iter().position(|f| self::place(&f.best.stack) == place) {
+        if finds[same].best.latency_ns >= new.best.latency_ns {
+            return;
+        }
+        finds.remove(same);
+    }
+    let before = finds.partition_point(|f| f.best.latency_ns >= new.best.latency_ns);
+    finds.insert(before, new);
+    finds.truncate(KEPT);
+}
+
+/// What stands for the place that a trigger was aimed at: its functions, whatever calls them.
+pub(super) fn place(stack: &[String]) -> Vec<&str> {
+    stack.iter().take(PLACE).map(|frame| frame.split('+').next().unwrap_or(frame)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sample::{Occurrence, Stretch};
 
     fn tried(number: u64, latency: u64, fired: &[u64]) -> Tried {
-        let best = Best { latency_ns: Nanos(latency), ..Best::default() };
+        let late = Late { latency_ns: Nanos(latency), ..Late::default() };
         Tried {
             number,
             strategy: Strategy::WindowStart,
+            begin_after_ns: Nanos(0),
             triggers: 10,
             virtual_ns: Nanos(100),
-            worst: BTreeMap::from([("task".into(), best)]),
+            instants: Vec::new(),
+            late: BTreeMap::from([("task".into(), vec![late])]),
             seen: fired.iter().copied().chain([99]).collect(),
             fired: fired.iter().copied().collect(),
             scouted: None,
@@ -212,31 +278,20 @@ mod tests {
         let steps = known.growth.iter().map(|s| (s.trial, s.virtual_ns.0, s.latency_ns.0));
         let steps = steps.collect::<Vec<_>>();
         assert_eq!(steps, [(0, 100, 5), (2, 300, 9)]);
-        assert_eq!(known.worst["task"].trial, 2);
+        assert_eq!(known.worst("task").unwrap().trial, 2);
         assert_eq!((known.seen.len(), known.fired.len(), known.newest), (3, 2, 2));
         assert_eq!(known.shares[&Strategy::WindowStart].worst_ns["task"], Nanos(9));
     }
 
     #[test]
-    fn a_scout_that_looks_further_adds_what_lies_beyond() {
-        let at = |ms| Foreseen {
-            occurrence: Occurrence { kind: Stretch::IrqsOff, key: 1, ordinal: ms },
-            length_insns: Insns(9_000),
-            at_ns: Nanos::from_millis(ms.into()),
-        };
-        let scout = |number, end: u32| Tried {
-            strategy: Strategy::Foresight,
-            virtual_ns: Nanos::from_millis(end.into()),
-            scouted: Some([5, 15].map(at).into()),
-            ..tried(number, 0, &[])
-        };
+    fn the_way_to_where_a_trial_begins_costs_virtual_time_once() {
         let mut known = Known::default();
-        known.take(&scout(0, 10));
-        assert_eq!((known.foreseen.len(), known.since_scout), (2, 0));
-        known.take(&Tried { strategy: Strategy::Foresight, ..tried(1, 5, &[]) });
-        assert_eq!((known.scouts, known.since_scout), (1, 1));
-        known.take(&scout(2, 20));
-        assert_eq!((&known.foreseen[..], known.scouts, known.since_scout), (&[at(15)][..], 2, 0));
+        let later = |number| Tried { begin_after_ns: Nanos(5_000), ..tried(number, 1, &[]) };
+        for t in [tried(0, 5, &[]), later(1), later(2), tried(3, 5, &[])] {
+            known.take(&t);
+        }
+        assert_eq!(known.virtual_ns, Nanos(4 * 100 + 5_000));
+        assert_eq!(known.shares[&Strategy::WindowStart].virtual_ns, known.virtual_ns);
     }
 
     #[test]
@@ -244,8 +299,32 @@ mod tests {
         let mut known = Known::default();
         known.take(&tried(0, 5, &[]));
         known.take(&tried(1, 5, &[]));
-        assert_eq!(known.worst["task"].trial, 0);
+        assert_eq!(known.worst("task").unwrap().trial, 0);
         assert_eq!(known.newest, 0);
+    }
+
+    #[test]
+    fn of_each_place_the_latest_is_kept_with_the_triggers_until_then() {
+        let late = |latency, triggers, opener: &str| Late {
+            latency_ns: Nanos(latency),
+            triggers,
+            stack: vec![format!("{opener}+0x7 [m]"), "caller+0x1".into()],
+            ..Late::default()
+        };
+        let trial = |number, lates: &[Late]| Tried {
+            instants: [10, 20, 30].map(Nanos).into(),
+            late: BTreeMap::from([("task".into(), lates.to_vec())]),
+            ..tried(number, 0, &[])
+        };
+        let mut known = Known::default();
+        known.take(&trial(0, &[late(9, 2, "a"), late(5, 1, "b")]));
+        known.take(&trial(1, &[late(9, 1, "a"), late(7, 3, "b")]));
+        let finds = known.finds["task"].iter().map(|f| (f.trial, f.best.instants.len()));
+        assert_eq!(finds.collect::<Vec<_>>(), [(0, 2), (1, 3)]);
+        let others: Vec<Late> = (0..20).map(|n| late(100 - n, 1, &format!("f{n}"))).collect();
+        known.take(&trial(2, &others));
+        let latencies: Vec<u64> = known.finds["task"].iter().map(|f| f.best.latency_ns.0).collect();
+        assert_eq!(latencies, (93..=100).rev().collect::<Vec<_>>());
     }
 
     #[test]

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Firing into what is known to come. All trials begin from one snapshot, and the rig is deterministic: a *scout*, a trial
+//! Firing into what is known to come. Trials begin from snapshots, and the rig is deterministic: a *scout*, a trial
 //! without triggers, sees which stretches the kernel will open, and those that come after it fire as the longest of them open.
 //!
 //! The first trigger of a trial comes exactly where the scout saw the stretch. Each answer disturbs what follows, so later
 //! stretches are found by their number (see [`Occurrence`]), and those that no longer exist are not fired into.
 
-use super::finding::Known;
 use super::strategy::Random;
 use sample::{Aim, Insns, Nanos, Occurrence, Responder, Rule, Stretch, When};
 use serde::{Deserialize, Serialize};
 
-/// How far the first scout looks.
-const FIRST: Nanos = Nanos::from_millis(800);
-/// How far the last one does; each looks twice as far as the one before.
-const FARTHEST: Nanos = Nanos::from_millis(12_800);
-/// Foresight's trials between the first scout and the next; after each further scout half as many, since they take twice as long.
-const PER_SCOUT: u64 = 12;
 /// So many of each kind are kept, the longest ones.
 const KEPT: usize = 200;
 /// Two that are fired into are so far apart, so that most answers to the first are no part of the second.
@@ -42,13 +35,6 @@ pub fn longest(mut all: Vec<Foreseen>) -> Vec<Foreseen> {
     let mut kept: Vec<Foreseen> = Stretch::ALL.into_iter().flat_map(of).copied().collect();
     kept.sort_by_key(|f| (f.at_ns, f.occurrence));
     kept
-}
-
-/// How far a scout would look now, if one is needed.
-pub fn scout(known: &Known) -> Option<Nanos> {
-    let far = Nanos(FIRST.0 << known.scouts);
-    let enough = known.scouts.checked_sub(1).map_or(0, |further| (PER_SCOUT >> further).max(1));
-    (known.since_scout >= enough && far <= FARTHEST).then_some(far)
 }
 
 /// A trial that looks so far.
@@ -168,24 +154,6 @@ mod tests {
             };
             assert_eq!(of(&kept), of(&second())[..KEPT]);
         }
-    }
-
-    #[test]
-    fn scouts_look_twice_as_far_each_time_until_they_have_looked_far_enough() {
-        let mut known = Known::default();
-        let mut looked = Vec::new();
-        for trial in 0..100 {
-            if let Some(far) = scout(&known) {
-                looked.push((trial, far));
-                known.scouts += 1;
-                known.since_scout = 0;
-            }
-            known.since_scout += 1;
-        }
-        let far = |n: u32| Nanos(FIRST.0 << n);
-        // After 12, 6, 3 and 1 trials that fired.
-        let expected = [(0, 0), (12, 1), (18, 2), (21, 3), (22, 4)].map(|(t, n)| (t, far(n)));
-        assert_eq!(looked, expected);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub struct Journal {
 
 impl Journal {
     /// The version of the file that is written.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 
     /// Opens the journal at `path` to go on with it, or begins one.
     ///

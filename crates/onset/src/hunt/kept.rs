@@ -12,9 +12,12 @@ pub const JOURNAL: &str = "trials.jsonl";
 /// The name of what `--json` prints, as a file of its own.
 pub const CONCLUSION: &str = "hunt.json";
 
-/// The name of the file by which a responder's worst answer can be had again.
-pub fn find_file(responder: &str) -> String {
-    format!("{responder}.find.json")
+/// The name of the file by which a responder's worst answer can be had again, or the one of this rank below it.
+pub fn find_file(responder: &str, rank: usize) -> String {
+    match rank {
+        0 => format!("{responder}.find.json"),
+        rank => format!("{responder}.{}.find.json", rank + 1),
+    }
 }
 
 /// What a hunt's directory holds.

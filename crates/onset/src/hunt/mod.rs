@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Searching for the worst case of a cell: trial after trial from the same snapshot, each with other instants, chosen by
+//! Searching for the worst case of a cell: trial after trial from a few snapshots, each with other instants, chosen by
 //! strategies that take turns and learn from what was found.
 //!
 //! Trials are made in rounds. What a round's trials do depends only on the hunt's seed and on the rounds before it, so a
 //! hunt finds the same with any number of workers; a budget of time only decides after which round it ends.
 
 mod finding;
+mod finds;
 mod foresight;
+mod grounds;
 mod journal;
 mod kept;
+mod outlook;
 mod strategy;
 mod trial;
 
-pub use finding::{Best, Died, Found, Known, Share, Step, Tried};
+pub use finding::{Best, Died, Found, Known, Late, Share, Step, Tried};
+pub use finds::{Find, explain_finds};
 pub use foresight::Foreseen;
+pub use grounds::Grounds;
 pub use journal::{About, Journal};
 pub use kept::{CONCLUSION, JOURNAL, Kept, find_file};
 pub use strategy::{ALL, Strategy};
 pub use trial::{Field, Trial};
 
 use crate::failure::Failure;
+use outlook::{Ground, Next, Outlook};
 use sample::{ParseDurationError, Responder};
 use std::str::FromStr;
 use std::sync::Mutex;
@@ -128,35 +134,38 @@ impl Hunt {
     fn round(&self, first: u64, known: &Known) -> Vec<Trial> {
         let short = FIRST_ROUND.min(self.strategies.len() as u64);
         let numbers = first..first + if first == 0 { short } else { ROUND };
-        // The last of foresight's trials: those before it are still about what the scout before it saw.
-        let scouts = numbers.clone().rev().find(|n| self.turn(*n) == Strategy::Foresight);
-        let scout = foresight::scout(known);
-        let mut fired = known.since_scout;
+        let mut outlook = Outlook::new(known);
         let trial = |number: u64| {
             let strategy = self.turn(number);
-            let foresees = strategy == Strategy::Foresight;
-            let when = match scout.filter(|_| scouts == Some(number)) {
-                Some(until) => foresight::scouting(until),
-                None if foresees && !known.foreseen.is_empty() => {
-                    fired += 1;
-                    self.foreseen(number, fired - 1, known)
-                }
-                None => strategy.when(number, self.seed, known.best(&self.responders, number)),
+            let next = match strategy {
+                Strategy::Foresight => outlook.plan(),
+                _ => Next::Blind,
             };
-            Trial { number, strategy, when }
+            let (begin_after, when) = match next {
+                Next::Scout(begin, until) => (begin, foresight::scouting(until)),
+                Next::Fire(begin, turn) => {
+                    (begin, self.firing(number, turn, &known.grounds[&begin]))
+                }
+                Next::Blind => {
+                    let best = known.best(&self.responders, number);
+                    let begin = strategy.begin_after(number, self.seed, best, known.grounds.keys());
+                    (begin, strategy.when(number, self.seed, best))
+                }
+            };
+            Trial { number, strategy, begin_after, when }
         };
         numbers.map(trial).collect()
     }
 
-    /// Foresight's trial after `fired` others of it: responders take turns.
-    fn foreseen(&self, number: u64, fired: u64, known: &Known) -> sample::When {
+    /// A trial that fires into what is known to come from there, after `fired` others that did: responders take turns.
+    fn firing(&self, number: u64, fired: u64, ground: &Ground) -> sample::When {
         let count = self.responders.len().max(1) as u64;
         // From the last on: it has the most ways of being late.
         let index = (count - 1 - fired % count) as usize;
         let responder = self.responders.get(index).copied().unwrap_or(Responder::Task);
         let mut random = strategy::Random::new(self.seed, number);
         let turn = (responder, fired / count);
-        foresight::firing(&known.foreseen, turn, strategy::GAP, &mut random)
+        foresight::firing(ground.fresh(), turn, strategy::GAP, &mut random)
     }
 
     fn is_over(&self, known: &Known, begun: Instant) -> Option<Ended> {

@@ -12,12 +12,12 @@ const RANDOM_PERIOD: Nanos = Nanos::from_millis(1);
 /// Aimed triggers are no closer than this: most answers have come by then.
 pub(super) const GAP: Nanos = Nanos::from_micros(300);
 /// Trials are this long, or a power of two times that: short ones are many, and long ones come to what the load does
-/// later, some of it only once in seconds. So they become longer as a hunt goes on: twice as long after so many trials, up to
-/// 6.4 … 51.2 s.
+/// later. So they become longer as a hunt goes on: twice as long after so many trials, up to 0.8 … 6.4 s. What comes more rarely is
+/// for foresight.
 const LENGTH: Nanos = Nanos::from_millis(50);
 const LENGTHS: u64 = 4;
-const TRIALS_PER_DOUBLING: u64 = 8;
-const DOUBLINGS_MAX: u64 = 7;
+const TRIALS_PER_DOUBLING: u64 = 16;
+const DOUBLINGS_MAX: u64 = 4;
 /// Around a find, other instants are tried up to this far away.
 const NEIGHBOURHOOD: Nanos = Nanos::from_micros(200);
 
@@ -64,6 +64,25 @@ impl Strategy {
             Strategy::StageAware => "stage_aware",
             Strategy::Foresight => "foresight",
             Strategy::Refine => "refine",
+        }
+    }
+
+    /// Where trial `number` begins: a find is refined where it was made; luck has no choice; the others also go to where foresight has
+    /// gone.
+    pub fn begin_after<'a>(
+        self,
+        number: u64,
+        seed: u64,
+        best: Option<&Best>,
+        grounds: impl Iterator<Item = &'a Nanos>,
+    ) -> Nanos {
+        let later: Vec<&Nanos> = grounds.filter(|begin| begin.0 > 0).collect();
+        let mut random = Random::new(seed.wrapping_add(1), number);
+        match (self, best) {
+            (Strategy::Refine, Some(best)) => best.begin_after_ns,
+            (Strategy::Random, _) => Nanos(0),
+            _ if later.is_empty() || random.below(2) == 0 => Nanos(0),
+            _ => *later[random.below(later.len() as u64) as usize],
         }
     }
 

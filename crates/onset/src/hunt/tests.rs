@@ -32,7 +32,7 @@ fn tried(trial: &Trial) -> Tried {
     let text = format!("{:?}", trial.when);
     let sum = text.bytes().fold(7u64, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
     let (latency, instants) = (sum % 100_000, vec![Nanos(50_000 + sum % 1000)]);
-    let best = Best { latency_ns: Nanos(latency), instants, ..Best::default() };
+    let late = Late { latency_ns: Nanos(latency), triggers: 1, ..Late::default() };
     let scouted = match &trial.when {
         When::Aimed(Aim { rule: Rule::Scout, until, .. }) => {
             let occurrence = Occurrence { kind: Stretch::IrqsOff, key: sum, ordinal: 1 };
@@ -43,9 +43,11 @@ fn tried(trial: &Trial) -> Tried {
     Tried {
         number: trial.number,
         strategy: trial.strategy,
+        begin_after_ns: trial.begin_after,
         triggers: 1,
         virtual_ns: Nanos(1_000),
-        worst: BTreeMap::from([("task".into(), best)]),
+        instants,
+        late: BTreeMap::from([("task".into(), vec![late])]),
         seen: BTreeSet::from([sum]),
         fired: BTreeSet::from([sum]),
         scouted,
@@ -70,7 +72,7 @@ fn any_number_of_workers_finds_the_same() {
     let (one, ended) = known(1);
     assert_eq!(ended, Ended::Budget);
     assert_eq!(one.trials, 58);
-    assert!(one.worst["task"].best.latency_ns > Nanos(90_000), "{:?}", one.worst);
+    assert!(one.worst("task").unwrap().best.latency_ns > Nanos(90_000), "{:?}", one.finds);
     assert_eq!(known(2).0, one);
     assert_eq!(known(7).0, one);
 }
@@ -90,7 +92,8 @@ fn the_first_trial_scouts_and_every_other_one_fires_into_what_scouts_saw() {
     let rules = rules.into_inner().unwrap();
     assert!((0..50).step_by(2).all(|number| rules.contains_key(&number)), "{rules:?}");
     assert_eq!((rules[&0], rules[&2], rules[&48]), ("scout", "listed", "listed"));
-    assert_eq!(known.scouts, rules.values().filter(|rule| **rule == "scout").count() as u64);
+    let scouts = known.grounds.values().map(Ground::scouts).sum::<u32>() as usize;
+    assert_eq!(scouts, rules.values().filter(|rule| **rule == "scout").count());
     let shares = known.shares.iter().filter(|(s, _)| **s != Strategy::Foresight);
     let shares: Vec<u64> = shares.map(|(_, share)| share.trials).collect();
     assert_eq!((shares.len(), shares.iter().sum::<u64>()), (ALL.len() - 1, 25));
@@ -139,7 +142,7 @@ fn a_hunt_that_finds_nothing_new_ends() {
     let directory = tempfile::tempdir().unwrap();
     let mut journal = Journal::open(&directory.path().join("j"), &about(5)).unwrap();
     let run = |trial: &Trial| {
-        let nothing = Tried { worst: BTreeMap::new(), fired: BTreeSet::new(), ..tried(trial) };
+        let nothing = Tried { late: BTreeMap::new(), fired: BTreeSet::new(), ..tried(trial) };
         Ok(Ok(nothing))
     };
     let (known, ended) = hunt(1, 100_000).search(&run, &mut journal, &mut |_| ()).unwrap();

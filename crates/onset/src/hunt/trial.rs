@@ -2,15 +2,16 @@
 //! One trial: the guest restored from its snapshot, triggered as a strategy says, watched.
 
 use super::Strategy;
-use super::finding::{Best, Died, Tried};
+use super::finding::{Died, Late, Tried};
 use super::foresight::{self, Foreseen};
-use crate::failure::Failure;
-use crate::followed::Ready;
+use super::grounds::Grounds;
+use crate::failure::{Exit, Failure};
 use ::rig::{Ending, Follow, Following, Generator};
 use sample::{
     AIMED, Aim, Insns, Kind, Nanos, Observation, Occurrence, Record, ResponderSet, Rule, Sample,
     Stamp, Stretch, Virtual, When,
 };
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use trace::{Symbols, named};
@@ -18,10 +19,15 @@ use trace::{Symbols, named};
 /// Answers are waited for this long after the last trigger, and a lost one until the next may come.
 const GRACE: Nanos = Nanos::from_millis(30);
 
+/// Late answers of one responder that are kept of a trial, each of another place.
+const KEPT: usize = 8;
+/// Innermost return addresses of a stack that make a place, while it has no names.
+const PLACE: usize = 4;
+
 /// What all trials of a hunt have in common.
-pub struct Field<'a> {
-    /// The guest, where each trial begins, and its triggers but for when they come.
-    pub ready: &'a Ready<'a>,
+pub struct Field<'a, 'bench> {
+    /// The guest, where trials begin, and its triggers but for when they come.
+    pub grounds: &'a Grounds<'bench>,
     /// How its kernel is followed.
     pub follow: &'a Follow,
     /// Names of addresses.
@@ -35,7 +41,9 @@ pub struct Trial {
     pub number: u64,
     /// Who chose.
     pub strategy: Strategy,
-    /// When to trigger.
+    /// When it begins, after the warm-up.
+    pub begin_after: Nanos,
+    /// When to trigger, from there.
     pub when: When,
 }
 
@@ -88,6 +96,18 @@ impl Seen {
         self.origin.and_then(|origin| at.since(origin)).unwrap_or_default()
     }
 
+    /// What had opened the stretch that this trigger was aimed at; empty for one that was not.
+    fn stack_of(&self, trigger: u64) -> &[u64] {
+        let stack = self.aimed.get(trigger as usize).and_then(|stack| self.stacks.get(stack));
+        stack.map_or(&[], Vec::as_slice)
+    }
+
+    /// How many triggers there were until then, since measuring began.
+    fn triggers_until(&self, end_ns: u64) -> u64 {
+        let until = |at: &&Stamp<Virtual>| self.since_origin(**at).0 <= end_ns;
+        self.triggers.iter().take_while(until).count() as u64
+    }
+
     fn opener(&mut self, stack: u32) {
         if stack != 0 {
             self.openers.insert(stack);
@@ -105,14 +125,18 @@ impl Seen {
     }
 }
 
-impl Field<'_> {
+impl Field<'_, '_> {
     /// Runs it.
     ///
     /// # Errors
     /// Those of the rig; a guest that dies is none, but what was found.
     pub fn run(&self, trial: &Trial) -> Result<Result<Tried, Stopped>, Failure> {
+        let ready = match self.grounds.at(trial.begin_after) {
+            Err(failure) if failure.exit == Exit::Interrupted => return Ok(Err(Stopped)),
+            ready => ready?,
+        };
         let when = trial.when.clone();
-        let generator = Generator { when, grace: GRACE, ..self.ready.generator().clone() };
+        let generator = Generator { when, grace: GRACE, ..ready.generator().clone() };
         let responders = generator.responders;
         let mut seen = Seen::default();
         let mut see = |record: &Record| seen.record(record);
@@ -124,7 +148,7 @@ impl Field<'_> {
             ControlFlow::Continue(())
         };
         let following = Following { follow: self.follow, see: &mut see };
-        let outcome = self.ready.fire(generator, &mut observe, Some(following), &|_| ())?;
+        let outcome = ready.fire(generator, &mut observe, Some(following), &|_| ())?;
         let died = match outcome.ending {
             Ending::Whole => None,
             Ending::Interrupted => return Ok(Err(Stopped)),
@@ -141,40 +165,61 @@ impl Field<'_> {
         responders: ResponderSet,
         died: Option<String>,
     ) -> Tried {
-        let instants_until = |end: u64| -> Vec<Nanos> {
-            let since = seen.triggers.iter().map(|at| seen.since_origin(*at));
-            since.take_while(|at| at.0 <= end).collect()
-        };
+        let instants: Vec<Nanos> = seen.triggers.iter().map(|at| seen.since_origin(*at)).collect();
         let is_scout =
             matches!(&trial.when, When::Aimed(Aim { rule: Rule::Scout, .. }) if died.is_none());
-        let mut worst = BTreeMap::new();
+        let mut late = BTreeMap::new();
         for (rank, responder) in responders.iter().enumerate() {
             let own = samples.iter().filter(|s| usize::from(s.series.0) == rank);
-            let Some(sample) = own.max_by_key(|s| (s.latency, std::cmp::Reverse(s.trigger))) else {
-                continue;
-            };
-            let number = sample.trigger as usize;
-            let stack = seen.aimed.get(number).and_then(|stack| seen.stacks.get(stack));
-            let stack = stack.into_iter().flatten().map(|at| named(self.symbols, *at));
-            let best = Best {
-                latency_ns: sample.latency,
-                latency_insns: sample.path.unwrap_or(Insns(0)),
-                instants: instants_until(sample.at.0 + sample.latency.0),
-                trigger: sample.trigger,
-                stack: stack.collect(),
-            };
-            worst.insert(responder.name().to_string(), best);
+            let own = self.latest(own, seen);
+            if !own.is_empty() {
+                late.insert(responder.name().to_string(), own);
+            }
         }
+        let until = late.values().flatten().map(|late| late.triggers as usize).max();
         Tried {
             number: trial.number,
             strategy: trial.strategy,
+            begin_after_ns: trial.begin_after,
             triggers: seen.triggers.len() as u64,
             virtual_ns: seen.last.map_or(Nanos(0), |at| seen.since_origin(at)),
-            worst,
+            instants: instants[..until.unwrap_or(0).min(instants.len())].to_vec(),
+            late,
             seen: seen.openers.iter().map(|stack| seen.hash(*stack)).collect(),
             fired: seen.aimed.iter().map(|stack| seen.hash(*stack)).collect(),
             scouted: is_scout.then(|| foresight::longest(seen.foreseen.clone())),
-            died: died.map(|text| Died { text, instants: instants_until(u64::MAX) }),
+            died: died.map(|text| Died {
+                text,
+                begin_after_ns: trial.begin_after,
+                instants: instants.clone(),
+            }),
         }
+    }
+
+    /// The latest answer of each place, the latest first.
+    fn latest<'s>(&self, samples: impl Iterator<Item = &'s Sample>, seen: &Seen) -> Vec<Late> {
+        let mut latest: BTreeMap<&[u64], &Sample> = BTreeMap::new();
+        for sample in samples {
+            let stack = seen.stack_of(sample.trigger);
+            let place = &stack[..stack.len().min(PLACE)];
+            let known = latest.entry(place).or_insert(sample);
+            if (sample.latency, Reverse(sample.trigger)) > (known.latency, Reverse(known.trigger)) {
+                *known = sample;
+            }
+        }
+        let mut latest: Vec<&Sample> = latest.into_values().collect();
+        latest.sort_by_key(|s| (Reverse(s.latency), s.trigger));
+        let late = |sample: &&Sample| Late {
+            latency_ns: sample.latency,
+            latency_insns: sample.path.unwrap_or(Insns(0)),
+            trigger: sample.trigger,
+            triggers: seen.triggers_until(sample.at.0 + sample.latency.0),
+            stack: seen
+                .stack_of(sample.trigger)
+                .iter()
+                .map(|at| named(self.symbols, *at))
+                .collect(),
+        };
+        latest.iter().take(KEPT).map(late).collect()
     }
 }

@@ -125,7 +125,7 @@ fn points(growth: &[Step], responder: &str) -> Vec<Point> {
 }
 
 fn find(hunted: &Hunted, responder: &str, code: &mut Code) -> Option<Find> {
-    let found = hunted.kept.known.worst.get(responder)?;
+    let found = hunted.kept.known.worst(responder)?;
     let seen = hunted.explained.get(responder);
     let explained = seen.and_then(|seen| seen.explained.first());
     Some(Find {

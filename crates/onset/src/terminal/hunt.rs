@@ -2,20 +2,30 @@
 //! What a hunt found, as text.
 
 use super::table::{Align, Table};
-use crate::hunt::{About, Ended, Known};
+use super::{causes, stack};
+use crate::followed::CauseShare;
+use crate::hunt::{About, Ended, Find, Found, Known};
+use sample::Nanos;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// Frames of a stack that are shown; all of them are in the JSON.
 const FRAMES: usize = 6;
+/// The same, of a find that is not the worst.
+const FRAMES_OTHER: usize = 2;
+/// Causes of the worst that are shown, each of at least this share; `onset explain` shows all.
+const CAUSES: usize = 3;
+const SHARE_SHOWN: f64 = 0.05;
+/// Columns before a stack.
+const INDENT: usize = 23;
 
 /// One line after each round.
 pub fn progress(known: &Known) -> String {
     let worst: Vec<String> = known
-        .worst
+        .finds
         .iter()
-        .map(|(name, found)| format!("{name} {}", found.best.latency_ns))
+        .filter_map(|(name, finds)| Some(format!("{name} {}", finds.first()?.best.latency_ns)))
         .collect();
     format!(
         "{} trials, {} triggers, {} of virtual time, fired into {} stacks; worst: {}",
@@ -30,7 +40,8 @@ pub fn progress(known: &Known) -> String {
 /// The conclusion.
 pub fn hunted(
     about: &About,
-    (known, finds, deaths): (&Known, &BTreeMap<String, PathBuf>, &BTreeMap<u64, PathBuf>),
+    known: &Known,
+    (finds, deaths): (&[Find], &BTreeMap<u64, PathBuf>),
     ended: Ended,
     directory: &Path,
 ) -> String {
@@ -50,7 +61,10 @@ pub fn hunted(
     );
     text += &line;
     let _ = writeln!(text, "{}", directory.display());
-    text += &worst(about, known, finds);
+    for name in &about.responders {
+        let own: Vec<&Find> = finds.iter().filter(|f| f.responder.name() == *name).collect();
+        text += &worst(name, &own);
+    }
     text += &strategies(about, known);
     for (trial, died) in &known.died {
         let _ = writeln!(text, "\nThe guest died in trial {trial}: {}", died.text);
@@ -61,26 +75,51 @@ pub fn hunted(
     text
 }
 
-fn worst(about: &About, known: &Known, finds: &BTreeMap<String, PathBuf>) -> String {
-    let mut text = String::new();
-    for name in &about.responders {
-        let Some(found) = known.worst.get(name) else {
-            let _ = writeln!(text, "\n  {name}: no answer");
-            continue;
-        };
-        let _ = writeln!(
-            text,
-            "\n  {name}: {} by {}, trial {}",
-            found.best.latency_ns, found.strategy, found.trial
-        );
-        if let Some(find) = finds.get(name) {
-            let _ = writeln!(text, "      onset replay {}", find.display());
-        }
-        for frame in found.best.stack.iter().take(FRAMES) {
-            let _ = writeln!(text, "      {frame}");
-        }
+/// The worst find of a responder as a paragraph, and the others as lines.
+fn worst(name: &str, finds: &[&Find]) -> String {
+    let Some((first, others)) = finds.split_first() else {
+        return format!("\n  {name}: no answer\n");
+    };
+    let Found { trial, strategy, best } = &first.found;
+    let later = match best.begin_after_ns {
+        Nanos(0) => String::new(),
+        after => format!(", from {after} after the warm-up"),
+    };
+    let mut text = format!("\n  {name}: {} by {strategy}, trial {trial}{later}\n", best.latency_ns);
+    if let Some(path) = &first.path {
+        let _ = writeln!(text, "      onset replay {}", path.display());
     }
+    let worth = first.causes.iter().take(CAUSES).take_while(|cause| cause.share >= SHARE_SHOWN);
+    for CauseShare { cause, ns, .. } in worth {
+        let share = causes::share(*ns, best.latency_ns);
+        let (time, cause, stack) = (ns.to_string(), [&*cause.cause, &*cause.who], &cause.stack);
+        let _ = writeln!(text, "      {time:>7}  {share:>6}  {}", cause.join(" ").trim_end());
+        let frames = &stack[..stack.len().min(FRAMES)];
+        stack::lines(frames, INDENT).iter().for_each(|line| text += &format!("{line}\n"));
+    }
+    if first.causes.is_empty() {
+        best.stack.iter().take(FRAMES).for_each(|frame| text += &format!("      {frame}\n"));
+    }
+    others.iter().for_each(|find| text += &other(find));
     text
+}
+
+/// A find that is not the worst, in a line: how late, why, and its file.
+fn other(find: &Find) -> String {
+    let best = &find.found.best;
+    let (why, stack) = match find.causes.first() {
+        Some(CauseShare { cause, ns, .. }) => {
+            let share = causes::share(*ns, best.latency_ns);
+            let why = format!("{share} {} {}", cause.cause, cause.who);
+            (why.trim_end().to_string(), &cause.stack)
+        }
+        None => ("at".into(), &best.stack),
+    };
+    let frames: Vec<&str> = stack.iter().take(FRAMES_OTHER).map(String::as_str).collect();
+    let file = find.path.as_ref().and_then(|path| path.file_name()).unwrap_or_default();
+    let latency = best.latency_ns.to_string();
+    let (file, frames) = (file.to_string_lossy(), frames.join(" < "));
+    format!("    {latency:>7}  {file}  {why}  {frames}\n")
 }
 
 /// The strategies against each other.

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What `onset hunt --json` prints, and `hunt.json` holds (docs/hunt.schema.json).
+
+use crate::followed::CauseShare;
+use crate::hunt::{About, Ended, Find, Known, Share, Step, Strategy};
+use sample::Nanos;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Version of the format.
+const SCHEMA: u32 = 2;
+
+/// All of it.
+#[derive(Serialize)]
+pub struct Printed<'a> {
+    schema: u32,
+    directory: String,
+    #[serde(flatten)]
+    about: &'a About,
+    ended: Ended,
+    trials: u64,
+    triggers: u64,
+    virtual_ns: Nanos,
+    coverage: Coverage,
+    worst: Vec<PrintedFind<'a>>,
+    by_strategy: BTreeMap<&'static str, &'a Share>,
+    growth: &'a [Step],
+    died: Vec<PrintedDeath<'a>>,
+}
+
+#[derive(Serialize)]
+struct Coverage {
+    stacks_seen: usize,
+    stacks_fired_into: usize,
+}
+
+#[derive(Serialize)]
+struct PrintedFind<'a> {
+    responder: &'static str,
+    latency_ns: Nanos,
+    find: Option<String>,
+    at_strategy: Strategy,
+    trial: u64,
+    begin_after_ns: Nanos,
+    stack: &'a [String],
+    causes: &'a [CauseShare],
+}
+
+#[derive(Serialize)]
+struct PrintedDeath<'a> {
+    trial: u64,
+    text: &'a str,
+    experiment: Option<String>,
+}
+
+impl<'a> Printed<'a> {
+    /// What is printed of a hunt.
+    pub fn of(
+        about: &'a About,
+        directory: &Path,
+        known: &'a Known,
+        (finds, deaths): (&'a [Find], &BTreeMap<u64, PathBuf>),
+        ended: Ended,
+    ) -> Printed<'a> {
+        let died = known.died.iter().map(|(trial, died)| PrintedDeath {
+            trial: *trial,
+            text: &died.text,
+            experiment: deaths.get(trial).map(|path| path.display().to_string()),
+        });
+        Printed {
+            schema: SCHEMA,
+            directory: directory.display().to_string(),
+            about,
+            ended,
+            trials: known.trials,
+            triggers: known.triggers,
+            virtual_ns: known.virtual_ns,
+            coverage: Coverage {
+                stacks_seen: known.seen.union(&known.fired).count(),
+                stacks_fired_into: known.fired.len(),
+            },
+            worst: finds.iter().map(printed).collect(),
+            by_strategy: known.shares.iter().map(|(s, share)| (s.name(), share)).collect(),
+            growth: &known.growth,
+            died: died.collect(),
+        }
+    }
+}
+
+fn printed(find: &Find) -> PrintedFind<'_> {
+    let found = &find.found;
+    PrintedFind {
+        responder: find.responder.name(),
+        latency_ns: found.best.latency_ns,
+        find: find.path.as_ref().map(|path| path.display().to_string()),
+        at_strategy: found.strategy,
+        trial: found.trial,
+        begin_after_ns: found.best.begin_after_ns,
+        stack: &found.best.stack,
+        causes: &find.causes,
+    }
+}

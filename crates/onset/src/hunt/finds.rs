@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The finds of a hunt: each with what made it so late, and a file by which it can be had again.
+
+use super::{Found, Grounds, Known};
+use crate::failure::{Exit, Failure};
+use crate::followed::{self, Answer, CauseShare, Named, Ready, Reproducer};
+use rig::Bench;
+use sample::{Nanos, Responder};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The worst of each responder is explained, and of the others those that come within this time: the guest is run until then.
+const WITHIN: Nanos = Nanos::from_millis(1_500);
+/// The functions by which a cause is known, the innermost of its stack.
+const FUNCTIONS: usize = 3;
+
+/// One find.
+#[derive(Clone, Debug)]
+pub struct Find {
+    /// Who answered.
+    pub responder: Responder,
+    /// The answer.
+    pub found: Found,
+    /// Where its time went, the longest first; empty where that is not known.
+    pub causes: Vec<CauseShare>,
+    /// Its file, once it is written.
+    pub path: Option<PathBuf>,
+    /// What the file holds.
+    pub reproducer: Reproducer,
+}
+
+impl Find {
+    /// The finds of `known` for these responders, the latest of each first.
+    ///
+    /// # Errors
+    /// A snapshot that is gone and cannot be made again.
+    pub fn all(
+        grounds: &Grounds,
+        known: &Known,
+        responders: &[Responder],
+    ) -> Result<Vec<Find>, Failure> {
+        let mut finds = Vec::new();
+        for responder in responders {
+            for found in known.finds.get(responder.name()).into_iter().flatten() {
+                let ready = grounds.at(found.best.begin_after_ns)?;
+                finds.push(Find::new(*responder, found.clone(), &ready));
+            }
+        }
+        Ok(finds)
+    }
+
+    fn new(responder: Responder, found: Found, ready: &Ready) -> Find {
+        let best = &found.best;
+        let answer = Answer {
+            responder,
+            trigger: best.trigger,
+            latency_ns: best.latency_ns,
+            insns: best.latency_insns,
+        };
+        let (guest, made_with) = (ready.guest(), ready.made_with());
+        let times = best.instants.clone();
+        let reproducer = Reproducer::of(guest, ready.generator(), &made_with, times, answer);
+        Find { responder, found, causes: Vec::new(), path: None, reproducer }
+    }
+
+    /// What distinguishes it from other finds of the same responder, where that is known.
+    fn cause(&self) -> Option<(&str, &str, Vec<&str>)> {
+        let CauseShare { cause, .. } = self.causes.first()?;
+        let functions = cause.stack.iter().take(FUNCTIONS);
+        let functions = functions.map(|frame| frame.split('+').next().unwrap_or(frame));
+        Some((&cause.cause, &cause.who, functions.collect()))
+    }
+}
+
+/// Says where the time of the finds went, and leaves out those whose main cause is that of a later answer. With up to `jobs`
+/// machines at once.
+pub fn explain_finds(bench: &Bench, finds: &mut Vec<Find>, jobs: usize) {
+    let is_worst = |n: usize| n == 0 || finds[n - 1].responder != finds[n].responder;
+    let is_soon = |n: usize| finds[n].found.best.instants.last().is_none_or(|at| *at <= WITHIN);
+    let wanted: Vec<usize> = (0..finds.len()).filter(|n| is_worst(*n) || is_soon(*n)).collect();
+    eprintln!("explaining {} finds", wanted.len());
+    let (next, explained) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(index) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match causes(bench, &finds[*index]) {
+                Ok(causes) => {
+                    let mut explained = explained.lock().unwrap_or_else(|p| p.into_inner());
+                    explained.push((*index, causes));
+                }
+                Err(failure) if failure.exit == Exit::Interrupted => return,
+                Err(failure) => eprintln!("! a find is not explained: {}", failure.message),
+            }
+        }
+    };
+    std::thread::scope(|threads| {
+        for _ in 0..jobs.max(1) {
+            threads.spawn(work);
+        }
+    });
+    for (index, causes) in explained.into_inner().unwrap_or_else(|p| p.into_inner()) {
+        finds[index].causes = causes;
+    }
+    leave_out_repetitions(finds);
+}
+
+fn causes(bench: &Bench, find: &Find) -> Result<Vec<CauseShare>, Failure> {
+    let named = Named::Find(Box::new(find.reproducer.clone()));
+    let samples = named.samples(None, None)?;
+    let explanations = followed::explain(bench, &named, &samples, &|_| ())?;
+    Ok(explanations.explained.into_iter().next().map_or_else(Vec::new, |e| e.causes))
+}
+
+fn leave_out_repetitions(finds: &mut Vec<Find>) {
+    let mut kept: Vec<Find> = Vec::new();
+    for find in finds.drain(..) {
+        let same = |known: &Find| {
+            known.responder == find.responder
+                && known.cause().is_some_and(|cause| find.cause() == Some(cause))
+        };
+        if !kept.iter().any(same) {
+            kept.push(find);
+        }
+    }
+    *finds = kept;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hunt::{Best, Strategy};
+    use trace::CauseReport;
+
+    fn find(responder: Responder, latency: u64, cause: &str, stack: &[&str]) -> Find {
+        let cause = CauseReport {
+            cause: cause.into(),
+            who: String::new(),
+            stack: stack.iter().map(|frame| frame.to_string()).collect(),
+        };
+        let best = Best { latency_ns: Nanos(latency), ..Best::default() };
+        let known = !cause.cause.is_empty();
+        let causes = known.then_some(CauseShare { cause, ns: Nanos(latency), share: 1.0 });
+        Find {
+            responder,
+            found: Found { trial: 0, strategy: Strategy::Random, best },
+            causes: causes.into_iter().collect(),
+            path: None,
+            reproducer: Reproducer::example(),
+        }
+    }
+
+    #[test]
+    fn of_finds_with_one_cause_the_latest_stays_and_those_of_unknown_cause_stay_all() {
+        let (hardirq, task) = (Responder::Hardirq, Responder::Task);
+        let stack = ["lock+0x9", "null+0x1 [null_blk]", "flush+0x5", "x+0x1"];
+        let elsewhere = ["lock+0x7", "null+0x2 [null_blk]", "flush+0x6", "y+0x8"];
+        let mut finds = vec![
+            find(hardirq, 9, "irqs_off", &stack),
+            find(task, 90, "irqs_off", &stack),
+            find(task, 80, "irqs_off", &elsewhere),
+            find(task, 70, "preempt_off", &stack),
+            find(task, 60, "", &[]),
+            find(task, 50, "", &[]),
+        ];
+        leave_out_repetitions(&mut finds);
+        let kept: Vec<u64> = finds.iter().map(|f| f.found.best.latency_ns.0).collect();
+        assert_eq!(kept, [9, 90, 70, 60, 50]);
+    }
+}
