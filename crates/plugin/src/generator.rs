@@ -131,12 +131,11 @@ pub(crate) fn waits_for_aim(now: Stamp<Virtual>) -> Option<Nanos> {
     with(|g| g.waits_for_aim(now))
 }
 
-/// Triggers as soon as the block of code has ended that is being executed.
-pub(crate) fn trigger_now() {
+/// Triggers so long after `time`, or as soon as the block of code has ended that is being executed.
+pub(crate) fn trigger_at(time: Stamp<Virtual>, after: Nanos) {
     with(|g| {
         g.asked = true;
-        // A time that has passed.
-        g.qemu.arm(&g.parts().rise, Stamp::from_ns(0), Nanos(0));
+        g.qemu.arm(&g.parts().rise, time, after);
     });
 }
 

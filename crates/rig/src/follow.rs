@@ -53,14 +53,15 @@ impl Follow {
         if map.unwinds() {
             plan += &format!("map {}\n", path.display());
         }
-        for line in gates(map).chain(layout(map)).chain(points(map)) {
+        let rt = map.layout().is_preempt_rt();
+        let lock = rt.then(|| bh_lock(map)).into_iter().flatten();
+        for line in gates(map).chain(layout(map)).chain(points(map)).chain(lock) {
             plan += &line;
             plan.push('\n');
         }
         for watch in &watches {
             plan += &line_of(watch);
         }
-        let rt = map.layout().is_preempt_rt();
         let lacking = lacking.iter().map(|i| &WATCHED[usize::from(*i)]);
         let functions = lacking
             .filter(|watched| rt || !RT_ONLY.contains(&watched.role))
@@ -106,6 +107,13 @@ fn layout(map: &Map) -> impl Iterator<Item = String> {
 
 fn points(map: &Map) -> impl Iterator<Item = String> {
     POINTS.iter().filter_map(|name| map.address(name)).map(|at| format!("point {at:#x}"))
+}
+
+/// Where PREEMPT_RT takes and releases the lock that keeps bottom halves off (kernel/softirq.c).
+fn bh_lock(map: &Map) -> impl Iterator<Item = String> {
+    let functions = [("holds", "__local_bh_disable_ip"), ("releases", "__local_bh_enable_ip")];
+    let found = functions.map(|(word, name)| Some((word, map.address(name)?)));
+    found.into_iter().flatten().map(|(word, at)| format!("{word} {at:#x}"))
 }
 
 fn line_of(watch: &Watch) -> String {

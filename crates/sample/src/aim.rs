@@ -105,11 +105,14 @@ pub enum Stretch {
     PreemptOff = 2,
     /// The kernel runs, from one place where it would schedule to the next.
     Unscheduled = 4,
+    /// PREEMPT_RT: bottom halves are disabled, which is a lock there; who holds it can be preempted.
+    BhHeld = 8,
 }
 
 impl Stretch {
     /// All of them.
-    pub const ALL: [Stretch; 3] = [Stretch::IrqsOff, Stretch::PreemptOff, Stretch::Unscheduled];
+    pub const ALL: [Stretch; 4] =
+        [Stretch::IrqsOff, Stretch::PreemptOff, Stretch::Unscheduled, Stretch::BhHeld];
 
     /// The kind of this number.
     pub fn from_bit(bit: u8) -> Option<Stretch> {

@@ -62,8 +62,14 @@ pub(super) fn firing(
         // Nothing but masked interrupts makes the hard handler late.
         Responder::Hardirq => (Stretch::IrqsOff, turn),
         // What makes the others late depends on the kernel: where it does not preempt itself, that it does not schedule.
-        _ if turn.is_multiple_of(2) => (Stretch::Unscheduled, turn / 2),
-        _ => (Stretch::PreemptOff, turn / 2),
+        _ => {
+            let has = |kind: &Stretch| foreseen.iter().any(|f| f.occurrence.kind == *kind);
+            let kinds = [Stretch::Unscheduled, Stretch::PreemptOff, Stretch::BhHeld];
+            let kinds: Vec<Stretch> = kinds.into_iter().filter(has).collect();
+            let count = kinds.len().max(1) as u64;
+            let kind = kinds.get((turn % count) as usize).copied();
+            (kind.unwrap_or(Stretch::Unscheduled), turn / count)
+        }
     };
     let ranked = apart(Vec::new(), &by_length(foreseen, |f| f.occurrence.kind == kind), KEPT);
     let first = match ranked.len() as u64 {

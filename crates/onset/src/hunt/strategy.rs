@@ -34,7 +34,7 @@ pub enum Strategy {
     /// As a stretch opens inside another.
     WindowChain,
     /// So that the wake-up falls where the kernel does not schedule: preemption is off, or a call or a thread has just begun
-    /// that is not preempted.
+    /// that is not preempted, or a lock is held that bottom halves wait for.
     StageAware,
     /// As a stretch opens that is known to be long, because a trial without triggers has seen it.
     Foresight,
@@ -107,7 +107,9 @@ impl Strategy {
             }),
             (Strategy::Coverage, _) => aimed(Rule::Coverage, &[IRQS | PREEMPT]),
             (Strategy::WindowChain, _) => aimed(Rule::Nested, &[IRQS, PREEMPT, IRQS | PREEMPT]),
-            (Strategy::StageAware, _) => aimed(Rule::Longest, &[KERNEL, PREEMPT | KERNEL]),
+            (Strategy::StageAware, _) => {
+                aimed(Rule::Longest, &[KERNEL, PREEMPT | KERNEL, KERNEL | BH_HELD])
+            }
             (Strategy::Refine, Some(best)) => When::Planned(refined(best, &mut random)),
             (Strategy::WindowStart | Strategy::Foresight | Strategy::Refine, _) => {
                 aimed(Rule::Longest, &[IRQS, PREEMPT, IRQS | PREEMPT])
@@ -119,6 +121,7 @@ impl Strategy {
 const IRQS: u8 = Stretch::IrqsOff as u8;
 const PREEMPT: u8 = Stretch::PreemptOff as u8;
 const KERNEL: u8 = Stretch::Unscheduled as u8;
+const BH_HELD: u8 = Stretch::BhHeld as u8;
 
 /// The instants up to the find's, with that one moved by an offset of random size, small ones being as likely as large ones; in one of
 /// three cases with another trigger before it, whose answer is then still going on.

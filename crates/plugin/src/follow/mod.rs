@@ -18,7 +18,7 @@ mod stacks;
 
 pub use plan::Plan;
 
-use crate::generator::{fail, pass_on, trigger_now, waits_for_aim};
+use crate::generator::{fail, pass_on, trigger_at, waits_for_aim};
 use crate::instrument::{Instrument, Register};
 use crate::qemu::{Cpu, Qemu};
 use aim::{Aimer, Opening};
@@ -26,7 +26,7 @@ use code::{Change, INTERRUPT_FLAG};
 use looks::Looks;
 use places::{Place, Why};
 use plan::Watch;
-use sample::{AIMED, Aim, Insns, Kind, Occurrence, Record, Stamp, Stretch, Take, Virtual};
+use sample::{AIMED, Aim, Insns, Kind, Nanos, Occurrence, Record, Stamp, Stretch, Take, Virtual};
 use stacks::{Capture, Stacks};
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
@@ -37,6 +37,11 @@ const KERNEL: u64 = 1 << 63;
 /// The bit of the preemption count that says whether no reschedule is needed (PREEMPT_NEED_RESCHED,
 /// arch/x86/include/asm/preempt.h).
 const NO_RESCHED: u32 = 1 << 31;
+/// In what bottom halves are counted by, that they are disabled, and not that a softirq runs (SOFTIRQ_DISABLE_OFFSET,
+/// include/linux/preempt.h).
+const SOFTIRQ_DISABLE: u64 = 1 << 9;
+/// Taking a lock that nobody holds is done by then.
+const LOCKING: Nanos = Nanos(500);
 
 /// The registers that are looked at.
 #[derive(Clone, Copy)]
@@ -69,6 +74,10 @@ struct Followed {
     preempt_off: Option<Open>,
     /// While in the kernel: since when it has not been at a place where it would schedule.
     unscheduled: Option<Since>,
+    /// How often bottom halves are disabled, by whoever holds their lock.
+    bh_held: u32,
+    /// Since when they are.
+    bh_off: Option<Since>,
     aimer: Option<Aimer>,
     looks: Option<Looks>,
     /// Whether the idle task runs.
@@ -110,6 +119,8 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
         irqs_off: None,
         preempt_off: None,
         unscheduled: None,
+        bh_held: 0,
+        bh_off: None,
         aimer: aim.map(Aimer::new),
         looks: (plan.inside_from > 0)
             .then(|| Looks::new(Insns(plan.inside_from), plan.inside_kinds)),
@@ -219,6 +230,7 @@ impl Follower {
             Why::Gate => self.gate(place.address, before()),
             Why::Point => self.point(place.address, before()),
             Why::Watch => self.watch(place.address, before()),
+            Why::Holds(holds) => self.hold(holds, place.address, before()),
             Why::Change(Change::Masks) => self.mask(true, place.address, after()),
             Why::Change(Change::Unmasks) => self.mask(false, place.address, after()),
             Why::Change(Change::PopsFlags) => {
@@ -342,6 +354,31 @@ impl Follower {
         self.begin_unscheduled(&mut followed, key, address, time);
     }
 
+    /// The lock of bottom halves is taken, or released, by a call of the function at `address`.
+    fn hold(&self, holds: bool, address: u64, time: (Stamp<Virtual>, Insns)) {
+        let mut followed = self.followed();
+        if followed.aimer.is_none() || self.read(self.vcpu().1.rsi) & SOFTIRQ_DISABLE == 0 {
+            return;
+        }
+        let before = followed.bh_held;
+        followed.bh_held = if holds { before + 1 } else { before.saturating_sub(1) };
+        match (before, followed.bh_held) {
+            (0, 1) => {
+                let key = self.capture(address).key();
+                let since = followed.since(Stretch::BhHeld, || key, time);
+                followed.bh_off = Some(since);
+                let nested = followed.masked || followed.preempt != 0;
+                self.aim(&mut followed, since, nested, address);
+            }
+            (1, 0) => {
+                if let Some(since) = followed.bh_off.take() {
+                    followed.closed(since, time.1);
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn begin_unscheduled(
         &self,
         followed: &mut Followed,
@@ -365,7 +402,9 @@ impl Follower {
         if aimer.takes(Opening { occurrence, nested }, waited) {
             let stack = self.stack(followed, &self.capture(address), time);
             record(Kind::Enter, AIMED, stack, occurrence.kind as u64, time);
-            trigger_now();
+            // What takes a lock is told before it has it.
+            let held = occurrence.kind == Stretch::BhHeld;
+            trigger_at(time.0, if held { LOCKING } else { Nanos(0) });
         }
     }
 

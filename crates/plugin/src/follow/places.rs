@@ -16,6 +16,8 @@ pub enum Why {
     Watch,
     /// The kernel would schedule here.
     Point,
+    /// It takes the lock of bottom halves, or releases it.
+    Holds(bool),
     /// A block begins here, and it may be time to look.
     Due,
 }
@@ -48,6 +50,11 @@ impl Follower {
             }
             if self.plan.points.contains(&address) {
                 instruction.before(on_place, place(Why::Point));
+            }
+            for (at, holds) in [(self.plan.holds, true), (self.plan.releases, false)] {
+                if at == Some(address) {
+                    instruction.before(on_place, place(Why::Holds(holds)));
+                }
             }
             if self.plan.watches.contains_key(&address) {
                 instruction.before(on_place, place(Why::Watch));

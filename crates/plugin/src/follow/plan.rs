@@ -51,6 +51,11 @@ pub struct Plan {
     pub task: TaskFields,
     /// Places where the kernel would schedule if it were asked to.
     pub points: BTreeSet<u64>,
+    /// The function that disables bottom halves, where that takes a lock, and the one that enables them: the second
+    /// argument says what for.
+    pub holds: Option<u64>,
+    /// See `holds`.
+    pub releases: Option<u64>,
     /// Watched places by address: index and what to take.
     pub watches: BTreeMap<u64, Vec<(u8, Watch)>>,
 }
@@ -85,6 +90,8 @@ impl Plan {
             }
             "gate" => self.gates.push(n(0)?..n(1)?),
             "point" => drop(self.points.insert(n(0)?)),
+            "holds" => self.holds = Some(n(0)?),
+            "releases" => self.releases = Some(n(0)?),
             "preempt" => self.preempt = Some(n(0)?),
             "current" => self.current = Some(n(0)?),
             "task" => self.task = TaskFields { pid: n(0)?, comm: n(1)?, prio: n(2)? },
@@ -119,7 +126,7 @@ mod tests {
     #[test]
     fn every_line_arrives() {
         let text = "map /a b\nstacks_from 1000\ninside 4000 3\ngate 0xff00 0xff10\ngate 0x20 0x21\npreempt 0x33c88\ncurrent 0x33c80\n\
-                    task 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\npoint 0x77\n";
+                    task 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\npoint 0x77\nholds 0x78\nreleases 0x79\n";
         let plan = Plan::parse(text).unwrap();
         assert_eq!(plan.map, Some("/a b".into()));
         assert_eq!(
@@ -130,6 +137,7 @@ mod tests {
         assert!(plan.is_gate(0xff0f) && plan.is_gate(0x20));
         assert!(!plan.is_gate(0xff10) && !plan.is_gate(0x21));
         assert!(plan.points.contains(&0x77));
+        assert_eq!((plan.holds, plan.releases), (Some(0x78), Some(0x79)));
         assert_eq!(plan.task, TaskFields { pid: 8, comm: 16, prio: 4 });
         let first = (0, Watch { take: Take::First, stack: false });
         let word = (1, Watch { take: Take::Word(24), stack: true });
