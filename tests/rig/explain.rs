@@ -8,12 +8,17 @@ use serde_json::Value;
 /// Two virtual seconds: a delay takes some thousandth of the time, and several triggers have to meet each.
 const TRIGGERS: u64 = 2_000;
 
-/// The run of an otherwise idle guest with the module.
-fn run(lab: &Lab, kernel: &str) -> String {
+/// The delays begin at the guest's timer tick, of which a millisecond is a part: triggers of that period would meet none.
+const ASKEW: &str = "period = \"1030us\", jitter = \"200us\"";
+/// Anything that the guest does at its ticks is met at times.
+const ANY_TIME: &str = "period = \"1ms\", jitter = \"800us\", duty = 0.1";
+
+/// The run of an otherwise idle guest with the module, with so many triggers at these times.
+fn run(lab: &Lab, kernel: &str, triggers: u64, times: &str) -> String {
     let more =
         format!("{FIRST_AND_LAST}\nguest.modules = [{:?}]", module_for(kernel, "test_delays"));
-    // The delays begin at the guest's timer tick, of which a millisecond is a part: such triggers would meet none of them.
-    let text = experiment(&[kernel], &["idle"], TRIGGERS, &more).replacen("1ms", "1030us", 1);
+    let text = experiment(&[kernel], &["idle"], triggers, &more);
+    let text = text.replacen("period = \"1ms\", jitter = \"200us\"", times, 1);
     lab.run(&text, &[]).exits(3).run().text("run").to_string()
 }
 
@@ -48,6 +53,36 @@ fn worst_causes(lab: &Lab, run: &str, responder: &str) -> Vec<(u64, Value)> {
     worst.collect()
 }
 
+/// What the planted handler and softirq are called, and how many instructions they spend.
+const HARDIRQ: (&str, u64) = ("test_hardirq [test_delays]", 113_000);
+const SOFTIRQ: (&str, u64) = ("test_softirq [test_delays]", 173_000);
+
+/// The ledger of this responder has a row of this cause for what is planted, and so has the answer that met most of it.
+fn assert_named(
+    lab: &Lab,
+    run: &str,
+    blamed: &Value,
+    (responder, cause): (&str, &str),
+    (entry, (function, spent)): (&str, (&str, u64)),
+) {
+    let who = format!("{entry}: {function}");
+    let is_named = |c: &&Value| c["cause"] == cause && c["who"] == who.as_str();
+    let ledgers = blamed["ledgers"].as_array().expect("a list");
+    let own = ledgers.iter().find(|ledger| ledger["responder"] == responder).expect("its ledger");
+    let rows = own["rows"].as_array().expect("a list");
+    let row = rows.iter().find(is_named).unwrap_or_else(|| panic!("no {who} in {rows:#?}"));
+    assert_eq!(row["stack"][0], function, "{row:#}");
+    let most = row["max_ns"].as_u64().expect("a number");
+    // An answer waits for the rest of it, and for what else that interrupt does.
+    assert!((5_000..=spent + spent / 10).contains(&most), "{row:#}");
+    let trigger = row["max_trigger"].to_string();
+    let words = ["explain", run, "--responder", responder, "--sample", &trigger, "--json"];
+    let printed = lab.onset(&words).exits(0).json();
+    let causes = printed["explanations"][0]["causes"].as_array().expect("a list");
+    let named = causes.iter().find(is_named).unwrap_or_else(|| panic!("no {who} in {causes:#?}"));
+    assert_eq!((&named["ns"], &named["stack"]), (&row["max_ns"], &row["stack"]));
+}
+
 #[test]
 fn planted_delays_are_what_the_worst_answers_are_blamed_on() {
     let kernels = ["6.12", "6.12-rt"];
@@ -56,7 +91,7 @@ fn planted_delays_are_what_the_worst_answers_are_blamed_on() {
     }
     let lab = Lab::new();
     for kernel in kernels {
-        let run = run(&lab, kernel);
+        let run = run(&lab, kernel, TRIGGERS, ASKEW);
         let hardirq = worst_causes(&lab, &run, "hardirq");
         let (latency, cause) = &hardirq[0];
         assert!((20_000..=140_000).contains(latency), "{kernel}: {latency} ns");
@@ -80,12 +115,30 @@ fn planted_delays_are_what_the_worst_answers_are_blamed_on() {
 }
 
 #[test]
+fn a_planted_handler_and_a_planted_softirq_are_named_with_their_entry_and_their_module() {
+    let lab = Lab::new();
+    for kernel in ["6.12", "6.12-rt"] {
+        if !have_kernels(&[kernel]) {
+            continue;
+        }
+        let run = run(&lab, kernel, 5_000, ANY_TIME);
+        let blamed = lab.onset(&["blame", &run, "--above", "all", "--json"]).exits(0).json();
+        assert_as_promised_by("blame", &blamed);
+        assert_named(&lab, &run, &blamed, ("hardirq", "interrupt"), ("local timer", HARDIRQ));
+        // PREEMPT_RT runs softirqs in a thread, which no answer waits for.
+        if kernel == "6.12" {
+            assert_named(&lab, &run, &blamed, ("task", "softirq"), ("tasklet", SOFTIRQ));
+        }
+    }
+}
+
+#[test]
 fn a_latency_comes_again_to_the_instruction_with_its_trace() {
     if !have_kernels(&["6.12"]) {
         return;
     }
     let lab = Lab::new();
-    let run = run(&lab, "6.12");
+    let run = run(&lab, "6.12", TRIGGERS, ASKEW);
     let words =
         ["replay", &run, "--times", "3", "--trace", "t.pftrace", "--vcd", "t.vcd", "--json"];
     let printed = lab.onset(&words).exits(0).json();
@@ -106,7 +159,7 @@ fn a_replay_on_another_qemu_is_refused_with_both_versions() {
         return;
     }
     let lab = Lab::new();
-    let run = run(&lab, "6.12");
+    let run = run(&lab, "6.12", TRIGGERS, ASKEW);
     let manifest = lab.store().join(&run).join("manifest.json");
     let text = std::fs::read_to_string(&manifest).expect("a manifest");
     let mut altered: Value = serde_json::from_str(&text).expect("JSON");

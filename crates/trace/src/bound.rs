@@ -406,7 +406,7 @@ mod tests {
     fn explained(parts: &[(u64, Stage, Cause)]) -> Explanation {
         let mut partition = Partition::new(at(0));
         for (to, stage, cause) in parts {
-            let blame = Blame { stage: *stage, cause: cause.clone() };
+            let blame = Blame { stage: *stage, cause: cause.clone(), inside: Vec::new() };
             assert_eq!(partition.until(at(*to), blame), Ok(()));
         }
         Explanation { trigger: 0, pin: 0, task: Some(TaskId(1)), parts: partition }

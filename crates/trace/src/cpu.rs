@@ -2,11 +2,12 @@
 //! What the CPU is doing at each instant, from the events up to it.
 
 use crate::windows::count;
-use crate::{At, Event, Place, Role, TaskId, What};
+use crate::{At, Event, Place, Role, StackId, TaskId, What};
+use sample::Insns;
 use std::collections::HashMap;
 
 /// An entry of the kernel that has not been left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// When it was entered: tells it from every other.
     pub at: At,
@@ -18,6 +19,38 @@ pub(crate) struct Frame {
     exception: bool,
     /// Whether the preemption count had the interrupt in it: before, the entry's code runs; after, the exit's.
     counted: bool,
+    /// What was seen inside.
+    seen: Seen,
+}
+
+/// Stacks that were taken while one interrupt or one softirq ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Seen(Vec<StackId>);
+
+/// Looks come ever more seldom, so that this is enough for all of one that nothing is nested in.
+const SEEN_KEPT: usize = 16;
+
+impl Seen {
+    /// Another stack. Where the follower looked tells where the time goes; who was called on the way only that it was: of
+    /// those the first is kept, until there is a look.
+    fn add(&mut self, stack: StackId, looked: bool) {
+        let Seen(stacks) = self;
+        match (looked, stacks.len()) {
+            (false, 1..) => return,
+            (true, SEEN_KEPT) => drop(stacks.remove(0)),
+            _ => {}
+        }
+        stacks.push(stack);
+    }
+}
+
+/// An action of the softirqs that runs.
+#[derive(Clone, Debug)]
+struct Action {
+    function: u64,
+    /// Its beginning tells it from every other.
+    since: Insns,
+    seen: Seen,
 }
 
 /// Which interrupt.
@@ -78,7 +111,7 @@ pub(crate) struct Cpu {
     scheduling: bool,
     switching: bool,
     user: bool,
-    softirq: Option<u64>,
+    softirq: Option<Action>,
     seen_at: Place,
 }
 
@@ -107,10 +140,46 @@ impl Cpu {
                     self.seen_at = place;
                 }
                 self.enter(role, address, taken, event.at);
+                // The scheduler is entered at an interrupt's end, and says nothing of whom that served.
+                if role != Role::Schedule {
+                    self.see(place, false);
+                }
             }
             What::Leave { user, .. } => self.leave(user),
+            What::Inside { place, .. } => self.see(place, true),
             What::Gap => *self = Cpu::default(),
-            What::Trigger { .. } | What::Pins { .. } | What::Inside { .. } => {}
+            What::Trigger { .. } | What::Pins { .. } => {}
+        }
+    }
+
+    /// A stack is taken: of the softirq that runs, and of the interrupt that runs in it. Not of the one at whose end
+    /// softirqs run, which has done what it came for.
+    fn see(&mut self, place: Place, looked: bool) {
+        let Place::Stack(stack) = place else { return };
+        if let Activity::Interrupt(_) = self.activity()
+            && let Some(frame) = self.frames.iter_mut().rev().find(|f| !f.exception)
+        {
+            frame.seen.add(stack, looked);
+        }
+        if let Some(action) = &mut self.softirq {
+            action.seen.add(stack, looked);
+        }
+    }
+
+    /// The stacks that were taken so far in the interrupt and in the softirq that have begun and not ended, each by its
+    /// beginning.
+    pub fn seen(&self) -> impl Iterator<Item = (Insns, &[StackId])> {
+        let frame = self.interrupt().map(|f| (f.at.insns, &f.seen));
+        let action = self.softirq.as_ref().map(|a| (a.since, &a.seen));
+        frame.into_iter().chain(action).map(|(since, Seen(stacks))| (since, stacks.as_slice()))
+    }
+
+    /// When the interrupt, or else the softirq, began that runs.
+    pub fn serving_since(&self) -> Option<Insns> {
+        match self.activity() {
+            Activity::Interrupt(_) => self.interrupt().map(|frame| frame.at.insns),
+            Activity::Softirq(_) => self.softirq.as_ref().map(|action| action.since),
+            _ => None,
         }
     }
 
@@ -163,7 +232,7 @@ impl Cpu {
             return Activity::Interrupt(interrupt);
         }
         if count & count::SOFTIRQ_SERVING != 0 {
-            return Activity::Softirq(self.softirq);
+            return Activity::Softirq(self.softirq.as_ref().map(|action| action.function));
         }
         if self.switching {
             return Activity::Switch;
@@ -262,6 +331,7 @@ impl Cpu {
                 vector: (role == Role::CommonInterrupt).then_some(taken as u8),
                 exception: role == Role::Exception,
                 counted: false,
+                seen: Seen::default(),
             }),
             Role::Schedule => {
                 self.scheduling = true;
@@ -271,7 +341,10 @@ impl Cpu {
                 self.scheduling = false;
                 self.switching = true;
             }
-            Role::SoftirqAction => self.softirq = Some(address),
+            Role::SoftirqAction => {
+                self.softirq =
+                    Some(Action { function: address, since: at.insns, seen: Seen::default() });
+            }
             Role::WakeUp => {
                 if let Some(waiter) = self.waiters.get_mut(&TaskId(taken)) {
                     waiter.asleep = false;

@@ -2,7 +2,7 @@
 //! The latencies of a run by cause: where all of their time went. The rows add up to the total exactly.
 
 use crate::blame::Named;
-use crate::{CauseReport, Explanation, LatencyKind, Stacks, Symbols, Tasks};
+use crate::{CauseReport, Explanation, LatencyKind, Reader, Stacks, Symbols};
 use sample::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -67,8 +67,8 @@ impl Ledger {
         Ledger { from, ..Ledger::default() }
     }
 
-    /// Enters a latency; `tasks` as they are named now.
-    pub fn add(&mut self, explanation: &Explanation, tasks: &Tasks) {
+    /// Enters a latency; tasks as they are named now.
+    pub fn add(&mut self, explanation: &Explanation, reader: &Reader, symbols: &dyn Symbols) {
         let latency = explanation.latency().time;
         if latency < self.from {
             self.below += 1;
@@ -81,8 +81,9 @@ impl Ledger {
         }
         // Causes that differ in what has no name are one row, and one sample of it.
         let mut sums: BTreeMap<Named, Nanos> = BTreeMap::new();
-        for (cause, length) in explanation.causes() {
-            sums.entry(cause.named(tasks)).or_default().0 += length.time.0;
+        for ((cause, inside), length) in explanation.reasons() {
+            let named = cause.named(inside, reader, symbols);
+            sums.entry(named).or_default().0 += length.time.0;
         }
         for (cause, time) in sums {
             let row = self.rows.entry(cause).or_default();
@@ -125,7 +126,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{At, Blame, Cause, Partition, Place, Reader, Stage};
+    use crate::{At, Blame, Cause, Partition, Place, Stage};
     use proptest::prelude::*;
     use sample::{Insns, Stamp};
 
@@ -149,24 +150,24 @@ mod tests {
         let mut partition = Partition::new(at(end));
         for (cause, ns) in parts {
             end += ns;
-            let blame = Blame { stage: Stage::Schedule, cause: cause.clone() };
+            let blame = Blame { stage: Stage::Schedule, cause: cause.clone(), inside: Vec::new() };
             partition.until(at(end), blame).expect("in order");
         }
         Explanation { trigger, pin: 0, task: None, parts: partition }
-    }
-
-    fn no_tasks() -> Tasks {
-        Reader::new(&[]).tasks().clone()
     }
 
     #[test]
     fn a_cause_is_counted_once_a_sample_and_its_worst_is_that_of_one_sample() {
         let off = || Cause::IrqsOff(Place::Address(0x10));
         let mut ledger = Ledger::new(Nanos(100));
-        let tasks = no_tasks();
-        ledger.add(&explanation(0, &[(Cause::Scheduler, 99)]), &tasks);
-        ledger.add(&explanation(1, &[(off(), 60), (Cause::Switch, 40), (off(), 20)]), &tasks);
-        ledger.add(&explanation(2, &[(Cause::Switch, 30), (off(), 70)]), &tasks);
+        let reader = Reader::new(&[]);
+        for (trigger, parts) in [
+            (0, &[(Cause::Scheduler, 99)][..]),
+            (1, &[(off(), 60), (Cause::Switch, 40), (off(), 20)]),
+            (2, &[(Cause::Switch, 30), (off(), 70)]),
+        ] {
+            ledger.add(&explanation(trigger, parts), &reader, &Nameless);
+        }
         let report = ledger.report(&Stacks::default(), &Nameless);
         assert_eq!((report.samples, report.below, report.total_ns), (2, 1, Nanos(220)));
         let first = &report.rows[0];
@@ -198,7 +199,7 @@ mod tests {
             let mut ledger = Ledger::new(Nanos(0));
             let mut total = 0;
             for (trigger, parts) in (0..).zip(&samples) {
-                ledger.add(&explanation(trigger, parts), &no_tasks());
+                ledger.add(&explanation(trigger, parts), &Reader::new(&[]), &Nameless);
                 total += parts.iter().map(|(_, ns)| ns).sum::<u64>();
             }
             let report = ledger.report(&Stacks::default(), &Nameless);

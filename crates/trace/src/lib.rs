@@ -9,6 +9,7 @@
 mod blame;
 mod bound;
 mod cpu;
+mod entries;
 mod excerpt;
 mod ledger;
 mod partition;

@@ -89,7 +89,7 @@ pub static WATCHED: &[Watched] = &[
     watch(&["asm_sysvec_*", "asm_exc_nmi"], Take::Nothing, false, Role::Interrupt),
     // Not the NMI, which the entry above has: the first entry that matches counts.
     watch(&["asm_exc_*"], Take::Nothing, false, Role::Exception),
-    watch(&["onset_run_hardirq"], Take::Nothing, false, Role::Handler),
+    watch(&["onset_run_hardirq"], Take::Nothing, true, Role::Handler),
     watch(&["try_to_wake_up"], Take::First, true, Role::WakeUp),
     watch(&["resched_curr"], Take::Nothing, false, Role::NeedResched),
     // 6.12-rt has both: this one with the flag to set, which tells a lazy request. Elsewhere it is inlined or does not exist.

@@ -5,7 +5,9 @@ use super::{bench, print, print_json};
 use crate::arguments::{self, Above};
 use crate::bundle::Bundle;
 use crate::failure::{Exit, Failure};
-use crate::followed::{Account, Explainer, Ledgers, Ready, STACKS_FROM, Subject, Wanted};
+use crate::followed::{
+    Account, Explainer, LOOKS_FROM, Ledgers, Ready, STACKS_FROM, Subject, Wanted,
+};
 use crate::terminal::{self, Shown};
 use sample::{Nanos, Sample};
 use serde::Serialize;
@@ -34,11 +36,12 @@ pub fn run(arguments: &arguments::Blame) -> Result<Exit, Failure> {
     let progress = |p| shown.borrow_mut().progress(0, p);
     let ready = Ready::new(&bench, subject, &progress)?;
     let (map, follow) = ready.follow(STACKS_FROM, true)?;
+    let follow = follow.looking_inside(LOOKS_FROM);
     let mut explainer = Explainer::new(
         ready.responders(),
         wanted,
         |sample: &Sample, explanation: &_, _: &_, reader: &Reader| {
-            ledgers.add(sample, explanation, reader);
+            ledgers.add(sample, explanation, reader, &map);
         },
     );
     let ran = ready.run(Some(&follow), &mut explainer, &progress);

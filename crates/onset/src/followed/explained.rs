@@ -12,6 +12,10 @@ use trace::{CauseReport, Explanation, ExplanationReport, Reader, Symbols};
 /// Stretches shorter than this get no stack. A tenth of what is worth a line of its own.
 pub const STACKS_FROM: Insns = Insns(100);
 
+/// How long an interrupt or a softirq is when it is looked inside first. Shorter ones that wake nobody keep their entry's name
+/// only; a latency of ten thousand instructions has them.
+pub const LOOKS_FROM: Insns = Insns(500);
+
 /// One latency.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explained {
@@ -49,7 +53,7 @@ impl Explained {
         reader: &Reader,
         symbols: &dyn Symbols,
     ) -> Explained {
-        let report = explanation.report(reader.tasks(), reader.stacks(), symbols);
+        let report = explanation.report(reader, symbols);
         let mut sums: BTreeMap<(&str, &str, &[String]), Nanos> = BTreeMap::new();
         for part in &report.parts {
             let CauseReport { cause, who, stack } = &part.cause;
@@ -96,6 +100,7 @@ pub fn explain(
 ) -> Result<Explanations, Failure> {
     let ready = Ready::new(bench, named.subject(bench)?, progress)?;
     let (map, follow) = ready.follow(STACKS_FROM, true)?;
+    let follow = follow.looking_inside(LOOKS_FROM);
     let wanted = samples.iter().map(|s| ((s.trigger, s.series), *s)).collect();
     let mut explained = Vec::new();
     let responders = ready.responders();

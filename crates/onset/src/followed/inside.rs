@@ -3,7 +3,7 @@
 //! explained, and its bound.
 
 use super::{
-    Account, Explained, Explainer, INSIDE_FROM, Ledgers, Ready, STACKS_FROM, Stretches, Subject,
+    Account, Explained, Explainer, LOOKS_FROM, Ledgers, Ready, STACKS_FROM, Stretches, Subject,
     Total, Wanted, Watcher,
 };
 use crate::bundle::Bundle;
@@ -65,13 +65,13 @@ impl Inside {
             if answered { Ledgers::of(bundle, None, from)? } else { Default::default() };
         let ready = Ready::new(bench, subject, progress)?;
         let (map, follow) = ready.follow(STACKS_FROM, true)?;
-        let follow = follow.looking_inside(INSIDE_FROM);
+        let follow = follow.looking_inside(LOOKS_FROM);
         let responders = ready.responders();
         let latest = latest(&wanted);
         let mut worst = Vec::new();
         let mut scheduling: BTreeMap<&'static str, Nanos> = BTreeMap::new();
         let each = |sample: &Sample, explanation: &Explanation, _: &History, reader: &Reader| {
-            ledgers.add(sample, explanation, reader);
+            ledgers.add(sample, explanation, reader, &map);
             let responder = responders[sample.series.index()];
             if let Ok(length) = trace::scheduling(explanation) {
                 let longest = scheduling.entry(responder.name()).or_default();

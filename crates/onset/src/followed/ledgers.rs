@@ -47,9 +47,15 @@ impl Ledgers {
     }
 
     /// Enters an answer.
-    pub fn add(&mut self, sample: &Sample, explanation: &Explanation, reader: &Reader) {
+    pub fn add(
+        &mut self,
+        sample: &Sample,
+        explanation: &Explanation,
+        reader: &Reader,
+        symbols: &dyn Symbols,
+    ) {
         if let Some(ledger) = self.0.get_mut(&sample.series) {
-            ledger.add(explanation, reader.tasks());
+            ledger.add(explanation, reader, symbols);
         }
     }
 

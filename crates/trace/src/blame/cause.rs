@@ -2,7 +2,7 @@
 //! Why a part of a latency passed, and through which stage.
 
 use crate::cpu::{Activity, Interrupt};
-use crate::{Place, TaskId};
+use crate::{Place, StackId, TaskId};
 use serde::{Deserialize, Serialize};
 
 /// Stages of an answer, in their order. Each is named for what it goes through, and ends where the next one begins; what
@@ -74,6 +74,16 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Whether it is an interrupt or a softirq, or a lock while one ran.
+    pub(super) const fn is_served(&self) -> bool {
+        matches!(
+            self,
+            Cause::Interrupt(_)
+                | Cause::Softirq(_)
+                | Cause::Lock { doing: Activity::Interrupt(_) | Activity::Softirq(_), .. }
+        )
+    }
+
     /// The word in files and JSON.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -103,6 +113,8 @@ pub struct Blame {
     pub stage: Stage,
     /// Because of what.
     pub cause: Cause,
+    /// Where that is an interrupt or a softirq, or a lock while one ran: the stacks that were taken in it, in their order.
+    pub inside: Vec<StackId>,
 }
 
 /// The latencies that "Internals of the RT Patch" (Ottawa Linux Symposium 2007, section 1.1) tells apart.

@@ -22,7 +22,7 @@ pub(crate) use report::Named;
 pub use report::{CauseReport, ExplanationReport, PartReport};
 
 use crate::cpu::{Activity, Cpu};
-use crate::{Event, Length, Partition, TaskId, Tasks};
+use crate::{Event, Length, Partition, StackId, TaskId, Tasks};
 use path::Path;
 use sample::{Insns, Nanos};
 use std::cmp::Ordering;
@@ -57,6 +57,11 @@ impl Explanation {
         self.by(|blame| &blame.cause)
     }
 
+    /// Time of each cause with the stacks that were taken in it; adds up to the latency.
+    pub(crate) fn reasons(&self) -> BTreeMap<(&Cause, &[StackId]), Length> {
+        self.by(|blame| (&blame.cause, blame.inside.as_slice()))
+    }
+
     /// Time of each of the four latencies of the RT patch's paper, and of none of them; adds up to the latency.
     pub fn kinds(&self) -> BTreeMap<LatencyKind, Length> {
         self.by(Blame::kind)
@@ -89,7 +94,8 @@ fn explain(
         // What passed between event `index` and this one, in the state that the former left.
         let stage = path.stage(index);
         let cause = cause(&cpu, &path, index, stage, tasks);
-        parts.until(event.at, Blame { stage, cause }).ok()?;
+        let inside = if cause.is_served() { path.inside(&cpu) } else { Vec::new() };
+        parts.until(event.at, Blame { stage, cause, inside }).ok()?;
         cpu.event(event);
     }
     Some((path.responder, parts))

@@ -4,7 +4,9 @@
 
 use super::Stage;
 use crate::cpu::{Activity, Cpu};
-use crate::{At, Event, Role, TaskId, What};
+use crate::{At, Event, Place, Role, StackId, TaskId, What};
+use sample::Insns;
+use std::collections::HashMap;
 
 /// Indices are those of the events between trigger and edge, both included.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +23,8 @@ pub(super) struct Path {
     begins: Vec<(usize, Stage)>,
     /// From where to where the responder's task slept between its first wake-up and its answer.
     sleeps: Vec<(usize, usize)>,
+    /// The stacks that were taken in each interrupt and softirq, by its beginning.
+    inside: HashMap<Insns, Vec<StackId>>,
 }
 
 /// What one look over the events finds.
@@ -39,6 +43,7 @@ struct Found {
     answered_in_softirq: bool,
     /// The interrupt in which the edge was made.
     answered_in: Option<At>,
+    inside: HashMap<Insns, Vec<StackId>>,
 }
 
 impl Path {
@@ -67,6 +72,7 @@ impl Path {
             handler_woken: handler_woken.map(|(index, _)| index),
             begins: vec![(0, Stage::Line)],
             sleeps: Vec::new(),
+            inside: HashMap::new(),
         };
         let entry = found.entries.iter().find(|&&(_, at)| Some(at) == own);
         path.begin(entry.map(|&(index, _)| index), Stage::Entry);
@@ -74,7 +80,14 @@ impl Path {
         if let (Some(task), Some((woken, _))) = (responder, woken) {
             path.after_wake(&found, task, woken);
         }
+        path.inside = found.inside;
         path
+    }
+
+    /// The stacks that were taken, before or after, in the interrupt or the softirq that runs now.
+    pub fn inside(&self, cpu: &Cpu) -> Vec<StackId> {
+        let stacks = cpu.serving_since().and_then(|since| self.inside.get(&since));
+        stacks.cloned().unwrap_or_default()
     }
 
     /// The stage that event `index` begins or continues.
@@ -124,6 +137,9 @@ impl Found {
         let mut found = Found::default();
         for (index, event) in events.iter().enumerate() {
             cpu.event(event);
+            if index == 0 || has_stack(event) {
+                found.inside.extend(cpu.seen().map(|(since, stacks)| (since, stacks.to_vec())));
+            }
             let interrupt = cpu.interrupt().map(|frame| frame.at);
             match event.what {
                 What::Run { task, .. } => found.runs.push((index, task)),
@@ -156,6 +172,11 @@ impl Found {
         let wake = self.wakes.iter().find(|&&(i, t, _)| i >= from && t == task);
         wake.map(|&(index, _, interrupt)| (index, interrupt))
     }
+}
+
+fn has_stack(event: &Event) -> bool {
+    let (What::Inside { place, .. } | What::Enter { place, .. }) = event.what else { return false };
+    matches!(place, Place::Stack(_))
 }
 
 fn is_masking(event: &Event) -> bool {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Causes and explanations with names, as they are shown and written as JSON.
 
-use super::{Cause, Explanation, LatencyKind, Stage};
+use super::{Blame, Cause, Explanation, LatencyKind, Stage};
 use crate::cpu::{Activity, Interrupt};
+use crate::entries::{Callee, Of, interrupt_name, interrupted, softirq_name, without_place};
 use crate::symbols::named;
-use crate::{Length, Place, Stacks, Symbols, TaskId, Tasks};
+use crate::{Length, Place, Reader, Segment, StackId, Stacks, Symbols, TaskId, Tasks};
 use sample::{Insns, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ pub(crate) struct Named {
     doing: Option<&'static str>,
     interrupt: Option<Interrupt>,
     function: Option<u64>,
+    ran: Ran,
     place: Place,
 }
 
@@ -26,9 +28,10 @@ pub(crate) struct Named {
 pub struct CauseReport {
     /// The cause, in one word.
     pub cause: String,
-    /// Tasks with their priority, the interrupt, the softirq's function; empty where the cause has none.
+    /// Tasks with their priority, the interrupt or the softirq with whom it called; empty where the cause has none.
     pub who: String,
-    /// The stack or the one address that the cause is known by, innermost first.
+    /// The stack or the one address that the cause is known by, innermost first; of an interrupt or a softirq, the
+    /// functions from whom it called out to its entry, where that was seen.
     pub stack: Vec<String>,
 }
 
@@ -103,13 +106,21 @@ fn task_name(task: TaskId, tasks: &Tasks) -> String {
 }
 
 impl Cause {
-    pub(crate) fn named(&self, tasks: &Tasks) -> Named {
+    /// With the stacks that were taken inside, where it is an interrupt or a softirq.
+    pub(crate) fn named(
+        &self,
+        inside: &[StackId],
+        reader: &Reader,
+        symbols: &dyn Symbols,
+    ) -> Named {
+        let tasks = reader.tasks();
         let mut named = Named {
             cause: self.name(),
             tasks: Vec::new(),
             doing: None,
             interrupt: None,
             function: None,
+            ran: Ran::default(),
             place: Place::Unknown,
         };
         match self {
@@ -128,10 +139,41 @@ impl Cause {
                 named.tasks.extend(stranger.map(|r| format!("runs {}", task_name(r, tasks))));
                 named.doing = Some(doing.name());
                 named.place = doing.place();
+                match *doing {
+                    Activity::Interrupt(interrupt) => named.interrupt = Some(interrupt),
+                    Activity::Softirq(function) => named.function = function,
+                    _ => {}
+                }
             }
             _ => {}
         }
+        let of = if named.interrupt.is_some() { Of::Interrupt } else { Of::Softirq };
+        named.ran = Ran::of(of, inside, reader.stacks(), symbols);
         named
+    }
+}
+
+/// What ran in an interrupt or a softirq, by the stacks that were taken in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Ran {
+    /// Whom the entry called in the end.
+    handler: Option<String>,
+    /// Functions from that one out to the entry; where none was called, from where the CPU was.
+    functions: Vec<String>,
+}
+
+impl Ran {
+    /// By the last of the stacks that came furthest.
+    fn of(of: Of, inside: &[StackId], stacks: &Stacks, symbols: &dyn Symbols) -> Ran {
+        let names = inside.iter().map(|&stack| stacks.names(Place::Stack(stack), symbols));
+        let names: Vec<_> = names.collect();
+        let callees = names.iter().filter_map(|stack| Callee::of(of, stack));
+        let Some(callee) = callees.max_by_key(|callee| callee.depth) else { return Ran::default() };
+        let frames = if callee.is_handler() { callee.frames() } else { callee.inside };
+        // Two calls of one function are one here, so that what ran twice is one row.
+        let functions: Vec<_> = frames.iter().map(|frame| without_place(frame)).collect();
+        let handler = functions.first().filter(|_| callee.is_handler()).cloned();
+        Ran { handler, functions }
     }
 }
 
@@ -147,16 +189,19 @@ impl Named {
         if let Some(doing) = self.doing {
             add(doing.to_owned());
         }
-        if let Some(Interrupt { entry, vector }) = self.interrupt {
-            add(entry.map_or_else(|| "unknown entry".to_owned(), |entry| named(symbols, entry)));
-            if let Some(vector) = vector {
-                add(format!("vector {vector}"));
-            }
+        if let Some(interrupt) = self.interrupt {
+            add(interrupt_text(interrupt, symbols));
         }
         if let Some(function) = self.function {
-            add(named(symbols, function));
+            add(softirq_name(&named(symbols, function)).to_owned());
         }
-        let mut stack = stacks.names(self.place, symbols);
+        if let Some(handler) = &self.ran.handler {
+            add(handler.clone());
+        }
+        let mut stack = match self.place {
+            Place::Unknown => self.ran.functions.clone(),
+            place => stacks.names(place, symbols),
+        };
         // The task was seen there last in an interrupt, which is over.
         if "kernel" == self.doing.unwrap_or(self.cause) {
             stack = interrupted(stack);
@@ -165,29 +210,25 @@ impl Named {
     }
 }
 
-/// Of a stack that was taken in an interrupt, what was interrupted; any other as it is.
-fn interrupted(mut stack: Vec<String>) -> Vec<String> {
-    // The entries of interrupts, not of exceptions: those are part of what a task does (arch/x86/include/asm/idtentry.h).
-    let is_entry = |name: &String| {
-        ["asm_common_interrupt", "asm_sysvec_"].iter().any(|entry| name.starts_with(entry))
-    };
-    match stack.iter().rposition(is_entry) {
-        Some(entry) if entry + 1 < stack.len() => stack.split_off(entry + 1),
-        _ => stack,
+/// `local timer`, or `vector 39`.
+fn interrupt_text(Interrupt { entry, vector }: Interrupt, symbols: &dyn Symbols) -> String {
+    let entry = entry.map_or_else(|| "unknown entry".to_owned(), |entry| named(symbols, entry));
+    match (interrupt_name(&entry), vector) {
+        (name, None) => name.to_owned(),
+        ("", Some(vector)) => format!("vector {vector}"),
+        (name, Some(vector)) => format!("{name} vector {vector}"),
     }
 }
 
 impl Explanation {
     /// The explanation with names.
-    pub fn report(
-        &self,
-        tasks: &Tasks,
-        stacks: &Stacks,
-        symbols: &dyn Symbols,
-    ) -> ExplanationReport {
-        let part = |segment: crate::Segment<'_, super::Blame>| PartReport {
+    pub fn report(&self, reader: &Reader, symbols: &dyn Symbols) -> ExplanationReport {
+        let cause = |Blame { cause, inside, .. }: &Blame| {
+            cause.named(inside, reader, symbols).report(reader.stacks(), symbols)
+        };
+        let part = |segment: Segment<'_, Blame>| PartReport {
             stage: segment.label.stage,
-            cause: segment.label.cause.named(tasks).report(stacks, symbols),
+            cause: cause(segment.label),
             // No segment begins before the first.
             from_ns: segment.from.time.since(self.parts.from().time).unwrap_or_default(),
             ns: segment.length.time,
@@ -198,39 +239,10 @@ impl Explanation {
             trigger: self.trigger,
             latency_ns: self.latency().time,
             insns: self.latency().insns,
-            task: self.task.map_or_else(String::new, |task| task_name(task, tasks)),
+            task: self.task.map_or_else(String::new, |task| task_name(task, reader.tasks())),
             parts: self.parts.segments().map(part).collect(),
             stages: self.stages().into_iter().map(time).collect(),
             kinds: self.kinds().into_iter().map(|(k, length)| (k, length.time)).collect(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn cut(names: &[&str]) -> Vec<String> {
-        interrupted(names.iter().map(ToString::to_string).collect())
-    }
-
-    #[test]
-    fn what_was_interrupted_is_what_the_task_did() {
-        let nested = [
-            "try_to_wake_up+0x0",
-            "asm_common_interrupt+0x26",
-            "clear_page+0xb",
-            "asm_exc_page_fault+0x26",
-        ];
-        assert_eq!(cut(&nested), ["clear_page+0xb", "asm_exc_page_fault+0x26"]);
-        let twice = ["a", "asm_sysvec_x+0x1", "b", "asm_common_interrupt+0x26", "c"];
-        assert_eq!(cut(&twice), ["c"]);
-    }
-
-    #[test]
-    fn a_stack_without_an_interrupt_or_with_nothing_behind_it_stays() {
-        assert_eq!(cut(&["a", "asm_exc_page_fault+0x26"]), ["a", "asm_exc_page_fault+0x26"]);
-        assert_eq!(cut(&["a", "asm_sysvec_x+0x1"]), ["a", "asm_sysvec_x+0x1"]);
-        assert_eq!(cut(&[]), Vec::<String>::new());
     }
 }

@@ -5,6 +5,8 @@ use crate::{At, Place, Reader, Role, StackId, WATCHED, What};
 use proptest::prelude::*;
 use sample::{Kind as RecordKind, Record, Stamp};
 
+mod served;
+
 const ASM_COMMON: u64 = 0xffff_ffff_8200_0010;
 const ASM_TIMER: u64 = 0xffff_ffff_8200_0020;
 const LOAD: TaskId = TaskId(0x1000);

@@ -2,37 +2,7 @@
 //! What windows have in common that are one row: the stack that opened them, as far as it says why they were open, and
 //! where it says too little, the handler that ran inside.
 
-/// The entries of interrupts (arch/x86/include/asm/idtentry.h): what is outside of one was interrupted by chance.
-const INTERRUPTS: [&str; 4] =
-    ["asm_common_interrupt", "asm_spurious_interrupt", "asm_sysvec_", "asm_exc_nmi"];
-/// All gates: a window that one of them opened is the interrupt's, exception's or call's.
-const GATES: [&str; 6] = [
-    "irq_entries_start",
-    "spurious_entries_start",
-    "asm_sysvec_",
-    "asm_exc_",
-    "asm_int80_emulation",
-    "entry_",
-];
-/// Functions that call handlers that others registered, for one of which they are entered (kernel/irq/handle.c,
-/// kernel/time/hrtimer.c and timer.c, kernel/softirq.c, net/core/dev.c, kernel/irq_work.c, kernel/smp.c,
-/// kernel/rcu/tree.c).
-const DISPATCHERS: [&str; 11] = [
-    "__handle_irq_event_percpu",
-    "__hrtimer_run_queues",
-    "call_timer_fn",
-    "expire_timers",
-    "handle_softirqs",
-    "__do_softirq",
-    "tasklet_action_common",
-    "__napi_poll",
-    "irq_work_single",
-    "__flush_smp_call_function_queue",
-    "rcu_do_batch",
-];
-/// What serves softirqs, whose windows say nothing of which. On PREEMPT_RT the threads that do so disable bottom halves, and
-/// with them migration, before they call the first two.
-const SOFTIRQS: [&str; 4] = ["handle_softirqs", "__do_softirq", "run_ksoftirqd", "run_ktimerd"];
+use crate::entries::{Callee, Of, interrupt, is_gate, serves_softirqs};
 
 /// What one row's windows share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,53 +16,19 @@ pub(super) struct Origin {
 impl Origin {
     /// Of a window with these stacks, innermost frame first; empty where there are none.
     pub fn of(mut stack: Vec<String>, inside: &[String]) -> Origin {
-        let by_gate = stack.first().is_some_and(|frame| begins(frame, &GATES));
-        let entry = if by_gate { Some(0) } else { entry(&stack) };
+        let by_gate = stack.first().is_some_and(|frame| is_gate(frame));
+        let entry = if by_gate { Some(0) } else { interrupt(&stack) };
         stack.truncate(entry.map_or(stack.len(), |entry| entry + 1));
-        let serves = stack.iter().any(|frame| is_one_of(frame, &SOFTIRQS));
+        let serves = stack.iter().any(|frame| serves_softirqs(frame));
         let handler = (entry.is_some() || serves).then(|| handler(inside, serves)).flatten();
         Origin { stack, handler }
     }
 }
 
-/// The function that the innermost dispatcher called, or the interrupt's entry; of the innermost interrupt, or of the
-/// softirqs, in which case what interrupted them is left out.
+/// Whom the softirqs called, or the interrupt.
 fn handler(inside: &[String], serves: bool) -> Option<String> {
-    let served = inside.iter().position(|frame| serves && is_one_of(frame, &SOFTIRQS));
-    let inside = match served {
-        Some(served) => {
-            let nested = inside[..served].iter().rposition(|frame| begins(frame, &INTERRUPTS));
-            &inside[nested.map_or(0, |entry| entry + 1)..=served]
-        }
-        None => &inside[..entry(inside).map_or(inside.len(), |entry| entry + 1)],
-    };
-    let dispatches = |frame: &String| {
-        is_one_of(frame, &DISPATCHERS) || begins(frame, &INTERRUPTS) || begins(frame, &GATES)
-    };
-    let called = inside.iter().position(dispatches).map_or(0, |at| at.saturating_sub(1));
-    inside.get(called).map(|frame| function(frame).into())
-}
-
-/// The innermost interrupt's entry.
-fn entry(stack: &[String]) -> Option<usize> {
-    stack.iter().position(|frame| begins(frame, &INTERRUPTS))
-}
-
-fn begins(frame: &str, names: &[&str]) -> bool {
-    names.iter().any(|name| frame.starts_with(name))
-}
-
-/// Whether a frame is in one of these functions, or in a clone that the compiler made of it.
-fn is_one_of(frame: &str, names: &[&str]) -> bool {
-    let name = function(frame);
-    names
-        .iter()
-        .any(|n| name.strip_prefix(n).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
-}
-
-/// The function of a frame, without the place in it.
-fn function(frame: &str) -> &str {
-    frame.split_once('+').map_or(frame, |(name, _)| name)
+    let softirq = Callee::of(Of::Softirq, inside).filter(|_| serves);
+    softirq.or_else(|| Callee::of(Of::Interrupt, inside)).map(|callee| callee.function().into())
 }
 
 #[cfg(test)]
