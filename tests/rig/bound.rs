@@ -25,6 +25,15 @@ fn no_task_is_scheduled_later_than_the_bound_of_its_run() {
         assert_eq!(number("interference_free_ns"), free, "{cell:#}");
         assert_eq!(number("bound_ns"), free + number("interrupts_ns"), "{cell:#}");
 
+        // Each term says where: the scheduler's have its own frames, however short they are.
+        let has = |key: &str, place: &str, function: &str| {
+            let frames = cell[key][place].as_array().expect("a list");
+            frames.iter().any(|f| f.as_str().is_some_and(|f| f.starts_with(function)))
+        };
+        assert!(has("psd", "stack", "__schedule+"), "{cell:#}");
+        assert!(has("st", "stack", "__schedule+"), "{cell:#}");
+        assert_ne!(cell["poid"]["stack"], serde_json::json!([]), "{cell:#}");
+
         let [hardirq, task] = &cell["responders"].as_array().expect("a list")[..] else {
             panic!("two responders: {cell:#}");
         };

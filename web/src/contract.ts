@@ -358,6 +358,10 @@ export interface Part {
 export interface Term {
   ns: number;
   at_ns: number;
+  /** Who began it. */
+  stack: number;
+  /** Where the CPU was in it when the follower looked last. */
+  inside: number;
 }
 
 /** The bound of the scheduling latency, after ECRTS 2020 (docs/methods/bound.md). */

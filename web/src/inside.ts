@@ -41,7 +41,7 @@ export function showInside(view: View, lanes: readonly Lane[], code: Code): HTML
       "Stretches in which something could not happen, by the stack that opened them, the longest first. Preemption off contains the interrupts and softirqs of that time.",
     ),
     ...seen.map(({ lane, inside }) =>
-      h("div", { class: "panel-inside" }, name(lane), showWindows(lane.name, inside, code), showBound(inside)),
+      h("div", { class: "panel-inside" }, name(lane), showWindows(lane.name, inside, code), showBound(inside, code)),
     ),
   );
 }

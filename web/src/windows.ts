@@ -55,7 +55,6 @@ function windowsTable(of: Windows, code: Code): HTMLTableElement {
 
 function windowRow(row: WindowRow, parts: boolean, span: [number, number] | null, code: Code): HTMLElement {
   const time = (ns: number, kind = "") => h("td", { class: kind, title: `${exactNs(ns)} ns` }, duration(ns));
-  const inside = row.inside !== undefined && (code.stacks[row.inside]?.length ?? 0) > 0;
   return h(
     "tr",
     {},
@@ -66,13 +65,15 @@ function windowRow(row: WindowRow, parts: boolean, span: [number, number] | null
     h("td", {}, percentage(row.share)),
     ...(parts ? [time(row.hardirq_ns), time(row.softirq_ns)] : []),
     h("td", { class: "text" }, span === null ? ABSENT : histogram(row, span)),
-    h(
-      "td",
-      { class: "text" },
-      showStack(code, row.stack, 3),
-      inside && h("div", { class: "seen-inside" }, "inside: ", showStack(code, row.inside ?? -1, 3)),
-    ),
+    h("td", { class: "text" }, ...places(code, row.stack, row.inside)),
   );
+}
+
+/** Who opened a stretch, and below it what ran inside, where that was seen. */
+function places(code: Code, stack: number, inside: number | undefined): HTMLElement[] {
+  const opener = showStack(code, stack, 3);
+  if (inside === undefined || (code.stacks[inside]?.length ?? 0) === 0) return [opener];
+  return [opener, h("div", { class: "seen-inside" }, "inside: ", showStack(code, inside, 3))];
 }
 
 /** Bucket of lengths below 2^this ns. */
@@ -114,7 +115,7 @@ const TERMS: [keyof Bound & ("st" | "poid" | "paie" | "psd"), string, string][] 
 ];
 
 /** The bound, its terms, and what was seen of it. */
-export function showBound({ bound, scheduling_ns }: Inside): HTMLElement {
+export function showBound({ bound, scheduling_ns }: Inside, code: Code): HTMLElement {
   const seen = Object.entries(scheduling_ns).map(([responder, ns]) => `${responder} ${duration(ns)}`);
   const whole =
     bound.bound_ns === null
@@ -126,7 +127,7 @@ export function showBound({ bound, scheduling_ns }: Inside): HTMLElement {
       {},
       h("th", { scope: "row" }, name),
       h("td", { class: "max", title: `${exactNs(bound[key].ns)} ns` }, duration(bound[key].ns)),
-      h("td", { class: "text" }, text),
+      h("td", { class: "text" }, h("div", {}, text), ...places(code, bound[key].stack, bound[key].inside)),
     ),
   );
   return h(

@@ -388,6 +388,8 @@ test("a run that was looked into shows its ledger, its worst answer and its wind
     for (const part of ["2 without a length", "inside:", "854 µs", "D_POID", "task 700 µs"]) {
       assert.ok(open.includes(part), `${part} in ${open}`);
     }
+    const terms = await page.locator("#inside .bound").innerText();
+    assert.match(terms, /_raw_spin_lock_irq\+0x9 < null_queue_rq\+0x126 \[null_blk\][^]*inside: null_queue_rq/);
     await page.selectOption("select[name=responder]", "hardirq");
     await page.waitForFunction(() => document.querySelector("#inside .empty + .panel-inside .empty") !== null);
   });

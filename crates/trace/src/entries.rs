@@ -144,6 +144,12 @@ pub(crate) fn serves_softirqs(frame: &str) -> bool {
     is_one_of(frame, &SOFTIRQS)
 }
 
+/// A stack up to the entry of the innermost interrupt: what that interrupted is no part of why something began in it.
+pub(crate) fn until_interrupt(mut stack: Vec<String>) -> Vec<String> {
+    stack.truncate(interrupt(&stack).map_or(stack.len(), |entry| entry + 1));
+    stack
+}
+
 /// Of a stack that was taken in an interrupt, what was interrupted; any other as it is.
 pub(crate) fn interrupted(mut stack: Vec<String>) -> Vec<String> {
     match stack.iter().rposition(|frame| is_interrupt(frame)) {

@@ -24,7 +24,7 @@ pub use blame::{
     Blame, Cause, CauseReport, Explanation, ExplanationReport, History, LatencyKind, PartReport,
     Stage, Unexplainable,
 };
-pub use bound::{Bound, BoundMeter, Term, Unbounded, scheduling};
+pub use bound::{Bound, BoundMeter, BoundReport, Term, TermReport, Unbounded, scheduling};
 pub use cpu::{Activity, Interrupt};
 pub use excerpt::Excerpt;
 pub use ledger::{Ledger, LedgerReport, LedgerRow};

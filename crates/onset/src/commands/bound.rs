@@ -5,23 +5,21 @@ use super::windows::{Cell, each_cell};
 use super::{print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
-use crate::followed::{EVENTS_KEPT, Ready, Watcher};
+use crate::followed::{EVENTS_KEPT, LOOKS_FROM, Ready, STACKS_FROM, Watcher};
 use crate::terminal;
 use rig::{Bench, Follow, Progress};
-use sample::{Insns, Nanos, Responder, Sample};
+use sample::{Nanos, Responder, Sample};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use trace::{
-    Bound, BoundMeter, Event, Explanation, History, Reader, ReaderLosses, Role, Unbounded, WATCHED,
-    What, scheduling,
+    BoundMeter, BoundReport, Event, Explanation, History, Reader, ReaderLosses, Role, Unbounded,
+    WATCHED, What, scheduling,
 };
 use vmlinux::Map;
 
 /// Version of the JSON that is printed (docs/bound.schema.json).
 const SCHEMA: u32 = 1;
-/// Nobody reads the stacks of stretches here, and taking them costs time.
-const STACKS_FROM: Insns = Insns(u64::MAX);
 /// Without these no term, or no answer's part that is held against the bound, is what it is said to be.
 const NEEDED: [Role; 6] = [
     Role::CommonInterrupt,
@@ -57,7 +55,7 @@ pub struct Bounded {
     pub losses: ReaderLosses,
     /// The bound and its terms.
     #[serde(flatten)]
-    pub bound: Bound,
+    pub bound: BoundReport,
     /// Whether nothing was seen that is longer; `None` where there is no bound.
     pub holds: Option<bool>,
     /// By responder, in their order.
@@ -117,6 +115,7 @@ fn watch(bench: &Bench, cell: Cell, progress: &dyn Fn(Progress)) -> Result<Bound
     let ready = Ready::new(bench, cell.subject, progress)?;
     let (map, follow) = ready.follow(STACKS_FROM, true)?;
     sees_enough(&map, &follow)?;
+    let follow = follow.looking_inside(LOOKS_FROM);
     let mut meter = Meter::new(ready.responders());
     let reader = ready.run(Some(&follow), &mut meter, progress)?;
     if let Some(failure) = meter.failure {
@@ -132,7 +131,7 @@ fn watch(bench: &Bench, cell: Cell, progress: &dyn Fn(Progress)) -> Result<Bound
         triggers: meter.triggers,
         missing: follow.missing,
         losses: reader.losses(),
-        bound,
+        bound: bound.report(reader.stacks(), &map),
         holds: bound.bound_ns.map(|_| exceeded.is_empty()),
         responders: meter.series.iter().map(Series::answered).collect(),
         exceeded,

@@ -14,7 +14,7 @@ use stats::{Quantile, Summary};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use trace::{
-    Bound, BoundMeter, Event, Explanation, History, Order, Reader, ReaderLosses, WindowKind,
+    BoundMeter, BoundReport, Event, Explanation, History, Order, Reader, ReaderLosses, WindowKind,
     WindowsReport,
 };
 
@@ -43,7 +43,7 @@ pub struct Inside {
     /// The worst answer of each responder.
     pub worst: Vec<Explained>,
     /// The bound of the scheduling latency.
-    pub bound: Bound,
+    pub bound: BoundReport,
     /// By responder, the longest scheduling latency among the answers in its ledger; absent where the bound speaks of none.
     pub scheduling: BTreeMap<&'static str, Nanos>,
 }
@@ -105,7 +105,7 @@ impl Inside {
             windows,
             accounts: ledgers.accounts(responders, &reader, &map),
             worst,
-            bound: meter.bound(),
+            bound: meter.bound().report(reader.stacks(), &map),
             scheduling,
         })
     }

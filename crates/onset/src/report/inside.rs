@@ -7,7 +7,10 @@ use crate::followed::{self, Account, CauseShare, Explained};
 use sample::{Insns, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use trace::{Bound, Bucket, LatencyKind, PartReport, ReaderLosses, Stage, WindowKind, WindowRow};
+use trace::{
+    BoundReport, Bucket, LatencyKind, PartReport, ReaderLosses, Stage, TermReport, WindowKind,
+    WindowRow,
+};
 
 /// Rows of a ledger; the others are one line.
 const ROWS_KEPT: usize = 40;
@@ -26,8 +29,29 @@ pub struct Inside<'a> {
     windows: Vec<Windows<'a>>,
     ledgers: Vec<Ledger>,
     worst: Vec<Latency>,
-    bound: &'a Bound,
+    bound: Bound,
     scheduling_ns: &'a BTreeMap<&'static str, Nanos>,
+}
+
+/// The bound of the scheduling latency.
+#[derive(Serialize)]
+struct Bound {
+    st: Term,
+    poid: Term,
+    paie: Term,
+    psd: Term,
+    interference_free_ns: Nanos,
+    interrupts_ns: Option<Nanos>,
+    bound_ns: Option<Nanos>,
+}
+
+/// The longest of one term.
+#[derive(Serialize)]
+struct Term {
+    ns: Nanos,
+    at_ns: Nanos,
+    stack: Stack,
+    inside: Stack,
 }
 
 /// The windows of a kind.
@@ -148,8 +172,26 @@ pub fn inside<'a>(seen: &'a followed::Inside, code: &mut Code) -> Inside<'a> {
         windows: kinds.collect(),
         ledgers: seen.accounts.iter().map(|account| ledger(account, code)).collect(),
         worst: seen.worst.iter().map(|explained| latency(explained, code)).collect(),
-        bound: &seen.bound,
+        bound: bound(&seen.bound, code),
         scheduling_ns: &seen.scheduling,
+    }
+}
+
+fn bound(report: &BoundReport, code: &mut Code) -> Bound {
+    let mut term = |term: &TermReport| Term {
+        ns: term.ns,
+        at_ns: term.at_ns,
+        stack: code.stack(&term.stack),
+        inside: code.stack(&term.inside),
+    };
+    Bound {
+        st: term(&report.st),
+        poid: term(&report.poid),
+        paie: term(&report.paie),
+        psd: term(&report.psd),
+        interference_free_ns: report.interference_free_ns,
+        interrupts_ns: report.interrupts_ns,
+        bound_ns: report.bound_ns,
     }
 }
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The terms of a bound, and the latest that was seen beside it.
 
+use super::stack;
 use super::table::{Align, Table};
 use crate::commands::{Answered, Bounded};
 use sample::Nanos;
-use trace::{Term, Unbounded};
+use trace::{TermReport, Unbounded};
+
+/// Frames of a term's stack that are shown; JSON has all.
+const FRAMES: usize = 4;
 
 /// All of a cell.
 pub fn bound(bounded: &Bounded) -> String {
@@ -13,7 +17,7 @@ pub fn bound(bounded: &Bounded) -> String {
     for missing in &bounded.missing {
         text += &format!("  ! not seen: {missing}\n");
     }
-    text += &lines(&terms(bounded));
+    text += &terms(bounded);
     text += &lines(&responders(bounded));
     for held in &bounded.exceeded {
         text += &format!(
@@ -28,17 +32,20 @@ fn lines(table: &Table) -> String {
     table.lines().iter().map(|line| format!("  {line}\n")).collect()
 }
 
-fn terms(bounded: &Bounded) -> Table {
+/// The terms, below each who began it and what ran in it, and what they make together.
+fn terms(bounded: &Bounded) -> String {
     let bound = &bounded.bound;
     let columns = [("term", Align::Left), ("longest", Align::Right), ("began at", Align::Right)];
     let mut table = Table::new(&[&columns[..], &[("", Align::Left)]].concat());
-    let mut term = |name: &str, Term { ns, at_ns }: Term, what: &str| {
-        table.row([name.into(), ns.to_string(), at_ns.to_string(), what.into()]);
-    };
-    term("D_POID", bound.poid, "preemption or interrupts off, other than to schedule");
-    term("D_ST", bound.st, "interrupts off in the scheduler, to preemption on after the switch");
-    term("D_PAIE", bound.paie, "both on, until the scheduler that was asked for is entered");
-    term("D_PSD", bound.psd, "preemption off to schedule");
+    let terms = [
+        ("D_POID", &bound.poid, "preemption or interrupts off, other than to schedule"),
+        ("D_ST", &bound.st, "interrupts off in the scheduler, to preemption on after the switch"),
+        ("D_PAIE", &bound.paie, "both on, until the scheduler that was asked for is entered"),
+        ("D_PSD", &bound.psd, "preemption off to schedule"),
+    ];
+    for (name, term, what) in &terms {
+        table.row([(*name).into(), term.ns.to_string(), term.at_ns.to_string(), (*what).into()]);
+    }
     let mut sum = |name: &str, ns: Option<Nanos>, what: &str| {
         let ns = ns.map_or("none".into(), |ns| ns.to_string());
         table.row([name.into(), ns, String::new(), what.into()]);
@@ -47,7 +54,24 @@ fn terms(bounded: &Bounded) -> Table {
     sum("", free, "without interrupts: max(D_ST, D_POID) + D_PAIE + D_PSD");
     sum("I(L)", bound.interrupts_ns, "interrupts in an interval of length L");
     sum("L", bound.bound_ns, "the bound: the longest from the line to the switch");
-    table
+    // The heading has the first line.
+    let below = std::iter::once(None).chain(terms.iter().map(|(_, term, _)| Some(*term)));
+    let below = below.chain(std::iter::repeat(None));
+    let line = |(line, term): (&String, Option<&TermReport>)| {
+        format!("  {line}\n{}", term.map_or_else(String::new, places))
+    };
+    table.lines().iter().zip(below).map(line).collect()
+}
+
+/// The innermost frames of who began it, and where the CPU was inside.
+fn places(term: &TermReport) -> String {
+    let inside = stack::below(&term.inside, &term.stack);
+    let one = |said: &str, frames: &[String]| {
+        let more = if frames.len() > FRAMES { " < …" } else { "" };
+        let frames = frames[..frames.len().min(FRAMES)].join(" < ");
+        if frames.is_empty() { frames } else { format!("          {said}{frames}{more}\n") }
+    };
+    one("", &term.stack) + &one("inside: ", inside)
 }
 
 fn responders(bounded: &Bounded) -> Table {

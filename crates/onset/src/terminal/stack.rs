@@ -29,6 +29,13 @@ pub fn lines(stack: &[String], indent: usize) -> Vec<String> {
     lines
 }
 
+/// The frames of `inside` without the callers that it has in common with the stack of the opener.
+pub fn below<'a>(inside: &'a [String], opener: &[String]) -> &'a [String] {
+    let callers = inside.iter().rev().zip(opener.iter().rev());
+    let common = callers.take_while(|(inside, opener)| inside == opener).count();
+    &inside[..inside.len() - common]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,9 +57,7 @@ fn of_kind(seen: &SeenWindows, kind: WindowKind) -> String {
 
 /// Where the CPU was in the longest; the callers that it has in common with the opener are above already.
 fn inside(row: &WindowRow) -> String {
-    let callers = row.inside.iter().rev().zip(row.stack.iter().rev());
-    let common = callers.take_while(|(inside, opener)| inside == opener).count();
-    let frames = &row.inside[..row.inside.len() - common];
+    let frames = stack::below(&row.inside, &row.stack);
     let mut text = String::new();
     for (index, frames) in stack::lines(frames, 16).iter().enumerate() {
         let said = if index == 0 { "inside: " } else { "" };

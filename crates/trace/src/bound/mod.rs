@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! An upper bound of the scheduling latency from the longest stretches seen, after D. Bristot de Oliveira, D. Casini,
+//! R. S. de Oliveira and T. Cucinotta, "Demystifying the Real-Time Linux Scheduling Latency" (ECRTS 2020, LIPIcs 165, 9:1),
+//! theorem 8: the least positive L with
+//!
+//! ```text
+//! L = max(D_ST, D_POID) + D_PAIE + D_PSD + I_NMI(L) + I_IRQ(L)
+//! ```
+//!
+//! The terms are the paper's table 1, each the longest seen, without the interrupts inside it. I(L) is what interrupts may
+//! take of an interval of length L: the paper's sliding window, for each entry and vector by itself. What the terms mean
+//! on kernels that are not preemptible everywhere, and what the bound does not hold for, is in docs/methods/bound.md.
+
+mod held;
+mod interrupts;
+mod report;
+mod stretch;
+
+pub use held::{Unbounded, scheduling};
+pub use report::{BoundReport, TermReport};
+
+use crate::cpu::{Activity, Cpu, Interrupt};
+use crate::{At, Event, Place, Role, TIF_NEED_RESCHED_LAZY, What};
+use interrupts::{NARROWEST, Source, WINDOWS};
+use sample::{Nanos, Stamp, Virtual};
+use std::collections::HashMap;
+use stretch::{Opener, Stretch, Told};
+
+/// The longest of one term.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Term {
+    /// How long, without interrupts.
+    pub ns: Nanos,
+    /// When it began, on the virtual clock.
+    pub at_ns: Nanos,
+    /// Who began it: whoever turned interrupts or preemption off, or on for D_PAIE, or called the scheduler.
+    pub opened: Place,
+    /// Where the CPU was in it when the follower looked last.
+    pub inside: Place,
+}
+
+/// The terms, and the bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// D_ST: from interrupts being masked in the scheduler, to switch, to preemption being on again.
+    pub st: Term,
+    /// D_POID: preemption or interrupts off, other than to schedule.
+    pub poid: Term,
+    /// D_PAIE: both on, another task being asked for, until the scheduler is entered.
+    pub paie: Term,
+    /// D_PSD: preemption off to schedule: from the scheduler's entry to preemption being on again.
+    pub psd: Term,
+    /// The first four put together: the latency without interrupts.
+    pub interference_free_ns: Nanos,
+    /// I(L): interrupts in an interval as long as the bound; absent where there is none.
+    pub interrupts_ns: Option<Nanos>,
+    /// L; absent where no interval up to 2²⁴ ns (17 ms) fulfils the equation: interrupts came too densely.
+    pub bound_ns: Option<Nanos>,
+}
+
+impl Bound {
+    /// Whether a task was scheduled later than the bound. Nothing exceeds a bound that there is not.
+    pub fn is_exceeded_by(&self, scheduling: Nanos) -> bool {
+        self.bound_ns.is_some_and(|bound| scheduling > bound)
+    }
+}
+
+/// Follows events and keeps the longest of each term.
+#[derive(Clone, Debug, Default)]
+pub struct BoundMeter {
+    cpu: Cpu,
+    last: Option<At>,
+    st: Stretch,
+    poid: Stretch,
+    paie: Stretch,
+    psd: Stretch,
+    /// Another task is asked for, and the scheduler was not entered since.
+    asked: bool,
+    /// Both were on since then.
+    was_on: bool,
+    /// Interrupts were masked in the scheduler.
+    switching: bool,
+    /// Who entered the scheduler last, and who turned interrupts or preemption on.
+    scheduled: Place,
+    turned_on: Place,
+    interrupt: Option<(Interrupt, u64, u64)>,
+    sources: HashMap<Interrupt, Source>,
+}
+
+impl BoundMeter {
+    /// Nothing followed yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Follows one event.
+    pub fn event(&mut self, event: &Event) {
+        if let Some((last, (time, _))) = self.last.and_then(|l| Some((l, event.at.since(l)?))) {
+            self.passed(last.time, time);
+        }
+        self.last = Some(event.at);
+        self.cpu.event(event);
+        match event.what {
+            What::Enter { role: Role::NeedResched, taken, .. } => self.ask(taken),
+            // Whom the scheduler chose was asked for before.
+            What::Run { .. } => self.asked = false,
+            What::Enter { role: Role::Schedule, place, .. } => {
+                self.scheduled = place;
+                (self.asked, self.was_on, self.switching) = (false, false, false);
+                self.poid.end();
+                self.paie.end();
+                self.psd.end();
+                self.st.end();
+            }
+            What::Irqs { masked: true, .. } => {
+                let activity = self.cpu.activity();
+                self.switching |= matches!(activity, Activity::Scheduler | Activity::Switch);
+            }
+            What::Irqs { masked: false, place, opened } => self.on(Told::Irqs, place, opened),
+            What::Preempt { count: 0, place, opened } => self.on(Told::Preempt, place, opened),
+            What::Inside { place, .. } => self.look(place),
+            What::Gap => self.forget(),
+            _ => {}
+        }
+    }
+
+    fn on(&mut self, told: Told, place: Place, opened: Place) {
+        self.turned_on = place;
+        self.poid.told(told, opened);
+        self.st.told(told, opened);
+    }
+
+    fn look(&mut self, place: Place) {
+        // Interrupts are in no term.
+        if !matches!(self.cpu.activity(), Activity::Interrupt(_)) {
+            let stretches = [&mut self.st, &mut self.poid, &mut self.paie, &mut self.psd];
+            stretches.into_iter().for_each(|stretch| stretch.look(place));
+        }
+    }
+
+    /// The bound of what was followed so far.
+    pub fn bound(&self) -> Bound {
+        let [st, poid, paie, psd] =
+            [&self.st, &self.poid, &self.paie, &self.psd].map(Stretch::longest);
+        let free = Nanos(st.ns.0.max(poid.ns.0) + paie.ns.0 + psd.ns.0);
+        let mut bound = free.0;
+        // Grows only, by whole windows: it ends.
+        let interrupts = loop {
+            let Some(interrupts) = self.interrupts(bound) else { break None };
+            if free.0 + interrupts <= bound {
+                break Some(Nanos(bound - free.0));
+            }
+            bound = free.0 + interrupts;
+        };
+        Bound {
+            st,
+            poid,
+            paie,
+            psd,
+            interference_free_ns: free,
+            interrupts_ns: interrupts,
+            bound_ns: interrupts.map(|_| Nanos(bound)),
+        }
+    }
+
+    /// What interrupts may take of an interval of `length` ns; `None` beyond the widest window.
+    fn interrupts(&self, length: u64) -> Option<u64> {
+        let window = (0..WINDOWS).find(|w| length <= 1 << (NARROWEST as usize + w))?;
+        Some(self.sources.values().map(|source| source.most[window]).sum())
+    }
+
+    /// Somebody asks for another task by this flag. Not for one that the bound speaks of where the request is lazy: the kernel
+    /// may take until the next tick. And not where it is the scheduler itself, which withdraws the request when it has
+    /// chosen (kernel/sched/core.c, `__schedule`, `clear_tsk_need_resched`).
+    fn ask(&mut self, flag: u64) {
+        let withdrawn = self.cpu.activity() == Activity::Scheduler;
+        self.asked |= flag != TIF_NEED_RESCHED_LAZY && !withdrawn;
+    }
+
+    /// `time` passed since `from`, in the state before the event that ends it.
+    fn passed(&mut self, from: Stamp<Virtual>, time: Nanos) {
+        let activity = self.cpu.activity();
+        if let Activity::Interrupt(interrupt) = activity {
+            match &mut self.interrupt {
+                Some((same, _, length)) if *same == interrupt => *length += time.0,
+                _ => {
+                    self.end_interrupt();
+                    self.interrupt = Some((interrupt, from.ns(), time.0));
+                }
+            }
+            return;
+        }
+        self.end_interrupt();
+        if self.was_on {
+            // Where the kernel is not preemptible everywhere, all until the scheduler is one wait.
+            self.paie.add(from, time, (self.turned_on, None));
+        }
+        match activity {
+            Activity::Scheduler | Activity::Switch => {
+                self.psd.add(from, time, (self.scheduled, None));
+                if self.switching {
+                    self.st.add(from, time, (self.cpu.masked_at(), Some(Told::Irqs)));
+                }
+            }
+            Activity::IrqsOff(_) | Activity::PreemptOff(_) | Activity::Softirq(_) => {
+                self.end_scheduler();
+                self.poid.add(from, time, self.opener(activity));
+            }
+            Activity::Kernel(_) | Activity::User | Activity::Idle => {
+                self.end_scheduler();
+                self.poid.end();
+                if self.asked && !self.was_on {
+                    self.was_on = true;
+                    self.paie.add(from, time, (self.turned_on, None));
+                }
+            }
+            Activity::Interrupt(_) | Activity::Unknown => {}
+        }
+    }
+
+    /// Who turned off what is off first.
+    fn opener(&self, activity: Activity) -> Opener {
+        match activity {
+            Activity::IrqsOff(place) => (place, Some(Told::Irqs)),
+            _ => (self.cpu.disabled_at(), Some(Told::Preempt)),
+        }
+    }
+
+    fn end_scheduler(&mut self) {
+        self.switching = false;
+        self.psd.end();
+        self.st.end();
+    }
+
+    fn end_interrupt(&mut self) {
+        if let Some((interrupt, begin, length)) = self.interrupt.take() {
+            self.sources.entry(interrupt).or_default().add(begin, length);
+        }
+    }
+
+    fn forget(&mut self) {
+        self.end_scheduler();
+        self.poid.end();
+        self.paie.end();
+        (self.asked, self.was_on, self.interrupt) = (false, false, None);
+    }
+}
+
+#[cfg(test)]
+mod tests;
