@@ -61,12 +61,17 @@ static int __init onset_init(void)
 	err = onset_source->connect();
 	if (err)
 		goto out_stop_responders;
-	err = onset_register_task();
+	err = onset_connect_disturbance();
 	if (err)
 		goto out_disconnect;
+	err = onset_register_task();
+	if (err)
+		goto out_disconnect_disturbance;
 	onset_source->enable();
 	return 0;
 
+out_disconnect_disturbance:
+	onset_disconnect_disturbance();
 out_disconnect:
 	onset_source->disconnect();
 out_stop_responders:
@@ -80,6 +85,7 @@ static void __exit onset_exit(void)
 {
 	onset_source->disable();
 	onset_deregister_task();
+	onset_disconnect_disturbance();
 	onset_source->disconnect();
 	onset_stop_responders();
 	onset_source->release();

@@ -82,4 +82,8 @@ void onset_begin_samples(u64 due_ns, u64 period_ns);
 void onset_end_samples(int end);
 void onset_sample(enum onset_responder r, u64 first, u64 taken);
 
+/* disturbance.c: interrupts that nobody answers. */
+int onset_connect_disturbance(void);
+void onset_disconnect_disturbance(void);
+
 #endif /* ONSET_H */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a process needs to be the `task` responder of onset_port, and to read its samples. */
+/*
+ * What a process needs to be the `task` responder of onset_port, and to read
+ * its samples; and the device of the virtual rig that disturbs.
+ */
 #ifndef ONSET_PORT_H
 #define ONSET_PORT_H
 
@@ -64,5 +67,14 @@ struct onset_record {
 	__le64 due_ns;		/* CLOCK_MONOTONIC; 0 for a loss */
 	__le64 latency_ns;	/* from then to the answer; 0 for a loss */
 };
+
+/*
+ * The register of the rig's second device, 8 bits. Reading it acknowledges the
+ * device's interrupt and gives how many timers to start, all of them to expire
+ * ONSET_DISTURBANCE_BURST_NS later; 0 also when there was no interrupt. "OD".
+ */
+#define ONSET_DISTURBANCE_PORT		0x4f44
+#define ONSET_DISTURBANCE_TIMERS	64
+#define ONSET_DISTURBANCE_BURST_NS	20000
 
 #endif /* ONSET_PORT_H */

@@ -13,8 +13,9 @@ use std::time::Duration;
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// The module's source, part of this program, so that every build of it is the same.
-const SOURCES: [(&str, &str); 9] = [
+const SOURCES: [(&str, &str); 10] = [
     ("Kbuild", include_str!("../../../../driver/Kbuild")),
+    ("disturbance.c", include_str!("../../../../driver/disturbance.c")),
     ("main.c", include_str!("../../../../driver/main.c")),
     ("onset.h", include_str!("../../../../driver/onset.h")),
     ("onset_port.h", include_str!("../../../../driver/onset_port.h")),
