@@ -51,6 +51,7 @@ fn twice(kernel: &str, parameters: &[&str]) -> (Vec<Sample>, Seen) {
         high: Nanos::from_micros(500),
         grace: Nanos::from_millis(100),
         responders: ANSWER.into_iter().collect(),
+        disturbances: Vec::new(),
     });
     let snapshot = bench.snapshot(&guest, &|_| ()).expect("a snapshot");
     let path = bench.map(&guest, &snapshot).expect("a map");

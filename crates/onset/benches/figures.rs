@@ -71,6 +71,7 @@ fn begun(run: RunId, created: UtcTime, responders: Vec<SeriesName>) -> Begun {
         schedule: bundle::Schedule::Times { times_ns: Vec::new() },
         high: Nanos(0),
         grace: Nanos(0),
+        disturbances: Vec::new(),
     };
     let about = About {
         title: "bench".into(),
@@ -211,6 +212,7 @@ fn overhead(bench: &Bench, guest: &Guest, snapshot: &(Snapshot, String)) {
         high: Nanos(500_000),
         grace: Nanos::from_millis(100),
         responders: ALL_RESPONDERS.into_iter().collect(),
+        disturbances: Vec::new(),
     });
     let (mut ratios, mut firsts) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {

@@ -2,7 +2,7 @@
 //! The plugin's arguments, as `key=value` words after `-plugin file=…`.
 
 use crate::follow::Plan;
-use sample::{Aim, Nanos, Occurrence, ResponderSet, Rule, Schedule, When};
+use sample::{Aim, Disturbance, Nanos, Occurrence, ResponderSet, Rule, Schedule, When};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::RawFd;
@@ -38,6 +38,8 @@ pub struct Triggers {
     pub grace: Nanos,
     /// Who is going to answer.
     pub responders: ResponderSet,
+    /// What disturbs meanwhile: rising.
+    pub disturbances: Vec<Disturbance>,
 }
 
 /// Everything the plugin is told.
@@ -89,7 +91,7 @@ impl Words<'_> {
             }
             (None, Some(rule)) => When::Aimed(Aim {
                 rule: match rule {
-                    "listed" => Rule::Listed(self.list(read)?),
+                    "listed" => Rule::Listed(self.list(&read)?),
                     name => name.parse().map_err(|e| ConfigError(format!("aim={name} {e}")))?,
                 },
                 kinds: self.byte("kinds")?,
@@ -106,8 +108,16 @@ impl Words<'_> {
                 count: self.number("count")?,
             }),
         };
+        let disturbances = match self.0.remove("disturbances") {
+            Some(path) => {
+                let bytes = read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?;
+                disturbances(path, &bytes)?
+            }
+            None => Vec::new(),
+        };
         Ok(Triggers {
             when,
+            disturbances,
             high: Nanos(self.number("high_ns")?),
             grace: Nanos(self.number("grace_ns")?),
             responders: ResponderSet::from_mask(self.byte("responders")?),
@@ -217,6 +227,16 @@ fn explicit(bytes: &[u8]) -> Result<Schedule, ConfigError> {
         return Err(ConfigError("the trigger times are truncated or do not rise".into()));
     }
     Ok(Schedule::Explicit(times))
+}
+
+/// Disturbances: as [`Disturbance::encode`] writes them, strictly rising.
+fn disturbances(path: &str, bytes: &[u8]) -> Result<Vec<Disturbance>, ConfigError> {
+    let (chunks, rest) = bytes.as_chunks();
+    let read: Option<Vec<Disturbance>> = chunks.iter().map(Disturbance::decode).collect();
+    let whole = read.filter(|read| rest.is_empty() && Disturbance::rise(read));
+    whole.ok_or_else(|| {
+        ConfigError(format!("disturbances={path} is truncated, does not rise, or is no such list"))
+    })
 }
 
 #[cfg(test)]
@@ -329,5 +349,23 @@ mod tests {
         assert_eq!(triggers(text).when, When::Planned(Schedule::Explicit(vec![Nanos(7)])));
         assert!(explicit(&[0; 9]).is_err());
         assert!(explicit(&[0; 16]).is_err());
+    }
+
+    #[test]
+    fn disturbances_come_from_a_file_and_must_rise() {
+        let text = format!("{WORDS} disturbances=/d");
+        let parse = |bytes: Vec<u8>| {
+            Config::parse(text.split_whitespace(), |_| Ok(bytes.clone())).map(|c| c.stimulus)
+        };
+        let list = [(5, 0), (6, 64)].map(|(at, timers)| Disturbance { at: Nanos(at), timers });
+        let bytes: Vec<u8> = list.iter().flat_map(Disturbance::encode).collect();
+        let Ok(Stimulus::Triggers(read)) = parse(bytes.clone()) else { panic!("a whole list") };
+        assert_eq!(read.disturbances, list);
+        assert_eq!(triggers(WORDS).disturbances, []);
+        let (first, second) = bytes.split_at(16);
+        for wrong in [[second, first].concat(), first[1..].to_vec(), vec![65; 16]] {
+            let message = parse(wrong).unwrap_err().to_string();
+            assert!(message.contains("disturbances=/d"), "{message}");
+        }
     }
 }

@@ -8,6 +8,7 @@
 //! Where a probe measures it raises nothing: it hands the plan to the guest and takes its records (`guest.rs`).
 
 use crate::config::{Config, Start, Stimulus};
+use crate::disturbance::{DISTURBANCE_IRQ, DISTURBANCE_PORT, Disturbances};
 use crate::guest::{CLOCK_PORT, ClockPort, DATA_PORT, DataPort, PLAN_PORT, PlanPort};
 use crate::qemu::{Line, Ports, Qemu, Timer, Width, Wire};
 use sample::{Answers, Kind, Nanos, Producer, Record, Stamp, Virtual, When};
@@ -40,6 +41,8 @@ struct Parts {
     fall: Timer,
     line: Line,
     wire: Wire,
+    disturb: Timer,
+    disturbing: Line,
 }
 
 struct Generator {
@@ -60,6 +63,7 @@ struct Generator {
     /// The follower may ask no more.
     timed_out: bool,
     ended: bool,
+    disturbances: Disturbances,
     parts: Option<Parts>,
 }
 
@@ -86,6 +90,10 @@ fn with<T>(f: impl FnOnce(&mut Generator) -> T) -> T {
 /// Registers everything with QEMU.
 pub fn install(qemu: Qemu, config: Config, records: Producer) {
     let (pins, control) = config.registers;
+    let disturbances = match &config.stimulus {
+        Stimulus::Triggers(triggers) => triggers.disturbances.clone(),
+        Stimulus::Probe(_) => Vec::new(),
+    };
     let generator = Generator {
         qemu,
         config,
@@ -99,6 +107,7 @@ pub fn install(qemu: Qemu, config: Config, records: Producer) {
         asked: false,
         timed_out: false,
         ended: false,
+        disturbances: Disturbances::new(disturbances),
         parts: None,
     };
     if GENERATOR.set(Mutex::new(generator)).is_err() {
@@ -147,11 +156,14 @@ extern "C" fn on_machine_built() {
                 fall: g.qemu.timer(on_fall),
                 line: g.qemu.ioapic_line(PORT_IRQ)?,
                 wire: g.qemu.wire(WIRE)?,
+                disturb: g.qemu.timer(on_disturb),
+                disturbing: g.qemu.ioapic_line(DISTURBANCE_IRQ)?,
             })
         };
         g.parts = Some(parts().unwrap_or_else(|e| fail(&e)));
         g.qemu.claim_ports(c"onset-port", PORT_BASE, 3, ParallelPort);
         g.qemu.claim_ports(c"onset-mark", MARK_PORT, 1, MarkPort);
+        g.qemu.claim_ports(c"onset-disturbance", DISTURBANCE_PORT, 1, DisturbancePort);
         let plan = match &g.config.stimulus {
             Stimulus::Probe(plan) => plan.as_slice(),
             Stimulus::Triggers(_) => &[],
@@ -188,6 +200,10 @@ extern "C" fn on_fall(_: *mut c_void) {
     });
 }
 
+extern "C" fn on_disturb(_: *mut c_void) {
+    with(Generator::disturb);
+}
+
 impl Generator {
     fn parts(&self) -> &Parts {
         self.parts.as_ref().expect("made before the machine runs")
@@ -220,6 +236,7 @@ impl Generator {
         }
         self.record(Kind::Mark, self.mark_value(MARK_MEASURING));
         self.arm_rise();
+        self.arm_disturb();
     }
 
     fn next(&self) -> Next {
@@ -297,6 +314,31 @@ impl Generator {
         self.arm_rise();
     }
 
+    fn arm_disturb(&self) {
+        if let (Some(origin), Some(due)) = (self.origin, self.disturbances.due()) {
+            self.qemu.arm(&self.parts().disturb, origin, due);
+        }
+    }
+
+    fn disturb(&mut self) {
+        if self.ended {
+            return;
+        }
+        self.disturbances.raise();
+        self.qemu.set(&self.parts().disturbing, true);
+        self.arm_disturb();
+    }
+
+    fn serve_disturbance(&mut self) -> u8 {
+        let (timers, again) = self.disturbances.serve();
+        let line = &self.parts().disturbing;
+        self.qemu.set(line, false);
+        if again {
+            self.qemu.set(line, true);
+        }
+        timers
+    }
+
     fn end(&mut self) {
         self.ended = true;
         self.record(Kind::End, 0);
@@ -364,4 +406,16 @@ impl Ports for MarkPort {
     fn write(&mut self, _offset: u64, value: u32) {
         with(|g| g.write_mark(value as u8));
     }
+}
+
+struct DisturbancePort;
+
+impl Ports for DisturbancePort {
+    const WIDTH: Width = Width::Byte;
+
+    fn read(&mut self, _offset: u64) -> u32 {
+        with(Generator::serve_disturbance).into()
+    }
+
+    fn write(&mut self, _offset: u64, _value: u32) {}
 }

@@ -7,6 +7,7 @@
 //! runs at full speed, and it is not part of the guest's saved state.
 
 mod config;
+pub mod disturbance;
 pub mod follow;
 pub mod generator;
 pub mod guest;

@@ -181,6 +181,7 @@ fn no_triggers() -> Stimulus {
         high: Nanos(1),
         grace: Nanos(1),
         responders: ResponderSet::default(),
+        disturbances: Vec::new(),
     })
 }
 

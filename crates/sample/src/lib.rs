@@ -16,6 +16,7 @@ mod answers;
 #[cfg(feature = "channel")]
 mod channel;
 mod clock;
+mod disturbance;
 mod reading;
 mod record;
 mod responder;
@@ -30,6 +31,7 @@ pub use answers::{Answers, Loss, Losses, Observation, Sample};
 #[cfg(feature = "channel")]
 pub use channel::{Channel, ChannelError, producer_of};
 pub use clock::{Clock, Domain, Monotonic, Stamp, Tsc, Virtual};
+pub use disturbance::{Disturbance, NotADisturbance};
 pub use reading::Reading;
 pub use record::{Kind, Malformed, Record};
 pub use responder::{ALL_RESPONDERS, Responder, ResponderSet, UnknownResponder};

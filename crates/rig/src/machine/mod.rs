@@ -7,7 +7,7 @@ use crate::error::At;
 use crate::tool::{self, Reaped};
 use crate::{Error, Result};
 use qmp::Qmp;
-use sample::{Aim, Channel, Nanos, Occurrence, ResponderSet, Rule, Schedule, When};
+use sample::{Aim, Channel, Disturbance, Nanos, Occurrence, ResponderSet, Rule, Schedule, When};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;
@@ -150,6 +150,8 @@ pub struct Generator {
     pub grace: Nanos,
     /// Who is going to answer.
     pub responders: ResponderSet,
+    /// What disturbs meanwhile: rising. They take a driver that was loaded with `disturbance_irq`.
+    pub disturbances: Vec<Disturbance>,
 }
 
 /// What is loaded into QEMU.
@@ -365,11 +367,23 @@ fn stimulus_words(stimulus: &Stimulus, scratch: &Path) -> Result<String> {
         }
     };
     Ok(format!(
-        "{when},high_ns={},grace_ns={},responders={}",
+        "{when},high_ns={},grace_ns={},responders={}{}",
         generator.high.0,
         generator.grace.0,
         generator.responders.mask(),
+        disturbance_words(&generator.disturbances, scratch)?,
     ))
+}
+
+/// The argument that says what disturbs, where anything does.
+fn disturbance_words(disturbances: &[Disturbance], scratch: &Path) -> Result<String> {
+    if disturbances.is_empty() {
+        return Ok(String::new());
+    }
+    let path = scratch.join("disturbances");
+    fs::write(&path, disturbances.iter().flat_map(Disturbance::encode).collect::<Vec<u8>>())
+        .at(&path)?;
+    Ok(format!(",disturbances={}", option_value(&path)))
 }
 
 /// Whether the plugin knows the internals of this version (as [`qemu_version`] gives it).
