@@ -58,6 +58,7 @@ fn about(created: UtcTime) -> About {
                 },
                 high: Nanos(500_000),
                 grace: Nanos::from_millis(50),
+                disturbances: Vec::new(),
             }),
         },
         load_counters: BTreeMap::new(),

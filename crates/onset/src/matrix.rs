@@ -221,6 +221,7 @@ fn trigger(asked: &Trigger) -> bundle::Trigger {
         },
         high: asked.high,
         grace: asked.grace,
+        disturbances: asked.disturbances.clone(),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::{BundleError, RunId, UtcTime, Warning};
 use crate::truth::Truth;
-use sample::{Clock, Nanos};
+use sample::{Clock, Disturbance, Nanos};
 use serde::{Deserialize, Serialize};
 use stats::{Finding, Limit, Summary, Verdict, judge};
 use std::collections::BTreeMap;
@@ -163,6 +163,9 @@ pub struct Trigger {
     /// How long an answer to the last one is waited for.
     #[serde(rename = "grace_ns")]
     pub grace: Nanos,
+    /// What disturbs meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub disturbances: Vec<Disturbance>,
 }
 
 /// The times of triggers.

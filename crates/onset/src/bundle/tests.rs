@@ -66,6 +66,7 @@ pub(crate) fn about() -> About {
                 },
                 high: Nanos(500_000),
                 grace: Nanos::from_millis(1_000),
+                disturbances: Vec::new(),
             }),
         },
         load_counters: BTreeMap::from([(words("bytes_written"), 4_096)]),

@@ -44,7 +44,7 @@ pub(super) const KEYS: [(&str, &[&str]); 16] = [
             "cyclictest",
         ],
     ),
-    ("trigger", &["period", "jitter", "phase", "count", "times", "duty", "grace"]),
+    ("trigger", &["period", "jitter", "phase", "count", "times", "duty", "grace", "disturbances"]),
     ("driver", &["threaded"]),
     ("load", &["on_measured_cpus", "disk"]),
     ("task", &["policy", "cpus", "pm_qos"]),

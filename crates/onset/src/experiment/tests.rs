@@ -5,7 +5,7 @@ mod probes;
 
 use super::*;
 use proptest::prelude::*;
-use sample::Schedule;
+use sample::{Disturbance, Schedule};
 use stats::{Quantile, Statistic};
 
 const LADDER: &str = include_str!("../../../../experiments/ladder.toml");
@@ -90,7 +90,8 @@ fn what_is_left_out_has_its_documented_default() {
     let (period, count) = (Nanos::from_millis(1), 10);
     let schedule = Schedule::Periodic { phase: period, period, jitter: Nanos(0), seed: 1, count };
     let (high, grace) = (Nanos::from_micros(500), Nanos::from_millis(1_000));
-    assert_eq!(generator(&experiment).trigger, Trigger { schedule, high, grace });
+    let disturbances = Vec::new();
+    assert_eq!(generator(&experiment).trigger, Trigger { schedule, high, grace, disturbances });
 }
 
 #[test]
@@ -103,7 +104,7 @@ flavours = ["  6.1   a=b "]
 loads = ["net"]
 warm_up = "1s"
 responders = ["task", "hardirq"]
-trigger = { times = ["1ms", "1.5ms", "3ms"], duty = 0.1, grace = "2s" }
+trigger = { times = ["1ms", "1.5ms", "3ms"], duty = 0.1, grace = "2s", disturbances = ["2ms", "3ms 16 timers"] }
 driver.threaded = true
 [guest]
 memory = "1GiB"
@@ -119,9 +120,11 @@ files = ["/etc/services", "data=/srv/data"]
     assert_eq!(generator(&experiment).responders.mask(), 0x81);
     let times = [1_000, 1_500, 3_000].map(Nanos::from_micros).to_vec();
     let (high, grace) = (Nanos::from_micros(50), Nanos::from_millis(2_000));
+    let disturbance = |(at, timers)| Disturbance { at: Nanos::from_millis(at), timers };
+    let disturbances = [(2, 0), (3, 16)].map(disturbance).to_vec();
     assert_eq!(
         generator(&experiment).trigger,
-        Trigger { schedule: Schedule::Explicit(times), high, grace }
+        Trigger { schedule: Schedule::Explicit(times), high, grace, disturbances }
     );
     assert!(generator(&experiment).driver.threaded);
     let guest = &experiment.guest;
@@ -142,7 +145,7 @@ error: unknown key \"perod\" in [trigger]
   |
 8 | perod = \"2ms\"
   | ^^^^^
-  = help: did you mean \"period\"? known are period, jitter, phase, count, times, duty, grace
+  = help: did you mean \"period\"? known are period, jitter, phase, count, times, duty, grace, disturbances
 ";
     assert_eq!(refusal(&format!("{MINIMAL}perod = \"2ms\"\n")), expected);
     let misplaced = refusal(&format!("{MINIMAL}warm_up = \"2ms\"\n"));
@@ -195,6 +198,15 @@ fn each_mistake_is_named_with_its_remedy() {
         ("count", "times = [\"1ms\"]\ncount", "count and times exclude each other", "leave"),
         ("period = \"1ms\"\ncount = 10", "times = [\"2ms\", \"1ms\"]", "have to rise", "in order"),
         ("period = \"1ms\"\ncount = 10", "times = [\"1ns\", \"2ns\"]", "1.00 µs apart", "edge"),
+        ("count", "disturbances = [\"3\"]\ncount", "\"3\" is no disturbance", "needs a unit"),
+        ("count", "disturbances = [\"3ms 65 timers\"]\ncount", "is no disturbance", "0 to 64"),
+        ("count", "disturbances = [\"3ms 2\"]\ncount", "is no disturbance", "timers after it"),
+        ("count", "disturbances = \"3ms\"\ncount", "has to be a list", "16 timers"),
+        ("count", "disturbances = [3]\ncount", "a list of texts", "in quotes"),
+        ("count", "disturbances = [\"3ms\", \"2ms\"]\ncount", "have to rise", "in order"),
+        ("count", "disturbances = [\"3ms\", \"3ms 1 timer\"]\ncount", "have to rise", "one at an"),
+        ("count", "disturbances = [\"1011ms\"]\ncount", "nobody is left", "before the last"),
+        ("target", "disturbances = [\"3ms\"]\ntarget", "unknown key", "belongs in [trigger]"),
         ("[trigger]", "[[trigger]]", "trigger has to be a table, not a list", "[trigger]"),
         ("[trigger]", "[tirgger]", "unknown key \"tirgger\"", "did you mean \"trigger\"?"),
         ("[trigger]", "driver = true\n[trigger]", "driver has to be a table", "[driver]"),
@@ -222,6 +234,16 @@ fn each_mistake_is_named_with_its_remedy() {
         let shown = refused(old, new);
         assert!(shown.contains(what) && shown.contains(remedy), "{new}:\n{shown}");
     }
+}
+
+#[test]
+fn disturbances_are_refused_where_nobody_triggers() {
+    let local = "title = \"t\"\ntarget = \"local\"\nloads = [\"idle\"]\n";
+    let trigger = "[trigger]\nperiod = \"1ms\"\ncount = 9\n";
+    let shown = refusal(&format!("{local}{trigger}disturbances = [\"2ms\"]\n"));
+    assert!(shown.contains("triggers need target = \"rig\""), "{shown}");
+    let shown = refusal(&format!("{local}[periodic]\ndisturbances = [\"2ms\"]\n"));
+    assert!(shown.contains("disturbances belongs in [trigger]"), "{shown}");
 }
 
 #[test]

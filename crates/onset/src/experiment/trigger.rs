@@ -2,8 +2,9 @@
 //! `[trigger]`: when the line is raised, for how long, and how long an answer is waited for.
 
 use super::diagnostic::Place;
+use super::document::Entry;
 use super::read::{Found, Reader, Section};
-use sample::{Nanos, Schedule};
+use sample::{Disturbance, Nanos, Schedule};
 
 /// Triggers that are closer could not each make an edge that an interrupt controller sees.
 const DISTANCE_MIN: Nanos = Nanos::from_micros(1);
@@ -25,6 +26,8 @@ pub struct Trigger {
     pub high: Nanos,
     /// How long an answer is waited for after the last trigger.
     pub grace: Nanos,
+    /// What disturbs meanwhile: rising, none after the time for the last answer.
+    pub disturbances: Vec<Disturbance>,
 }
 
 /// Reads `[trigger]`; `None` when something about it was noted.
@@ -44,17 +47,45 @@ pub(super) fn read(reader: &mut Reader, section: &Section, seed: u64) -> Option<
         None => periodic(reader, section, seed),
     };
     let grace = section.entry("grace").map(|e| reader.duration(e).map(|(d, _)| d));
+    let disturbances = section.entry("disturbances").map(|e| disturbances(reader, e));
+    let disturbances = disturbances.unwrap_or_else(|| Some(Vec::new()));
     let duty_entry = section.entry("duty");
     let duty = duty_entry.map_or(Some(DUTY), |e| reader.share(e));
     let (schedule, grace, duty) = (schedule?, grace.unwrap_or(Some(GRACE))?, duty?);
-    if schedule.end().and_then(|end| end.checked_add(grace)).is_none_or(|end| end > END_MAX) {
+    let end = schedule.end().and_then(|end| end.checked_add(grace)).filter(|end| *end <= END_MAX);
+    let Some(end) = end else {
         let message = "the last trigger and its grace lie beyond the end of virtual time";
         reader.note(&section.at, message, "a run can last 2^62 ns, 146 years");
         return None;
-    }
+    };
     let at = duty_entry.map_or(&section.at, |e| &e.node.at);
-    let high = high(reader, &schedule, duty, at)?;
-    Some(Trigger { schedule, high, grace })
+    let high = high(reader, &schedule, duty, at);
+    let disturbances = disturbances?;
+    if let Some((late, at)) = disturbances.iter().find(|(d, _)| d.at > end) {
+        let message = format!("nobody is left to be disturbed after {}", late.at);
+        let help = "it has to come before the last trigger and its grace are over";
+        reader.note(at, message, help);
+        return None;
+    }
+    let disturbances = disturbances.into_iter().map(|(disturbance, _)| disturbance).collect();
+    Some(Trigger { schedule, high: high?, grace, disturbances })
+}
+
+fn disturbances<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<Vec<Found<'a, Disturbance>>> {
+    let convert = |text: &str| match text.parse() {
+        Ok(disturbance) => Ok(disturbance),
+        Err(why) => Err((format!("{text:?} is no disturbance"), format!("{why}"))),
+    };
+    let found = reader.words(entry, "[\"2ms\", \"3ms 16 timers\"]", convert)?;
+    let noted = reader.problems.len();
+    for pair in found.windows(2) {
+        let ((earlier, _), (later, at)): (&Found<Disturbance>, _) = (&pair[0], &pair[1]);
+        if later.at <= earlier.at {
+            let message = format!("disturbances have to rise: {later} does not follow {earlier}");
+            reader.note(at, message, "list them in order, one at an instant");
+        }
+    }
+    (reader.problems.len() == noted).then_some(found)
 }
 
 fn periodic(reader: &mut Reader, section: &Section, seed: u64) -> Option<Schedule> {

@@ -5,7 +5,7 @@ use super::{MadeWith, Subject};
 use crate::experiment::{Load, MEMORY_MAX, MEMORY_MIN, Mebibytes, SHIFT_MAX};
 use crate::failure::Failure;
 use rig::{Bench, Cache, Contents, Generator, Guest};
-use sample::{Insns, Nanos, Responder, ResponderSet, Sample, Schedule, When};
+use sample::{Disturbance, Insns, Nanos, Responder, ResponderSet, Sample, Schedule, When};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -54,6 +54,9 @@ pub struct Reproducer {
     pub plugin: String,
     /// When triggers are raised, since measuring began: all until the answer.
     pub times_ns: Vec<Nanos>,
+    /// What disturbs until then.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub disturbances: Vec<Disturbance>,
     /// How long the line stays high.
     pub high_ns: Nanos,
     /// How long an answer to the last trigger is waited for.
@@ -82,7 +85,8 @@ pub struct Answer {
 
 impl Reproducer {
     /// Of an `answer` of a guest to triggers raised at these `times` since measuring began: all until the answer, also those
-    /// after the one that was answered. When else the generator would have triggered does not matter.
+    /// after the one that was answered. When else the generator would have triggered does not matter. Of what it disturbed
+    /// with, that until the answer is kept.
     pub fn of(
         guest: &Guest,
         generator: &Generator,
@@ -91,6 +95,9 @@ impl Reproducer {
         answer: Answer,
     ) -> Reproducer {
         let Guest { kernel, contents, .. } = guest;
+        let late = times.get(answer.trigger as usize).map_or(0, |at| at.0);
+        let until = late.saturating_add(answer.latency_ns.0);
+        let disturbances = generator.disturbances.iter().filter(|d| d.at.0 <= until);
         Reproducer {
             schema: SCHEMA,
             kernel: kernel.record.name.clone(),
@@ -109,6 +116,7 @@ impl Reproducer {
             qemu: made_with.qemu.clone(),
             plugin: made_with.plugin.clone(),
             times_ns: times,
+            disturbances: disturbances.copied().collect(),
             high_ns: generator.high,
             grace_ns: generator.grace,
             responders: generator.responders,
@@ -158,6 +166,12 @@ impl Reproducer {
         }
         if !self.times_ns.windows(2).all(|w| w[0] < w[1]) {
             return Err("its times do not rise");
+        }
+        if !Disturbance::rise(&self.disturbances) {
+            return Err("its disturbances do not rise");
+        }
+        if self.disturbances.iter().any(|d| d.timers > Disturbance::TIMERS_MAX) {
+            return Err("it disturbs with more timers than the driver has");
         }
         if !self.responders.contains(self.answer.responder) {
             return Err("its answer is by none of its responders");
@@ -213,6 +227,7 @@ impl Reproducer {
             high: self.high_ns,
             grace: self.grace_ns,
             responders: self.responders,
+            disturbances: self.disturbances.clone(),
         };
         let made_with = MadeWith {
             qemu: self.qemu.clone(),
@@ -279,6 +294,7 @@ impl Reproducer {
             qemu: "10.0.2".into(),
             plugin: "0.1.0 00".into(),
             times_ns: vec![Nanos(5), Nanos(9)],
+            disturbances: vec![Disturbance { at: Nanos(8), timers: 2 }],
             high_ns: Nanos(1),
             grace_ns: Nanos(1),
             responders: [Responder::Hardirq, Responder::Task].into_iter().collect(),
@@ -307,7 +323,16 @@ mod tests {
         let text = serde_json::to_string(&Reproducer::example()).expect("JSON");
         assert!(text.contains("\"load\":\"mixed\""), "{text}");
         assert!(text.contains("\"responders\":[\"hardirq\",\"task\"]"), "{text}");
+        assert!(text.contains("\"disturbances\":[{\"at_ns\":8,\"timers\":2}]"), "{text}");
         assert_eq!(read(&text), Ok(Reproducer::example()));
+    }
+
+    #[test]
+    fn a_find_that_nothing_disturbs_does_not_speak_of_it() {
+        let calm = Reproducer { disturbances: Vec::new(), ..Reproducer::example() };
+        let text = serde_json::to_string(&calm).expect("JSON");
+        assert!(!text.contains("disturbances"), "{text}");
+        assert_eq!(read(&text), Ok(calm));
     }
 
     #[test]
@@ -319,7 +344,9 @@ mod tests {
             wrong.push((serde_json::to_string(&r).expect("JSON"), why));
         };
         damage(|r| r.answer.trigger = 2, "not among its times");
-        damage(|r| r.times_ns.reverse(), "do not rise");
+        damage(|r| r.times_ns.reverse(), "its times do not rise");
+        damage(|r| r.disturbances.push(r.disturbances[0]), "its disturbances do not rise");
+        damage(|r| r.disturbances[0].timers = 65, "more timers");
         damage(|r| r.answer.responder = Responder::Work, "none of its responders");
         damage(|r| r.high_ns = Nanos(0), "never high");
         damage(|r| r.memory_mib = 1, "memory_mib");

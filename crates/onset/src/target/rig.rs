@@ -23,6 +23,8 @@ use std::ops::ControlFlow;
 const MEMORY_MIB: u32 = 256;
 /// The compiler's own size comes on top.
 const MEMORY_MIB_COMPILE: u32 = 512;
+/// Interrupt of the device that disturbs (crates/plugin/src/disturbance.rs).
+const DISTURBANCE_IRQ: u8 = 5;
 /// The first kernel with bottom-half workqueues (commit 4cb1ef64609f, "workqueue: Implement BH workqueues").
 const BH_WORK_SINCE: (u32, u32) = (6, 9);
 
@@ -103,7 +105,11 @@ impl Rig {
                 let responders = self.available(generator, cell.flavour);
                 let names: Vec<&str> = responders.iter().map(Responder::name).collect();
                 let threaded = if generator.driver.threaded { " threaded=1" } else { "" };
-                let parameters = format!("responders={}{threaded}", names.join(","));
+                // Also where nothing disturbs: it then costs nothing, and one snapshot serves both.
+                let parameters = format!(
+                    "responders={} disturbance_irq={DISTURBANCE_IRQ}{threaded}",
+                    names.join(",")
+                );
                 (Some(parameters), responders.contains(Responder::Task))
             }
             // The driver triggers itself, and the probe is its task.
@@ -131,6 +137,7 @@ impl Rig {
                     high: trigger.high,
                     grace: trigger.grace,
                     responders: self.available(generator, cell.flavour),
+                    disturbances: trigger.disturbances,
                 })
             }
             Instrument::Probe(plan) => Stimulus::Probe(ProbeRun {
