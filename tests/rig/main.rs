@@ -5,6 +5,7 @@
 mod bound;
 mod contract;
 mod determinism;
+mod disturbance;
 mod ending;
 mod explain;
 mod follow;

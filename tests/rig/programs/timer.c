@@ -167,6 +167,7 @@ int main(void)
 	load("trigger=timer period_ns=1000000001");
 	load("trigger=timer cpu=1");
 	load("trigger=timer threaded=Y");
+	load("trigger=timer disturbance_irq=5");
 	need(!load("trigger=timer"), "trigger=timer");
 
 	task = start_task();
