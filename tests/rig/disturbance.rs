@@ -90,6 +90,63 @@ fn a_disturbance_before_a_trigger_makes_its_answer_later_by_the_interrupts_that_
 }
 
 #[test]
+fn a_hunt_disturbs_its_finds_which_come_again_and_are_minimised() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let hunt = |jobs| {
+        let cell = ["--flavour", "6.12 preempt=none", "--load", "idle", "--strategy", "disturb"];
+        let rest = ["--budget", "26trials", "--jobs", jobs, "--directory", jobs, "--json"];
+        let found = lab.onset(&[&["hunt"], &cell[..], &rest[..]].concat()).exits(0).json();
+        assert_as_promised_by("hunt", &found);
+        found
+    };
+    let (one, two) = (hunt("1"), hunt("2"));
+    assert_eq!(one["growth"], two["growth"]);
+    let worst = one["worst"].as_array().expect("finds").iter();
+    let is_disturbed =
+        |find: &&Value| find["disturbances"].as_array().is_some_and(|d| d.len() == 1);
+    // The latest answer of an idle guest takes a few microseconds, and a burst of timers ten times that.
+    let find = worst.clone().find(is_disturbed).unwrap_or_else(|| panic!("{worst:#?}"));
+    let file = find["find"].as_str().expect("a file");
+    let replayed = lab.onset(&["replay", file, "--times", "2", "--json"]).exits(0).json();
+    assert_eq!(replayed["identical_times"], 2, "{replayed:#}");
+    assert_eq!(replayed["latency_ns"], find["latency_ns"]);
+    let small = lab.onset(&["minimise", file, "-o", "small.json", "--json"]).exits(0).json();
+    assert_as_promised_by("minimise", &small);
+    let [before, after] = [&small["before"], &small["after"]];
+    assert_eq!((&before["disturbances"], &small["replayed"]), (&1.into(), &true.into()));
+    assert!(after["disturbances"].as_u64() <= Some(1), "{small:#}");
+    lab.onset(&["replay", "small.json"]).exits(0);
+}
+
+#[test]
+fn minimising_leaves_the_disturbance_that_a_latency_needs() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let run = lab.run(&text("6.12 preempt=none", &DISTURBANCES), &[]).exits(3).run();
+    let run = run.text("run");
+    // Of the trigger before which 64 timers are being started: 19 µs of its answer.
+    let words = ["minimise", run, "--responder", "hardirq", "--sample", "2", "-o", "small.json"];
+    let small = lab.onset(&[&words[..], &["--json"]].concat()).exits(0).json();
+    assert_as_promised_by("minimise", &small);
+    let parts = |size: &Value| (size["triggers"].clone(), size["disturbances"].clone());
+    assert_eq!(parts(&small["before"]), (3.into(), 2.into()), "{small:#}");
+    assert_eq!(parts(&small["after"]), (1.into(), 1.into()), "{small:#}");
+    let find = std::fs::read_to_string(lab.path().join("small.json")).expect("written");
+    let find: Value = serde_json::from_str(&find).expect("JSON");
+    assert_eq!(find["disturbances"], json!([{"at_ns": 2_999_000, "timers": 64}]));
+    // One that is not disturbed loses what came before it.
+    let words = ["minimise", run, "--responder", "hardirq", "--sample", "5", "-o", "calm.json"];
+    let calm = lab.onset(&[&words[..], &["--json"]].concat()).exits(0).json();
+    assert_eq!(parts(&calm["after"]), (1.into(), 0.into()), "{calm:#}");
+    lab.onset(&["replay", "calm.json"]).exits(0);
+}
+
+#[test]
 fn the_driver_can_be_unloaded_under_disturbances() {
     let kernels = ["6.12", "6.12-rt"];
     if !have_kernels(&kernels) {

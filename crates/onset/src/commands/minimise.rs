@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `onset minimise`: a find, or a run's latency, without the triggers that its latency does not need.
+//! `onset minimise`: a find, or a run's latency, without the triggers and disturbances that its latency does not need.
 //!
 //! Delta debugging: A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on
 //! Software Engineering 28(2), 2002, algorithm ddmin. What fails there is late here: each candidate is run from the snapshot,
@@ -12,7 +12,7 @@ use crate::failure::{Exit, Failure};
 use crate::followed::{Answer, Named, Ready, Reproducer};
 use crate::terminal::{self, Shown};
 use rig::{Ending, Generator};
-use sample::{Insns, Nanos, Observation, Sample, Schedule, When};
+use sample::{Disturbance, Insns, Nanos, Observation, Sample, Schedule, When};
 use serde::Serialize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -48,6 +48,8 @@ pub struct Minimised {
 pub struct Size {
     /// Triggers.
     pub triggers: u64,
+    /// What disturbs.
+    pub disturbances: u64,
     /// From the one that is answered late to the answer.
     pub latency_ns: Nanos,
     /// Instructions in it.
@@ -57,7 +59,8 @@ pub struct Size {
 impl Size {
     fn of(find: &Reproducer) -> Size {
         let Answer { latency_ns, insns, .. } = find.answer;
-        Size { triggers: find.times_ns.len() as u64, latency_ns, insns }
+        let (triggers, disturbances) = (find.times_ns.len(), find.disturbances.len());
+        Size { triggers: triggers as u64, disturbances: disturbances as u64, latency_ns, insns }
     }
 }
 
@@ -121,22 +124,29 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// Disturbances first: that no single trigger more can be left out is to hold of what stays of them.
     fn minimise(&mut self) -> Result<(), Stop> {
+        let all = self.find.disturbances.clone();
+        let triggers: Vec<u64> = (0..self.find.times_ns.len() as u64).collect();
+        if !all.is_empty() && !self.works(&triggers, &[])? {
+            minimal(all, &mut |kept| self.works(&triggers, kept)).map(drop)?;
+        }
+        let disturbances = self.best.disturbances.clone();
         let late = self.find.answer.trigger;
         let others: Vec<u64> =
             (0..self.find.times_ns.len() as u64).filter(|n| *n != late).collect();
         // Most often the one that is answered late is enough.
-        if others.is_empty() || self.works(&[])? {
+        if others.is_empty() || self.works(&[], &disturbances)? {
             return Ok(());
         }
-        minimal(others, &mut |kept| self.works(kept)).map(drop)
+        minimal(others, &mut |kept| self.works(kept, &disturbances)).map(drop)
     }
 
-    /// Whether it is late enough with these triggers beside the one that is answered; then it is the best.
-    fn works(&mut self, others: &[u64]) -> Result<bool, Stop> {
+    /// Whether it is late enough with these triggers and the one that is answered, so disturbed; then it is the best.
+    fn works(&mut self, others: &[u64], disturbances: &[Disturbance]) -> Result<bool, Stop> {
         let (times, trigger) = with(&self.find.times_ns, others, self.find.answer.trigger);
         self.trials += 1;
-        let answer = self.answer(&times, trigger)?;
+        let answer = self.answer(&times, disturbances, trigger)?;
         let enough = |s: &Sample| {
             u128::from(s.latency.0) * 100
                 >= u128::from(self.find.answer.latency_ns.0) * u128::from(ENOUGH_PERCENT)
@@ -145,21 +155,17 @@ impl Search<'_> {
             return Ok(false);
         };
         let answer = Answer { trigger, latency_ns: sample.latency, insns, ..self.find.answer };
-        self.best = Reproducer { times_ns: times, answer, ..self.find.clone() };
-        eprintln!(
-            "{} trials: {} of {} triggers are enough for {}",
-            self.trials,
-            self.best.times_ns.len(),
-            self.find.times_ns.len(),
-            sample.latency
-        );
+        let disturbances = disturbances.to_vec();
+        self.best = Reproducer { times_ns: times, disturbances, answer, ..self.find.clone() };
+        let kept = terminal::kept(Size::of(&self.best), Size::of(self.find));
+        eprintln!("{} trials: {kept} are enough for {}", self.trials, sample.latency);
         Ok(true)
     }
 
     /// Runs a find: it has to come out as it says.
     fn confirm(&self, find: &Reproducer) -> Result<(), Failure> {
         let Answer { responder, trigger, latency_ns, insns } = find.answer;
-        let answer = match self.answer(&find.times_ns, trigger) {
+        let answer = match self.answer(&find.times_ns, &find.disturbances, trigger) {
             Ok(answer) => answer.map(|s| (s.latency, s.path)),
             Err(Stop::Failed(failure)) => return Err(failure),
             Err(Stop::Interrupted) => return Err(rig::Error::Interrupted.into()),
@@ -179,7 +185,12 @@ impl Search<'_> {
 
     /// The answer of the find's responder to the trigger of that number, when these are raised; none where it is superseded
     /// or unanswered, or the guest dies.
-    fn answer(&self, times: &[Nanos], trigger: u64) -> Result<Option<Sample>, Stop> {
+    fn answer(
+        &self,
+        times: &[Nanos],
+        disturbances: &[Disturbance],
+        trigger: u64,
+    ) -> Result<Option<Sample>, Stop> {
         let responders = self.ready.responders();
         let responder = self.find.answer.responder;
         let mut answer = None;
@@ -193,7 +204,8 @@ impl Search<'_> {
             _ => ControlFlow::Continue(()),
         };
         let when = When::Planned(Schedule::Explicit(times.into()));
-        let generator = Generator { when, ..self.ready.generator().clone() };
+        let disturbances = disturbances.to_vec();
+        let generator = Generator { when, disturbances, ..self.ready.generator().clone() };
         let ran = self.ready.fire(generator, &mut observe, None, &|_| ());
         let outcome = ran.map_err(Stop::Failed)?;
         match outcome.ending {
@@ -204,11 +216,12 @@ impl Search<'_> {
     }
 }
 
-/// The times of the triggers `others` and `late`, in their order, and the new number of `late`.
+/// The times of the triggers `others` and `late`, each once, in their order, and the new number of `late`.
 fn with(times: &[Nanos], others: &[u64], late: u64) -> (Vec<Nanos>, u64) {
     let mut numbers = others.to_vec();
     numbers.push(late);
     numbers.sort_unstable();
+    numbers.dedup();
     let number = numbers.iter().filter(|n| **n < late).count() as u64;
     let time = |n: &u64| times[*n as usize];
     (numbers.iter().map(time).collect(), number)
@@ -256,6 +269,7 @@ mod tests {
         let times = [10, 20, 30, 40].map(Nanos);
         assert_eq!(with(&times, &[], 2), (vec![Nanos(30)], 0));
         assert_eq!(with(&times, &[3, 0], 2), ([10, 30, 40].map(Nanos).to_vec(), 1));
+        assert_eq!(with(&times, &[0, 1, 2, 3], 2), (times.to_vec(), 2));
     }
 
     #[test]

@@ -5,12 +5,12 @@
 use super::Strategy;
 use super::foresight::Foreseen;
 use super::outlook::Ground;
-use sample::{Insns, Nanos, Responder};
+use sample::{Disturbance, Insns, Nanos, Responder};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Answers of one responder that are kept: the latest of each place.
-const KEPT: usize = 8;
+const KEPT: usize = 12;
 /// The functions by which a place is known: the innermost of the stack that was fired into.
 const PLACE: usize = 4;
 
@@ -42,6 +42,8 @@ pub struct Best {
     pub instants: Vec<Nanos>,
     /// Which of them was answered so late.
     pub trigger: u64,
+    /// What disturbed.
+    pub disturbances: Vec<Disturbance>,
     /// What had opened the stretch that the trigger was aimed at, innermost first; empty for one that was not aimed.
     pub stack: Vec<String>,
 }
@@ -59,6 +61,9 @@ pub struct Tried {
     pub triggers: u64,
     /// Virtual time that measuring took.
     pub virtual_ns: Nanos,
+    /// What disturbed.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub disturbances: Vec<Disturbance>,
     /// The triggers until the last of the answers in `late`, since it began.
     pub instants: Vec<Nanos>,
     /// By responder the latest answer of each place, the latest first.
@@ -84,6 +89,9 @@ pub struct Died {
     pub begin_after_ns: Nanos,
     /// The triggers until then.
     pub instants: Vec<Nanos>,
+    /// What disturbed.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub disturbances: Vec<Disturbance>,
 }
 
 /// A late answer, and where it comes from.
@@ -134,8 +142,10 @@ pub struct Known {
     pub triggers: u64,
     /// Their virtual time, and that in which the guest was let run to where some of them began.
     pub virtual_ns: Nanos,
-    /// By responder the latest answers, one of each place, the latest first.
+    /// By responder the latest answers that nothing disturbed, one of each place, the latest first.
     pub finds: BTreeMap<String, Vec<Found>>,
+    /// The same of those that were disturbed: what the guest and another device do together.
+    pub disturbed: BTreeMap<String, Vec<Found>>,
     /// How it came to that.
     pub growth: Vec<Step>,
     /// By strategy.
@@ -171,10 +181,12 @@ impl Known {
             let Some(latest) = late.first().map(|late| late.latency_ns) else { continue };
             let own = share.worst_ns.entry(responder.clone()).or_default();
             *own = (*own).max(latest);
-            let finds = self.finds.entry(responder.clone()).or_default();
+            let is_calm = tried.disturbances.is_empty();
+            let finds = if is_calm { &mut self.finds } else { &mut self.disturbed };
+            let finds = finds.entry(responder.clone()).or_default();
             let is_worse = finds.first().is_none_or(|worst| worst.best.latency_ns < latest);
             late.iter().for_each(|late| keep(finds, found(tried, late)));
-            if is_worse {
+            if is_worse && is_calm {
                 self.growth.push(Step {
                     responder: responder.clone(),
                     trial: tried.number,
@@ -203,12 +215,13 @@ impl Known {
         self.died.extend(tried.died.iter().map(|died| (tried.number, died.clone())));
     }
 
-    /// The latest answer of this responder.
+    /// The latest answer of this responder that nothing disturbed.
     pub fn worst(&self, responder: &str) -> Option<&Found> {
         self.finds.get(responder)?.first()
     }
 
-    /// The find to begin from when looking for the worst of these responders: they take turns.
+    /// The find to begin from when looking for the worst of these responders, which take turns: the latest that nothing
+    /// disturbed.
     pub fn best(&self, responders: &[Responder], number: u64) -> Option<&Best> {
         let turn = number as usize % responders.len().max(1);
         Some(&self.worst(responders.get(turn)?.name())?.best)
@@ -223,6 +236,7 @@ fn found(tried: &Tried, late: &Late) -> Found {
         begin_after_ns: tried.begin_after_ns,
         instants: tried.instants[..until].to_vec(),
         trigger: late.trigger,
+        disturbances: tried.disturbances.clone(),
         stack: late.stack.clone(),
     };
     Found { trial: tried.number, strategy: tried.strategy, best }
@@ -243,7 +257,7 @@ fn keep(finds: &mut Vec<Found>, new: Found) {
 }
 
 /// What stands for the place that a trigger was aimed at: its functions, whatever calls them.
-pub(super) fn place(stack: &[String]) -> Vec<&str> {
+fn place(stack: &[String]) -> Vec<&str> {
     stack.iter().take(PLACE).map(|frame| frame.split('+').next().unwrap_or(frame)).collect()
 }
 
@@ -259,6 +273,7 @@ mod tests {
             begin_after_ns: Nanos(0),
             triggers: 10,
             virtual_ns: Nanos(100),
+            disturbances: Vec::new(),
             instants: Vec::new(),
             late: BTreeMap::from([("task".into(), vec![late])]),
             seen: fired.iter().copied().chain([99]).collect(),
@@ -324,7 +339,18 @@ mod tests {
         let others: Vec<Late> = (0..20).map(|n| late(100 - n, 1, &format!("f{n}"))).collect();
         known.take(&trial(2, &others));
         let latencies: Vec<u64> = known.finds["task"].iter().map(|f| f.best.latency_ns.0).collect();
-        assert_eq!(latencies, (93..=100).rev().collect::<Vec<_>>());
+        assert_eq!(latencies, (89..=100).rev().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_a_disturbance_made_later_is_a_find_of_its_own_and_no_beginning() {
+        let disturbances = vec![Disturbance { at: Nanos(3), timers: 0 }];
+        let mut known = Known::default();
+        known.take(&tried(0, 5, &[]));
+        known.take(&Tried { disturbances, ..tried(1, 9, &[]) });
+        assert_eq!(known.disturbed["task"][0].best.latency_ns, Nanos(9));
+        assert_eq!((known.finds["task"].len(), known.growth.len()), (1, 1));
+        assert_eq!(known.best(&[Responder::Task], 0).unwrap().latency_ns, Nanos(5));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::{Found, Grounds, Known};
 use crate::failure::{Exit, Failure};
 use crate::followed::{self, Answer, CauseShare, Named, Ready, Reproducer};
-use rig::Bench;
+use rig::{Bench, Generator};
 use sample::{Nanos, Responder};
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -31,7 +31,7 @@ pub struct Find {
 }
 
 impl Find {
-    /// The finds of `known` for these responders, the latest of each first.
+    /// The finds of `known` for these responders, the latest of each first, and after them the latest that was disturbed.
     ///
     /// # Errors
     /// A snapshot that is gone and cannot be made again.
@@ -42,7 +42,9 @@ impl Find {
     ) -> Result<Vec<Find>, Failure> {
         let mut finds = Vec::new();
         for responder in responders {
-            for found in known.finds.get(responder.name()).into_iter().flatten() {
+            let calm = known.finds.get(responder.name()).into_iter().flatten();
+            let disturbed = known.disturbed.get(responder.name()).and_then(|f| f.first());
+            for found in calm.chain(disturbed) {
                 let ready = grounds.at(found.best.begin_after_ns)?;
                 finds.push(Find::new(*responder, found.clone(), &ready));
             }
@@ -60,7 +62,9 @@ impl Find {
         };
         let (guest, made_with) = (ready.guest(), ready.made_with());
         let times = best.instants.clone();
-        let reproducer = Reproducer::of(guest, ready.generator(), &made_with, times, answer);
+        let disturbances = best.disturbances.clone();
+        let generator = Generator { disturbances, ..ready.generator().clone() };
+        let reproducer = Reproducer::of(guest, &generator, &made_with, times, answer);
         Find { responder, found, causes: Vec::new(), path: None, reproducer }
     }
 
@@ -116,6 +120,8 @@ fn leave_out_repetitions(finds: &mut Vec<Find>) {
     for find in finds.drain(..) {
         let same = |known: &Find| {
             known.responder == find.responder
+                && known.found.best.disturbances.is_empty()
+                    == find.found.best.disturbances.is_empty()
                 && known.cause().is_some_and(|cause| find.cause() == Some(cause))
         };
         if !kept.iter().any(same) {

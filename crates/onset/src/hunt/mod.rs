@@ -141,18 +141,19 @@ impl Hunt {
                 Strategy::Foresight => outlook.plan(),
                 _ => Next::Blind,
             };
+            let best = known.best(&self.responders, number);
             let (begin_after, when) = match next {
                 Next::Scout(begin, until) => (begin, foresight::scouting(until)),
                 Next::Fire(begin, turn) => {
                     (begin, self.firing(number, turn, &known.grounds[&begin]))
                 }
                 Next::Blind => {
-                    let best = known.best(&self.responders, number);
                     let begin = strategy.begin_after(number, self.seed, best, known.grounds.keys());
                     (begin, strategy.when(number, self.seed, best))
                 }
             };
-            Trial { number, strategy, begin_after, when }
+            let disturbances = strategy.disturbances(number, self.seed, best);
+            Trial { number, strategy, begin_after, when, disturbances }
         };
         numbers.map(trial).collect()
     }

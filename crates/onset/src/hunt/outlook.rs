@@ -169,6 +169,7 @@ mod tests {
             begin_after_ns: begin,
             triggers: 0,
             virtual_ns: looked.unwrap_or(Nanos(1)),
+            disturbances: Vec::new(),
             instants: Vec::new(),
             late: BTreeMap::new(),
             seen: BTreeSet::new(),

@@ -2,7 +2,7 @@
 //! Ways to choose the instants of triggers: what a trial does, from its number, a seed and what was found before.
 
 use super::finding::Best;
-use sample::{Aim, Nanos, Rule, Schedule, Stretch, When};
+use sample::{Aim, Disturbance, Nanos, Rule, Schedule, Stretch, When};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -20,6 +20,11 @@ const TRIALS_PER_DOUBLING: u64 = 16;
 const DOUBLINGS_MAX: u64 = 4;
 /// Around a find, other instants are tried up to this far away.
 const NEIGHBOURHOOD: Nanos = Nanos::from_micros(200);
+/// A disturbance comes this long before the last trigger: one that is close is still being served.
+const DISTURBED_FROM: Nanos = Nanos(300);
+const DISTURBED_TO: Nanos = Nanos::from_micros(60);
+/// One with timers: they are being started for up to 20 µs from then on, and expire in the 10 µs after that.
+const BURST_TO: Nanos = Nanos::from_micros(30);
 
 /// The strategies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -40,16 +45,19 @@ pub enum Strategy {
     Foresight,
     /// The best find once more, its last instant moved, or with one more trigger shortly before it.
     Refine,
+    /// The best find once more, with another device's interrupt shortly before its last trigger.
+    Disturb,
 }
 
 /// All of them, in the order in which they take turns.
-pub const ALL: [Strategy; 7] = [
+pub const ALL: [Strategy; 8] = [
     Strategy::Foresight,
     Strategy::WindowStart,
     Strategy::WindowChain,
     Strategy::StageAware,
     Strategy::Coverage,
     Strategy::Refine,
+    Strategy::Disturb,
     Strategy::Random,
 ];
 
@@ -64,6 +72,7 @@ impl Strategy {
             Strategy::StageAware => "stage_aware",
             Strategy::Foresight => "foresight",
             Strategy::Refine => "refine",
+            Strategy::Disturb => "disturb",
         }
     }
 
@@ -79,7 +88,7 @@ impl Strategy {
         let later: Vec<&Nanos> = grounds.filter(|begin| begin.0 > 0).collect();
         let mut random = Random::new(seed.wrapping_add(1), number);
         match (self, best) {
-            (Strategy::Refine, Some(best)) => best.begin_after_ns,
+            (Strategy::Refine | Strategy::Disturb, Some(best)) => best.begin_after_ns,
             (Strategy::Random, _) => Nanos(0),
             _ if later.is_empty() || random.below(2) == 0 => Nanos(0),
             _ => *later[random.below(later.len() as u64) as usize],
@@ -111,11 +120,39 @@ impl Strategy {
                 aimed(Rule::Longest, &[KERNEL, PREEMPT | KERNEL, KERNEL | BH_HELD])
             }
             (Strategy::Refine, Some(best)) => When::Planned(refined(best, &mut random)),
-            (Strategy::WindowStart | Strategy::Foresight | Strategy::Refine, _) => {
-                aimed(Rule::Longest, &[IRQS, PREEMPT, IRQS | PREEMPT])
-            }
+            (Strategy::Disturb, Some(best)) => When::Planned(Schedule::Explicit(triggers(best))),
+            (
+                Strategy::WindowStart | Strategy::Foresight | Strategy::Refine | Strategy::Disturb,
+                _,
+            ) => aimed(Rule::Longest, &[IRQS, PREEMPT, IRQS | PREEMPT]),
         }
     }
+}
+
+impl Strategy {
+    /// What disturbs the trial whose triggers are those of [`Strategy::when`]: once, since a storm makes any answer as late as
+    /// one likes.
+    pub fn disturbances(self, number: u64, seed: u64, best: Option<&Best>) -> Vec<Disturbance> {
+        let last = best.and_then(|best| triggers(best).last().copied());
+        let (Strategy::Disturb, Some(last)) = (self, last) else { return Vec::new() };
+        vec![disturbing(last, &mut Random::new(seed, number))]
+    }
+}
+
+/// A disturbance shortly before the last trigger: without timers, or with so many that are started or expire around it.
+fn disturbing(last: Nanos, random: &mut Random) -> Disturbance {
+    let (timers, to) = match random.below(2) {
+        0 => (0, DISTURBED_TO),
+        _ => (1 + random.below(Disturbance::TIMERS_MAX.into()) as u8, BURST_TO),
+    };
+    let before = DISTURBED_FROM.0 + random.below(to.0 - DISTURBED_FROM.0 + 1);
+    Disturbance { at: Nanos(last.0.saturating_sub(before)), timers }
+}
+
+/// The find's triggers, up to the one that is answered late.
+fn triggers(best: &Best) -> Vec<Nanos> {
+    let count = best.instants.len().min(best.trigger as usize + 1);
+    best.instants[..count].to_vec()
 }
 
 const IRQS: u8 = Stretch::IrqsOff as u8;
@@ -126,8 +163,8 @@ const BH_HELD: u8 = Stretch::BhHeld as u8;
 /// The instants up to the find's, with that one moved by an offset of random size, small ones being as likely as large ones; in one of
 /// three cases with another trigger before it, whose answer is then still going on.
 fn refined(best: &Best, random: &mut Random) -> Schedule {
-    let trigger = (best.trigger as usize).min(best.instants.len().saturating_sub(1));
-    let [before @ .., last] = &best.instants[..(trigger + 1).min(best.instants.len())] else {
+    let instants = triggers(best);
+    let [before @ .., last] = instants.as_slice() else {
         return Schedule::Explicit(Vec::new());
     };
     let doublings = u64::from(NEIGHBOURHOOD.0.ilog2());
@@ -198,6 +235,29 @@ mod tests {
             assert_ne!(when(3, 7), when(4, 7), "{strategy}");
             assert_ne!(when(3, 7), when(3, 8), "{strategy}");
         }
+    }
+
+    #[test]
+    fn only_one_strategy_disturbs_and_it_does_so_in_every_way_shortly_before_the_last_trigger() {
+        let last = Nanos::from_millis(5);
+        let instants = vec![Nanos::from_millis(2), last, Nanos::from_millis(9)];
+        let best = Best { instants, trigger: 1, ..Best::default() };
+        let made = |strategy: Strategy| {
+            (0..100).flat_map(|n| strategy.disturbances(n, 7, Some(&best))).collect::<Vec<_>>()
+        };
+        for strategy in ALL.into_iter().filter(|s| *s != Strategy::Disturb) {
+            assert_eq!(made(strategy), [], "{strategy}");
+        }
+        let made = made(Strategy::Disturb);
+        assert_eq!(made.len(), 100);
+        let with_timers = made.iter().filter(|d| d.timers > 0).count();
+        assert!((30..70).contains(&with_timers), "{with_timers}");
+        for disturbance in made {
+            let before = last.0 - disturbance.at.0;
+            assert!((300..=60_000).contains(&before), "{before} ns before");
+            assert!(disturbance.timers <= Disturbance::TIMERS_MAX);
+        }
+        assert_eq!(Strategy::Disturb.disturbances(3, 7, None), []);
     }
 
     #[test]

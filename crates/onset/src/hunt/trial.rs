@@ -8,8 +8,8 @@ use super::grounds::Grounds;
 use crate::failure::{Exit, Failure};
 use ::rig::{Ending, Follow, Following, Generator};
 use sample::{
-    AIMED, Aim, Insns, Kind, Nanos, Observation, Occurrence, Record, ResponderSet, Rule, Sample,
-    Stamp, Stretch, Virtual, When,
+    AIMED, Aim, Disturbance, Insns, Kind, Nanos, Observation, Occurrence, Record, ResponderSet,
+    Rule, Sample, Stamp, Stretch, Virtual, When,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -45,6 +45,8 @@ pub struct Trial {
     pub begin_after: Nanos,
     /// When to trigger, from there.
     pub when: When,
+    /// What disturbs meanwhile.
+    pub disturbances: Vec<Disturbance>,
 }
 
 /// A trial that did not come to its end because the user asked to stop.
@@ -136,7 +138,8 @@ impl Field<'_, '_> {
             ready => ready?,
         };
         let when = trial.when.clone();
-        let generator = Generator { when, grace: GRACE, ..ready.generator().clone() };
+        let disturbances = trial.disturbances.clone();
+        let generator = Generator { when, grace: GRACE, disturbances, ..ready.generator().clone() };
         let responders = generator.responders;
         let mut seen = Seen::default();
         let mut see = |record: &Record| seen.record(record);
@@ -183,6 +186,7 @@ impl Field<'_, '_> {
             begin_after_ns: trial.begin_after,
             triggers: seen.triggers.len() as u64,
             virtual_ns: seen.last.map_or(Nanos(0), |at| seen.since_origin(at)),
+            disturbances: trial.disturbances.clone(),
             instants: instants[..until.unwrap_or(0).min(instants.len())].to_vec(),
             late,
             seen: seen.openers.iter().map(|stack| seen.hash(*stack)).collect(),
@@ -192,6 +196,7 @@ impl Field<'_, '_> {
                 text,
                 begin_after_ns: trial.begin_after,
                 instants: instants.clone(),
+                disturbances: trial.disturbances.clone(),
             }),
         }
     }

@@ -89,6 +89,9 @@ fn worst(name: &str, finds: &[&Find]) -> String {
     if let Some(path) = &first.path {
         let _ = writeln!(text, "      onset replay {}", path.display());
     }
+    for disturbance in &best.disturbances {
+        let _ = writeln!(text, "      disturbed at {disturbance}");
+    }
     let worth = first.causes.iter().take(CAUSES).take_while(|cause| cause.share >= SHARE_SHOWN);
     for CauseShare { cause, ns, .. } in worth {
         let share = causes::share(*ns, best.latency_ns);
@@ -119,7 +122,8 @@ fn other(find: &Find) -> String {
     let file = find.path.as_ref().and_then(|path| path.file_name()).unwrap_or_default();
     let latency = best.latency_ns.to_string();
     let (file, frames) = (file.to_string_lossy(), frames.join(" < "));
-    format!("    {latency:>7}  {file}  {why}  {frames}\n")
+    let disturbed = if best.disturbances.is_empty() { "" } else { " disturbed," };
+    format!("    {latency:>7}  {file} {disturbed} {why}  {frames}\n")
 }
 
 /// The strategies against each other.

@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What is left of a find.
 
-use crate::commands::Minimised;
+use crate::commands::{Minimised, Size};
+
+/// So many triggers, and disturbances where there were any.
+pub fn kept(of: Size, all: Size) -> String {
+    let mut text = format!("{} of {} triggers", of.triggers, all.triggers);
+    if all.disturbances > 0 {
+        text += &format!(" and {} of {} disturbances", of.disturbances, all.disturbances);
+    }
+    text
+}
 
 /// Its triggers and its latency, before and after.
 pub fn minimised(minimised: &Minimised) -> String {
     let Minimised { find, responder, before, after, trials, .. } = minimised;
     let mut text = format!(
-        "{responder} is late by {} ({} ns) with {} of {} triggers; with all of them by {} ({} ns)\n",
+        "{responder} is late by {} ({} ns) with {}; with all of them by {} ({} ns)\n",
         after.latency_ns,
         after.latency_ns.0,
-        after.triggers,
-        before.triggers,
+        kept(*after, *before),
         before.latency_ns,
         before.latency_ns.0
     );
     text += &if minimised.minimal {
-        format!("  {trials} trials; without any other one of them it is earlier\n")
+        format!("  {trials} trials; without any other one of the triggers it is earlier\n")
     } else {
         format!("  interrupted after {trials} trials: fewer may do\n")
     };

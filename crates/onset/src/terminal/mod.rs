@@ -22,7 +22,7 @@ pub use explanation::explanations;
 pub use hunt::{hunted, progress as hunt_progress};
 pub use ladder::{configuration, ladders};
 pub use ledger::ledger;
-pub use minimised::minimised;
+pub use minimised::{kept, minimised};
 pub use progress::Shown;
 pub use table::{Align, Table};
 pub use windows::windows;

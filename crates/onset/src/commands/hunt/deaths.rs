@@ -5,7 +5,7 @@ use super::HIGH;
 use crate::experiment::{Cell, Experiment};
 use crate::failure::Failure;
 use crate::hunt::Known;
-use sample::Nanos;
+use sample::{Disturbance, Nanos};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
@@ -33,7 +33,12 @@ pub fn write(
             ("duty", value(HIGH.0 as f64 / apart as f64)),
             ("grace", value(DEATH_AFTER.to_string())),
         ];
-        root["trigger"] = Item::Table(Table::from_iter(trigger));
+        let mut trigger = Table::from_iter(trigger);
+        if !died.disturbances.is_empty() {
+            let disturbances = died.disturbances.iter().map(Disturbance::to_string);
+            trigger["disturbances"] = value(Array::from_iter(disturbances));
+        }
+        root["trigger"] = Item::Table(trigger);
         if died.begin_after_ns.0 > 0 {
             root["guest"]["begin_after"] = value(format!("{}ns", died.begin_after_ns.0));
         }

@@ -3,7 +3,7 @@
 
 use crate::followed::CauseShare;
 use crate::hunt::{About, Ended, Find, Known, Share, Step, Strategy};
-use sample::Nanos;
+use sample::{Disturbance, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,7 @@ struct PrintedFind<'a> {
     trial: u64,
     begin_after_ns: Nanos,
     stack: &'a [String],
+    disturbances: &'a [Disturbance],
     causes: &'a [CauseShare],
 }
 
@@ -98,6 +99,7 @@ fn printed(find: &Find) -> PrintedFind<'_> {
         trial: found.trial,
         begin_after_ns: found.best.begin_after_ns,
         stack: &found.best.stack,
+        disturbances: &found.best.disturbances,
         causes: &find.causes,
     }
 }
