@@ -13,13 +13,13 @@ fn journal(version: u32, trials: &[(u64, &str, u64)]) -> String {
         "seed": 1, "snapshot": "key",
     });
     let trial = |&(number, strategy, latency): &(u64, &str, u64)| {
-        let best = json!({
-            "latency_ns": latency, "latency_insns": latency, "instants": [5], "trigger": 0,
+        let late = json!({
+            "latency_ns": latency, "latency_insns": latency, "triggers": 1, "trigger": 0,
             "stack": ["__cond_resched+0x0", "do_writepages+0x8a"],
         });
         json!({
-            "number": number, "strategy": strategy, "triggers": 10, "virtual_ns": 1_000,
-            "worst": {"task": best}, "seen": [1, 2, 3], "fired": [number],
+            "number": number, "strategy": strategy, "begin_after_ns": 0, "triggers": 10,
+            "virtual_ns": 1_000, "instants": [5], "late": {"task": [late]}, "seen": [1, 2, 3], "fired": [number],
         })
     };
     let lines = std::iter::once(about).chain(trials.iter().map(trial));
@@ -41,7 +41,7 @@ fn a_report_of_a_hunt_needs_no_run_and_tells_how_the_worst_grew() {
     fs::create_dir(&hunt).expect("a directory");
     // The second line of trials came first, and the last is one that counts only when trial 3 has ended.
     let trials = [(1, "random", 200), (0, "coverage", 300), (2, "random", 500), (4, "random", 900)];
-    fs::write(hunt.join("trials.jsonl"), journal(2, &trials)).expect("writable");
+    fs::write(hunt.join("trials.jsonl"), journal(3, &trials)).expect("writable");
     lab.onset(&["report", "a hunt", "-o", "killed.html"]).exits(0);
     let report = numbers_of(&lab, "killed.html");
     assert_eq!((&report["clock"], &report["runs"]), (&json!("virtual"), &json!([])));
@@ -72,12 +72,13 @@ fn a_hunt_that_cannot_be_read_is_refused_with_what_is_wrong() {
     let lab = Lab::bare();
     let hunt = lab.path().join("hunt");
     fs::create_dir(&hunt).expect("a directory");
-    let whole = journal(2, &[(0, "random", 200)]);
+    let whole = journal(3, &[(0, "random", 200)]);
     for (text, exit, said) in [
         ("", 69, "no journal of a hunt"),
         ("{}\n", 69, "no journal of a hunt"),
-        (&journal(1, &[]), 69, "has version 1, and this onset reads 2"),
-        (&journal(2, &[]), 2, "no trial that ended"),
+        // Also where its trials are written otherwise.
+        (&journal(2, &[]).replace("}\n", "}\n{}\n"), 69, "has version 2, and this onset reads 3"),
+        (&journal(3, &[]), 2, "no trial that ended"),
         (
             &whole.replace("\"strategy\":\"random\"", "\"strategy\":\"luck\""),
             69,

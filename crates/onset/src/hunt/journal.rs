@@ -80,17 +80,9 @@ impl Journal {
     pub fn read(path: &Path) -> Result<Contents, Failure> {
         let refused = |why: String| Failure::unavailable(format!("{}: {why}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|e| refused(e.to_string()))?;
-        let (about, tried) = parse(whole(&text))
+        parse(whole(&text))
             .map_err(refused)?
-            .ok_or_else(|| refused("is no journal of a hunt: it is empty; hunt anew".into()))?;
-        if about.journal != Journal::VERSION {
-            return Err(refused(format!(
-                "has version {}, and this onset reads {}; take the onset that wrote it",
-                about.journal,
-                Journal::VERSION
-            )));
-        }
-        Ok((about, tried))
+            .ok_or_else(|| refused("is no journal of a hunt: it is empty; hunt anew".into()))
     }
 
     /// The trial of this number, if it was made before.
@@ -125,7 +117,15 @@ pub type Contents = (About, BTreeMap<u64, Tried>);
 fn parse(text: &str) -> Result<Option<Contents>, String> {
     let mut lines = text.lines();
     let Some(first) = lines.next() else { return Ok(None) };
-    let about = serde_json::from_str(first).map_err(|e| format!("is no journal of a hunt: {e}"))?;
+    let about: About =
+        serde_json::from_str(first).map_err(|e| format!("is no journal of a hunt: {e}"))?;
+    if about.journal != Journal::VERSION {
+        return Err(format!(
+            "has version {}, and this onset reads {}; take the onset that wrote it",
+            about.journal,
+            Journal::VERSION
+        ));
+    }
     let tried = lines.map(|line| serde_json::from_str(line).map(|t: Tried| (t.number, t)));
     let tried = tried.collect::<Result<_, _>>();
     Ok(Some((about, tried.map_err(|e| format!("a trial cannot be read: {e}"))?)))
@@ -142,7 +142,6 @@ fn write(file: &mut File, line: &impl Serialize) -> std::io::Result<()> {
 fn difference(known: &About, about: &About) -> Option<String> {
     let list = |names: &[String]| names.join(",");
     [
-        ("version", known.journal.to_string(), about.journal.to_string()),
         ("flavour", known.flavour.clone(), about.flavour.clone()),
         ("load", known.load.clone(), about.load.clone()),
         ("seed", known.seed.to_string(), about.seed.to_string()),

@@ -118,7 +118,9 @@ fn other(find: &Find) -> String {
         }
         None => ("at".into(), &best.stack),
     };
-    let frames: Vec<&str> = stack.iter().take(FRAMES_OTHER).map(String::as_str).collect();
+    // Whom an interrupt or a softirq called is its innermost frame, too.
+    let frames = stack.iter().filter(|frame| !why.ends_with(frame.as_str()));
+    let frames: Vec<&str> = frames.take(FRAMES_OTHER).map(String::as_str).collect();
     let file = find.path.as_ref().and_then(|path| path.file_name()).unwrap_or_default();
     let latency = best.latency_ns.to_string();
     let (file, frames) = (file.to_string_lossy(), frames.join(" < "));
