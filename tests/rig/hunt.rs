@@ -110,7 +110,7 @@ fn a_guest_that_dies_under_fire_is_kept_and_dies_again() {
         return;
     }
     let lab = Lab::new();
-    let words = ["--budget", "34trials", "--strategy", "random"];
+    let words = ["--budget", "66trials", "--strategy", "random"];
     let found = hunt_with(&lab, "test_panic", &words);
     let died = &found["died"][0];
     let text = died["text"].as_str().expect("its last words");
