@@ -9,7 +9,7 @@ const COMMANDS: [&str; 3] = ["explain", "replay", "minimise"];
 
 fn find() -> Value {
     json!({
-        "schema": 1, "kernel": "6.12", "release": "6.12.0", "parameters": [], "load": "idle",
+        "schema": 2, "kernel": "6.12", "release": "6.12.0", "parameters": [], "load": "idle",
         "warm_up_ns": 1, "memory_mib": 256, "icount_shift": 0, "driver": null, "modules": [],
         "programs": [], "files": [], "snapshot": "00", "qemu": "10.0.2", "plugin": "0.1.0 00",
         "times_ns": [5, 9], "high_ns": 1, "grace_ns": 1, "responders": ["hardirq", "task"],
@@ -59,9 +59,9 @@ fn a_damaged_find_is_refused_with_what_is_wrong_and_what_to_take() {
             finished.exits(69).says(&["find.json", "no find, or a damaged one", why, "take"]);
         });
     }
-    let newer = damaged("schema", 2.into());
+    let newer = damaged("schema", 3.into());
     each(&newer, |finished| {
-        finished.exits(69).says(&["schema 2", "reads 1", "the onset that wrote it"]);
+        finished.exits(69).says(&["schema 3", "reads 2", "the onset that wrote it"]);
     });
 }
 

@@ -103,21 +103,30 @@ fn a_hunt_disturbs_its_finds_which_come_again_and_are_minimised() {
         found
     };
     let (one, two) = (hunt("1"), hunt("2"));
-    assert_eq!(one["growth"], two["growth"]);
+    let without_paths = |found: &Value| {
+        let mut worst = found["worst"].clone();
+        for find in worst.as_array_mut().expect("finds") {
+            find.as_object_mut().expect("a find").remove("find");
+        }
+        worst
+    };
+    assert_eq!(without_paths(&one), without_paths(&two));
     let worst = one["worst"].as_array().expect("finds").iter();
     let is_disturbed =
         |find: &&Value| find["disturbances"].as_array().is_some_and(|d| d.len() == 1);
-    // The latest answer of an idle guest takes a few microseconds, and a burst of timers ten times that.
     let find = worst.clone().find(is_disturbed).unwrap_or_else(|| panic!("{worst:#?}"));
+    // The latest answer of an idle guest takes a few microseconds; a disturbance makes it later.
+    let calm = worst.clone().find(|f| f["responder"] == find["responder"]).expect("a calm one");
+    let latency = |find: &Value| find["latency_ns"].as_u64().expect("a latency");
+    assert!(!is_disturbed(&calm) && latency(find) > latency(calm), "{find:#} {calm:#}");
     let file = find["find"].as_str().expect("a file");
     let replayed = lab.onset(&["replay", file, "--times", "2", "--json"]).exits(0).json();
     assert_eq!(replayed["identical_times"], 2, "{replayed:#}");
     assert_eq!(replayed["latency_ns"], find["latency_ns"]);
     let small = lab.onset(&["minimise", file, "-o", "small.json", "--json"]).exits(0).json();
     assert_as_promised_by("minimise", &small);
-    let [before, after] = [&small["before"], &small["after"]];
-    assert_eq!((&before["disturbances"], &small["replayed"]), (&1.into(), &true.into()));
-    assert!(after["disturbances"].as_u64() <= Some(1), "{small:#}");
+    assert_eq!(small["before"]["disturbances"], 1);
+    assert_eq!(small["replayed"], true);
     lab.onset(&["replay", "small.json"]).exits(0);
 }
 

@@ -222,6 +222,7 @@ pub(crate) fn restore_paused(
     plugin: Option<Plugin<'_>>,
     scratch: &Path,
 ) -> Result<Running> {
+    snapshot.touch();
     let (image, state) = (snapshot.image(), snapshot.state());
     let registers = (snapshot.record.pins, snapshot.record.control);
     let origin = Origin::Restore { image: &image, state: &state, registers, advance: None };

@@ -47,9 +47,7 @@ impl Snapshot {
     pub(crate) fn open(directory: &Path, image_blake3: &str) -> Result<Option<Snapshot>> {
         match Snapshot::read(directory, image_blake3) {
             Ok(Some(snapshot)) => {
-                // The directory's time is that of its last use.
-                let _ = fs::File::open(directory)
-                    .and_then(|d| d.set_modified(std::time::SystemTime::now()));
+                snapshot.touch();
                 Ok(Some(snapshot))
             }
             Ok(None) => cache::discard(directory).map(|()| None),
@@ -58,6 +56,12 @@ impl Snapshot {
             }
             Err(e) => Err(e),
         }
+    }
+
+    /// The directory's time is that of its last use.
+    pub(crate) fn touch(&self) {
+        let now = std::time::SystemTime::now();
+        let _ = fs::File::open(&self.directory).and_then(|d| d.set_modified(now));
     }
 
     /// `None` when something in `directory` is not what was written.

@@ -4,6 +4,7 @@
 use super::StoreArgument;
 use crate::experiment::Load;
 use crate::followed::Choice;
+use crate::hunt::Budget;
 use clap::{Args, ValueEnum};
 use sample::{Nanos, Responder};
 use stats::{Quantile, UnknownQuantile};
@@ -244,6 +245,12 @@ pub struct Minimise {
     /// The longest answer to the trigger of this number; the longest of the run where nothing is said.
     #[arg(long, value_name = "N")]
     pub sample: Option<u64>,
+    /// First look whether an idle guest, or one under a part of the load, is as late: a short hunt under each.
+    #[arg(long)]
+    pub load: bool,
+    /// How long to hunt under each load: a time (5min) or a number of trials (18trials).
+    #[arg(long, default_value = "18trials", requires = "load")]
+    pub budget: Budget,
     /// The file to write; by default NAME.min.json beside the find NAME.json, and RESPONDER.min.json of a run.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -19,7 +19,7 @@ use trace::{
 use vmlinux::Map;
 
 /// Version of the JSON that is printed (docs/bound.schema.json).
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 /// Without these no term, or no answer's part that is held against the bound, is what it is said to be.
 const NEEDED: [Role; 6] = [
     Role::CommonInterrupt,

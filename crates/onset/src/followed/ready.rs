@@ -54,11 +54,12 @@ impl<'a> Ready<'a> {
         Ok(Ready { bench, guest, generator, responders, snapshot })
     }
 
-    /// The same guest, so long after its warm-up.
+    /// The same guest, let run for so much longer.
     ///
     /// # Errors
     /// Those of the rig.
     pub fn later(&self, begin_after: Nanos) -> Result<Ready<'a>, Failure> {
+        let begin_after = Nanos(self.guest.begin_after.0 + begin_after.0);
         let guest = Guest { begin_after, ..self.guest.clone() };
         let subject = Subject { guest, generator: self.generator.clone(), made_with: None };
         Ready::new(self.bench, subject, &|_| ())

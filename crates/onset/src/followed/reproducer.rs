@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The number of the format that this version writes and reads.
-const SCHEMA: u64 = 1;
+const SCHEMA: u64 = 2;
 /// More is no find: a trigger takes 20 bytes, and a run of a million is in a bundle.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
@@ -18,7 +18,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reproducer {
-    /// 1.
+    /// 2.
     pub schema: u64,
     /// Name of the kernel in the cache, as in `6.12-rt`.
     pub kernel: String,

@@ -81,7 +81,7 @@ pub struct Tried {
 }
 
 /// A guest that did not survive: a find in itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Died {
     /// What is known of it.
     pub text: String,
@@ -177,27 +177,31 @@ impl Known {
         share.trials += 1;
         share.triggers += tried.triggers;
         share.virtual_ns.0 += spent;
+        let latency = |found: &Found| found.best.latency_ns;
         for (responder, late) in &tried.late {
             let Some(latest) = late.first().map(|late| late.latency_ns) else { continue };
             let own = share.worst_ns.entry(responder.clone()).or_default();
             *own = (*own).max(latest);
-            let is_calm = tried.disturbances.is_empty();
-            let finds = if is_calm { &mut self.finds } else { &mut self.disturbed };
-            let finds = finds.entry(responder.clone()).or_default();
-            let is_worse = finds.first().is_none_or(|worst| worst.best.latency_ns < latest);
-            late.iter().for_each(|late| keep(finds, found(tried, late)));
-            if is_worse && is_calm {
+            let before = self.finds.get(responder).and_then(|f| f.first()).map(latency);
+            for found in late.iter().map(|late| found(tried, late)) {
+                let is_calm = found.best.disturbances.is_empty();
+                let finds = if is_calm { &mut self.finds } else { &mut self.disturbed };
+                keep(finds.entry(responder.clone()).or_default(), found);
+            }
+            let after = self.finds.get(responder).and_then(|f| f.first()).map(latency);
+            if let Some(latency_ns) = after.filter(|_| after > before) {
                 self.growth.push(Step {
                     responder: responder.clone(),
                     trial: tried.number,
                     triggers: self.triggers,
                     virtual_ns: self.virtual_ns,
-                    latency_ns: latest,
+                    latency_ns,
                 });
                 self.newest = tried.number;
             }
         }
         let ground = self.grounds.entry(begin).or_default();
+        ground.dies |= tried.scouted.is_some() && tried.died.is_some();
         match &tried.scouted {
             Some(scouted) => ground.take(scouted, tried.virtual_ns),
             None => ground.fired += u64::from(tried.strategy == Strategy::Foresight),
@@ -222,21 +226,24 @@ impl Known {
 
     /// The find to begin from when looking for the worst of these responders, which take turns: the latest that nothing
     /// disturbed.
-    pub fn best(&self, responders: &[Responder], number: u64) -> Option<&Best> {
-        let turn = number as usize % responders.len().max(1);
+    pub fn best(&self, responders: &[Responder], turn: u64) -> Option<&Best> {
+        let turn = turn as usize % responders.len().max(1);
         Some(&self.worst(responders.get(turn)?.name())?.best)
     }
 }
 
 fn found(tried: &Tried, late: &Late) -> Found {
     let until = tried.instants.len().min(late.triggers as usize);
+    let triggered = tried.instants.get(late.trigger as usize).copied().unwrap_or_default();
+    let answered = Nanos(triggered.0 + late.latency_ns.0);
+    let disturbances = tried.disturbances.iter().filter(|d| d.at <= answered).copied();
     let best = Best {
         latency_ns: late.latency_ns,
         latency_insns: late.latency_insns,
         begin_after_ns: tried.begin_after_ns,
         instants: tried.instants[..until].to_vec(),
         trigger: late.trigger,
-        disturbances: tried.disturbances.clone(),
+        disturbances: disturbances.collect(),
         stack: late.stack.clone(),
     };
     Found { trial: tried.number, strategy: tried.strategy, best }
@@ -256,9 +263,21 @@ fn keep(finds: &mut Vec<Found>, new: Found) {
     finds.truncate(KEPT);
 }
 
-/// What stands for the place that a trigger was aimed at: its functions, whatever calls them.
-fn place(stack: &[String]) -> Vec<&str> {
-    stack.iter().take(PLACE).map(|frame| frame.split('+').next().unwrap_or(frame)).collect()
+/// What stands for the place that a trigger was aimed at: its functions and their modules, whatever calls them.
+pub(super) fn place(stack: &[String]) -> Vec<(&str, &str)> {
+    functions(stack, PLACE)
+}
+
+/// The innermost functions of a stack, without offsets: their names and modules.
+pub(super) fn functions(stack: &[String], many: usize) -> Vec<(&str, &str)> {
+    stack
+        .iter()
+        .take(many)
+        .map(|frame| {
+            let (symbol, module) = frame.split_once(' ').unwrap_or((frame, ""));
+            (symbol.split('+').next().unwrap_or(symbol), module)
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -343,8 +362,32 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_from_before_the_disturbance_was_not_disturbed() {
+        let disturbances = vec![Disturbance { at: Nanos(25), timers: 0 }];
+        let late = |trigger, latency| Late {
+            latency_ns: Nanos(latency),
+            trigger,
+            triggers: 3,
+            ..Late::default()
+        };
+        let of = |late: Late| Tried {
+            instants: [10, 20, 30].map(Nanos).into(),
+            disturbances: disturbances.clone(),
+            late: BTreeMap::from([("task".into(), vec![late])]),
+            ..tried(0, 0, &[])
+        };
+        let mut known = Known::default();
+        known.take(&of(late(0, 9)));
+        assert!(known.disturbed.is_empty());
+        assert_eq!(known.worst("task").unwrap().best.disturbances, []);
+        known.take(&of(late(1, 8)));
+        assert_eq!(known.disturbed["task"][0].best.disturbances, disturbances);
+        assert_eq!(known.growth.len(), 1);
+    }
+
+    #[test]
     fn what_a_disturbance_made_later_is_a_find_of_its_own_and_no_beginning() {
-        let disturbances = vec![Disturbance { at: Nanos(3), timers: 0 }];
+        let disturbances = vec![Disturbance { at: Nanos(0), timers: 0 }];
         let mut known = Known::default();
         known.take(&tried(0, 5, &[]));
         known.take(&Tried { disturbances, ..tried(1, 9, &[]) });

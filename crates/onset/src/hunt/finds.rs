@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The finds of a hunt: each with what made it so late, and a file by which it can be had again.
 
+use super::finding::functions;
 use super::{Found, Grounds, Known};
 use crate::failure::{Exit, Failure};
 use crate::followed::{self, Answer, CauseShare, Named, Ready, Reproducer};
@@ -8,12 +9,16 @@ use rig::{Bench, Generator};
 use sample::{Nanos, Responder};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The worst of each responder is explained, and of the others those that come within this time: the guest is run until then.
-const WITHIN: Nanos = Nanos::from_millis(1_500);
+const WITHIN: Nanos = Nanos::from_millis(700);
 /// The functions by which a cause is known, the innermost of its stack.
 const FUNCTIONS: usize = 3;
+
+/// The user asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupted;
 
 /// One find.
 #[derive(Clone, Debug)]
@@ -69,22 +74,24 @@ impl Find {
     }
 
     /// What distinguishes it from other finds of the same responder, where that is known.
-    fn cause(&self) -> Option<(&str, &str, Vec<&str>)> {
+    fn cause(&self) -> Option<(&str, &str, Vec<(&str, &str)>)> {
         let CauseShare { cause, .. } = self.causes.first()?;
-        let functions = cause.stack.iter().take(FUNCTIONS);
-        let functions = functions.map(|frame| frame.split('+').next().unwrap_or(frame));
-        Some((&cause.cause, &cause.who, functions.collect()))
+        Some((&cause.cause, &cause.who, functions(&cause.stack, FUNCTIONS)))
     }
 }
 
 /// Says where the time of the finds went, and leaves out those whose main cause is that of a later answer. With up to `jobs`
 /// machines at once.
-pub fn explain_finds(bench: &Bench, finds: &mut Vec<Find>, jobs: usize) {
+///
+/// # Errors
+/// An interruption; what was explained until then is. A find that cannot be explained is said to be, and stays.
+pub fn explain_finds(bench: &Bench, finds: &mut Vec<Find>, jobs: usize) -> Result<(), Interrupted> {
     let is_worst = |n: usize| n == 0 || finds[n - 1].responder != finds[n].responder;
     let is_soon = |n: usize| finds[n].found.best.instants.last().is_none_or(|at| *at <= WITHIN);
     let wanted: Vec<usize> = (0..finds.len()).filter(|n| is_worst(*n) || is_soon(*n)).collect();
     eprintln!("explaining {} finds", wanted.len());
     let (next, explained) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let interrupted = AtomicBool::new(false);
     let work = || {
         while let Some(index) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
             match causes(bench, &finds[*index]) {
@@ -92,7 +99,9 @@ pub fn explain_finds(bench: &Bench, finds: &mut Vec<Find>, jobs: usize) {
                     let mut explained = explained.lock().unwrap_or_else(|p| p.into_inner());
                     explained.push((*index, causes));
                 }
-                Err(failure) if failure.exit == Exit::Interrupted => return,
+                Err(failure) if failure.exit == Exit::Interrupted => {
+                    return interrupted.store(true, Ordering::Relaxed);
+                }
                 Err(failure) => eprintln!("! a find is not explained: {}", failure.message),
             }
         }
@@ -106,6 +115,7 @@ pub fn explain_finds(bench: &Bench, finds: &mut Vec<Find>, jobs: usize) {
         finds[index].causes = causes;
     }
     leave_out_repetitions(finds);
+    if interrupted.into_inner() { Err(Interrupted) } else { Ok(()) }
 }
 
 fn causes(bench: &Bench, find: &Find) -> Result<Vec<CauseShare>, Failure> {

@@ -26,7 +26,7 @@ pub use trial::{Field, Trial};
 
 use crate::failure::Failure;
 use outlook::{Ground, Next, Outlook};
-use sample::{ParseDurationError, Responder};
+use sample::{Nanos, ParseDurationError, Responder};
 use std::str::FromStr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,7 +77,7 @@ impl FromStr for Budget {
         if let Some(Ok(trials)) = text.strip_suffix("trials").map(|n| n.trim().parse()) {
             return if trials == 0 { Err(NotABudget::Zero) } else { Ok(Budget::Trials(trials)) };
         }
-        let time: sample::Nanos = text.parse().map_err(NotABudget::Malformed)?;
+        let time: Nanos = text.parse().map_err(NotABudget::Malformed)?;
         match time.0 {
             0 => Err(NotABudget::Zero),
             ns => Ok(Budget::Time(Duration::from_nanos(ns))),
@@ -101,6 +101,8 @@ pub struct Hunt {
     pub budget: Budget,
     /// Machines at once.
     pub jobs: usize,
+    /// The hunt ends with the round in which one of the responders was as late as this.
+    pub enough: Option<Nanos>,
 }
 
 /// Why a hunt ended.
@@ -111,6 +113,8 @@ pub enum Ended {
     Budget,
     /// Nothing new came any more.
     Stale,
+    /// An answer was as late as asked for.
+    Enough,
     /// The user asked to stop.
     Interrupted,
 }
@@ -130,18 +134,26 @@ impl Hunt {
         }
     }
 
+    /// How often the strategy of this trial had its turn before, unless it is foresight.
+    fn turns(&self, number: u64) -> u64 {
+        let others = self.strategies.iter().filter(|s| **s != Strategy::Foresight).count() as u64;
+        let foresees = others < self.strategies.len() as u64;
+        number / (others * if foresees { 2 } else { 1 }).max(1)
+    }
+
     /// The trials of the round that begins with `first`.
     fn round(&self, first: u64, known: &Known) -> Vec<Trial> {
         let short = FIRST_ROUND.min(self.strategies.len() as u64);
         let numbers = first..first + if first == 0 { short } else { ROUND };
+        let last = numbers.clone().rev().find(|n| self.turn(*n) == Strategy::Foresight);
         let mut outlook = Outlook::new(known);
         let trial = |number: u64| {
             let strategy = self.turn(number);
             let next = match strategy {
-                Strategy::Foresight => outlook.plan(),
+                Strategy::Foresight => outlook.plan(last == Some(number)),
                 _ => Next::Blind,
             };
-            let best = known.best(&self.responders, number);
+            let best = known.best(&self.responders, self.turns(number));
             let (begin_after, when) = match next {
                 Next::Scout(begin, until) => (begin, foresight::scouting(until)),
                 Next::Fire(begin, turn) => {
@@ -175,6 +187,12 @@ impl Hunt {
             Budget::Trials(trials) => known.trials >= trials,
         };
         let stale = known.trials.saturating_sub(known.newest) > STALE;
+        let mut worst = self.responders.iter().filter_map(|r| known.worst(r.name()));
+        let is_enough =
+            self.enough.is_some_and(|enough| worst.any(|f| f.best.latency_ns >= enough));
+        if is_enough {
+            return Some(Ended::Enough);
+        }
         spent.then_some(Ended::Budget).or(stale.then_some(Ended::Stale))
     }
 

@@ -35,9 +35,12 @@ pub struct Ground {
     /// What is not.
     far: Vec<Foreseen>,
     looked: Nanos,
-    scouts: u32,
-    /// Trials that fired, since the last scout.
+    /// How often it was looked ahead from here.
+    pub scouts: u32,
+    /// Trials that fired since a scout added something.
     pub fired: u64,
+    /// Whether a scout saw the guest die: there is nothing to see behind that.
+    pub dies: bool,
 }
 
 impl Ground {
@@ -48,15 +51,11 @@ impl Ground {
         if !near.is_empty() {
             self.fresh = self.near.len();
             self.near.extend(near);
+            self.fired = 0;
         }
         self.far.extend(far);
-        (self.looked, self.fired) = (until, 0);
+        self.looked = until;
         self.scouts += 1;
-    }
-
-    /// How often it was looked ahead from here.
-    pub fn scouts(&self) -> u32 {
-        self.scouts
     }
 
     /// What is fired into now.
@@ -79,7 +78,6 @@ pub enum Next {
 /// Plans the trials of a round: from what was known before it, and what the round's earlier trials will do.
 pub struct Outlook<'a> {
     known: &'a Known,
-    scouts: bool,
     opens: Option<Nanos>,
     fires: BTreeMap<Nanos, u64>,
 }
@@ -87,13 +85,13 @@ pub struct Outlook<'a> {
 impl<'a> Outlook<'a> {
     /// At the beginning of a round.
     pub fn new(known: &'a Known) -> Outlook<'a> {
-        Outlook { known, scouts: false, opens: None, fires: BTreeMap::new() }
+        Outlook { known, opens: None, fires: BTreeMap::new() }
     }
 
-    /// What the round's next trial does.
-    pub fn plan(&mut self) -> Next {
-        if let Some(until) = self.scout().filter(|_| !self.scouts) {
-            self.scouts = true;
+    /// What the round's next trial does. The last one scouts, if that is due: those before it are still about what the scout
+    /// before it saw.
+    pub fn plan(&mut self, is_last: bool) -> Next {
+        if let Some(until) = self.scout().filter(|_| is_last) {
             return Next::Scout(Nanos(0), until);
         }
         if let Some(begin) = self.worthwhile().filter(|_| self.opens.is_none()) {
@@ -113,7 +111,11 @@ impl<'a> Outlook<'a> {
 
     /// How far a scout would look now, if one is needed.
     fn scout(&self) -> Option<Nanos> {
-        let scouts = self.known.grounds.get(&Nanos(0)).map_or(0, |ground| ground.scouts);
+        let ground = self.known.grounds.get(&Nanos(0));
+        if ground.is_some_and(|ground| ground.dies) {
+            return None;
+        }
+        let scouts = ground.map_or(0, |ground| ground.scouts);
         let until = Nanos(FIRST.0 << scouts);
         let Some(before) = (scouts as usize).checked_sub(1) else { return Some(until) };
         (self.known.since_scout >= *PACE.get(before)?).then_some(until)
@@ -184,7 +186,7 @@ mod tests {
         let (mut known, mut steps) = (Known::default(), Vec::new());
         while steps.len() < count {
             let mut outlook = Outlook::new(&known);
-            let round: Vec<Next> = (0..each).map(|_| outlook.plan()).collect();
+            let round: Vec<Next> = (1..=each).map(|n| outlook.plan(n == each)).collect();
             for step in &round {
                 known.take(&match step {
                     Next::Scout(begin, until) => tried(*begin, Some(*until)),
@@ -240,8 +242,41 @@ mod tests {
                     begins.insert(begin);
                 }
                 Next::Fire(begin, _) => assert!(begins.contains(&begin), "{begin}"),
-                Next::Blind => assert_eq!(scouted.len(), 1, "in the first round nothing is known"),
+                Next::Blind => {
+                    assert!(scouted.is_empty(), "only in the first round is nothing known")
+                }
             }
+        }
+    }
+
+    #[test]
+    fn what_a_scout_adds_is_fired_into_from_the_first_on() {
+        let steps = steps(4, 24);
+        let scouts = |begin: Nanos| {
+            let is = move |s: &Next| matches!(s, Next::Scout(from, _) if *from == begin);
+            steps.iter().position(is).expect("it was scouted")
+        };
+        let base = |(n, step): (usize, &Next)| match step {
+            Next::Fire(Nanos(0), turn) => Some((n, *turn)),
+            _ => None,
+        };
+        let fired: Vec<(usize, u64)> = steps.iter().enumerate().filter_map(base).collect();
+        let after = fired.iter().find(|(n, _)| *n > scouts(Nanos(0))).expect("it fired");
+        assert_eq!(after.1, 0);
+        // The second scout sees more that is near.
+        let second = steps.iter().rposition(|s| *s == Next::Scout(Nanos(0), Nanos(FIRST.0 * 2)));
+        let after = fired.iter().find(|(n, _)| Some(*n) > second).expect("it fired");
+        assert_eq!(after.1, 0);
+    }
+
+    #[test]
+    fn nobody_looks_further_where_the_guest_dies_by_itself() {
+        let mut known = Known::default();
+        let died = crate::hunt::Died { text: "oops".into(), ..Default::default() };
+        known.take(&Tried { died: Some(died), ..tried(Nanos(0), Some(FIRST)) });
+        for _ in 0..20 {
+            known.take(&tried(Nanos(0), None));
+            assert!(matches!(Outlook::new(&known).plan(true), Next::Fire(..)));
         }
     }
 
@@ -254,6 +289,7 @@ mod tests {
         ground.take(&[a, b], Nanos::from_millis(1_600));
         assert_eq!((ground.fresh(), ground.fired), (&[b][..], 0));
         ground.take(&[a, b, c], Nanos::from_millis(3_200));
+        ground.fired = 2;
         assert_eq!((ground.fresh(), &ground.far[..]), (&[b][..], &[c][..]));
     }
 }

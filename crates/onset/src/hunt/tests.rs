@@ -24,6 +24,7 @@ fn hunt(jobs: usize, trials: u64) -> Hunt {
         seed: 5,
         budget: Budget::Trials(trials),
         jobs,
+        enough: None,
     }
 }
 
@@ -92,8 +93,8 @@ fn the_first_trial_scouts_and_every_other_one_fires_into_what_scouts_saw() {
     let (known, _) = hunt(3, 50).search(&run, &mut journal, &mut |_| ()).unwrap();
     let rules = rules.into_inner().unwrap();
     assert!((0..50).step_by(2).all(|number| rules.contains_key(&number)), "{rules:?}");
-    assert_eq!((rules[&0], rules[&2], rules[&48]), ("scout", "listed", "listed"));
-    let scouts = known.grounds.values().map(Ground::scouts).sum::<u32>() as usize;
+    assert_eq!((rules[&0], rules[&2], rules[&4]), ("scout", "listed", "listed"));
+    let scouts = known.grounds.values().map(|ground| ground.scouts).sum::<u32>() as usize;
     assert_eq!(scouts, rules.values().filter(|rule| **rule == "scout").count());
     let shares = known.shares.iter().filter(|(s, _)| **s != Strategy::Foresight);
     let shares: Vec<u64> = shares.map(|(_, share)| share.trials).collect();
@@ -129,6 +130,20 @@ fn the_journal_of_another_hunt_is_refused_with_what_differs() {
 }
 
 #[test]
+fn strategies_that_begin_from_a_find_take_turns_between_the_responders() {
+    let responders = vec![Responder::Hardirq, Responder::Task];
+    for strategies in
+        [ALL.to_vec(), vec![Strategy::Refine], vec![Strategy::Refine, Strategy::Random]]
+    {
+        let hunt = Hunt { responders: responders.clone(), strategies, ..hunt(1, 1) };
+        let refining = (0..400).filter(|n| hunt.turn(*n) == Strategy::Refine);
+        let turns: Vec<u64> = refining.map(|n| hunt.turns(n)).collect();
+        assert!(turns.windows(2).all(|w| w[1] == w[0] + 1), "{turns:?}");
+        assert!(turns.len() >= 20);
+    }
+}
+
+#[test]
 fn an_interrupted_hunt_says_so_and_keeps_what_it_has() {
     let directory = tempfile::tempdir().unwrap();
     let mut journal = Journal::open(&directory.path().join("j"), &about(5)).unwrap();
@@ -149,6 +164,18 @@ fn a_hunt_that_finds_nothing_new_ends() {
     let (known, ended) = hunt(1, 100_000).search(&run, &mut journal, &mut |_| ()).unwrap();
     assert_eq!(ended, Ended::Stale);
     assert!(known.trials < 2 * STALE, "{}", known.trials);
+}
+
+#[test]
+fn a_hunt_ends_with_the_round_in_which_an_answer_was_late_enough() {
+    let directory = tempfile::tempdir().unwrap();
+    let enough = Nanos(90_000);
+    let hunt = Hunt { enough: Some(enough), ..hunt(2, 1000) };
+    let (known, ended) = search(&hunt, &directory.path().join("j"));
+    assert_eq!(ended, Ended::Enough);
+    let reached = known.growth.iter().find(|step| step.latency_ns >= enough).unwrap();
+    assert!(known.worst("task").unwrap().best.latency_ns >= enough);
+    assert!(known.trials - reached.trial <= ROUND, "{reached:?} of {}", known.trials);
 }
 
 #[test]

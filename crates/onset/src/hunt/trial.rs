@@ -2,7 +2,7 @@
 //! One trial: the guest restored from its snapshot, triggered as a strategy says, watched.
 
 use super::Strategy;
-use super::finding::{Died, Late, Tried};
+use super::finding::{Died, Late, Tried, place};
 use super::foresight::{self, Foreseen};
 use super::grounds::Grounds;
 use crate::failure::{Exit, Failure};
@@ -21,8 +21,6 @@ const GRACE: Nanos = Nanos::from_millis(30);
 
 /// Late answers of one responder that are kept of a trial, each of another place.
 const KEPT: usize = 8;
-/// Innermost return addresses of a stack that make a place, while it has no names.
-const PLACE: usize = 4;
 
 /// What all trials of a hunt have in common.
 pub struct Field<'a, 'bench> {
@@ -80,7 +78,7 @@ impl Seen {
             Kind::Stretch => self.foreseen.extend(self.foreseen(record)),
             _ => {}
         }
-        if matches!(record.kind, Kind::Trigger | Kind::Pins | Kind::End) {
+        if matches!(record.kind, Kind::Trigger | Kind::Pins | Kind::Irqs | Kind::End) {
             self.last = Some(record.at);
         }
     }
@@ -169,8 +167,7 @@ impl Field<'_, '_> {
         died: Option<String>,
     ) -> Tried {
         let instants: Vec<Nanos> = seen.triggers.iter().map(|at| seen.since_origin(*at)).collect();
-        let is_scout =
-            matches!(&trial.when, When::Aimed(Aim { rule: Rule::Scout, .. }) if died.is_none());
+        let is_scout = matches!(&trial.when, When::Aimed(Aim { rule: Rule::Scout, .. }));
         let mut late = BTreeMap::new();
         for (rank, responder) in responders.iter().enumerate() {
             let own = samples.iter().filter(|s| usize::from(s.series.0) == rank);
@@ -205,26 +202,30 @@ impl Field<'_, '_> {
     fn latest<'s>(&self, samples: impl Iterator<Item = &'s Sample>, seen: &Seen) -> Vec<Late> {
         let mut latest: BTreeMap<&[u64], &Sample> = BTreeMap::new();
         for sample in samples {
-            let stack = seen.stack_of(sample.trigger);
-            let place = &stack[..stack.len().min(PLACE)];
-            let known = latest.entry(place).or_insert(sample);
+            let known = latest.entry(seen.stack_of(sample.trigger)).or_insert(sample);
             if (sample.latency, Reverse(sample.trigger)) > (known.latency, Reverse(known.trigger)) {
                 *known = sample;
             }
         }
-        let mut latest: Vec<&Sample> = latest.into_values().collect();
-        latest.sort_by_key(|s| (Reverse(s.latency), s.trigger));
-        let late = |sample: &&Sample| Late {
-            latency_ns: sample.latency,
-            latency_insns: sample.path.unwrap_or(Insns(0)),
-            trigger: sample.trigger,
-            triggers: seen.triggers_until(sample.at.0 + sample.latency.0),
-            stack: seen
-                .stack_of(sample.trigger)
-                .iter()
-                .map(|at| named(self.symbols, *at))
-                .collect(),
-        };
-        latest.iter().take(KEPT).map(late).collect()
+        let mut latest: Vec<(&[u64], &Sample)> = latest.into_iter().collect();
+        latest.sort_by_key(|(_, s)| (Reverse(s.latency), s.trigger));
+        let mut kept: Vec<Late> = Vec::new();
+        for (stack, sample) in latest {
+            if kept.len() >= KEPT {
+                break;
+            }
+            let stack: Vec<String> = stack.iter().map(|at| named(self.symbols, *at)).collect();
+            if kept.iter().any(|late| place(&late.stack) == place(&stack)) {
+                continue;
+            }
+            kept.push(Late {
+                latency_ns: sample.latency,
+                latency_insns: sample.path.unwrap_or(Insns(0)),
+                trigger: sample.trigger,
+                triggers: seen.triggers_until(sample.at.0 + sample.latency.0),
+                stack,
+            });
+        }
+        kept
     }
 }

@@ -49,6 +49,7 @@ pub fn hunted(
     let why = match ended {
         Ended::Budget => "the budget was used up",
         Ended::Stale => "nothing new came any more",
+        Ended::Enough => "an answer was late enough",
         Ended::Interrupted => "interrupted",
     };
     let line = format!(

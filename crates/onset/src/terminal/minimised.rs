@@ -23,6 +23,9 @@ pub fn minimised(minimised: &Minimised) -> String {
         before.latency_ns,
         before.latency_ns.0
     );
+    if after.load != before.load {
+        text += &format!("  found again under {} instead of {}\n", after.load, before.load);
+    }
     text += &if minimised.minimal {
         format!("  {trials} trials; without any other one of the triggers it is earlier\n")
     } else {

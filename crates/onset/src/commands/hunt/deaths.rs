@@ -39,8 +39,9 @@ pub fn write(
             trigger["disturbances"] = value(Array::from_iter(disturbances));
         }
         root["trigger"] = Item::Table(trigger);
-        if died.begin_after_ns.0 > 0 {
-            root["guest"]["begin_after"] = value(format!("{}ns", died.begin_after_ns.0));
+        let begin_after = experiment.guest.begin_after.0 + died.begin_after_ns.0;
+        if begin_after > 0 {
+            root["guest"]["begin_after"] = value(format!("{begin_after}ns"));
         }
         let path = directory.join(format!("died-{trial}.toml"));
         super::write(&path, &root.to_string())?;

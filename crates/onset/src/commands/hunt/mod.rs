@@ -44,6 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         seed: arguments.seed,
         budget: arguments.budget,
         jobs: arguments.jobs.map_or_else(super::run::processors, usize::from),
+        enough: None,
     };
     let name = format!("{} · {}", cell.flavour, cell.load);
     let bench = rig.bench();
@@ -56,8 +57,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let (known, ended) = search(&hunt, &grounds, &mut journal)?;
     let mut finds = Find::all(&grounds, &known, &hunt.responders)?;
-    if ended != Ended::Interrupted {
-        explain_finds(bench, &mut finds, hunt.jobs);
+    let mut interrupted = ended == Ended::Interrupted;
+    if !interrupted {
+        interrupted = explain_finds(bench, &mut finds, hunt.jobs).is_err();
     }
     write_finds(&mut finds, &directory)?;
     let deaths = deaths::write(&experiment, cell, &known, &directory)?;
@@ -68,16 +70,22 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else {
         print(&terminal::hunted(&about, &known, (&finds, &deaths), ended, &directory));
     }
-    Ok(if ended == Ended::Interrupted { Exit::Interrupted } else { Exit::Success })
+    Ok(if interrupted { Exit::Interrupted } else { Exit::Success })
 }
 
-fn ready(bench: &Bench, mut subject: Subject, name: String) -> Result<Ready<'_>, Failure> {
+/// A guest to be hunted in.
+pub(super) fn ready(
+    bench: &Bench,
+    mut subject: Subject,
+    name: String,
+) -> Result<Ready<'_>, Failure> {
     // Over before the next trigger may come, however close that is: what raises the interrupt is the edge.
     subject.generator.high = HIGH;
     Shown::during(name, ["ready", "failed"], |progress| Ready::new(bench, subject, progress))
 }
 
-fn search(
+/// Hunts, and shows how far it has come after each round.
+pub(super) fn search(
     hunt: &Hunt,
     grounds: &Grounds,
     journal: &mut Journal,
@@ -92,7 +100,7 @@ fn search(
     })
 }
 
-/// Writes a file for each, by which it can be had again.
+/// Writes a file for each, by which it can be had again; what an earlier part of the hunt wrote below them goes.
 fn write_finds(finds: &mut [Find], directory: &Path) -> Result<(), Failure> {
     let mut ranks: BTreeMap<Responder, usize> = BTreeMap::new();
     for find in finds {
@@ -101,6 +109,10 @@ fn write_finds(finds: &mut [Find], directory: &Path) -> Result<(), Failure> {
         write_json(&path, &find.reproducer)?;
         find.path = Some(path);
         *rank += 1;
+    }
+    for (responder, rank) in ranks {
+        let below = (rank..).map(|rank| directory.join(find_file(responder.name(), rank)));
+        below.take_while(|path| std::fs::remove_file(path).is_ok()).for_each(drop);
     }
     Ok(())
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `onset minimise`: a find, or a run's latency, without the triggers and disturbances that its latency does not need.
+//! `onset minimise`: a find, or a run's latency, without the load, the triggers and the disturbances that its latency does not need.
 //!
 //! Delta debugging: A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on
 //! Software Engineering 28(2), 2002, algorithm ddmin. What fails there is late here: each candidate is run from the snapshot,
 //! and works where the answer to the same trigger, by the same responder, takes at least [`ENOUGH_PERCENT`] of the find's
 //! latency. The result is minimal in that no single trigger more can be left out; a smaller one may exist.
+
+mod load;
 
 use super::{bench, print, print_json};
 use crate::arguments;
@@ -18,7 +20,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// Version of the JSON that is printed (docs/minimise.schema.json).
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 /// Of the find's latency. Leaving a trigger out moves what comes after it by some instructions, so that hardly any candidate
 /// is late to the instruction.
 const ENOUGH_PERCENT: u64 = 99;
@@ -46,6 +48,8 @@ pub struct Minimised {
 /// How much a find has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Size {
+    /// What keeps the guest busy.
+    pub load: &'static str,
     /// Triggers.
     pub triggers: u64,
     /// What disturbs.
@@ -60,7 +64,13 @@ impl Size {
     fn of(find: &Reproducer) -> Size {
         let Answer { latency_ns, insns, .. } = find.answer;
         let (triggers, disturbances) = (find.times_ns.len(), find.disturbances.len());
-        Size { triggers: triggers as u64, disturbances: disturbances as u64, latency_ns, insns }
+        Size {
+            load: find.load.name(),
+            triggers: triggers as u64,
+            disturbances: disturbances as u64,
+            latency_ns,
+            insns,
+        }
     }
 }
 
@@ -70,6 +80,12 @@ pub fn run(arguments: &arguments::Minimise) -> Result<Exit, Failure> {
     let find =
         super::replay::reproducer(&bench, &named, &arguments.latencies, arguments.sample, None)?;
     let output = arguments.output.clone().unwrap_or_else(|| output(&named, arguments, &find));
+    let whole = Size::of(&find);
+    let find = match arguments.load {
+        true => load::under_less(&bench, &find, arguments.budget, super::run::processors())?,
+        false => None,
+    }
+    .unwrap_or(find);
     let subject = find.subject(&bench)?;
     let ready = Shown::during(named.title(), ["ready", "failed"], |progress| {
         Ready::new(&bench, subject, progress)
@@ -87,7 +103,7 @@ pub fn run(arguments: &arguments::Minimise) -> Result<Exit, Failure> {
         schema: SCHEMA,
         find: output,
         responder: find.answer.responder.name(),
-        before: Size::of(&find),
+        before: whole,
         after: Size::of(&search.best),
         trials: search.trials,
         minimal: replayed,
@@ -99,6 +115,11 @@ pub fn run(arguments: &arguments::Minimise) -> Result<Exit, Failure> {
         print(&terminal::minimised(&minimised));
     }
     Ok(if replayed { Exit::Success } else { Exit::Interrupted })
+}
+
+/// Whether an answer is late enough to stand for another.
+fn enough(latency: Nanos, of: Nanos) -> bool {
+    u128::from(latency.0) * 100 >= u128::from(of.0) * u128::from(ENOUGH_PERCENT)
 }
 
 /// Where it goes if nothing is said: `task.find.json` becomes `task.find.min.json` beside it; of a run `task.min.json` here.
@@ -147,10 +168,7 @@ impl Search<'_> {
         let (times, trigger) = with(&self.find.times_ns, others, self.find.answer.trigger);
         self.trials += 1;
         let answer = self.answer(&times, disturbances, trigger)?;
-        let enough = |s: &Sample| {
-            u128::from(s.latency.0) * 100
-                >= u128::from(self.find.answer.latency_ns.0) * u128::from(ENOUGH_PERCENT)
-        };
+        let enough = |s: &Sample| enough(s.latency, self.find.answer.latency_ns);
         let Some((sample, insns)) = answer.filter(enough).and_then(|s| Some((s, s.path?))) else {
             return Ok(false);
         };
