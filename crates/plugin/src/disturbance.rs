@@ -4,7 +4,7 @@
 //! Its line rises at planned instants and stays high until the register is read, as that of an ISA device which holds its
 //! request until it is served. (On QEMU's PC pin 5 is told to the guest as level-triggered; on an edge-triggered one the same
 //! works.) What it reads is how many timers the driver is to start. A disturbance that comes before the one before it was
-//! served waits for that: the line falls at the read and rises again, so each is served once. None is lost, and none is
+//! served waits for that: the line falls at the read and rises again, so each is served once. None that is due while measuring is lost, and none is
 //! recorded: they are known from the plan, and nothing is measured of them.
 
 use sample::{Disturbance, Nanos};

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The worst of each responder is explained, and of the others those that come within this time: the guest is run until then.
-const WITHIN: Nanos = Nanos::from_millis(700);
+/// The worst of each responder is explained, and the others while the guest need not be run for longer than this, together.
+const TOGETHER: Nanos = Nanos::from_millis(6_000);
 /// The functions by which a cause is known, the innermost of its stack.
 const FUNCTIONS: usize = 3;
 
@@ -87,8 +87,15 @@ impl Find {
 /// An interruption; what was explained until then is. A find that cannot be explained is said to be, and stays.
 pub fn explain_finds(bench: &Bench, finds: &mut Vec<Find>, jobs: usize) -> Result<(), Interrupted> {
     let is_worst = |n: usize| n == 0 || finds[n - 1].responder != finds[n].responder;
-    let is_soon = |n: usize| finds[n].found.best.instants.last().is_none_or(|at| *at <= WITHIN);
-    let wanted: Vec<usize> = (0..finds.len()).filter(|n| is_worst(*n) || is_soon(*n)).collect();
+    let mut together = 0;
+    let mut is_affordable = |n: usize| {
+        let run = finds[n].found.best.instants.last().map_or(0, |at| at.0);
+        let affordable = together + run <= TOGETHER.0;
+        together += if affordable { run } else { 0 };
+        affordable
+    };
+    let wanted: Vec<usize> =
+        (0..finds.len()).filter(|n| is_affordable(*n) || is_worst(*n)).collect();
     eprintln!("explaining {} finds", wanted.len());
     let (next, explained) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let interrupted = AtomicBool::new(false);

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// How far the first scout looks.
 const FIRST: Nanos = Nanos::from_millis(800);
 /// After each scout so many trials of foresight until the next, which looks twice as far: the last one 51.2 s.
-const PACE: [u64; 6] = [4, 1, 1, 1, 24, 48];
+const PACE: [u64; 6] = [3, 1, 1, 1, 24, 48];
 /// What comes later than this is fired into from a ground of its own.
 const NEAR: Nanos = Nanos::from_millis(1_600);
 /// A ground begins so long before what it is for: what happens after a restore is not to the instruction what was foreseen.
@@ -118,7 +118,8 @@ impl<'a> Outlook<'a> {
         let scouts = ground.map_or(0, |ground| ground.scouts);
         let until = Nanos(FIRST.0 << scouts);
         let Some(before) = (scouts as usize).checked_sub(1) else { return Some(until) };
-        (self.known.since_scout >= *PACE.get(before)?).then_some(until)
+        let since = self.known.since_scout + self.fires.values().sum::<u64>();
+        (since >= *PACE.get(before)?).then_some(until)
     }
 
     /// Where to begin for the longest stretch to come, if it is far and longer than all of its kind that were near.
@@ -210,9 +211,11 @@ mod tests {
             scouts.collect::<Vec<_>>()
         };
         let one = scouted(1);
-        assert_eq!(one[..5], [(0, 1), (5, 2), (7, 4), (9, 8), (11, 16)]);
+        assert_eq!(one[..5], [(0, 1), (4, 2), (6, 4), (8, 8), (10, 16)]);
         assert_eq!(one.len(), 7, "the last one looks 51.2 s ahead: {one:?}");
-        assert_eq!(scouted(4).len(), 7);
+        let four = scouted(4);
+        assert_eq!(four[..5], [(3, 1), (7, 2), (11, 4), (15, 8), (19, 16)], "one a round");
+        assert_eq!(four.len(), 7);
     }
 
     #[test]

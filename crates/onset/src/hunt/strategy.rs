@@ -20,11 +20,9 @@ const TRIALS_PER_DOUBLING: u64 = 16;
 const DOUBLINGS_MAX: u64 = 4;
 /// Around a find, other instants are tried up to this far away.
 const NEIGHBOURHOOD: Nanos = Nanos::from_micros(200);
-/// A disturbance comes this long before the last trigger: one that is close is still being served.
+/// A disturbance comes up to this long before the last trigger, and at least so long: one that is close is still being served.
 const DISTURBED_FROM: Nanos = Nanos(300);
 const DISTURBED_TO: Nanos = Nanos::from_micros(60);
-/// One with timers: they are being started for up to 20 µs from then on, and expire in the 10 µs after that.
-const BURST_TO: Nanos = Nanos::from_micros(30);
 
 /// The strategies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,7 +43,7 @@ pub enum Strategy {
     Foresight,
     /// The best find once more, its last instant moved, or with one more trigger shortly before it.
     Refine,
-    /// The best find once more, with another device's interrupt shortly before its last trigger.
+    /// The best find once more, with another device's interrupt shortly before its last trigger, or before the answer to that.
     Disturb,
 }
 
@@ -135,18 +133,24 @@ impl Strategy {
     pub fn disturbances(self, number: u64, seed: u64, best: Option<&Best>) -> Vec<Disturbance> {
         let last = best.and_then(|best| triggers(best).last().copied());
         let (Strategy::Disturb, Some(last)) = (self, last) else { return Vec::new() };
-        vec![disturbing(last, &mut Random::new(seed, number))]
+        let answered = Nanos(last.0 + best.map_or(0, |best| best.latency_ns.0));
+        vec![disturbing((last, answered), &mut Random::new(seed, number))]
     }
 }
 
-/// A disturbance shortly before the last trigger: without timers, or with so many that are started or expire around it.
-fn disturbing(last: Nanos, random: &mut Random) -> Disturbance {
-    let (timers, to) = match random.below(2) {
-        0 => (0, DISTURBED_TO),
-        _ => (1 + random.below(Disturbance::TIMERS_MAX.into()) as u8, BURST_TO),
+/// A disturbance, without timers or with some, shortly before the last trigger, which moves all that comes after it; or between
+/// that trigger and its answer, which leaves what the trigger met as it was and adds to it.
+fn disturbing((last, answered): (Nanos, Nanos), random: &mut Random) -> Disturbance {
+    let timers = match random.below(2) {
+        0 => 0,
+        _ => 1 + random.below(Disturbance::TIMERS_MAX.into()) as u8,
     };
-    let before = DISTURBED_FROM.0 + random.below(to.0 - DISTURBED_FROM.0 + 1);
-    Disturbance { at: Nanos(last.0.saturating_sub(before)), timers }
+    let before = DISTURBED_FROM.0 + random.below(DISTURBED_TO.0 - DISTURBED_FROM.0 + 1);
+    let at = match random.below(2) {
+        0 => last.0.saturating_sub(before),
+        _ => last.0 + random.below((answered.0 - last.0).max(1)),
+    };
+    Disturbance { at: Nanos(at), timers }
 }
 
 /// The find's triggers, up to the one that is answered late.
@@ -238,10 +242,11 @@ mod tests {
     }
 
     #[test]
-    fn only_one_strategy_disturbs_and_it_does_so_in_every_way_shortly_before_the_last_trigger() {
+    fn only_one_strategy_disturbs_and_it_does_so_in_every_way_around_the_last_trigger() {
         let last = Nanos::from_millis(5);
         let instants = vec![Nanos::from_millis(2), last, Nanos::from_millis(9)];
-        let best = Best { instants, trigger: 1, ..Best::default() };
+        let latency_ns = Nanos(2_000_000);
+        let best = Best { instants, trigger: 1, latency_ns, ..Best::default() };
         let made = |strategy: Strategy| {
             (0..100).flat_map(|n| strategy.disturbances(n, 7, Some(&best))).collect::<Vec<_>>()
         };
@@ -252,9 +257,13 @@ mod tests {
         assert_eq!(made.len(), 100);
         let with_timers = made.iter().filter(|d| d.timers > 0).count();
         assert!((30..70).contains(&with_timers), "{with_timers}");
+        let before = made.iter().filter(|d| d.at < last).count();
+        assert!((30..70).contains(&before), "{before}");
         for disturbance in made {
-            let before = last.0 - disturbance.at.0;
-            assert!((300..=60_000).contains(&before), "{before} ns before");
+            let (at, until) = (disturbance.at.0, last.0 + latency_ns.0);
+            assert!(
+                (last.0 - 60_000..=last.0 - 300).contains(&at) || (last.0..until).contains(&at)
+            );
             assert!(disturbance.timers <= Disturbance::TIMERS_MAX);
         }
         assert_eq!(Strategy::Disturb.disturbances(3, 7, None), []);
