@@ -264,12 +264,15 @@ fn keep(finds: &mut Vec<Found>, new: Found) {
 }
 
 /// What stands for the place that a trigger was aimed at: its functions and their modules, whatever calls them.
-pub(super) fn place(stack: &[String]) -> Vec<(&str, &str)> {
+pub(super) fn place(stack: &[String]) -> Vec<Function<'_>> {
     functions(stack, PLACE)
 }
 
-/// The innermost functions of a stack, without offsets: their names and modules.
-pub(super) fn functions(stack: &[String], many: usize) -> Vec<(&str, &str)> {
+/// A function's name, and its module in brackets; that is empty for the kernel itself.
+pub(super) type Function<'a> = (&'a str, &'a str);
+
+/// The innermost functions of a stack, without offsets.
+pub(super) fn functions(stack: &[String], many: usize) -> Vec<Function<'_>> {
     stack
         .iter()
         .take(many)

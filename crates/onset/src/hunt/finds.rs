@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The finds of a hunt: each with what made it so late, and a file by which it can be had again.
 
-use super::finding::functions;
+use super::finding::{Function, functions};
 use super::{Found, Grounds, Known};
 use crate::failure::{Exit, Failure};
 use crate::followed::{self, Answer, CauseShare, Named, Ready, Reproducer};
@@ -74,7 +74,7 @@ impl Find {
     }
 
     /// What distinguishes it from other finds of the same responder, where that is known.
-    fn cause(&self) -> Option<(&str, &str, Vec<(&str, &str)>)> {
+    fn cause(&self) -> Option<(&str, &str, Vec<Function<'_>>)> {
         let CauseShare { cause, .. } = self.causes.first()?;
         Some((&cause.cause, &cause.who, functions(&cause.stack, FUNCTIONS)))
     }
