@@ -98,7 +98,7 @@ fn speed(store: &Path) -> Answer<()> {
     print(
         "a snapshot restored with a short run, a second and processor",
         "2.5",
-        &format!("{rate:.1}"),
+        format!("{rate:.1}"),
     );
 
     let find = text(&short["worst"][0]["find"]);
@@ -171,7 +171,7 @@ fn compare(flavour: &str, store: &Path) -> Answer<()> {
         print(
             &format!("{flavour}: {who}, a minute"),
             "–",
-            &format!("{worst} ({} s)", wall.as_secs()),
+            format!("{worst} ({} s)", wall.as_secs()),
         );
     }
     // As long as whoever chose at random took, on one processor as well.
