@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A latency of a run does not need all of the triggers before it.
 
-use crate::modules::module;
 use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
 use serde_json::Value;
 
@@ -44,26 +43,4 @@ fn a_latency_with_superfluous_triggers_becomes_a_find_with_fewer_that_replays_id
     let finished = lab.onset(&["minimise", "wrong.json"]).exits(1);
     finished.says(&["should take 1 ns", "onset replay"]);
     assert!(!lab.path().join("wrong.min.json").exists());
-}
-
-#[test]
-fn a_planted_latency_is_found_again_without_the_load_beside_it() {
-    if !have_kernels(&["6.12"]) {
-        return;
-    }
-    let lab = Lab::new();
-    let more = format!("{FIRST_AND_LAST}\nguest.modules = [{:?}]", module("test_delays"));
-    let path = lab.experiment(&experiment(&["6.12 preempt=full"], &["fork"], 10, &more));
-    let words = ["hunt", &path, "--responder", "hardirq", "--budget", "10trials", "--json"];
-    let found = lab.onset(&words).exits(0).json();
-    let find = found["worst"][0]["find"].as_str().expect("a file");
-    let words = ["minimise", find, "--load", "--budget", "10trials", "-o", "less.json", "--json"];
-    let printed = lab.onset(&words).exits(0).json();
-    assert_as_promised_by("minimise", &printed);
-    let [before, after] = [&printed["before"], &printed["after"]];
-    assert_eq!((&before["load"], &after["load"]), (&"fork".into(), &"idle".into()), "{printed:#}");
-    let latency = |size: &Value| size["latency_ns"].as_u64().expect("a latency");
-    // What the module does with interrupts off: no load makes it longer.
-    assert!(latency(before) >= 137_000 && latency(after) * 100 >= latency(before) * 99);
-    lab.onset(&["replay", "less.json"]).exits(0);
 }
