@@ -101,9 +101,20 @@ fn all_planted_delays_are_found_with_their_functions_and_lengths_and_none_is_inv
         let is_planted = PLANTED.iter().any(|planted| ours(&main) == Some(planted.2));
         assert!(is_planted, "{find:#}");
     }
-    let file = finds[0]["find"].as_str().expect("a file");
-    let replayed = lab.onset(&["replay", file, "--json"]).exits(0).json();
-    assert_eq!(replayed["latency_ns"], finds[0]["latency_ns"]);
+    for (responder, _, function, _) in [PLANTED[0], PLANTED[3]] {
+        let worst = finds.iter().find(|find| find["responder"] == responder).expect("it answered");
+        let stack = worst["stack"].as_array().expect("a stack");
+        let is_ours = |frame: &Value| {
+            let frame = frame.as_str().expect("text");
+            frame.starts_with(&format!("{function}+")) && frame.ends_with(" [test_delays]")
+        };
+        assert!(stack.iter().any(is_ours), "{responder} was fired at {worst:#}");
+        let file = worst["find"].as_str().expect("a file");
+        let printed = lab.onset(&["explain", file, "--json"]).exits(0).json();
+        assert_eq!(printed["explanations"][0]["causes"], worst["causes"], "{responder}");
+        let replayed = lab.onset(&["replay", file, "--json"]).exits(0).json();
+        assert_eq!(replayed["latency_ns"], worst["latency_ns"]);
+    }
 }
 
 #[test]

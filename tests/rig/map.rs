@@ -192,9 +192,12 @@ fn stacks_are_those_that_the_kernels_own_unwinder_sees() {
         let mapped = Mapped::new(&lab, kernel, agent::Load::Mixed, vec![module]);
         let (map, mut look) = (&mapped.map, mapped.look());
         let mut compared: BTreeMap<&str, usize> = BTreeMap::new();
-        // It begins when the guest has settled; each look is some milliseconds after the one before.
+        // It begins when the guest has settled; each look is some milliseconds of wall time after the one before, so that chance
+        // decides which contexts are seen how often.
         for _ in 0..4_000 {
-            if compared.values().sum::<usize>() == 100 {
+            let seen = |context| compared.get(context).copied().unwrap_or_default();
+            if compared.values().sum::<usize>() >= 100 && CONTEXTS.into_iter().all(|c| seen(c) >= 5)
+            {
                 break;
             }
             look.go_on().expect("it works on");
@@ -223,8 +226,7 @@ fn stacks_are_those_that_the_kernels_own_unwinder_sees() {
         }
         eprintln!("{kernel}: {compared:?}");
         let of = |context| compared.get(context).copied().unwrap_or_default();
-        // Which of the guest's contexts the hundred fall into changes with its image.
-        assert!(CONTEXTS.into_iter().all(|context| of(context) >= 1), "{kernel}: {compared:?}");
+        assert!(CONTEXTS.into_iter().all(|context| of(context) >= 5), "{kernel}: {compared:?}");
     }
 }
 

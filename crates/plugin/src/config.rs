@@ -86,8 +86,8 @@ impl Words<'_> {
     ) -> Result<Triggers, ConfigError> {
         let when = match (self.0.remove("times"), self.0.remove("aim")) {
             (Some(path), _) => {
-                let bytes = read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?;
-                When::Planned(explicit(&bytes)?)
+                let time = |bytes: &[u8; 8]| Some(Nanos(u64::from_le_bytes(*bytes)));
+                When::Planned(explicit(decoded(path, &read, time)?)?)
             }
             (None, Some(rule)) => When::Aimed(Aim {
                 rule: match rule {
@@ -109,10 +109,12 @@ impl Words<'_> {
             }),
         };
         let disturbances = match self.0.remove("disturbances") {
-            Some(path) => {
-                let bytes = read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?;
-                disturbances(path, &bytes)?
-            }
+            Some(path) => decoded(path, &read, Disturbance::decode)?
+                .filter(|list| Disturbance::rise(list))
+                .ok_or_else(|| {
+                    let wrong = "is truncated, does not rise, or is no such list";
+                    ConfigError(format!("disturbances={path} {wrong}"))
+                })?,
             None => Vec::new(),
         };
         Ok(Triggers {
@@ -131,10 +133,7 @@ impl Words<'_> {
     ) -> Result<Vec<Occurrence>, ConfigError> {
         let path = self.0.remove("list");
         let path = path.ok_or_else(|| ConfigError("aim=listed needs list=".into()))?;
-        let bytes = read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?;
-        let (chunks, rest) = bytes.as_chunks();
-        let list: Option<Vec<Occurrence>> = chunks.iter().map(Occurrence::decode).collect();
-        list.filter(|_| rest.is_empty())
+        decoded(path, read, Occurrence::decode)?
             .ok_or_else(|| ConfigError(format!("list={path} is truncated or no list of stretches")))
     }
 
@@ -219,24 +218,24 @@ impl Config {
     }
 }
 
-/// Explicit times: little-endian u64 nanoseconds, strictly rising.
-fn explicit(bytes: &[u8]) -> Result<Schedule, ConfigError> {
-    let (chunks, rest) = bytes.as_chunks::<8>();
-    let times: Vec<Nanos> = chunks.iter().map(|b| Nanos(u64::from_le_bytes(*b))).collect();
-    if !rest.is_empty() || !times.windows(2).all(|w| w[0] < w[1]) {
-        return Err(ConfigError("the trigger times are truncated or do not rise".into()));
-    }
-    Ok(Schedule::Explicit(times))
+/// The items of a file, of `N` bytes each; `None` where it is truncated or holds something else.
+fn decoded<const N: usize, T>(
+    path: &str,
+    read: impl Fn(&str) -> std::io::Result<Vec<u8>>,
+    decode: impl Fn(&[u8; N]) -> Option<T>,
+) -> Result<Option<Vec<T>>, ConfigError> {
+    let bytes = read(path).map_err(|e| ConfigError(format!("{path}: {e}")))?;
+    let (chunks, rest) = bytes.as_chunks();
+    let items: Option<Vec<T>> = chunks.iter().map(decode).collect();
+    Ok(items.filter(|_| rest.is_empty()))
 }
 
-/// Disturbances: as [`Disturbance::encode`] writes them, strictly rising.
-fn disturbances(path: &str, bytes: &[u8]) -> Result<Vec<Disturbance>, ConfigError> {
-    let (chunks, rest) = bytes.as_chunks();
-    let read: Option<Vec<Disturbance>> = chunks.iter().map(Disturbance::decode).collect();
-    let whole = read.filter(|read| rest.is_empty() && Disturbance::rise(read));
-    whole.ok_or_else(|| {
-        ConfigError(format!("disturbances={path} is truncated, does not rise, or is no such list"))
-    })
+/// Explicit times: little-endian u64 nanoseconds, strictly rising.
+fn explicit(times: Option<Vec<Nanos>>) -> Result<Schedule, ConfigError> {
+    times
+        .filter(|times| times.windows(2).all(|w| w[0] < w[1]))
+        .map(Schedule::Explicit)
+        .ok_or_else(|| ConfigError("the trigger times are truncated or do not rise".into()))
 }
 
 #[cfg(test)]
@@ -347,8 +346,11 @@ mod tests {
         let text =
             "start=boot times=/t ring_fd=1 high_ns=1 grace_ns=1 responders=1 pins=0 control=0";
         assert_eq!(triggers(text).when, When::Planned(Schedule::Explicit(vec![Nanos(7)])));
-        assert!(explicit(&[0; 9]).is_err());
-        assert!(explicit(&[0; 16]).is_err());
+        for wrong in [[0; 9].as_slice(), &[0; 16]] {
+            let read = |_: &str| Ok(wrong.to_vec());
+            let message = Config::parse(text.split_whitespace(), read).unwrap_err().to_string();
+            assert!(message.contains("trigger times are truncated"), "{message}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::snapshot::{self, Snapshot};
 use crate::{Bench, Error, Guest, Progress, Result, image, tool};
 use sample::{Channel, Kind, Nanos, Record, ResponderSet, Schedule, When};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -43,33 +44,33 @@ impl Bench {
     ) -> Result<(Snapshot, String)> {
         progress(Progress::Preparing);
         let scratch = self.cache().scratch()?;
-        let draft = scratch.path().join("snapshot");
-        fs::create_dir(&draft).at(&draft)?;
-        let image_path = draft.join("image");
+        let scratch = scratch.path();
+        let image_path = scratch.join("image");
         let image = image::build(&guest.kernel, &guest.contents, &image_path)?;
-        let key = self.key(guest, &image);
-        let place = self.cache().place("snapshots")?.join(&key);
-        let image = image.to_hex();
-        let booted = match Snapshot::open(&place, &image)? {
-            Some(snapshot) => snapshot,
-            None => {
-                let record = self.boot(guest, &image_path, &draft, scratch.path(), progress)?;
-                Snapshot::publish(&draft, &place, record)?
+        let found_or_made = |key: &str, make: &dyn Fn(&Path) -> Result<snapshot::Record>| {
+            let place = self.cache().place("snapshots")?.join(key);
+            if let Some(snapshot) = Snapshot::open(&place, &image.to_hex())? {
+                return Ok(snapshot);
             }
+            let draft = scratch.join(key);
+            fs::create_dir(&draft).at(&draft)?;
+            fs::hard_link(&image_path, draft.join("image")).at(&draft)?;
+            Snapshot::publish(&draft, &place, make(&draft)?)
+        };
+        let boot_key = self.key(guest, &image);
+        let booted = || {
+            found_or_made(&boot_key, &|draft| {
+                self.boot(guest, &image_path, draft, scratch, progress)
+            })
         };
         if guest.begin_after.0 == 0 {
-            return Ok((booted, key));
+            return Ok((booted()?, boot_key));
         }
-        let key = later_key(&key, guest.begin_after);
-        let place = self.cache().place("snapshots")?.join(&key);
-        if let Some(snapshot) = Snapshot::open(&place, &image)? {
-            return Ok((snapshot, key));
-        }
-        let draft = scratch.path().join("later");
-        fs::create_dir(&draft).at(&draft)?;
-        fs::hard_link(booted.image(), draft.join("image")).at(&draft)?;
-        let record = self.advance(guest, &booted, &draft, scratch.path(), progress)?;
-        Ok((Snapshot::publish(&draft, &place, record)?, key))
+        let key = later_key(&boot_key, guest.begin_after);
+        let later = found_or_made(&key, &|draft| {
+            self.advance(guest, &booted()?, draft, scratch, progress)
+        })?;
+        Ok((later, key))
     }
 
     /// Boots `image` up to where the warm-up ends, and saves the machine to `draft`.
@@ -87,12 +88,10 @@ impl Bench {
         let mut running = self.start_untriggered(guest, origin, &channel, scratch)?;
         let mark = wait_for_mark(&mut running, &mut channel, ("booting", BOOT_DEADLINE), progress)?;
         running.greet(END_DEADLINE)?;
-        let state_blake3 = save(&mut running, &draft.join("state"), progress)?;
+        wait_until_paused(&mut running)?;
         let (_, words) = read_words(&running.wire());
         check_release(guest, words.context.get("release"))?;
-        fs::write(draft.join("console"), running.console()).at(draft)?;
-        let [pins, control] = [mark.pins, (mark.value >> 8) as u8];
-        Ok(snapshot::Record { state_blake3, pins, control, context: words.context })
+        save(&mut running, &mark, (String::new(), words.context), draft, progress)
     }
 
     /// Lets a booted guest run for its `begin_after`, and saves the machine to `draft`.
@@ -106,28 +105,22 @@ impl Bench {
     ) -> Result<snapshot::Record> {
         progress(Progress::WarmingUp);
         let mut channel = Channel::with_capacity(RECORDS)?;
-        let mut running = self.start_untriggered(
-            guest,
-            Origin::Restore {
-                image: &booted.image(),
-                state: &booted.state(),
-                registers: (booted.record.pins, booted.record.control),
-                advance: Some(guest.begin_after),
-            },
-            &channel,
-            scratch,
-        )?;
+        let origin = Origin::Restore {
+            image: &booted.image(),
+            state: &booted.state(),
+            registers: (booted.record.pins, booted.record.control),
+            advance: Some(guest.begin_after),
+        };
+        let mut running = self.start_untriggered(guest, origin, &channel, scratch)?;
         running.greet(END_DEADLINE)?;
         wait_until_paused(&mut running)?;
         running.call("cont", json!({}), END_DEADLINE)?;
         let slowest = SLOWEST * u32::try_from(guest.begin_after.0 / NS_PER_S).unwrap_or(u32::MAX);
         let phase = ("being advanced", BOOT_DEADLINE.saturating_add(slowest));
         let mark = wait_for_mark(&mut running, &mut channel, phase, progress)?;
-        let state_blake3 = save(&mut running, &draft.join("state"), progress)?;
-        let console = booted.console() + &running.console();
-        fs::write(draft.join("console"), console).at(draft)?;
-        let [pins, control] = [mark.pins, (mark.value >> 8) as u8];
-        Ok(snapshot::Record { state_blake3, pins, control, context: booted.record.context.clone() })
+        wait_until_paused(&mut running)?;
+        let before = (booted.console(), booted.record.context.clone());
+        save(&mut running, &mark, before, draft, progress)
     }
 
     fn start_untriggered(
@@ -151,10 +144,23 @@ fn later_key(booted: &str, after: Nanos) -> String {
     hasher.finalize().to_hex()[..32].to_string()
 }
 
-/// Saves a machine that is being paused to `state`; the blake3 of that file.
-fn save(running: &mut Running, state: &Path, progress: &dyn Fn(Progress)) -> Result<String> {
-    wait_until_paused(running)?;
+/// Saves a paused machine, and what it printed after `console`, to `draft`.
+fn save(
+    running: &mut Running,
+    mark: &Record,
+    (console, context): (String, BTreeMap<String, String>),
+    draft: &Path,
+    progress: &dyn Fn(Progress),
+) -> Result<snapshot::Record> {
     progress(Progress::Saving);
+    let state_blake3 = save_state(running, &draft.join("state"))?;
+    fs::write(draft.join("console"), console + &running.console()).at(draft)?;
+    let [pins, control] = [mark.pins, (mark.value >> 8) as u8];
+    Ok(snapshot::Record { state_blake3, pins, control, context })
+}
+
+/// Writes the migration stream of a paused machine to `state`; the blake3 of that file.
+fn save_state(running: &mut Running, state: &Path) -> Result<String> {
     // The stream is written at the disk's speed; by default QEMU throttles to 128 MiB/s.
     let unthrottled = json!({"max-bandwidth": 1u64 << 40});
     running.call("migrate-set-parameters", unthrottled, END_DEADLINE)?;

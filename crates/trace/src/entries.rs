@@ -176,7 +176,7 @@ pub(crate) fn softirq_name(action: &str) -> &str {
 }
 
 /// `function [module]` of a frame, without the place in the function.
-pub(crate) fn without_place(frame: &str) -> String {
+pub fn without_place(frame: &str) -> String {
     let (symbol, module) = frame.split_at(frame.find(" [").unwrap_or(frame.len()));
     format!("{}{module}", function(symbol))
 }

@@ -5,9 +5,7 @@ use super::{bench, print, print_json};
 use crate::arguments::{self, Above};
 use crate::bundle::Bundle;
 use crate::failure::{Exit, Failure};
-use crate::followed::{
-    Account, Explainer, LOOKS_FROM, Ledgers, Ready, STACKS_FROM, Subject, Wanted,
-};
+use crate::followed::{Account, Explainer, Ledgers, Ready, Subject, Wanted};
 use crate::terminal::{self, Shown};
 use sample::{Nanos, Sample};
 use serde::Serialize;
@@ -35,8 +33,7 @@ pub fn run(arguments: &arguments::Blame) -> Result<Exit, Failure> {
     let shown = RefCell::new(Shown::of(vec![title.clone()]));
     let progress = |p| shown.borrow_mut().progress(0, p);
     let ready = Ready::new(&bench, subject, &progress)?;
-    let (map, follow) = ready.follow(STACKS_FROM, true)?;
-    let follow = follow.looking_inside(LOOKS_FROM);
+    let (map, follow) = ready.follow_closely()?;
     let mut explainer = Explainer::new(
         ready.responders(),
         wanted,

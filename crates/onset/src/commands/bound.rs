@@ -5,7 +5,7 @@ use super::windows::{Cell, each_cell};
 use super::{print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
-use crate::followed::{EVENTS_KEPT, LOOKS_FROM, Ready, STACKS_FROM, Watcher};
+use crate::followed::{EVENTS_KEPT, Ready, Watcher};
 use crate::terminal;
 use rig::{Bench, Follow, Progress};
 use sample::{Nanos, Responder, Sample};
@@ -113,9 +113,8 @@ pub fn run(arguments: &arguments::Bound) -> Result<Exit, Failure> {
 
 fn watch(bench: &Bench, cell: Cell, progress: &dyn Fn(Progress)) -> Result<Bounded, Failure> {
     let ready = Ready::new(bench, cell.subject, progress)?;
-    let (map, follow) = ready.follow(STACKS_FROM, true)?;
+    let (map, follow) = ready.follow_closely()?;
     sees_enough(&map, &follow)?;
-    let follow = follow.looking_inside(LOOKS_FROM);
     let mut meter = Meter::new(ready.responders());
     let reader = ready.run(Some(&follow), &mut meter, progress)?;
     if let Some(failure) = meter.failure {

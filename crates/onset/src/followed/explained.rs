@@ -99,8 +99,7 @@ pub fn explain(
     progress: &dyn Fn(Progress),
 ) -> Result<Explanations, Failure> {
     let ready = Ready::new(bench, named.subject(bench)?, progress)?;
-    let (map, follow) = ready.follow(STACKS_FROM, true)?;
-    let follow = follow.looking_inside(LOOKS_FROM);
+    let (map, follow) = ready.follow_closely()?;
     let wanted = samples.iter().map(|s| ((s.trigger, s.series), *s)).collect();
     let mut explained = Vec::new();
     let responders = ready.responders();

@@ -3,8 +3,7 @@
 //! explained, and its bound.
 
 use super::{
-    Account, Explained, Explainer, LOOKS_FROM, Ledgers, Ready, STACKS_FROM, Stretches, Subject,
-    Total, Wanted, Watcher,
+    Account, Explained, Explainer, Ledgers, Ready, Stretches, Subject, Total, Wanted, Watcher,
 };
 use crate::bundle::Bundle;
 use crate::failure::Failure;
@@ -64,8 +63,7 @@ impl Inside {
         let (mut ledgers, wanted) =
             if answered { Ledgers::of(bundle, None, from)? } else { Default::default() };
         let ready = Ready::new(bench, subject, progress)?;
-        let (map, follow) = ready.follow(STACKS_FROM, true)?;
-        let follow = follow.looking_inside(LOOKS_FROM);
+        let (map, follow) = ready.follow_closely()?;
         let responders = ready.responders();
         let latest = latest(&wanted);
         let mut worst = Vec::new();

@@ -18,7 +18,7 @@ mod reproducer;
 mod stretches;
 mod subject;
 
-pub use explained::{CauseShare, Explained, Explanations, LOOKS_FROM, STACKS_FROM, explain};
+pub use explained::{CauseShare, Explained, Explanations, STACKS_FROM, explain};
 pub use explainer::{EVENTS_KEPT, Explainer, Wanted};
 pub use inside::Inside;
 pub use ledgers::{Account, Ledgers};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A guest that stands where measuring begins, to be run as often as asked.
 
+use super::explained::{LOOKS_FROM, STACKS_FROM};
 use super::{MadeWith, Subject};
 use crate::failure::Failure;
 use rig::{
@@ -106,6 +107,15 @@ impl<'a> Ready<'a> {
         let map = Map::from_bytes(bytes).map_err(|e| unreadable(e.to_string()))?;
         let follow = Follow::new(&map, &path, stacks_from, watching);
         Ok((map, follow))
+    }
+
+    /// As [`Ready::follow`], with all that explanations take: calls, the stacks of short stretches, and looks inside.
+    ///
+    /// # Errors
+    /// Those of [`Ready::follow`].
+    pub fn follow_closely(&self) -> Result<(Map<Vec<u8>>, Follow), Failure> {
+        let (map, follow) = self.follow(STACKS_FROM, true)?;
+        Ok((map, follow.looking_inside(LOOKS_FROM)))
     }
 
     /// Runs until `watcher` has seen enough, or to the end; followed where `follow` is given. What the reader knows at the

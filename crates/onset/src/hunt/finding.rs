@@ -201,14 +201,17 @@ impl Known {
             }
         }
         let ground = self.grounds.entry(begin).or_default();
-        ground.dies |= tried.scouted.is_some() && tried.died.is_some();
+        let foresees = u64::from(tried.strategy == Strategy::Foresight);
+        self.since_scout += foresees;
         match &tried.scouted {
-            Some(scouted) => ground.take(scouted, tried.virtual_ns),
-            None => ground.fired += u64::from(tried.strategy == Strategy::Foresight),
-        }
-        match &tried.scouted {
-            Some(_) if begin.0 == 0 => self.since_scout = 0,
-            _ => self.since_scout += u64::from(tried.strategy == Strategy::Foresight),
+            Some(scouted) => {
+                ground.take(scouted, tried.virtual_ns);
+                ground.dies |= tried.died.is_some();
+                if begin.0 == 0 {
+                    self.since_scout = 0;
+                }
+            }
+            None => ground.fired += foresees,
         }
         let fired = self.fired.len();
         self.seen.extend(&tried.seen);
@@ -264,23 +267,13 @@ fn keep(finds: &mut Vec<Found>, new: Found) {
 }
 
 /// What stands for the place that a trigger was aimed at: its functions and their modules, whatever calls them.
-pub(super) fn place(stack: &[String]) -> Vec<Function<'_>> {
+pub(super) fn place(stack: &[String]) -> Vec<String> {
     functions(stack, PLACE)
 }
 
-/// A function's name, and its module in brackets; that is empty for the kernel itself.
-pub(super) type Function<'a> = (&'a str, &'a str);
-
-/// The innermost functions of a stack, without offsets.
-pub(super) fn functions(stack: &[String], many: usize) -> Vec<Function<'_>> {
-    stack
-        .iter()
-        .take(many)
-        .map(|frame| {
-            let (symbol, module) = frame.split_once(' ').unwrap_or((frame, ""));
-            (symbol.split('+').next().unwrap_or(symbol), module)
-        })
-        .collect()
+/// The innermost functions of a stack with their modules, without the places in them.
+pub(super) fn functions(stack: &[String], many: usize) -> Vec<String> {
+    stack.iter().take(many).map(|frame| trace::without_place(frame)).collect()
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The finds of a hunt: each with what made it so late, and a file by which it can be had again.
 
-use super::finding::{Function, functions};
+use super::finding::functions;
+use super::workers::at_once;
 use super::{Found, Grounds, Known};
 use crate::failure::{Exit, Failure};
 use crate::followed::{self, Answer, CauseShare, Named, Ready, Reproducer};
 use rig::{Bench, Generator};
 use sample::{Nanos, Responder};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The worst of each responder is explained, and the others while the guest need not be run for longer than this, together.
 const TOGETHER: Nanos = Nanos::from_millis(6_000);
@@ -74,7 +76,7 @@ impl Find {
     }
 
     /// What distinguishes it from other finds of the same responder, where that is known.
-    fn cause(&self) -> Option<(&str, &str, Vec<Function<'_>>)> {
+    fn cause(&self) -> Option<(&str, &str, Vec<String>)> {
         let CauseShare { cause, .. } = self.causes.first()?;
         Some((&cause.cause, &cause.who, functions(&cause.stack, FUNCTIONS)))
     }
@@ -97,26 +99,21 @@ pub fn explain_finds(bench: &Bench, finds: &mut Vec<Find>, jobs: usize) -> Resul
     let wanted: Vec<usize> =
         (0..finds.len()).filter(|n| is_affordable(*n) || is_worst(*n)).collect();
     eprintln!("explaining {} finds", wanted.len());
-    let (next, explained) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let explained = Mutex::new(Vec::new());
     let interrupted = AtomicBool::new(false);
-    let work = || {
-        while let Some(index) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match causes(bench, &finds[*index]) {
-                Ok(causes) => {
-                    let mut explained = explained.lock().unwrap_or_else(|p| p.into_inner());
-                    explained.push((*index, causes));
-                }
-                Err(failure) if failure.exit == Exit::Interrupted => {
-                    return interrupted.store(true, Ordering::Relaxed);
-                }
-                Err(failure) => eprintln!("! a find is not explained: {}", failure.message),
+    at_once(jobs, wanted.len(), |n| {
+        let index = wanted[n];
+        match causes(bench, &finds[index]) {
+            Ok(causes) => {
+                explained.lock().unwrap_or_else(|p| p.into_inner()).push((index, causes));
             }
+            Err(failure) if failure.exit == Exit::Interrupted => {
+                interrupted.store(true, Ordering::Relaxed);
+                return ControlFlow::Break(());
+            }
+            Err(failure) => eprintln!("! a find is not explained: {}", failure.message),
         }
-    };
-    std::thread::scope(|threads| {
-        for _ in 0..jobs.max(1) {
-            threads.spawn(work);
-        }
+        ControlFlow::Continue(())
     });
     for (index, causes) in explained.into_inner().unwrap_or_else(|p| p.into_inner()) {
         finds[index].causes = causes;

@@ -3,6 +3,8 @@
 //! trial. A line that was cut short by a kill is dropped; its trial is made again.
 
 use super::finding::Tried;
+use super::{Hunt, Strategy};
+use crate::experiment::Load;
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,6 +31,23 @@ pub struct About {
     pub seed: u64,
     /// Key of the snapshot that every trial begins from.
     pub snapshot: String,
+}
+
+impl About {
+    /// A hunt in a guest of this flavour under this load, which stands at the snapshot of that key; `experiment` is empty where
+    /// none says more of it.
+    pub fn of(hunt: &Hunt, experiment: &str, (flavour, load): (String, Load), key: &str) -> About {
+        About {
+            journal: Journal::VERSION,
+            experiment: experiment.into(),
+            flavour,
+            load: load.to_string(),
+            responders: hunt.responders.iter().map(|r| r.name().to_string()).collect(),
+            strategies: hunt.strategies.iter().map(Strategy::to_string).collect(),
+            seed: hunt.seed,
+            snapshot: key.into(),
+        }
+    }
 }
 
 /// The file.

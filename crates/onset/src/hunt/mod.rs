@@ -14,6 +14,7 @@ mod kept;
 mod outlook;
 mod strategy;
 mod trial;
+mod workers;
 
 pub use finding::{Best, Died, Found, Known, Late, Share, Step, Tried};
 pub use finds::{Find, explain_finds};
@@ -27,10 +28,11 @@ pub use trial::{Field, Trial};
 use crate::failure::Failure;
 use outlook::{Ground, Next, Outlook};
 use sample::{Nanos, ParseDurationError, Responder};
+use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use workers::at_once;
 
 /// Trials of a round: as many as two workers, or four, do without one waiting long for the other.
 const ROUND: u64 = 8;
@@ -120,40 +122,36 @@ pub enum Ended {
 }
 
 impl Hunt {
-    /// Whose turn it is: every other trial is foresight's where it takes part, since it finds the most for its time; the
-    /// others share the rest alike.
-    fn turn(&self, number: u64) -> Strategy {
-        let foresees = self.strategies.contains(&Strategy::Foresight);
+    /// Whose turn it is, and how often it was before: every other trial is foresight's where it takes part, since it finds the
+    /// most for its time; the others share the rest alike.
+    fn turn(&self, number: u64) -> (Strategy, u64) {
         let others = self.strategies.iter().filter(|s| **s != Strategy::Foresight);
         let others: Vec<Strategy> = others.copied().collect();
-        match (foresees, others.len() as u64) {
-            (true, 0) => Strategy::Foresight,
-            (true, _) if number.is_multiple_of(2) => Strategy::Foresight,
-            (true, count) => others[(number / 2 % count) as usize],
-            (false, count) => others[(number % count) as usize],
+        let foresees = others.len() < self.strategies.len();
+        if others.is_empty() {
+            return (Strategy::Foresight, number);
         }
-    }
-
-    /// How often the strategy of this trial had its turn before, unless it is foresight.
-    fn turns(&self, number: u64) -> u64 {
-        let others = self.strategies.iter().filter(|s| **s != Strategy::Foresight).count() as u64;
-        let foresees = others < self.strategies.len() as u64;
-        number / (others * if foresees { 2 } else { 1 }).max(1)
+        if foresees && number.is_multiple_of(2) {
+            return (Strategy::Foresight, number / 2);
+        }
+        let turn = if foresees { number / 2 } else { number };
+        let count = others.len() as u64;
+        (others[(turn % count) as usize], turn / count)
     }
 
     /// The trials of the round that begins with `first`.
     fn round(&self, first: u64, known: &Known) -> Vec<Trial> {
         let short = FIRST_ROUND.min(self.strategies.len() as u64);
         let numbers = first..first + if first == 0 { short } else { ROUND };
-        let last = numbers.clone().rev().find(|n| self.turn(*n) == Strategy::Foresight);
+        let last = numbers.clone().rev().find(|n| self.turn(*n).0 == Strategy::Foresight);
         let mut outlook = Outlook::new(known);
         let trial = |number: u64| {
-            let strategy = self.turn(number);
+            let (strategy, turn) = self.turn(number);
             let next = match strategy {
                 Strategy::Foresight => outlook.plan(last == Some(number)),
                 _ => Next::Blind,
             };
-            let best = known.best(&self.responders, self.turns(number));
+            let best = known.best(&self.responders, turn);
             let (begin_after, when) = match next {
                 Next::Scout(begin, until) => (begin, foresight::scouting(until)),
                 Next::Fire(begin, turn) => {
@@ -232,38 +230,25 @@ impl Hunt {
         journal: &mut Journal,
     ) -> Result<Vec<Option<Tried>>, Failure> {
         let done: Vec<Option<Tried>> = round.iter().map(|t| journal.tried(t.number)).collect();
-        let next = AtomicUsize::new(0);
         let results = Mutex::new((done.clone(), None, journal));
-        let work = || {
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(trial) = round.get(index) else { return };
-                if done[index].is_some() {
-                    continue;
-                }
-                let outcome = run(trial);
-                let mut results = results.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                match outcome {
-                    Ok(Ok(tried)) => {
-                        if let Err(e) = results.2.append(&tried) {
-                            results.1.get_or_insert(e);
-                        }
-                        results.0[index] = Some(tried);
-                    }
-                    Ok(Err(trial::Stopped)) => next.store(round.len(), Ordering::Relaxed),
-                    Err(e) => {
-                        results.1.get_or_insert(e);
-                    }
-                }
-                if results.1.is_some() {
-                    next.store(round.len(), Ordering::Relaxed);
-                }
+        at_once(self.jobs, round.len(), |index| {
+            if done[index].is_some() {
+                return ControlFlow::Continue(());
             }
-        };
-        std::thread::scope(|threads| {
-            for _ in 0..self.jobs.max(1) {
-                threads.spawn(work);
+            let outcome = run(&round[index]);
+            let mut results = results.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let (tried, failure, journal) = &mut *results;
+            match outcome {
+                Ok(Ok(new)) => {
+                    if let Err(e) = journal.append(&new) {
+                        failure.get_or_insert(e);
+                    }
+                    tried[index] = Some(new);
+                }
+                Ok(Err(trial::Stopped)) => return ControlFlow::Break(()),
+                Err(e) => drop(failure.get_or_insert(e)),
             }
+            if failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let (tried, failure, _) = results.into_inner().unwrap_or_else(|p| p.into_inner());
         failure.map_or(Ok(tried), Err)

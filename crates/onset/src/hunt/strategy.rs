@@ -93,6 +93,15 @@ impl Strategy {
         }
     }
 
+    /// What disturbs the trial whose triggers are those of [`Strategy::when`]: once, since a storm makes any answer as late as
+    /// one likes.
+    pub fn disturbances(self, number: u64, seed: u64, best: Option<&Best>) -> Vec<Disturbance> {
+        let last = best.and_then(|best| triggers(best).last().copied());
+        let (Strategy::Disturb, Some(last)) = (self, last) else { return Vec::new() };
+        let answered = Nanos(last.0 + best.map_or(0, |best| best.latency_ns.0));
+        vec![disturbing((last, answered), &mut Random::new(seed, number))]
+    }
+
     /// What trial `number` of a hunt with this seed does. What needs a find to begin with does as
     /// [`Strategy::WindowStart`] where there is none, and so does foresight, whose own trials are `foresight::firing`.
     pub fn when(self, number: u64, seed: u64, best: Option<&Best>) -> When {
@@ -124,17 +133,6 @@ impl Strategy {
                 _,
             ) => aimed(Rule::Longest, &[IRQS, PREEMPT, IRQS | PREEMPT]),
         }
-    }
-}
-
-impl Strategy {
-    /// What disturbs the trial whose triggers are those of [`Strategy::when`]: once, since a storm makes any answer as late as
-    /// one likes.
-    pub fn disturbances(self, number: u64, seed: u64, best: Option<&Best>) -> Vec<Disturbance> {
-        let last = best.and_then(|best| triggers(best).last().copied());
-        let (Strategy::Disturb, Some(last)) = (self, last) else { return Vec::new() };
-        let answered = Nanos(last.0 + best.map_or(0, |best| best.latency_ns.0));
-        vec![disturbing((last, answered), &mut Random::new(seed, number))]
     }
 }
 

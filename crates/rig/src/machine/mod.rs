@@ -10,7 +10,6 @@ use qmp::Qmp;
 use sample::{Aim, Channel, Disturbance, Nanos, Occurrence, ResponderSet, Rule, Schedule, When};
 use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -218,9 +217,7 @@ impl Running {
         if let Some(plugin) = plugin {
             let mut words = stimulus_words(plugin.stimulus, scratch)?;
             if let Some(follow) = plugin.follow {
-                let path = scratch.join("follow");
-                fs::write(&path, follow).at(&path)?;
-                words += &format!(",follow={}", option_value(&path));
+                words += &format!(",follow={}", file_value(scratch, "follow", follow)?);
             }
             let option = plugin_option(plugin.library, &words, plugin.channel, origin);
             command.arg("-plugin").arg(option);
@@ -310,6 +307,13 @@ fn option_value(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
+/// Writes the file `name` in `scratch`; its path as the value of an option.
+fn file_value(scratch: &Path, name: &str, content: impl AsRef<[u8]>) -> Result<String> {
+    let path = scratch.join(name);
+    fs::write(&path, content).at(&path)?;
+    Ok(option_value(&path))
+}
+
 /// The value of `-plugin`: the arguments that `onset-plugin` documents.
 fn plugin_option(library: &Path, stimulus: &str, channel: &Channel, origin: Origin) -> String {
     let (start, (pins, control)) = match origin {
@@ -331,10 +335,8 @@ fn stimulus_words(stimulus: &Stimulus, scratch: &Path) -> Result<String> {
     let generator = match stimulus {
         Stimulus::Triggers(generator) => generator,
         Stimulus::Probe(run) => {
-            let path = scratch.join("plan");
-            fs::write(&path, &run.plan).at(&path)?;
             let witness = if run.witness { ",witness=on" } else { "" };
-            return Ok(format!("plan={}{witness}", option_value(&path)));
+            return Ok(format!("plan={}{witness}", file_value(scratch, "plan", &run.plan)?));
         }
     };
     let when = match &generator.when {
@@ -345,10 +347,8 @@ fn stimulus_words(stimulus: &Stimulus, scratch: &Path) -> Result<String> {
         When::Aimed(Aim { rule, kinds, gap, count, until, seed }) => {
             let list = match rule {
                 Rule::Listed(list) => {
-                    let path = scratch.join("list");
-                    fs::write(&path, list.iter().flat_map(Occurrence::encode).collect::<Vec<u8>>())
-                        .at(&path)?;
-                    format!("list={},", option_value(&path))
+                    let bytes: Vec<u8> = list.iter().flat_map(Occurrence::encode).collect();
+                    format!("list={},", file_value(scratch, "list", bytes)?)
                 }
                 Rule::Coverage | Rule::Longest | Rule::Nested | Rule::Scout => String::new(),
             };
@@ -360,10 +360,8 @@ fn stimulus_words(stimulus: &Stimulus, scratch: &Path) -> Result<String> {
             )
         }
         When::Planned(Schedule::Explicit(times)) => {
-            let path = scratch.join("times");
-            let mut file = File::create(&path).at(&path)?;
-            times.iter().try_for_each(|t| file.write_all(&t.0.to_le_bytes())).at(&path)?;
-            format!("times={}", option_value(&path))
+            let bytes: Vec<u8> = times.iter().flat_map(|t| t.0.to_le_bytes()).collect();
+            format!("times={}", file_value(scratch, "times", bytes)?)
         }
     };
     Ok(format!(
@@ -380,10 +378,8 @@ fn disturbance_words(disturbances: &[Disturbance], scratch: &Path) -> Result<Str
     if disturbances.is_empty() {
         return Ok(String::new());
     }
-    let path = scratch.join("disturbances");
-    fs::write(&path, disturbances.iter().flat_map(Disturbance::encode).collect::<Vec<u8>>())
-        .at(&path)?;
-    Ok(format!(",disturbances={}", option_value(&path)))
+    let bytes: Vec<u8> = disturbances.iter().flat_map(Disturbance::encode).collect();
+    Ok(format!(",disturbances={}", file_value(scratch, "disturbances", bytes)?))
 }
 
 /// Whether the plugin knows the internals of this version (as [`qemu_version`] gives it).

@@ -11,7 +11,7 @@ use crate::experiment::{Cell, Experiment};
 use crate::failure::{Exit, Failure};
 use crate::followed::{Ready, Subject, narrow};
 use crate::hunt::{
-    ALL, About, CONCLUSION, Ended, Field, Find, Grounds, Hunt, JOURNAL, Journal, Known, Strategy,
+    ALL, About, CONCLUSION, Ended, Field, Find, Grounds, Hunt, JOURNAL, Journal, Known,
     explain_finds, find_file,
 };
 use crate::matrix::WallClock;
@@ -50,7 +50,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let bench = rig.bench();
     let grounds = Grounds::new(ready(bench, subject, name)?);
     let directory = directory(arguments, cell)?;
-    let about = about(&experiment, cell, &hunt, &grounds.first().made_with().snapshot);
+    let flavour = (cell.flavour.to_string(), cell.load);
+    let key = grounds.first().made_with().snapshot;
+    let about = About::of(&hunt, &experiment.source, flavour, &key);
     let mut journal = Journal::open(&directory.join(JOURNAL), &about)?;
     if journal.count() > 0 {
         eprintln!("going on after {} trials", journal.count());
@@ -208,17 +210,4 @@ fn directory(arguments: &Arguments, cell: Cell) -> Result<PathBuf, Failure> {
     std::fs::create_dir_all(&directory)
         .map_err(|e| Failure::unavailable(format!("{}: {e}", directory.display())))?;
     Ok(directory)
-}
-
-fn about(experiment: &Experiment, cell: Cell, hunt: &Hunt, snapshot: &str) -> About {
-    About {
-        journal: Journal::VERSION,
-        experiment: experiment.source.clone(),
-        flavour: cell.flavour.to_string(),
-        load: cell.load.to_string(),
-        responders: hunt.responders.iter().map(|r| r.name().to_string()).collect(),
-        strategies: hunt.strategies.iter().map(Strategy::to_string).collect(),
-        seed: hunt.seed,
-        snapshot: snapshot.to_string(),
-    }
 }

@@ -22,9 +22,8 @@ pub fn under_less(
     budget: Budget,
     jobs: usize,
 ) -> Result<Option<Reproducer>, Failure> {
-    let parts = find.load.parts().iter().copied().filter(|part| *part != find.load);
-    let less: Vec<Load> = std::iter::once(Load::Idle).chain(parts).collect();
-    for load in less.into_iter().filter(|load| *load != find.load) {
+    let less = [Load::Idle].iter().chain(find.load.parts()).copied();
+    for load in less.filter(|load| *load != find.load) {
         let Some(found) = latest(bench, find, load, budget, jobs)? else { continue };
         let latency = found.answer.latency_ns;
         if enough(latency, find.answer.latency_ns) {
@@ -62,16 +61,8 @@ fn latest(
     let grounds = Grounds::new(hunt::ready(bench, subject, name)?);
     let scratch = tempfile::tempdir()
         .map_err(|e| Failure::unavailable(format!("no directory for temporary files: {e}")))?;
-    let about = About {
-        journal: Journal::VERSION,
-        experiment: String::new(),
-        flavour: find.kernel.clone(),
-        load: load.to_string(),
-        responders: vec![responder.to_string()],
-        strategies: hunt.strategies.iter().map(Strategy::to_string).collect(),
-        seed: hunt.seed,
-        snapshot: grounds.first().made_with().snapshot,
-    };
+    let key = grounds.first().made_with().snapshot;
+    let about = About::of(&hunt, "", (find.kernel.clone(), load), &key);
     let mut journal = Journal::open(&scratch.path().join("trials.jsonl"), &about)?;
     let (known, ended) = hunt::search(&hunt, &grounds, &mut journal)?;
     if ended == Ended::Interrupted {
