@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The same experiment, kernel and seed give the same samples; another seed gives others.
 
-use lab::{Lab, experiment, have_kernels};
+use lab::{Finished, Lab, experiment, have_kernels};
+use std::path::Path;
 use std::process::{Child, Command};
 
 /// Processes that keep every processor of the host busy; killed when dropped.
@@ -52,6 +53,28 @@ fn the_number_of_machines_at_once_does_not_change_the_samples() {
     let one = hashes(&lab, &text, &["--jobs", "1"]);
     assert_eq!(hashes(&lab, &text, &["--jobs", "2"]), one);
     assert_ne!(one[0], one[1]);
+}
+
+#[test]
+fn a_vcpu_that_is_preempted_as_it_halts_gives_the_same_samples() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let text = experiment(&["6.12 preempt=none"], &["idle"], 200, "");
+    let first = hashes(&lab, &text, &[]);
+    let library = lab.path().join("slow_to_halt.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("rig/programs/slow_to_halt.c");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o"]);
+    Finished::of(gcc.arg(&library).arg(source)).exits(0);
+    let path = lab.experiment(&text);
+    // Without what the plugin does about it one of two to four came out otherwise.
+    for _ in 0..8 {
+        let mut command = lab.command(&["run", &path, "--json"]);
+        let finished = Finished::of(command.env("LD_PRELOAD", &library)).exits(3);
+        assert_eq!(finished.run().text("samples_blake3"), first[0]);
+    }
 }
 
 #[test]

@@ -128,13 +128,16 @@ impl Instrument {
         Ok(Instrument { symbols, id, buffer, counter, countdown })
     }
 
-    /// Has the callbacks made.
-    pub fn register(&self, on_vcpu: OnVcpu, on_translation: OnTranslation) {
-        // SAFETY: both are static code.
-        unsafe {
-            (self.symbols.qemu_plugin_register_vcpu_init_cb)(self.id, on_vcpu);
-            (self.symbols.qemu_plugin_register_vcpu_tb_trans_cb)(self.id, on_translation);
-        }
+    /// Calls `each` for the vCPU.
+    pub fn on_vcpu(&self, each: OnVcpu) {
+        // SAFETY: static code.
+        unsafe { (self.symbols.qemu_plugin_register_vcpu_init_cb)(self.id, each) }
+    }
+
+    /// Calls `each` for each block, instead of what was called before: QEMU has one for a plugin.
+    pub fn on_translation(&self, each: OnTranslation) {
+        // SAFETY: static code.
+        unsafe { (self.symbols.qemu_plugin_register_vcpu_tb_trans_cb)(self.id, each) }
     }
 
     /// The block that a translation callback was given.

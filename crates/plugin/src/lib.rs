@@ -3,14 +3,15 @@
 //!
 //! Loaded by `-plugin file=…`, it becomes a parallel port of the machine whose interrupt it raises by
 //! schedule and whose pins it watches, in virtual time; or it hands the plan of a probe to the guest, and takes what
-//! the probe measured. It instruments no instruction unless it is asked to be a [`witness`] of the probe, so the guest
-//! runs at full speed, and it is not part of the guest's saved state.
+//! the probe measured. It instruments no instruction but those that halt, unless it is asked to be a [`witness`] of the probe or
+//! to [`follow`] the kernel, so the guest runs at full speed, and it is not part of the guest's saved state.
 
 mod config;
 pub mod disturbance;
 pub mod follow;
 pub mod generator;
 pub mod guest;
+mod halting;
 mod instrument;
 mod qemu;
 mod symbols;
@@ -57,12 +58,14 @@ fn start(id: u64, words: &[String]) -> Result<(), String> {
     // else writes records.
     let records = unsafe { sample::producer_of(BorrowedFd::borrow_raw(config.ring_fd)) }
         .map_err(|e| format!("onset plugin: ring_fd: {e}"))?;
-    if let Some(plan) = config.follow.clone() {
-        follow::install(qemu, id, plan, config.aim()).map_err(|e| format!("onset plugin: {e}"))?;
-    }
-    if config.witness {
-        witness::install(qemu, id).map_err(|e| format!("onset plugin: {e}"))?;
-    }
+    halting::prepare(qemu);
+    // They exclude each other.
+    let instrumented = match config.follow.clone() {
+        Some(plan) => follow::install(qemu, id, plan, config.aim()),
+        None if config.witness => witness::install(qemu, id),
+        None => halting::install(id),
+    };
+    instrumented.map_err(|e| format!("onset plugin: {e}"))?;
     generator::install(qemu, config, records);
     Ok(())
 }

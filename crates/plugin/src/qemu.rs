@@ -106,6 +106,11 @@ pub struct Qemu {
     main_loop_tlg: *mut c_void,
 }
 
+// SAFETY: addresses of QEMU's code and static data, the same for every thread; who may call what is said above.
+unsafe impl Send for Qemu {}
+// SAFETY: as above.
+unsafe impl Sync for Qemu {}
+
 /// A timer on the virtual clock.
 pub struct Timer(*mut c_void);
 

@@ -11,6 +11,7 @@
 //! that is gone goes by the same number.
 
 use crate::generator::{fail, pass_on};
+use crate::halting::before_halts;
 use crate::instrument::{INSTRUCTION_BYTES_MAX, Instrument, Register};
 use crate::qemu::Qemu;
 use sample::{Kind, Record};
@@ -121,7 +122,8 @@ pub fn install(qemu: Qemu, id: u64) -> Result<(), String> {
     if WITNESS.set(witness).is_err() {
         return Err("the plugin was loaded twice".into());
     }
-    self::witness().instrument.register(on_vcpu, on_translation);
+    self::witness().instrument.on_vcpu(on_vcpu);
+    self::witness().instrument.on_translation(on_translation);
     Ok(())
 }
 
@@ -134,6 +136,7 @@ extern "C" fn on_vcpu(_id: u64, _vcpu: c_uint) {
 
 extern "C" fn on_translation(_id: u64, block: *mut c_void) {
     let block = witness().instrument.block(block);
+    before_halts(&block);
     let user = block.address() < USER_END;
     if user {
         block.count();

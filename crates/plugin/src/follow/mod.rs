@@ -19,6 +19,7 @@ mod stacks;
 pub use plan::Plan;
 
 use crate::generator::{fail, pass_on, trigger_at, waits_for_aim};
+use crate::halting::before_halts;
 use crate::instrument::{Instrument, Register};
 use crate::qemu::{Cpu, Qemu};
 use aim::{Aimer, Opening};
@@ -132,7 +133,8 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
     if FOLLOWER.set(follower).is_err() {
         return Err("the plugin was loaded twice".into());
     }
-    self::follower().instrument.register(on_vcpu, on_translation);
+    self::follower().instrument.on_vcpu(on_vcpu);
+    self::follower().instrument.on_translation(on_translation);
     Ok(())
 }
 
@@ -148,6 +150,7 @@ extern "C" fn on_vcpu(_id: u64, _vcpu: c_uint) {
 extern "C" fn on_translation(_id: u64, block: *mut c_void) {
     let follower = follower();
     let block = follower.instrument.block(block);
+    before_halts(&block);
     if block.address() >= KERNEL {
         follower.look(&block);
     }

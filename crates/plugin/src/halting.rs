@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Has QEMU's clock include every instruction before the vCPU halts.
+//!
+//! While the vCPU is idle QEMU's main loop moves the virtual clock to the next timer. It takes the vCPU for idle as soon as
+//! that has executed `hlt`, on a thread of its own and without the big lock; what was executed since the clock was last read is
+//! added to it a moment later (QEMU 10.0: `do_hlt`, `icount_start_warp_timer`, `icount_process_data`). The main loop is awake
+//! every now and then, since each timer that ends wakes it. Where that falls into this moment, the clock is moved by the time
+//! from the last reading to the timer, then what was executed is added, and the timer is late by as much: rarely, but more often
+//! on a busy host, two runs from one snapshot were not the same. Reading the clock before `hlt` leaves nothing to add.
+
+use crate::instrument::{Block, INSTRUCTION_BYTES_MAX, Instrument};
+use crate::qemu::Qemu;
+use std::ffi::{c_uint, c_void};
+use std::sync::OnceLock;
+
+/// The instructions that halt QEMU's vCPU until an interrupt: `hlt` and, on a machine with one processor, `mwait` (SDM volume 2).
+const HALTING: [&[u8]; 2] = [&[0xf4], &[0x0f, 0x01, 0xc9]];
+
+static QEMU: OnceLock<Qemu> = OnceLock::new();
+static INSTRUMENT: OnceLock<Instrument> = OnceLock::new();
+
+/// To be called before anything is translated. Whoever instruments the guest's code shows each block to [`before_halts`].
+pub fn prepare(qemu: Qemu) {
+    // The plugin is loaded once.
+    let _ = QEMU.set(qemu);
+}
+
+/// Sees to it by itself, where nobody else instruments the guest's code.
+///
+/// # Errors
+/// A QEMU that lacks a part of the interface.
+pub fn install(id: u64) -> Result<(), String> {
+    let instrument = Instrument::attach(id)?;
+    INSTRUMENT.get_or_init(|| instrument).on_translation(on_translation);
+    Ok(())
+}
+
+extern "C" fn on_translation(_id: u64, block: *mut c_void) {
+    let instrument = INSTRUMENT.get().expect("set before the callback is registered");
+    before_halts(&instrument.block(block));
+}
+
+/// Has the clock read before the instruction by which the block halts the vCPU, if there is one: it would be the last.
+pub fn before_halts(block: &Block<'_>) {
+    let Some(last) = block.last() else { return };
+    if HALTING.contains(&last.code(&mut [0; INSTRUCTION_BYTES_MAX])) {
+        last.before(on_halt, 0);
+    }
+}
+
+extern "C" fn on_halt(_vcpu: c_uint, _: *mut c_void) {
+    // At the last instruction of a block, where the clock may be read.
+    QEMU.get().expect("set before anything is translated").now();
+}
