@@ -44,6 +44,23 @@ fn a_busy_guest_gives_the_same_samples_twice_also_on_a_busy_host() {
 }
 
 #[test]
+fn another_seed_of_the_guest_is_another_history_of_the_same_load() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let of = |seed: &str| {
+        let more = format!("guest.seed = {seed}\n");
+        hashes(&lab, &experiment(&["6.12 preempt=none"], &["fork"], 300, &more), &[])
+    };
+    let second = of("2");
+    assert_ne!(of("1"), second);
+    assert_eq!(of("2"), second);
+    let unsaid = hashes(&lab, &experiment(&["6.12 preempt=none"], &["fork"], 300, ""), &[]);
+    assert_eq!(of("1"), unsaid, "1 is what an experiment has that does not speak of it");
+}
+
+#[test]
 fn the_number_of_machines_at_once_does_not_change_the_samples() {
     if !have_kernels(&["6.12", "6.12-rt"]) {
         return;

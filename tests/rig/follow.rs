@@ -41,6 +41,7 @@ fn twice(kernel: &str, parameters: &[&str]) -> (Vec<Sample>, Seen) {
         },
         memory_mib: 256,
         shift: 0,
+        seed: 1,
         begin_after: Nanos(0),
     };
     let period = Nanos::from_millis(1);

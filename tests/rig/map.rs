@@ -44,6 +44,7 @@ impl Mapped {
             },
             memory_mib: 256,
             shift: 0,
+            seed: 1,
             begin_after: sample::Nanos(0),
         };
         let snapshot = bench.snapshot(&guest, &|_| ()).expect("a snapshot");

@@ -63,6 +63,7 @@ fn run(load: Load, probe: &Probe, witness: bool) -> Measured {
         },
         memory_mib: 256,
         shift: 0,
+        seed: 1,
         begin_after: Nanos(0),
     };
     let probe = probe.clone();

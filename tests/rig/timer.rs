@@ -82,8 +82,13 @@ impl Guest {
         let image = lab.path().join("image");
         fs::write(&image, archive(&lab, &kernel)).expect("writable");
         let (console, debug) = (lab.path().join("console"), lab.path().join("debug"));
-        let machine =
-            Machine { kernel: kernel.image(), parameters: Vec::new(), memory_mib: 256, shift: 0 };
+        let machine = Machine {
+            kernel: kernel.image(),
+            parameters: Vec::new(),
+            memory_mib: 256,
+            shift: 0,
+            seed: 1,
+        };
         let mut qemu = Command::new(QEMU);
         qemu.args(machine.arguments()).arg("-kernel").arg(&machine.kernel);
         qemu.arg("-initrd").arg(&image);

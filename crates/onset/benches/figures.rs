@@ -195,6 +195,7 @@ fn guest(bench: &Bench) -> Guest {
         },
         memory_mib: 256,
         shift: 0,
+        seed: 1,
         begin_after: Nanos(0),
     }
 }

@@ -49,6 +49,8 @@ pub struct Guest {
     pub memory_mib: u32,
     /// Virtual nanoseconds per instruction, as a power of two.
     pub shift: u8,
+    /// Of the random numbers that its kernel begins with: another seed is another history of the same guest.
+    pub seed: u32,
     /// How long after the warm-up measuring begins. Where it is not 0 the guest is let run from the warm-up's end, saved
     /// once more, and measured from there.
     pub begin_after: Nanos,
@@ -62,6 +64,7 @@ impl Guest {
             parameters: self.parameters.clone(),
             memory_mib: self.memory_mib,
             shift: self.shift,
+            seed: self.seed,
         }
     }
 }

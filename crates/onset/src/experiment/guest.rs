@@ -17,6 +17,9 @@ pub(crate) const SHIFT_MAX: u64 = 10;
 /// More is a slip of the pen: the guest takes hours of wall time for it.
 const BEGIN_AFTER_MAX: Nanos = Nanos::from_millis(3_600_000);
 
+/// The seed of a guest that says nothing of it.
+pub(crate) const GUEST_SEED: u32 = 1;
+
 /// A size of memory in MiB (2²⁰ bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mebibytes(pub u32);
@@ -64,12 +67,14 @@ pub struct GuestFile {
 }
 
 /// The virtual machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
     /// `None`: the rig's default.
     pub memory: Option<Mebibytes>,
     /// An instruction takes 2^shift ns of virtual time; 0 … 10.
     pub shift: u8,
+    /// Of the random numbers that its kernel begins with.
+    pub seed: u32,
     /// Kernel modules (host paths), loaded in this order before measuring.
     pub modules: Vec<PathBuf>,
     /// Programs (host paths), put into the guest's `/usr/bin` under their own names, with their libraries.
@@ -100,6 +105,8 @@ pub(super) fn read(reader: &mut Reader, section: &Section, directory: &Path) -> 
         }
     });
     let shift = section.entry("shift").and_then(|e| reader.integer(e, 0..=SHIFT_MAX));
+    let seed = section.entry("seed").and_then(|e| reader.integer(e, 0..=u32::MAX.into()));
+    let seed = seed.map_or(GUEST_SEED, |seed| seed as u32);
     let mut paths = |key, example| {
         let entry = section.entry(key);
         entry.map(|e| reader.paths(e, directory, example)).unwrap_or_default()
@@ -119,7 +126,7 @@ pub(super) fn read(reader: &mut Reader, section: &Section, directory: &Path) -> 
         Some(duration)
     });
     let begin_after = begin_after.unwrap_or_default();
-    Guest { memory, shift, modules, programs, files, witness, begin_after }
+    Guest { memory, shift, seed, modules, programs, files, witness, begin_after }
 }
 
 fn files(reader: &mut Reader, section: &Section, directory: &Path) -> Vec<GuestFile> {

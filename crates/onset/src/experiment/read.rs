@@ -58,7 +58,10 @@ pub(super) const KEYS: [(&str, &[&str]); 16] = [
     ("inversion", &["middle", "held", "count"]),
     ("ladder", &["period", "count"]),
     ("cyclictest", &["methods", "period", "count"]),
-    ("guest", &["memory", "shift", "modules", "programs", "files", "witness", "begin_after"]),
+    (
+        "guest",
+        &["memory", "shift", "seed", "modules", "programs", "files", "witness", "begin_after"],
+    ),
 ];
 
 /// A value and where it stands.

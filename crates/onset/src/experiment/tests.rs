@@ -85,7 +85,17 @@ fn what_is_left_out_has_its_documented_default() {
     assert_eq!(experiment.warm_up, Nanos::from_millis(200));
     assert_eq!(generator(&experiment).responders.mask(), 0xff);
     assert_eq!(generator(&experiment).driver, Driver { threaded: false });
-    assert_eq!(experiment.guest, Guest::default());
+    let guest = Guest {
+        memory: None,
+        shift: 0,
+        seed: 1,
+        modules: Vec::new(),
+        programs: Vec::new(),
+        files: Vec::new(),
+        witness: false,
+        begin_after: Nanos(0),
+    };
+    assert_eq!(experiment.guest, guest);
     assert!(experiment.limits.is_empty());
     let (period, count) = (Nanos::from_millis(1), 10);
     let schedule = Schedule::Periodic { phase: period, period, jitter: Nanos(0), seed: 1, count };
@@ -109,6 +119,7 @@ driver.threaded = true
 [guest]
 memory = "1GiB"
 shift = 3
+seed = 7
 begin_after = "8.2s"
 modules = ["slow.ko"]
 programs = ["/usr/bin/env"]
@@ -128,7 +139,7 @@ files = ["/etc/services", "data=/srv/data"]
     );
     assert!(generator(&experiment).driver.threaded);
     let guest = &experiment.guest;
-    assert_eq!((guest.memory, guest.shift), (Some(Mebibytes(1024)), 3));
+    assert_eq!((guest.memory, guest.shift, guest.seed), (Some(Mebibytes(1024)), 3, 7));
     assert_eq!(guest.begin_after, Nanos::from_millis(8_200));
     assert_eq!(guest.modules, [Path::new("lab/slow.ko")]);
     assert_eq!(guest.programs, [Path::new("/usr/bin/env")]);

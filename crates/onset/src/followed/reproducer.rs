@@ -2,7 +2,7 @@
 //! Everything it takes to have one latency once more, to the instruction: a small JSON file.
 
 use super::{MadeWith, Subject};
-use crate::experiment::{Load, MEMORY_MAX, MEMORY_MIN, Mebibytes, SHIFT_MAX};
+use crate::experiment::{GUEST_SEED, Load, MEMORY_MAX, MEMORY_MIN, Mebibytes, SHIFT_MAX};
 use crate::failure::Failure;
 use rig::{Bench, Cache, Contents, Generator, Guest};
 use sample::{Disturbance, Insns, Nanos, Responder, ResponderSet, Sample, Schedule, When};
@@ -38,6 +38,9 @@ pub struct Reproducer {
     pub memory_mib: u32,
     /// An instruction takes 2^this ns of virtual time.
     pub icount_shift: u8,
+    /// Of the random numbers that the guest's kernel begins with.
+    #[serde(default = "seed")]
+    pub guest_seed: u32,
     /// Parameters of the driver.
     pub driver: Option<String>,
     /// Modules, programs, and files with their paths in the guest; host paths.
@@ -83,6 +86,11 @@ pub struct Answer {
     pub insns: Insns,
 }
 
+/// That of finds which do not speak of it.
+fn seed() -> u32 {
+    GUEST_SEED
+}
+
 impl Reproducer {
     /// Of an `answer` of a guest to triggers raised at these `times` since measuring began: all until the answer, also those
     /// after the one that was answered. When else the generator would have triggered does not matter. Of what it disturbed
@@ -108,6 +116,7 @@ impl Reproducer {
             begin_after_ns: guest.begin_after,
             memory_mib: guest.memory_mib,
             icount_shift: guest.shift,
+            guest_seed: guest.seed,
             driver: contents.driver.clone(),
             modules: contents.modules.clone(),
             programs: contents.programs.clone(),
@@ -220,6 +229,7 @@ impl Reproducer {
             contents,
             memory_mib: self.memory_mib,
             shift: self.icount_shift,
+            seed: self.guest_seed,
             begin_after: self.begin_after_ns,
         };
         let generator = Generator {
@@ -286,6 +296,7 @@ impl Reproducer {
             begin_after_ns: Nanos(2),
             memory_mib: 256,
             icount_shift: 0,
+            guest_seed: 2,
             driver: Some("responders=hardirq,task".into()),
             modules: Vec::new(),
             programs: Vec::new(),

@@ -94,6 +94,7 @@ impl Rig {
             },
             memory_mib: asked.memory.map_or(memory, |m| m.0),
             shift: asked.shift,
+            seed: asked.seed,
             begin_after: asked.begin_after,
         }
     }

@@ -21,9 +21,6 @@ pub const QEMU: &str = "qemu-system-x86_64";
 pub const VERSION_TRIED: &str = "10.0";
 /// Date at which the guest's clock starts, so that it does not depend on ours.
 const RTC_BASE: &str = "2026-01-01T00:00:00";
-/// Seed of QEMU's own random numbers (the guest's initial entropy). Constant: the experiment's seed places
-/// triggers, and one snapshot serves all of them.
-const QEMU_SEED: &str = "1";
 /// One thread, and a code cache of fixed size: by default its size follows the host's memory, and with it
 /// when QEMU starts it afresh.
 const TCG: &str = "tcg,thread=single,tb-size=512";
@@ -47,6 +44,8 @@ pub struct Machine {
     pub memory_mib: u32,
     /// Virtual nanoseconds per instruction, as a power of two: 0 … 10.
     pub shift: u8,
+    /// Of QEMU's own random numbers, from which the guest's kernel has its entropy.
+    pub seed: u32,
 }
 
 impl Machine {
@@ -84,7 +83,7 @@ impl Machine {
             "-rtc",
             &rtc,
             "-seed",
-            QEMU_SEED,
+            &self.seed.to_string(),
             "-nic",
             "none",
             "-m",
