@@ -9,11 +9,15 @@ use serde_json::Value;
 fn hunt(lab: &Lab, directory: &str, budget: &str, words: &[&str]) -> Value {
     let place = lab.path().join(directory);
     let place = place.to_str().expect("the lab's path is text");
-    let cell = ["--flavour", "6.12 preempt=none", "--load", "mixed", "--budget", budget];
+    let flavour = ["--flavour", "6.12 preempt=none", "--budget", budget];
     let rest = ["--json", "--directory", place];
-    let mut found = lab.onset(&[&["hunt"], &cell[..], &rest[..], words].concat()).exits(0).json();
+    let found = lab.onset(&[&["hunt"], &flavour[..], &rest[..], words].concat()).exits(0).json();
     assert_as_promised_by("hunt", &found);
-    // What names the directory is not what was found.
+    found
+}
+
+/// What was found, without what names the directory.
+fn nameless(mut found: Value) -> Value {
     found.as_object_mut().expect("an object").remove("directory");
     for worst in found["worst"].as_array_mut().expect("finds") {
         worst.as_object_mut().expect("a find").remove("find");
@@ -33,15 +37,60 @@ fn a_hunt_finds_the_same_with_one_machine_and_two_and_no_less_than_as_many_trigg
         return;
     }
     let lab = Lab::new();
-    let two = hunt(&lab, "two", "10trials", &["--jobs", "2", "--responder", "hardirq"]);
+    let hunt = |directory, budget, words: &[&str]| {
+        let common = ["--load", "mixed", "--responder", "hardirq"];
+        nameless(hunt(&lab, directory, budget, &[&common, words].concat()))
+    };
+    let two = hunt("two", "10trials", &["--jobs", "2"]);
     let fired = &two["by_strategy"]["foresight"];
     assert!(fired["trials"] == 5 && fired["triggers"].as_u64() > Some(4), "{fired}");
-    let one = hunt(&lab, "one", "10trials", &["--jobs", "1", "--responder", "hardirq"]);
+    let one = hunt("one", "10trials", &["--jobs", "1"]);
     assert_eq!(one, two);
-    let random =
-        hunt(&lab, "random", "18trials", &["--strategy", "random", "--responder", "hardirq"]);
+    let random = hunt("random", "18trials", &["--strategy", "random"]);
     assert!(random["triggers"].as_u64() >= two["triggers"].as_u64(), "{}", random["triggers"]);
     assert!(hardirq(&two) >= hardirq(&random), "{} < {}", hardirq(&two), hardirq(&random));
+}
+
+#[test]
+fn loads_and_histories_are_hunted_in_together_and_each_find_comes_again_in_its_own_guest() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let guests = ["--load", "idle", "--load", "fork", "--guest-seed", "1", "--guest-seed", "2"];
+    // The first round of each.
+    let found = hunt(&lab, "guests", "8trials", &guests);
+    let [idle, idle_2, fork, fork_2] = &found["guests"].as_array().expect("guests")[..] else {
+        panic!("four guests: {found:#}")
+    };
+    for (guest, load, seed) in
+        [(idle, "idle", 1), (idle_2, "idle", 2), (fork, "fork", 1), (fork_2, "fork", 2)]
+    {
+        assert_eq!((&guest["load"], &guest["seed"]), (&load.into(), &seed.into()));
+    }
+    assert_ne!(fork["snapshot"], fork_2["snapshot"]);
+    let shares = found["by_guest"].as_array().expect("their shares");
+    let trials = shares.iter().map(|share| share["trials"].as_u64().expect("a number"));
+    let trials: Vec<u64> = trials.collect();
+    assert_eq!(trials, [2; 4]);
+    // A find of each guest that has one; what forks has the latest.
+    let finds = found["worst"].as_array().expect("finds");
+    let mut first: Vec<&Value> = Vec::new();
+    for find in finds {
+        if first.iter().all(|known| known["guest"] != find["guest"]) {
+            first.push(find);
+        }
+    }
+    assert!(first.len() >= 2 && first[0]["guest"].as_u64() >= Some(2), "{finds:#?}");
+    for find in first {
+        let path = find["find"].as_str().expect("a file");
+        let text = std::fs::read_to_string(path).expect("it is there");
+        let kept: Value = serde_json::from_str(&text).expect("JSON");
+        let guest = &found["guests"][find["guest"].as_u64().expect("a number") as usize];
+        assert_eq!((&kept["load"], &kept["guest_seed"]), (&guest["load"], &guest["seed"]));
+        let replayed = lab.onset(&["replay", path, "--json"]).exits(0).json();
+        assert_eq!(replayed["latency_ns"], find["latency_ns"], "{path}");
+    }
 }
 
 /// Hunts in an idle guest with this module of the tests.

@@ -206,9 +206,14 @@ pub struct Hunt {
     /// The flavour, as in "6.12 preempt=none"; not needed where the experiment has one.
     #[arg(long)]
     pub flavour: Option<String>,
-    /// The load; not needed where the experiment has one.
-    #[arg(long)]
-    pub load: Option<Load>,
+    /// Only this load; may be repeated. By default every load of the experiment: each has a guest of its own, in which the hunt
+    /// takes turns.
+    #[arg(long = "load", value_name = "LOAD")]
+    pub loads: Vec<Load>,
+    /// A seed of the guest's own random numbers; may be repeated, for as many guests of each load: the same load with another
+    /// history. By default the experiment's.
+    #[arg(long = "guest-seed", value_name = "N")]
+    pub guest_seeds: Vec<u32>,
     /// Whose worst answer is looked for; may be repeated. By default every responder of the experiment.
     #[arg(long = "responder", value_name = "NAME")]
     pub responders: Vec<String>,

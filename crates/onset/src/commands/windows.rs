@@ -69,7 +69,7 @@ fn cells(bench: &Bench, arguments: &arguments::Cells) -> Result<Vec<Cell>, Failu
         return Ok(vec![Cell { flavour, load, subject: Subject::of_bundle(bench, &bundle)? }]);
     }
     let mut experiment = Experiment::load(name)?;
-    narrow(&mut experiment, arguments.flavour.as_deref(), arguments.load)?;
+    narrow(&mut experiment, arguments.flavour.as_deref(), arguments.load.as_slice())?;
     let rig = Rig::new(bench.clone(), &experiment)?;
     let cell = |cell: crate::experiment::Cell| {
         let subject = Subject::of_cell(&rig, &experiment, cell)?;

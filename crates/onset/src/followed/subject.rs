@@ -87,14 +87,14 @@ fn cell<'a>(experiment: &'a Experiment, manifest: &Manifest) -> Result<Cell<'a>,
 }
 
 /// Leaves of an experiment what is asked for: of the flavours the one of that name, or all of a kernel of that name; of the
-/// loads that one; of the instruments the triggers.
+/// loads these, where there are any; of the instruments the triggers.
 ///
 /// # Errors
 /// What the experiment does not have, with what it has.
 pub(crate) fn narrow(
     experiment: &mut Experiment,
     flavour: Option<&str>,
-    load: Option<Load>,
+    loads: &[Load],
 ) -> Result<(), Failure> {
     if let Some(asked) = flavour {
         let asked = asked.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -111,15 +111,13 @@ pub(crate) fn narrow(
             )));
         }
     }
-    if let Some(asked) = load {
+    if let Some(asked) = loads.iter().find(|load| !experiment.loads.contains(load)) {
         let had: Vec<&str> = experiment.loads.iter().map(|l| l.name()).collect();
-        if !experiment.loads.contains(&asked) {
-            let had = had.join(", ");
-            return Err(Failure::usage(format!(
-                "the experiment has no load {asked}; it has {had}"
-            )));
-        }
-        experiment.loads.retain(|l| *l == asked);
+        let had = had.join(", ");
+        return Err(Failure::usage(format!("the experiment has no load {asked}; it has {had}")));
+    }
+    if !loads.is_empty() {
+        experiment.loads.retain(|load| loads.contains(load));
     }
     experiment.instruments.retain(|i| matches!(i, Instrument::Generator(_)));
     if experiment.instruments.is_empty() {
@@ -216,7 +214,7 @@ mod tests {
 
     fn narrowed(flavour: Option<&str>, load: Option<Load>) -> Result<Vec<String>, String> {
         let mut experiment = experiment();
-        narrow(&mut experiment, flavour, load).map_err(|e| e.message)?;
+        narrow(&mut experiment, flavour, load.as_slice()).map_err(|e| e.message)?;
         Ok(experiment.cells().map(|c| format!("{} {}", c.flavour, c.load)).collect())
     }
 

@@ -4,6 +4,7 @@
 
 use super::Strategy;
 use super::foresight::Foreseen;
+use super::grounds::Begin;
 use super::outlook::Ground;
 use sample::{Disturbance, Insns, Nanos, Responder};
 use serde::{Deserialize, Serialize};
@@ -36,8 +37,8 @@ pub struct Best {
     pub latency_ns: Nanos,
     /// The same in instructions.
     pub latency_insns: Insns,
-    /// When measuring began, after the warm-up.
-    pub begin_after_ns: Nanos,
+    /// Where measuring began.
+    pub begin: Begin,
     /// The triggers until the answer, since measuring began.
     pub instants: Vec<Nanos>,
     /// Which of them was answered so late.
@@ -55,8 +56,9 @@ pub struct Tried {
     pub number: u64,
     /// Who chose its triggers.
     pub strategy: Strategy,
-    /// When it began, after the warm-up.
-    pub begin_after_ns: Nanos,
+    /// Where it began.
+    #[serde(flatten)]
+    pub begin: Begin,
     /// How many there were.
     pub triggers: u64,
     /// Virtual time that measuring took.
@@ -85,8 +87,9 @@ pub struct Tried {
 pub struct Died {
     /// What is known of it.
     pub text: String,
-    /// When measuring began, after the warm-up.
-    pub begin_after_ns: Nanos,
+    /// Where measuring began.
+    #[serde(flatten)]
+    pub begin: Begin,
     /// The triggers until then.
     pub instants: Vec<Nanos>,
     /// What disturbed.
@@ -120,7 +123,7 @@ pub struct Step {
     pub latency_ns: Nanos,
 }
 
-/// What one strategy did.
+/// What one strategy did, or what was done in one guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
     /// Its trials.
@@ -129,8 +132,21 @@ pub struct Share {
     pub triggers: u64,
     /// Their virtual time.
     pub virtual_ns: Nanos,
-    /// The worst that it found by itself, by responder.
+    /// The worst that was found in them, by responder.
     pub worst_ns: BTreeMap<String, Nanos>,
+}
+
+impl Share {
+    fn take(&mut self, tried: &Tried, spent: Nanos) {
+        self.trials += 1;
+        self.triggers += tried.triggers;
+        self.virtual_ns.0 += spent.0;
+        for (responder, late) in &tried.late {
+            let Some(latest) = late.first() else { continue };
+            let own = self.worst_ns.entry(responder.clone()).or_default();
+            *own = (*own).max(latest.latency_ns);
+        }
+    }
 }
 
 /// All that is known after some trials.
@@ -150,14 +166,14 @@ pub struct Known {
     pub growth: Vec<Step>,
     /// By strategy.
     pub shares: BTreeMap<Strategy, Share>,
+    /// By guest; one in which there was no trial yet is not in it.
+    pub guests: BTreeMap<usize, Share>,
     /// Stacks that opened a stretch.
     pub seen: BTreeSet<u64>,
     /// Stacks that were fired into.
     pub fired: BTreeSet<u64>,
-    /// Where trials begin, after the warm-up, and what is known to come from there.
-    pub grounds: BTreeMap<Nanos, Ground>,
-    /// Trials of [`Strategy::Foresight`] since the last scout from the warm-up's end.
-    pub since_scout: u64,
+    /// Where trials begin, and what is known to come from there.
+    pub grounds: BTreeMap<Begin, Ground>,
     /// Guests that died: the trial, and how.
     pub died: Vec<(u64, Died)>,
     /// The last trial that brought anything new.
@@ -169,19 +185,14 @@ impl Known {
     pub fn take(&mut self, tried: &Tried) {
         self.trials += 1;
         self.triggers += tried.triggers;
-        let begin = tried.begin_after_ns;
-        let advanced = if self.grounds.contains_key(&begin) { Nanos(0) } else { begin };
-        let spent = tried.virtual_ns.0 + advanced.0;
-        self.virtual_ns.0 += spent;
-        let share = self.shares.entry(tried.strategy).or_default();
-        share.trials += 1;
-        share.triggers += tried.triggers;
-        share.virtual_ns.0 += spent;
+        let begin = tried.begin;
+        let advanced = if self.grounds.contains_key(&begin) { Nanos(0) } else { begin.after };
+        let spent = Nanos(tried.virtual_ns.0 + advanced.0);
+        self.virtual_ns.0 += spent.0;
+        self.shares.entry(tried.strategy).or_default().take(tried, spent);
+        self.guests.entry(begin.guest).or_default().take(tried, spent);
         let latency = |found: &Found| found.best.latency_ns;
         for (responder, late) in &tried.late {
-            let Some(latest) = late.first().map(|late| late.latency_ns) else { continue };
-            let own = share.worst_ns.entry(responder.clone()).or_default();
-            *own = (*own).max(latest);
             let before = self.finds.get(responder).and_then(|f| f.first()).map(latency);
             for found in late.iter().map(|late| found(tried, late)) {
                 let is_calm = found.best.disturbances.is_empty();
@@ -200,16 +211,14 @@ impl Known {
                 self.newest = tried.number;
             }
         }
-        let ground = self.grounds.entry(begin).or_default();
         let foresees = u64::from(tried.strategy == Strategy::Foresight);
-        self.since_scout += foresees;
+        self.grounds.entry(Begin::first(begin.guest)).or_default().since_scout += foresees;
+        let ground = self.grounds.entry(begin).or_default();
         match &tried.scouted {
             Some(scouted) => {
                 ground.take(scouted, tried.virtual_ns);
                 ground.dies |= tried.died.is_some();
-                if begin.0 == 0 {
-                    self.since_scout = 0;
-                }
+                ground.since_scout = 0;
             }
             None => ground.fired += foresees,
         }
@@ -243,7 +252,7 @@ fn found(tried: &Tried, late: &Late) -> Found {
     let best = Best {
         latency_ns: late.latency_ns,
         latency_insns: late.latency_insns,
-        begin_after_ns: tried.begin_after_ns,
+        begin: tried.begin,
         instants: tried.instants[..until].to_vec(),
         trigger: late.trigger,
         disturbances: disturbances.collect(),
@@ -285,7 +294,7 @@ mod tests {
         Tried {
             number,
             strategy: Strategy::WindowStart,
-            begin_after_ns: Nanos(0),
+            begin: Begin::default(),
             triggers: 10,
             virtual_ns: Nanos(100),
             disturbances: Vec::new(),
@@ -316,7 +325,8 @@ mod tests {
     #[test]
     fn the_way_to_where_a_trial_begins_costs_virtual_time_once() {
         let mut known = Known::default();
-        let later = |number| Tried { begin_after_ns: Nanos(5_000), ..tried(number, 1, &[]) };
+        let begin = Begin { guest: 0, after: Nanos(5_000) };
+        let later = |number| Tried { begin, ..tried(number, 1, &[]) };
         for t in [tried(0, 5, &[]), later(1), later(2), tried(3, 5, &[])] {
             known.take(&t);
         }

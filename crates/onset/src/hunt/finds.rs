@@ -52,7 +52,7 @@ impl Find {
             let calm = known.finds.get(responder.name()).into_iter().flatten();
             let disturbed = known.disturbed.get(responder.name()).and_then(|f| f.first());
             for found in calm.chain(disturbed) {
-                let ready = grounds.at(found.best.begin_after_ns)?;
+                let ready = grounds.at(found.best.begin)?;
                 finds.push(Find::new(*responder, found.clone(), &ready));
             }
         }
@@ -96,8 +96,10 @@ pub fn explain_finds(bench: &Bench, finds: &mut Vec<Find>, jobs: usize) -> Resul
         together += if affordable { run } else { 0 };
         affordable
     };
-    let wanted: Vec<usize> =
+    let mut wanted: Vec<usize> =
         (0..finds.len()).filter(|n| is_affordable(*n) || is_worst(*n)).collect();
+    // First what a hunt that is interrupted now is asked for.
+    wanted.sort_by_key(|n| !is_worst(*n));
     eprintln!("explaining {} finds", wanted.len());
     let explained = Mutex::new(Vec::new());
     let interrupted = AtomicBool::new(false);

@@ -1,46 +1,70 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The guest where trials begin: at the warm-up's end, and at later times, saved when they are first asked for.
+//! The guests where trials begin: at the warm-up's end, and at later times, saved when they are first asked for.
 
 use crate::failure::Failure;
 use crate::followed::Ready;
 use sample::Nanos;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+
+/// Where a trial begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Begin {
+    /// Which of the hunt's guests.
+    pub guest: usize,
+    /// How long after its warm-up.
+    #[serde(rename = "begin_after_ns")]
+    pub after: Nanos,
+}
+
+impl Begin {
+    /// At the end of a guest's warm-up.
+    pub fn first(guest: usize) -> Begin {
+        Begin { guest, after: Nanos(0) }
+    }
+
+    /// Whether this is later than the warm-up's end.
+    pub fn is_later(self) -> bool {
+        self.after.0 > 0
+    }
+}
 
 /// A guest that is being saved: whoever wants the same waits.
 type Saving<'a> = Arc<Mutex<Option<Arc<Ready<'a>>>>>;
 
-/// One guest at several times.
+/// The guests of a hunt at several times.
 pub struct Grounds<'a> {
-    first: Arc<Ready<'a>>,
-    later: Mutex<BTreeMap<Nanos, Saving<'a>>>,
+    first: Vec<Arc<Ready<'a>>>,
+    later: Mutex<BTreeMap<Begin, Saving<'a>>>,
 }
 
 impl<'a> Grounds<'a> {
-    /// Those of this guest, which is at the warm-up's end.
-    pub fn new(first: Ready<'a>) -> Grounds<'a> {
-        Grounds { first: Arc::new(first), later: Mutex::default() }
+    /// Those of these guests, which are at the warm-up's end.
+    pub fn new(first: impl IntoIterator<Item = Ready<'a>>) -> Grounds<'a> {
+        Grounds { first: first.into_iter().map(Arc::new).collect(), later: Mutex::default() }
     }
 
-    /// The guest at the warm-up's end.
-    pub fn first(&self) -> &Ready<'a> {
-        &self.first
+    /// The guests at the warm-up's end.
+    pub fn first(&self) -> impl Iterator<Item = &Ready<'a>> {
+        self.first.iter().map(|ready| &**ready)
     }
 
-    /// The guest so long after the warm-up.
+    /// A guest that stands there.
     ///
     /// # Errors
     /// Those of the rig, an interruption among them.
-    pub fn at(&self, begin_after: Nanos) -> Result<Arc<Ready<'a>>, Failure> {
-        if begin_after.0 == 0 {
-            return Ok(Arc::clone(&self.first));
+    pub fn at(&self, begin: Begin) -> Result<Arc<Ready<'a>>, Failure> {
+        let first = &self.first[begin.guest];
+        if !begin.is_later() {
+            return Ok(Arc::clone(first));
         }
-        let saving = Arc::clone(lock(&self.later).entry(begin_after).or_default());
+        let saving = Arc::clone(lock(&self.later).entry(begin).or_default());
         let mut saved = lock(&saving);
         if let Some(ready) = &*saved {
             return Ok(Arc::clone(ready));
         }
-        let ready = Arc::new(self.first.later(begin_after)?);
+        let ready = Arc::new(first.later(begin.after)?);
         *saved = Some(Arc::clone(&ready));
         Ok(ready)
     }

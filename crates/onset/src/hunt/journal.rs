@@ -4,8 +4,8 @@
 
 use super::finding::Tried;
 use super::{Hunt, Strategy};
-use crate::experiment::Load;
 use crate::failure::Failure;
+use crate::followed::Ready;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -21,32 +21,73 @@ pub struct About {
     pub experiment: String,
     /// The flavour.
     pub flavour: String,
-    /// The load.
-    pub load: String,
+    /// Where it hunts; at least one.
+    pub guests: Vec<AboutGuest>,
     /// Names of responders whose worst is looked for.
     pub responders: Vec<String>,
     /// Names of strategies.
     pub strategies: Vec<String>,
     /// The seed.
     pub seed: u64,
-    /// Key of the snapshot that every trial begins from.
+}
+
+/// One of the guests that a hunt is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AboutGuest {
+    /// What keeps it busy.
+    pub load: String,
+    /// Of the random numbers that its kernel begins with.
+    pub seed: u32,
+    /// Key of its snapshot at the warm-up's end.
     pub snapshot: String,
 }
 
+impl AboutGuest {
+    fn of(ready: &Ready) -> AboutGuest {
+        let guest = ready.guest();
+        AboutGuest {
+            load: guest.contents.load.to_string(),
+            seed: guest.seed,
+            snapshot: ready.made_with().snapshot,
+        }
+    }
+}
+
 impl About {
-    /// A hunt in a guest of this flavour under this load, which stands at the snapshot of that key; `experiment` is empty where
-    /// none says more of it.
-    pub fn of(hunt: &Hunt, experiment: &str, (flavour, load): (String, Load), key: &str) -> About {
+    /// A hunt in these guests of a flavour, which are at the warm-up's end; `experiment` is empty where none says more of it.
+    pub fn of<'a, 'b: 'a>(
+        hunt: &Hunt,
+        experiment: &str,
+        flavour: String,
+        guests: impl Iterator<Item = &'a Ready<'b>>,
+    ) -> About {
         About {
             journal: Journal::VERSION,
             experiment: experiment.into(),
             flavour,
-            load: load.to_string(),
+            guests: guests.map(AboutGuest::of).collect(),
             responders: hunt.responders.iter().map(|r| r.name().to_string()).collect(),
             strategies: hunt.strategies.iter().map(Strategy::to_string).collect(),
             seed: hunt.seed,
-            snapshot: key.into(),
         }
+    }
+
+    /// What its guest of this number is called where there are others.
+    pub fn guest(&self, number: usize) -> String {
+        self.guests.get(number).map_or_else(String::new, |guest| {
+            let alike = self.guests.iter().filter(|other| other.load == guest.load).count();
+            match alike {
+                1 => guest.load.clone(),
+                _ => format!("{}, guest seed {}", guest.load, guest.seed),
+            }
+        })
+    }
+
+    /// Its loads, each once, with commas.
+    pub fn loads(&self) -> String {
+        let mut loads: Vec<&str> = self.guests.iter().map(|guest| &*guest.load).collect();
+        loads.dedup();
+        loads.join(", ")
     }
 }
 
@@ -60,7 +101,7 @@ pub struct Journal {
 
 impl Journal {
     /// The version of the file that is written.
-    pub const VERSION: u32 = 3;
+    pub const VERSION: u32 = 4;
 
     /// Opens the journal at `path` to go on with it, or begins one.
     ///
@@ -160,13 +201,21 @@ fn write(file: &mut File, line: &impl Serialize) -> std::io::Result<()> {
 /// The first thing in which two hunts differ.
 fn difference(known: &About, about: &About) -> Option<String> {
     let list = |names: &[String]| names.join(",");
+    let guests = |of: fn(&AboutGuest) -> String, about: &About| {
+        list(&about.guests.iter().map(of).collect::<Vec<_>>())
+    };
+    let pair = |of: fn(&AboutGuest) -> String| (guests(of, known), guests(of, about));
+    let (loads, other_loads) = pair(|guest| guest.load.clone());
+    let (seeds, other_seeds) = pair(|guest| guest.seed.to_string());
+    let (snapshots, other_snapshots) = pair(|guest| guest.snapshot.clone());
     [
         ("flavour", known.flavour.clone(), about.flavour.clone()),
-        ("load", known.load.clone(), about.load.clone()),
+        ("load", loads, other_loads),
+        ("guest seed", seeds, other_seeds),
         ("seed", known.seed.to_string(), about.seed.to_string()),
         ("responders", list(&known.responders), list(&about.responders)),
         ("strategies", list(&known.strategies), list(&about.strategies)),
-        ("snapshot", known.snapshot.clone(), about.snapshot.clone()),
+        ("snapshot", snapshots, other_snapshots),
         ("experiment", known.experiment.clone(), about.experiment.clone()),
     ]
     .into_iter()

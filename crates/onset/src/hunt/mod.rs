@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Searching for the worst case of a cell: trial after trial from a few snapshots, each with other instants, chosen by
+//! Searching for the worst case of a flavour: trial after trial from a few snapshots of one guest or several, each with other instants, chosen by
 //! strategies that take turns and learn from what was found.
 //!
 //! Trials are made in rounds. What a round's trials do depends only on the hunt's seed and on the rounds before it, so a
@@ -19,11 +19,11 @@ mod workers;
 pub use finding::{Best, Died, Found, Known, Late, Share, Step, Tried};
 pub use finds::{Find, explain_finds};
 pub use foresight::Foreseen;
-pub use grounds::Grounds;
-pub use journal::{About, Journal};
+pub use grounds::{Begin, Grounds};
+pub use journal::{About, AboutGuest, Journal};
 pub use kept::{CONCLUSION, JOURNAL, Kept, find_file};
 pub use strategy::{ALL, Strategy};
-pub use trial::{Field, Trial};
+pub use trial::{Field, Trial, View};
 
 use crate::failure::Failure;
 use outlook::{Ground, Next, Outlook};
@@ -38,7 +38,7 @@ use workers::at_once;
 const ROUND: u64 = 8;
 /// Of the first, in which a scout looks ahead: what it sees is worth waiting for.
 const FIRST_ROUND: u64 = 2;
-/// A hunt ends when so many trials brought neither a later answer nor a stack that was not fired into.
+/// A hunt ends when so many trials for each guest brought neither a later answer nor a stack that was not fired into.
 const STALE: u64 = 240;
 
 /// How long to go on.
@@ -93,6 +93,8 @@ type Run<'a> = dyn Fn(&Trial) -> Result<Result<Tried, trial::Stopped>, Failure> 
 /// What a hunt is told.
 #[derive(Clone, Debug)]
 pub struct Hunt {
+    /// In how many guests; at least one.
+    pub guests: usize,
     /// Whose worst answer is looked for.
     pub responders: Vec<Responder>,
     /// Who takes turns; at least one.
@@ -139,12 +141,25 @@ impl Hunt {
         (others[(turn % count) as usize], turn / count)
     }
 
+    /// The guest that the round which begins with trial `first` is about, and how many trials it has. Each guest has a short
+    /// round first; then they take turns, and each second round goes to where the latest answer of one of the responders was.
+    fn whose(&self, first: u64, known: &Known) -> (usize, u64) {
+        let short = FIRST_ROUND.min(self.strategies.len() as u64);
+        let guests = self.guests.max(1) as u64;
+        let Some(beyond) = first.checked_sub(short * guests) else {
+            return ((first / short) as usize, short);
+        };
+        let turn = beyond / ROUND;
+        let best = known.best(&self.responders, turn / 2).filter(|_| turn % 2 == 1);
+        (best.map_or((turn / 2 % guests) as usize, |best| best.begin.guest), ROUND)
+    }
+
     /// The trials of the round that begins with `first`.
     fn round(&self, first: u64, known: &Known) -> Vec<Trial> {
-        let short = FIRST_ROUND.min(self.strategies.len() as u64);
-        let numbers = first..first + if first == 0 { short } else { ROUND };
+        let (guest, count) = self.whose(first, known);
+        let numbers = first..first + count;
         let last = numbers.clone().rev().find(|n| self.turn(*n).0 == Strategy::Foresight);
-        let mut outlook = Outlook::new(known);
+        let mut outlook = Outlook::new(known, guest);
         let trial = |number: u64| {
             let (strategy, turn) = self.turn(number);
             let next = match strategy {
@@ -152,18 +167,19 @@ impl Hunt {
                 _ => Next::Blind,
             };
             let best = known.best(&self.responders, turn);
-            let (begin_after, when) = match next {
+            let (begin, when) = match next {
                 Next::Scout(begin, until) => (begin, foresight::scouting(until)),
                 Next::Fire(begin, turn) => {
                     (begin, self.firing(number, turn, &known.grounds[&begin]))
                 }
                 Next::Blind => {
-                    let begin = strategy.begin_after(number, self.seed, best, known.grounds.keys());
+                    let grounds = known.grounds.keys();
+                    let begin = strategy.begin((number, guest), self.seed, best, grounds);
                     (begin, strategy.when(number, self.seed, best))
                 }
             };
             let disturbances = strategy.disturbances(number, self.seed, best);
-            Trial { number, strategy, begin_after, when, disturbances }
+            Trial { number, strategy, begin, when, disturbances }
         };
         numbers.map(trial).collect()
     }
@@ -184,7 +200,7 @@ impl Hunt {
             Budget::Time(time) => begun.elapsed() >= time,
             Budget::Trials(trials) => known.trials >= trials,
         };
-        let stale = known.trials.saturating_sub(known.newest) > STALE;
+        let stale = known.trials.saturating_sub(known.newest) > STALE * self.guests as u64;
         let mut worst = self.responders.iter().filter_map(|r| known.worst(r.name()));
         let is_enough =
             self.enough.is_some_and(|enough| worst.any(|f| f.best.latency_ns >= enough));

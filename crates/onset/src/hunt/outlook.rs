@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where trials begin, and what foresight does next from there: look further ahead, go to where something rare comes, or fire.
+//! What foresight does next from where trials begin: look further ahead, go to where something rare comes, or fire.
 //!
 //! What comes soon after the warm-up is fired into from there. A longer stretch that comes only after seconds is worth a
 //! snapshot of its own, shortly before it: a *ground*, from which a trial takes milliseconds instead of seconds.
 
 use super::finding::Known;
 use super::foresight::Foreseen;
+use super::grounds::Begin;
 use sample::{Insns, Nanos, Stretch};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -39,6 +40,8 @@ pub struct Ground {
     pub scouts: u32,
     /// Trials that fired since a scout added something.
     pub fired: u64,
+    /// Trials of foresight in its guest since it was last looked ahead from here, where this is the warm-up's end.
+    pub since_scout: u64,
     /// Whether a scout saw the guest die: there is nothing to see behind that.
     pub dies: bool,
 }
@@ -68,9 +71,9 @@ impl Ground {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Looks so far ahead from there.
-    Scout(Nanos, Nanos),
+    Scout(Begin, Nanos),
     /// Fires into what is known to come from there, after so many trials that did.
-    Fire(Nanos, u64),
+    Fire(Begin, u64),
     /// There is nothing that is known to come.
     Blind,
 }
@@ -78,30 +81,36 @@ pub enum Next {
 /// Plans the trials of a round: from what was known before it, and what the round's earlier trials will do.
 pub struct Outlook<'a> {
     known: &'a Known,
-    opens: Option<Nanos>,
-    fires: BTreeMap<Nanos, u64>,
+    guest: usize,
+    opens: Option<Begin>,
+    fires: BTreeMap<Begin, u64>,
 }
 
 impl<'a> Outlook<'a> {
-    /// At the beginning of a round.
-    pub fn new(known: &'a Known) -> Outlook<'a> {
-        Outlook { known, opens: None, fires: BTreeMap::new() }
+    /// At the beginning of a round in this guest.
+    pub fn new(known: &'a Known, guest: usize) -> Outlook<'a> {
+        Outlook { known, guest, opens: None, fires: BTreeMap::new() }
+    }
+
+    /// Where trials in this guest begin.
+    fn grounds(&self) -> impl Iterator<Item = (&Begin, &Ground)> {
+        self.known.grounds.iter().filter(|(begin, _)| begin.guest == self.guest)
     }
 
     /// What the round's next trial does. The last one scouts, if that is due: those before it are still about what the scout
     /// before it saw.
     pub fn plan(&mut self, is_last: bool) -> Next {
         if let Some(until) = self.scout().filter(|_| is_last) {
-            return Next::Scout(Nanos(0), until);
+            return Next::Scout(Begin::first(self.guest), until);
         }
         if let Some(begin) = self.worthwhile().filter(|_| self.opens.is_none()) {
             self.opens = Some(begin);
             return Next::Scout(begin, SPAN);
         }
-        let fired = |begin: &Nanos, ground: &Ground| {
+        let fired = |begin: &Begin, ground: &Ground| {
             ground.fired + self.fires.get(begin).copied().unwrap_or_default()
         };
-        let grounds = self.known.grounds.iter().filter(|(_, ground)| !ground.near.is_empty());
+        let grounds = self.grounds().filter(|(_, ground)| !ground.near.is_empty());
         let fired = grounds.map(|(begin, ground)| (fired(begin, ground), *begin));
         let next = fired.min_by_key(|&(n, begin)| (n.min(CAUGHT_UP), n, Reverse(begin)));
         let Some((turn, begin)) = next else { return Next::Blind };
@@ -111,21 +120,22 @@ impl<'a> Outlook<'a> {
 
     /// How far a scout would look now, if one is needed.
     fn scout(&self) -> Option<Nanos> {
-        let ground = self.known.grounds.get(&Nanos(0));
+        let ground = self.known.grounds.get(&Begin::first(self.guest));
         if ground.is_some_and(|ground| ground.dies) {
             return None;
         }
         let scouts = ground.map_or(0, |ground| ground.scouts);
         let until = Nanos(FIRST.0 << scouts);
         let Some(before) = (scouts as usize).checked_sub(1) else { return Some(until) };
-        let since = self.known.since_scout + self.fires.values().sum::<u64>();
+        let since =
+            ground.map_or(0, |ground| ground.since_scout) + self.fires.values().sum::<u64>();
         (since >= *PACE.get(before)?).then_some(until)
     }
 
     /// Where to begin for the longest stretch to come, if it is far and longer than all of its kind that were near.
-    fn worthwhile(&self) -> Option<Nanos> {
+    fn worthwhile(&self) -> Option<Begin> {
         let longest = |kind: Stretch| {
-            let near = self.known.grounds.values().flat_map(|ground| &ground.near);
+            let near = self.grounds().flat_map(|(_, ground)| &ground.near);
             let own = near.filter(|f| f.occurrence.kind == kind);
             own.map(|f| f.length_insns).max().unwrap_or(Insns(1))
         };
@@ -133,13 +143,13 @@ impl<'a> Outlook<'a> {
         let near = |f: &Foreseen| longest.iter().find(|(kind, _)| *kind == f.occurrence.kind);
         let times = |f: &Foreseen| near(f).map_or(0, |(_, n)| f.length_insns.0 * 1000 / n.0.max(1));
         let seen = |f: &&Foreseen| {
-            let within = |begin: &Nanos| (begin.0..begin.0 + SPAN.0).contains(&f.at_ns.0);
-            self.known.grounds.keys().any(within)
+            let within = |Nanos(begin)| (begin..begin + SPAN.0).contains(&f.at_ns.0);
+            self.grounds().any(|(begin, _)| within(begin.after))
         };
-        let far = &self.known.grounds.get(&Nanos(0))?.far;
+        let far = &self.known.grounds.get(&Begin::first(self.guest))?.far;
         let worth = far.iter().filter(|f| times(f) > WORTH && !seen(f));
         let best = worth.max_by_key(|f| (times(f), Reverse((f.at_ns, f.occurrence))))?;
-        Some(Nanos(best.at_ns.0 - LEAD.0))
+        Some(Begin { guest: self.guest, after: Nanos(best.at_ns.0 - LEAD.0) })
     }
 }
 
@@ -165,11 +175,18 @@ mod tests {
         visible.map(|f| Foreseen { at_ns: Nanos(f.at_ns.0 - begin.0), ..f }).collect()
     }
 
-    fn tried(begin: Nanos, looked: Option<Nanos>) -> Tried {
+    /// A guest that is not the first.
+    const GUEST: usize = 3;
+
+    fn at(ms: u64) -> Begin {
+        Begin { guest: GUEST, after: Nanos::from_millis(ms) }
+    }
+
+    fn tried(begin: Begin, looked: Option<Nanos>) -> Tried {
         Tried {
             number: 0,
             strategy: Strategy::Foresight,
-            begin_after_ns: begin,
+            begin,
             triggers: 0,
             virtual_ns: looked.unwrap_or(Nanos(1)),
             disturbances: Vec::new(),
@@ -177,7 +194,7 @@ mod tests {
             late: BTreeMap::new(),
             seen: BTreeSet::new(),
             fired: BTreeSet::new(),
-            scouted: looked.map(|until| ahead(begin, until)),
+            scouted: looked.map(|until| ahead(begin.after, until)),
             died: None,
         }
     }
@@ -186,13 +203,13 @@ mod tests {
     fn steps(each: usize, count: usize) -> Vec<Next> {
         let (mut known, mut steps) = (Known::default(), Vec::new());
         while steps.len() < count {
-            let mut outlook = Outlook::new(&known);
+            let mut outlook = Outlook::new(&known, GUEST);
             let round: Vec<Next> = (1..=each).map(|n| outlook.plan(n == each)).collect();
             for step in &round {
                 known.take(&match step {
                     Next::Scout(begin, until) => tried(*begin, Some(*until)),
                     Next::Fire(begin, _) => tried(*begin, None),
-                    Next::Blind => tried(Nanos(0), None),
+                    Next::Blind => tried(at(0), None),
                 });
             }
             steps.extend(round);
@@ -205,7 +222,7 @@ mod tests {
         let scouted = |each| {
             let steps = steps(each, 120);
             let scouts = steps.iter().enumerate().filter_map(|(n, step)| match step {
-                Next::Scout(Nanos(0), until) => Some((n, until.0 / FIRST.0)),
+                Next::Scout(begin, until) if !begin.is_later() => Some((n, until.0 / FIRST.0)),
                 _ => None,
             });
             scouts.collect::<Vec<_>>()
@@ -222,15 +239,15 @@ mod tests {
     fn what_is_rare_and_long_gets_a_ground_shortly_before_it_and_trials_from_there() {
         let steps = steps(4, 60);
         let opened = steps.iter().filter_map(|step| match step {
-            Next::Scout(begin, SPAN) if begin.0 > 0 => Some(*begin),
+            Next::Scout(begin, SPAN) if begin.is_later() => Some(*begin),
             _ => None,
         });
-        let opened: Vec<Nanos> = opened.collect();
-        let before = |ms| Nanos(Nanos::from_millis(ms).0 - LEAD.0);
+        let opened: Vec<Begin> = opened.collect();
+        let before = |ms| Begin { after: Nanos(Nanos::from_millis(ms).0 - LEAD.0), ..at(0) };
         assert_eq!(opened, [before(5_000), before(11_000)]);
         for begin in opened {
             let fired = steps.iter().filter(|s| matches!(s, Next::Fire(from, _) if *from == begin));
-            assert!(fired.count() >= 4, "from {begin}: {steps:?}");
+            assert!(fired.count() >= 4, "from {begin:?}: {steps:?}");
         }
     }
 
@@ -241,10 +258,10 @@ mod tests {
         for step in steps(4, 200) {
             match step {
                 Next::Scout(begin, until) => {
-                    assert!(scouted.insert((begin, until)), "{begin}");
+                    assert!(scouted.insert((begin, until)), "{begin:?}");
                     begins.insert(begin);
                 }
-                Next::Fire(begin, _) => assert!(begins.contains(&begin), "{begin}"),
+                Next::Fire(begin, _) => assert!(begins.contains(&begin), "{begin:?}"),
                 Next::Blind => {
                     assert!(scouted.is_empty(), "only in the first round is nothing known")
                 }
@@ -255,19 +272,19 @@ mod tests {
     #[test]
     fn what_a_scout_adds_is_fired_into_from_the_first_on() {
         let steps = steps(4, 24);
-        let scouts = |begin: Nanos| {
+        let scouts = |begin: Begin| {
             let is = move |s: &Next| matches!(s, Next::Scout(from, _) if *from == begin);
             steps.iter().position(is).expect("it was scouted")
         };
         let base = |(n, step): (usize, &Next)| match step {
-            Next::Fire(Nanos(0), turn) => Some((n, *turn)),
+            Next::Fire(begin, turn) if !begin.is_later() => Some((n, *turn)),
             _ => None,
         };
         let fired: Vec<(usize, u64)> = steps.iter().enumerate().filter_map(base).collect();
-        let after = fired.iter().find(|(n, _)| *n > scouts(Nanos(0))).expect("it fired");
+        let after = fired.iter().find(|(n, _)| *n > scouts(at(0))).expect("it fired");
         assert_eq!(after.1, 0);
         // The second scout sees more that is near.
-        let second = steps.iter().rposition(|s| *s == Next::Scout(Nanos(0), Nanos(FIRST.0 * 2)));
+        let second = steps.iter().rposition(|s| *s == Next::Scout(at(0), Nanos(FIRST.0 * 2)));
         let after = fired.iter().find(|(n, _)| Some(*n) > second).expect("it fired");
         assert_eq!(after.1, 0);
     }
@@ -276,10 +293,10 @@ mod tests {
     fn nobody_looks_further_where_the_guest_dies_by_itself() {
         let mut known = Known::default();
         let died = crate::hunt::Died { text: "oops".into(), ..Default::default() };
-        known.take(&Tried { died: Some(died), ..tried(Nanos(0), Some(FIRST)) });
+        known.take(&Tried { died: Some(died), ..tried(at(0), Some(FIRST)) });
         for _ in 0..20 {
-            known.take(&tried(Nanos(0), None));
-            assert!(matches!(Outlook::new(&known).plan(true), Next::Fire(..)));
+            known.take(&tried(at(0), None));
+            assert!(matches!(Outlook::new(&known, GUEST).plan(true), Next::Fire(..)));
         }
     }
 

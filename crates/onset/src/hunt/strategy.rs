@@ -2,6 +2,7 @@
 //! Ways to choose the instants of triggers: what a trial does, from its number, a seed and what was found before.
 
 use super::finding::Best;
+use super::grounds::Begin;
 use sample::{Aim, Disturbance, Nanos, Rule, Schedule, Stretch, When};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -74,21 +75,22 @@ impl Strategy {
         }
     }
 
-    /// Where trial `number` begins: a find is refined where it was made; luck has no choice; the others also go to where foresight has
-    /// gone.
-    pub fn begin_after<'a>(
+    /// Where trial `number` begins, in a round that is about this guest: a find is refined where it was made; luck has no
+    /// choice; the others also go to where foresight has gone.
+    pub fn begin<'a>(
         self,
-        number: u64,
+        (number, guest): (u64, usize),
         seed: u64,
         best: Option<&Best>,
-        grounds: impl Iterator<Item = &'a Nanos>,
-    ) -> Nanos {
-        let later: Vec<&Nanos> = grounds.filter(|begin| begin.0 > 0).collect();
+        grounds: impl Iterator<Item = &'a Begin>,
+    ) -> Begin {
+        let later = grounds.filter(|begin| begin.guest == guest && begin.is_later());
+        let later: Vec<&Begin> = later.collect();
         let mut random = Random::new(seed.wrapping_add(1), number);
         match (self, best) {
-            (Strategy::Refine | Strategy::Disturb, Some(best)) => best.begin_after_ns,
-            (Strategy::Random, _) => Nanos(0),
-            _ if later.is_empty() || random.below(2) == 0 => Nanos(0),
+            (Strategy::Refine | Strategy::Disturb, Some(best)) => best.begin,
+            (Strategy::Random, _) => Begin::first(guest),
+            _ if later.is_empty() || random.below(2) == 0 => Begin::first(guest),
             _ => *later[random.below(later.len() as u64) as usize],
         }
     }

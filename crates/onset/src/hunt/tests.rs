@@ -9,16 +9,16 @@ fn about(seed: u64) -> About {
         journal: Journal::VERSION,
         experiment: "title = \"x\"".into(),
         flavour: "6.12".into(),
-        load: "mixed".into(),
+        guests: vec![AboutGuest { load: "mixed".into(), seed: 1, snapshot: "key".into() }],
         responders: vec!["task".into()],
         strategies: vec!["random".into()],
         seed,
-        snapshot: "key".into(),
     }
 }
 
 fn hunt(jobs: usize, trials: u64) -> Hunt {
     Hunt {
+        guests: 1,
         responders: vec![Responder::Task],
         strategies: ALL.to_vec(),
         seed: 5,
@@ -44,7 +44,7 @@ fn tried(trial: &Trial) -> Tried {
     Tried {
         number: trial.number,
         strategy: trial.strategy,
-        begin_after_ns: trial.begin_after,
+        begin: trial.begin,
         triggers: 1,
         virtual_ns: Nanos(1_000),
         disturbances: trial.disturbances.clone(),
@@ -103,6 +103,43 @@ fn the_first_trial_scouts_and_every_other_one_fires_into_what_scouts_saw() {
 }
 
 #[test]
+fn several_guests_take_turns_and_where_the_latest_answer_was_there_are_more_trials() {
+    let directory = tempfile::tempdir().unwrap();
+    let late = |trial: &Trial| {
+        let late = Late { latency_ns: Nanos(10 + trial.begin.guest as u64 % 2), ..Late::default() };
+        let late = BTreeMap::from([("task".into(), vec![late])]);
+        Ok(Ok(Tried { late, ..tried(trial) }))
+    };
+    let known = |jobs, name| {
+        let mut journal = Journal::open(&directory.path().join(name), &about(5)).unwrap();
+        let hunt = Hunt { guests: 3, ..hunt(jobs, 6 + 12 * ROUND) };
+        hunt.search(&late, &mut journal, &mut |_| ()).unwrap().0
+    };
+    let one = known(1, "one");
+    assert_eq!(known(4, "four"), one);
+    assert_eq!(one.worst("task").unwrap().best.begin.guest, 1);
+    let trials = |guest| one.guests[&guest].trials;
+    assert_eq!(trials(0) + trials(1) + trials(2), one.trials);
+    // Of twelve rounds after the first, six go to the one with the latest answer, and the others in turn; what begins from
+    // the best find goes there, too.
+    assert!(trials(1) >= 8 * ROUND && trials(0).min(trials(2)) >= ROUND, "{:?}", one.guests);
+    for guest in 0..3 {
+        assert!(one.grounds[&Begin::first(guest)].scouts > 0);
+    }
+}
+
+#[test]
+fn guests_are_called_by_their_load_and_where_that_is_not_enough_by_their_seed() {
+    let guest =
+        |(load, seed): (&str, u32)| AboutGuest { load: load.into(), seed, snapshot: String::new() };
+    let guests = [("fork", 1), ("mixed", 1), ("mixed", 2)].map(guest).to_vec();
+    let about = About { guests, ..about(5) };
+    let names = [0, 1, 2].map(|n| about.guest(n));
+    assert_eq!(names, ["fork", "mixed, guest seed 1", "mixed, guest seed 2"]);
+    assert_eq!(about.loads(), "fork, mixed");
+}
+
+#[test]
 fn a_hunt_that_was_killed_goes_on_where_it_was_and_finds_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let whole = search(&hunt(2, 34), &directory.path().join("whole")).0;
@@ -124,6 +161,10 @@ fn the_journal_of_another_hunt_is_refused_with_what_differs() {
     drop(Journal::open(&path, &about(5)).unwrap());
     let failure = Journal::open(&path, &about(6)).unwrap_err();
     assert!(failure.message.contains("seed is 5, not 6"), "{}", failure.message);
+    let mut other = about(5);
+    other.guests.push(AboutGuest { load: "fork".into(), ..other.guests[0].clone() });
+    let failure = Journal::open(&path, &other).unwrap_err();
+    assert!(failure.message.contains("load is mixed, not mixed,fork"), "{}", failure.message);
     std::fs::write(&path, "nonsense\n").unwrap();
     let failure = Journal::open(&path, &about(5)).unwrap_err();
     assert!(failure.message.contains("no journal of a hunt"), "{}", failure.message);

@@ -4,7 +4,7 @@
 use super::Strategy;
 use super::finding::{Died, Late, Tried, place};
 use super::foresight::{self, Foreseen};
-use super::grounds::Grounds;
+use super::grounds::{Begin, Grounds};
 use crate::failure::{Exit, Failure};
 use ::rig::{Ending, Follow, Following, Generator};
 use sample::{
@@ -24,8 +24,14 @@ const KEPT: usize = 8;
 
 /// What all trials of a hunt have in common.
 pub struct Field<'a, 'bench> {
-    /// The guest, where trials begin, and its triggers but for when they come.
+    /// The guests, where trials begin, and their triggers but for when they come.
     pub grounds: &'a Grounds<'bench>,
+    /// What is seen of each guest.
+    pub views: Vec<View<'a>>,
+}
+
+/// What is seen of a guest.
+pub struct View<'a> {
     /// How its kernel is followed.
     pub follow: &'a Follow,
     /// Names of addresses.
@@ -39,8 +45,8 @@ pub struct Trial {
     pub number: u64,
     /// Who chose.
     pub strategy: Strategy,
-    /// When it begins, after the warm-up.
-    pub begin_after: Nanos,
+    /// Where it begins.
+    pub begin: Begin,
     /// When to trigger, from there.
     pub when: When,
     /// What disturbs meanwhile.
@@ -131,10 +137,11 @@ impl Field<'_, '_> {
     /// # Errors
     /// Those of the rig; a guest that dies is none, but what was found.
     pub fn run(&self, trial: &Trial) -> Result<Result<Tried, Stopped>, Failure> {
-        let ready = match self.grounds.at(trial.begin_after) {
+        let ready = match self.grounds.at(trial.begin) {
             Err(failure) if failure.exit == Exit::Interrupted => return Ok(Err(Stopped)),
             ready => ready?,
         };
+        let view = &self.views[trial.begin.guest];
         let when = trial.when.clone();
         let disturbances = trial.disturbances.clone();
         let generator = Generator { when, grace: GRACE, disturbances, ..ready.generator().clone() };
@@ -148,16 +155,18 @@ impl Field<'_, '_> {
             }
             ControlFlow::Continue(())
         };
-        let following = Following { follow: self.follow, see: &mut see };
+        let following = Following { follow: view.follow, see: &mut see };
         let outcome = ready.fire(generator, &mut observe, Some(following), &|_| ())?;
         let died = match outcome.ending {
             Ending::Whole => None,
             Ending::Interrupted => return Ok(Err(Stopped)),
             Ending::Died(text) => Some(text),
         };
-        Ok(Ok(self.tried(trial, &seen, &samples, responders, died)))
+        Ok(Ok(view.tried(trial, &seen, &samples, responders, died)))
     }
+}
 
+impl View<'_> {
     fn tried(
         &self,
         trial: &Trial,
@@ -180,7 +189,7 @@ impl Field<'_, '_> {
         Tried {
             number: trial.number,
             strategy: trial.strategy,
-            begin_after_ns: trial.begin_after,
+            begin: trial.begin,
             triggers: seen.triggers.len() as u64,
             virtual_ns: seen.last.map_or(Nanos(0), |at| seen.since_origin(at)),
             disturbances: trial.disturbances.clone(),
@@ -191,7 +200,7 @@ impl Field<'_, '_> {
             scouted: is_scout.then(|| foresight::longest(seen.foreseen.clone())),
             died: died.map(|text| Died {
                 text,
-                begin_after_ns: trial.begin_after,
+                begin: trial.begin,
                 instants: instants.clone(),
                 disturbances: trial.disturbances.clone(),
             }),

@@ -28,7 +28,7 @@ pub struct Hunted {
 pub struct Hunt<'a> {
     directory: String,
     flavour: &'a str,
-    load: &'a str,
+    load: String,
     seed: u64,
     ended: Option<Ended>,
     trials: u64,
@@ -100,7 +100,7 @@ pub fn hunt<'a>(hunted: &'a Hunted, code: &mut Code) -> Hunt<'a> {
     Hunt {
         directory: hunted.directory.display().to_string(),
         flavour: &about.flavour,
-        load: &about.load,
+        load: about.loads(),
         seed: about.seed,
         ended: *ended,
         trials: known.trials,

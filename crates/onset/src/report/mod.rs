@@ -210,7 +210,7 @@ fn title(Material { bundles, hunts, .. }: &Material) -> String {
     match titles[..] {
         [] => {
             let cells = hunts.iter().map(|h| &h.kept.about);
-            let cells = cells.map(|about| format!("{} · {}", about.flavour, about.load));
+            let cells = cells.map(|about| format!("{} · {}", about.flavour, about.loads()));
             format!("Hunt: {}", cells.collect::<Vec<_>>().join("; "))
         }
         [title] => title.into(),

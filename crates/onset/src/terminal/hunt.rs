@@ -4,8 +4,7 @@
 use super::table::{Align, Table};
 use super::{causes, stack};
 use crate::followed::CauseShare;
-use crate::hunt::{About, Ended, Find, Found, Known};
-use sample::Nanos;
+use crate::hunt::{About, Ended, Find, Found, Known, Share};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -45,7 +44,8 @@ pub fn hunted(
     ended: Ended,
     directory: &Path,
 ) -> String {
-    let mut text = format!("{} · {}   hunt, seed {}\n", about.flavour, about.load, about.seed);
+    let (flavour, loads) = (&about.flavour, about.loads());
+    let mut text = format!("{flavour} · {loads}   hunt, seed {}\n", about.seed);
     let why = match ended {
         Ended::Budget => "the budget was used up",
         Ended::Stale => "nothing new came any more",
@@ -64,9 +64,14 @@ pub fn hunted(
     let _ = writeln!(text, "{}", directory.display());
     for name in &about.responders {
         let own: Vec<&Find> = finds.iter().filter(|f| f.responder.name() == *name).collect();
-        text += &worst(name, &own);
+        text += &worst(about, name, &own);
     }
-    text += &strategies(about, known);
+    let strategies = known.shares.iter().map(|(strategy, share)| (strategy.to_string(), share));
+    text += &shares(about, "strategy", strategies);
+    if about.guests.len() > 1 {
+        let guests = known.guests.iter().map(|(number, share)| (about.guest(*number), share));
+        text += &shares(about, "guest", guests);
+    }
     for (trial, died) in &known.died {
         let _ = writeln!(text, "\nThe guest died in trial {trial}: {}", died.text);
         if let Some(experiment) = deaths.get(trial) {
@@ -77,16 +82,19 @@ pub fn hunted(
 }
 
 /// The worst find of a responder as a paragraph, and the others as lines.
-fn worst(name: &str, finds: &[&Find]) -> String {
+fn worst(about: &About, name: &str, finds: &[&Find]) -> String {
     let Some((first, others)) = finds.split_first() else {
         return format!("\n  {name}: no answer\n");
     };
     let Found { trial, strategy, best } = &first.found;
-    let later = match best.begin_after_ns {
-        Nanos(0) => String::new(),
-        after => format!(", from {after} after the warm-up"),
-    };
-    let mut text = format!("\n  {name}: {} by {strategy}, trial {trial}{later}\n", best.latency_ns);
+    let mut text = format!("\n  {name}: {} by {strategy}, trial {trial}", best.latency_ns);
+    if about.guests.len() > 1 {
+        let _ = write!(text, ", under {}", about.guest(best.begin.guest));
+    }
+    if best.begin.is_later() {
+        let _ = write!(text, ", from {} after the warm-up", best.begin.after);
+    }
+    text += "\n";
     if let Some(path) = &first.path {
         let _ = writeln!(text, "      onset replay {}", path.display());
     }
@@ -129,15 +137,19 @@ fn other(find: &Find) -> String {
     format!("    {latency:>7}  {file} {disturbed} {why}  {frames}\n")
 }
 
-/// The strategies against each other.
-fn strategies(about: &About, known: &Known) -> String {
-    let mut columns = vec![("strategy", Align::Left), ("trials", Align::Right)];
+/// Strategies, or guests, against each other.
+fn shares<'a>(
+    about: &About,
+    what: &str,
+    shares: impl Iterator<Item = (String, &'a Share)>,
+) -> String {
+    let mut columns = vec![(what, Align::Left), ("trials", Align::Right)];
     columns.extend([("triggers", Align::Right), ("virtual", Align::Right)]);
     columns.extend(about.responders.iter().map(|name| (name.as_str(), Align::Right)));
     let mut table = Table::new(&columns);
-    for (strategy, share) in &known.shares {
+    for (name, share) in shares {
         let mut row = vec![
-            strategy.to_string(),
+            name,
             share.trials.to_string(),
             share.triggers.to_string(),
             share.virtual_ns.to_string(),

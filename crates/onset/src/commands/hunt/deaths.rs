@@ -2,9 +2,9 @@
 //! Guests that died under fire, kept as experiments in which they die again.
 
 use super::HIGH;
-use crate::experiment::{Cell, Experiment};
+use crate::experiment::Experiment;
 use crate::failure::Failure;
-use crate::hunt::Known;
+use crate::hunt::{About, Known};
 use sample::{Disturbance, Nanos};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,15 +17,16 @@ const DEATH_AFTER: Nanos = Nanos::from_millis(60_000);
 /// its console says in the bundle.
 pub fn write(
     experiment: &Experiment,
-    cell: Cell,
+    about: &About,
     known: &Known,
     directory: &Path,
 ) -> Result<BTreeMap<u64, PathBuf>, Failure> {
     let mut deaths = BTreeMap::new();
     for (trial, died) in known.died.iter().filter(|(_, died)| !died.instants.is_empty()) {
         let mut root: DocumentMut = experiment.source.parse().expect("it was read before");
-        root["flavours"] = value(Array::from_iter([cell.flavour.to_string()]));
-        root["loads"] = value(Array::from_iter([cell.load.to_string()]));
+        let guest = &about.guests[died.begin.guest];
+        root["flavours"] = value(Array::from_iter([&about.flavour]));
+        root["loads"] = value(Array::from_iter([&guest.load]));
         let times = died.instants.iter().map(|at| format!("{}ns", at.0));
         let apart = died.instants.windows(2).map(|w| w[1].0 - w[0].0).min().unwrap_or(1_000_000);
         let trigger = [
@@ -39,7 +40,10 @@ pub fn write(
             trigger["disturbances"] = value(Array::from_iter(disturbances));
         }
         root["trigger"] = Item::Table(trigger);
-        let begin_after = experiment.guest.begin_after.0 + died.begin_after_ns.0;
+        if guest.seed != experiment.guest.seed {
+            root["guest"]["seed"] = value(i64::from(guest.seed));
+        }
+        let begin_after = experiment.guest.begin_after.0 + died.begin.after.0;
         if begin_after > 0 {
             root["guest"]["begin_after"] = value(format!("{begin_after}ns"));
         }

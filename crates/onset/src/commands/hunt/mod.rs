@@ -7,11 +7,12 @@ mod printed;
 use super::{SystemClock, print, print_json};
 use crate::arguments::Hunt as Arguments;
 use crate::bundle::RunId;
-use crate::experiment::{Cell, Experiment};
+use crate::experiment::GUEST_SEED;
+use crate::experiment::{Experiment, Flavour, Load};
 use crate::failure::{Exit, Failure};
 use crate::followed::{Ready, Subject, narrow};
 use crate::hunt::{
-    ALL, About, CONCLUSION, Ended, Field, Find, Grounds, Hunt, JOURNAL, Journal, Known,
+    ALL, About, CONCLUSION, Ended, Field, Find, Grounds, Hunt, JOURNAL, Journal, Known, View,
     explain_finds, find_file,
 };
 use crate::matrix::WallClock;
@@ -32,11 +33,12 @@ const HIGH: Nanos = Nanos::from_micros(1);
 
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let experiment = experiment(arguments)?;
-    let cell = only_cell(&experiment)?;
+    let flavour = only_flavour(&experiment)?;
     let rig = Rig::new(super::bench()?, &experiment)?;
-    let subject = Subject::of_cell(&rig, &experiment, cell).expect("narrowed to triggers");
+    let subjects = subjects(&rig, &experiment, &arguments.guest_seeds);
     let hunt = Hunt {
-        responders: responders(arguments, cell, &subject)?,
+        guests: subjects.len(),
+        responders: responders(arguments, flavour, &subjects[0])?,
         strategies: match arguments.strategies.as_slice() {
             [] => ALL.to_vec(),
             some => some.to_vec(),
@@ -46,13 +48,11 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         jobs: arguments.jobs.map_or_else(super::run::processors, usize::from),
         enough: None,
     };
-    let name = format!("{} · {}", cell.flavour, cell.load);
     let bench = rig.bench();
-    let grounds = Grounds::new(ready(bench, subject, name)?);
-    let directory = directory(arguments, cell)?;
-    let flavour = (cell.flavour.to_string(), cell.load);
-    let key = grounds.first().made_with().snapshot;
-    let about = About::of(&hunt, &experiment.source, flavour, &key);
+    let guests = subjects.into_iter().map(|subject| ready(bench, subject, flavour));
+    let grounds = Grounds::new(guests.collect::<Result<Vec<_>, Failure>>()?);
+    let directory = directory(arguments, flavour, &experiment.loads)?;
+    let about = About::of(&hunt, &experiment.source, flavour.to_string(), grounds.first());
     let mut journal = Journal::open(&directory.join(JOURNAL), &about)?;
     if journal.count() > 0 {
         eprintln!("going on after {} trials", journal.count());
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         interrupted = explain_finds(bench, &mut finds, hunt.jobs).is_err();
     }
     write_finds(&mut finds, &directory)?;
-    let deaths = deaths::write(&experiment, cell, &known, &directory)?;
+    let deaths = deaths::write(&experiment, &about, &known, &directory)?;
     let printed = Printed::of(&about, &directory, &known, (&finds, &deaths), ended);
     write_json(&directory.join(CONCLUSION), &printed)?;
     if arguments.json {
@@ -76,11 +76,15 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 /// A guest to be hunted in.
-pub(super) fn ready(
-    bench: &Bench,
+pub(super) fn ready<'a>(
+    bench: &'a Bench,
     mut subject: Subject,
-    name: String,
-) -> Result<Ready<'_>, Failure> {
+    flavour: impl std::fmt::Display,
+) -> Result<Ready<'a>, Failure> {
+    let mut name = format!("{flavour} · {}", subject.guest.contents.load);
+    if subject.guest.seed != GUEST_SEED {
+        name += &format!(", guest seed {}", subject.guest.seed);
+    }
     // Over before the next trigger may come, however close that is: what raises the interrupt is the edge.
     subject.generator.high = HIGH;
     Shown::during(name, ["ready", "failed"], |progress| Ready::new(bench, subject, progress))
@@ -92,11 +96,14 @@ pub(super) fn search(
     grounds: &Grounds,
     journal: &mut Journal,
 ) -> Result<(Known, Ended), Failure> {
-    let (map, follow) = grounds.first().follow(STACKS_FROM, false)?;
-    for missing in &follow.missing {
+    let seen = grounds.first().map(|guest| guest.follow(STACKS_FROM, false));
+    let seen = seen.collect::<Result<Vec<_>, Failure>>()?;
+    // The guests have one kernel.
+    for missing in seen.iter().take(1).flat_map(|(_, follow)| &follow.missing) {
         eprintln!("! not seen in this kernel: {missing}");
     }
-    let field = Field { grounds, follow: &follow, symbols: &map };
+    let views = seen.iter().map(|(map, follow)| View { follow, symbols: map }).collect();
+    let field = Field { grounds, views };
     hunt.search(&|trial| field.run(trial), journal, &mut |known| {
         eprintln!("{}", terminal::hunt_progress(known));
     })
@@ -128,19 +135,33 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         .map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))
 }
 
-/// The experiment with the flavour and the load that the arguments choose.
+/// A guest for each load and seed.
+fn subjects(rig: &Rig, experiment: &Experiment, seeds: &[u32]) -> Vec<Subject> {
+    let seeds = if seeds.is_empty() { &[experiment.guest.seed] } else { seeds };
+    let mut subjects: Vec<Subject> = Vec::new();
+    for cell in experiment.cells() {
+        let subject = Subject::of_cell(rig, experiment, cell).expect("narrowed to triggers");
+        for seed in seeds {
+            let guest = ::rig::Guest { seed: *seed, ..subject.guest.clone() };
+            subjects.push(Subject { guest, ..subject.clone() });
+        }
+    }
+    subjects
+}
+
+/// The experiment with the flavour and the loads that the arguments choose.
 fn experiment(arguments: &Arguments) -> Result<Experiment, Failure> {
     let mut experiment = match &arguments.experiment {
         Some(path) => Experiment::load(path)?,
         None => Experiment::parse(Path::new("onset hunt"), &text(arguments)?)?,
     };
-    narrow(&mut experiment, arguments.flavour.as_deref(), arguments.load)?;
+    narrow(&mut experiment, arguments.flavour.as_deref(), &arguments.loads)?;
     Ok(experiment)
 }
 
 /// An experiment for what is hunted, where none was given.
 fn text(arguments: &Arguments) -> Result<String, Failure> {
-    let (Some(flavour), Some(load)) = (&arguments.flavour, arguments.load) else {
+    let (Some(flavour), [_, ..]) = (&arguments.flavour, &*arguments.loads) else {
         return Err(Failure::usage(
             "give --flavour and --load, or an experiment: onset hunt --flavour 6.12-rt --load mixed",
         ));
@@ -150,7 +171,7 @@ fn text(arguments: &Arguments) -> Result<String, Failure> {
     root["title"] = value("hunt");
     root["target"] = value("rig");
     root["flavours"] = list(std::slice::from_ref(flavour));
-    root["loads"] = list(&[load.to_string()]);
+    root["loads"] = list(&arguments.loads.iter().map(Load::to_string).collect::<Vec<_>>());
     root["responders"] = match arguments.responders.as_slice() {
         [] => list(&["hardirq".into(), "task".into()]),
         some => list(some),
@@ -161,17 +182,14 @@ fn text(arguments: &Arguments) -> Result<String, Failure> {
     Ok(root.to_string())
 }
 
-fn only_cell(experiment: &Experiment) -> Result<Cell<'_>, Failure> {
-    let cells: Vec<Cell> = experiment.cells().collect();
-    match cells.as_slice() {
-        [cell] => Ok(*cell),
-        _ => {
-            let names: Vec<String> =
-                cells.iter().map(|c| format!("\n  {} · {}", c.flavour, c.load)).collect();
+fn only_flavour(experiment: &Experiment) -> Result<&Flavour, Failure> {
+    match experiment.flavours.as_slice() {
+        [flavour] => Ok(flavour),
+        several => {
+            let names: String = several.iter().map(|flavour| format!("\n  {flavour}")).collect();
             Err(Failure::usage(format!(
-                "a hunt is for one cell, and there are {}; choose by --flavour and --load:{}",
-                cells.len(),
-                names.concat()
+                "a hunt is for one flavour, and there are {}; choose by --flavour:{names}",
+                several.len(),
             )))
         }
     }
@@ -179,7 +197,7 @@ fn only_cell(experiment: &Experiment) -> Result<Cell<'_>, Failure> {
 
 fn responders(
     arguments: &Arguments,
-    cell: Cell,
+    flavour: &Flavour,
     subject: &Subject,
 ) -> Result<Vec<Responder>, Failure> {
     let has = subject.generator.responders;
@@ -193,17 +211,17 @@ fn responders(
             return Ok(responder);
         }
         Err(Failure::usage(format!(
-            "{} has no {name} here: either its kernel lacks it, or the experiment leaves it out; there are {}",
-            cell.flavour,
+            "{flavour} has no {name} here: either its kernel lacks it, or the experiment leaves it out; there are {}",
             names(has)
         )))
     });
     named.collect()
 }
 
-fn directory(arguments: &Arguments, cell: Cell) -> Result<PathBuf, Failure> {
+fn directory(arguments: &Arguments, flavour: &Flavour, loads: &[Load]) -> Result<PathBuf, Failure> {
     let directory = arguments.directory.clone().unwrap_or_else(|| {
-        let title = format!("{} {}", cell.flavour, cell.load);
+        let loads: Vec<&str> = loads.iter().map(|load| load.name()).collect();
+        let title = format!("{flavour} {}", loads.join(" "));
         let id = RunId::new(SystemClock.now(), &title, std::process::id() as u16);
         arguments.store.store.join("hunts").join(id.as_str())
     });

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Version of the format.
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 
 /// All of it.
 #[derive(Serialize)]
@@ -25,6 +25,7 @@ pub struct Printed<'a> {
     coverage: Coverage,
     worst: Vec<PrintedFind<'a>>,
     by_strategy: BTreeMap<&'static str, &'a Share>,
+    by_guest: Vec<Share>,
     growth: &'a [Step],
     died: Vec<PrintedDeath<'a>>,
 }
@@ -42,6 +43,7 @@ struct PrintedFind<'a> {
     find: Option<String>,
     at_strategy: Strategy,
     trial: u64,
+    guest: usize,
     begin_after_ns: Nanos,
     stack: &'a [String],
     disturbances: &'a [Disturbance],
@@ -82,6 +84,9 @@ impl<'a> Printed<'a> {
                 stacks_fired_into: known.fired.len(),
             },
             worst: finds.iter().map(printed).collect(),
+            by_guest: (0..about.guests.len())
+                .map(|n| known.guests.get(&n).cloned().unwrap_or_default())
+                .collect(),
             by_strategy: known.shares.iter().map(|(s, share)| (s.name(), share)).collect(),
             growth: &known.growth,
             died: died.collect(),
@@ -97,7 +102,8 @@ fn printed(find: &Find) -> PrintedFind<'_> {
         find: find.path.as_ref().map(|path| path.display().to_string()),
         at_strategy: found.strategy,
         trial: found.trial,
-        begin_after_ns: found.best.begin_after_ns,
+        guest: found.best.begin.guest,
+        begin_after_ns: found.best.begin.after,
         stack: &found.best.stack,
         disturbances: &found.best.disturbances,
         causes: &find.causes,

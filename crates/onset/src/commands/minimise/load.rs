@@ -47,10 +47,10 @@ fn latest(
     let contents = rig::Contents { load, ..guest.contents.clone() };
     let guest = Guest { contents, begin_after: Nanos(0), ..guest };
     let subject = Subject { guest, generator, made_with: None };
-    let name = format!("{} · {load}", find.kernel);
     let responder = find.answer.responder;
     let enough = Nanos(find.answer.latency_ns.0.saturating_mul(ENOUGH_PERCENT).div_ceil(100));
     let hunt = Hunt {
+        guests: 1,
         responders: vec![responder],
         strategies: ALL.into_iter().filter(|s| *s != Strategy::Disturb).collect(),
         seed: 1,
@@ -58,11 +58,10 @@ fn latest(
         jobs,
         enough: Some(enough),
     };
-    let grounds = Grounds::new(hunt::ready(bench, subject, name)?);
+    let grounds = Grounds::new([hunt::ready(bench, subject, &find.kernel)?]);
     let scratch = tempfile::tempdir()
         .map_err(|e| Failure::unavailable(format!("no directory for temporary files: {e}")))?;
-    let key = grounds.first().made_with().snapshot;
-    let about = About::of(&hunt, "", (find.kernel.clone(), load), &key);
+    let about = About::of(&hunt, "", find.kernel.clone(), grounds.first());
     let mut journal = Journal::open(&scratch.path().join("trials.jsonl"), &about)?;
     let (known, ended) = hunt::search(&hunt, &grounds, &mut journal)?;
     if ended == Ended::Interrupted {
