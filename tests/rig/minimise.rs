@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A latency of a run does not need all of the triggers before it.
+//! A latency of a run does not need all of the triggers before it, nor all that kept the guest busy.
 
+use crate::modules::module;
 use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
 use serde_json::Value;
 
@@ -43,4 +44,30 @@ fn a_latency_with_superfluous_triggers_becomes_a_find_with_fewer_that_replays_id
     let finished = lab.onset(&["minimise", "wrong.json"]).exits(1);
     finished.says(&["should take 1 ns", "onset replay"]);
     assert!(!lab.path().join("wrong.min.json").exists());
+}
+
+#[test]
+fn load_that_a_latency_does_not_need_is_left_out() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let more = format!("{FIRST_AND_LAST}\nguest.modules = [{:?}]", module("test_delays"));
+    let text = experiment(&["6.12 preempt=full"], &["fork"], 20, &more);
+    let run = lab.run(&text, &[]).exits(3).run().text("run").to_string();
+    // Any answer of a guest that forks: the module delays some longer, whatever else the guest does.
+    let words = ["minimise", &run, "--responder", "task", "--sample", "3", "-o", "less.json"];
+    let words = [&words[..], &["--load", "--budget", "10trials", "--json"]].concat();
+    let printed = lab.onset(&words).exits(0).json();
+    assert_as_promised_by("minimise", &printed);
+    let [before, after] = [&printed["before"], &printed["after"]];
+    assert_eq!((&before["load"], &after["load"]), (&"fork".into(), &"idle".into()));
+    let latency = |size: &Value| size["latency_ns"].as_u64().expect("a number");
+    assert!(latency(after) * 100 >= latency(before) * 99, "{printed:#}");
+    assert_eq!((&printed["minimal"], &printed["replayed"]), (&true.into(), &true.into()));
+    let text = std::fs::read_to_string(lab.path().join("less.json")).expect("written");
+    let find: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(find["load"], "idle");
+    let replayed = lab.onset(&["replay", "less.json", "--json"]).exits(0).json();
+    assert_eq!(replayed["latency_ns"], after["latency_ns"], "{replayed:#}");
 }
