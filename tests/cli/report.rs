@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use std::fs;
 
 /// The journal of a hunt: its trials are (number, strategy, latency of the task).
-fn journal(version: u32, trials: &[(u64, &str, u64)]) -> String {
+fn journal(trials: &[(u64, &str, u64)]) -> String {
+    let guest = |load| json!({"load": load, "seed": 1, "snapshot": "key"});
     let about = json!({
-        "journal": version, "experiment": "title = \"hunt\"\n", "flavour": "6.12 preempt=none",
-        "load": "mixed", "responders": ["hardirq", "task"], "strategies": ["random", "coverage"],
-        "seed": 1, "snapshot": "key",
+        "journal": 4, "experiment": "title = \"hunt\"\n", "flavour": "6.12 preempt=none",
+        "guests": [guest("mixed"), guest("fork")], "responders": ["hardirq", "task"],
+        "strategies": ["random", "coverage"], "seed": 1,
     });
     let trial = |&(number, strategy, latency): &(u64, &str, u64)| {
         let late = json!({
@@ -18,7 +19,7 @@ fn journal(version: u32, trials: &[(u64, &str, u64)]) -> String {
             "stack": ["__cond_resched+0x0", "do_writepages+0x8a"],
         });
         json!({
-            "number": number, "strategy": strategy, "begin_after_ns": 0, "triggers": 10,
+            "number": number, "strategy": strategy, "guest": number % 2, "begin_after_ns": 0, "triggers": 10,
             "virtual_ns": 1_000, "instants": [5], "late": {"task": [late]}, "seen": [1, 2, 3], "fired": [number],
         })
     };
@@ -41,11 +42,12 @@ fn a_report_of_a_hunt_needs_no_run_and_tells_how_the_worst_grew() {
     fs::create_dir(&hunt).expect("a directory");
     // The second line of trials came first, and the last is one that counts only when trial 3 has ended.
     let trials = [(1, "random", 200), (0, "coverage", 300), (2, "random", 500), (4, "random", 900)];
-    fs::write(hunt.join("trials.jsonl"), journal(3, &trials)).expect("writable");
+    fs::write(hunt.join("trials.jsonl"), journal(&trials)).expect("writable");
     lab.onset(&["report", "a hunt", "-o", "killed.html"]).exits(0);
     let report = numbers_of(&lab, "killed.html");
     assert_eq!((&report["clock"], &report["runs"]), (&json!("virtual"), &json!([])));
     let told = &report["hunts"][0];
+    assert_eq!(told["load"], "mixed, fork");
     assert_eq!((&told["trials"], &told["ended"]), (&json!(3), &Value::Null));
     assert_eq!((&told["stacks_seen"], &told["stacks_fired_into"]), (&json!(4), &json!(3)));
     let [hardirq, task] = [0, 1].map(|i| &told["responders"][i]);
@@ -72,13 +74,16 @@ fn a_hunt_that_cannot_be_read_is_refused_with_what_is_wrong() {
     let lab = Lab::bare();
     let hunt = lab.path().join("hunt");
     fs::create_dir(&hunt).expect("a directory");
-    let whole = journal(3, &[(0, "random", 200)]);
+    let whole = journal(&[(0, "random", 200)]);
+    // One load for all was what the version before had.
+    let before =
+        "{\"journal\":3,\"experiment\":\"\",\"flavour\":\"6.12\",\"load\":\"mixed\"}\n{}\n";
     for (text, exit, said) in [
         ("", 69, "no journal of a hunt"),
         ("{}\n", 69, "no journal of a hunt"),
-        // Also where its trials are written otherwise.
-        (&journal(2, &[]).replace("}\n", "}\n{}\n"), 69, "has version 2, and this onset reads 3"),
-        (&journal(3, &[]), 2, "no trial that ended"),
+        // Also where it and its trials are written otherwise.
+        (before, 69, "has version 3, and this onset reads 4"),
+        (&journal(&[]), 2, "no trial that ended"),
         (
             &whole.replace("\"strategy\":\"random\"", "\"strategy\":\"luck\""),
             69,

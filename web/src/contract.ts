@@ -376,7 +376,7 @@ export interface Bound {
   bound_ns: number | null;
 }
 
-/** A search for the worst answers of a flavour under a load. */
+/** A search for the worst answers of a flavour, under one load or several. */
 export interface Hunt {
   directory: string;
   flavour: string;

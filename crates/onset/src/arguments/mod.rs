@@ -49,7 +49,7 @@ pub enum Command {
         #[command(subcommand)]
         probe: Measure,
     },
-    /// Search for the worst answer of one flavour under one load in the rig, instead of waiting for it.
+    /// Search for the worst answer of one flavour, under one load or several, in the rig, instead of waiting for it.
     Hunt(Hunt),
     /// List the runs of a store, newest first.
     List {

@@ -177,15 +177,20 @@ pub type Contents = (About, BTreeMap<u64, Tried>);
 fn parse(text: &str) -> Result<Option<Contents>, String> {
     let mut lines = text.lines();
     let Some(first) = lines.next() else { return Ok(None) };
-    let about: About =
-        serde_json::from_str(first).map_err(|e| format!("is no journal of a hunt: {e}"))?;
-    if about.journal != Journal::VERSION {
+    let none = |e| format!("is no journal of a hunt: {e}");
+    /// The one key that every version has.
+    #[derive(Deserialize)]
+    struct Any {
+        journal: u32,
+    }
+    let Any { journal } = serde_json::from_str(first).map_err(none)?;
+    if journal != Journal::VERSION {
         return Err(format!(
-            "has version {}, and this onset reads {}; take the onset that wrote it",
-            about.journal,
+            "has version {journal}, and this onset reads {}; take the onset that wrote it",
             Journal::VERSION
         ));
     }
+    let about: About = serde_json::from_str(first).map_err(none)?;
     let tried = lines.map(|line| serde_json::from_str(line).map(|t: Tried| (t.number, t)));
     let tried = tried.collect::<Result<_, _>>();
     Ok(Some((about, tried.map_err(|e| format!("a trial cannot be read: {e}"))?)))

@@ -158,10 +158,14 @@ impl Hunt {
     fn round(&self, first: u64, known: &Known) -> Vec<Trial> {
         let (guest, count) = self.whose(first, known);
         let numbers = first..first + count;
-        let last = numbers.clone().rev().find(|n| self.turn(*n).0 == Strategy::Foresight);
+        // A guest's own trials are counted, or some strategies would never have their turn in it; in pairs, as turns go.
+        let own = known.guests.get(&guest).map_or(0, |share| share.trials);
+        let own = own + (own ^ first) % 2;
+        let turn = |number: u64| self.turn(number - first + own);
+        let last = numbers.clone().rev().find(|n| turn(*n).0 == Strategy::Foresight);
         let mut outlook = Outlook::new(known, guest);
         let trial = |number: u64| {
-            let (strategy, turn) = self.turn(number);
+            let (strategy, turn) = turn(number);
             let next = match strategy {
                 Strategy::Foresight => outlook.plan(last == Some(number)),
                 _ => Next::Blind,

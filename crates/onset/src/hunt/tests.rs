@@ -129,6 +129,29 @@ fn several_guests_take_turns_and_where_the_latest_answer_was_there_are_more_tria
 }
 
 #[test]
+fn each_guest_of_any_number_has_every_strategy() {
+    let directory = tempfile::tempdir().unwrap();
+    for guests in [2, 3, 5, 7, 14] {
+        let had = Mutex::new(BTreeSet::new());
+        let run = |trial: &Trial| {
+            had.lock().unwrap().insert((trial.begin.guest, trial.strategy));
+            Ok(Ok(tried(trial)))
+        };
+        let path = directory.path().join(guests.to_string());
+        let mut journal = Journal::open(&path, &about(5)).unwrap();
+        let hunt = Hunt { guests, ..hunt(1, 100 * guests as u64) };
+        hunt.search(&run, &mut journal, &mut |_| ()).unwrap();
+        let had = had.into_inner().unwrap();
+        // Two begin from the best find, wherever that is.
+        let own = |s: &Strategy| !matches!(s, Strategy::Refine | Strategy::Disturb);
+        for guest in 0..guests {
+            let missed = ALL.into_iter().filter(own).find(|s| !had.contains(&(guest, *s)));
+            assert_eq!(missed, None, "in guest {guest} of {guests}");
+        }
+    }
+}
+
+#[test]
 fn guests_are_called_by_their_load_and_where_that_is_not_enough_by_their_seed() {
     let guest =
         |(load, seed): (&str, u32)| AboutGuest { load: load.into(), seed, snapshot: String::new() };

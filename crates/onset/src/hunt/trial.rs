@@ -120,11 +120,11 @@ impl Seen {
         }
     }
 
-    /// Stands for a stack in any run of the same kernel.
-    fn hash(&self, stack: u32) -> u64 {
+    /// Stands for a stack in any guest of the same kernel: their modules may lie elsewhere, so it is made of names.
+    fn hash(&self, stack: u32, symbols: &dyn Symbols) -> u64 {
         let mut hasher = blake3::Hasher::new();
         for frame in self.stacks.get(&stack).into_iter().flatten() {
-            hasher.update(&frame.to_le_bytes());
+            hasher.update(named(symbols, *frame).as_bytes()).update(b"\n");
         }
         let bytes = hasher.finalize();
         u64::from_le_bytes(*bytes.as_bytes().first_chunk().expect("it has 32 bytes"))
@@ -195,8 +195,8 @@ impl View<'_> {
             disturbances: trial.disturbances.clone(),
             instants: instants[..until.unwrap_or(0).min(instants.len())].to_vec(),
             late,
-            seen: seen.openers.iter().map(|stack| seen.hash(*stack)).collect(),
-            fired: seen.aimed.iter().map(|stack| seen.hash(*stack)).collect(),
+            seen: self.hashes(seen, &seen.openers),
+            fired: self.hashes(seen, &seen.aimed.iter().copied().collect()),
             scouted: is_scout.then(|| foresight::longest(seen.foreseen.clone())),
             died: died.map(|text| Died {
                 text,
@@ -205,6 +205,10 @@ impl View<'_> {
                 disturbances: trial.disturbances.clone(),
             }),
         }
+    }
+
+    fn hashes(&self, seen: &Seen, stacks: &BTreeSet<u32>) -> BTreeSet<u64> {
+        stacks.iter().map(|stack| seen.hash(*stack, self.symbols)).collect()
     }
 
     /// The latest answer of each place, the latest first.

@@ -73,7 +73,11 @@ pub fn hunted(
         text += &shares(about, "guest", guests);
     }
     for (trial, died) in &known.died {
-        let _ = writeln!(text, "\nThe guest died in trial {trial}: {}", died.text);
+        let guest = match about.guests.len() {
+            1 => String::new(),
+            _ => format!(" under {}", about.guest(died.begin.guest)),
+        };
+        let _ = writeln!(text, "\nThe guest{guest} died in trial {trial}: {}", died.text);
         if let Some(experiment) = deaths.get(trial) {
             let _ = writeln!(text, "      onset run {}", experiment.display());
         }

@@ -135,13 +135,20 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         .map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))
 }
 
+/// What was named, without repetitions.
+fn each_once<T: Clone + PartialEq>(named: &[T]) -> Vec<T> {
+    let mut once: Vec<T> = Vec::new();
+    named.iter().for_each(|item| once.extend((!once.contains(item)).then(|| item.clone())));
+    once
+}
+
 /// A guest for each load and seed.
 fn subjects(rig: &Rig, experiment: &Experiment, seeds: &[u32]) -> Vec<Subject> {
-    let seeds = if seeds.is_empty() { &[experiment.guest.seed] } else { seeds };
+    let seeds = if seeds.is_empty() { vec![experiment.guest.seed] } else { each_once(seeds) };
     let mut subjects: Vec<Subject> = Vec::new();
     for cell in experiment.cells() {
         let subject = Subject::of_cell(rig, experiment, cell).expect("narrowed to triggers");
-        for seed in seeds {
+        for seed in &seeds {
             let guest = ::rig::Guest { seed: *seed, ..subject.guest.clone() };
             subjects.push(Subject { guest, ..subject.clone() });
         }
@@ -171,7 +178,8 @@ fn text(arguments: &Arguments) -> Result<String, Failure> {
     root["title"] = value("hunt");
     root["target"] = value("rig");
     root["flavours"] = list(std::slice::from_ref(flavour));
-    root["loads"] = list(&arguments.loads.iter().map(Load::to_string).collect::<Vec<_>>());
+    root["loads"] =
+        list(&each_once(&arguments.loads).iter().map(Load::to_string).collect::<Vec<_>>());
     root["responders"] = match arguments.responders.as_slice() {
         [] => list(&["hardirq".into(), "task".into()]),
         some => list(some),

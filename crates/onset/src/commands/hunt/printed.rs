@@ -53,6 +53,7 @@ struct PrintedFind<'a> {
 #[derive(Serialize)]
 struct PrintedDeath<'a> {
     trial: u64,
+    guest: usize,
     text: &'a str,
     experiment: Option<String>,
 }
@@ -68,6 +69,7 @@ impl<'a> Printed<'a> {
     ) -> Printed<'a> {
         let died = known.died.iter().map(|(trial, died)| PrintedDeath {
             trial: *trial,
+            guest: died.begin.guest,
             text: &died.text,
             experiment: deaths.get(trial).map(|path| path.display().to_string()),
         });
