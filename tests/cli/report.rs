@@ -61,12 +61,28 @@ fn a_report_of_a_hunt_needs_no_run_and_tells_how_the_worst_grew() {
     assert_eq!(report["code"]["frames"][index(&stack[0])], "__cond_resched+0x0");
     assert_eq!(task["find"]["replay"], Value::Null, "nobody wrote it");
 
-    fs::write(hunt.join("hunt.json"), "{\"ended\": \"stale\"}").expect("writable");
+    let concluded = |latency: u64, trial: u64, file: &str| {
+        let cause = json!({"cause": "irqs_off", "who": "", "stack": ["a+0x1"], "ns": latency, "share": 1.0});
+        json!({
+            "responder": "task", "latency_ns": latency, "find": format!("elsewhere/{file}"), "at_strategy": "random",
+            "trial": trial, "guest": trial % 2, "disturbances": [], "causes": [cause],
+        })
+    };
+    let worst = [concluded(500, 2, "task.find.json"), concluded(200, 1, "task.2.find.json")];
+    let conclusion = json!({"ended": "stale", "worst": worst});
+    fs::write(hunt.join("hunt.json"), conclusion.to_string()).expect("writable");
     fs::write(hunt.join("task.find.json"), "{}").expect("writable");
     lab.onset(&["report", "a hunt", "-o", "ended.html"]).exits(0);
     let told = &numbers_of(&lab, "ended.html")["hunts"][0];
     assert_eq!(told["ended"], "stale");
-    assert_eq!(told["responders"][1]["find"]["replay"], "onset replay 'a hunt/task.find.json'");
+    let task = &told["responders"][1];
+    assert_eq!(task["find"]["replay"], "onset replay 'a hunt/task.find.json'");
+    assert_eq!(task["find"]["under"], "mixed");
+    let [other] = &task["others"].as_array().expect("finds")[..] else { panic!("{task:#}") };
+    assert_eq!((&other["latency_ns"], &other["under"]), (&json!(200), &json!("fork")));
+    assert_eq!(other["file"], "task.2.find.json");
+    let cause = &numbers_of(&lab, "ended.html")["code"]["causes"][index(&other["main"]["cause"])];
+    assert_eq!(cause["cause"], "irqs_off");
 }
 
 #[test]

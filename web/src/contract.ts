@@ -5,7 +5,7 @@
 // but positions on a screen.
 
 /** The only version of the contract that this viewer draws. */
-export const SCHEMA = 4;
+export const SCHEMA = 5;
 
 /** Clock domain. Numbers of different clocks never share an axis, so a report has exactly one. */
 export type Clock = "virtual" | "monotonic" | "tsc";
@@ -394,7 +394,7 @@ export interface Hunt {
   responders: Hunted[];
   strategies: StrategyShare[];
   /** Guests that died under fire. */
-  died: { trial: number; text: string }[];
+  died: { trial: number; under: string | null; text: string }[];
 }
 
 /** A responder's worst answer, and how it came to that. */
@@ -406,6 +406,8 @@ export interface Hunted {
   random: GrowthPoint[];
   random_ns: number;
   find: Find | null;
+  /** The finds below the worst, the latest first, those that were disturbed last; of a hunt that has ended. */
+  others: OtherFind[];
 }
 
 /** From this virtual time on the worst was this. */
@@ -424,11 +426,27 @@ export interface StrategyShare {
   worst_ns: Record<string, number>;
 }
 
+/** A find below the worst. */
+export interface OtherFind {
+  latency_ns: number;
+  trial: number;
+  strategy: string;
+  under: string | null;
+  /** Whether another device disturbed. */
+  disturbed: boolean;
+  /** Index of its main cause, and that one's share of the latency; null where it was not explained. */
+  main: { cause: number; share: number } | null;
+  /** In the hunt's directory, for `onset replay`. */
+  file: string | null;
+}
+
 /** The worst answer that a hunt found, and how to have it again. */
 export interface Find {
   latency_ns: number;
   trial: number;
   strategy: string;
+  /** In which guest, where there are several. */
+  under: string | null;
   /** Index of the stack that had opened the stretch that was fired into; without frames where nothing was aimed at. */
   stack: number;
   /** The command; null where the hunt ended before the find was written. */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Hunts: how the worst answers grew, what each strategy did, and what was found.
 
-import { showStack } from "./causes.ts";
-import type { Code, Find, Hunt, Hunted, Report } from "./contract.ts";
+import { causeCells, showStack } from "./causes.ts";
+import type { Code, Find, Hunt, Hunted, OtherFind, Report } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
-import { ABSENT, duration, exactNs, integer, seed, several } from "./format.ts";
+import { ABSENT, duration, exactNs, integer, percentage, seed, several } from "./format.ts";
 import { showGrowth } from "./growth.ts";
 import { showLatency } from "./latency.ts";
 
@@ -35,10 +35,15 @@ function showHunt(hunt: Hunt, code: Code): HTMLElement {
     ),
     h("div", { class: "columns" }, showGrowth(hunt), showStrategies(hunt)),
     ...hunt.responders.map((hunted) => showFind(hunt, hunted, code)),
-    ...died.map(({ trial, text }) =>
-      h("div", { class: "callout" }, h("p", {}, `The guest of trial ${integer(trial)} died.`), h("pre", {}, text)),
+    ...died.map(({ trial, under, text }) =>
+      h("div", { class: "callout" }, h("p", {}, `The guest of trial ${integer(trial)}${where(under)} died.`), h("pre", {}, text)),
     ),
   );
+}
+
+/** In which of several guests. */
+function where(under: string | null): string {
+  return under === null ? "" : `, under ${under},`;
 }
 
 function showStrategies({ strategies, responders }: Hunt): HTMLElement {
@@ -84,9 +89,9 @@ function showStrategies({ strategies, responders }: Hunt): HTMLElement {
   );
 }
 
-function showFind({ flavour }: Hunt, { responder, find }: Hunted, code: Code): HTMLElement {
+function showFind({ flavour }: Hunt, { responder, find, others }: Hunted, code: Code): HTMLElement {
   if (find === null) return h("p", { class: "empty" }, `${responder} never answered.`);
-  const { latency_ns, strategy, trial, explanation } = find;
+  const { latency_ns, strategy, trial, under, explanation } = find;
   return h(
     "article",
     { class: "find" },
@@ -94,11 +99,56 @@ function showFind({ flavour }: Hunt, { responder, find }: Hunted, code: Code): H
       "h3",
       {},
       `${responder}: ${duration(latency_ns)} `,
-      h("small", {}, `found by ${strategy} in trial ${integer(trial)}`),
+      h("small", {}, `found by ${strategy} in trial ${integer(trial)}${under === null ? "" : `, under ${under}`}`),
     ),
     ...origin(find, code),
     ...find.missing.map((what) => h("p", { class: "doubted" }, `Not seen: ${what}.`)),
     explanation !== null && showLatency(`Find of ${responder}, ${flavour}`, explanation, code),
+    others.length > 0 && showOthers(responder, others, code),
+  );
+}
+
+/** Columns of numbers among those of the finds below the worst. */
+const NUMBERS = ["latency", "share"];
+
+/** The finds below the worst, each with its main cause and the file for `onset replay`. */
+function showOthers(responder: string, others: OtherFind[], code: Code): HTMLElement {
+  const elsewhere = others.some(({ under }) => under !== null);
+  const text = (...content: (string | HTMLElement | false)[]) => h("td", { class: "text" }, ...content);
+  const heads = ["latency", "found by", ...(elsewhere ? ["under"] : []), "share", "mainly", "stack", "file"];
+  const rows = others.map(({ latency_ns, trial, strategy, under, disturbed, main, file }) =>
+    h(
+      "tr",
+      {},
+      h("td", { title: `${exactNs(latency_ns)} ns` }, duration(latency_ns)),
+      text(`${strategy}, trial ${integer(trial)}`, disturbed && h("small", {}, " disturbed")),
+      elsewhere && text(under ?? ABSENT),
+      h("td", {}, main === null ? ABSENT : percentage(main.share)),
+      ...(main === null ? [text("not explained"), text()] : causeCells(code, main.cause)),
+      text(file === null ? ABSENT : h("code", {}, file)),
+    ),
+  );
+  return h(
+    "div",
+    {},
+    h("h4", {}, "Below it"),
+    scrollBox(
+      `Other finds of ${responder}`,
+      h(
+        "table",
+        { class: "finds" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ...heads.map((head) => h("th", { scope: "col", class: NUMBERS.includes(head) ? "" : "text" }, head)),
+          ),
+        ),
+        h("tbody", {}, ...rows),
+      ),
+    ),
   );
 }
 

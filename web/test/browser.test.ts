@@ -427,12 +427,17 @@ test("a hunt alone is a report: growth, coverage, strategies, finds and how to h
       "onset replay onset-runs/hunts/made-up/task.find.json",
       "The hunt ended before this find was written",
       "aimed at no stretch",
-      "found by foresight in trial 2",
+      "found by foresight in trial 2, under mixed",
+      "The guest of trial 7, under fork, died",
       "Kernel panic",
     ]) {
       assert.ok(text.includes(part), `${part} in ${text}`);
     }
     assert.deepEqual((await cells(page, ".hunt .columns tbody tr"))[0], ["random", "2", "250", "251 ms", "—", "150 µs"]);
+    const others = await cells(page, ".hunt .finds tbody tr");
+    assert.deepEqual(others[0]?.slice(0, 4), ["90.0 µs", "window_start, trial 5", "fork", "75.0 %"]);
+    assert.equal(others[0]?.at(-1), "task.2.find.json");
+    assert.deepEqual(others[1]?.slice(0, 5), ["120 µs", "disturb, trial 8 disturbed", "mixed", "—", "not explained"]);
     assert.equal(await page.locator(".growth path.wait").count(), 4);
     assert.equal(await page.locator(".growth circle").count(), 1);
     assert.equal(await page.locator(".growth .mark").count(), 4);

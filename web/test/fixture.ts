@@ -46,7 +46,7 @@ export function fixture(): Report {
   const flavours = Object.keys(FLAVOURS);
   const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
   return {
-    schema: 4,
+    schema: 5,
     title: "Response ladder of 6.12",
     created: "2026-11-21T19:57:03Z",
     tool: { version: "0.1.0", revision: "018facc" },
@@ -183,7 +183,7 @@ function hunt(): Hunt {
   return {
     directory: "onset-runs/hunts/made-up",
     flavour: "6.12 preempt=none",
-    load: "mixed",
+    load: "mixed, fork",
     seed: 1,
     ended: "budget",
     trials: 26,
@@ -197,7 +197,17 @@ function hunt(): Hunt {
         growth: [point(1e9, 3_000, 0), point(5e9, 188_000, 9)],
         random: [],
         random_ns: 0,
-        find: { latency_ns: 188_000, trial: 9, strategy: "coverage", stack: 0, replay: null, missing: [], explanation: null },
+        find: {
+          latency_ns: 188_000,
+          trial: 9,
+          strategy: "coverage",
+          under: "fork",
+          stack: 0,
+          replay: null,
+          missing: [],
+          explanation: null,
+        },
+        others: [],
       },
       {
         responder: "task",
@@ -208,18 +218,31 @@ function hunt(): Hunt {
           latency_ns: 1_000_000,
           trial: 2,
           strategy: "foresight",
+          under: "mixed",
           stack: 1,
           replay: "onset replay onset-runs/hunts/made-up/task.find.json",
           missing: [],
           explanation: latency("task"),
         },
+        others: [
+          {
+            latency_ns: 90_000,
+            trial: 5,
+            strategy: "window_start",
+            under: "fork",
+            disturbed: false,
+            main: { cause: 0, share: 0.75 },
+            file: "task.2.find.json",
+          },
+          { latency_ns: 120_000, trial: 8, strategy: "disturb", under: "mixed", disturbed: true, main: null, file: null },
+        ],
       },
     ],
     strategies: [
       { strategy: "random", trials: 2, triggers: 250, virtual_ns: 251_000_000, worst_ns: { task: 150_000 } },
       { strategy: "foresight", trials: 13, triggers: 256, virtual_ns: 10_500_000_000, worst_ns: { hardirq: 150_000, task: 1_000_000 } },
     ],
-    died: [{ trial: 7, text: "Kernel panic - not syncing" }],
+    died: [{ trial: 7, under: "fork", text: "Kernel panic - not syncing" }],
   };
 }
 

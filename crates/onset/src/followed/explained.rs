@@ -5,7 +5,7 @@ use super::{Explainer, Named, Ready};
 use crate::failure::Failure;
 use rig::{Bench, Progress};
 use sample::{Insns, Nanos, Responder, Sample};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use trace::{CauseReport, Explanation, ExplanationReport, Reader, Symbols};
 
@@ -33,7 +33,7 @@ pub struct Explained {
 }
 
 /// All parts of a latency that have one cause.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CauseShare {
     /// The cause.
     #[serde(flatten)]

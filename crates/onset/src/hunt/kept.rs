@@ -3,9 +3,11 @@
 
 use super::{About, Ended, Journal, Known, Strategy};
 use crate::failure::Failure;
+use crate::followed::CauseShare;
+use sample::{Disturbance, Nanos};
 use serde::Deserialize;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The journal's name in a hunt's directory.
 pub const JOURNAL: &str = "trials.jsonl";
@@ -29,8 +31,39 @@ pub struct Kept {
     pub known: Known,
     /// What triggers at random alone had known, over their own virtual time.
     pub random: Known,
-    /// Why it ended; `None` where it was killed, or goes on.
-    pub ended: Option<Ended>,
+    /// What it came to; `None` where it was killed, or goes on.
+    pub conclusion: Option<Conclusion>,
+}
+
+/// What a hunt's trials do not tell: how it ended, and its finds as they were explained then.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Conclusion {
+    /// Why.
+    pub ended: Ended,
+    /// The finds of each responder, the latest first.
+    #[serde(default)]
+    pub worst: Vec<Concluded>,
+}
+
+/// A find at the end of its hunt.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Concluded {
+    /// Who answered.
+    pub responder: String,
+    /// How late.
+    pub latency_ns: Nanos,
+    /// Its file, as it was called from where the hunt was run.
+    pub find: Option<PathBuf>,
+    /// Who chose the instant.
+    pub at_strategy: Strategy,
+    /// Number of the trial.
+    pub trial: u64,
+    /// In which of the hunt's guests.
+    pub guest: usize,
+    /// What disturbed until the answer.
+    pub disturbances: Vec<Disturbance>,
+    /// Where its time went, the longest first; empty where that is not known.
+    pub causes: Vec<CauseShare>,
 }
 
 impl Kept {
@@ -61,17 +94,11 @@ impl Kept {
                 "the hunt in {directory} has no trial that ended; go on with it: onset hunt … --directory {directory}"
             )));
         }
-        Ok(Kept { about, known, random, ended: ended(&directory.join(CONCLUSION))? })
+        Ok(Kept { about, known, random, conclusion: conclusion(&directory.join(CONCLUSION))? })
     }
 }
 
-/// Why a hunt ended, by its conclusion.
-fn ended(path: &Path) -> Result<Option<Ended>, Failure> {
-    /// The one key that the trials do not tell.
-    #[derive(Deserialize)]
-    struct Conclusion {
-        ended: Ended,
-    }
+fn conclusion(path: &Path) -> Result<Option<Conclusion>, Failure> {
     let damaged = |why: String| {
         let path = path.display();
         Failure::unavailable(format!("{path}: {why}; remove it, the trials tell the rest"))
@@ -79,8 +106,6 @@ fn ended(path: &Path) -> Result<Option<Ended>, Failure> {
     match std::fs::read(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(damaged(e.to_string())),
-        Ok(bytes) => serde_json::from_slice::<Conclusion>(&bytes)
-            .map(|conclusion| Some(conclusion.ended))
-            .map_err(|e| damaged(e.to_string())),
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| damaged(e.to_string())),
     }
 }

@@ -4,7 +4,7 @@
 use super::code::{Code, Stack};
 use super::inside::{Latency, latency};
 use crate::followed::Explanations;
-use crate::hunt::{Ended, Kept, Share, Step, Strategy};
+use crate::hunt::{About, Concluded, Ended, Kept, Share, Step, Strategy};
 use sample::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -51,6 +51,8 @@ struct Grown<'a> {
     /// Their virtual time; 0 where there were none.
     random_ns: Nanos,
     find: Option<Find>,
+    /// The finds below the worst, the latest first, those that were disturbed last.
+    others: Vec<Other>,
 }
 
 #[derive(Serialize)]
@@ -65,12 +67,34 @@ struct Find {
     latency_ns: Nanos,
     trial: u64,
     strategy: &'static str,
+    /// In which guest, where there are several.
+    under: Option<String>,
     /// What had opened the stretch that was fired into; of no frames where the trigger was not aimed.
     stack: Stack,
     /// How to have it again.
     replay: Option<String>,
     missing: Vec<String>,
     explanation: Option<Latency>,
+}
+
+/// A find below the worst.
+#[derive(Serialize)]
+struct Other {
+    latency_ns: Nanos,
+    trial: u64,
+    strategy: &'static str,
+    under: Option<String>,
+    disturbed: bool,
+    /// Its main cause, where it was explained.
+    main: Option<MainCause>,
+    /// In the hunt's directory, for `onset replay`.
+    file: Option<String>,
+}
+
+#[derive(Serialize)]
+struct MainCause {
+    cause: usize,
+    share: f64,
 }
 
 /// What one strategy did.
@@ -84,25 +108,27 @@ struct Did<'a> {
 #[derive(Serialize)]
 struct Death<'a> {
     trial: u64,
+    under: Option<String>,
     text: &'a str,
 }
 
 /// As the page has it.
 pub fn hunt<'a>(hunted: &'a Hunted, code: &mut Code) -> Hunt<'a> {
-    let Kept { about, known, random, ended } = &hunted.kept;
+    let Kept { about, known, random, conclusion } = &hunted.kept;
     let grown = |responder: &'a String, code: &mut Code| Grown {
         responder,
         growth: points(&known.growth, responder),
         random: points(&random.growth, responder),
         random_ns: random.virtual_ns,
         find: find(hunted, responder, code),
+        others: others(hunted, responder, code),
     };
     Hunt {
         directory: hunted.directory.display().to_string(),
         flavour: &about.flavour,
         load: about.loads(),
         seed: about.seed,
-        ended: *ended,
+        ended: conclusion.as_ref().map(|conclusion| conclusion.ended),
         trials: known.trials,
         triggers: known.triggers,
         virtual_ns: known.virtual_ns,
@@ -114,7 +140,14 @@ pub fn hunt<'a>(hunted: &'a Hunted, code: &mut Code) -> Hunt<'a> {
             .iter()
             .map(|(s, share)| Did { strategy: Strategy::name(*s), share })
             .collect(),
-        died: known.died.iter().map(|(t, d)| Death { trial: *t, text: &d.text }).collect(),
+        died: known
+            .died
+            .iter()
+            .map(|(trial, died)| {
+                let under = under(about, died.begin.guest);
+                Death { trial: *trial, under, text: &died.text }
+            })
+            .collect(),
     }
 }
 
@@ -132,6 +165,7 @@ fn find(hunted: &Hunted, responder: &str, code: &mut Code) -> Option<Find> {
         latency_ns: found.best.latency_ns,
         trial: found.trial,
         strategy: found.strategy.name(),
+        under: under(&hunted.kept.about, found.best.begin.guest),
         stack: code.stack(&found.best.stack),
         replay: hunted
             .finds
@@ -140,6 +174,37 @@ fn find(hunted: &Hunted, responder: &str, code: &mut Code) -> Option<Find> {
         missing: seen.map_or_else(Vec::new, |seen| seen.missing.clone()),
         explanation: explained.map(|explained| latency(explained, code)),
     })
+}
+
+/// What the hunt had found of this responder below its worst when it ended.
+fn others(hunted: &Hunted, responder: &str, code: &mut Code) -> Vec<Other> {
+    let Kept { about, known, conclusion, .. } = &hunted.kept;
+    let worst = known.worst(responder).map(|found| (found.trial, found.best.latency_ns));
+    let concluded = conclusion.iter().flat_map(|conclusion| &conclusion.worst);
+    let below = concluded
+        .filter(|find| find.responder == responder && worst != Some((find.trial, find.latency_ns)));
+    let mut other = |find: &Concluded| Other {
+        latency_ns: find.latency_ns,
+        trial: find.trial,
+        strategy: find.at_strategy.name(),
+        under: under(about, find.guest),
+        disturbed: !find.disturbances.is_empty(),
+        main: find
+            .causes
+            .first()
+            .map(|main| MainCause { cause: code.cause(&main.cause), share: main.share }),
+        file: find
+            .find
+            .as_ref()
+            .and_then(|path| path.file_name())
+            .map(|name| name.to_string_lossy().into_owned()),
+    };
+    below.map(&mut other).collect()
+}
+
+/// What a guest is called, where there are several.
+fn under(about: &About, guest: usize) -> Option<String> {
+    (about.guests.len() > 1).then(|| about.guest(guest))
 }
 
 /// A path as a shell takes it.
