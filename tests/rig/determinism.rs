@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The same experiment, kernel and seed give the same samples; another seed gives others.
 
+use crate::programs::program;
 use lab::{Finished, Lab, experiment, have_kernels};
-use std::path::Path;
 use std::process::{Child, Command};
 
 /// Processes that keep every processor of the host busy; killed when dropped.
@@ -53,11 +53,11 @@ fn another_seed_of_the_guest_is_another_history_of_the_same_load() {
         let more = format!("guest.seed = {seed}\n");
         hashes(&lab, &experiment(&["6.12 preempt=none"], &["fork"], 300, &more), &[])
     };
-    let second = of("2");
-    assert_ne!(of("1"), second);
-    assert_eq!(of("2"), second);
+    let (first, second) = (of("1"), of("2"));
+    assert_ne!(first, second);
+    assert_eq!((of("1"), of("2")), (first.clone(), second));
     let unsaid = hashes(&lab, &experiment(&["6.12 preempt=none"], &["fork"], 300, ""), &[]);
-    assert_eq!(of("1"), unsaid, "1 is what an experiment has that does not speak of it");
+    assert_eq!(first, unsaid, "1 is what an experiment has that does not speak of it");
 }
 
 #[test]
@@ -80,11 +80,7 @@ fn a_vcpu_that_is_preempted_as_it_halts_gives_the_same_samples() {
     let lab = Lab::new();
     let text = experiment(&["6.12 preempt=none"], &["idle"], 200, "");
     let first = hashes(&lab, &text, &[]);
-    let library = lab.path().join("slow_to_halt.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("rig/programs/slow_to_halt.c");
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o"]);
-    Finished::of(gcc.arg(&library).arg(source)).exits(0);
+    let library = program(&lab, "slow_to_halt.c", &["-shared", "-fPIC"]);
     let path = lab.experiment(&text);
     // Without what the plugin does about it one of two to four came out otherwise.
     for _ in 0..8 {

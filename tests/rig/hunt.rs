@@ -82,15 +82,14 @@ fn loads_and_histories_are_hunted_in_together_and_each_find_comes_again_in_its_o
         }
     }
     assert!(first.len() >= 2 && first[0]["guest"].as_u64() >= Some(2), "{finds:#?}");
-    let has_seed = |find: &&&Value| {
-        found["guests"][find["guest"].as_u64().expect("a number") as usize]["seed"] == 2
-    };
-    assert!(first.iter().any(|find| has_seed(&find)), "{finds:#?}");
+    let guest_of =
+        |find: &Value| &found["guests"][find["guest"].as_u64().expect("a number") as usize];
+    assert!(first.iter().any(|find| guest_of(find)["seed"] == 2), "{finds:#?}");
     for find in first {
         let path = find["find"].as_str().expect("a file");
         let text = std::fs::read_to_string(path).expect("it is there");
         let kept: Value = serde_json::from_str(&text).expect("JSON");
-        let guest = &found["guests"][find["guest"].as_u64().expect("a number") as usize];
+        let guest = guest_of(find);
         assert_eq!((&kept["load"], &kept["guest_seed"]), (&guest["load"], &guest["seed"]));
         let replayed = lab.onset(&["replay", path, "--json"]).exits(0).json();
         assert_eq!(replayed["latency_ns"], find["latency_ns"], "{path}");

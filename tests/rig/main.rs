@@ -18,6 +18,7 @@ mod map;
 mod minimise;
 mod modules;
 mod probes;
+mod programs;
 mod report;
 mod snapshots;
 mod store;

@@ -179,6 +179,11 @@ fn stacks_of_a_busy_guest_lead_from_call_to_call_to_their_end() {
     }
 }
 
+/// Whether a module of the tests was seen five times in each context.
+fn each_was_seen(compared: &BTreeMap<&str, usize>) -> bool {
+    CONTEXTS.iter().all(|context| compared.get(context).is_some_and(|times| *times >= 5))
+}
+
 /// Where a module of the tests takes its own stack (test_stacks.c, in the order of its numbers).
 const CONTEXTS: [&str; 4] = ["thread", "work", "softirq", "hardirq"];
 
@@ -196,9 +201,7 @@ fn stacks_are_those_that_the_kernels_own_unwinder_sees() {
         // It begins when the guest has settled; each look is some milliseconds of wall time after the one before, so that chance
         // decides which contexts are seen how often.
         for _ in 0..4_000 {
-            let seen = |context| compared.get(context).copied().unwrap_or_default();
-            if compared.values().sum::<usize>() >= 100 && CONTEXTS.into_iter().all(|c| seen(c) >= 5)
-            {
+            if compared.values().sum::<usize>() >= 100 && each_was_seen(&compared) {
                 break;
             }
             look.go_on().expect("it works on");
@@ -226,8 +229,7 @@ fn stacks_are_those_that_the_kernels_own_unwinder_sees() {
             *compared.entry(CONTEXTS[context as usize]).or_default() += 1;
         }
         eprintln!("{kernel}: {compared:?}");
-        let of = |context| compared.get(context).copied().unwrap_or_default();
-        assert!(CONTEXTS.into_iter().all(|context| of(context) >= 5), "{kernel}: {compared:?}");
+        assert!(each_was_seen(&compared), "{kernel}: {compared:?}");
     }
 }
 

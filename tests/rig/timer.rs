@@ -2,13 +2,13 @@
 //! The driver triggered by its own timer: a guest that measures itself. What it reads is checked here, record
 //! by record. There is no plugin and no agent: process 1 is programs/timer.c.
 
+use crate::programs::program;
 use cpio::newc::{Builder, trailer};
 use lab::{Finished, Lab, have_kernels};
 use rig::{Cache, Kernel, Machine, QEMU};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
@@ -132,7 +132,8 @@ impl Guest {
 fn archive(lab: &Lab, kernel: &Kernel) -> Vec<u8> {
     let mut archive = Vec::new();
     let driver = kernel.driver().expect("fetched with its headers");
-    for (name, path) in [("init", program(lab)), ("onset_port.ko", driver)] {
+    for (name, path) in [("init", program(lab, "timer.c", &["-static"])), ("onset_port.ko", driver)]
+    {
         let content = fs::read(&path).expect("just built");
         let mut entry =
             Builder::new(name).mode(0o100_755).write(&mut archive, content.len() as u32);
@@ -141,16 +142,6 @@ fn archive(lab: &Lab, kernel: &Kernel) -> Vec<u8> {
     }
     trailer(&mut archive).expect("memory");
     archive
-}
-
-fn program(lab: &Lab) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let built = lab.path().join("init");
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-I"]).arg(root.join("../driver"));
-    gcc.arg("-o").arg(&built).arg(root.join("rig/programs/timer.c"));
-    Finished::of(&mut gcc).exits(0);
-    built
 }
 
 /// Every trigger ends as exactly one of sample and loss, for everyone; numbers rise, and times are those of the period.

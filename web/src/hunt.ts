@@ -36,14 +36,14 @@ function showHunt(hunt: Hunt, code: Code): HTMLElement {
     h("div", { class: "columns" }, showGrowth(hunt), showStrategies(hunt)),
     ...hunt.responders.map((hunted) => showFind(hunt, hunted, code)),
     ...died.map(({ trial, under, text }) =>
-      h("div", { class: "callout" }, h("p", {}, `The guest of trial ${integer(trial)}${where(under)} died.`), h("pre", {}, text)),
+      h("div", { class: "callout" }, h("p", {}, `The guest of trial ${integer(trial)}${where(under, ",")} died.`), h("pre", {}, text)),
     ),
   );
 }
 
-/** In which of several guests. */
-function where(under: string | null): string {
-  return under === null ? "" : `, under ${under},`;
+/** In which of several guests, and `after` that; nothing where there is one. */
+function where(under: string | null, after = ""): string {
+  return under === null ? "" : `, under ${under}${after}`;
 }
 
 function showStrategies({ strategies, responders }: Hunt): HTMLElement {
@@ -99,7 +99,7 @@ function showFind({ flavour }: Hunt, { responder, find, others }: Hunted, code: 
       "h3",
       {},
       `${responder}: ${duration(latency_ns)} `,
-      h("small", {}, `found by ${strategy} in trial ${integer(trial)}${under === null ? "" : `, under ${under}`}`),
+      h("small", {}, `found by ${strategy} in trial ${integer(trial)}${where(under)}`),
     ),
     ...origin(find, code),
     ...find.missing.map((what) => h("p", { class: "doubted" }, `Not seen: ${what}.`)),

@@ -72,14 +72,13 @@ impl About {
         }
     }
 
-    /// What its guest of this number is called where there are others.
-    pub fn guest(&self, number: usize) -> String {
-        self.guests.get(number).map_or_else(String::new, |guest| {
-            let alike = self.guests.iter().filter(|other| other.load == guest.load).count();
-            match alike {
-                1 => guest.load.clone(),
-                _ => format!("{}, guest seed {}", guest.load, guest.seed),
-            }
+    /// What its guest of this number is called; `None` where that is the only one.
+    pub fn guest(&self, number: usize) -> Option<String> {
+        let guest = self.guests.get(number).filter(|_| self.guests.len() > 1)?;
+        let alike = self.guests.iter().filter(|other| other.load == guest.load).count();
+        Some(match alike {
+            1 => guest.load.clone(),
+            _ => format!("{}, guest seed {}", guest.load, guest.seed),
         })
     }
 
@@ -205,27 +204,24 @@ fn write(file: &mut File, line: &impl Serialize) -> std::io::Result<()> {
 
 /// The first thing in which two hunts differ.
 fn difference(known: &About, about: &About) -> Option<String> {
-    let list = |names: &[String]| names.join(",");
-    let guests = |of: fn(&AboutGuest) -> String, about: &About| {
-        list(&about.guests.iter().map(of).collect::<Vec<_>>())
+    let told = |about: &About| {
+        let guests = |of: fn(&AboutGuest) -> String| {
+            about.guests.iter().map(of).collect::<Vec<_>>().join(",")
+        };
+        [
+            ("flavour", about.flavour.clone()),
+            ("load", guests(|guest| guest.load.clone())),
+            ("guest seed", guests(|guest| guest.seed.to_string())),
+            ("seed", about.seed.to_string()),
+            ("responders", about.responders.join(",")),
+            ("strategies", about.strategies.join(",")),
+            ("snapshot", guests(|guest| guest.snapshot.clone())),
+            ("experiment", about.experiment.clone()),
+        ]
     };
-    let pair = |of: fn(&AboutGuest) -> String| (guests(of, known), guests(of, about));
-    let (loads, other_loads) = pair(|guest| guest.load.clone());
-    let (seeds, other_seeds) = pair(|guest| guest.seed.to_string());
-    let (snapshots, other_snapshots) = pair(|guest| guest.snapshot.clone());
-    [
-        ("flavour", known.flavour.clone(), about.flavour.clone()),
-        ("load", loads, other_loads),
-        ("guest seed", seeds, other_seeds),
-        ("seed", known.seed.to_string(), about.seed.to_string()),
-        ("responders", list(&known.responders), list(&about.responders)),
-        ("strategies", list(&known.strategies), list(&about.strategies)),
-        ("snapshot", snapshots, other_snapshots),
-        ("experiment", known.experiment.clone(), about.experiment.clone()),
-    ]
-    .into_iter()
-    .find(|(_, a, b)| a != b)
-    .map(|(what, a, b)| match what {
+    let mut both = told(known).into_iter().zip(told(about));
+    let ((what, a), (_, b)) = both.find(|(a, b)| a != b)?;
+    Some(match what {
         "experiment" => "its experiment is another".to_string(),
         _ => format!("its {what} is {a}, not {b}"),
     })

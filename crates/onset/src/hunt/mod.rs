@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Searching for the worst case of a flavour: trial after trial from a few snapshots of one guest or several, each with other instants, chosen by
-//! strategies that take turns and learn from what was found.
+//! Searching for the worst case of a flavour: trial after trial from a few snapshots of one guest or several, each with other
+//! instants, chosen by strategies that take turns and learn from what was found.
 //!
 //! Trials are made in rounds. What a round's trials do depends only on the hunt's seed and on the rounds before it, so a
 //! hunt finds the same with any number of workers; a budget of time only decides after which round it ends.
@@ -21,7 +21,7 @@ pub use finds::{Find, explain_finds};
 pub use foresight::Foreseen;
 pub use grounds::{Begin, Grounds};
 pub use journal::{About, AboutGuest, Journal};
-pub use kept::{CONCLUSION, Concluded, JOURNAL, Kept, find_file};
+pub use kept::{CONCLUSION, JOURNAL, Kept, find_file};
 pub use strategy::{ALL, Strategy};
 pub use trial::{Field, Trial, View};
 

@@ -120,15 +120,14 @@ impl<'a> Outlook<'a> {
 
     /// How far a scout would look now, if one is needed.
     fn scout(&self) -> Option<Nanos> {
-        let ground = self.known.grounds.get(&Begin::first(self.guest));
-        if ground.is_some_and(|ground| ground.dies) {
+        let first = self.known.grounds.get(&Begin::first(self.guest));
+        let Some(ground) = first else { return Some(FIRST) };
+        if ground.dies {
             return None;
         }
-        let scouts = ground.map_or(0, |ground| ground.scouts);
-        let until = Nanos(FIRST.0 << scouts);
-        let Some(before) = (scouts as usize).checked_sub(1) else { return Some(until) };
-        let since =
-            ground.map_or(0, |ground| ground.since_scout) + self.fires.values().sum::<u64>();
+        let until = Nanos(FIRST.0 << ground.scouts);
+        let Some(before) = (ground.scouts as usize).checked_sub(1) else { return Some(until) };
+        let since = ground.since_scout + self.fires.values().sum::<u64>();
         (since >= *PACE.get(before)?).then_some(until)
     }
 

@@ -157,9 +157,11 @@ fn guests_are_called_by_their_load_and_where_that_is_not_enough_by_their_seed() 
         |(load, seed): (&str, u32)| AboutGuest { load: load.into(), seed, snapshot: String::new() };
     let guests = [("fork", 1), ("mixed", 1), ("mixed", 2)].map(guest).to_vec();
     let about = About { guests, ..about(5) };
-    let names = [0, 1, 2].map(|n| about.guest(n));
+    let names = [0, 1, 2].map(|n| about.guest(n).unwrap());
     assert_eq!(names, ["fork", "mixed, guest seed 1", "mixed, guest seed 2"]);
     assert_eq!(about.loads(), "fork, mixed");
+    let alone = About { guests: about.guests[..1].to_vec(), ..about };
+    assert_eq!(alone.guest(0), None);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use super::code::{Code, Stack};
 use super::inside::{Latency, latency};
 use crate::followed::Explanations;
-use crate::hunt::{About, Concluded, Ended, Kept, Share, Step, Strategy};
+use crate::hunt::{Ended, Kept, Share, Step, Strategy};
 use sample::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -144,7 +144,7 @@ pub fn hunt<'a>(hunted: &'a Hunted, code: &mut Code) -> Hunt<'a> {
             .died
             .iter()
             .map(|(trial, died)| {
-                let under = under(about, died.begin.guest);
+                let under = about.guest(died.begin.guest);
                 Death { trial: *trial, under, text: &died.text }
             })
             .collect(),
@@ -165,7 +165,7 @@ fn find(hunted: &Hunted, responder: &str, code: &mut Code) -> Option<Find> {
         latency_ns: found.best.latency_ns,
         trial: found.trial,
         strategy: found.strategy.name(),
-        under: under(&hunted.kept.about, found.best.begin.guest),
+        under: hunted.kept.about.guest(found.best.begin.guest),
         stack: code.stack(&found.best.stack),
         replay: hunted
             .finds
@@ -183,11 +183,11 @@ fn others(hunted: &Hunted, responder: &str, code: &mut Code) -> Vec<Other> {
     let concluded = conclusion.iter().flat_map(|conclusion| &conclusion.worst);
     let below = concluded
         .filter(|find| find.responder == responder && worst != Some((find.trial, find.latency_ns)));
-    let mut other = |find: &Concluded| Other {
+    let other = below.map(|find| Other {
         latency_ns: find.latency_ns,
         trial: find.trial,
         strategy: find.at_strategy.name(),
-        under: under(about, find.guest),
+        under: about.guest(find.guest),
         disturbed: !find.disturbances.is_empty(),
         main: find
             .causes
@@ -198,13 +198,8 @@ fn others(hunted: &Hunted, responder: &str, code: &mut Code) -> Vec<Other> {
             .as_ref()
             .and_then(|path| path.file_name())
             .map(|name| name.to_string_lossy().into_owned()),
-    };
-    below.map(&mut other).collect()
-}
-
-/// What a guest is called, where there are several.
-fn under(about: &About, guest: usize) -> Option<String> {
-    (about.guests.len() > 1).then(|| about.guest(guest))
+    });
+    other.collect()
 }
 
 /// A path as a shell takes it.

@@ -68,15 +68,15 @@ pub fn hunted(
     }
     let strategies = known.shares.iter().map(|(strategy, share)| (strategy.to_string(), share));
     text += &shares(about, "strategy", strategies);
-    if about.guests.len() > 1 {
-        let guests = known.guests.iter().map(|(number, share)| (about.guest(*number), share));
+    let guests =
+        known.guests.iter().filter_map(|(number, share)| Some((about.guest(*number)?, share)));
+    let mut guests = guests.peekable();
+    if guests.peek().is_some() {
         text += &shares(about, "guest", guests);
     }
     for (trial, died) in &known.died {
-        let guest = match about.guests.len() {
-            1 => String::new(),
-            _ => format!(" under {}", about.guest(died.begin.guest)),
-        };
+        let guest = about.guest(died.begin.guest).map(|guest| format!(" under {guest}"));
+        let guest = guest.unwrap_or_default();
         let _ = writeln!(text, "\nThe guest{guest} died in trial {trial}: {}", died.text);
         if let Some(experiment) = deaths.get(trial) {
             let _ = writeln!(text, "      onset run {}", experiment.display());
@@ -92,8 +92,8 @@ fn worst(about: &About, name: &str, finds: &[&Find]) -> String {
     };
     let Found { trial, strategy, best } = &first.found;
     let mut text = format!("\n  {name}: {} by {strategy}, trial {trial}", best.latency_ns);
-    if about.guests.len() > 1 {
-        let _ = write!(text, ", under {}", about.guest(best.begin.guest));
+    if let Some(guest) = about.guest(best.begin.guest) {
+        let _ = write!(text, ", under {guest}");
     }
     if best.begin.is_later() {
         let _ = write!(text, ", from {} after the warm-up", best.begin.after);

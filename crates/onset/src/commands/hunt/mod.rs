@@ -7,8 +7,7 @@ mod printed;
 use super::{SystemClock, print, print_json};
 use crate::arguments::Hunt as Arguments;
 use crate::bundle::RunId;
-use crate::experiment::GUEST_SEED;
-use crate::experiment::{Experiment, Flavour, Load};
+use crate::experiment::{Experiment, Flavour, GUEST_SEED, Load};
 use crate::failure::{Exit, Failure};
 use crate::followed::{Ready, Subject, narrow};
 use crate::hunt::{
@@ -138,7 +137,11 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 /// What was named, without repetitions.
 fn each_once<T: Clone + PartialEq>(named: &[T]) -> Vec<T> {
     let mut once: Vec<T> = Vec::new();
-    named.iter().for_each(|item| once.extend((!once.contains(item)).then(|| item.clone())));
+    for item in named {
+        if !once.contains(item) {
+            once.push(item.clone());
+        }
+    }
     once
 }
 
