@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 /// A trigger at each of six milliseconds. The first has no disturbance before it; what the others have is when their line
 /// is raised: while the handler runs that only acknowledges, while it starts 64 timers, and while those expire.
 const DISTURBANCES: [&str; 4] = ["1.9995ms", "2.999ms 64 timers", "3.975ms 64 timers", "5.5ms"];
-/// The trigger of each of the first three, and how much later its hard handler is at the least.
-const LATER_NS: [(u64, u64); 3] = [(1, 100), (2, 5_000), (3, 2_000)];
+/// The trigger of each of the first three, how much later its hard handler is at the least, and when it was disturbed since the
+/// trigger, with how many timers.
+const LATER_NS: [(u64, u64, i64, u8); 3] =
+    [(1, 100, -500, 0), (2, 5_000, -1_000, 64), (3, 2_000, -25_000, 64)];
 
 fn text(flavour: &str, disturbances: &[&str]) -> String {
     let disturbances = match disturbances {
@@ -36,8 +38,8 @@ fn latencies(run: &Run, responder: &str) -> BTreeMap<u64, u64> {
     all
 }
 
-/// What an answer is blamed on, by cause. Stages and causes add up to the latency.
-fn causes(lab: &Lab, run: &Run, trigger: u64, latency: u64) -> BTreeMap<String, u64> {
+/// What an answer is blamed on, by cause, and what disturbed. Stages and causes add up to the latency.
+fn explained(lab: &Lab, run: &Run, trigger: u64, latency: u64) -> (BTreeMap<String, u64>, Value) {
     let number = trigger.to_string();
     let words = ["explain", run.text("run"), "--responder", "hardirq", "--sample", &number];
     let printed = lab.onset(&[&words[..], &["--json"]].concat()).exits(0).json();
@@ -52,7 +54,7 @@ fn causes(lab: &Lab, run: &Run, trigger: u64, latency: u64) -> BTreeMap<String, 
         *causes.entry(cause["cause"].as_str().expect("a word").into()).or_default() += ns(cause);
     }
     assert_eq!(causes.values().sum::<u64>(), latency, "{explanation:#}");
-    causes
+    (causes, explanation["disturbances"].clone())
 }
 
 #[test]
@@ -73,18 +75,25 @@ fn a_disturbance_before_a_trigger_makes_its_answer_later_by_the_interrupts_that_
 
         let [calm, late] = [&calm, &disturbed].map(|run| latencies(run, "hardirq"));
         assert_eq!(calm[&0], late[&0], "{flavour}: nothing came before it");
-        for (trigger, least) in LATER_NS {
+        for (trigger, least, from_ns, timers) in LATER_NS {
             let later = late[&trigger].saturating_sub(calm[&trigger]);
             assert!(later >= least, "{flavour}: {trigger} by {later} ns");
-            let causes = causes(&lab, &disturbed, trigger, late[&trigger]);
+            let (causes, by) = explained(&lab, &disturbed, trigger, late[&trigger]);
+            assert_eq!(by, json!([{"from_ns": from_ns, "timers": timers}]), "{flavour}");
             // All of it: what is left is the answer's own way, which is what it was.
             assert!(causes["interrupt"].abs_diff(later) <= 50, "{flavour}: {later} {causes:?}");
         }
         // By its own disturbance, and not by those of others.
         assert!(late[&1] < late[&3] && late[&3] < late[&2], "{flavour}: {late:?}");
 
+        let (_, by) = explained(&lab, &disturbed, 0, late[&0]);
+        assert_eq!(by, json!([]), "{flavour}: nothing came before it");
+
         let words = ["replay", disturbed.text("run"), "--sample", "3", "--times", "2", "--json"];
-        let replayed = lab.onset(&words).exits(0).json();
+        let replayed = lab.onset(&[&words[..], &["--vcd", "t.vcd"]].concat()).exits(0).json();
+        let vcd = std::fs::read_to_string(lab.path().join("t.vcd")).expect("written");
+        let raised = vcd.lines().filter(|line| ["0d", "1d"].contains(line)).count();
+        assert_eq!(raised, 2, "{flavour}: its level at first, and one disturbance: {vcd}");
         assert_eq!(replayed["identical_times"], 2, "{flavour}: {replayed:#}");
     }
 }

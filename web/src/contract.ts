@@ -333,6 +333,11 @@ export interface Latency {
   task: string;
   stages: Partial<Record<Stage, number>>;
   kinds: Partial<Record<LatencyKind, number>>;
+  /**
+   * Interrupts of the device that disturbs: when its line was raised, since the trigger (negative where it was before), and
+   * how many timers it started.
+   */
+  disturbances: { from_ns: number; timers: number }[];
   unexplained_ns: number;
   /** In their order, from the line to the pin. */
   parts: Part[];

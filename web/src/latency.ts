@@ -31,7 +31,7 @@ export function showLatency(name: string, latency: Latency, code: Code): HTMLEle
   );
 }
 
-/** Stages in the upper strip, parts in the lower one. */
+/** Stages in the upper strip, parts in the one below; what disturbed, if anything did, below that. */
 function strips(name: string, latency: Latency, code: Code): HTMLElement {
   const whole = Math.max(1, latency.latency_ns);
   const stages = stageBoxes(latency, whole);
@@ -46,12 +46,24 @@ function strips(name: string, latency: Latency, code: Code): HTMLElement {
       says: `${duration(part.ns)} (${exactNs(part.ns)} ns, ${percentage(part.ns / whole)}) from ${duration(part.from_ns)} on: ${partText(part, code)}`,
     };
   });
-  const boxes = [...stages, ...parts];
-  const next = (from: number, arrow: Arrow) => neighbour(boxes, stages.length, from, arrow);
+  const marks = latency.disturbances.map(({ from_ns, timers }): Box => {
+    const started = timers === 0 ? "" : `, whose handler starts ${integer(timers)} ${timers === 1 ? "timer" : "timers"}`;
+    return {
+      row: 2,
+      from: Math.max(0, from_ns / whole),
+      share: 0,
+      look: "look-mark",
+      text: "",
+      says: `${duration(Math.abs(from_ns))} ${from_ns < 0 ? "before" : "after"} the trigger: the other device interrupts${started}`,
+    };
+  });
+  const boxes = [...stages, ...parts, ...marks];
+  const next = (from: number, arrow: Arrow) => neighbour(boxes, from, arrow);
+  const disturbed = marks.length > 0;
   return showBoxes(
-    `${name}: stages above, what they waited for below`,
+    `${name}: stages above, what they waited for below${disturbed ? ", what disturbed at the bottom" : ""}`,
     boxes,
-    "Stages above, causes below, from the line to the pin. Point at one, or use the arrow keys, to read it.",
+    `Stages above, causes below, from the line to the pin${disturbed ? "; marks at the bottom where another device disturbed" : ""}. Point at one, or use the arrow keys, to read it.`,
     next,
   );
 }
@@ -75,26 +87,18 @@ function stageBoxes(latency: Latency, whole: number): Box[] {
   });
 }
 
-/** Left and right go along a strip, up and down to what is at the same time in the other one. */
-export function neighbour(
-  boxes: readonly Box[],
-  stages: number,
-  from: number,
-  arrow: Arrow,
-): number | undefined {
+/** Left and right go along a strip, up and down to what is at the same time, or else first, in the next one. */
+export function neighbour(boxes: readonly Box[], from: number, arrow: Arrow): number | undefined {
   const box = boxes[from];
   if (box === undefined) return undefined;
   if (arrow === "ArrowLeft" || arrow === "ArrowRight") {
     const to = from + (arrow === "ArrowLeft" ? -1 : 1);
     return boxes[to]?.row === box.row ? to : undefined;
   }
-  const down = arrow === "ArrowDown";
-  if (down === (box.row === 1)) return undefined;
-  const [low, high] = down ? [stages, boxes.length] : [0, stages];
-  for (let index = high - 1; index > low; index--) {
-    if ((boxes[index]?.from ?? 0) <= box.from) return index;
-  }
-  return low < high ? low : undefined;
+  const row = box.row + (arrow === "ArrowDown" ? 1 : -1);
+  const first = boxes.findIndex((other) => other.row === row);
+  const count = boxes.filter((other) => other.row === row && other.from <= box.from).length;
+  return first < 0 ? undefined : first + Math.max(0, count - 1);
 }
 
 function partText(part: Part, code: Code): string {

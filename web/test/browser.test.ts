@@ -417,6 +417,25 @@ test("boxes are as wide as their share, and are read by pointing and by the arro
   });
 });
 
+test("what disturbed is marked at its time below the causes, and read as they are", async () => {
+  await visit(await write("disturbed", huntAlone()), async (page) => {
+    const field = (await page.locator(".find .boxes").boundingBox())!;
+    const mark = (await page.locator(".find .look-mark").boundingBox())!;
+    const middle = (mark.x + mark.width / 2 - field.x) / field.width;
+    assert.ok(Math.abs(middle - 0.6) < 0.01, `${middle}`);
+    await page.locator(".find .look-mark").hover();
+    const readout = page.locator(".find .readout");
+    assert.match(await readout.innerText(), /^600 µs after the trigger.*starts 8 timers/);
+    await page.locator(".find .box").first().focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    assert.match(await readout.innerText(), /starts 8 timers/);
+  });
+  await visit(await write("undisturbed", inside()), async (page) => {
+    assert.equal(await page.locator("#inside .look-mark").count(), 0);
+  });
+});
+
 test("a hunt alone is a report: growth, coverage, strategies, finds and how to have them again", async () => {
   await visit(await write("hunt", huntAlone()), async (page) => {
     const text = await page.locator(".hunt").innerText();

@@ -104,6 +104,7 @@ function latency(responder: string): Latency {
     task: "init prio 19",
     stages: { line: 700_000, need_resched: 299_000, user: 1_000 },
     kinds: { interrupt: 700_000, wakeup: 300_000 },
+    disturbances: [],
     unexplained_ns: 1_000,
     parts: [
       { stage: "line", cause: 0, pieces: 1, from_ns: 0, ns: 700_000, insns: 700_000 },
@@ -222,7 +223,7 @@ function hunt(): Hunt {
           stack: 1,
           replay: "onset replay onset-runs/hunts/made-up/task.find.json",
           missing: [],
-          explanation: latency("task"),
+          explanation: { ...latency("task"), disturbances: [{ from_ns: 600_000, timers: 8 }] },
         },
         others: [
           {

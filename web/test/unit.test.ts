@@ -229,14 +229,19 @@ test("arrows lead down a stack and back, and along a row over boxes of other dep
   assert.equal(path(0, "ArrowLeft"), undefined);
 });
 
-test("arrows lead from a stage to the part at its begin, and from a part to its stage", () => {
+test("arrows lead along a strip, and to what is at the same time in the next one", () => {
   const box = (row: number, from: number, share: number) => ({ row, from, share, look: "", text: "", says: "" });
-  const boxes = [box(0, 0, 0.7), box(0, 0.7, 0.3), box(1, 0, 0.4), box(1, 0.4, 0.3), box(1, 0.7, 0.3)];
-  assert.equal(neighbour(boxes, 2, 1, "ArrowDown"), 4);
-  assert.equal(neighbour(boxes, 2, 3, "ArrowUp"), 0);
-  assert.equal(neighbour(boxes, 2, 2, "ArrowRight"), 3);
-  assert.equal(neighbour(boxes, 2, 1, "ArrowRight"), undefined, "a strip ends where the other begins");
-  assert.equal(neighbour(boxes, 2, 0, "ArrowUp"), undefined);
+  const strips = [box(0, 0, 0.7), box(0, 0.7, 0.3), box(1, 0, 0.4), box(1, 0.4, 0.3), box(1, 0.7, 0.3)];
+  assert.equal(neighbour(strips, 1, "ArrowDown"), 4);
+  assert.equal(neighbour(strips, 3, "ArrowUp"), 0);
+  assert.equal(neighbour(strips, 2, "ArrowRight"), 3);
+  assert.equal(neighbour(strips, 1, "ArrowRight"), undefined, "a strip ends where the other begins");
+  assert.equal(neighbour(strips, 0, "ArrowUp"), undefined);
+  assert.equal(neighbour(strips, 3, "ArrowDown"), undefined);
+  const marked = [...strips, box(2, 0.5, 0), box(2, 0.6, 0)];
+  assert.equal(neighbour(marked, 4, "ArrowDown"), 6);
+  assert.equal(neighbour(marked, 2, "ArrowDown"), 5, "the first one, where all are later");
+  assert.equal(neighbour(marked, 5, "ArrowUp"), 3);
 });
 
 test("a growth curve steps at each find and goes on to the end of the hunt", () => {

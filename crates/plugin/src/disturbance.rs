@@ -4,8 +4,8 @@
 //! Its line rises at planned instants and stays high until the register is read, as that of an ISA device which holds its
 //! request until it is served. (On QEMU's PC pin 5 is told to the guest as level-triggered; on an edge-triggered one the same
 //! works.) What it reads is how many timers the driver is to start. A disturbance that comes before the one before it was
-//! served waits for that: the line falls at the read and rises again, so each is served once. None that is due while measuring is lost, and none is
-//! recorded: they are known from the plan, and nothing is measured of them.
+//! served waits for that: the line falls at the read and rises again, so each is served once. None that is due while measuring is lost. Nothing is
+//! measured of them: records tell when the line was to rise, for traces.
 
 use sample::{Disturbance, Nanos};
 
@@ -34,9 +34,11 @@ impl Disturbances {
         self.plan.get(self.raised).map(|next| next.at)
     }
 
-    /// The next is due now: the line has to be high.
-    pub(crate) fn raise(&mut self) {
+    /// The next is due now: the line has to be high. How many timers it starts.
+    pub(crate) fn raise(&mut self) -> u8 {
+        let timers = self.plan[self.raised].timers;
         self.raised += 1;
+        timers
     }
 
     /// The guest reads the register, upon which the line has to fall: what it reads, and whether the line has to rise again.
@@ -63,9 +65,9 @@ mod tests {
     fn each_disturbance_is_served_once_also_where_the_next_comes_before() {
         let mut d = disturbances();
         assert_eq!(d.due(), Some(Nanos(5)));
-        d.raise();
+        assert_eq!(d.raise(), 0);
         assert_eq!(d.due(), Some(Nanos(6)));
-        d.raise();
+        assert_eq!(d.raise(), 64);
         assert_eq!(d.serve(), (0, true));
         assert_eq!(d.serve(), (64, false));
         d.raise();

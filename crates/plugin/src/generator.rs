@@ -324,7 +324,8 @@ impl Generator {
         if self.ended {
             return;
         }
-        self.disturbances.raise();
+        let timers = self.disturbances.raise();
+        self.record(Kind::Disturbance, timers.into());
         self.qemu.set(&self.parts().disturbing, true);
         self.arm_disturb();
     }

@@ -70,6 +70,8 @@ pub enum Kind {
     /// given number of instructions, twice that, four times that, and so on: the last look of a stretch that is long enough
     /// for one lies in its second half.
     Inside = 18,
+    /// The generator raised the line of the device that disturbs; `value` is how many timers it starts.
+    Disturbance = 19,
 }
 
 /// One event with its exact time. The meaning of the fields is that of [`Kind`].
@@ -138,6 +140,7 @@ impl Record {
             16 => Kind::Leave,
             17 => Kind::Stretch,
             18 => Kind::Inside,
+            19 => Kind::Disturbance,
             _ => return Err(Malformed),
         };
         if b[2] != 0 || b[3] != 0 {
@@ -169,6 +172,7 @@ mod tests {
                 Just(Kind::Sample), Just(Kind::Loss), Just(Kind::Wake), Just(Kind::Clock), Just(Kind::Call),
                 Just(Kind::Stack), Just(Kind::Irqs), Just(Kind::Preempt), Just(Kind::Task), Just(Kind::Run),
                 Just(Kind::Enter), Just(Kind::Leave), Just(Kind::Stretch), Just(Kind::Inside),
+                Just(Kind::Disturbance),
             ],
             pins: u8, value: u32, number: u64, ns: u64, insns: u64,
         ) {

@@ -148,7 +148,7 @@ impl Cpu {
             What::Leave { user, .. } => self.leave(user),
             What::Inside { place, .. } => self.see(place, true),
             What::Gap => *self = Cpu::default(),
-            What::Trigger { .. } | What::Pins { .. } => {}
+            What::Trigger { .. } | What::Disturbance { .. } | What::Pins { .. } => {}
         }
     }
 

@@ -85,7 +85,8 @@ pub(crate) mod tests {
         Letters
     }
 
-    /// Interrupts off from 10 to 40 and from 50 on, trigger 3 at 20, D2 high from 60 on, a wake-up at 70, the end at 90.
+    /// Interrupts off from 10 to 40 and from 50 on, trigger 3 at 20, a disturbance at 30, D2 high from 60 on, a wake-up at 70,
+    /// the end at 90.
     pub(crate) fn excerpt() -> Excerpt {
         let irqs = |masked, address| {
             let place = Place::Address(address);
@@ -96,6 +97,7 @@ pub(crate) mod tests {
             (5, irqs(false, 1)),
             (10, irqs(true, 5)),
             (20, What::Trigger { number: 3, level: 0 }),
+            (30, What::Disturbance { timers: 8 }),
             (40, irqs(false, 5)),
             (50, irqs(true, 6)),
             (60, What::Pins { level: 4 }),
@@ -116,6 +118,6 @@ pub(crate) mod tests {
         assert_eq!(excerpt.from().map(|at| at.time), Some(Stamp::from_ns(10)));
         assert_eq!(excerpt.initial().irqs_off, None);
         let off: Vec<_> = excerpt.states().map(|(_, now)| now.irqs_off.is_some()).collect();
-        assert_eq!(off, [true, true, false, true, true, true, true]);
+        assert_eq!(off, [true, true, true, false, true, true, true, true]);
     }
 }

@@ -153,7 +153,7 @@ mod tests {
             let blame = Blame { stage: Stage::Schedule, cause: cause.clone(), inside: Vec::new() };
             partition.until(at(end), blame).expect("in order");
         }
-        Explanation { trigger, pin: 0, task: None, parts: partition }
+        Explanation { trigger, pin: 0, task: None, parts: partition, disturbances: Vec::new() }
     }
 
     #[test]

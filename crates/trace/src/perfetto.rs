@@ -213,6 +213,10 @@ impl Writer<'_> {
             What::Trigger { number, .. } => {
                 self.event(at, LINE, INSTANT, Some(format!("trigger {number}")), Vec::new());
             }
+            What::Disturbance { timers } => {
+                let name = format!("disturbance, timers: {timers}");
+                self.event(at, LINE, INSTANT, Some(name), Vec::new());
+            }
             What::Enter { role, address, taken, place } => {
                 let mut more = self.stack(place);
                 if matches!(role, Role::WakeUp | Role::SwitchTo) {
@@ -324,7 +328,10 @@ mod tests {
                 (90, SLICE_END, String::new()),
             ]
         );
-        assert_eq!(track(&trace, "line"), [(20, INSTANT, "trigger 3".into())]);
+        assert_eq!(
+            track(&trace, "line"),
+            [(20, INSTANT, "trigger 3".into()), (30, INSTANT, "disturbance, timers: 8".into()),]
+        );
         assert_eq!(
             track(&trace, "D2"),
             [(60, SLICE_BEGIN, "high".into()), (90, SLICE_END, String::new())]

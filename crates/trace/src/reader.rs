@@ -77,6 +77,11 @@ pub enum What {
         /// Level of the data pins then.
         level: u8,
     },
+    /// The generator raised the line of the device that disturbs.
+    Disturbance {
+        /// How many timers it starts.
+        timers: u8,
+    },
     /// The data pins changed.
     Pins {
         /// Their new level, D0 in bit 0.
@@ -270,6 +275,7 @@ impl Reader {
     fn what(&mut self, r: &Record) -> Option<What> {
         Some(match r.kind {
             Kind::Trigger => What::Trigger { number: r.number, level: r.pins },
+            Kind::Disturbance => What::Disturbance { timers: u8::try_from(r.value).ok()? },
             Kind::Pins => What::Pins { level: r.pins },
             // The address of what masked them; of what unmasks them, the two stacks.
             Kind::Irqs if r.pins != 0 => {

@@ -2,15 +2,16 @@
 //! An excerpt as a value change dump (IEEE 1364-2005, clause 18), which GTKWave and PulseView read: the pins, and beside
 //! them what the CPU had turned off.
 //!
-//! The generator's pulse has no width in the records, so `trigger` is a wire on which each change is one trigger.
+//! The generator's pulses have no width in the records, so `trigger` and `disturbance` are wires on which each change is one.
 
 use crate::What;
 use crate::excerpt::{Excerpt, Now};
 use std::fmt::Write;
 
 /// Identifier and name of each wire.
-const WIRES: [(char, &str); 11] = [
+const WIRES: [(char, &str); 12] = [
     ('t', "trigger"),
+    ('d', "disturbance"),
     ('i', "irqs_off"),
     ('p', "preempt_off"),
     ('0', "D0"),
@@ -23,10 +24,11 @@ const WIRES: [(char, &str); 11] = [
     ('7', "D7"),
 ];
 
-fn levels(now: &Now, trigger: bool) -> [bool; WIRES.len()] {
+fn levels(now: &Now, [trigger, disturbance]: [bool; 2]) -> [bool; WIRES.len()] {
     let pin = |n: u8| now.level >> n & 1 == 1;
     let (irqs, preempt) = (now.irqs_off.is_some(), now.preempt_off.is_some());
-    [trigger, irqs, preempt, pin(0), pin(1), pin(2), pin(3), pin(4), pin(5), pin(6), pin(7)]
+    let [a, b, c, d, e, f, g, h] = [0, 1, 2, 3, 4, 5, 6, 7].map(pin);
+    [trigger, disturbance, irqs, preempt, a, b, c, d, e, f, g, h]
 }
 
 /// The excerpt as the text of a `.vcd` file; times are ns of virtual time.
@@ -37,8 +39,8 @@ pub fn vcd(excerpt: &Excerpt) -> String {
     }
     text.push_str("$upscope $end\n$enddefinitions $end\n");
     let Some(from) = excerpt.from() else { return text };
-    let mut trigger = false;
-    let mut before = levels(&excerpt.initial(), trigger);
+    let mut lines = [false; 2];
+    let mut before = levels(&excerpt.initial(), lines);
     line(&mut text, format_args!("#{}\n$dumpvars", from.time.ns()));
     for (level, (id, _)) in before.iter().zip(WIRES) {
         line(&mut text, format_args!("{}{id}", u8::from(*level)));
@@ -46,8 +48,9 @@ pub fn vcd(excerpt: &Excerpt) -> String {
     text.push_str("$end\n");
     let mut told = from.time;
     for (event, now) in excerpt.states() {
-        trigger ^= matches!(event.what, What::Trigger { .. });
-        let after = levels(&now, trigger);
+        lines[0] ^= matches!(event.what, What::Trigger { .. });
+        lines[1] ^= matches!(event.what, What::Disturbance { .. });
+        let after = levels(&now, lines);
         if after != before && event.at.time != told {
             line(&mut text, format_args!("#{}", event.at.time.ns()));
             told = event.at.time;
@@ -80,7 +83,7 @@ mod tests {
         let text = vcd(&excerpt());
         let (_, changes) = text.split_once("$enddefinitions $end\n").expect("a header");
         let (values, changes) = changes.split_once("$end\n").expect("first values");
-        assert_eq!(values, "#10\n$dumpvars\n0t\n0i\n0p\n00\n01\n02\n03\n04\n05\n06\n07\n");
-        assert_eq!(changes, "1i\n#20\n1t\n#40\n0i\n#50\n1i\n#60\n12\n#90\n");
+        assert_eq!(values, "#10\n$dumpvars\n0t\n0d\n0i\n0p\n00\n01\n02\n03\n04\n05\n06\n07\n");
+        assert_eq!(changes, "1i\n#20\n1t\n#30\n1d\n#40\n0i\n#50\n1i\n#60\n12\n#90\n");
     }
 }

@@ -8,8 +8,8 @@ use sample::{Insns, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use trace::{
-    BoundReport, Bucket, LatencyKind, PartReport, ReaderLosses, Stage, TermReport, WindowKind,
-    WindowRow,
+    BoundReport, Bucket, Disturbed, LatencyKind, PartReport, ReaderLosses, Stage, TermReport,
+    WindowKind, WindowRow,
 };
 
 /// Rows of a ledger; the others are one line.
@@ -125,6 +125,7 @@ pub struct Latency {
     task: String,
     stages: BTreeMap<Stage, Nanos>,
     kinds: BTreeMap<LatencyKind, Nanos>,
+    disturbances: Vec<Disturbed>,
     unexplained_ns: Nanos,
     parts: Vec<Part>,
     causes: Vec<Share>,
@@ -252,6 +253,7 @@ pub fn latency(explained: &Explained, code: &mut Code) -> Latency {
         task: report.task.clone(),
         stages: report.stages.clone(),
         kinds: report.kinds.clone(),
+        disturbances: report.disturbances.clone(),
         unexplained_ns: explained.unexplained_ns,
         parts: parts(&report.parts, code),
         causes: kept.iter().map(|c| share(c, code)).collect(),

@@ -6,7 +6,7 @@ use super::table::{Align, Table};
 use crate::followed::Explained;
 use sample::Nanos;
 use std::collections::BTreeMap;
-use trace::{LatencyKind, Stage};
+use trace::{Disturbed, LatencyKind, Stage};
 
 /// All of them, with what cannot be seen in that kernel.
 pub fn explanations(title: &str, missing: &[String], explanations: &[Explained]) -> String {
@@ -32,6 +32,11 @@ fn explanation(explained: &Explained) -> String {
         "{} answered trigger {} (at {}) after {whole}{task}\n",
         explained.responder, report.trigger, explained.at_ns
     );
+    for Disturbed { from_ns, timers } in &report.disturbances {
+        let apart = Nanos(from_ns.unsigned_abs());
+        let side = if *from_ns < 0 { "before" } else { "after" };
+        text += &format!("  disturbed {apart} {side} the trigger (timers: {timers})\n");
+    }
     text += &stages(report.stages.iter().map(|(stage, ns)| (*stage, *ns)), whole);
     text += &causes(explained);
     text += &format!(

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Events that are still needed to explain an answer, and the state before them.
 
-use super::{Explanation, explain};
+use super::{Disturbed, Explanation, explain};
 use crate::cpu::Cpu;
 use crate::{Event, Excerpt, Place, Tasks, What};
 use sample::Nanos;
 use std::collections::VecDeque;
 use std::fmt;
+
+/// How long a disturbance may be felt: its interrupt, and the timers that its handler starts, which take less even where
+/// threads serve them.
+const DISTURBS_NS: i64 = 500_000;
 
 /// Why a latency cannot be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +98,18 @@ impl History {
         events[..from].iter().for_each(|e| cpu.event(e));
         let explained = explain(cpu, &events[from..=to], tasks);
         let (task, parts) = explained.ok_or(Unexplainable::Backwards)?;
-        Ok(Explanation { trigger, pin, task, parts })
+        let begin = parts.from().time;
+        let disturbed = |event: &Event| {
+            let What::Disturbance { timers } = event.what else { return None };
+            let time = event.at.time;
+            let from_ns = match begin.since(time) {
+                Some(Nanos(before)) => -i64::try_from(before).ok()?,
+                None => i64::try_from(time.since(begin)?.0).ok()?,
+            };
+            (from_ns >= -DISTURBS_NS).then_some(Disturbed { from_ns, timers })
+        };
+        let disturbances = events[..=to].iter().filter_map(disturbed).collect();
+        Ok(Explanation { trigger, pin, task, parts, disturbances })
     }
 
     /// A copy of the events from `before` the trigger on to the last one; `None` where the trigger is not kept.

@@ -25,6 +25,7 @@ use crate::cpu::{Activity, Cpu};
 use crate::{Event, Length, Partition, StackId, TaskId, Tasks};
 use path::Path;
 use sample::{Insns, Nanos};
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -39,6 +40,17 @@ pub struct Explanation {
     pub task: Option<TaskId>,
     /// The parts, which add up to the latency.
     pub parts: Partition<Blame>,
+    /// What disturbed, from half a millisecond before the trigger on.
+    pub disturbances: Vec<Disturbed>,
+}
+
+/// That the other device interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disturbed {
+    /// When its line was raised, since the trigger: negative where it was before.
+    pub from_ns: i64,
+    /// How many timers its handler starts, to expire all at once.
+    pub timers: u8,
 }
 
 impl Explanation {

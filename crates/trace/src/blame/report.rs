@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Causes and explanations with names, as they are shown and written as JSON.
 
-use super::{Blame, Cause, Explanation, LatencyKind, Stage};
+use super::{Blame, Cause, Disturbed, Explanation, LatencyKind, Stage};
 use crate::cpu::{Activity, Interrupt};
 use crate::entries::{Callee, Of, interrupt_name, interrupted, softirq_name, without_place};
 use crate::symbols::named;
@@ -68,6 +68,8 @@ pub struct ExplanationReport {
     pub stages: BTreeMap<Stage, Nanos>,
     /// Time by the latencies of the RT patch's paper.
     pub kinds: BTreeMap<LatencyKind, Nanos>,
+    /// What disturbed, from half a millisecond before the trigger on.
+    pub disturbances: Vec<Disturbed>,
 }
 
 impl Activity {
@@ -243,6 +245,7 @@ impl Explanation {
             parts: self.parts.segments().map(part).collect(),
             stages: self.stages().into_iter().map(time).collect(),
             kinds: self.kinds().into_iter().map(|(k, length)| (k, length.time)).collect(),
+            disturbances: self.disturbances.clone(),
         }
     }
 }

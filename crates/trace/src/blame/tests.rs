@@ -68,6 +68,23 @@ fn parts(e: &Explanation) -> Vec<(Stage, Cause, u64)> {
     e.parts.segments().map(part).collect()
 }
 
+#[test]
+fn what_disturbed_is_told_from_shortly_before_the_trigger_to_the_answer_and_cuts_no_part() {
+    let disturbance = |timers| What::Disturbance { timers };
+    let own = own_interrupt(600_200);
+    let mut events = vec![(1, disturbance(1)), (599_000, disturbance(2)), (600_000, TRIGGER)];
+    events.extend(own);
+    let answered = [(600_300, What::Pins { level: 1 })];
+    let calm: Vec<_> = events.iter().chain(&answered).copied().collect();
+    events.push((600_250, disturbance(3)));
+    events.extend(answered);
+    events.push((600_400, disturbance(4)));
+    let disturbed = explained(0, &events);
+    let told: Vec<_> = disturbed.disturbances.iter().map(|d| (d.from_ns, d.timers)).collect();
+    assert_eq!(told, [(-1_000, 2), (250, 3)]);
+    assert_eq!(disturbed.parts, explained(0, &calm).parts);
+}
+
 /// Entry, vector and count of our own interrupt from `ns` on.
 fn own_interrupt(ns: u64) -> [(u64, What); 4] {
     [

@@ -94,7 +94,8 @@ fn explained(parts: &[(u64, Stage, Cause)]) -> Explanation {
         let blame = Blame { stage: *stage, cause: cause.clone(), inside: Vec::new() };
         assert_eq!(partition.until(at(*to), blame), Ok(()));
     }
-    Explanation { trigger: 0, pin: 0, task: Some(TaskId(1)), parts: partition }
+    let (task, disturbances) = (Some(TaskId(1)), Vec::new());
+    Explanation { trigger: 0, pin: 0, task, parts: partition, disturbances }
 }
 
 #[test]

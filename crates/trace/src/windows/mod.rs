@@ -158,7 +158,10 @@ impl Windows {
                 self.inside([irqs_off, preempt_off, unscheduled], place);
             }
             What::Gap => self.forget(),
-            What::Trigger { .. } | What::Pins { .. } | What::Leave { .. } => {}
+            What::Trigger { .. }
+            | What::Disturbance { .. }
+            | What::Pins { .. }
+            | What::Leave { .. } => {}
         }
     }
 
