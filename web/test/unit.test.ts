@@ -102,7 +102,7 @@ test("data of another schema are refused with both numbers and what to do", () =
     (error) =>
       error instanceof Unreadable &&
       /schema number 7/.test(error.reason) &&
-      /reads schema 5/.test(error.reason) &&
+      /reads schema 6/.test(error.reason) &&
       /onset report/.test(error.action),
   );
   assert.throws(() => parseReport("{}"), /schema number \(none\)/);
