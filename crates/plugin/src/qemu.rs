@@ -75,6 +75,8 @@ symbols! {
         icount_get_raw: fn() -> i64;
         icount_to_ns: fn(i64) -> i64;
         qemu_get_cpu: fn(c_int) -> *mut c_void;
+        cpu_get_phys_page_attrs_debug: fn(*mut c_void, u64, *mut [u64; 2]) -> u64;
+        cpu_physical_memory_map: fn(u64, *mut u64, bool) -> *const u8;
         async_run_on_cpu: fn(*mut c_void, extern "C" fn(*mut c_void, usize), usize);
         timer_init_full: fn(*mut c_void, *mut c_void, c_int, c_int, c_int, TimerCallback, *mut c_void);
         timer_mod_ns: fn(*mut c_void, i64);
@@ -120,12 +122,28 @@ pub struct Line(*mut c_void);
 /// A serial line's host end, into which bytes can be put at an exact virtual time.
 pub struct Wire(*mut c_void);
 
+/// Where [`Ram`] begins in the guest's memory.
+const RAM_FROM: u64 = 1 << 20;
+
 /// The vCPU, whose clock it reads anywhere.
 #[derive(Clone, Copy)]
 pub struct Cpu {
     qemu: Qemu,
+    cpu: *mut c_void,
     can_do_io: *mut bool,
 }
+
+/// The guest's RAM above its first MiB (below that are holes), as the host has it.
+#[derive(Clone, Copy)]
+pub struct Ram {
+    begin: *const u8,
+    length: u64,
+}
+
+// SAFETY: QEMU's memory, which it keeps where it is; what may be read when is said where it is.
+unsafe impl Send for Ram {}
+// SAFETY: as above.
+unsafe impl Sync for Ram {}
 
 /// What owns a stretch of I/O ports.
 pub trait Ports: 'static {
@@ -169,6 +187,46 @@ impl Cpu {
     pub fn check(&self, last: bool) -> bool {
         // SAFETY: a byte inside the structure.
         unsafe { self.can_do_io.cast::<u8>().read() == u8::from(last) }
+    }
+
+    /// The guest's RAM; `None` where there is none above the first MiB.
+    pub fn ram(&self) -> Option<Ram> {
+        let mut length = u64::MAX - RAM_FROM;
+        // SAFETY: any address may be asked for. It is never unmapped, so that QEMU leaves it where it is.
+        let begin = unsafe {
+            (self.qemu.symbols.cpu_physical_memory_map)(RAM_FROM, &raw mut length, false)
+        };
+        (!begin.is_null()).then_some(Ram { begin, length })
+    }
+
+    /// Where in the guest's memory the page at `address`, a multiple of its size, lies now; `None` where there is none.
+    pub fn physical(&self, address: u64) -> Option<u64> {
+        // Larger than MemTxAttrs.
+        let mut attributes = [0; 2];
+        // SAFETY: our own thread's vCPU; it only reads the guest's page tables.
+        let found = unsafe {
+            (self.qemu.symbols.cpu_get_phys_page_attrs_debug)(
+                self.cpu,
+                address,
+                &raw mut attributes,
+            )
+        };
+        (found != u64::MAX).then_some(found)
+    }
+}
+
+impl Ram {
+    /// Fills `bytes` with what is at this physical address; false where that is no RAM. Called on the vCPU's thread.
+    pub fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
+        let Some(from) = address.checked_sub(RAM_FROM) else { return false };
+        if from.checked_add(bytes.len() as u64).is_none_or(|end| end > self.length) {
+            return false;
+        }
+        // SAFETY: inside of what QEMU mapped; the guest, which might write to it, waits for us.
+        unsafe {
+            self.begin.add(from as usize).copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len())
+        };
+        true
     }
 }
 
@@ -244,7 +302,7 @@ impl Qemu {
             return Err("the machine has no vCPU yet".into());
         }
         // SAFETY: inside the structure.
-        Ok(Cpu { qemu: *self, can_do_io: unsafe { cpu.byte_add(CAN_DO_IO) }.cast() })
+        Ok(Cpu { qemu: *self, cpu, can_do_io: unsafe { cpu.byte_add(CAN_DO_IO) }.cast() })
     }
 
     /// A timer that calls `fire`; not armed.

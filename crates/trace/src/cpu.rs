@@ -3,8 +3,8 @@
 
 use crate::windows::count;
 use crate::{At, Event, Place, Role, StackId, TaskId, What};
+use rustc_hash::FxHashMap;
 use sample::Insns;
-use std::collections::HashMap;
 
 /// An entry of the kernel that has not been left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,8 +106,8 @@ pub(crate) struct Cpu {
     disabled_at: Place,
     running: Option<(TaskId, u32)>,
     frames: Vec<Frame>,
-    parked: HashMap<TaskId, Vec<Frame>>,
-    waiters: HashMap<TaskId, Waiter>,
+    parked: FxHashMap<TaskId, Vec<Frame>>,
+    waiters: FxHashMap<TaskId, Waiter>,
     scheduling: bool,
     switching: bool,
     user: bool,

@@ -6,9 +6,9 @@
 //! becomes an event, because whoever follows a state has to forget it then.
 
 use crate::{Role, WATCHED, Watch};
+use rustc_hash::FxHashMap;
 use sample::{Insns, Kind, Nanos, Record, Stamp, Stretch, Virtual};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 
 /// An instant, by both clocks of the rig.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +164,7 @@ pub struct ReaderLosses {
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     frames: Vec<u64>,
-    ranges: HashMap<StackId, (usize, usize)>,
+    ranges: FxHashMap<StackId, (usize, usize)>,
 }
 
 impl Stacks {
@@ -198,7 +198,7 @@ impl Stacks {
 
 /// All tasks that were named, as they were named last.
 #[derive(Clone, Debug, Default)]
-pub struct Tasks(HashMap<TaskId, Task>);
+pub struct Tasks(FxHashMap<TaskId, Task>);
 
 impl Tasks {
     /// What is known of a task.

@@ -8,16 +8,19 @@ pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 /// The four bytes at `at`.
+#[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     array_at(bytes, at).map(u32::from_le_bytes)
 }
 
 /// The eight bytes at `at`.
+#[inline]
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     array_at(bytes, at).map(u64::from_le_bytes)
 }
 
 /// The `N` bytes at `at`.
+#[inline]
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }

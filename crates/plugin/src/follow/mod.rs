@@ -12,6 +12,7 @@
 mod aim;
 mod code;
 mod looks;
+mod memory;
 mod places;
 mod plan;
 mod stacks;
@@ -25,6 +26,7 @@ use crate::qemu::{Cpu, Qemu};
 use aim::{Aimer, Opening};
 use code::{Change, INTERRUPT_FLAG};
 use looks::Looks;
+use memory::StackMemory;
 use places::{Place, Why};
 use plan::Watch;
 use sample::{AIMED, Aim, Insns, Kind, Nanos, Occurrence, Record, Stamp, Stretch, Take, Virtual};
@@ -92,7 +94,7 @@ struct Follower {
     qemu: Qemu,
     instrument: Instrument,
     plan: Plan,
-    vcpu: OnceLock<(Cpu, Registers)>,
+    vcpu: OnceLock<(Cpu, Registers, StackMemory)>,
     followed: Mutex<Followed>,
 }
 
@@ -144,7 +146,8 @@ extern "C" fn on_vcpu(_id: u64, _vcpu: c_uint) {
     let [rsp, rbp, rdi, rsi, r11, rax] =
         follower.instrument.registers(names).unwrap_or_else(|e| fail(&e));
     let cpu = follower.qemu.cpu().unwrap_or_else(|e| fail(&e));
-    follower.vcpu.get_or_init(|| (cpu, Registers { rsp, rbp, rdi, rsi, r11, rax }));
+    let memory = StackMemory::new(cpu, follower.plan.current.is_some());
+    follower.vcpu.get_or_init(|| (cpu, Registers { rsp, rbp, rdi, rsi, r11, rax }, memory));
 }
 
 extern "C" fn on_translation(_id: u64, block: *mut c_void) {
@@ -203,7 +206,7 @@ impl Followed {
 }
 
 impl Follower {
-    fn vcpu(&self) -> &(Cpu, Registers) {
+    fn vcpu(&self) -> &(Cpu, Registers, StackMemory) {
         self.vcpu.get().expect("found when the vCPU was made")
     }
 
@@ -221,7 +224,7 @@ impl Follower {
 
     /// Before an instruction.
     fn at(&self, place: &Place) {
-        let (cpu, registers) = self.vcpu();
+        let (cpu, registers, _) = self.vcpu();
         if !cpu.check(place.left == 1) {
             fail(
                 "this QEMU's vCPU is laid out otherwise than that of the versions that were tried",
@@ -264,7 +267,7 @@ impl Follower {
         }
         followed.masked = masked;
         if masked {
-            let open = self.open(&mut followed, Stretch::IrqsOff, address, time);
+            let open = self.open(&mut followed, Stretch::IrqsOff, address, time, true);
             let since = open.since;
             followed.irqs_off = Some(open);
             self.begin_looks(&mut followed, Stretch::IrqsOff, time);
@@ -284,6 +287,7 @@ impl Follower {
         let time = self.vcpu().0.time(place.left - 1);
         let Why::Change(Change::StoresPerCpu(offset)) = place.why else { return };
         if self.plan.current == Some(offset) {
+            self.vcpu().2.forget();
             self.run(value, time);
             let mut followed = self.followed();
             self.begin_looks(&mut followed, Stretch::Unscheduled, time);
@@ -305,10 +309,17 @@ impl Follower {
         let mut closed = 0;
         let mut since = None;
         if previous == 0 {
-            let open = self.open(&mut followed, Stretch::PreemptOff, place.address, time);
+            // Where triggers are aimed, every opener is told from others.
+            let worth = !place.brief || followed.aimer.is_some();
+            let open = self.open(&mut followed, Stretch::PreemptOff, place.address, time, worth);
             since = Some(open.since);
             followed.preempt_off = Some(open);
-        } else if count == 0 {
+        } else if count != 0 {
+            // It was not as brief as it seemed.
+            if let Some(open) = followed.preempt_off.as_mut().filter(|open| open.opener.is_bare()) {
+                open.opener = self.capture(place.address);
+            }
+        } else {
             let open = followed.preempt_off.take();
             let opened;
             (opened, closed) = self.close(&mut followed, open, place.address, time);
@@ -417,8 +428,9 @@ impl Follower {
         kind: Stretch,
         address: u64,
         time: (Stamp<Virtual>, Insns),
+        worth: bool,
     ) -> Open {
-        let opener = self.capture(address);
+        let opener = if worth { self.capture(address) } else { Capture::bare(address) };
         // What a gate interrupted is no part of why it masks.
         let key = || if self.plan.is_gate(address) { address } else { opener.key() };
         let since = followed.since(kind, key, time);
@@ -449,7 +461,8 @@ impl Follower {
         capture: &Capture,
         time: (Stamp<Virtual>, Insns),
     ) -> u32 {
-        followed.stacks.number(capture, &self.instrument, |number, index, address| {
+        let fill = |address, bytes: &mut [u8]| self.fill(address, bytes);
+        followed.stacks.number(capture, fill, |number, index, address| {
             record(Kind::Stack, index, number, address, time);
         })
     }
@@ -458,7 +471,11 @@ impl Follower {
     fn capture(&self, address: u64) -> Capture {
         let registers = &self.vcpu().1;
         let (sp, bp) = (self.read(registers.rsp), self.read(registers.rbp));
-        Capture::take(address, sp, bp, &self.instrument)
+        Capture::take(address, sp, bp, |address, bytes| self.fill(address, bytes))
+    }
+
+    fn fill(&self, address: u64, bytes: &mut [u8]) -> bool {
+        self.vcpu().2.fill(&self.instrument, address, bytes)
     }
 
     /// The CPU runs the task at `task`.

@@ -28,6 +28,8 @@ pub struct Place {
     pub address: u64,
     /// Instructions from the beginning of this one to the end of the block.
     pub left: u64,
+    /// Whether the same variable is stored to again before a stretch that opens here would get a stack.
+    pub brief: bool,
 }
 
 impl Follower {
@@ -36,15 +38,28 @@ impl Follower {
         let count = block.instructions();
         if self.plan.inside_from > 0 {
             let (address, left) = (block.address(), count as u64);
-            let place = Box::leak(Box::new(Place { why: Why::Due, address, left }));
-            block.when_due(on_due, place as *const Place as usize);
+            let place = Place { why: Why::Due, address, left, brief: false };
+            block.when_due(on_due, Box::leak(Box::new(place)) as *const Place as usize);
         }
-        for index in 0..count {
+        // From the last to the first: what comes soon has then been seen.
+        let mut stored_at = None;
+        for index in (0..count).rev() {
             let Some(instruction) = block.instruction(index) else { return };
             let address = instruction.address();
             let left = (count - index) as u64;
-            let place =
-                |why| Box::leak(Box::new(Place { why, address, left })) as *const Place as usize;
+            let change = self.change(&instruction, address);
+            let mut brief = false;
+            if let Some(Change::StoresPerCpu(offset)) = change
+                && self.plan.preempt == Some(offset)
+            {
+                brief = stored_at
+                    .is_some_and(|next: usize| ((next - index) as u64) < self.plan.stacks_from);
+                stored_at = Some(index);
+            }
+            let place = |why| {
+                let place = Place { why, address, left, brief };
+                Box::leak(Box::new(place)) as *const Place as usize
+            };
             if index == 0 && self.plan.is_gate(address) {
                 instruction.before(on_place, place(Why::Gate));
             }
@@ -59,7 +74,7 @@ impl Follower {
             if self.plan.watches.contains_key(&address) {
                 instruction.before(on_place, place(Why::Watch));
             }
-            match self.change(&instruction, address) {
+            match change {
                 Some(store @ Change::StoresPerCpu(_)) => {
                     instruction.after_store(on_store, place(Why::Change(store)));
                 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Call stacks: captured cheaply where a stretch begins, unwound only when it turns out to be worth it, and numbered.
 
-use crate::instrument::Instrument;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::path::Path;
 use vmlinux::{Map, Memory, Regs, unwind};
 
@@ -29,13 +28,23 @@ impl Default for Capture {
 }
 
 impl Capture {
+    /// Without the stack.
+    pub fn bare(ip: u64) -> Capture {
+        Capture { registers: Regs { ip, ..Regs::default() }, ..Capture::default() }
+    }
+
+    /// Whether it is without the stack.
+    pub fn is_bare(&self) -> bool {
+        self.registers.sp == 0
+    }
+
     /// Copies the innermost part of the stack at `sp`.
-    pub fn take(ip: u64, sp: u64, bp: u64, instrument: &Instrument) -> Capture {
+    pub fn take(ip: u64, sp: u64, bp: u64, fill: impl FnOnce(u64, &mut [u8]) -> bool) -> Capture {
         let registers = Regs { ip, sp, bp, ..Regs::default() };
         let mut capture = Capture { registers, ..Capture::default() };
         let to_end = STACK_BYTES - sp % STACK_BYTES;
         let length = COPIED.min(to_end as usize);
-        if instrument.fill(sp, &mut capture.copied[..length]) {
+        if fill(sp, &mut capture.copied[..length]) {
             capture.length = length;
         }
         capture
@@ -59,18 +68,18 @@ impl Capture {
 }
 
 /// The memory of then, as far as it was copied, and of now beyond that.
-struct Then<'a>(&'a Capture, &'a Instrument);
+struct Then<'a, F>(&'a Capture, F);
 
-impl Memory for Then<'_> {
+impl<F: Fn(u64, &mut [u8]) -> bool> Memory for Then<'_, F> {
     fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
-        let Then(capture, instrument) = self;
+        let Then(capture, fill) = self;
         let copied = &capture.copied[..capture.length];
         let inside = address
             .checked_sub(capture.registers.sp)
             .and_then(|from| copied.get(usize::try_from(from).ok()?..)?.get(..bytes.len()));
         match inside {
             Some(inside) => bytes.copy_from_slice(inside),
-            None => return instrument.fill(address, bytes),
+            None => return fill(address, bytes),
         }
         true
     }
@@ -79,7 +88,7 @@ impl Memory for Then<'_> {
 /// All stacks that were seen.
 pub struct Stacks {
     map: Option<Map>,
-    known: HashMap<Box<[u64]>, u32>,
+    known: FxHashMap<Box<[u64]>, u32>,
 }
 
 impl Stacks {
@@ -93,20 +102,20 @@ impl Stacks {
             Map::from_bytes(bytes).map_err(|e| e.to_string())
         };
         let map = map.map(|path| read(path).map_err(|e| format!("{}: {e}", path.display())));
-        Ok(Stacks { map: map.transpose()?, known: HashMap::new() })
+        Ok(Stacks { map: map.transpose()?, known: FxHashMap::default() })
     }
 
     /// The number of a stack; one that is seen for the first time is told, frame by frame: number, index, address.
     pub fn number(
         &mut self,
         capture: &Capture,
-        instrument: &Instrument,
+        fill: impl Fn(u64, &mut [u8]) -> bool,
         mut tell: impl FnMut(u32, u8, u64),
     ) -> u32 {
         let mut frames = [0; FRAMES_MAX];
         let frames = match &self.map {
             Some(map) => {
-                let memory = Then(capture, instrument);
+                let memory = Then(capture, fill);
                 let unwound = unwind(map, &capture.registers, &memory, &mut frames);
                 &frames[..unwound.frames]
             }

@@ -5,8 +5,8 @@
 use super::Stage;
 use crate::cpu::{Activity, Cpu};
 use crate::{At, Event, Place, Role, StackId, TaskId, What};
+use rustc_hash::FxHashMap;
 use sample::Insns;
-use std::collections::HashMap;
 
 /// Indices are those of the events between trigger and edge, both included.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct Path {
     /// From where to where the responder's task slept between its first wake-up and its answer.
     sleeps: Vec<(usize, usize)>,
     /// The stacks that were taken in each interrupt and softirq, by its beginning.
-    inside: HashMap<Insns, Vec<StackId>>,
+    inside: FxHashMap<Insns, Vec<StackId>>,
 }
 
 /// What one look over the events finds.
@@ -43,7 +43,7 @@ struct Found {
     answered_in_softirq: bool,
     /// The interrupt in which the edge was made.
     answered_in: Option<At>,
-    inside: HashMap<Insns, Vec<StackId>>,
+    inside: FxHashMap<Insns, Vec<StackId>>,
 }
 
 impl Path {
@@ -72,7 +72,7 @@ impl Path {
             handler_woken: handler_woken.map(|(index, _)| index),
             begins: vec![(0, Stage::Line)],
             sleeps: Vec::new(),
-            inside: HashMap::new(),
+            inside: FxHashMap::default(),
         };
         let entry = found.entries.iter().find(|&&(_, at)| Some(at) == own);
         path.begin(entry.map(|&(index, _)| index), Stage::Entry);

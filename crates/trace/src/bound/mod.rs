@@ -22,8 +22,8 @@ pub use report::{BoundReport, TermReport};
 use crate::cpu::{Activity, Cpu, Interrupt};
 use crate::{At, Event, Place, Role, TIF_NEED_RESCHED_LAZY, What};
 use interrupts::{NARROWEST, Source, WINDOWS};
+use rustc_hash::FxHashMap;
 use sample::{Nanos, Stamp, Virtual};
-use std::collections::HashMap;
 use stretch::{Opener, Stretch, Told};
 
 /// The longest of one term.
@@ -84,7 +84,7 @@ pub struct BoundMeter {
     scheduled: Place,
     turned_on: Place,
     interrupt: Option<(Interrupt, u64, u64)>,
-    sources: HashMap<Interrupt, Source>,
+    sources: FxHashMap<Interrupt, Source>,
 }
 
 impl BoundMeter {

@@ -16,8 +16,8 @@ pub use report::{Bucket, Order, WindowRow, WindowsReport};
 pub use tally::{Length, Longest, Parts, Tally};
 
 use crate::{At, Event, Place, Role, TaskId, What};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 
 /// Bits of the preemption count (include/linux/preempt.h).
 pub(crate) mod count {
@@ -115,7 +115,7 @@ pub struct Key {
 /// with the number of different stacks and of tasks inside a window, not with time.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
-    tallies: HashMap<Key, Tally>,
+    tallies: FxHashMap<Key, Tally>,
     cuts: [Cuts; 4],
     /// `None` while not known.
     masked: Option<Option<Open>>,
@@ -125,8 +125,8 @@ pub struct Windows {
     opened_idle: bool,
     bh: Option<Option<Open>>,
     running: Option<(TaskId, u32)>,
-    migration: HashMap<TaskId, Nest>,
-    bh_tasks: HashMap<TaskId, Nest>,
+    migration: FxHashMap<TaskId, Nest>,
+    bh_tasks: FxHashMap<TaskId, Nest>,
     /// Whether the kernel tells bottom halves by calls (PREEMPT_RT).
     bh_by_calls: bool,
 }
@@ -292,7 +292,7 @@ impl Windows {
     }
 }
 
-fn nest(nests: &mut HashMap<TaskId, Nest>, task: TaskId, at: At, place: Place) {
+fn nest(nests: &mut FxHashMap<TaskId, Nest>, task: TaskId, at: At, place: Place) {
     let nest = nests.entry(task).or_insert(Nest { depth: 0, open: Open::new(at, place) });
     nest.depth += 1;
 }
@@ -303,7 +303,7 @@ enum Unnest {
     Unknown,
 }
 
-fn unnest(nests: &mut HashMap<TaskId, Nest>, task: TaskId) -> Unnest {
+fn unnest(nests: &mut FxHashMap<TaskId, Nest>, task: TaskId) -> Unnest {
     let Some(nest) = nests.get_mut(&task) else { return Unnest::Unknown };
     nest.depth -= 1;
     if nest.depth > 0 {

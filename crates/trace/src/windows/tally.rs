@@ -3,8 +3,8 @@
 
 use super::count;
 use crate::{At, Place};
+use rustc_hash::FxHashMap;
 use sample::{Insns, Nanos};
-use std::collections::HashMap;
 
 /// How long something lasted, by both clocks; ordered by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,7 +67,7 @@ pub struct Tally {
     total: Length,
     longest: Option<Longest>,
     parts: Parts,
-    closers: HashMap<Place, u64>,
+    closers: FxHashMap<Place, u64>,
     /// Bucket `b` counts lengths of `b` significant bits: 0 ns, 1 ns, 2 … 3 ns, 4 … 7 ns, …
     buckets: Buckets,
 }
