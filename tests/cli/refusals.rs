@@ -46,6 +46,21 @@ fn wrong_words_are_usage_errors() {
 }
 
 #[test]
+fn a_result_that_nobody_gets_is_a_failure_and_one_that_somebody_has_enough_of_is_none() {
+    let lab = Lab::bare();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let output = lab.command(&["list"]).stdout(full).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(69), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("cannot be written to stdout: No space left on device"), "{said}");
+
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = lab.command(&["list"]).stdout(writer).output().expect("it starts");
+    assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
+}
+
+#[test]
 fn windows_of_what_an_experiment_does_not_have_are_answered_with_what_it_has() {
     let lab = Lab::bare();
     fake_qemu(&lab, "10.0.2");

@@ -49,15 +49,15 @@ pub fn run(arguments: &arguments::Blame) -> Result<Exit, Failure> {
     let ledgers = ledgers.accounts(ready.responders(), &reader, &map);
     let (run, missing) = (bundle.manifest().run.as_str(), &follow.missing);
     if arguments.json {
-        print_json(&Printed { schema: SCHEMA, run, missing, ledgers: &ledgers });
+        print_json(&Printed { schema: SCHEMA, run, missing, ledgers: &ledgers })?;
         return Ok(Exit::Success);
     }
-    print(&format!("{title}\n{run}\n"));
+    print(&format!("{title}\n{run}\n"))?;
     for missing in missing {
-        print(&format!("  ! not seen: {missing}\n"));
+        print(&format!("  ! not seen: {missing}\n"))?;
     }
     for Account { responder, report } in &ledgers {
-        print(&format!("\n{}", terminal::ledger(responder, report)));
+        print(&format!("\n{}", terminal::ledger(responder, report)))?;
     }
     Ok(Exit::Success)
 }

@@ -100,9 +100,11 @@ pub fn run(arguments: &arguments::Bound) -> Result<Exit, Failure> {
     let unknown = all.iter().any(|b| b.holds.is_none());
     if arguments.json {
         let holds = !exceeded && !unknown;
-        print_json(&Printed { schema: SCHEMA, holds, cells: &all });
+        print_json(&Printed { schema: SCHEMA, holds, cells: &all })?;
     } else {
-        all.iter().for_each(|bounded| print(&(terminal::bound(bounded) + "\n")));
+        for bounded in &all {
+            print(&(terminal::bound(bounded) + "\n"))?;
+        }
     }
     Ok(match (exceeded, unknown) {
         (true, _) => Exit::Exceeded,

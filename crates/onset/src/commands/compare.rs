@@ -43,9 +43,9 @@ pub fn run(before: &str, after: &str, store: &Path, json: bool) -> Result<Exit, 
     let (before, after) = (open(before, store)?, open(after, store)?);
     let (before, after) = (before.manifest(), after.manifest());
     if json {
-        print_json(&printed(before, after)?);
+        print_json(&printed(before, after)?)?;
     } else {
-        print(&terminal::comparison(before, after).map_err(Failure::usage)?);
+        print(&terminal::comparison(before, after).map_err(Failure::usage)?)?;
     }
     Ok(Exit::Success)
 }

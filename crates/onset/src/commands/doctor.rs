@@ -57,14 +57,14 @@ pub fn run(json: bool) -> Result<Exit, Failure> {
     ];
     let rig = checks.iter().all(|c| c.state != State::Missing);
     if json {
-        print_json(&Printed { schema: SCHEMA, rig, checks: &checks });
+        print_json(&Printed { schema: SCHEMA, rig, checks: &checks })?;
     } else {
-        print(&table(&checks));
+        print(&table(&checks))?;
         print(if rig {
             "\nThe rig runs here.\n"
         } else {
             "\nThe rig does not run here yet; see above.\n"
-        });
+        })?;
     }
     Ok(if rig { Exit::Success } else { Exit::Unavailable })
 }

@@ -31,9 +31,9 @@ pub fn run(arguments: &arguments::Explain) -> Result<Exit, Failure> {
     if arguments.json {
         let run = named.run();
         let (missing, explanations) = (&missing[..], &explained[..]);
-        print_json(&Printed { schema: SCHEMA, run, missing, explanations });
+        print_json(&Printed { schema: SCHEMA, run, missing, explanations })?;
     } else {
-        print(&terminal::explanations(&named.title(), &missing, &explained));
+        print(&terminal::explanations(&named.title(), &missing, &explained))?;
     }
     Ok(Exit::Success)
 }

@@ -24,26 +24,26 @@ pub fn run(command: Kernels) -> Result<Exit, Failure> {
         Kernels::List { json } => {
             let records = kernels.list()?;
             if json {
-                print_json(&Printed { schema: SCHEMA, kernels: &records });
+                print_json(&Printed { schema: SCHEMA, kernels: &records })?;
             } else {
-                print(&listed(&records));
+                print(&listed(&records))?;
             }
         }
         Kernels::Fetch { names } => {
             for name in names {
                 eprintln!("{name}: looking for the newest, fetching what is not here");
-                print(&added(&kernels.fetch(&name)?));
+                print(&added(&kernels.fetch(&name)?))?;
             }
         }
         Kernels::AddDeb { debs, name, replace } => {
             let sources: Vec<String> = debs.iter().map(|d| d.display().to_string()).collect();
             let (name, source) = (name.as_deref(), sources.join(" "));
             let kernel = kernels.add_debs(&debs, name, &source, existing(replace));
-            print(&added(&kernel.map_err(refused)?));
+            print(&added(&kernel.map_err(refused)?))?;
         }
         Kernels::Add { name, image, modules, headers, replace } => {
             let given = Given { name, image, modules, headers };
-            print(&added(&kernels.add(&given, existing(replace)).map_err(refused)?));
+            print(&added(&kernels.add(&given, existing(replace)).map_err(refused)?))?;
         }
     }
     Ok(Exit::Success)

@@ -33,11 +33,11 @@ pub fn run(root: &Path, json: bool) -> Result<Exit, Failure> {
             headline: e.state.as_ref().ok(),
             damaged: e.state.as_ref().err().map(String::as_str),
         });
-        print_json(&Printed { schema: SCHEMA, runs: runs.collect() });
+        print_json(&Printed { schema: SCHEMA, runs: runs.collect() })?;
     } else if entries.is_empty() {
-        print(&format!("no runs in {}; make one with onset run\n", root.display()));
+        print(&format!("no runs in {}; make one with onset run\n", root.display()))?;
     } else {
-        print(&(table(&entries).lines().join("\n") + "\n"));
+        print(&(table(&entries).lines().join("\n") + "\n"))?;
     }
     Ok(Exit::Success)
 }

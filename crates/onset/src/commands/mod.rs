@@ -30,7 +30,7 @@ use crate::matrix::WallClock;
 use crate::store::Store;
 use rig::{Bench, Cache};
 use serde::Serialize;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 /// Carries out a command.
@@ -88,12 +88,24 @@ fn bench() -> Result<Bench, Failure> {
 }
 
 /// Prints to stdout. Who closed the pipe has read enough: no error.
-fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+///
+/// # Errors
+/// A result that nobody gets, because the disk is full for instance.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::unavailable(format!("the result cannot be written to stdout: {e}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Prints JSON to stdout.
-fn print_json(value: &impl Serialize) {
+///
+/// # Errors
+/// Those of [`print`].
+fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).expect("plain data");
-    print(&(text + "\n"));
+    print(&(text + "\n"))
 }

@@ -77,9 +77,9 @@ pub fn run(arguments: &arguments::Replay) -> Result<Exit, Failure> {
         identical_times: identical,
     };
     if arguments.json {
-        print_json(&printed);
+        print_json(&printed)?;
     } else {
-        print(&text(&printed));
+        print(&text(&printed))?;
     }
     Ok(if same { Exit::Success } else { Exit::Exceeded })
 }

@@ -25,7 +25,7 @@ pub fn run(names: &[String], look: bool, output: &Path, store: &Path) -> Result<
     let mut hunts = hunts.iter().map(|h| hunted(h)).collect::<Result<Vec<_>, _>>()?;
     let insides = if look { look_inside(&bundles, &mut hunts)? } else { BTreeMap::new() };
     let material = Material { bundles: &bundles, insides: &insides, hunts: &hunts };
-    print(&format!("{}\n", write_page(&material, output)?.display()));
+    print(&format!("{}\n", write_page(&material, output)?.display()))?;
     Ok(Exit::Success)
 }
 

@@ -72,9 +72,9 @@ fn conclude(results: &Results, outcome: &Outcome) -> Result<Exit, Failure> {
     let paths = all().flatten();
     let bundles = paths.map(|p| Bundle::open(p)).collect::<Result<Vec<_>, _>>()?;
     if outcome.json {
-        print_json(&Printed::new(&bundles, errors(results)));
+        print_json(&Printed::new(&bundles, errors(results)))?;
     } else {
-        print(&terminal::ladders(&bundles)?);
+        print(&terminal::ladders(&bundles)?)?;
     }
     if let (Some(output), false) = (&outcome.report, bundles.is_empty()) {
         // To stderr: stdout may be JSON.

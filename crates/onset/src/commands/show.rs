@@ -23,15 +23,15 @@ pub fn run(run: &str, store: &Path, json: bool, verify: bool) -> Result<Exit, Fa
     }
     if json {
         let manifest = bundle.manifest();
-        print_json(&Printed { instrument: manifest.about.experiment.instrument(), manifest });
+        print_json(&Printed { instrument: manifest.about.experiment.instrument(), manifest })?;
         return Ok(Exit::Success);
     }
     let bundles = [bundle];
-    print(&terminal::ladders(&bundles)?);
-    print(&terminal::configuration(bundles[0].manifest()));
-    print(&format!("Bundle\n  {}\n", bundles[0].path().display()));
+    print(&terminal::ladders(&bundles)?)?;
+    print(&terminal::configuration(bundles[0].manifest()))?;
+    print(&format!("Bundle\n  {}\n", bundles[0].path().display()))?;
     if verify {
-        print("  every number follows from the samples\n");
+        print("  every number follows from the samples\n")?;
     }
     Ok(Exit::Success)
 }

@@ -27,9 +27,11 @@ pub fn run(arguments: &arguments::Windows) -> Result<Exit, Failure> {
         watch(bench, cell, arguments, progress)
     })?;
     if arguments.json {
-        print_json(&Printed::new(&all));
+        print_json(&Printed::new(&all))?;
     } else {
-        all.iter().for_each(|seen| print(&(terminal::windows(seen) + "\n")));
+        for seen in &all {
+            print(&(terminal::windows(seen) + "\n"))?;
+        }
     }
     Ok(Exit::Success)
 }

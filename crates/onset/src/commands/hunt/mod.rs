@@ -67,9 +67,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let printed = Printed::of(&about, &directory, &known, (&finds, &deaths), ended);
     write_json(&directory.join(CONCLUSION), &printed)?;
     if arguments.json {
-        print_json(&printed);
+        print_json(&printed)?;
     } else {
-        print(&terminal::hunted(&about, &known, (&finds, &deaths), ended, &directory));
+        print(&terminal::hunted(&about, &known, (&finds, &deaths), ended, &directory))?;
     }
     Ok(if interrupted { Exit::Interrupted } else { Exit::Success })
 }

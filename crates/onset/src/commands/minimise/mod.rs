@@ -110,9 +110,9 @@ pub fn run(arguments: &arguments::Minimise) -> Result<Exit, Failure> {
         replayed,
     };
     if arguments.json {
-        print_json(&minimised);
+        print_json(&minimised)?;
     } else {
-        print(&terminal::minimised(&minimised));
+        print(&terminal::minimised(&minimised))?;
     }
     Ok(if replayed { Exit::Success } else { Exit::Interrupted })
 }
