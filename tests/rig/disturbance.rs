@@ -157,6 +157,12 @@ fn minimising_leaves_the_disturbance_that_a_latency_needs() {
     let find = std::fs::read_to_string(lab.path().join("small.json")).expect("written");
     let find: Value = serde_json::from_str(&find).expect("JSON");
     assert_eq!(find["disturbances"], json!([{"at_ns": 2_999_000, "timers": 64}]));
+    // Also before the first trigger.
+    let explained = lab.onset(&["explain", "small.json", "--json"]).exits(0).json();
+    let by = &explained["explanations"][0]["disturbances"];
+    assert_eq!(*by, json!([{"from_ns": -1_000, "timers": 64}]), "{explained:#}");
+    let text = lab.onset(&["explain", "small.json"]).exits(0).stdout;
+    assert!(text.contains("disturbed 1.00 µs before the trigger (timers: 64)"), "{text}");
     // One that is not disturbed loses what came before it.
     let words = ["minimise", run, "--responder", "hardirq", "--sample", "5", "-o", "calm.json"];
     let calm = lab.onset(&[&words[..], &["--json"]].concat()).exits(0).json();

@@ -334,7 +334,7 @@ export interface Latency {
   stages: Partial<Record<Stage, number>>;
   kinds: Partial<Record<LatencyKind, number>>;
   /**
-   * Interrupts of the device that disturbs: when its line was raised, since the trigger (negative where it was before), and
+   * Interrupts of the device that disturbs: when its line was to rise, since the trigger (negative where it was before), and
    * how many timers it started.
    */
   disturbances: { from_ns: number; timers: number }[];

@@ -420,15 +420,24 @@ test("boxes are as wide as their share, and are read by pointing and by the arro
 test("what disturbed is marked at its time below the causes, and read as they are", async () => {
   await visit(await write("disturbed", huntAlone()), async (page) => {
     const field = (await page.locator(".find .boxes").boundingBox())!;
-    const mark = (await page.locator(".find .look-mark").boundingBox())!;
-    const middle = (mark.x + mark.width / 2 - field.x) / field.width;
-    assert.ok(Math.abs(middle - 0.6) < 0.01, `${middle}`);
-    await page.locator(".find .look-mark").hover();
+    const marks = page.locator(".find .look-mark");
     const readout = page.locator(".find .readout");
-    assert.match(await readout.innerText(), /^600 µs after the trigger.*starts 8 timers/);
+    for (const [n, at, says] of [
+      [0, 0, /^1\.00 µs before the trigger: the other device interrupts$/],
+      [1, 0.6, /^600 µs after the trigger.*starts 8 timers$/],
+    ] as const) {
+      const mark = (await marks.nth(n).boundingBox())!;
+      const middle = (mark.x + mark.width / 2 - field.x) / field.width;
+      assert.ok(Math.abs(middle - at) < 0.01, `${middle}`);
+      // At its middle a little right of the border, where it is not cut off.
+      await marks.nth(n).hover({ position: { x: 6, y: 15 } });
+      assert.match(await readout.innerText(), says);
+    }
     await page.locator(".find .box").first().focus();
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowDown");
+    assert.match(await readout.innerText(), /before the trigger/);
+    await page.keyboard.press("ArrowRight");
     assert.match(await readout.innerText(), /starts 8 timers/);
   });
   await visit(await write("undisturbed", inside()), async (page) => {

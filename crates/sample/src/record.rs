@@ -70,7 +70,7 @@ pub enum Kind {
     /// given number of instructions, twice that, four times that, and so on: the last look of a stretch that is long enough
     /// for one lies in its second half.
     Inside = 18,
-    /// The generator raised the line of the device that disturbs; `value` is how many timers it starts.
+    /// The line of the device that disturbs was to rise; `value` is how many timers its handler starts.
     Disturbance = 19,
 }
 

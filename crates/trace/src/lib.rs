@@ -21,8 +21,8 @@ mod watched;
 mod windows;
 
 pub use blame::{
-    Blame, Cause, CauseReport, Disturbed, Explanation, ExplanationReport, History, LatencyKind,
-    PartReport, Stage, Unexplainable,
+    Blame, Cause, CauseReport, DISTURBED_FROM, Disturbed, Explanation, ExplanationReport, History,
+    LatencyKind, PartReport, Stage, Unexplainable,
 };
 pub use bound::{Bound, BoundMeter, BoundReport, Term, TermReport, Unbounded, scheduling};
 pub use cpu::{Activity, Interrupt};

@@ -405,6 +405,15 @@ mod tests {
     }
 
     #[test]
+    fn a_disturbance_has_its_number_of_timers_and_one_with_more_than_there_can_be_is_none() {
+        let mut r = Reader::new(&[]);
+        let disturbance = |timers| record(Kind::Disturbance, 0, timers, 0, 1);
+        let what = r.read(&disturbance(64)).map(|event| event.what);
+        assert_eq!(what, Some(What::Disturbance { timers: 64 }));
+        assert_eq!(r.read(&disturbance(256)), None);
+    }
+
+    #[test]
     fn a_task_has_the_name_that_stands_in_place_of_the_time() {
         let mut r = Reader::new(&[]);
         let mut named = record(Kind::Task, 49, 77, 0xffff_8880, 0);
@@ -418,7 +427,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_record_makes_the_reader_panic_and_events_never_go_back(
-            bytes in prop::collection::vec((1u8..=18, any::<[u8; 31]>()), 0..200)
+            bytes in prop::collection::vec((1u8..=19, any::<[u8; 31]>()), 0..200)
         ) {
             let mut r = Reader::new(&[]);
             let mut last: Option<At> = None;

@@ -226,7 +226,7 @@ impl Watcher for Meter {
         if let What::Trigger { number, .. } = event.what {
             self.triggers += 1;
             let oldest = self.open.iter().copied().min().unwrap_or(number);
-            self.history.forget_before(oldest.min(number));
+            self.history.forget_before(oldest.min(number), Nanos(0));
         }
     }
 

@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use sample::{Responder, Sample, SeriesId};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use trace::{Event, Explanation, History, Reader, What};
+use trace::{DISTURBED_FROM, Event, Explanation, History, Reader, What};
 
 /// Events that are kept at most: some 100 MB. A busy guest makes a few thousand a virtual millisecond, so that an answer
 /// that comes within some hundred of these is explained.
@@ -108,9 +108,8 @@ impl<F: FnMut(&Sample, &Explanation, &History, &Reader)> Watcher for Explainer<F
         if answers > 0 {
             self.awaited.insert(number, answers);
         }
-        // The trigger before stays, so that a trace can begin before its own.
         let oldest = self.awaited.keys().next().copied().unwrap_or(number);
-        self.history.forget_before(oldest.saturating_sub(1));
+        self.history.forget_before(oldest, DISTURBED_FROM);
     }
 
     fn answer(&mut self, sample: &Sample, reader: &Reader) -> ControlFlow<()> {

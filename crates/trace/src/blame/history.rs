@@ -8,9 +8,9 @@ use sample::Nanos;
 use std::collections::VecDeque;
 use std::fmt;
 
-/// How long a disturbance may be felt: its interrupt, and the timers that its handler starts, which take less even where
-/// threads serve them.
-const DISTURBS_NS: i64 = 500_000;
+/// How long before a trigger a disturbance may be felt in its answer: its interrupt, and the timers that its handler starts, which
+/// take less even where threads serve them.
+pub const DISTURBED_FROM: Nanos = Nanos::from_micros(500);
 
 /// Why a latency cannot be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,14 +73,21 @@ impl History {
         self.events.push_back(event);
     }
 
-    /// Forgets what came before this trigger: it is the oldest that may still be answered. Where the trigger is not kept,
-    /// nothing is forgotten.
-    pub fn forget_before(&mut self, trigger: u64) {
-        if let Some(index) = self.find(trigger) {
-            for _ in 0..index {
-                self.forget_first();
-            }
+    /// Forgets what came longer than `before` before this trigger: it is the oldest that may still be answered. Where the
+    /// trigger is not kept, nothing is forgotten.
+    pub fn forget_before(&mut self, trigger: u64, before: Nanos) {
+        let Some(index) = self.find(trigger) else { return };
+        let begins = self.begins(index, before);
+        for _ in 0..begins {
+            self.forget_first();
         }
+    }
+
+    /// Of the events before the one at `index`, how many came longer than `before` before it.
+    fn begins(&self, index: usize, before: Nanos) -> usize {
+        let at = self.events[index].at.time;
+        let early = |e: &&Event| at.since(e.at.time).is_some_and(|time| time > before);
+        self.events.iter().take(index).take_while(early).count()
     }
 
     /// Explains the answer to `trigger` by the last edge of `pin` (bit of the data port, 0 to 7): ask when that edge is the
@@ -93,6 +100,7 @@ impl History {
     ) -> Result<Explanation, Unexplainable> {
         let from = self.find(trigger).ok_or(Unexplainable::NoTrigger(trigger))?;
         let to = self.last_edge(from, pin).ok_or(Unexplainable::NoEdge(pin))?;
+        let felt = self.begins(from, DISTURBED_FROM);
         let events = &*self.events.make_contiguous();
         let mut cpu = self.before.clone();
         events[..from].iter().for_each(|e| cpu.event(e));
@@ -106,17 +114,15 @@ impl History {
                 Some(Nanos(before)) => -i64::try_from(before).ok()?,
                 None => i64::try_from(time.since(begin)?.0).ok()?,
             };
-            (from_ns >= -DISTURBS_NS).then_some(Disturbed { from_ns, timers })
+            Some(Disturbed { from_ns, timers })
         };
-        let disturbances = events[..=to].iter().filter_map(disturbed).collect();
+        let disturbances = events[felt..=to].iter().filter_map(disturbed).collect();
         Ok(Explanation { trigger, pin, task, parts, disturbances })
     }
 
     /// A copy of the events from `before` the trigger on to the last one; `None` where the trigger is not kept.
     pub fn excerpt(&self, trigger: u64, before: Nanos) -> Option<Excerpt> {
-        let at = self.events[self.find(trigger)?].at.time;
-        let early = |e: &&Event| at.since(e.at.time).is_some_and(|time| time > before);
-        let skipped = self.events.iter().take_while(early).count();
+        let skipped = self.begins(self.find(trigger)?, before);
         let (mut cpu, mut level) = (self.before.clone(), self.level);
         for event in self.events.iter().take(skipped) {
             cpu.event(event);

@@ -17,7 +17,7 @@ mod path;
 mod report;
 
 pub use cause::{Blame, Cause, LatencyKind, Stage};
-pub use history::{History, Unexplainable};
+pub use history::{DISTURBED_FROM, History, Unexplainable};
 pub(crate) use report::Named;
 pub use report::{CauseReport, ExplanationReport, PartReport};
 
@@ -47,7 +47,7 @@ pub struct Explanation {
 /// That the other device interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disturbed {
-    /// When its line was raised, since the trigger: negative where it was before.
+    /// When its line was to rise, since the trigger: negative where it was before.
     pub from_ns: i64,
     /// How many timers its handler starts, to expire all at once.
     pub timers: u8,

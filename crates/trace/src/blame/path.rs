@@ -146,8 +146,9 @@ impl Found {
                 What::Leave { user: true, .. } => found.user.push((index, cpu.running())),
                 What::Enter { role, taken, .. } => match role {
                     Role::CommonInterrupt | Role::Interrupt => {
-                        // The gate masks interrupts at the stub, one instruction before the entry.
-                        let gate = index.checked_sub(1).filter(|&i| is_masking(&events[i]));
+                        // The gate masks interrupts at the stub, one instruction before the entry; a device may come between.
+                        let before = events[..index].iter().rposition(|e| !is_device(e));
+                        let gate = before.filter(|&i| is_masking(&events[i]));
                         found.entries.push((gate.unwrap_or(index), event.at));
                     }
                     Role::Handler if found.handler.is_none() => {
@@ -177,6 +178,10 @@ impl Found {
 fn has_stack(event: &Event) -> bool {
     let (What::Inside { place, .. } | What::Enter { place, .. }) = event.what else { return false };
     matches!(place, Place::Stack(_))
+}
+
+fn is_device(event: &Event) -> bool {
+    matches!(event.what, What::Trigger { .. } | What::Disturbance { .. })
 }
 
 fn is_masking(event: &Event) -> bool {

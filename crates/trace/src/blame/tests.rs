@@ -80,9 +80,16 @@ fn what_disturbed_is_told_from_shortly_before_the_trigger_to_the_answer_and_cuts
     events.extend(answered);
     events.push((600_400, disturbance(4)));
     let disturbed = explained(0, &events);
-    let told: Vec<_> = disturbed.disturbances.iter().map(|d| (d.from_ns, d.timers)).collect();
-    assert_eq!(told, [(-1_000, 2), (250, 3)]);
+    let told = |e: &Explanation| -> Vec<_> {
+        e.disturbances.iter().map(|d| (d.from_ns, d.timers)).collect()
+    };
+    assert_eq!(told(&disturbed), [(-1_000, 2), (250, 3)]);
     assert_eq!(disturbed.parts, explained(0, &calm).parts);
+    // Also where only that much is kept.
+    let mut history = History::new(1_000);
+    events.iter().for_each(|&(ns, what)| history.push(Event { at: at(ns), what }));
+    history.forget_before(0, DISTURBED_FROM);
+    assert_eq!(told(&history.explain(0, 0, &tasks()).expect("an answer")), told(&disturbed));
 }
 
 /// Entry, vector and count of our own interrupt from `ns` on.
@@ -374,7 +381,7 @@ fn a_stretch_that_began_before_what_is_kept_is_blamed_on_its_stack_whatever_is_n
     ]);
     for (ns, what) in events {
         history.push(Event { at: at(ns), what });
-        history.forget_before(0);
+        history.forget_before(0, Nanos(0));
     }
     let explained = history.explain(0, 6, &tasks()).expect("an answer");
     let longest = parts(&explained).into_iter().max_by_key(|part| part.2);
@@ -401,7 +408,7 @@ fn a_trigger_that_was_forgotten_or_not_answered_has_no_explanation() {
     assert_eq!(history.explain(0, 7, &tasks()), Err(Unexplainable::NoEdge(7)));
     history.push(Event { at: at(3), what: What::Pins { level: 1 } });
     assert_eq!(history.explain(0, 0, &tasks()), Err(Unexplainable::NoTrigger(0)));
-    history.forget_before(0);
+    history.forget_before(0, Nanos(0));
 }
 
 fn any_what() -> impl Strategy<Value = What> {
@@ -417,6 +424,7 @@ fn any_what() -> impl Strategy<Value = What> {
             s
         )),
         any::<bool>().prop_map(|user| What::Leave { user, to: 0 }),
+        (0u8..=64).prop_map(|timers| What::Disturbance { timers }),
         Just(What::Gap),
     ]
 }
