@@ -4,7 +4,7 @@
 //! They are not a stable interface, so they are looked up by name at start, and the version is
 //! compared with those that were tried; anything else is refused before the machine is built. What is
 //! used has the shape given in QEMU 10.0's `include/qemu/timer.h`, `include/exec/memory.h`,
-//! `include/qemu/notify.h`, `include/system/runstate.h`, `include/hw/irq.h` and `include/chardev/char.h`.
+//! `include/qemu/notify.h`, `include/system/runstate.h`, `include/exec/cpu-common.h`, `include/hw/core/cpu.h`, `include/hw/irq.h` and `include/chardev/char.h`.
 
 use crate::symbols::{VERSIONS_TRIED, symbol, symbols, versions_tried};
 use sample::{Insns, Nanos, Stamp, Virtual};
@@ -133,17 +133,12 @@ pub struct Cpu {
     can_do_io: *mut bool,
 }
 
-/// The guest's RAM above its first MiB (below that are holes), as the host has it.
+/// The guest's RAM from its first MiB (below that are holes) to the next hole, as the host has it.
 #[derive(Clone, Copy)]
 pub struct Ram {
     begin: *const u8,
     length: u64,
 }
-
-// SAFETY: QEMU's memory, which it keeps where it is; what may be read when is said where it is.
-unsafe impl Send for Ram {}
-// SAFETY: as above.
-unsafe impl Sync for Ram {}
 
 /// What owns a stretch of I/O ports.
 pub trait Ports: 'static {
@@ -189,10 +184,11 @@ impl Cpu {
         unsafe { self.can_do_io.cast::<u8>().read() == u8::from(last) }
     }
 
-    /// The guest's RAM; `None` where there is none above the first MiB.
+    /// The guest's RAM, once the machine is built: every machine of the rig has some at its first MiB. `None` where QEMU
+    /// does not give it.
     pub fn ram(&self) -> Option<Ram> {
         let mut length = u64::MAX - RAM_FROM;
-        // SAFETY: any address may be asked for. It is never unmapped, so that QEMU leaves it where it is.
+        // SAFETY: QEMU maps under a lock of its own (RCU), not the big one. It is never unmapped, so that it stays where it is.
         let begin = unsafe {
             (self.qemu.symbols.cpu_physical_memory_map)(RAM_FROM, &raw mut length, false)
         };
@@ -203,7 +199,7 @@ impl Cpu {
     pub fn physical(&self, address: u64) -> Option<u64> {
         // Larger than MemTxAttrs.
         let mut attributes = [0; 2];
-        // SAFETY: our own thread's vCPU; it only reads the guest's page tables.
+        // SAFETY: our own thread's vCPU, whose page tables are only read; QEMU's gdbstub does so without the big lock, too.
         let found = unsafe {
             (self.qemu.symbols.cpu_get_phys_page_attrs_debug)(
                 self.cpu,
@@ -222,7 +218,7 @@ impl Ram {
         if from.checked_add(bytes.len() as u64).is_none_or(|end| end > self.length) {
             return false;
         }
-        // SAFETY: inside of what QEMU mapped; the guest, which might write to it, waits for us.
+        // SAFETY: inside of what QEMU mapped. The vCPU, which writes to it, waits for us, and no device of the rig does so by itself.
         unsafe {
             self.begin.add(from as usize).copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len())
         };

@@ -22,6 +22,15 @@ pub enum Change {
     StoresPerCpu(u64),
 }
 
+/// By one, up or down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// `inc`.
+    Up,
+    /// `dec`.
+    Down,
+}
+
 /// The interrupt flag in the flags register (SDM volume 1, 3.4.3).
 pub const INTERRUPT_FLAG: u64 = 1 << 9;
 
@@ -37,11 +46,24 @@ pub fn change(code: &[u8], address: u64) -> Option<Change> {
     }
 }
 
+/// Whether an instruction adds one (`inc`) to what it stores to, or takes one away (`dec`): opcode 0xff, /0 and /1.
+pub fn step(code: &[u8]) -> Option<Step> {
+    let prefixes = code.iter().take_while(|b| is_prefix(b)).count();
+    match code[prefixes..] {
+        [0xff, mode, ..] if mode & 0x38 == 0 => Some(Step::Up),
+        [0xff, mode, ..] if mode & 0x38 == 8 => Some(Step::Down),
+        _ => None,
+    }
+}
+
+fn is_prefix(byte: &u8) -> bool {
+    matches!(byte, 0x65 | 0x66 | 0xf0 | 0xf2 | 0xf3 | 0x40..=0x4f)
+}
+
 /// The offset from the gs base to which an instruction may store, where it is in the instruction itself: as a
 /// displacement alone, or relative to the next instruction (Linux since 6.7).
 fn stored_per_cpu(code: &[u8], address: u64) -> Option<u64> {
     const GS: u8 = 0x65;
-    let is_prefix = |b: &u8| matches!(b, 0x65 | 0x66 | 0xf0 | 0xf2 | 0xf3 | 0x40..=0x4f);
     let prefixes = code.iter().take_while(|b| is_prefix(b)).count();
     if !code[..prefixes].contains(&GS) {
         return None;
@@ -106,6 +128,17 @@ mod tests {
         // mov %r13,%gs:…: with a REX prefix.
         let moved = [0x65, 0x4c, 0x89, 0x2c, 0x25, 0x80, 0x3c, 0x03, 0x00];
         assert_eq!(change(&moved, at), Some(Change::StoresPerCpu(0x33c80)));
+    }
+
+    #[test]
+    fn a_step_is_an_inc_or_a_dec() {
+        // incl and decl %gs:0x33c88; addl $1, movl, and a call through memory, which has the same opcode.
+        let at = [0x04, 0x25, 0x88, 0x3c, 0x03, 0x00];
+        assert_eq!(step(&[&[0x65, 0xff][..], &at].concat()), Some(Step::Up));
+        assert_eq!(step(&[0x65, 0xff, 0x0d, 0, 0, 0, 0]), Some(Step::Down));
+        assert_eq!(step(&[&[0x65, 0x83][..], &at, &[1]].concat()), None);
+        assert_eq!(step(&[0x65, 0xff, 0x15, 0, 0, 0, 0]), None);
+        assert_eq!(step(&[]), None);
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Follower {
 
     /// The countdown has ended, at the beginning of a block.
     pub(super) fn look_inside(&self, place: &Place) {
-        let time = self.vcpu().0.time(place.left);
+        let time = self.vcpu().cpu.time(place.left);
         let mut followed = self.followed();
         let Some(looks) = &mut followed.looks else { return };
         let (kinds, wait) = looks.due(time.1);

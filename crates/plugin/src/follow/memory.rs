@@ -2,8 +2,8 @@
 //! The guest's kernel stacks, read where the host has them.
 //!
 //! QEMU walks the guest's page tables for whoever asks for memory, which takes longer than all the rest of copying a piece of a
-//! stack. Where the pages of a stack lie does not change while the CPU runs on it: that is remembered, and forgotten when another
-//! task runs.
+//! stack. Where the pages of a kernel stack lie does not change while its task runs: that is remembered, and forgotten when
+//! another task runs, since only then the stack of the one before may go.
 
 use crate::instrument::Instrument;
 use crate::qemu::{Cpu, Ram};
@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Pages that are remembered: the task's stack has four, and so has that of interrupts.
-const PAGES: usize = 16;
+/// Pages that are remembered, by the lowest bits of their numbers: the task's stack has four and so has that of interrupts, and
+/// they shall not be in each other's place often.
+const PAGES: usize = 64;
 /// No page has this number.
 const NONE: u64 = u64::MAX;
 
@@ -24,34 +25,58 @@ pub struct StackMemory {
     is_told: bool,
     /// Looked up when it is needed first: a vCPU is made before the machine has RAM.
     ram: OnceLock<Option<Ram>>,
-    /// By its lowest bits the number of each page, as the kernel has it, and where it begins in the guest's RAM.
-    pages: [(AtomicU64, AtomicU64); PAGES],
+    pages: Pages,
 }
 
 impl StackMemory {
     /// That of this vCPU. Where [`StackMemory::forget`] will not be called (`is_told`), nothing is remembered.
     pub fn new(cpu: Cpu, is_told: bool) -> StackMemory {
-        let pages = std::array::from_fn(|_| (AtomicU64::new(NONE), AtomicU64::new(0)));
-        StackMemory { cpu, is_told, ram: OnceLock::new(), pages }
+        StackMemory { cpu, is_told, ram: OnceLock::new(), pages: Pages::new() }
     }
 
     /// Another task runs: what becomes of the stack of the one before is not known.
     pub fn forget(&self) {
-        self.pages.iter().for_each(|(number, _)| number.store(NONE, Relaxed));
+        self.pages.forget();
     }
 
     /// Fills `bytes` with what is at `address`; false where it cannot be read.
     pub fn fill(&self, instrument: &Instrument, address: u64, bytes: &mut [u8]) -> bool {
-        let ram = self.ram.get_or_init(|| self.cpu.ram().filter(|_| self.is_told));
-        let Some(ram) = ram else { return instrument.fill(address, bytes) };
-        let mut rest = &mut *bytes;
-        let mut at = address;
+        let ram = self.ram.get_or_init(|| self.is_told.then(|| self.cpu.ram()).flatten());
+        let walk = |number: u64| self.cpu.physical(number * PAGE);
+        let known = ram.as_ref().is_some_and(|ram| {
+            self.pages.pieces(address, bytes, walk, |at, piece| ram.read(at, piece))
+        });
+        known || instrument.fill(address, bytes)
+    }
+}
+
+/// The number of each page, as the kernel has it, and where it begins in the guest's memory.
+struct Pages([(AtomicU64, AtomicU64); PAGES]);
+
+impl Pages {
+    fn new() -> Pages {
+        Pages(std::array::from_fn(|_| (AtomicU64::new(NONE), AtomicU64::new(0))))
+    }
+
+    fn forget(&self) {
+        self.0.iter().for_each(|(number, _)| number.store(NONE, Relaxed));
+    }
+
+    /// Reads what is at `address` page by page; false where one is not found by `walk`, or cannot be read there.
+    fn pieces(
+        &self,
+        address: u64,
+        bytes: &mut [u8],
+        walk: impl Fn(u64) -> Option<u64>,
+        read: impl Fn(u64, &mut [u8]) -> bool,
+    ) -> bool {
+        let (mut rest, mut at) = (bytes, address);
         while !rest.is_empty() {
             let within = at % PAGE;
             let (piece, further) = rest.split_at_mut(rest.len().min((PAGE - within) as usize));
-            let page = self.page(at / PAGE).map(|page| page + within);
-            if !page.is_some_and(|from| ram.read(from, piece)) {
-                return instrument.fill(address, bytes);
+            let page = self.find(at / PAGE, &walk);
+            if !page.is_some_and(|page| read(page + within, piece)) {
+                return false;
             }
             at = at.wrapping_add(piece.len() as u64);
             rest = further;
@@ -59,15 +84,60 @@ impl StackMemory {
         true
     }
 
-    /// Where the page of this number begins in the guest's RAM.
-    fn page(&self, number: u64) -> Option<u64> {
-        let (known, begin) = &self.pages[number as usize % PAGES];
+    /// Where the page of this number begins.
+    fn find(&self, number: u64, walk: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let (known, begin) = &self.0[number as usize % PAGES];
         if known.load(Relaxed) == number {
             return Some(begin.load(Relaxed));
         }
-        let found = self.cpu.physical(number * PAGE)?;
+        let found = walk(number)?;
         known.store(number, Relaxed);
         begin.store(found, Relaxed);
         Some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::{Cell, RefCell};
+
+    #[test]
+    fn a_page_is_looked_up_once_until_another_task_runs_or_another_page_takes_its_place() {
+        let (pages, walked) = (Pages::new(), RefCell::new(Vec::new()));
+        let find = |number| {
+            pages.find(number, |number| {
+                walked.borrow_mut().push(number);
+                (number != 9).then_some(number * 1000)
+            })
+        };
+        assert_eq!([5, 6, 5, 9, 9].map(find), [Some(5000), Some(6000), Some(5000), None, None]);
+        assert_eq!(walked.take(), [5, 6, 9, 9], "what is not there may be there the next time");
+        pages.forget();
+        assert_eq!(find(5), Some(5000));
+        assert_eq!(find(5 + PAGES as u64), Some(69_000));
+        assert_eq!(find(5), Some(5000));
+        assert_eq!(walked.take(), [5, 5 + PAGES as u64, 5]);
+    }
+
+    #[test]
+    fn what_lies_on_two_pages_is_read_from_both() {
+        let (pages, there) = (Pages::new(), Cell::new(true));
+        // Pages 7 and 8 lie the other way around; each byte is what its address ends with.
+        let walk = |number| Some((8 - number % 7) * PAGE).filter(|_| there.get());
+        let read = |at: u64, piece: &mut [u8]| {
+            for (n, byte) in piece.iter_mut().enumerate() {
+                *byte = (at / PAGE * 16) as u8 + (at as u8).wrapping_add(n as u8) % 16;
+            }
+            true
+        };
+        let mut bytes = [0; 4];
+        assert!(pages.pieces(8 * PAGE - 2, &mut bytes, walk, read));
+        assert_eq!(bytes, [0x8e, 0x8f, 0x70, 0x71]);
+        there.set(false);
+        assert!(pages.pieces(8 * PAGE - 2, &mut bytes, walk, read));
+        pages.forget();
+        assert!(!pages.pieces(8 * PAGE - 2, &mut bytes, walk, read));
+        assert!(!pages.pieces(8 * PAGE, &mut bytes, |_| Some(0), |_, _| false));
     }
 }

@@ -57,6 +57,13 @@ struct Registers {
     rax: Register,
 }
 
+/// The vCPU, once it has been made.
+struct Vcpu {
+    cpu: Cpu,
+    registers: Registers,
+    memory: StackMemory,
+}
+
 /// An open stretch: since when, and which of all it is; the latter only where triggers are aimed.
 #[derive(Clone, Copy)]
 struct Since {
@@ -94,7 +101,7 @@ struct Follower {
     qemu: Qemu,
     instrument: Instrument,
     plan: Plan,
-    vcpu: OnceLock<(Cpu, Registers, StackMemory)>,
+    vcpu: OnceLock<Vcpu>,
     followed: Mutex<Followed>,
 }
 
@@ -147,7 +154,8 @@ extern "C" fn on_vcpu(_id: u64, _vcpu: c_uint) {
         follower.instrument.registers(names).unwrap_or_else(|e| fail(&e));
     let cpu = follower.qemu.cpu().unwrap_or_else(|e| fail(&e));
     let memory = StackMemory::new(cpu, follower.plan.current.is_some());
-    follower.vcpu.get_or_init(|| (cpu, Registers { rsp, rbp, rdi, rsi, r11, rax }, memory));
+    let registers = Registers { rsp, rbp, rdi, rsi, r11, rax };
+    follower.vcpu.get_or_init(|| Vcpu { cpu, registers, memory });
 }
 
 extern "C" fn on_translation(_id: u64, block: *mut c_void) {
@@ -206,7 +214,7 @@ impl Followed {
 }
 
 impl Follower {
-    fn vcpu(&self) -> &(Cpu, Registers, StackMemory) {
+    fn vcpu(&self) -> &Vcpu {
         self.vcpu.get().expect("found when the vCPU was made")
     }
 
@@ -224,7 +232,7 @@ impl Follower {
 
     /// Before an instruction.
     fn at(&self, place: &Place) {
-        let (cpu, registers, _) = self.vcpu();
+        let Vcpu { cpu, registers, .. } = self.vcpu();
         if !cpu.check(place.left == 1) {
             fail(
                 "this QEMU's vCPU is laid out otherwise than that of the versions that were tried",
@@ -284,10 +292,10 @@ impl Follower {
 
     /// After a store to one of the per-CPU variables.
     fn stored(&self, place: &Place, value: u64) {
-        let time = self.vcpu().0.time(place.left - 1);
+        let time = self.vcpu().cpu.time(place.left - 1);
         let Why::Change(Change::StoresPerCpu(offset)) = place.why else { return };
         if self.plan.current == Some(offset) {
-            self.vcpu().2.forget();
+            self.vcpu().memory.forget();
             self.run(value, time);
             let mut followed = self.followed();
             self.begin_looks(&mut followed, Stretch::Unscheduled, time);
@@ -314,12 +322,7 @@ impl Follower {
             let open = self.open(&mut followed, Stretch::PreemptOff, place.address, time, worth);
             since = Some(open.since);
             followed.preempt_off = Some(open);
-        } else if count != 0 {
-            // It was not as brief as it seemed.
-            if let Some(open) = followed.preempt_off.as_mut().filter(|open| open.opener.is_bare()) {
-                open.opener = self.capture(place.address);
-            }
-        } else {
+        } else if count == 0 {
             let open = followed.preempt_off.take();
             let opened;
             (opened, closed) = self.close(&mut followed, open, place.address, time);
@@ -341,7 +344,7 @@ impl Follower {
         }
         if followed.aimer.is_some() && followed.unscheduled.is_none() {
             // A call is told from others by its number.
-            let key = address ^ self.read(self.vcpu().1.rax);
+            let key = address ^ self.read(self.vcpu().registers.rax);
             self.begin_unscheduled(&mut followed, key, address, time);
         }
     }
@@ -371,7 +374,7 @@ impl Follower {
     /// The lock of bottom halves is taken, or released, by a call of the function at `address`.
     fn hold(&self, holds: bool, address: u64, time: (Stamp<Virtual>, Insns)) {
         let mut followed = self.followed();
-        if followed.aimer.is_none() || self.read(self.vcpu().1.rsi) & SOFTIRQ_DISABLE == 0 {
+        if followed.aimer.is_none() || self.read(self.vcpu().registers.rsi) & SOFTIRQ_DISABLE == 0 {
             return;
         }
         let before = followed.bh_held;
@@ -469,13 +472,13 @@ impl Follower {
 
     /// What it takes to unwind the stack here, at the instruction at `address`.
     fn capture(&self, address: u64) -> Capture {
-        let registers = &self.vcpu().1;
+        let registers = &self.vcpu().registers;
         let (sp, bp) = (self.read(registers.rsp), self.read(registers.rbp));
         Capture::take(address, sp, bp, |address, bytes| self.fill(address, bytes))
     }
 
     fn fill(&self, address: u64, bytes: &mut [u8]) -> bool {
-        self.vcpu().2.fill(&self.instrument, address, bytes)
+        self.vcpu().memory.fill(&self.instrument, address, bytes)
     }
 
     /// The CPU runs the task at `task`.
@@ -496,7 +499,7 @@ impl Follower {
 
     fn watch(&self, address: u64, time: (Stamp<Virtual>, Insns)) {
         for (index, Watch { take, stack }) in &self.plan.watches[&address] {
-            let registers = &self.vcpu().1;
+            let registers = &self.vcpu().registers;
             let taken = match take {
                 Take::Nothing => 0,
                 Take::First => self.read(registers.rdi),

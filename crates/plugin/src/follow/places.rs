@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The places in translated code at which the follower is called, found as QEMU translates a block.
 
-use super::code::{self, Change};
+use super::code::{self, Change, Step};
 use super::{Follower, on_due, on_place, on_store};
-use crate::instrument::{Block, INSTRUCTION_BYTES_MAX, Instruction};
+use crate::instrument::{Block, INSTRUCTION_BYTES_MAX};
 
 /// Why we are called at an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,8 @@ pub struct Place {
     pub address: u64,
     /// Instructions from the beginning of this one to the end of the block.
     pub left: u64,
-    /// Whether the same variable is stored to again before a stretch that opens here would get a stack.
+    /// Whether it adds one to the preemption count that its block takes away again, before a stretch that opens here would
+    /// get a stack.
     pub brief: bool,
 }
 
@@ -41,20 +42,23 @@ impl Follower {
             let place = Place { why: Why::Due, address, left, brief: false };
             block.when_due(on_due, Box::leak(Box::new(place)) as *const Place as usize);
         }
-        // From the last to the first: what comes soon has then been seen.
-        let mut stored_at = None;
+        // From the last to the first: what comes after an instruction has then been seen.
+        let mut next: Option<(usize, Option<Step>)> = None;
         for index in (0..count).rev() {
             let Some(instruction) = block.instruction(index) else { return };
             let address = instruction.address();
             let left = (count - index) as u64;
-            let change = self.change(&instruction, address);
+            let mut bytes = [0; INSTRUCTION_BYTES_MAX];
+            let code = instruction.code(&mut bytes);
+            let change = self.change(code, address);
             let mut brief = false;
-            if let Some(Change::StoresPerCpu(offset)) = change
-                && self.plan.preempt == Some(offset)
-            {
-                brief = stored_at
-                    .is_some_and(|next: usize| ((next - index) as u64) < self.plan.stacks_from);
-                stored_at = Some(index);
+            if change == self.plan.preempt.map(Change::StoresPerCpu) && change.is_some() {
+                let (step, after) = (code::step(code), next);
+                brief = after.is_some_and(|(at, then)| {
+                    let is_short = ((at - index) as u64) < self.plan.stacks_from;
+                    (step, then) == (Some(Step::Up), Some(Step::Down)) && is_short
+                });
+                next = Some((index, step));
             }
             let place = |why| {
                 let place = Place { why, address, left, brief };
@@ -84,9 +88,8 @@ impl Follower {
         }
     }
 
-    fn change(&self, instruction: &Instruction<'_>, address: u64) -> Option<Change> {
-        let mut bytes = [0; INSTRUCTION_BYTES_MAX];
-        let change = code::change(instruction.code(&mut bytes), address)?;
+    fn change(&self, code: &[u8], address: u64) -> Option<Change> {
+        let change = code::change(code, address)?;
         match change {
             Change::StoresPerCpu(offset) => {
                 [self.plan.preempt, self.plan.current].contains(&Some(offset)).then_some(change)

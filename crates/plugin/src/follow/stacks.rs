@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Call stacks: captured cheaply where a stretch begins, unwound only when it turns out to be worth it, and numbered.
+//! Call stacks: captured cheaply where a stretch begins that is not over at once, unwound only when it turns out to be worth it,
+//! and numbered.
 
+use super::KERNEL;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 use vmlinux::{Map, Memory, Regs, unwind};
@@ -28,14 +30,9 @@ impl Default for Capture {
 }
 
 impl Capture {
-    /// Without the stack.
+    /// Without the stack: only the instruction, which is all that is then told.
     pub fn bare(ip: u64) -> Capture {
         Capture { registers: Regs { ip, ..Regs::default() }, ..Capture::default() }
-    }
-
-    /// Whether it is without the stack.
-    pub fn is_bare(&self) -> bool {
-        self.registers.sp == 0
     }
 
     /// Copies the innermost part of the stack at `sp`.
@@ -43,7 +40,8 @@ impl Capture {
         let registers = Regs { ip, sp, bp, ..Regs::default() };
         let mut capture = Capture { registers, ..Capture::default() };
         let to_end = STACK_BYTES - sp % STACK_BYTES;
-        let length = COPIED.min(to_end as usize);
+        // At the entry of a call, and at its end, the stack is the user's, and nobody unwinds from there.
+        let length = if sp < KERNEL { 0 } else { COPIED.min(to_end as usize) };
         if fill(sp, &mut capture.copied[..length]) {
             capture.length = length;
         }
