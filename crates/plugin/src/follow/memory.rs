@@ -124,7 +124,7 @@ mod tests {
     fn what_lies_on_two_pages_is_read_from_both() {
         let (pages, there) = (Pages::new(), Cell::new(true));
         // Pages 7 and 8 lie the other way around; each byte is what its address ends with.
-        let walk = |number| Some((8 - number % 7) * PAGE).filter(|_| there.get());
+        let walk = |number: u64| there.get().then_some((8 - number % 7) * PAGE);
         let read = |at: u64, piece: &mut [u8]| {
             for (n, byte) in piece.iter_mut().enumerate() {
                 *byte = (at / PAGE * 16) as u8 + (at as u8).wrapping_add(n as u8) % 16;
