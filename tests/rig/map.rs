@@ -164,7 +164,10 @@ fn stacks_of_a_busy_guest_lead_from_call_to_call_to_their_end() {
             };
             if !frames_are_sound || !matches!(unwound.ending, Ending::User | Ending::End) {
                 eprintln!("{kernel}: {ending}, sound: {frames_are_sound}, {told:#?}");
-                *seen.entry("unsound").or_default() += 1;
+                // The kernel's own tables are not exact to the instruction where it exchanges stacks and fills the return
+                // buffer, with interrupts off, where none of its own users looks.
+                assert!(told[0].starts_with("__switch_to_asm+"), "{kernel}: {told:#?}");
+                *seen.entry("in the switch").or_default() += 1;
             }
             *seen.entry(ending).or_default() += 1;
             if unwound.exact.count_ones() > 1 {
@@ -172,10 +175,9 @@ fn stacks_of_a_busy_guest_lead_from_call_to_call_to_their_end() {
             }
         }
         eprintln!("{kernel}: {seen:?}");
-        // The kernel's own tables are not exact to the instruction where it exchanges stacks and fills the return
-        // buffer, with interrupts off, where none of its own users looks.
-        let unsound = seen.get("unsound").copied().unwrap_or_default();
-        assert!(seen["to user space"] > 20 && unsound <= 3, "{kernel}: {seen:?}");
+        // How often it is looked at just there is chance.
+        let in_the_switch = seen.get("in the switch").copied().unwrap_or_default();
+        assert!(seen["to user space"] > 20 && in_the_switch <= 15, "{kernel}: {seen:?}");
     }
 }
 
