@@ -223,10 +223,13 @@ function hunt(): Hunt {
           stack: 1,
           replay: "onset replay onset-runs/hunts/made-up/task.find.json",
           missing: [],
-          explanation: { ...latency("task"), disturbances: [
+          explanation: {
+            ...latency("task"),
+            disturbances: [
               { from_ns: -1_000, timers: 0 },
               { from_ns: 600_000, timers: 8 },
-            ] },
+            ],
+          },
         },
         others: [
           {

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Arrow } from "../src/boxes.ts";
-import { parseReport, type Report, SCHEMA, Unreadable } from "../src/contract.ts";
+import { parseReport, type Report, Unreadable } from "../src/contract.ts";
 import { duration, integer, nines, quantileName, seed, several, tick } from "../src/format.ts";
 import { linearTicks, stepped } from "../src/growth.ts";
 import { neighbour } from "../src/latency.ts";
@@ -98,11 +98,11 @@ test("a range ignores what a logarithm cannot place", () => {
 
 test("data of another schema are refused with both numbers and what to do", () => {
   assert.throws(
-    () => parseReport(JSON.stringify({ schema: SCHEMA + 1 })),
+    () => parseReport('{"schema":7}'),
     (error) =>
       error instanceof Unreadable &&
-      error.reason.includes(`schema number ${SCHEMA + 1};`) &&
-      error.reason.includes(`reads schema ${SCHEMA}.`) &&
+      /schema number 7/.test(error.reason) &&
+      /reads schema 6/.test(error.reason) &&
       /onset report/.test(error.action),
   );
   assert.throws(() => parseReport("{}"), /schema number \(none\)/);

@@ -4,8 +4,8 @@
 //! Its line rises at planned instants and stays high until the register is read, as that of an ISA device which holds its
 //! request until it is served. (On QEMU's PC pin 5 is told to the guest as level-triggered; on an edge-triggered one the same
 //! works.) What it reads is how many timers the driver is to start. A disturbance that comes before the one before it was
-//! served waits for that: the line falls at the read and rises again, so each is served once. None that is due while measuring is lost. Nothing is
-//! measured of them: records tell when the line was to rise, for traces.
+//! served waits for that: the line falls at the read and rises again, so each is served once. None that is due while
+//! measuring is lost. Nothing is measured of them: records tell when the line was to rise, for explanations and traces.
 
 use sample::{Disturbance, Nanos};
 

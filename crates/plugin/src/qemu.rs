@@ -4,7 +4,8 @@
 //! They are not a stable interface, so they are looked up by name at start, and the version is
 //! compared with those that were tried; anything else is refused before the machine is built. What is
 //! used has the shape given in QEMU 10.0's `include/qemu/timer.h`, `include/exec/memory.h`,
-//! `include/qemu/notify.h`, `include/system/runstate.h`, `include/exec/cpu-common.h`, `include/hw/core/cpu.h`, `include/hw/irq.h` and `include/chardev/char.h`.
+//! `include/qemu/notify.h`, `include/system/runstate.h`, `include/exec/cpu-common.h`, `include/hw/core/cpu.h`,
+//! `include/hw/irq.h` and `include/chardev/char.h`.
 
 use crate::symbols::{VERSIONS_TRIED, symbol, symbols, versions_tried};
 use sample::{Insns, Nanos, Stamp, Virtual};

@@ -21,7 +21,7 @@ mod watched;
 mod windows;
 
 pub use blame::{
-    Blame, Cause, CauseReport, DISTURBED_FROM, Disturbed, Explanation, ExplanationReport, History,
+    Blame, Cause, CauseReport, Disturbed, Explanation, ExplanationReport, FELT_FOR, History,
     LatencyKind, PartReport, Stage, Unexplainable,
 };
 pub use bound::{Bound, BoundMeter, BoundReport, Term, TermReport, Unbounded, scheduling};

@@ -77,9 +77,9 @@ pub enum What {
         /// Level of the data pins then.
         level: u8,
     },
-    /// The generator raised the line of the device that disturbs.
+    /// The line of the device that disturbs was to rise.
     Disturbance {
-        /// How many timers it starts.
+        /// How many timers its handler starts.
         timers: u8,
     },
     /// The data pins changed.

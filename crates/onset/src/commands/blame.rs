@@ -37,7 +37,7 @@ pub fn run(arguments: &arguments::Blame) -> Result<Exit, Failure> {
     let mut explainer = Explainer::new(
         ready.responders(),
         wanted,
-        |sample: &Sample, explanation: &_, _: &_, reader: &Reader| {
+        |sample: &Sample, explanation: &_, reader: &Reader| {
             ledgers.add(sample, explanation, reader, &map);
         },
     );

@@ -104,7 +104,7 @@ pub fn explain(
     let mut explained = Vec::new();
     let responders = ready.responders();
     let mut explainer =
-        Explainer::new(responders, wanted, |sample, explanation, _: &_, reader: &Reader| {
+        Explainer::new(responders, wanted, |sample, explanation, reader: &Reader| {
             let responder = responders[sample.series.index()];
             explained.push(Explained::new(responder, sample, explanation, reader, &map));
         });

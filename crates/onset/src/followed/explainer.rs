@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use sample::{Responder, Sample, SeriesId};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use trace::{DISTURBED_FROM, Event, Explanation, History, Reader, What};
+use trace::{Event, Explanation, FELT_FOR, History, Reader, What};
 
 /// Events that are kept at most: some 100 MB. A busy guest makes a few thousand a virtual millisecond, so that an answer
 /// that comes within some hundred of these is explained.
@@ -26,7 +26,7 @@ pub struct Explainer<F> {
     each: F,
 }
 
-impl<F: FnMut(&Sample, &Explanation, &History, &Reader)> Explainer<F> {
+impl<F: FnMut(&Sample, &Explanation, &Reader)> Explainer<F> {
     /// Of a run in which these answer, in the order of their series.
     pub fn new(responders: &[Responder], wanted: Wanted, each: F) -> Self {
         Explainer {
@@ -80,7 +80,7 @@ impl<F: FnMut(&Sample, &Explanation, &History, &Reader)> Explainer<F> {
                 "the answer of {responder} to trigger {trigger} cannot be explained: {e}"
             ))
         })?;
-        (self.each)(sample, &explanation, &self.history, reader);
+        (self.each)(sample, &explanation, reader);
         if let Some(left) = self.awaited.get_mut(&sample.trigger) {
             *left -= 1;
             if *left == 0 {
@@ -99,7 +99,7 @@ fn otherwise(how: String) -> Failure {
     Failure { exit: Exit::Exceeded, message }
 }
 
-impl<F: FnMut(&Sample, &Explanation, &History, &Reader)> Watcher for Explainer<F> {
+impl<F: FnMut(&Sample, &Explanation, &Reader)> Watcher for Explainer<F> {
     fn event(&mut self, event: &Event, _: &Reader) {
         self.history.push(*event);
         let What::Trigger { number, .. } = event.what else { return };
@@ -109,7 +109,7 @@ impl<F: FnMut(&Sample, &Explanation, &History, &Reader)> Watcher for Explainer<F
             self.awaited.insert(number, answers);
         }
         let oldest = self.awaited.keys().next().copied().unwrap_or(number);
-        self.history.forget_before(oldest, DISTURBED_FROM);
+        self.history.forget_before(oldest, FELT_FOR);
     }
 
     fn answer(&mut self, sample: &Sample, reader: &Reader) -> ControlFlow<()> {
@@ -137,9 +137,7 @@ mod tests {
     fn explained(wanted: &[Sample], number: u64) -> (Vec<u64>, Result<(), Failure>) {
         let mut told = Vec::new();
         let wanted = wanted.iter().map(|s| ((s.trigger, s.series), *s)).collect();
-        let each = |_: &Sample, e: &Explanation, _: &History, _: &Reader| {
-            told.push(e.latency().time.0);
-        };
+        let each = |_: &Sample, e: &Explanation, _: &Reader| told.push(e.latency().time.0);
         let mut explainer = Explainer::new(&[Responder::Hardirq], wanted, each);
         let mut reader = Reader::new(&[]);
         for (kind, pins, ns) in [(Kind::Trigger, 0, 100), (Kind::Pins, 1, 140)] {

@@ -13,7 +13,7 @@ use stats::{Quantile, Summary};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use trace::{
-    BoundMeter, BoundReport, Event, Explanation, History, Order, Reader, ReaderLosses, WindowKind,
+    BoundMeter, BoundReport, Event, Explanation, Order, Reader, ReaderLosses, WindowKind,
     WindowsReport,
 };
 
@@ -68,7 +68,7 @@ impl Inside {
         let latest = latest(&wanted);
         let mut worst = Vec::new();
         let mut scheduling: BTreeMap<&'static str, Nanos> = BTreeMap::new();
-        let each = |sample: &Sample, explanation: &Explanation, _: &History, reader: &Reader| {
+        let each = |sample: &Sample, explanation: &Explanation, reader: &Reader| {
             ledgers.add(sample, explanation, reader, &map);
             let responder = responders[sample.series.index()];
             if let Ok(length) = trace::scheduling(explanation) {
@@ -133,7 +133,7 @@ struct Pass<F> {
     explainer: Explainer<F>,
 }
 
-impl<F: FnMut(&Sample, &Explanation, &History, &Reader)> Watcher for Pass<F> {
+impl<F: FnMut(&Sample, &Explanation, &Reader)> Watcher for Pass<F> {
     fn event(&mut self, event: &Event, reader: &Reader) {
         self.stretches.event(event, reader);
         self.meter.event(event);

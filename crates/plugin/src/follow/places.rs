@@ -52,9 +52,9 @@ impl Follower {
             let code = instruction.code(&mut bytes);
             let change = self.change(code, address);
             let mut brief = false;
-            if change == self.plan.preempt.map(Change::StoresPerCpu) && change.is_some() {
-                let (step, after) = (code::step(code), next);
-                brief = after.is_some_and(|(at, then)| {
+            if self.plan.preempt.is_some_and(|count| change == Some(Change::StoresPerCpu(count))) {
+                let step = code::step(code);
+                brief = next.is_some_and(|(at, then)| {
                     let is_short = ((at - index) as u64) < self.plan.stacks_from;
                     (step, then) == (Some(Step::Up), Some(Step::Down)) && is_short
                 });

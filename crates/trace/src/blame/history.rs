@@ -8,9 +8,9 @@ use sample::Nanos;
 use std::collections::VecDeque;
 use std::fmt;
 
-/// How long before a trigger a disturbance may be felt in its answer: its interrupt, and the timers that its handler starts, which
+/// How long a disturbance may be felt, also in the answer to a trigger that comes after it: its interrupt, and the timers that its handler starts, which
 /// take less even where threads serve them.
-pub const DISTURBED_FROM: Nanos = Nanos::from_micros(500);
+pub const FELT_FOR: Nanos = Nanos::from_micros(500);
 
 /// Why a latency cannot be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,21 +100,16 @@ impl History {
     ) -> Result<Explanation, Unexplainable> {
         let from = self.find(trigger).ok_or(Unexplainable::NoTrigger(trigger))?;
         let to = self.last_edge(from, pin).ok_or(Unexplainable::NoEdge(pin))?;
-        let felt = self.begins(from, DISTURBED_FROM);
+        let felt = self.begins(from, FELT_FOR);
         let events = &*self.events.make_contiguous();
         let mut cpu = self.before.clone();
         events[..from].iter().for_each(|e| cpu.event(e));
         let explained = explain(cpu, &events[from..=to], tasks);
         let (task, parts) = explained.ok_or(Unexplainable::Backwards)?;
-        let begin = parts.from().time;
+        let begin = parts.from().time.ns();
         let disturbed = |event: &Event| {
             let What::Disturbance { timers } = event.what else { return None };
-            let time = event.at.time;
-            let from_ns = match begin.since(time) {
-                Some(Nanos(before)) => -i64::try_from(before).ok()?,
-                None => i64::try_from(time.since(begin)?.0).ok()?,
-            };
-            Some(Disturbed { from_ns, timers })
+            Some(Disturbed { from_ns: event.at.time.ns().wrapping_sub(begin) as i64, timers })
         };
         let disturbances = events[felt..=to].iter().filter_map(disturbed).collect();
         Ok(Explanation { trigger, pin, task, parts, disturbances })

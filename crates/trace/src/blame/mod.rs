@@ -17,7 +17,7 @@ mod path;
 mod report;
 
 pub use cause::{Blame, Cause, LatencyKind, Stage};
-pub use history::{DISTURBED_FROM, History, Unexplainable};
+pub use history::{FELT_FOR, History, Unexplainable};
 pub(crate) use report::Named;
 pub use report::{CauseReport, ExplanationReport, PartReport};
 

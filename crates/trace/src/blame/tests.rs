@@ -88,7 +88,7 @@ fn what_disturbed_is_told_from_shortly_before_the_trigger_to_the_answer_and_cuts
     // Also where only that much is kept.
     let mut history = History::new(1_000);
     events.iter().for_each(|&(ns, what)| history.push(Event { at: at(ns), what }));
-    history.forget_before(0, DISTURBED_FROM);
+    history.forget_before(0, FELT_FOR);
     assert_eq!(told(&history.explain(0, 0, &tasks()).expect("an answer")), told(&disturbed));
 }
 
