@@ -127,6 +127,14 @@ fn is_after_call(memory: &dyn Memory, address: u64) -> bool {
     bytes[2] == 0xe8 || [2, 3, 4, 6, 7].into_iter().any(indirect)
 }
 
+/// Where the kernel's own tables are not exact to the instruction, with interrupts off, where none of its own users looks: in
+/// the exchange of stacks, which also fills the return buffer; and in the last call of error_entry(), which leaves all
+/// registers on the stack that it was called with, where the tables have only what the processor pushed
+/// (arch/x86/entry/entry_64.S, idtentry_body).
+fn is_inexact(innermost: &str, caller: &str) -> bool {
+    innermost == "__switch_to_asm" || innermost == "sync_regs" && caller.starts_with("asm_")
+}
+
 #[test]
 fn stacks_of_a_busy_guest_lead_from_call_to_call_to_their_end() {
     if !have_kernels(&KERNELS) {
@@ -164,10 +172,10 @@ fn stacks_of_a_busy_guest_lead_from_call_to_call_to_their_end() {
             };
             if !frames_are_sound || !matches!(unwound.ending, Ending::User | Ending::End) {
                 eprintln!("{kernel}: {ending}, sound: {frames_are_sound}, {told:#?}");
-                // The kernel's own tables are not exact to the instruction where it exchanges stacks and fills the return
-                // buffer, with interrupts off, where none of its own users looks.
-                assert!(told[0].starts_with("__switch_to_asm+"), "{kernel}: {told:#?}");
-                *seen.entry("in the switch").or_default() += 1;
+                let innermost = map.resolve(regs.ip).map_or("?", |place| place.symbol);
+                let caller = told.get(1).map_or("", String::as_str);
+                assert!(is_inexact(innermost, caller), "{kernel}: {told:#?}");
+                *seen.entry("inexact").or_default() += 1;
             }
             *seen.entry(ending).or_default() += 1;
             if unwound.exact.count_ones() > 1 {
@@ -175,8 +183,8 @@ fn stacks_of_a_busy_guest_lead_from_call_to_call_to_their_end() {
             }
         }
         eprintln!("{kernel}: {seen:?}");
-        let in_the_switch = seen.get("in the switch").copied().unwrap_or_default();
-        assert!(seen["to user space"] > 20 && in_the_switch <= 3, "{kernel}: {seen:?}");
+        let inexact = seen.get("inexact").copied().unwrap_or_default();
+        assert!(seen["to user space"] > 20 && inexact <= 3, "{kernel}: {seen:?}");
     }
 }
 
