@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How a guest comes to where measuring begins: it is booted, perhaps let run for a while, and saved,
-//! once; from then on it is found in the cache.
+//! How a guest comes to where measuring begins: it is booted, perhaps let run for a while, by way of a few stages, and
+//! saved, once; from then on it is found in the cache.
 
 use crate::collect::{MARK_MEASURING, read_words, why_it_ended};
 use crate::error::At;
@@ -21,6 +21,16 @@ const BOOT_DEADLINE: Duration = Duration::from_secs(300);
 /// A virtual second under load takes about 10 s of wall time, on such a machine.
 const SLOWEST: Duration = Duration::from_secs(100);
 const NS_PER_S: u64 = 1_000_000_000;
+/// So long after its warm-up a guest that is let run on is saved on its way for the first time, then twice, four, eight … times as
+/// long after it: another later time is never far then, and always reached by the same way.
+pub const FIRST_STAGE: Nanos = Nanos::from_millis(800);
+
+/// From where a guest is let run to this time after its warm-up: the last stage before it, or the warm-up's end; `None`
+/// for that.
+pub fn stage_before(after: Nanos) -> Option<Nanos> {
+    let stages = after.0.checked_sub(1)? / FIRST_STAGE.0;
+    Some(stages.checked_ilog2().map_or(Nanos(0), |doublings| Nanos(FIRST_STAGE.0 << doublings)))
+}
 
 impl Bench {
     fn key(&self, guest: &Guest, image: &blake3::Hash) -> String {
@@ -44,33 +54,14 @@ impl Bench {
     ) -> Result<(Snapshot, String)> {
         progress(Progress::Preparing);
         let scratch = self.cache().scratch()?;
-        let scratch = scratch.path();
-        let image_path = scratch.join("image");
-        let image = image::build(&guest.kernel, &guest.contents, &image_path)?;
-        let found_or_made = |key: &str, make: &dyn Fn(&Path) -> Result<snapshot::Record>| {
-            let place = self.cache().place("snapshots")?.join(key);
-            if let Some(snapshot) = Snapshot::open(&place, &image.to_hex())? {
-                return Ok(snapshot);
-            }
-            let draft = scratch.join(key);
-            fs::create_dir(&draft).at(&draft)?;
-            fs::hard_link(&image_path, draft.join("image")).at(&draft)?;
-            Snapshot::publish(&draft, &place, make(&draft)?)
-        };
-        let boot_key = self.key(guest, &image);
-        let booted = || {
-            found_or_made(&boot_key, &|draft| {
-                self.boot(guest, &image_path, draft, scratch, progress)
-            })
-        };
-        if guest.begin_after.0 == 0 {
-            return Ok((booted()?, boot_key));
-        }
-        let key = later_key(&boot_key, guest.begin_after);
-        let later = found_or_made(&key, &|draft| {
-            self.advance(guest, &booted()?, draft, scratch, progress)
-        })?;
-        Ok((later, key))
+        let path = scratch.path().join("image");
+        let image = image::build(&guest.kernel, &guest.contents, &path)?;
+        let booted = self.key(guest, &image);
+        let image = (path.as_path(), image.to_hex().to_string());
+        let making =
+            Making { bench: self, guest, image, booted, scratch: scratch.path(), progress };
+        let key = making.key(guest.begin_after);
+        Ok((making.snapshot(guest.begin_after, &key)?, key))
     }
 
     /// Boots `image` up to where the warm-up ends, and saves the machine to `draft`.
@@ -94,11 +85,11 @@ impl Bench {
         save(&mut running, &mark, (String::new(), words.context), draft, progress)
     }
 
-    /// Lets a booted guest run for its `begin_after`, and saves the machine to `draft`.
+    /// Lets a saved guest run for so long, and saves the machine to `draft`.
     fn advance(
         &self,
         guest: &Guest,
-        booted: &Snapshot,
+        (from, time): (&Snapshot, Nanos),
         draft: &Path,
         scratch: &Path,
         progress: &dyn Fn(Progress),
@@ -106,20 +97,20 @@ impl Bench {
         progress(Progress::WarmingUp);
         let mut channel = Channel::with_capacity(RECORDS)?;
         let origin = Origin::Restore {
-            image: &booted.image(),
-            state: &booted.state(),
-            registers: (booted.record.pins, booted.record.control),
-            advance: Some(guest.begin_after),
+            image: &from.image(),
+            state: &from.state(),
+            registers: (from.record.pins, from.record.control),
+            advance: Some(time),
         };
         let mut running = self.start_untriggered(guest, origin, &channel, scratch)?;
         running.greet(END_DEADLINE)?;
         wait_until_paused(&mut running)?;
         running.call("cont", json!({}), END_DEADLINE)?;
-        let slowest = SLOWEST * u32::try_from(guest.begin_after.0 / NS_PER_S).unwrap_or(u32::MAX);
+        let slowest = SLOWEST * u32::try_from(time.0 / NS_PER_S).unwrap_or(u32::MAX);
         let phase = ("being advanced", BOOT_DEADLINE.saturating_add(slowest));
         let mark = wait_for_mark(&mut running, &mut channel, phase, progress)?;
         wait_until_paused(&mut running)?;
-        let before = (booted.console(), booted.record.context.clone());
+        let before = (from.console(), from.record.context.clone());
         save(&mut running, &mark, before, draft, progress)
     }
 
@@ -137,11 +128,48 @@ impl Bench {
     }
 }
 
-/// The key of the snapshot so long after the one with the key `booted`.
-fn later_key(booted: &str, after: Nanos) -> String {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(booted.as_bytes()).update(&after.0.to_le_bytes());
-    hasher.finalize().to_hex()[..32].to_string()
+/// The snapshots of a guest that are being asked for.
+struct Making<'a> {
+    bench: &'a Bench,
+    guest: &'a Guest,
+    /// With its hash.
+    image: (&'a Path, String),
+    /// Key of the snapshot at the warm-up's end.
+    booted: String,
+    scratch: &'a Path,
+    progress: &'a dyn Fn(Progress),
+}
+
+impl Making<'_> {
+    /// The key of the snapshot so long after the warm-up: it depends on those that it is made by way of.
+    fn key(&self, after: Nanos) -> String {
+        let Some(from) = stage_before(after) else { return self.booted.clone() };
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.key(from).as_bytes()).update(&(after.0 - from.0).to_le_bytes());
+        hasher.finalize().to_hex()[..32].to_string()
+    }
+
+    /// The snapshot so long after the warm-up, and before it those that it is made by way of, where they are not there.
+    fn snapshot(&self, after: Nanos, key: &str) -> Result<Snapshot> {
+        let (image, hash) = &self.image;
+        let place = self.bench.cache().place("snapshots")?.join(key);
+        if let Some(snapshot) = Snapshot::open(&place, hash)? {
+            return Ok(snapshot);
+        }
+        let draft = self.scratch.join(key);
+        fs::create_dir(&draft).at(&draft)?;
+        fs::hard_link(image, draft.join("image")).at(&draft)?;
+        let (guest, scratch, progress) = (self.guest, self.scratch, self.progress);
+        let record = match stage_before(after) {
+            None => self.bench.boot(guest, image, &draft, scratch, progress)?,
+            Some(from) => {
+                let before = self.snapshot(from, &self.key(from))?;
+                let on = (&before, Nanos(after.0 - from.0));
+                self.bench.advance(guest, on, &draft, scratch, progress)?
+            }
+        };
+        Snapshot::publish(&draft, &place, record)
+    }
 }
 
 /// Saves a paused machine, and what it printed after `console`, to `draft`.
@@ -232,5 +260,27 @@ fn wait_for_mark(
             return Err(Error::Interrupted);
         }
         std::thread::sleep(tool::POLL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_time_is_reached_from_the_last_stage_before_it() {
+        let ms = Nanos::from_millis;
+        let ways = [
+            (0, None),
+            (1, Some(0)),
+            (800, Some(0)),
+            (801, Some(800)),
+            (1_600, Some(800)),
+            (3_100, Some(1_600)),
+            (8_200, Some(6_400)),
+        ];
+        for (after, from) in ways {
+            assert_eq!(stage_before(ms(after)), from.map(ms), "{after} ms");
+        }
     }
 }

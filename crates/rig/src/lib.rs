@@ -21,6 +21,7 @@ mod snapshot;
 pub mod tool;
 mod witness;
 
+pub use boot::{FIRST_STAGE, stage_before};
 pub use cache::{Cache, Parts};
 pub use collect::{Observer, Seer};
 pub use console::Fault;

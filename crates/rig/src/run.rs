@@ -51,8 +51,8 @@ pub struct Guest {
     pub shift: u8,
     /// Of the random numbers that its kernel begins with: another seed is another history of the same guest.
     pub seed: u32,
-    /// How long after the warm-up measuring begins. Where it is not 0 the guest is let run from the warm-up's end, saved
-    /// once more, and measured from there.
+    /// How long after the warm-up measuring begins. Where it is not 0 the guest is let run from the warm-up's end, by
+    /// way of the stages ([`crate::stage_before`]), saved once more, and measured from there.
     pub begin_after: Nanos,
 }
 

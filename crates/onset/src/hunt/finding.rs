@@ -5,7 +5,7 @@
 use super::Strategy;
 use super::foresight::Foreseen;
 use super::grounds::Begin;
-use super::outlook::Ground;
+use super::outlook::{Ahead, Ground};
 use sample::{Disturbance, Insns, Nanos, Responder};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,6 +174,8 @@ pub struct Known {
     pub fired: BTreeSet<u64>,
     /// Where trials begin, and what is known to come from there.
     pub grounds: BTreeMap<Begin, Ground>,
+    /// By guest how far foresight has looked.
+    pub ahead: BTreeMap<usize, Ahead>,
     /// Guests that died: the trial, and how.
     pub died: Vec<(u64, Died)>,
     /// The last trial that brought anything new.
@@ -186,8 +188,9 @@ impl Known {
         self.trials += 1;
         self.triggers += tried.triggers;
         let begin = tried.begin;
-        let advanced = if self.grounds.contains_key(&begin) { Nanos(0) } else { begin.after };
-        let spent = Nanos(tried.virtual_ns.0 + advanced.0);
+        let from = rig::stage_before(begin.after).filter(|_| !self.grounds.contains_key(&begin));
+        let advanced = from.map_or(0, |from| begin.after.0 - from.0);
+        let spent = Nanos(tried.virtual_ns.0 + advanced);
         self.virtual_ns.0 += spent.0;
         self.shares.entry(tried.strategy).or_default().take(tried, spent);
         self.guests.entry(begin.guest).or_default().take(tried, spent);
@@ -211,16 +214,10 @@ impl Known {
                 self.newest = tried.number;
             }
         }
-        let foresees = u64::from(tried.strategy == Strategy::Foresight);
-        self.grounds.entry(Begin::first(begin.guest)).or_default().since_scout += foresees;
         let ground = self.grounds.entry(begin).or_default();
-        match &tried.scouted {
-            Some(scouted) => {
-                ground.take(scouted, tried.virtual_ns);
-                ground.dies |= tried.died.is_some();
-                ground.since_scout = 0;
-            }
-            None => ground.fired += foresees,
+        if tried.strategy == Strategy::Foresight {
+            ground.take(tried);
+            self.ahead.entry(begin.guest).or_default().take(tried);
         }
         let fired = self.fired.len();
         self.seen.extend(&tried.seen);
@@ -332,6 +329,10 @@ mod tests {
         }
         assert_eq!(known.virtual_ns, Nanos(4 * 100 + 5_000));
         assert_eq!(known.shares[&Strategy::WindowStart].virtual_ns, known.virtual_ns);
+        // From the last stage before it, which was there.
+        let after = Nanos(rig::FIRST_STAGE.0 + 30);
+        known.take(&Tried { begin: Begin { guest: 0, after }, ..tried(4, 1, &[]) });
+        assert_eq!(known.virtual_ns, Nanos(5 * 100 + 5_000 + 30));
     }
 
     #[test]

@@ -196,7 +196,7 @@ impl Hunt {
         let responder = self.responders.get(index).copied().unwrap_or(Responder::Task);
         let mut random = strategy::Random::new(self.seed, number);
         let turn = (responder, fired / count);
-        foresight::firing(ground.fresh(), turn, strategy::GAP, &mut random)
+        foresight::firing(&ground.near, turn, strategy::GAP, &mut random)
     }
 
     fn is_over(&self, known: &Known, begun: Instant) -> Option<Ended> {

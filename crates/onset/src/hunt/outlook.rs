@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What foresight does next from where trials begin: look further ahead, go to where something rare comes, or fire.
 //!
-//! What comes soon after the warm-up is fired into from there. A longer stretch that comes only after seconds is worth a
-//! snapshot of its own, shortly before it: a *ground*, from which a trial takes milliseconds instead of seconds.
+//! Each scout begins where the one before it ended, and what it sees soon after that is fired into from there. A longer
+//! stretch that comes only after seconds is worth a snapshot of its own, shortly before it: a *ground*, from which a trial
+//! takes milliseconds instead of seconds.
 
-use super::finding::Known;
+use super::finding::{Known, Tried};
 use super::foresight::Foreseen;
 use super::grounds::Begin;
+use rig::FIRST_STAGE;
 use sample::{Insns, Nanos, Stretch};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How far the first scout looks.
-const FIRST: Nanos = Nanos::from_millis(800);
-/// After each scout so many trials of foresight until the next, which looks twice as far: the last one 51.2 s.
+/// After each scout so many trials of foresight until the next, which looks twice as far: the last one to 51.2 s.
 const PACE: [u64; 6] = [3, 1, 1, 1, 24, 48];
 /// What comes later than this is fired into from a ground of its own.
-const NEAR: Nanos = Nanos::from_millis(1_600);
+const NEAR: Nanos = FIRST_STAGE;
 /// A ground begins so long before what it is for: what happens after a restore is not to the instruction what was foreseen.
 const LEAD: Nanos = Nanos::from_millis(60);
 /// So far is looked from there.
@@ -26,44 +26,67 @@ const WORTH: u64 = 1_050;
 /// Trials in which a ground is caught up with those that are older.
 const CAUGHT_UP: u64 = 16;
 
-/// Where trials begin, and what scouts saw to come from there.
+/// Where trials begin, and what a scout saw to come from there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ground {
     /// What is near enough to be fired into.
     pub near: Vec<Foreseen>,
-    /// Of these, the first that the last scout added.
-    fresh: usize,
     /// What is not.
     far: Vec<Foreseen>,
-    looked: Nanos,
-    /// How often it was looked ahead from here.
-    pub scouts: u32,
-    /// Trials that fired since a scout added something.
-    pub fired: u64,
-    /// Trials of foresight in its guest since it was last looked ahead from here, where this is the warm-up's end.
-    pub since_scout: u64,
-    /// Whether a scout saw the guest die: there is nothing to see behind that.
-    pub dies: bool,
+    /// Trials of foresight that fired from here.
+    fired: u64,
 }
 
 impl Ground {
-    /// Adds what a scout saw that looked until `until`: what lies beyond what the one before it had seen.
-    pub fn take(&mut self, scouted: &[Foreseen], until: Nanos) {
-        let beyond = scouted.iter().filter(|f| self.scouts == 0 || f.at_ns > self.looked);
-        let (near, far): (Vec<_>, Vec<_>) = beyond.copied().partition(|f| f.at_ns <= NEAR);
-        if !near.is_empty() {
-            self.fresh = self.near.len();
-            self.near.extend(near);
-            self.fired = 0;
+    /// Adds what a trial of foresight saw or did.
+    pub fn take(&mut self, tried: &Tried) {
+        match &tried.scouted {
+            Some(scouted) => {
+                let is_near = |f: &Foreseen| f.at_ns <= NEAR;
+                (self.near, self.far) = scouted.iter().copied().partition(is_near);
+            }
+            None => self.fired += 1,
         }
-        self.far.extend(far);
-        self.looked = until;
-        self.scouts += 1;
+    }
+}
+
+/// How far foresight has looked in a guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// How many scouts looked on from where the one before them ended.
+    pub scouts: u32,
+    /// Trials of foresight since the last of them.
+    since: u64,
+    /// Whether a scout saw the guest die: there is nothing to see behind that.
+    dies: bool,
+}
+
+impl Ahead {
+    /// Adds what a trial of foresight saw or did.
+    pub fn take(&mut self, tried: &Tried) {
+        self.since += 1;
+        if tried.scouted.is_some() {
+            self.dies |= tried.died.is_some();
+            if tried.begin.after == self.stage() {
+                self.scouts += 1;
+                self.since = 0;
+            }
+        }
     }
 
-    /// What is fired into now.
-    pub fn fresh(&self) -> &[Foreseen] {
-        &self.near[self.fresh..]
+    /// Where the next scout begins, after the warm-up: at a stage of the way to later times, so that the guest is saved there anyway.
+    fn stage(&self) -> Nanos {
+        self.scouts.checked_sub(1).map_or(Nanos(0), |n| Nanos(FIRST_STAGE.0 << n))
+    }
+
+    /// Where the next scout begins and how far it looks, if one is due after so many more trials of foresight.
+    fn due(&self, more: u64) -> Option<(Nanos, Nanos)> {
+        let pace = match self.scouts.checked_sub(1) {
+            None => 0,
+            Some(before) => *PACE.get(before as usize)?,
+        };
+        let is_due = !self.dies && self.since + more >= pace;
+        is_due.then(|| (self.stage(), self.stage().max(FIRST_STAGE)))
     }
 }
 
@@ -100,8 +123,8 @@ impl<'a> Outlook<'a> {
     /// What the round's next trial does. The last one scouts, if that is due: those before it are still about what the scout
     /// before it saw.
     pub fn plan(&mut self, is_last: bool) -> Next {
-        if let Some(until) = self.scout().filter(|_| is_last) {
-            return Next::Scout(Begin::first(self.guest), until);
+        if let Some((after, until)) = self.due().filter(|_| is_last) {
+            return Next::Scout(Begin { guest: self.guest, after }, until);
         }
         if let Some(begin) = self.worthwhile().filter(|_| self.opens.is_none()) {
             self.opens = Some(begin);
@@ -118,17 +141,10 @@ impl<'a> Outlook<'a> {
         Next::Fire(begin, turn)
     }
 
-    /// How far a scout would look now, if one is needed.
-    fn scout(&self) -> Option<Nanos> {
-        let first = self.known.grounds.get(&Begin::first(self.guest));
-        let Some(ground) = first else { return Some(FIRST) };
-        if ground.dies {
-            return None;
-        }
-        let until = Nanos(FIRST.0 << ground.scouts);
-        let Some(before) = (ground.scouts as usize).checked_sub(1) else { return Some(until) };
-        let since = ground.since_scout + self.fires.values().sum::<u64>();
-        (since >= *PACE.get(before)?).then_some(until)
+    /// Where a scout would look on now and how far, if one is needed.
+    fn due(&self) -> Option<(Nanos, Nanos)> {
+        let fires = self.fires.values().sum();
+        self.known.ahead.get(&self.guest).map_or_else(|| Ahead::default().due(0), |a| a.due(fires))
     }
 
     /// Where to begin for the longest stretch to come, if it is far and longer than all of its kind that were near.
@@ -141,14 +157,17 @@ impl<'a> Outlook<'a> {
         let longest: Vec<(Stretch, Insns)> = Stretch::ALL.map(|kind| (kind, longest(kind))).into();
         let near = |f: &Foreseen| longest.iter().find(|(kind, _)| *kind == f.occurrence.kind);
         let times = |f: &Foreseen| near(f).map_or(0, |(_, n)| f.length_insns.0 * 1000 / n.0.max(1));
-        let seen = |f: &&Foreseen| {
-            let within = |Nanos(begin)| (begin..begin + SPAN.0).contains(&f.at_ns.0);
+        let seen = |at: Nanos| {
+            let within = |Nanos(begin)| (begin..begin + SPAN.0).contains(&at.0);
             self.grounds().any(|(begin, _)| within(begin.after))
         };
-        let far = &self.known.grounds.get(&Begin::first(self.guest))?.far;
-        let worth = far.iter().filter(|f| times(f) > WORTH && !seen(f));
-        let best = worth.max_by_key(|f| (times(f), Reverse((f.at_ns, f.occurrence))))?;
-        Some(Begin { guest: self.guest, after: Nanos(best.at_ns.0 - LEAD.0) })
+        // By when they come after the warm-up.
+        let far = self.grounds().flat_map(|(begin, ground)| {
+            ground.far.iter().map(|f| (Nanos(begin.after.0 + f.at_ns.0), f))
+        });
+        let worth = far.filter(|(at, f)| times(f) > WORTH && !seen(*at));
+        let (at, _) = worth.max_by_key(|(at, f)| (times(f), Reverse((*at, f.occurrence))))?;
+        Some(Begin { guest: self.guest, after: Nanos(at.0 - LEAD.0) })
     }
 }
 
@@ -156,7 +175,6 @@ impl<'a> Outlook<'a> {
 mod tests {
     use super::*;
     use crate::hunt::Strategy;
-    use crate::hunt::finding::Tried;
     use sample::Occurrence;
     use std::collections::BTreeSet;
 
@@ -217,20 +235,24 @@ mod tests {
     }
 
     #[test]
-    fn scouts_look_twice_as_far_each_time_with_trials_that_fire_in_between() {
+    fn each_scout_looks_on_from_where_the_last_ended_with_trials_that_fire_in_between() {
         let scouted = |each| {
             let steps = steps(each, 120);
             let scouts = steps.iter().enumerate().filter_map(|(n, step)| match step {
-                Next::Scout(begin, until) if !begin.is_later() => Some((n, until.0 / FIRST.0)),
+                Next::Scout(begin, until) if *until != SPAN => {
+                    Some((n, begin.after.0 / FIRST_STAGE.0, until.0 / FIRST_STAGE.0))
+                }
                 _ => None,
             });
             scouts.collect::<Vec<_>>()
         };
         let one = scouted(1);
-        assert_eq!(one[..5], [(0, 1), (4, 2), (6, 4), (8, 8), (10, 16)]);
-        assert_eq!(one.len(), 7, "the last one looks 51.2 s ahead: {one:?}");
+        assert_eq!(one[..5], [(0, 0, 1), (4, 1, 1), (6, 2, 2), (8, 4, 4), (10, 8, 8)]);
+        assert_eq!(one.len(), 7, "{one:?}");
+        assert_eq!(one[6].1 + one[6].2, 64, "51.2 s after the warm-up");
         let four = scouted(4);
-        assert_eq!(four[..5], [(3, 1), (7, 2), (11, 4), (15, 8), (19, 16)], "one a round");
+        let numbers = four.iter().map(|(n, ..)| *n).collect::<Vec<_>>();
+        assert_eq!(numbers[..5], [3, 7, 11, 15, 19], "one a round");
         assert_eq!(four.len(), 7);
     }
 
@@ -269,30 +291,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_scout_adds_is_fired_into_from_the_first_on() {
+    fn what_a_scout_saw_near_where_it_began_is_fired_into_from_there_next() {
         let steps = steps(4, 24);
-        let scouts = |begin: Begin| {
-            let is = move |s: &Next| matches!(s, Next::Scout(from, _) if *from == begin);
-            steps.iter().position(is).expect("it was scouted")
-        };
-        let base = |(n, step): (usize, &Next)| match step {
-            Next::Fire(begin, turn) if !begin.is_later() => Some((n, *turn)),
-            _ => None,
-        };
-        let fired: Vec<(usize, u64)> = steps.iter().enumerate().filter_map(base).collect();
-        let after = fired.iter().find(|(n, _)| *n > scouts(at(0))).expect("it fired");
-        assert_eq!(after.1, 0);
-        // The second scout sees more that is near.
-        let second = steps.iter().rposition(|s| *s == Next::Scout(at(0), Nanos(FIRST.0 * 2)));
-        let after = fired.iter().find(|(n, _)| Some(*n) > second).expect("it fired");
-        assert_eq!(after.1, 0);
+        let second = at(FIRST_STAGE.0 / 1_000_000);
+        let scouted = steps.iter().position(|s| *s == Next::Scout(second, FIRST_STAGE));
+        let scouted = scouted.expect("the second scout");
+        assert_eq!(steps[scouted + 1], Next::Fire(second, 0));
     }
 
     #[test]
     fn nobody_looks_further_where_the_guest_dies_by_itself() {
         let mut known = Known::default();
         let died = crate::hunt::Died { text: "oops".into(), ..Default::default() };
-        known.take(&Tried { died: Some(died), ..tried(at(0), Some(FIRST)) });
+        known.take(&Tried { died: Some(died), ..tried(at(0), Some(FIRST_STAGE)) });
         for _ in 0..20 {
             known.take(&tried(at(0), None));
             assert!(matches!(Outlook::new(&known, GUEST).plan(true), Next::Fire(..)));
@@ -300,15 +311,10 @@ mod tests {
     }
 
     #[test]
-    fn a_scout_that_looks_further_adds_what_lies_beyond() {
+    fn what_is_near_is_told_from_what_is_far_by_when_it_comes_after_where_the_scout_began() {
+        let seen = [300, 800, 900, 1_500].map(|ms| stretch(Stretch::IrqsOff, 9_000, ms));
         let mut ground = Ground::default();
-        let [a, b, c] = [300, 900, 3_000].map(|ms| stretch(Stretch::IrqsOff, 9_000, ms));
-        ground.take(&[a], Nanos::from_millis(800));
-        ground.fired = 3;
-        ground.take(&[a, b], Nanos::from_millis(1_600));
-        assert_eq!((ground.fresh(), ground.fired), (&[b][..], 0));
-        ground.take(&[a, b, c], Nanos::from_millis(3_200));
-        ground.fired = 2;
-        assert_eq!((ground.fresh(), &ground.far[..]), (&[b][..], &[c][..]));
+        ground.take(&Tried { scouted: Some(seen.to_vec()), ..tried(at(1_600), None) });
+        assert_eq!((&ground.near[..], &ground.far[..]), (&seen[..2], &seen[2..]));
     }
 }

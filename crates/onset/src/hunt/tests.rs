@@ -94,8 +94,10 @@ fn the_first_trial_scouts_and_every_other_one_fires_into_what_scouts_saw() {
     let rules = rules.into_inner().unwrap();
     assert!((0..50).step_by(2).all(|number| rules.contains_key(&number)), "{rules:?}");
     assert_eq!((rules[&0], rules[&2], rules[&4]), ("scout", "listed", "listed"));
-    let scouts = known.grounds.values().map(|ground| ground.scouts).sum::<u32>() as usize;
-    assert_eq!(scouts, rules.values().filter(|rule| **rule == "scout").count());
+    assert_eq!(
+        known.ahead[&0].scouts as usize,
+        rules.values().filter(|rule| **rule == "scout").count()
+    );
     let shares = known.shares.iter().filter(|(s, _)| **s != Strategy::Foresight);
     let shares: Vec<u64> = shares.map(|(_, share)| share.trials).collect();
     assert_eq!((shares.len(), shares.iter().sum::<u64>()), (ALL.len() - 1, 25));
@@ -124,7 +126,7 @@ fn several_guests_take_turns_and_where_the_latest_answer_was_there_are_more_tria
     // the best find goes there, too.
     assert!(trials(1) >= 8 * ROUND && trials(0).min(trials(2)) >= ROUND, "{:?}", one.guests);
     for guest in 0..3 {
-        assert!(one.grounds[&Begin::first(guest)].scouts > 0);
+        assert!(one.ahead[&guest].scouts > 0);
     }
 }
 
