@@ -6,7 +6,7 @@ use super::Strategy;
 use super::foresight::Foreseen;
 use super::grounds::Begin;
 use super::outlook::{Ahead, Ground};
-use sample::{Disturbance, Insns, Nanos, Responder};
+use sample::{Disturbance, Insns, Nanos, Responder, Stretch};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -231,6 +231,15 @@ impl Known {
     /// The latest answer of this responder that nothing disturbed.
     pub fn worst(&self, responder: &str) -> Option<&Found> {
         self.finds.get(responder)?.first()
+    }
+
+    /// How long, in instructions, a stretch of this kind has to be to make an answer later than what was found: with interrupts
+    /// off it makes each responder late, and else the one that waits for the most.
+    pub fn latest_insns(&self, kind: Stretch) -> Insns {
+        let worst = self.finds.values().filter_map(|finds| finds.first());
+        let worst = worst.map(|found| found.best.latency_insns);
+        let latest = if kind == Stretch::IrqsOff { worst.min() } else { worst.max() };
+        latest.unwrap_or_default()
     }
 
     /// The find to begin from when looking for the worst of these responders, which take turns: the latest that nothing

@@ -6,13 +6,15 @@
 //! stretches are found by their number (see [`Occurrence`]), and those that no longer exist are not fired into.
 
 use super::strategy::Random;
-use sample::{Aim, Insns, Nanos, Occurrence, Responder, Rule, Stretch, When};
+use sample::{Aim, Insns, Nanos, Occurrence, Responder, Rule, Schedule, Stretch, When};
 use serde::{Deserialize, Serialize};
 
 /// So many of each kind are kept, the longest ones.
 const KEPT: usize = 200;
 /// Two that are fired into are so far apart, so that most answers to the first are no part of the second.
 const APART: Nanos = Nanos::from_micros(1_500);
+/// Ways to fire into a stretch that is longer than all others.
+pub(super) const ENTRIES: usize = 4;
 /// A listed stretch is waited for until so long after the scout saw the last.
 const MARGIN: Nanos = Nanos::from_millis(20);
 
@@ -46,6 +48,17 @@ pub fn scouting(until: Nanos) -> When {
         count: 1,
         until,
         seed: 0,
+    })
+}
+
+/// Trials that fire into this stretch alone, and nowhere before it, so that it comes exactly as foreseen: as it opens, and a
+/// thousandth, a hundredth and a tenth of it later. A short stretch that is long because an interrupt came in it is short again
+/// where an earlier trigger has moved that interrupt.
+pub(super) fn entering(stretch: &Foreseen) -> [When; ENTRIES] {
+    [0, 1, 10, 100].map(|thousandths| {
+        // An instruction takes a nanosecond or more, so that this is in the stretch.
+        let into = stretch.length_insns.0 * thousandths / 1_000;
+        When::Planned(Schedule::Explicit(vec![Nanos(stretch.at_ns.0 + into)]))
     })
 }
 
@@ -197,6 +210,17 @@ mod tests {
         assert!(hard.iter().all(|f| f.occurrence.kind == Stretch::IrqsOff));
         assert_eq!(rank(hard[0]), 0);
         assert!(hard.is_sorted_by(|a, b| a.length_insns >= b.length_insns && a != b), "{hard:?}");
+    }
+
+    #[test]
+    fn a_stretch_is_entered_as_it_opens_and_further_and_further_in() {
+        let when = entering(&stretch(Stretch::PreemptOff, 3, 2_000_000, Nanos(70_000_000)));
+        let instants = when.map(|when| match when {
+            When::Planned(Schedule::Explicit(instants)) => instants,
+            other => panic!("{other:?} is not exact"),
+        });
+        let entered = [70_000_000, 70_002_000, 70_020_000, 70_200_000].map(|at| vec![Nanos(at)]);
+        assert_eq!(instants, entered);
     }
 
     proptest! {

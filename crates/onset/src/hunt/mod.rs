@@ -26,7 +26,7 @@ pub use strategy::{ALL, Strategy};
 pub use trial::{Field, Trial, View};
 
 use crate::failure::Failure;
-use outlook::{Ground, Next, Outlook};
+use outlook::{Next, Outlook, outstanding};
 use sample::{Nanos, ParseDurationError, Responder};
 use std::ops::ControlFlow;
 use std::str::FromStr;
@@ -173,9 +173,7 @@ impl Hunt {
             let best = known.best(&self.responders, turn);
             let (begin, when) = match next {
                 Next::Scout(begin, until) => (begin, foresight::scouting(until)),
-                Next::Fire(begin, turn) => {
-                    (begin, self.firing(number, turn, &known.grounds[&begin]))
-                }
+                Next::Fire(begin, turn) => (begin, self.firing(number, turn, (known, begin))),
                 Next::Blind => {
                     let grounds = known.grounds.keys();
                     let begin = strategy.begin((number, guest), self.seed, best, grounds);
@@ -188,15 +186,21 @@ impl Hunt {
         numbers.map(trial).collect()
     }
 
-    /// A trial that fires into what is known to come from there, after `fired` others that did: responders take turns.
-    fn firing(&self, number: u64, fired: u64, ground: &Ground) -> sample::When {
+    /// A trial that fires into what is known to come from there, after `fired` others that did: first into what is
+    /// outstanding, then for each responder in turn.
+    fn firing(&self, number: u64, fired: u64, (known, begin): (&Known, Begin)) -> sample::When {
+        let entries = outstanding(known, begin).map(|f| foresight::entering(&f));
+        let entries = entries.into_iter().flatten().collect::<Vec<_>>();
+        let Some(fired) = fired.checked_sub(entries.len() as u64) else {
+            return entries[fired as usize].clone();
+        };
         let count = self.responders.len().max(1) as u64;
         // From the last on: it has the most ways of being late.
         let index = (count - 1 - fired % count) as usize;
         let responder = self.responders.get(index).copied().unwrap_or(Responder::Task);
         let mut random = strategy::Random::new(self.seed, number);
-        let turn = (responder, fired / count);
-        foresight::firing(&ground.near, turn, strategy::GAP, &mut random)
+        let (near, turn) = (&known.grounds[&begin].near, (responder, fired / count));
+        foresight::firing(near, turn, strategy::GAP, &mut random)
     }
 
     fn is_over(&self, known: &Known, begun: Instant) -> Option<Ended> {

@@ -6,7 +6,7 @@
 //! takes milliseconds instead of seconds.
 
 use super::finding::{Known, Tried};
-use super::foresight::Foreseen;
+use super::foresight::{ENTRIES, Foreseen};
 use super::grounds::Begin;
 use rig::FIRST_STAGE;
 use sample::{Insns, Nanos, Stretch};
@@ -21,7 +21,8 @@ const NEAR: Nanos = FIRST_STAGE;
 const LEAD: Nanos = Nanos::from_millis(60);
 /// So far is looked from there.
 const SPAN: Nanos = Nanos::from_millis(250);
-/// A stretch is worth a ground if it is so much longer than all that are near, in thousandths of these.
+/// A stretch is outstanding, and worth a ground, if it is so much longer than all of its kind that are near, in thousandths of
+/// these.
 const WORTH: u64 = 1_050;
 /// Trials in which a ground is caught up with those that are older.
 const CAUGHT_UP: u64 = 16;
@@ -135,7 +136,10 @@ impl<'a> Outlook<'a> {
         };
         let grounds = self.grounds().filter(|(_, ground)| !ground.near.is_empty());
         let fired = grounds.map(|(begin, ground)| (fired(begin, ground), *begin));
-        let next = fired.min_by_key(|&(n, begin)| (n.min(CAUGHT_UP), n, Reverse(begin)));
+        // What is outstanding goes first: it promises the most.
+        let enters = |n, begin| n < ENTRIES as u64 && outstanding(self.known, begin).is_some();
+        let next = fired
+            .min_by_key(|&(n, begin)| (!enters(n, begin), n.min(CAUGHT_UP), n, Reverse(begin)));
         let Some((turn, begin)) = next else { return Next::Blind };
         *self.fires.entry(begin).or_default() += 1;
         Next::Fire(begin, turn)
@@ -147,16 +151,11 @@ impl<'a> Outlook<'a> {
         self.known.ahead.get(&self.guest).map_or_else(|| Ahead::default().due(0), |a| a.due(fires))
     }
 
-    /// Where to begin for the longest stretch to come, if it is far and longer than all of its kind that were near.
+    /// Where to begin for the longest stretch to come: if it is far, longer than all of its kind that are near a stage, and could make an
+    /// answer later than those that were found.
     fn worthwhile(&self) -> Option<Begin> {
-        let longest = |kind: Stretch| {
-            let near = self.grounds().flat_map(|(_, ground)| &ground.near);
-            let own = near.filter(|f| f.occurrence.kind == kind);
-            own.map(|f| f.length_insns).max().unwrap_or(Insns(1))
-        };
-        let longest: Vec<(Stretch, Insns)> = Stretch::ALL.map(|kind| (kind, longest(kind))).into();
-        let near = |f: &Foreseen| longest.iter().find(|(kind, _)| *kind == f.occurrence.kind);
-        let times = |f: &Foreseen| near(f).map_or(0, |(_, n)| f.length_insns.0 * 1000 / n.0.max(1));
+        let stages = self.grounds().filter(|(begin, _)| is_stage(begin.after));
+        let usual = Usual::of(stages.map(|(_, ground)| ground));
         let seen = |at: Nanos| {
             let within = |Nanos(begin)| (begin..begin + SPAN.0).contains(&at.0);
             self.grounds().any(|(begin, _)| within(begin.after))
@@ -165,10 +164,50 @@ impl<'a> Outlook<'a> {
         let far = self.grounds().flat_map(|(begin, ground)| {
             ground.far.iter().map(|f| (Nanos(begin.after.0 + f.at_ns.0), f))
         });
-        let worth = far.filter(|(at, f)| times(f) > WORTH && !seen(*at));
-        let (at, _) = worth.max_by_key(|(at, f)| (times(f), Reverse((*at, f.occurrence))))?;
+        let later = |f: &Foreseen| f.length_insns > self.known.latest_insns(f.occurrence.kind);
+        let worth = far.filter(|(at, f)| usual.times(f) > WORTH && later(f) && !seen(*at));
+        let (at, _) = worth.max_by_key(|(at, f)| (usual.times(f), Reverse((*at, f.occurrence))))?;
         Some(Begin { guest: self.guest, after: Nanos(at.0 - LEAD.0) })
     }
+}
+
+/// Whether a guest that is let run on is saved there anyway.
+fn is_stage(after: Nanos) -> bool {
+    rig::stage_before(Nanos(after.0 + 1)) == Some(after)
+}
+
+/// The longest of each kind that are near, somewhere.
+struct Usual([(Stretch, Insns); Stretch::ALL.len()]);
+
+impl Usual {
+    fn of<'a>(grounds: impl Iterator<Item = &'a Ground>) -> Usual {
+        let mut longest = Stretch::ALL.map(|kind| (kind, Insns(0)));
+        for near in grounds.flat_map(|ground| &ground.near) {
+            let own = longest.iter_mut().find(|(kind, _)| *kind == near.occurrence.kind);
+            own.into_iter().for_each(|(_, length)| *length = near.length_insns.max(*length));
+        }
+        Usual(longest)
+    }
+
+    /// How many thousandths of these it is long; of one instruction, where there is none of its kind.
+    fn times(&self, f: &Foreseen) -> u64 {
+        let own = self.0.iter().find(|(kind, _)| *kind == f.occurrence.kind);
+        f.length_insns.0 * 1000 / own.map_or(1, |(_, n)| n.0.max(1))
+    }
+}
+
+/// What is near this ground and longest against all of its kind that are near other stages of its guest, if it is longer than
+/// those.
+pub fn outstanding(known: &Known, begin: Begin) -> Option<Foreseen> {
+    let is_other =
+        |other: &Begin| other.guest == begin.guest && *other != begin && is_stage(other.after);
+    let others = known.grounds.iter().filter(|(other, _)| is_other(other));
+    let others = others.map(|(_, ground)| ground).filter(|ground| !ground.near.is_empty());
+    let mut others = others.peekable();
+    others.peek()?;
+    let usual = Usual::of(others);
+    let near = known.grounds.get(&begin)?.near.iter().filter(|f| usual.times(f) > WORTH);
+    near.max_by_key(|f| (usual.times(f), Reverse((f.at_ns, f.occurrence)))).copied()
 }
 
 #[cfg(test)]
@@ -270,6 +309,48 @@ mod tests {
             let fired = steps.iter().filter(|s| matches!(s, Next::Fire(from, _) if *from == begin));
             assert!(fired.count() >= 4, "from {begin:?}: {steps:?}");
         }
+    }
+
+    #[test]
+    fn what_could_make_no_answer_later_than_was_found_gets_no_ground() {
+        let late = |latency| crate::hunt::Late {
+            latency_ns: Nanos(latency),
+            latency_insns: Insns(latency),
+            ..Default::default()
+        };
+        let mut known = Known::default();
+        for (n, latency) in [5_000, 19_000, 21_000].into_iter().enumerate() {
+            let late = BTreeMap::from([("task".into(), vec![late(latency)])]);
+            known.take(&Tried { late, ..tried(at(n as u64), None) });
+        }
+        let far = [(9_500, 100), (9_500, 3_000), (20_000, 5_000)];
+        let far = far.map(|(length, ms)| stretch(Stretch::PreemptOff, length, ms)).to_vec();
+        let scouted = Tried { scouted: Some(far), ..tried(at(0), None) };
+        known.take(&scouted);
+        assert_eq!(Outlook::new(&known, GUEST).worthwhile(), None);
+        known.finds.get_mut("task").expect("finds").clear();
+        assert_eq!(Outlook::new(&known, GUEST).worthwhile(), Some(at(4_940)));
+    }
+
+    #[test]
+    fn outstanding_is_what_is_longer_than_all_of_its_kind_near_the_others() {
+        let mut known = Known::default();
+        let near = |lengths: [u64; 2]| {
+            let kinds = [Stretch::IrqsOff, Stretch::PreemptOff];
+            let each = |n: usize| stretch(kinds[n], lengths[n], 60 + n as u64);
+            Some(vec![each(0), each(1)])
+        };
+        known.take(&Tried { scouted: near([9_000, 9_000]), ..tried(at(0), None) });
+        assert_eq!(outstanding(&known, at(0)), None, "there is no other");
+        known.take(&Tried { scouted: near([9_100, 30_000]), ..tried(at(800), None) });
+        known.take(&Tried { scouted: near([9_100, 20_000]), ..tried(at(940), None) });
+        let longest = outstanding(&known, at(800)).expect("one is");
+        assert_eq!(longest.occurrence.kind, Stretch::PreemptOff);
+        assert_eq!(outstanding(&known, at(0)), None, "another stage has longer ones");
+        assert_eq!(outstanding(&known, at(940)), None, "a stage has a longer one");
+        // What other grounds were made for is no measure.
+        known.take(&Tried { scouted: near([9_100, 90_000]), ..tried(at(1_000), None) });
+        assert_eq!(outstanding(&known, at(800)), Some(longest));
     }
 
     #[test]
