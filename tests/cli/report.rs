@@ -98,7 +98,7 @@ fn a_hunt_that_cannot_be_read_is_refused_with_what_is_wrong() {
         ("", 69, "no journal of a hunt"),
         ("{}\n", 69, "no journal of a hunt"),
         // Also where it and its trials are written otherwise.
-        (before, 69, "has version 3, and this onset reads 4"),
+        (before, 69, "has version 3, and this onset reads 5"),
         (&journal(&[]), 2, "no trial that ended"),
         (
             &whole.replace("\"strategy\":\"random\"", "\"strategy\":\"luck\""),
