@@ -189,7 +189,7 @@ impl Hunt {
     /// A trial that fires into what is known to come from there, after `fired` others that did: first into what is
     /// outstanding, then for each responder in turn.
     fn firing(&self, number: u64, fired: u64, (known, begin): (&Known, Begin)) -> sample::When {
-        let entries = outstanding(known, begin).map(|f| foresight::entering(&f));
+        let entries = outstanding(known, begin).map(|f| foresight::entering(&f, strategy::GAP));
         let entries = entries.into_iter().flatten().collect::<Vec<_>>();
         let Some(fired) = fired.checked_sub(entries.len() as u64) else {
             return entries[fired as usize].clone();
