@@ -154,8 +154,7 @@ impl<'a> Outlook<'a> {
     /// Where to begin for the longest stretch to come: if it is far, longer than all of its kind that are near a stage, and could make an
     /// answer later than those that were found.
     fn worthwhile(&self) -> Option<Begin> {
-        let stages = self.grounds().filter(|(begin, _)| is_stage(begin.after));
-        let usual = Usual::of(stages.map(|(_, ground)| ground));
+        let usual = Usual::of(stages(self.known, self.guest).map(|(_, ground)| ground));
         let seen = |at: Nanos| {
             let within = |Nanos(begin)| (begin..begin + SPAN.0).contains(&at.0);
             self.grounds().any(|(begin, _)| within(begin.after))
@@ -174,6 +173,11 @@ impl<'a> Outlook<'a> {
 /// Whether a guest that is let run on is saved there anyway.
 fn is_stage(after: Nanos) -> bool {
     rig::stage_before(Nanos(after.0 + 1)) == Some(after)
+}
+
+/// The stages of a guest from which it was looked ahead, or triggered.
+fn stages(known: &Known, guest: usize) -> impl Iterator<Item = (&Begin, &Ground)> {
+    known.grounds.iter().filter(move |(b, _)| b.guest == guest && is_stage(b.after))
 }
 
 /// The longest of each kind that are near, somewhere.
@@ -199,9 +203,7 @@ impl Usual {
 /// What is near this ground and longest against all of its kind that are near other stages of its guest, if it is longer than
 /// those.
 pub fn outstanding(known: &Known, begin: Begin) -> Option<Foreseen> {
-    let is_other =
-        |other: &Begin| other.guest == begin.guest && *other != begin && is_stage(other.after);
-    let others = known.grounds.iter().filter(|(other, _)| is_other(other));
+    let others = stages(known, begin.guest).filter(|(other, _)| **other != begin);
     let others = others.map(|(_, ground)| ground).filter(|ground| !ground.near.is_empty());
     let mut others = others.peekable();
     others.peek()?;
