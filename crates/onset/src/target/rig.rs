@@ -210,7 +210,7 @@ impl Target for Rig {
             kernel: super::kernel(Some(&cell.flavour.kernel), context(&guest.kernel, &outcome)),
             machine: Machine {
                 accelerator: "tcg".into(),
-                cpu: "max".into(),
+                cpu: ::rig::CPU.into(),
                 memory_mib: guest.memory_mib,
                 icount_shift: Some(guest.shift),
                 snapshot: Some(outcome.snapshot.clone()),
