@@ -129,6 +129,8 @@ fn other(find: &Find) -> String {
             let why = format!("{share} {} {}", cause.cause, cause.who);
             (why.trim_end().to_string(), &cause.stack)
         }
+        // Too many were to be explained, and what was not aimed has no place either.
+        None if best.stack.is_empty() => ("not explained".into(), &best.stack),
         None => ("at".into(), &best.stack),
     };
     // Whom an interrupt or a softirq called is its innermost frame, too.
@@ -138,7 +140,8 @@ fn other(find: &Find) -> String {
     let latency = best.latency_ns.to_string();
     let (file, frames) = (file.to_string_lossy(), frames.join(" < "));
     let disturbed = if best.disturbances.is_empty() { "" } else { " disturbed," };
-    format!("    {latency:>7}  {file} {disturbed} {why}  {frames}\n")
+    let line = format!("    {latency:>7}  {file} {disturbed} {why}  {frames}");
+    format!("{}\n", line.trim_end())
 }
 
 /// Strategies, or guests, against each other.
