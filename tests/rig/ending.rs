@@ -115,6 +115,35 @@ fn a_stopped_command_loses_records_which_are_counted_and_never_a_false_maximum()
 }
 
 #[test]
+fn a_guest_that_is_followed_waits_for_a_stopped_command_and_nothing_is_lost() {
+    if !have_kernels(&["6.12-rt"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let run = lab.run(&experiment(&["6.12-rt"], &["mixed"], 1_500, ""), &[]).exits(3).run();
+    let windows = |stops: bool| {
+        let words = ["windows", run.text("run"), "--json"];
+        let mut started = Started::of(&mut lab.command(&words));
+        if stops {
+            started.wait_until_it_says("measuring, ");
+            let qemu = started.wait_for_child(QEMU);
+            started.signal(libc::SIGSTOP);
+            // Hundreds of thousands of records later it does nothing any more, but has not ended.
+            let rests = || {
+                let before = cpu_ticks(qemu);
+                std::thread::sleep(std::time::Duration::from_secs(1));
+                (cpu_ticks(qemu) < before + 30).then_some(())
+            };
+            wait_for("the guest to wait", rests);
+            assert!(is_alive(qemu));
+            started.signal(libc::SIGCONT);
+        }
+        started.wait().exits(0).json()
+    };
+    assert_eq!(windows(true)["windows"], windows(false)["windows"]);
+}
+
+#[test]
 fn a_terminated_download_leaves_no_process_and_no_directory() {
     let lab = Lab::bare();
     lab.script(

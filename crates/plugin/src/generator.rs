@@ -14,6 +14,7 @@ use crate::qemu::{Line, Ports, Qemu, Timer, Width, Wire};
 use sample::{Answers, Kind, Nanos, Producer, Record, Stamp, Virtual, When};
 use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 /// First I/O port of the parallel port (LPT1).
 const PORT_BASE: u16 = 0x378;
@@ -35,6 +36,10 @@ const STATUS_AT_REST: u8 = 0xd8;
 const WIRE: &std::ffi::CStr = c"onset-agent";
 /// Sent when measuring is over.
 const BYTE_DONE: u8 = b'.';
+
+/// How long a full ring is waited for, and how long at once. QEMU answers nobody meanwhile.
+const PATIENCE: Duration = Duration::from_secs(20);
+const BREATH: Duration = Duration::from_micros(200);
 
 struct Parts {
     rise: Timer,
@@ -63,6 +68,8 @@ struct Generator {
     /// The follower may ask no more.
     timed_out: bool,
     ended: bool,
+    /// Nobody took records for as long as we wait.
+    is_deserted: bool,
     disturbances: Disturbances,
     parts: Option<Parts>,
 }
@@ -107,6 +114,7 @@ pub fn install(qemu: Qemu, config: Config, records: Producer) {
         asked: false,
         timed_out: false,
         ended: false,
+        is_deserted: false,
         disturbances: Disturbances::new(disturbances),
         parts: None,
     };
@@ -125,13 +133,14 @@ pub(crate) fn fail(message: &str) -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// Passes a record that is not ours on to the host, while measuring goes on.
+/// Passes a record that is not ours on to the host, while measuring goes on. Where the host has no time to take them the guest
+/// waits, whose time stands still meanwhile.
 pub(crate) fn pass_on(record: &Record) {
-    with(|g| {
-        if g.origin.is_some() && !g.ended {
-            g.records.push(record);
-        }
-    });
+    let mut waited = Duration::ZERO;
+    while !with(|g| g.pass_on(record, waited)) {
+        std::thread::sleep(BREATH);
+        waited += BREATH;
+    }
 }
 
 /// How long a trigger has been possible that is not planned; `None` while it is not: the last one is not answered yet, or
@@ -207,6 +216,21 @@ extern "C" fn on_disturb(_: *mut c_void) {
 impl Generator {
     fn parts(&self) -> &Parts {
         self.parts.as_ref().expect("made before the machine runs")
+    }
+
+    /// Whether that is done, after so long; records that nobody takes for long are dropped.
+    fn pass_on(&mut self, record: &Record, waited: Duration) -> bool {
+        if self.origin.is_none() || self.ended {
+            return true;
+        }
+        if self.records.is_full_for(record.kind) && !self.is_deserted {
+            if waited < PATIENCE {
+                return false;
+            }
+            self.is_deserted = true;
+        }
+        self.records.push(record);
+        true
     }
 
     fn record(&mut self, kind: Kind, value: u32) {

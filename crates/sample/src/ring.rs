@@ -143,15 +143,22 @@ impl Producer {
         unsafe { Ring::attach(memory, bytes) }.map(|ring| Producer { ring, number: 0 })
     }
 
+    /// Whether a record of this kind would be dropped now.
+    pub fn is_full_for(&self, kind: Kind) -> bool {
+        let header = self.ring.header();
+        let head = header.head.load(Ordering::Relaxed);
+        let waiting = head.wrapping_sub(header.tail.load(Ordering::Acquire));
+        let kept_free = if kind == Kind::End { 0 } else { PLACES_FOR_THE_END };
+        waiting + kept_free >= self.ring.capacity
+    }
+
     /// Appends a record, or counts it as dropped when the ring is full. Never blocks.
     pub fn push(&mut self, record: &Record) {
         let header = self.ring.header();
         let head = header.head.load(Ordering::Relaxed);
-        let waiting = head.wrapping_sub(header.tail.load(Ordering::Acquire));
-        let kept_free = if record.kind == Kind::End { 0 } else { PLACES_FOR_THE_END };
         let number = self.number;
         self.number = number.wrapping_add(1);
-        if waiting + kept_free >= self.ring.capacity {
+        if self.is_full_for(record.kind) {
             header.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -272,9 +279,16 @@ mod tests {
     #[test]
     fn the_end_of_a_run_finds_room_in_a_full_ring() {
         let (_memory, mut producer, mut consumer) = ring(4);
-        (0..10).for_each(|n| producer.push(&record(n)));
+        let other = record(0).kind;
+        for n in 0..10 {
+            assert_eq!(producer.is_full_for(other), n > 2);
+            producer.push(&record(n));
+        }
+        assert!(!producer.is_full_for(Kind::End));
         producer.push(&Record { kind: Kind::End, ..record(10) });
+        assert!(producer.is_full_for(Kind::End));
         assert_eq!(numbers(&mut consumer), [0, 1, 2, 10]);
+        assert!(!producer.is_full_for(other));
     }
 
     #[test]

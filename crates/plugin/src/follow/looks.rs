@@ -123,7 +123,7 @@ impl Follower {
         let (kinds, wait) = looks.due(time.1);
         self.instrument.due_in(wait.map_or(u64::MAX, |wait| wait.0));
         if kinds != 0 {
-            let stack = self.stack(&mut followed, &self.capture(place.address), time);
+            let stack = self.stack(&mut followed.stacks, &self.capture(place.address), time);
             record(Kind::Inside, kinds, stack, 0, time);
         }
     }

@@ -71,17 +71,19 @@ struct Since {
     occurrence: Option<Occurrence>,
 }
 
-/// The same, with what opened it.
-struct Open {
-    since: Since,
+/// A stretch that gets stacks, with what opened the last one. The copy of a stack stays where it is: millions are made in a
+/// virtual second, and moving one takes as long as making it.
+#[derive(Default)]
+struct Opened {
+    since: Option<Since>,
     opener: Capture,
 }
 
 struct Followed {
     masked: bool,
     preempt: u32,
-    irqs_off: Option<Open>,
-    preempt_off: Option<Open>,
+    irqs_off: Opened,
+    preempt_off: Opened,
     /// While in the kernel: since when it has not been at a place where it would schedule.
     unscheduled: Option<Since>,
     /// How often bottom halves are disabled, by whoever holds their lock.
@@ -126,8 +128,8 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
         // Measuring begins in user space.
         masked: false,
         preempt: 0,
-        irqs_off: None,
-        preempt_off: None,
+        irqs_off: Opened::default(),
+        preempt_off: Opened::default(),
         unscheduled: None,
         bh_held: 0,
         bh_off: None,
@@ -185,6 +187,15 @@ extern "C" fn on_store(_vcpu: c_uint, info: c_uint, _address: u64, place: *mut c
 }
 
 impl Followed {
+    /// Of the two kinds of stretches that get stacks: the one that is open or was last, and the stacks.
+    fn opened(&mut self, kind: Stretch) -> (&mut Opened, &mut Stacks) {
+        let opened = match kind {
+            Stretch::IrqsOff => &mut self.irqs_off,
+            _ => &mut self.preempt_off,
+        };
+        (opened, &mut self.stacks)
+    }
+
     /// A stretch opens, at `time`; `key` stands for its opener, and is asked for only where triggers are aimed.
     fn since(
         &mut self,
@@ -275,17 +286,14 @@ impl Follower {
         }
         followed.masked = masked;
         if masked {
-            let open = self.open(&mut followed, Stretch::IrqsOff, address, time, true);
-            let since = open.since;
-            followed.irqs_off = Some(open);
+            let since = self.open(&mut followed, Stretch::IrqsOff, address, time, true);
             self.begin_looks(&mut followed, Stretch::IrqsOff, time);
             record(Kind::Irqs, 1, 0, address, time);
             let nested = followed.preempt != 0;
             self.aim(&mut followed, since, nested, address);
         } else {
             followed.end_looks(Stretch::IrqsOff);
-            let open = followed.irqs_off.take();
-            let (opened, closed) = self.close(&mut followed, open, address, time);
+            let (opened, closed) = self.close(&mut followed, Stretch::IrqsOff, address, time);
             record(Kind::Irqs, 0, closed, opened.into(), time);
         }
     }
@@ -319,13 +327,10 @@ impl Follower {
         if previous == 0 {
             // Where triggers are aimed, every opener is told from others.
             let worth = !place.brief || followed.aimer.is_some();
-            let open = self.open(&mut followed, Stretch::PreemptOff, place.address, time, worth);
-            since = Some(open.since);
-            followed.preempt_off = Some(open);
+            since = Some(self.open(&mut followed, Stretch::PreemptOff, place.address, time, worth));
         } else if count == 0 {
-            let open = followed.preempt_off.take();
             let opened;
-            (opened, closed) = self.close(&mut followed, open, place.address, time);
+            (opened, closed) = self.close(&mut followed, Stretch::PreemptOff, place.address, time);
             number |= u64::from(opened) << 32;
         }
         record(Kind::Preempt, 0, closed, number, time);
@@ -417,7 +422,7 @@ impl Follower {
         let time = since.time;
         let Some(waited) = waits_for_aim(time.0) else { return };
         if aimer.takes(Opening { occurrence, nested }, waited) {
-            let stack = self.stack(followed, &self.capture(address), time);
+            let stack = self.stack(&mut followed.stacks, &self.capture(address), time);
             record(Kind::Enter, AIMED, stack, occurrence.kind as u64, time);
             // What takes a lock is told before it has it.
             let held = occurrence.kind == Stretch::BhHeld;
@@ -425,6 +430,7 @@ impl Follower {
         }
     }
 
+    /// A stretch that gets stacks opens; that of its opener is copied if it is `worth` it.
     fn open(
         &self,
         followed: &mut Followed,
@@ -432,49 +438,60 @@ impl Follower {
         address: u64,
         time: (Stamp<Virtual>, Insns),
         worth: bool,
-    ) -> Open {
-        let opener = if worth { self.capture(address) } else { Capture::bare(address) };
+    ) -> Since {
+        let aims = followed.aimer.is_some();
+        let (Opened { opener, .. }, _) = followed.opened(kind);
+        match worth {
+            true => self.copy(opener, address),
+            false => opener.set_bare(address),
+        }
         // What a gate interrupted is no part of why it masks.
-        let key = || if self.plan.is_gate(address) { address } else { opener.key() };
-        let since = followed.since(kind, key, time);
-        Open { since, opener }
+        let key = match self.plan.is_gate(address) {
+            true => address,
+            false if aims => opener.key(),
+            false => 0,
+        };
+        let since = followed.since(kind, || key, time);
+        followed.opened(kind).0.since = Some(since);
+        since
     }
 
     /// The stacks that opened and closed a stretch, where it was long enough; else 0.
     fn close(
         &self,
         followed: &mut Followed,
-        open: Option<Open>,
+        kind: Stretch,
         address: u64,
         time: (Stamp<Virtual>, Insns),
     ) -> (u32, u32) {
-        let Some(open) = open else { return (0, 0) };
-        followed.closed(open.since, time.1);
-        if time.1.0.saturating_sub(open.since.time.1.0) < self.plan.stacks_from {
+        let Some(since) = followed.opened(kind).0.since.take() else { return (0, 0) };
+        followed.closed(since, time.1);
+        if time.1.0.saturating_sub(since.time.1.0) < self.plan.stacks_from {
             return (0, 0);
         }
-        let opened = self.stack(followed, &open.opener, time);
-        let closed = self.stack(followed, &self.capture(address), time);
-        (opened, closed)
+        let (Opened { opener, .. }, stacks) = followed.opened(kind);
+        (self.stack(stacks, opener, time), self.stack(stacks, &self.capture(address), time))
     }
 
-    fn stack(
-        &self,
-        followed: &mut Followed,
-        capture: &Capture,
-        time: (Stamp<Virtual>, Insns),
-    ) -> u32 {
+    fn stack(&self, stacks: &mut Stacks, capture: &Capture, time: (Stamp<Virtual>, Insns)) -> u32 {
         let fill = |address, bytes: &mut [u8]| self.fill(address, bytes);
-        followed.stacks.number(capture, fill, |number, index, address| {
+        stacks.number(capture, fill, |number, index, address| {
             record(Kind::Stack, index, number, address, time);
         })
     }
 
     /// What it takes to unwind the stack here, at the instruction at `address`.
     fn capture(&self, address: u64) -> Capture {
+        let mut capture = Capture::default();
+        self.copy(&mut capture, address);
+        capture
+    }
+
+    /// The same, in place of what `capture` held.
+    fn copy(&self, capture: &mut Capture, address: u64) {
         let registers = &self.vcpu().registers;
         let (sp, bp) = (self.read(registers.rsp), self.read(registers.rbp));
-        Capture::take(address, sp, bp, |address, bytes| self.fill(address, bytes))
+        capture.set(address, sp, bp, |address, bytes| self.fill(address, bytes));
     }
 
     fn fill(&self, address: u64, bytes: &mut [u8]) -> bool {
@@ -508,7 +525,7 @@ impl Follower {
                 Take::Top => self.word(self.read(registers.rsp)),
             };
             let stack = match stack {
-                true => self.stack(&mut self.followed(), &self.capture(address), time),
+                true => self.stack(&mut self.followed().stacks, &self.capture(address), time),
                 false => 0,
             };
             record(Kind::Enter, *index, stack, taken, time);

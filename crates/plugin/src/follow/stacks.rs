@@ -31,21 +31,18 @@ impl Default for Capture {
 
 impl Capture {
     /// Without the stack: only the instruction, which is all that is then told.
-    pub fn bare(ip: u64) -> Capture {
-        Capture { registers: Regs { ip, ..Regs::default() }, ..Capture::default() }
+    pub fn set_bare(&mut self, ip: u64) {
+        self.registers = Regs { ip, ..Regs::default() };
+        self.length = 0;
     }
 
-    /// Copies the innermost part of the stack at `sp`.
-    pub fn take(ip: u64, sp: u64, bp: u64, fill: impl FnOnce(u64, &mut [u8]) -> bool) -> Capture {
-        let registers = Regs { ip, sp, bp, ..Regs::default() };
-        let mut capture = Capture { registers, ..Capture::default() };
+    /// With the innermost part of the stack at `sp`, which `fill` copies.
+    pub fn set(&mut self, ip: u64, sp: u64, bp: u64, fill: impl FnOnce(u64, &mut [u8]) -> bool) {
+        self.registers = Regs { ip, sp, bp, ..Regs::default() };
         let to_end = STACK_BYTES - sp % STACK_BYTES;
         // At the entry of a call, and at its end, the stack is the user's, and nobody unwinds from there.
         let length = if sp < KERNEL { 0 } else { COPIED.min(to_end as usize) };
-        if fill(sp, &mut capture.copied[..length]) {
-            capture.length = length;
-        }
-        capture
+        self.length = if fill(sp, &mut self.copied[..length]) { length } else { 0 };
     }
 
     /// Stands for the instruction and its innermost callers, without unwinding: the first words of the stack that look like
