@@ -100,7 +100,7 @@ pub struct Journal {
 
 impl Journal {
     /// The version of the file that is written.
-    pub const VERSION: u32 = 5;
+    pub const VERSION: u32 = 6;
 
     /// Opens the journal at `path` to go on with it, or begins one.
     ///

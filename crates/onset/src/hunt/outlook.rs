@@ -121,28 +121,42 @@ impl<'a> Outlook<'a> {
         self.known.grounds.iter().filter(|(begin, _)| begin.guest == self.guest)
     }
 
-    /// What the round's next trial does. The last one scouts, if that is due: those before it are still about what the scout
-    /// before it saw.
+    /// What the round's next trial does. The last one looks on, if that is due: those before it are still about what the scout
+    /// before it saw. What was opened for a rare stretch comes before that: looking on takes seconds, entering it milliseconds.
     pub fn plan(&mut self, is_last: bool) -> Next {
-        if let Some((after, until)) = self.due().filter(|_| is_last) {
-            return Next::Scout(Begin { guest: self.guest, after }, until);
-        }
         if let Some(begin) = self.worthwhile().filter(|_| self.opens.is_none()) {
             self.opens = Some(begin);
             return Next::Scout(begin, SPAN);
         }
-        let fired = |begin: &Begin, ground: &Ground| {
-            ground.fired + self.fires.get(begin).copied().unwrap_or_default()
-        };
-        let grounds = self.grounds().filter(|(_, ground)| !ground.near.is_empty());
-        let fired = grounds.map(|(begin, ground)| (fired(begin, ground), *begin));
+        let looks_on = is_last && self.opens.is_none() && !self.is_to_enter();
+        if let Some((after, until)) = self.due().filter(|_| looks_on) {
+            return Next::Scout(Begin { guest: self.guest, after }, until);
+        }
         // What is outstanding goes first: it promises the most.
-        let enters = |n, begin| n < ENTRIES as u64 && outstanding(self.known, begin).is_some();
-        let next = fired
-            .min_by_key(|&(n, begin)| (!enters(n, begin), n.min(CAUGHT_UP), n, Reverse(begin)));
+        let next = self.fired().min_by_key(|&(n, begin)| {
+            (!self.enters(n, begin), n.min(CAUGHT_UP), n, Reverse(begin))
+        });
         let Some((turn, begin)) = next else { return Next::Blind };
         *self.fires.entry(begin).or_default() += 1;
         Next::Fire(begin, turn)
+    }
+
+    /// Where there is something to fire into, and how many trials did or will.
+    fn fired(&self) -> impl Iterator<Item = (u64, Begin)> {
+        let grounds = self.grounds().filter(|(_, ground)| !ground.near.is_empty());
+        grounds.map(|(begin, ground)| {
+            (ground.fired + self.fires.get(begin).copied().unwrap_or_default(), *begin)
+        })
+    }
+
+    /// Whether a trial from there enters what is outstanding, after `fired` that did.
+    fn enters(&self, fired: u64, begin: Begin) -> bool {
+        fired < ENTRIES as u64 && outstanding(self.known, begin).is_some()
+    }
+
+    /// Whether what a ground was opened for was not entered yet.
+    fn is_to_enter(&self) -> bool {
+        self.fired().any(|(n, begin)| n == 0 && !is_stage(begin.after) && self.enters(n, begin))
     }
 
     /// Where a scout would look on now and how far, if one is needed.
@@ -288,12 +302,13 @@ mod tests {
             scouts.collect::<Vec<_>>()
         };
         let one = scouted(1);
-        assert_eq!(one[..5], [(0, 0, 1), (4, 1, 1), (6, 2, 2), (8, 4, 4), (10, 8, 8)]);
+        // After 8 a ground is opened before what comes at 5 s, and entered.
+        assert_eq!(one[..5], [(0, 0, 1), (4, 1, 1), (6, 2, 2), (8, 4, 4), (11, 8, 8)]);
         assert_eq!(one.len(), 7, "{one:?}");
         assert_eq!(one[6].1 + one[6].2, 64, "51.2 s after the warm-up");
         let four = scouted(4);
         let numbers = four.iter().map(|(n, ..)| *n).collect::<Vec<_>>();
-        assert_eq!(numbers[..5], [3, 7, 11, 15, 19], "one a round");
+        assert_eq!(numbers[..5], [3, 7, 11, 15, 23], "one a round, but when a ground is opened");
         assert_eq!(four.len(), 7);
     }
 
