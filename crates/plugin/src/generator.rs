@@ -223,14 +223,14 @@ impl Generator {
         if self.origin.is_none() || self.ended {
             return true;
         }
-        if self.records.is_full_for(record.kind) && !self.is_deserted {
-            if waited < PATIENCE {
-                return false;
-            }
-            self.is_deserted = true;
+        if self.records.offer(record) {
+            return true;
         }
-        self.records.push(record);
-        true
+        self.is_deserted |= waited >= PATIENCE;
+        if self.is_deserted {
+            self.records.push(record);
+        }
+        self.is_deserted
     }
 
     fn record(&mut self, kind: Kind, value: u32) {

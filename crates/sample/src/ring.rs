@@ -143,30 +143,30 @@ impl Producer {
         unsafe { Ring::attach(memory, bytes) }.map(|ring| Producer { ring, number: 0 })
     }
 
-    /// Whether a record of this kind would be dropped now.
-    pub fn is_full_for(&self, kind: Kind) -> bool {
+    /// Appends a record, or counts it as dropped when the ring is full. Never blocks.
+    pub fn push(&mut self, record: &Record) {
+        if !self.offer(record) {
+            self.number = self.number.wrapping_add(1);
+            self.ring.header().dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Appends a record if there is room for it; whether there was. Never blocks.
+    pub fn offer(&mut self, record: &Record) -> bool {
         let header = self.ring.header();
         let head = header.head.load(Ordering::Relaxed);
         let waiting = head.wrapping_sub(header.tail.load(Ordering::Acquire));
-        let kept_free = if kind == Kind::End { 0 } else { PLACES_FOR_THE_END };
-        waiting + kept_free >= self.ring.capacity
-    }
-
-    /// Appends a record, or counts it as dropped when the ring is full. Never blocks.
-    pub fn push(&mut self, record: &Record) {
-        let header = self.ring.header();
-        let head = header.head.load(Ordering::Relaxed);
-        let number = self.number;
-        self.number = number.wrapping_add(1);
-        if self.is_full_for(record.kind) {
-            header.dropped.fetch_add(1, Ordering::Relaxed);
-            return;
+        let kept_free = if record.kind == Kind::End { 0 } else { PLACES_FOR_THE_END };
+        if waiting + kept_free >= self.ring.capacity {
+            return false;
         }
         let mut bytes = record.encode();
-        bytes[NUMBER].copy_from_slice(&number.to_le_bytes());
+        bytes[NUMBER].copy_from_slice(&self.number.to_le_bytes());
+        self.number = self.number.wrapping_add(1);
         // SAFETY: the slot is free (not between tail and head), and only we write.
         unsafe { self.ring.slot(head).write(bytes) };
         header.head.store(head.wrapping_add(1), Ordering::Release);
+        true
     }
 }
 
@@ -279,16 +279,21 @@ mod tests {
     #[test]
     fn the_end_of_a_run_finds_room_in_a_full_ring() {
         let (_memory, mut producer, mut consumer) = ring(4);
-        let other = record(0).kind;
-        for n in 0..10 {
-            assert_eq!(producer.is_full_for(other), n > 2);
-            producer.push(&record(n));
-        }
-        assert!(!producer.is_full_for(Kind::End));
+        (0..10).for_each(|n| producer.push(&record(n)));
         producer.push(&Record { kind: Kind::End, ..record(10) });
-        assert!(producer.is_full_for(Kind::End));
         assert_eq!(numbers(&mut consumer), [0, 1, 2, 10]);
-        assert!(!producer.is_full_for(other));
+    }
+
+    #[test]
+    fn what_is_offered_to_a_full_ring_is_refused_and_not_counted() {
+        let (_memory, mut producer, mut consumer) = ring(4);
+        let end = |n| Record { kind: Kind::End, ..record(n) };
+        assert_eq!([0, 1, 2, 3].map(|n| producer.offer(&record(n))), [true, true, true, false]);
+        assert!(producer.offer(&end(4)));
+        assert!(!producer.offer(&end(5)));
+        assert_eq!(numbers(&mut consumer), [0, 1, 2, 4]);
+        assert!(producer.offer(&record(6)));
+        assert_eq!((numbers(&mut consumer), consumer.dropped()), (vec![6], 0));
     }
 
     #[test]

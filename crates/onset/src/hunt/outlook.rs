@@ -106,14 +106,14 @@ pub enum Next {
 pub struct Outlook<'a> {
     known: &'a Known,
     guest: usize,
-    opens: Option<Begin>,
+    has_opened: bool,
     fires: BTreeMap<Begin, u64>,
 }
 
 impl<'a> Outlook<'a> {
     /// At the beginning of a round in this guest.
     pub fn new(known: &'a Known, guest: usize) -> Outlook<'a> {
-        Outlook { known, guest, opens: None, fires: BTreeMap::new() }
+        Outlook { known, guest, has_opened: false, fires: BTreeMap::new() }
     }
 
     /// Where trials in this guest begin.
@@ -124,11 +124,13 @@ impl<'a> Outlook<'a> {
     /// What the round's next trial does. The last one looks on, if that is due: those before it are still about what the scout
     /// before it saw. What was opened for a rare stretch comes before that: looking on takes seconds, entering it milliseconds.
     pub fn plan(&mut self, is_last: bool) -> Next {
-        if let Some(begin) = self.worthwhile().filter(|_| self.opens.is_none()) {
-            self.opens = Some(begin);
+        if !self.has_opened
+            && let Some(begin) = self.worthwhile()
+        {
+            self.has_opened = true;
             return Next::Scout(begin, SPAN);
         }
-        let looks_on = is_last && self.opens.is_none() && !self.is_to_enter();
+        let looks_on = is_last && !self.has_opened && !self.is_to_enter();
         if let Some((after, until)) = self.due().filter(|_| looks_on) {
             return Next::Scout(Begin { guest: self.guest, after }, until);
         }

@@ -71,6 +71,19 @@ struct Since {
     occurrence: Option<Occurrence>,
 }
 
+impl Since {
+    /// A stretch opens, at `time`; `key` stands for its opener, and is asked for only where triggers are aimed.
+    fn new(
+        aimer: &mut Option<Aimer>,
+        kind: Stretch,
+        key: impl FnOnce() -> u64,
+        time: (Stamp<Virtual>, Insns),
+    ) -> Since {
+        let occurrence = aimer.as_mut().map(|aimer| aimer.opened(kind, key()));
+        Since { time, occurrence }
+    }
+}
+
 /// A stretch that gets stacks, with what opened the last one. The copy of a stack stays where it is: millions are made in a
 /// virtual second, and moving one takes as long as making it.
 #[derive(Default)]
@@ -79,11 +92,26 @@ struct Opened {
     opener: Capture,
 }
 
+/// One of each kind that gets stacks.
+#[derive(Default)]
+struct Openers {
+    irqs_off: Opened,
+    preempt_off: Opened,
+}
+
+impl Openers {
+    fn of(&mut self, kind: Stretch) -> &mut Opened {
+        match kind {
+            Stretch::IrqsOff => &mut self.irqs_off,
+            _ => &mut self.preempt_off,
+        }
+    }
+}
+
 struct Followed {
     masked: bool,
     preempt: u32,
-    irqs_off: Opened,
-    preempt_off: Opened,
+    openers: Openers,
     /// While in the kernel: since when it has not been at a place where it would schedule.
     unscheduled: Option<Since>,
     /// How often bottom halves are disabled, by whoever holds their lock.
@@ -128,8 +156,7 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
         // Measuring begins in user space.
         masked: false,
         preempt: 0,
-        irqs_off: Opened::default(),
-        preempt_off: Opened::default(),
+        openers: Openers::default(),
         unscheduled: None,
         bh_held: 0,
         bh_off: None,
@@ -187,26 +214,6 @@ extern "C" fn on_store(_vcpu: c_uint, info: c_uint, _address: u64, place: *mut c
 }
 
 impl Followed {
-    /// Of the two kinds of stretches that get stacks: the one that is open or was last, and the stacks.
-    fn opened(&mut self, kind: Stretch) -> (&mut Opened, &mut Stacks) {
-        let opened = match kind {
-            Stretch::IrqsOff => &mut self.irqs_off,
-            _ => &mut self.preempt_off,
-        };
-        (opened, &mut self.stacks)
-    }
-
-    /// A stretch opens, at `time`; `key` stands for its opener, and is asked for only where triggers are aimed.
-    fn since(
-        &mut self,
-        kind: Stretch,
-        key: impl FnOnce() -> u64,
-        time: (Stamp<Virtual>, Insns),
-    ) -> Since {
-        let occurrence = self.aimer.as_mut().map(|aimer| aimer.opened(kind, key()));
-        Since { time, occurrence }
-    }
-
     /// A stretch closes.
     fn closed(&mut self, since: Since, now: Insns) {
         let (Some(aimer), Some(occurrence)) = (&mut self.aimer, since.occurrence) else { return };
@@ -387,7 +394,7 @@ impl Follower {
         match (before, followed.bh_held) {
             (0, 1) => {
                 let key = self.capture(address).key();
-                let since = followed.since(Stretch::BhHeld, || key, time);
+                let since = Since::new(&mut followed.aimer, Stretch::BhHeld, || key, time);
                 followed.bh_off = Some(since);
                 let nested = followed.masked || followed.preempt != 0;
                 self.aim(&mut followed, since, nested, address);
@@ -408,7 +415,7 @@ impl Follower {
         address: u64,
         time: (Stamp<Virtual>, Insns),
     ) {
-        let since = followed.since(Stretch::Unscheduled, || key, time);
+        let since = Since::new(&mut followed.aimer, Stretch::Unscheduled, || key, time);
         followed.unscheduled = Some(since);
         let nested = followed.masked || followed.preempt != 0;
         self.aim(followed, since, nested, address);
@@ -439,21 +446,14 @@ impl Follower {
         time: (Stamp<Virtual>, Insns),
         worth: bool,
     ) -> Since {
-        let aims = followed.aimer.is_some();
-        let (Opened { opener, .. }, _) = followed.opened(kind);
+        let Opened { since, opener } = followed.openers.of(kind);
         match worth {
             true => self.copy(opener, address),
             false => opener.set_bare(address),
         }
         // What a gate interrupted is no part of why it masks.
-        let key = match self.plan.is_gate(address) {
-            true => address,
-            false if aims => opener.key(),
-            false => 0,
-        };
-        let since = followed.since(kind, || key, time);
-        followed.opened(kind).0.since = Some(since);
-        since
+        let key = || if self.plan.is_gate(address) { address } else { opener.key() };
+        *since.insert(Since::new(&mut followed.aimer, kind, key, time))
     }
 
     /// The stacks that opened and closed a stretch, where it was long enough; else 0.
@@ -464,12 +464,13 @@ impl Follower {
         address: u64,
         time: (Stamp<Virtual>, Insns),
     ) -> (u32, u32) {
-        let Some(since) = followed.opened(kind).0.since.take() else { return (0, 0) };
+        let Some(since) = followed.openers.of(kind).since.take() else { return (0, 0) };
         followed.closed(since, time.1);
         if time.1.0.saturating_sub(since.time.1.0) < self.plan.stacks_from {
             return (0, 0);
         }
-        let (Opened { opener, .. }, stacks) = followed.opened(kind);
+        let Followed { openers, stacks, .. } = followed;
+        let opener = &openers.of(kind).opener;
         (self.stack(stacks, opener, time), self.stack(stacks, &self.capture(address), time))
     }
 
