@@ -4,7 +4,7 @@
 
 use agent::Load;
 use lab::{Lab, have_kernels};
-use rig::{Contents, Ending, Follow, Following, Generator, Guest, Stimulus};
+use rig::{Calls, Contents, Ending, Follow, Following, Generator, Guest, Stimulus};
 use sample::{Insns, Nanos, Observation, Record, Responder, Sample, Schedule, When};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -58,7 +58,7 @@ fn twice(kernel: &str, parameters: &[&str]) -> (Vec<Sample>, Seen) {
     let path = bench.map(&guest, &snapshot).expect("a map");
     let bytes = std::fs::read(&path).expect("readable");
     let map = vmlinux::Map::from_bytes(bytes).expect("a map");
-    let follow = Follow::new(&map, &path, Insns(1_000), true).looking_inside(Insns(4_000));
+    let follow = Follow::new(&map, &path, Insns(1_000), Calls::All).looking_inside(Insns(4_000));
     let mut records = Vec::new();
     let run = |following: Option<Following>| {
         let mut samples = Vec::new();

@@ -4,7 +4,7 @@
 
 use sample::{Insns, Stretch};
 use std::path::Path;
-use trace::{Role, WATCHED, Watch};
+use trace::{Edge, Role, WATCHED, Watch, Watched, WindowKind};
 use vmlinux::Map;
 
 /// Entries by which the kernel is called, besides the gates of the interrupt table (arch/x86/entry/entry_64*.S). All of
@@ -30,6 +30,30 @@ const RT_ONLY: [Role; 3] = [Role::LockOwner, Role::LockSleep, Role::BhDisable];
 /// kernel is not preemptible.
 const POINTS: [&str; 2] = ["__schedule", "__cond_resched"];
 
+/// Which calls of functions are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// None: only masked interrupts, the preemption count and the running task, which is quickest.
+    None,
+    /// Those that open and close stretches of which nothing else tells; only long stretches get stacks.
+    Stretches,
+    /// All of [`WATCHED`], with the stacks that it asks for.
+    All,
+}
+
+impl Calls {
+    fn has(self, role: Role, rt: bool) -> bool {
+        match self {
+            Calls::None => false,
+            // Where the preemption count tells of bottom halves, calls do not.
+            Calls::Stretches => {
+                role.edge().is_some_and(|(kind, _)| rt || kind != WindowKind::BhOff)
+            }
+            Calls::All => true,
+        }
+    }
+}
+
 /// The follower's plan, everything that `map` knows of, and the places of [`WATCHED`] in the order in which its records
 /// number them, for [`trace::Reader`].
 #[derive(Clone, Debug)]
@@ -44,27 +68,28 @@ pub struct Follow {
 }
 
 impl Follow {
-    /// Follows the kernel of this map, the file `path`. Stretches shorter than `stacks_from` get no stack. Without
-    /// `watching`, only masked interrupts, the preemption count and the running task are followed, which is quicker.
-    pub fn new(map: &Map, path: &Path, stacks_from: Insns, watching: bool) -> Follow {
+    /// Follows the kernel of this map, the file `path`, and these `calls`. Stretches shorter than `stacks_from` get no stack.
+    pub fn new(map: &Map, path: &Path, stacks_from: Insns, calls: Calls) -> Follow {
+        let rt = map.layout().is_preempt_rt();
         let symbols = map.symbols().map(|(name, address, _)| (name, address));
-        let (watches, lacking) = if watching { trace::places(symbols) } else { Default::default() };
+        let (mut watches, lacking) = trace::places(symbols);
+        watches.retain(|watch| calls.has(watched(watch.index).role, rt));
         let mut plan = format!("stacks_from {}\n", stacks_from.0);
         if map.unwinds() {
             plan += &format!("map {}\n", path.display());
         }
-        let rt = map.layout().is_preempt_rt();
         let lock = rt.then(|| bh_lock(map)).into_iter().flatten();
         for line in gates(map).chain(layout(map)).chain(points(map)).chain(lock) {
             plan += &line;
             plan.push('\n');
         }
         for watch in &watches {
-            plan += &line_of(watch);
+            plan += &line_of(watch, calls);
         }
-        let lacking = lacking.iter().map(|i| &WATCHED[usize::from(*i)]);
         let functions = lacking
-            .filter(|watched| rt || !RT_ONLY.contains(&watched.role))
+            .into_iter()
+            .map(watched)
+            .filter(|w| calls.has(w.role, rt) && (rt || !RT_ONLY.contains(&w.role)))
             .map(|w| format!("calls of {}: the kernel has no such function", w.names[0]));
         let missing = map.missing().map(String::from).chain(functions).collect();
         Follow { plan, watches, missing, rt }
@@ -116,8 +141,17 @@ fn bh_lock(map: &Map) -> impl Iterator<Item = String> {
     found.into_iter().flatten().map(|(word, at)| format!("{word} {at:#x}"))
 }
 
-fn line_of(watch: &Watch) -> String {
-    let watched = &WATCHED[usize::from(watch.index)];
-    let stack = if watched.stack { " stack" } else { "" };
+fn watched(index: u8) -> &'static Watched {
+    &WATCHED[usize::from(index)]
+}
+
+fn line_of(watch: &Watch, calls: Calls) -> String {
+    let watched = watched(watch.index);
+    let stack = match (calls, watched.role.edge()) {
+        (Calls::Stretches, Some((kind, Edge::Opens))) => format!(" opens {}", kind as u8),
+        (Calls::Stretches, Some((kind, Edge::Closes))) => format!(" closes {}", kind as u8),
+        _ if watched.stack => " stack".into(),
+        _ => String::new(),
+    };
     format!("watch {:#x} {}{stack}\n", watch.address, watched.take)
 }

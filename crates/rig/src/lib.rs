@@ -26,7 +26,7 @@ pub use cache::{Cache, Parts};
 pub use collect::{Observer, Seer};
 pub use console::Fault;
 pub use error::{Error, Result};
-pub use follow::Follow;
+pub use follow::{Calls, Follow};
 pub use image::Contents;
 pub use kernel::{
     Candidate, Existing, Given, Kernel, KernelRecord, Kernels, is_kernel_name, series_of,

@@ -55,7 +55,8 @@ pub enum Kind {
     /// The follower saw the CPU switch to the task whose task_struct is at `number`; `value` is its pid.
     Run = 14,
     /// The follower saw the CPU come to a watched place: `pins` is the watch's index, `number` what it was asked to take
-    /// there (an argument, or a word in memory), `value` the stack there, 0 where none was taken. Index 255
+    /// there (an argument, or a word in memory), `value` the stack there, 0 where none was taken. Of a call that closes a
+    /// stretch of its task, what was taken is the lower half, and the upper half the stack that had opened it, or 0. Index 255
     /// ([`AIMED`](crate::AIMED)) is no place: a trigger was asked for as a stretch opened, `number` is its kind, `value` what opened it.
     Enter = 15,
     /// The follower saw the CPU return from an interrupt, an exception or a system call: to user space (`pins` = 1) or

@@ -14,6 +14,8 @@ pub enum Take {
     First,
     /// Its second argument (`rsi`).
     Second,
+    /// The lower half of that, which is all of it where it is an `int`.
+    Count,
     /// The 64-bit word in memory this many bytes after where the first argument points.
     Word(u64),
     /// The word on top of the stack: the vector, in an interrupt's common entry.
@@ -26,7 +28,7 @@ pub struct NotATake;
 
 impl fmt::Display for NotATake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("is none of nothing, first, second, top, and no number of bytes")
+        f.write_str("is none of nothing, first, second, count, top, and no number of bytes")
     }
 }
 
@@ -38,6 +40,7 @@ impl fmt::Display for Take {
             Take::Nothing => f.write_str("nothing"),
             Take::First => f.write_str("first"),
             Take::Second => f.write_str("second"),
+            Take::Count => f.write_str("count"),
             Take::Word(offset) => offset.fmt(f),
             Take::Top => f.write_str("top"),
         }
@@ -52,6 +55,7 @@ impl FromStr for Take {
             "nothing" => Ok(Take::Nothing),
             "first" => Ok(Take::First),
             "second" => Ok(Take::Second),
+            "count" => Ok(Take::Count),
             "top" => Ok(Take::Top),
             offset => offset.parse().map(Take::Word).map_err(|_| NotATake),
         }
@@ -65,7 +69,9 @@ mod tests {
 
     #[test]
     fn what_is_taken_reads_back_from_its_word() {
-        for take in [Take::Nothing, Take::First, Take::Second, Take::Word(24), Take::Top] {
+        let all =
+            [Take::Nothing, Take::First, Take::Second, Take::Count, Take::Word(24), Take::Top];
+        for take in all {
             assert_eq!(take.to_string().parse(), Ok(take));
         }
         assert_eq!("third".parse::<Take>(), Err(NotATake));

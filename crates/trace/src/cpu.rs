@@ -134,7 +134,7 @@ impl Cpu {
             }
             What::Preempt { count, place, .. } => self.preempt(count, place),
             What::Run { task, pid } => self.run(task, pid),
-            What::Enter { role, address, taken, place } => {
+            What::Enter { role, address, taken, place, .. } => {
                 self.user = false;
                 if let Place::Stack(_) = place {
                     self.seen_at = place;

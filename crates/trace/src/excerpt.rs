@@ -92,7 +92,13 @@ pub(crate) mod tests {
             let place = Place::Address(address);
             What::Irqs { masked, place, opened: Place::Unknown }
         };
-        let wake = What::Enter { role: Role::WakeUp, address: 7, taken: 1, place: Place::Unknown };
+        let wake = What::Enter {
+            role: Role::WakeUp,
+            address: 7,
+            taken: 1,
+            place: Place::Unknown,
+            opened: Place::Unknown,
+        };
         let events = [
             (5, irqs(false, 1)),
             (10, irqs(true, 5)),

@@ -217,7 +217,7 @@ impl Writer<'_> {
                 let name = format!("disturbance, timers: {timers}");
                 self.event(at, LINE, INSTANT, Some(name), Vec::new());
             }
-            What::Enter { role, address, taken, place } => {
+            What::Enter { role, address, taken, place, .. } => {
                 let mut more = self.stack(place);
                 if matches!(role, Role::WakeUp | Role::SwitchTo) {
                     more.push(text("task", self.task(TaskId(taken))));

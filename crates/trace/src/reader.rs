@@ -5,7 +5,7 @@
 //! nobody defined keeps everything but its stack, and is counted. What the channel dropped is told by [`Reader::gap`], and
 //! becomes an event, because whoever follows a state has to forget it then.
 
-use crate::{Role, WATCHED, Watch};
+use crate::{Edge, Role, WATCHED, Watch};
 use rustc_hash::FxHashMap;
 use sample::{Insns, Kind, Nanos, Record, Stamp, Stretch, Virtual};
 use serde::{Deserialize, Serialize};
@@ -122,6 +122,8 @@ pub enum What {
         taken: u64,
         /// Where.
         place: Place,
+        /// Where it closes a stretch that was long enough: with which stack that had been opened.
+        opened: Place,
     },
     /// The CPU returned from an interrupt, an exception or a system call.
     Leave {
@@ -206,6 +208,9 @@ impl Tasks {
         self.0.get(&id)
     }
 }
+
+/// The lower half of a record's number.
+const LOWER: u64 = u32::MAX as u64;
 
 /// Reads records one after the other.
 #[derive(Clone, Debug, Default)]
@@ -296,7 +301,14 @@ impl Reader {
                     self.losses.unknown_watches += 1;
                     return None;
                 };
-                What::Enter { role, address, taken: r.number, place: self.stack(r.value) }
+                let (taken, opened) = match role.edge() {
+                    // Of these no more than that is taken.
+                    Some((_, Edge::Closes)) => {
+                        (r.number & LOWER, self.stack((r.number >> 32) as u32))
+                    }
+                    _ => (r.number, Place::Unknown),
+                };
+                What::Enter { role, address, taken, place: self.stack(r.value), opened }
             }
             Kind::Inside => {
                 let of = |kind: Stretch| r.pins & kind as u8 != 0;
@@ -380,9 +392,32 @@ mod tests {
         let mut r = Reader::new(&[Watch { index: 0, address: 1 }, Watch { index, address: 2 }]);
         let e = r.read(&record(Kind::Enter, 1, 0, 7, 5)).expect("an event");
         let place = Place::Unknown;
-        assert_eq!(e.what, What::Enter { role: Role::Schedule, address: 2, taken: 7, place });
+        assert_eq!(
+            e.what,
+            What::Enter { role: Role::Schedule, address: 2, taken: 7, place, opened: place }
+        );
         assert_eq!(r.read(&record(Kind::Enter, 2, 0, 7, 5)), None);
         assert_eq!(r.losses().unknown_watches, 1);
+    }
+
+    #[test]
+    fn a_call_that_closes_a_stretch_has_what_opened_it_above_what_was_taken() {
+        let watch = |role: Role| {
+            let index = (0u8..).zip(WATCHED).find(|(_, w)| w.role == role).expect("in the list").0;
+            Watch { index, address: 1 }
+        };
+        let mut r = Reader::new(&[watch(Role::BhEnable), watch(Role::BhDisable)]);
+        assert_eq!(r.read(&record(Kind::Stack, 0, 1, 0xa, 0)), None);
+        let of = |e: Option<Event>| match e.expect("an event").what {
+            What::Enter { taken, opened, .. } => (taken, opened),
+            other => panic!("{other:?}"),
+        };
+        let number = 1 << 32 | 0x200;
+        let opener = Place::Stack(StackId(1));
+        assert_eq!(of(r.read(&record(Kind::Enter, 0, 0, number, 5))), (0x200, opener));
+        assert_eq!(of(r.read(&record(Kind::Enter, 0, 0, 0x200, 5))), (0x200, Place::Unknown));
+        assert_eq!(of(r.read(&record(Kind::Enter, 1, 0, number, 5))), (number, Place::Unknown));
+        assert_eq!(r.losses(), ReaderLosses::default());
     }
 
     #[test]

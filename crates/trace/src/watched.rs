@@ -6,6 +6,7 @@
 //! 6.1.0-56-rt, 6.12.117 and 6.12.117-rt for amd64; where versions differ, each name says so. A function that the compiler
 //! cloned has a suffix (`.isra.0`, `.constprop.0`), which the names here leave out; see [`Watched::matches`].
 
+use crate::WindowKind;
 use sample::Take;
 
 /// What an event of a watch means to the analysis.
@@ -50,6 +51,28 @@ pub enum Role {
     BhDisable,
     /// The current task enables them again; taken is by how much.
     BhEnable,
+}
+
+/// An end of a stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// It opens, unless it is open.
+    Opens,
+    /// It closes, if it was opened as often as it has been closed then.
+    Closes,
+}
+
+impl Role {
+    /// Which stretches of a task begin and end with such calls.
+    pub const fn edge(self) -> Option<(WindowKind, Edge)> {
+        match self {
+            Role::MigrateDisable => Some((WindowKind::MigrationOff, Edge::Opens)),
+            Role::MigrateEnable => Some((WindowKind::MigrationOff, Edge::Closes)),
+            Role::BhDisable => Some((WindowKind::BhOff, Edge::Opens)),
+            Role::BhEnable => Some((WindowKind::BhOff, Edge::Closes)),
+            _ => None,
+        }
+    }
 }
 
 /// One entry of the list.
@@ -124,8 +147,8 @@ pub static WATCHED: &[Watched] = &[
     watch(&["schedule_rtlock", "rt_mutex_schedule"], Take::Nothing, false, Role::LockSleep),
     watch(&["migrate_disable"], Take::Nothing, true, Role::MigrateDisable),
     watch(&["migrate_enable"], Take::Nothing, true, Role::MigrateEnable),
-    watch(&["__local_bh_disable_ip"], Take::Second, true, Role::BhDisable),
-    watch(&["__local_bh_enable_ip"], Take::Second, true, Role::BhEnable),
+    watch(&["__local_bh_disable_ip"], Take::Count, true, Role::BhDisable),
+    watch(&["__local_bh_enable_ip"], Take::Count, true, Role::BhEnable),
 ];
 
 impl Watched {

@@ -9,7 +9,7 @@ use crate::followed::{
     Answer, Choice, EVENTS_KEPT, Named, Ready, Reproducer, STACKS_FROM, Subject, Watcher,
 };
 use crate::terminal::Shown;
-use rig::Bench;
+use rig::{Bench, Calls};
 use sample::{Insns, Nanos, Sample, When};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -194,7 +194,7 @@ fn write_traces(
     arguments: &arguments::Replay,
     progress: &dyn Fn(rig::Progress),
 ) -> Result<(), Failure> {
-    let (map, follow) = ready.follow(STACKS_FROM, true)?;
+    let (map, follow) = ready.follow(STACKS_FROM, Calls::All)?;
     let wait = Wait { wanted, answer: None };
     let mut tape = Tape { wait, history: History::new(EVENTS_KEPT), excerpt: None };
     let reader = ready.run(Some(&follow), &mut tape, progress)?;

@@ -8,7 +8,7 @@ use crate::failure::{Exit, Failure};
 use crate::followed::{INSIDE_FROM, Ready, Stretches, Subject, Total, narrow};
 use crate::target::Rig;
 use crate::terminal::{self, Shown};
-use rig::{Bench, Progress};
+use rig::{Bench, Calls, Progress};
 use sample::{Insns, Nanos};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -116,9 +116,10 @@ fn watch(
     };
     // The other two are told by calls of functions.
     let counted = [WindowKind::IrqsOff, WindowKind::PreemptOff];
-    let watching = kinds.iter().any(|k| !counted.contains(k));
+    let is_counted = kinds.iter().all(|k| counted.contains(k));
+    let calls = if is_counted { Calls::None } else { Calls::Stretches };
     let ready = Ready::new(bench, cell.subject, progress)?;
-    let (map, follow) = ready.follow(STACKS_FROM, watching)?;
+    let (map, follow) = ready.follow(STACKS_FROM, calls)?;
     let follow = follow.looking_inside(INSIDE_FROM);
     let mut stretches = Stretches::default();
     let reader = ready.run(Some(&follow), &mut stretches, progress)?;

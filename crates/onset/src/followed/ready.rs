@@ -5,8 +5,8 @@ use super::explained::{LOOKS_FROM, STACKS_FROM};
 use super::{MadeWith, Subject};
 use crate::failure::Failure;
 use rig::{
-    Bench, Ending, Follow, Following, Generator, Guest, Observer, Outcome, Progress, Snapshot,
-    Stimulus,
+    Bench, Calls, Ending, Follow, Following, Generator, Guest, Observer, Outcome, Progress,
+    Snapshot, Stimulus,
 };
 use sample::{Insns, Nanos, Observation, Record, Responder, Sample};
 use std::cell::RefCell;
@@ -87,14 +87,14 @@ impl<'a> Ready<'a> {
     }
 
     /// What there is to follow of the guest's kernel, and the names of its code. Stretches shorter than `stacks_from` get no
-    /// stack; without `watching`, calls of functions are not followed ([`Follow::new`]).
+    /// stack ([`Follow::new`]).
     ///
     /// # Errors
     /// A kernel whose image or memory cannot be read.
     pub fn follow(
         &self,
         stacks_from: Insns,
-        watching: bool,
+        calls: Calls,
     ) -> Result<(Map<Vec<u8>>, Follow), Failure> {
         let path: PathBuf = self.bench.map(&self.guest, &self.snapshot)?;
         let unreadable = |why: String| {
@@ -105,7 +105,7 @@ impl<'a> Ready<'a> {
         };
         let bytes = std::fs::read(&path).map_err(|e| unreadable(e.to_string()))?;
         let map = Map::from_bytes(bytes).map_err(|e| unreadable(e.to_string()))?;
-        let follow = Follow::new(&map, &path, stacks_from, watching);
+        let follow = Follow::new(&map, &path, stacks_from, calls);
         Ok((map, follow))
     }
 
@@ -114,7 +114,7 @@ impl<'a> Ready<'a> {
     /// # Errors
     /// Those of [`Ready::follow`].
     pub fn follow_closely(&self) -> Result<(Map<Vec<u8>>, Follow), Failure> {
-        let (map, follow) = self.follow(STACKS_FROM, true)?;
+        let (map, follow) = self.follow(STACKS_FROM, Calls::All)?;
         Ok((map, follow.looking_inside(LOOKS_FROM)))
     }
 

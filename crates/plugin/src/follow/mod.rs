@@ -13,6 +13,7 @@ mod aim;
 mod code;
 mod looks;
 mod memory;
+mod nests;
 mod places;
 mod plan;
 mod stacks;
@@ -27,8 +28,9 @@ use aim::{Aimer, Opening};
 use code::{Change, INTERRUPT_FLAG};
 use looks::Looks;
 use memory::StackMemory;
+use nests::{Nests, Task};
 use places::{Place, Why};
-use plan::Watch;
+use plan::{Stack, Watch};
 use sample::{AIMED, Aim, Insns, Kind, Nanos, Occurrence, Record, Stamp, Stretch, Take, Virtual};
 use stacks::{Capture, Stacks};
 use std::collections::BTreeMap;
@@ -120,8 +122,11 @@ struct Followed {
     bh_off: Option<Since>,
     aimer: Option<Aimer>,
     looks: Option<Looks>,
-    /// Whether the idle task runs.
+    /// What runs; 0 while not known.
+    task: Task,
+    /// Whether that is the idle task.
     idle: bool,
+    nests: Nests,
     stacks: Stacks,
     /// Priority and name by address of the task, as they were last told.
     tasks: BTreeMap<u64, (u32, u32, [u64; 2])>,
@@ -163,7 +168,9 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
         aimer: aim.map(Aimer::new),
         looks: (plan.inside_from > 0)
             .then(|| Looks::new(Insns(plan.inside_from), plan.inside_kinds)),
+        task: 0,
         idle: false,
+        nests: Nests::default(),
         stacks: Stacks::new(plan.map.as_deref())?,
         tasks: BTreeMap::new(),
     });
@@ -505,7 +512,7 @@ impl Follower {
         let [pid, priority] = [fields.pid, fields.prio].map(|f| self.word(task + f) as u32);
         let name: [u64; 2] = self.instrument.memory(task + fields.comm).unwrap_or_default();
         let mut followed = self.followed();
-        followed.idle = pid == 0;
+        (followed.task, followed.idle) = (task, pid == 0);
         let known = followed.tasks.insert(task, (pid, priority, name));
         drop(followed);
         if known != Some((pid, priority, name)) {
@@ -522,14 +529,32 @@ impl Follower {
                 Take::Nothing => 0,
                 Take::First => self.read(registers.rdi),
                 Take::Second => self.read(registers.rsi),
+                Take::Count => u64::from(self.read(registers.rsi) as u32),
                 Take::Word(offset) => self.word(self.read(registers.rdi).wrapping_add(*offset)),
                 Take::Top => self.word(self.read(registers.rsp)),
             };
+            // Calls that tell by how much they disable tell of softirqs being served, too.
+            let counts = *take != Take::Count || taken & SOFTIRQ_DISABLE != 0;
+            let mut followed = self.followed();
+            let Followed { nests, stacks, task, .. } = &mut *followed;
+            let mut opened = 0;
             let stack = match stack {
-                true => self.stack(&mut self.followed().stacks, &self.capture(address), time),
-                false => 0,
+                Stack::Always => self.stack(stacks, &self.capture(address), time),
+                Stack::Opens(nesting) if counts => {
+                    nests.open(*nesting, *task, time.1, |opener| self.copy(opener, address));
+                    0
+                }
+                Stack::Closes(nesting) if counts => {
+                    let closed = nests.close(*nesting, *task, time.1);
+                    let long = closed.filter(|(length, _)| length.0 >= self.plan.stacks_from);
+                    long.map_or(0, |(_, opener)| {
+                        opened = self.stack(stacks, opener, time);
+                        self.stack(stacks, &self.capture(address), time)
+                    })
+                }
+                Stack::Never | Stack::Opens(_) | Stack::Closes(_) => 0,
             };
-            record(Kind::Enter, *index, stack, taken, time);
+            record(Kind::Enter, *index, stack, taken | u64::from(opened) << 32, time);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! What the follower is told: where the guest's kernel keeps and does what is followed. A text of lines, each a word
 //! and numbers (hexadecimal after `0x`), written by the host, which knows the kernel.
 
+use super::nests::Nesting;
 use sample::Take;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,7 +17,32 @@ pub struct Watch {
     /// What to take there.
     pub take: Take,
     /// Whether to take the stack.
-    pub stack: bool,
+    pub stack: Stack,
+}
+
+/// When a stack is taken at a watched place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stack {
+    /// Never.
+    Never,
+    /// Each time.
+    Always,
+    /// When the stretch of this kind that opens here has closed, and was long enough: with the one that closes it.
+    Opens(Nesting),
+    /// When a stretch of this kind closes here that was long enough.
+    Closes(Nesting),
+}
+
+impl Stack {
+    fn of(words: &[&str]) -> Option<Stack> {
+        match words {
+            [] => Some(Stack::Never),
+            ["stack"] => Some(Stack::Always),
+            ["opens", kind] => kind.parse().ok().map(Stack::Opens),
+            ["closes", kind] => kind.parse().ok().map(Stack::Closes),
+            _ => None,
+        }
+    }
 }
 
 /// Fields of `task_struct`.
@@ -97,7 +123,7 @@ impl Plan {
             "task" => self.task = TaskFields { pid: n(0)?, comm: n(1)?, prio: n(2)? },
             "watch" => {
                 let take = words.get(1)?.parse().ok()?;
-                let watch = Watch { take, stack: words.get(2) == Some(&"stack") };
+                let watch = Watch { take, stack: Stack::of(words.get(2..)?)? };
                 self.watches.entry(n(0)?).or_default().push((*watches, watch));
                 *watches = watches.checked_add(1)?;
             }
@@ -126,7 +152,7 @@ mod tests {
     #[test]
     fn every_line_arrives() {
         let text = "map /a b\nstacks_from 1000\ninside 4000 3\ngate 0xff00 0xff10\ngate 0x20 0x21\npreempt 0x33c88\ncurrent 0x33c80\n\
-                    task 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\npoint 0x77\nholds 0x78\nreleases 0x79\n";
+                    task 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\nwatch 0x12 nothing opens 3\nwatch 0x13 count closes 3\npoint 0x77\nholds 0x78\nreleases 0x79\n";
         let plan = Plan::parse(text).unwrap();
         assert_eq!(plan.map, Some("/a b".into()));
         assert_eq!(
@@ -139,15 +165,21 @@ mod tests {
         assert!(plan.points.contains(&0x77));
         assert_eq!((plan.holds, plan.releases), (Some(0x78), Some(0x79)));
         assert_eq!(plan.task, TaskFields { pid: 8, comm: 16, prio: 4 });
-        let first = (0, Watch { take: Take::First, stack: false });
-        let word = (1, Watch { take: Take::Word(24), stack: true });
+        let first = (0, Watch { take: Take::First, stack: Stack::Never });
+        let word = (1, Watch { take: Take::Word(24), stack: Stack::Always });
         assert_eq!(plan.watches[&0x10], vec![first, word]);
-        assert_eq!(plan.watches[&0x11], vec![(2, Watch { take: Take::Top, stack: false })]);
+        let top = (2, Watch { take: Take::Top, stack: Stack::Never });
+        assert_eq!(plan.watches[&0x11], vec![top]);
+        let opens = (3, Watch { take: Take::Nothing, stack: Stack::Opens(3) });
+        let closes = (4, Watch { take: Take::Count, stack: Stack::Closes(3) });
+        assert_eq!((&plan.watches[&0x12], &plan.watches[&0x13]), (&vec![opens], &vec![closes]));
     }
 
     #[test]
     fn a_line_that_is_not_understood_is_named() {
-        for line in ["colour red", "gate 5", "watch 0x1 third", "preempt x", ""] {
+        for line in
+            ["colour red", "gate 5", "watch 0x1 third", "watch 0x1 top opens", "preempt x", ""]
+        {
             let error = Plan::parse(&format!("stacks_from 1\n{line}\n")).unwrap_err();
             assert!(error.contains(&format!("\"{line}\"")), "{error}");
         }

@@ -36,6 +36,12 @@ impl Capture {
         self.length = 0;
     }
 
+    /// The instruction.
+    #[cfg(test)]
+    pub fn ip(&self) -> u64 {
+        self.registers.ip
+    }
+
     /// With the innermost part of the stack at `sp`, which `fill` copies.
     pub fn set(&mut self, ip: u64, sp: u64, bp: u64, fill: impl FnOnce(u64, &mut [u8]) -> bool) {
         self.registers = Regs { ip, sp, bp, ..Regs::default() };

@@ -23,7 +23,7 @@ fn on(stack: u32) -> Place {
 
 fn enter(role: Role, taken: u64, stack: u32) -> What {
     let address = if role == Role::CommonInterrupt { ASM_COMMON } else { ASM_TIMER };
-    What::Enter { role, address, taken, place: on(stack) }
+    What::Enter { role, address, taken, place: on(stack), opened: Place::Unknown }
 }
 
 fn irqs(masked: bool, stack: u32) -> What {

@@ -16,7 +16,7 @@ fn preempt(count: u32) -> What {
 }
 
 fn enter(role: Role) -> What {
-    What::Enter { role, address: 1, taken: 0, place: Place::Unknown }
+    What::Enter { role, address: 1, taken: 0, place: Place::Unknown, opened: Place::Unknown }
 }
 
 fn bound(events: &[(u64, What)]) -> Bound {
@@ -76,6 +76,7 @@ fn only_a_request_that_stands_is_waited_for() {
         address: 1,
         taken: flag,
         place: Place::Unknown,
+        opened: Place::Unknown,
     };
     assert_eq!(paie(&[]), 0);
     assert_eq!(paie(&[(50, preempt(1)), (60, asked(0))]), 500);
@@ -168,8 +169,20 @@ fn each_term_has_who_began_it_and_where_the_cpu_was() {
         unscheduled: false,
         place: on(stack),
     };
-    let asks = What::Enter { role: Role::NeedResched, address: 1, taken: 0, place: Place::Unknown };
-    let schedules = What::Enter { role: Role::Schedule, address: 1, taken: 0, place: on(3) };
+    let asks = What::Enter {
+        role: Role::NeedResched,
+        address: 1,
+        taken: 0,
+        place: Place::Unknown,
+        opened: Place::Unknown,
+    };
+    let schedules = What::Enter {
+        role: Role::Schedule,
+        address: 1,
+        taken: 0,
+        place: on(3),
+        opened: Place::Unknown,
+    };
     let b = bound(&[
         (0, run(1)),
         (0, preempt(0)),

@@ -15,7 +15,7 @@ mod tally;
 pub use report::{Bucket, Order, WindowRow, WindowsReport};
 pub use tally::{Length, Longest, Parts, Tally};
 
-use crate::{At, Event, Place, Role, TaskId, What};
+use crate::{At, Edge, Event, Place, Role, TaskId, What};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -153,7 +153,9 @@ impl Windows {
                     self.preempt(count, at, Place::Unknown, Place::Unknown);
                 }
             }
-            What::Enter { role, taken, place, .. } => self.enter(role, taken, at, place),
+            What::Enter { role, taken, place, opened, .. } => {
+                self.enter((role, taken), at, place, opened);
+            }
             What::Inside { irqs_off, preempt_off, unscheduled, place } => {
                 self.inside([irqs_off, preempt_off, unscheduled], place);
             }
@@ -233,28 +235,28 @@ impl Windows {
         self.bh = Some(self.step(WindowKind::BhOff, self.bh, off, at, place));
     }
 
-    fn enter(&mut self, role: Role, taken: u64, at: At, place: Place) {
-        let Some((task, _)) = self.running else { return };
-        // By 0x200 for disabling; softirqs being served add 0x100, which is no window (include/linux/preempt.h).
-        let bh = taken & u64::from(count::SOFTIRQ_OFF) != 0;
-        match role {
-            Role::MigrateDisable => nest(&mut self.migration, task, at, place),
-            Role::BhDisable if bh => {
-                self.bh_by_calls = true;
-                nest(&mut self.bh_tasks, task, at, place);
-            }
-            Role::MigrateEnable => match unnest(&mut self.migration, task) {
-                Unnest::Closed(open) => self.close(WindowKind::MigrationOff, &open, at, place),
-                Unnest::Unknown => self.cuts[WindowKind::MigrationOff as usize].at_begin += 1,
-                Unnest::Inner => {}
-            },
+    fn enter(&mut self, (role, taken): (Role, u64), at: At, place: Place, opened: Place) {
+        let (Some((task, _)), Some((kind, edge))) = (self.running, role.edge()) else { return };
+        if kind == WindowKind::BhOff {
+            // By 0x200 for disabling; softirqs being served add 0x100, which is no window (include/linux/preempt.h).
+            let disables = taken & u64::from(count::SOFTIRQ_OFF) != 0;
             // Kernels other than PREEMPT_RT have a function for enabling only.
-            Role::BhEnable if bh && self.bh_by_calls => match unnest(&mut self.bh_tasks, task) {
-                Unnest::Closed(open) => self.close(WindowKind::BhOff, &open, at, place),
-                Unnest::Unknown => self.cuts[WindowKind::BhOff as usize].at_begin += 1,
+            self.bh_by_calls |= disables && edge == Edge::Opens;
+            if !disables || !self.bh_by_calls {
+                return;
+            }
+        }
+        let nests = match kind {
+            WindowKind::BhOff => &mut self.bh_tasks,
+            _ => &mut self.migration,
+        };
+        match edge {
+            Edge::Opens => nest(nests, task, at, place),
+            Edge::Closes => match unnest(nests, task) {
+                Unnest::Closed(open) => self.close(kind, &open.opened_by(opened), at, place),
+                Unnest::Unknown => self.cuts[kind as usize].at_begin += 1,
                 Unnest::Inner => {}
             },
-            _ => {}
         }
     }
 

@@ -26,7 +26,7 @@ fn run(ns: u64, task: u64, pid: u32) -> Event {
 }
 
 fn enter(ns: u64, role: Role, taken: u64, stack: u32) -> Event {
-    let what = What::Enter { role, address: 0, taken, place: on(stack) };
+    let what = What::Enter { role, address: 0, taken, place: on(stack), opened: Place::Unknown };
     Event { at: at(ns), what }
 }
 
@@ -48,6 +48,26 @@ fn follow(events: &[Event]) -> Windows {
 fn tally(windows: &Windows, kind: WindowKind, stack: u32) -> Tally {
     let found = windows.tallies().find(|(key, _)| key.kind == kind && key.opened_by == on(stack));
     found.expect("windows of that stack").1.clone()
+}
+
+#[test]
+fn a_tasks_window_has_the_stack_that_is_told_when_it_closes() {
+    let closes = |ns, role, opened| {
+        let what = What::Enter { role, address: 0, taken: 0x200, place: on(3), opened };
+        Event { at: at(ns), what }
+    };
+    let windows = follow(&[
+        run(0, 1, 1),
+        enter(10, Role::MigrateDisable, 0, 0),
+        enter(20, Role::BhDisable, 0x200, 0),
+        closes(30, Role::BhEnable, on(1)),
+        closes(70, Role::MigrateEnable, on(2)),
+    ]);
+    for (kind, stack, length) in [(WindowKind::BhOff, 1, 10), (WindowKind::MigrationOff, 2, 60)] {
+        let longest = tally(&windows, kind, stack).longest();
+        assert_eq!((longest.length.time, longest.closed_by), (Nanos(length), on(3)));
+    }
+    assert_eq!(windows.tallies().count(), 2);
 }
 
 struct Numbered;
@@ -252,7 +272,13 @@ fn any_event() -> impl Strategy<Value = (u64, What)> {
         }),
         (0u64..3).prop_map(|t| What::Run { task: TaskId(t), pid: t as u32 }),
         (0..WATCHED.len(), 0u64..0x400, stack).prop_map(|(watch, taken, place)| {
-            What::Enter { role: WATCHED[watch].role, address: 0, taken, place }
+            What::Enter {
+                role: WATCHED[watch].role,
+                address: 0,
+                taken,
+                place,
+                opened: Place::Unknown,
+            }
         }),
         (any::<[bool; 3]>(), 0u32..6).prop_map(|(kinds, stack)| looked(kinds, stack)),
         Just(What::Gap),

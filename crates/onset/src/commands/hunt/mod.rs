@@ -17,7 +17,7 @@ use crate::hunt::{
 use crate::matrix::WallClock;
 use crate::target::Rig;
 use crate::terminal::{self, Shown};
-use ::rig::Bench;
+use ::rig::{Bench, Calls};
 use printed::Printed;
 use sample::{Insns, Nanos, Responder, ResponderSet};
 use serde::Serialize;
@@ -95,7 +95,7 @@ pub(super) fn search(
     grounds: &Grounds,
     journal: &mut Journal,
 ) -> Result<(Known, Ended), Failure> {
-    let seen = grounds.first().map(|guest| guest.follow(STACKS_FROM, false));
+    let seen = grounds.first().map(|guest| guest.follow(STACKS_FROM, Calls::None));
     let seen = seen.collect::<Result<Vec<_>, Failure>>()?;
     // The guests have one kernel.
     for missing in seen.iter().take(1).flat_map(|(_, follow)| &follow.missing) {

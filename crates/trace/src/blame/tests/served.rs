@@ -99,8 +99,13 @@ fn an_interrupt_is_named_by_whom_it_called_whether_that_was_seen_before_the_trig
 
 #[test]
 fn a_softirq_and_the_interrupts_around_it_have_each_what_was_seen_in_them() {
-    let softirq =
-        What::Enter { role: Role::SoftirqAction, address: 7, taken: 0, place: Place::Unknown };
+    let softirq = What::Enter {
+        role: Role::SoftirqAction,
+        address: 7,
+        taken: 0,
+        place: Place::Unknown,
+        opened: Place::Unknown,
+    };
     let mut events = vec![(0, run(LOAD)), (0, preempt(0, 0)), (10, irqs(false, 0)), (50, TRIGGER)];
     events.extend(own_interrupt(50));
     events.extend([
