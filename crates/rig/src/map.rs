@@ -31,7 +31,7 @@ impl Bench {
         let refused = |why: String| Error::Kernel { name: guest.kernel.record.name.clone(), why };
         let image = Image::parse(&elf).map_err(|e| refused(e.to_string()))?;
         let look = self.look(guest, snapshot)?;
-        // Stopped in user space, where a kernel that isolates its page tables is not mapped.
+        // Stopped in user space most often, where a kernel that isolates its page tables is not mapped.
         let kernel = image.symbols.iter().find(|s| s.name == "_stext");
         let is_mapped = kernel.is_some_and(|s| look.read(s.address, &mut [0; 8]));
         look.confirm()?;

@@ -8,13 +8,15 @@
 use crate::cache::{self, DRAFT};
 use crate::error::At;
 use crate::{Error, Result};
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Snapshots kept; the least recently used beyond this number are removed. About 100 MB each.
+/// Snapshots kept; the least recently used beyond this number are removed, unless they are in use. About 100 MB each.
 const KEPT: usize = 32;
 
 /// What is recorded of a snapshot.
@@ -31,11 +33,20 @@ pub(crate) struct Record {
     pub context: BTreeMap<String, String>,
 }
 
-/// A saved machine.
+/// A saved machine. It is kept from being removed by other commands as long as this lives.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     directory: PathBuf,
     pub(crate) record: Record,
+    /// Locked while it is in use.
+    _held: Arc<fs::File>,
+}
+
+/// Opens `directory`, and locks it as one of those who use it.
+fn hold(directory: &Path) -> Result<Arc<fs::File>> {
+    let file = fs::File::open(directory).at(directory)?;
+    flock(&file, FlockOperation::LockShared).map_err(std::io::Error::from).at(directory)?;
+    Ok(Arc::new(file))
 }
 
 impl Snapshot {
@@ -66,11 +77,13 @@ impl Snapshot {
 
     /// `None` when something in `directory` is not what was written.
     fn read(directory: &Path, image_blake3: &str) -> Result<Option<Snapshot>> {
+        // Before anything is read: it may be just about to be removed.
+        let held = hold(directory)?;
         let path = directory.join("snapshot.json");
         let Ok(record) = serde_json::from_slice::<Record>(&fs::read(&path).at(&path)?) else {
             return Ok(None);
         };
-        let snapshot = Snapshot { directory: directory.into(), record };
+        let snapshot = Snapshot { directory: directory.into(), record, _held: held };
         let whole = hash_file(&snapshot.state())? == snapshot.record.state_blake3
             && hash_file(&snapshot.image())? == image_blake3;
         Ok(whole.then_some(snapshot))
@@ -109,10 +122,11 @@ impl Snapshot {
             }
             Err(source) => return Err(source).at(place),
         }
+        let held = hold(place)?;
         if let Some(snapshots) = place.parent() {
             forget_unused(snapshots);
         }
-        Ok(Snapshot { directory: place.into(), record })
+        Ok(Snapshot { directory: place.into(), record, _held: held })
     }
 }
 
@@ -125,7 +139,10 @@ fn forget_unused(snapshots: &Path) {
         .collect();
     dated.sort();
     for (_, path) in dated.iter().rev().skip(KEPT) {
-        let _ = cache::discard(path);
+        let Ok(unused) = fs::File::open(path) else { continue };
+        if flock(&unused, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = cache::discard(path);
+        }
     }
 }
 
@@ -234,6 +251,28 @@ mod tests {
         saved(root.path(), "a");
         assert!(open(&place).is_some());
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn one_that_is_in_use_stays_however_long_ago_it_was_opened() {
+        let root = tempfile::tempdir().unwrap();
+        let fill = |from: u64| {
+            for n in from..from + KEPT as u64 {
+                let place = saved(root.path(), &format!("s{n}"));
+                let later = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(n);
+                fs::File::open(&place).unwrap().set_modified(later).unwrap();
+            }
+        };
+        fill(0);
+        let in_use = open(&root.path().join("s0")).unwrap();
+        let beginning = std::time::SystemTime::UNIX_EPOCH;
+        fs::File::open(root.path().join("s0")).unwrap().set_modified(beginning).unwrap();
+        fill(1000);
+        assert!(root.path().join("s0").exists());
+        assert!(!root.path().join("s1").exists());
+        drop(in_use);
+        saved(root.path(), "last");
+        assert!(!root.path().join("s0").exists());
     }
 
     #[test]
