@@ -14,7 +14,7 @@ RUST="rustc-web cargo-web rustfmt-web"
 VIEWER="nodejs"
 RUN="kmod xz-utils zstd dpkg-dev libc-bin binutils e2fsprogs iproute2 iputils-ping iperf3 rt-tests stress-ng findutils tar"
 TEST="chromium fonts-dejavu-core"
-# The one that the plugin knows (VERSIONS_TRIED in crates/plugin/src/qemu.rs).
+# The one that the plugin knows (VERSIONS_TRIED in crates/plugin/src/symbols.rs).
 QEMU=10.0
 
 die() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! QEMU's plugin interface, as far as witness and follower need it: callbacks at chosen instructions, and what the guest's
+//! QEMU's plugin interface, as far as it is needed: callbacks at chosen instructions, and what the guest's
 //! registers and memory hold there. Shapes as in QEMU 10.0's `include/qemu/qemu-plugin.h` (version 4 of the interface) and
 //! GLib's `garray.h`.
 
@@ -164,14 +164,15 @@ impl Instrument {
         Ok(found)
     }
 
-    /// What a register holds; called before an instruction.
+    /// What a register holds, of at most 8 bytes; called before an instruction, or while a block is translated that is executed
+    /// next.
     pub fn read(&self, register: Register) -> u64 {
         // SAFETY: a handle from `registers`, and our own buffer.
         unsafe {
             (self.symbols.g_byte_array_set_size)(self.buffer, 0);
             (self.symbols.qemu_plugin_read_register)(register.0, self.buffer);
         }
-        self.word(0).unwrap_or(0)
+        self.word(0).or_else(|| self.half()).unwrap_or(0)
     }
 
     /// `N` words of the guest's memory at `address`, where they can be read; called before an instruction.
@@ -214,12 +215,21 @@ impl Instrument {
 
     /// Word `i` of the buffer.
     fn word(&self, i: usize) -> Option<u64> {
+        Some(u64::from_le_bytes(*self.bytes().get(8 * i..)?.first_chunk()?))
+    }
+
+    /// Half a word, which is what flags and selectors have.
+    fn half(&self) -> Option<u64> {
+        Some(u32::from_le_bytes(*self.bytes().first_chunk()?).into())
+    }
+
+    /// What is in the buffer, until it is filled again.
+    fn bytes(&self) -> &[u8] {
         // SAFETY: a GByteArray's bytes, which nobody else uses meanwhile.
-        let bytes = unsafe {
+        unsafe {
             let array = &*self.buffer;
             std::slice::from_raw_parts(array.data, array.len as usize)
-        };
-        Some(u64::from_le_bytes(*bytes.get(8 * i..)?.first_chunk()?))
+        }
     }
 
     /// From now on, [`Block::when_due`] calls when blocks of so many instructions were executed; of 2³⁰ and more, after

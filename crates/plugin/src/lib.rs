@@ -22,7 +22,7 @@ pub use config::{Config, ConfigError, Start, Stimulus, Triggers};
 use std::ffi::{CStr, c_char, c_int};
 use std::os::fd::BorrowedFd;
 
-/// The plugin interface that the witness needs: the first that reads the guest's memory.
+/// The plugin interface that witness and follower need: the first that reads the guest's memory.
 #[unsafe(no_mangle)]
 pub static qemu_plugin_version: c_int = 4;
 

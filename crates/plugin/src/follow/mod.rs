@@ -35,7 +35,7 @@ use sample::{AIMED, Aim, Insns, Kind, Nanos, Occurrence, Record, Stamp, Stretch,
 use stacks::{Capture, Stacks};
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock};
 
 /// The kernel is the upper half of the addresses.
 const KERNEL: u64 = 1 << 63;
@@ -57,6 +57,10 @@ struct Registers {
     rsi: Register,
     r11: Register,
     rax: Register,
+    cs: Register,
+    eflags: Register,
+    /// Of the mode that runs, and of the other one (`swapgs`).
+    gs_bases: [Register; 2],
 }
 
 /// The vCPU, once it has been made.
@@ -137,6 +141,7 @@ struct Follower {
     instrument: Instrument,
     plan: Plan,
     vcpu: OnceLock<Vcpu>,
+    begun: Once,
     followed: Mutex<Followed>,
 }
 
@@ -158,7 +163,7 @@ fn follower() -> &'static Follower {
 pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), String> {
     let instrument = Instrument::attach(id)?;
     let followed = Mutex::new(Followed {
-        // Measuring begins in user space.
+        // As in user space.
         masked: false,
         preempt: 0,
         openers: Openers::default(),
@@ -174,7 +179,8 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
         stacks: Stacks::new(plan.map.as_deref())?,
         tasks: BTreeMap::new(),
     });
-    let follower = Follower { qemu, instrument, plan, vcpu: OnceLock::new(), followed };
+    let (vcpu, begun) = (OnceLock::new(), Once::new());
+    let follower = Follower { qemu, instrument, plan, vcpu, begun, followed };
     if FOLLOWER.set(follower).is_err() {
         return Err("the plugin was loaded twice".into());
     }
@@ -185,12 +191,14 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
 
 extern "C" fn on_vcpu(_id: u64, _vcpu: c_uint) {
     let follower = follower();
-    let names = [c"rsp", c"rbp", c"rdi", c"rsi", c"r11", c"rax"];
-    let [rsp, rbp, rdi, rsi, r11, rax] =
+    let names = [c"rsp", c"rbp", c"rdi", c"rsi", c"r11", c"rax", c"cs", c"eflags"];
+    let [rsp, rbp, rdi, rsi, r11, rax, cs, eflags] =
         follower.instrument.registers(names).unwrap_or_else(|e| fail(&e));
+    let gs_bases = follower.instrument.registers([c"gs_base", c"k_gs_base"]);
+    let gs_bases = gs_bases.unwrap_or_else(|e| fail(&e));
     let cpu = follower.qemu.cpu().unwrap_or_else(|e| fail(&e));
     let memory = StackMemory::new(cpu, follower.plan.current.is_some());
-    let registers = Registers { rsp, rbp, rdi, rsi, r11, rax };
+    let registers = Registers { rsp, rbp, rdi, rsi, r11, rax, cs, eflags, gs_bases };
     follower.vcpu.get_or_init(|| Vcpu { cpu, registers, memory });
 }
 
@@ -198,6 +206,7 @@ extern "C" fn on_translation(_id: u64, block: *mut c_void) {
     let follower = follower();
     let block = follower.instrument.block(block);
     before_halts(&block);
+    follower.begun.call_once(|| follower.begin());
     if block.address() >= KERNEL {
         follower.look(&block);
     }
@@ -253,6 +262,24 @@ impl Follower {
 
     fn word(&self, address: u64) -> u64 {
         self.instrument.memory(address).map_or(0, |[word]| word)
+    }
+
+    /// Before anything is executed. At the warm-up's end the guest is in user space; one that was let run on may be anywhere.
+    fn begin(&self) {
+        let registers = &self.vcpu().registers;
+        if self.read(registers.cs) & 3 != 0 {
+            return;
+        }
+        let mut followed = self.followed();
+        followed.masked = self.read(registers.eflags) & INTERRUPT_FLAG == 0;
+        let bases = registers.gs_bases.map(|base| self.read(base));
+        let Some(base) = bases.into_iter().find(|base| *base >= KERNEL) else { return };
+        let variable =
+            |offset: Option<u64>| offset.map_or(0, |at| self.word(base.wrapping_add(at)));
+        followed.preempt = variable(self.plan.preempt) as u32 & !NO_RESCHED;
+        followed.task = variable(self.plan.current);
+        let pid = self.word(followed.task.wrapping_add(self.plan.task.pid)) as u32;
+        followed.idle = followed.task != 0 && pid == 0;
     }
 
     /// Before an instruction.
