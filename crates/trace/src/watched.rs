@@ -187,10 +187,10 @@ pub struct Watch {
     pub address: u64,
 }
 
-/// How many places an event can name: a byte on the wire.
-const PLACES: usize = 256;
+/// How many places an event can name: a byte on the wire, of which [`sample::AIMED`] is no place.
+const PLACES: usize = sample::AIMED as usize;
 
-/// The addresses to watch in a kernel with these symbols, at most 256, and the indices of which none of them
+/// The addresses to watch in a kernel with these symbols, at most 255, and the indices of which none of them
 /// tells the meaning: views that need those are missing.
 pub fn places<'a>(symbols: impl IntoIterator<Item = (&'a str, u64)>) -> (Vec<Watch>, Vec<u8>) {
     let mut found = Vec::new();
