@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A hunt finds the same again, with any number of machines, and does not find less than luck.
 
-use crate::modules::module;
-use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
+use crate::modules::module_for;
+use lab::{
+    FIRST_AND_LAST, Lab, Started, assert_as_promised_by, experiment, have_kernels, users_of,
+};
 use serde_json::Value;
 
 /// A hunt of some rounds, in a directory of its own.
@@ -14,6 +16,62 @@ fn hunt(lab: &Lab, directory: &str, budget: &str, words: &[&str]) -> Value {
     let found = lab.onset(&[&["hunt"], &flavour[..], &rest[..], words].concat()).exits(0).json();
     assert_as_promised_by("hunt", &found);
     found
+}
+
+const IDLE: [&str; 6] = ["--load", "idle", "--responder", "hardirq", "--jobs", "2"];
+
+#[test]
+fn a_hunt_that_was_killed_goes_on_to_the_same_end_and_one_that_is_interrupted_has_its_finds() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let whole = nameless(hunt(&lab, "whole", "26trials", &IDLE));
+    let begun = |directory: &str| {
+        let place = lab.path().join(directory);
+        let place = place.to_str().expect("the lab's path is text").to_owned();
+        let words = ["hunt", "--flavour", "6.12 preempt=none", "--budget", "26trials", "--json"];
+        let words = [&words[..], &["--directory", &place], &IDLE].concat();
+        let mut started = Started::of(&mut lab.command(&words));
+        started.wait_until_it_says(&place);
+        started.wait_until_it_says("10 trials");
+        started
+    };
+    let killed = begun("killed");
+    killed.signal(libc::SIGKILL);
+    killed.wait();
+    assert_eq!(nameless(hunt(&lab, "killed", "26trials", &IDLE)), whole);
+
+    let interrupted = begun("interrupted");
+    interrupted.signal(libc::SIGINT);
+    let found = interrupted.wait().exits(130).json();
+    assert_as_promised_by("hunt", &found);
+    assert_eq!(users_of(lab.path()), [0; 0]);
+    assert_eq!(found["ended"], "interrupted");
+    // Where there is nothing but the kernel, as on another machine.
+    let elsewhere = Lab::private();
+    let find = found["worst"][0]["find"].as_str().expect("a file");
+    let replayed = elsewhere.onset(&["replay", find, "--json"]).exits(0).json();
+    assert_eq!(replayed["latency_ns"], found["worst"][0]["latency_ns"]);
+    assert_eq!(nameless(hunt(&lab, "interrupted", "26trials", &IDLE)), whole);
+}
+
+#[test]
+fn a_guest_that_does_not_answer_is_a_find_and_its_silence_is_counted() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let words = ["--budget", "1trials", "--strategy", "random"];
+    let found = hunt_with(&lab, ("6.12", "6.12 preempt=full"), "test_deaf", &words);
+    assert_eq!(found["worst"], Value::Array(Vec::new()));
+    let lost = found["losses"]["task"]["unanswered"].as_u64();
+    assert!(lost > Some(0) && lost == found["triggers"].as_u64(), "{found:#}");
+    let text = found["died"][0]["text"].as_str().expect("why");
+    assert_eq!(text, "hardirq and task did not answer within 1.00 s");
+    let again =
+        lab.onset(&["run", found["died"][0]["experiment"].as_str().expect("a file"), "--json"]);
+    assert_eq!(again.exits(3).run().series("task")["losses"]["unanswered"].as_u64(), lost);
 }
 
 /// What was found, without what names the directory.
@@ -96,18 +154,20 @@ fn loads_and_histories_are_hunted_in_together_and_each_find_comes_again_in_its_o
     }
 }
 
-/// Hunts in an idle guest with this module of the tests.
-fn hunt_with(lab: &Lab, name: &str, words: &[&str]) -> Value {
-    let more = format!("{FIRST_AND_LAST}\nguest.modules = [{:?}]", module(name));
-    let text = experiment(&["6.12 preempt=full"], &["idle"], 10, &more);
-    let path = lab.experiment(&text);
+/// Hunts in an idle guest with this module of the tests, which lies beside the experiment.
+fn hunt_with(lab: &Lab, (kernel, flavour): (&str, &str), name: &str, words: &[&str]) -> Value {
+    let file = format!("{name}.ko");
+    std::fs::copy(module_for(kernel, name), lab.path().join(&file)).expect("writable");
+    let more = format!("{FIRST_AND_LAST}\nguest.modules = [{file:?}]");
+    let path = lab.experiment(&experiment(&[flavour], &["idle"], 10, &more));
     let found = lab.onset(&[&["hunt", &path, "--json"], words].concat()).exits(0).json();
     assert_as_promised_by("hunt", &found);
     found
 }
 
 /// What the module does, how long, and whose answer it delays.
-const PLANTED: [(&str, &str, &str, u64); 6] = [
+type Planted = (&'static str, &'static str, &'static str, u64);
+const PLANTED: [Planted; 6] = [
     ("hardirq", "irqs_off", "test_irqs_off", 137_000),
     ("hardirq", "interrupt", "test_hardirq", 113_000),
     ("hardirq", "irqs_off", "test_raw_spinlock", 61_000),
@@ -115,6 +175,8 @@ const PLANTED: [(&str, &str, &str, u64); 6] = [
     ("task", "softirq", "test_softirq", 173_000),
     ("task", "preempt_off", "test_bh_off", 91_000),
 ];
+/// With PREEMPT_RT, a task is late neither for bottom halves nor for softirqs.
+const PLANTED_RT: [Planted; 4] = [PLANTED[0], PLANTED[1], PLANTED[2], PLANTED[3]];
 
 /// The function of the module that a cause names, in its stack or by whom.
 fn ours(cause: &Value) -> Option<&str> {
@@ -128,14 +190,21 @@ fn ours(cause: &Value) -> Option<&str> {
 
 #[test]
 fn all_planted_delays_are_found_with_their_functions_and_lengths_and_none_is_invented() {
-    if !have_kernels(&["6.12"]) {
-        return;
+    for (kernel, flavour, planted) in
+        [("6.12", "6.12 preempt=full", &PLANTED[..]), ("6.12-rt", "6.12-rt", &PLANTED_RT[..])]
+    {
+        if have_kernels(&[kernel]) {
+            assert_all_are_found((kernel, flavour), planted);
+        }
     }
+}
+
+fn assert_all_are_found(guest: (&str, &str), planted: &[Planted]) {
     let lab = Lab::new();
-    let found = hunt_with(&lab, "test_delays", &["--budget", "10trials"]);
+    let found = hunt_with(&lab, guest, "test_delays", &["--budget", "10trials"]);
     let finds = found["worst"].as_array().expect("finds");
     let main = |find: &Value| find["causes"][0].clone();
-    for (responder, cause, function, spent) in PLANTED {
+    for &(responder, cause, function, spent) in planted {
         let is = |find: &&Value| {
             let main = main(find);
             find["responder"] == responder
@@ -176,7 +245,7 @@ fn a_guest_that_dies_under_fire_is_kept_and_dies_again() {
     }
     let lab = Lab::new();
     let words = ["--budget", "66trials", "--strategy", "random"];
-    let found = hunt_with(&lab, "test_panic", &words);
+    let found = hunt_with(&lab, ("6.12", "6.12 preempt=full"), "test_panic", &words);
     let died = &found["died"][0];
     let text = died["text"].as_str().expect("its last words");
     assert!(text.contains("planted by a test"), "{text}");

@@ -299,7 +299,11 @@ impl Generator {
         let Stimulus::Triggers(triggers) = &self.config.stimulus else { return };
         match self.next() {
             Next::At(due) | Next::Asked(due) => self.qemu.arm(&parts.rise, origin, due),
-            Next::Over => self.qemu.arm(&parts.rise, self.qemu.now(), triggers.grace),
+            Next::Over => {
+                let is_answered = self.answers.as_ref().is_some_and(Answers::complete);
+                let grace = if is_answered { Nanos(0) } else { triggers.grace };
+                self.qemu.arm(&parts.rise, self.qemu.now(), grace);
+            }
         }
     }
 

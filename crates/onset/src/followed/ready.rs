@@ -59,11 +59,22 @@ impl<'a> Ready<'a> {
     ///
     /// # Errors
     /// Those of the rig.
-    pub fn later(&self, begin_after: Nanos) -> Result<Ready<'a>, Failure> {
-        let begin_after = Nanos(self.guest.begin_after.0 + begin_after.0);
-        let guest = Guest { begin_after, ..self.guest.clone() };
+    pub fn later(&self, by: Nanos) -> Result<Ready<'a>, Failure> {
+        let guest = self.guest_later(by);
         let subject = Subject { guest, generator: self.generator.clone(), made_with: None };
         Ready::new(self.bench, subject, &|_| ())
+    }
+
+    /// The same guest, to be let run for so much longer.
+    pub fn guest_later(&self, by: Nanos) -> Guest {
+        let begin_after = Nanos(self.guest.begin_after.0 + by.0);
+        Guest { begin_after, ..self.guest.clone() }
+    }
+
+    /// For how long it was let run to where it is, from the last stage before that.
+    pub fn way(&self) -> Nanos {
+        let to = self.guest.begin_after;
+        rig::stage_before(to).map_or(Nanos(0), |from| Nanos(to.0 - from.0))
     }
 
     /// The guest.
@@ -78,7 +89,12 @@ impl<'a> Ready<'a> {
 
     /// With what its runs are made.
     pub fn made_with(&self) -> MadeWith {
-        MadeWith::here(self.bench, &self.guest, &self.snapshot.1)
+        self.made_with_snapshot(&self.snapshot.1)
+    }
+
+    /// With what runs of the same guest are made that begin at the snapshot of this key.
+    pub fn made_with_snapshot(&self, key: &str) -> MadeWith {
+        MadeWith::here(self.bench, &self.guest, key)
     }
 
     /// Who answers: a sample's series is its place in this list.

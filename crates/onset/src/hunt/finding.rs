@@ -6,7 +6,7 @@ use super::Strategy;
 use super::foresight::Foreseen;
 use super::grounds::Begin;
 use super::outlook::{Ahead, Ground};
-use sample::{Disturbance, Insns, Nanos, Responder, Stretch};
+use sample::{Disturbance, Insns, Losses, Nanos, Responder, Stretch};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +39,8 @@ pub struct Best {
     pub latency_insns: Insns,
     /// Where measuring began.
     pub begin: Begin,
+    /// Key of the snapshot there.
+    pub snapshot: String,
     /// The triggers until the answer, since measuring began.
     pub instants: Vec<Nanos>,
     /// Which of them was answered so late.
@@ -59,6 +61,10 @@ pub struct Tried {
     /// Where it began.
     #[serde(flatten)]
     pub begin: Begin,
+    /// Key of the snapshot there.
+    pub snapshot: String,
+    /// Virtual time from the last stage before that to there, which the guest was let run for once; 0 at the warm-up's end.
+    pub way_ns: Nanos,
     /// How many there were.
     pub triggers: u64,
     /// Virtual time that measuring took.
@@ -70,6 +76,9 @@ pub struct Tried {
     pub instants: Vec<Nanos>,
     /// By responder the latest answer of each place, the latest first.
     pub late: BTreeMap<String, Vec<Late>>,
+    /// By responder what is no answer, where there was any.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub losses: BTreeMap<String, Losses>,
     /// Hashes of the stacks that opened a stretch.
     pub seen: BTreeSet<u64>,
     /// Of those, what was fired into.
@@ -174,6 +183,8 @@ pub struct Known {
     pub fired: BTreeSet<u64>,
     /// Where trials begin, and what is known to come from there.
     pub grounds: BTreeMap<Begin, Ground>,
+    /// By responder what was no answer.
+    pub losses: BTreeMap<String, Losses>,
     /// By guest how far foresight has looked.
     pub ahead: BTreeMap<usize, Ahead>,
     /// Guests that died: the trial, and how.
@@ -188,9 +199,9 @@ impl Known {
         self.trials += 1;
         self.triggers += tried.triggers;
         let begin = tried.begin;
-        let from = rig::stage_before(begin.after).filter(|_| !self.grounds.contains_key(&begin));
-        let advanced = from.map_or(0, |from| begin.after.0 - from.0);
-        let spent = Nanos(tried.virtual_ns.0 + advanced);
+        let is_new = !self.grounds.contains_key(&begin);
+        let way = if begin.is_later() && is_new { tried.way_ns.0 } else { 0 };
+        let spent = Nanos(tried.virtual_ns.0 + way);
         self.virtual_ns.0 += spent.0;
         self.shares.entry(tried.strategy).or_default().take(tried, spent);
         self.guests.entry(begin.guest).or_default().take(tried, spent);
@@ -218,6 +229,9 @@ impl Known {
         if tried.strategy == Strategy::Foresight {
             ground.take(tried);
             self.ahead.entry(begin.guest).or_default().take(tried);
+        }
+        for (responder, lost) in &tried.losses {
+            self.losses.entry(responder.clone()).or_default().merge(lost);
         }
         let fired = self.fired.len();
         self.seen.extend(&tried.seen);
@@ -259,6 +273,7 @@ fn found(tried: &Tried, late: &Late) -> Found {
         latency_ns: late.latency_ns,
         latency_insns: late.latency_insns,
         begin: tried.begin,
+        snapshot: tried.snapshot.clone(),
         instants: tried.instants[..until].to_vec(),
         trigger: late.trigger,
         disturbances: disturbances.collect(),
@@ -301,11 +316,14 @@ mod tests {
             number,
             strategy: Strategy::WindowStart,
             begin: Begin::default(),
+            snapshot: "key".into(),
+            way_ns: Nanos(0),
             triggers: 10,
             virtual_ns: Nanos(100),
             disturbances: Vec::new(),
             instants: Vec::new(),
             late: BTreeMap::from([("task".into(), vec![late])]),
+            losses: BTreeMap::new(),
             seen: fired.iter().copied().chain([99]).collect(),
             fired: fired.iter().copied().collect(),
             scouted: None,
@@ -332,16 +350,12 @@ mod tests {
     fn the_way_to_where_a_trial_begins_costs_virtual_time_once() {
         let mut known = Known::default();
         let begin = Begin { guest: 0, after: Nanos(5_000) };
-        let later = |number| Tried { begin, ..tried(number, 1, &[]) };
+        let later = |number| Tried { begin, way_ns: Nanos(5_000), ..tried(number, 1, &[]) };
         for t in [tried(0, 5, &[]), later(1), later(2), tried(3, 5, &[])] {
             known.take(&t);
         }
         assert_eq!(known.virtual_ns, Nanos(4 * 100 + 5_000));
         assert_eq!(known.shares[&Strategy::WindowStart].virtual_ns, known.virtual_ns);
-        // From the last stage before it, which was there.
-        let after = Nanos(rig::FIRST_STAGE.0 + 30);
-        known.take(&Tried { begin: Begin { guest: 0, after }, ..tried(4, 1, &[]) });
-        assert_eq!(known.virtual_ns, Nanos(5 * 100 + 5_000 + 30));
     }
 
     #[test]

@@ -39,27 +39,21 @@ pub struct Find {
 
 impl Find {
     /// The finds of `known` for these responders, the latest of each first, and after them the latest that was disturbed.
-    ///
-    /// # Errors
-    /// A snapshot that is gone and cannot be made again.
-    pub fn all(
-        grounds: &Grounds,
-        known: &Known,
-        responders: &[Responder],
-    ) -> Result<Vec<Find>, Failure> {
+    pub fn all(grounds: &Grounds, known: &Known, responders: &[Responder]) -> Vec<Find> {
         let mut finds = Vec::new();
         for responder in responders {
             let calm = known.finds.get(responder.name()).into_iter().flatten();
             let disturbed = known.disturbed.get(responder.name()).and_then(|f| f.first());
             for found in calm.chain(disturbed) {
-                let ready = grounds.at(found.best.begin)?;
-                finds.push(Find::new(*responder, found.clone(), &ready));
+                let first = grounds.first_of(found.best.begin.guest);
+                finds.push(Find::new(*responder, found.clone(), first));
             }
         }
-        Ok(finds)
+        finds
     }
 
-    fn new(responder: Responder, found: Found, ready: &Ready) -> Find {
+    /// In the guest that stands at its beginning; where measuring began need not be there any more.
+    fn new(responder: Responder, found: Found, first: &Ready) -> Find {
         let best = &found.best;
         let answer = Answer {
             responder,
@@ -67,11 +61,12 @@ impl Find {
             latency_ns: best.latency_ns,
             insns: best.latency_insns,
         };
-        let (guest, made_with) = (ready.guest(), ready.made_with());
+        let guest = first.guest_later(best.begin.after);
+        let made_with = first.made_with_snapshot(&best.snapshot);
         let times = best.instants.clone();
         let disturbances = best.disturbances.clone();
-        let generator = Generator { disturbances, ..ready.generator().clone() };
-        let reproducer = Reproducer::of(guest, &generator, &made_with, times, answer);
+        let generator = Generator { disturbances, ..first.generator().clone() };
+        let reproducer = Reproducer::of(&guest, &generator, &made_with, times, answer);
         Find { responder, found, causes: Vec::new(), path: None, reproducer }
     }
 

@@ -50,6 +50,11 @@ impl<'a> Grounds<'a> {
         self.first.iter().map(|ready| &**ready)
     }
 
+    /// A guest at its warm-up's end.
+    pub fn first_of(&self, guest: usize) -> &Ready<'a> {
+        &self.first[guest]
+    }
+
     /// A guest that stands there.
     ///
     /// # Errors

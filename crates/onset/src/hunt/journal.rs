@@ -6,10 +6,11 @@ use super::finding::Tried;
 use super::{Hunt, Strategy};
 use crate::failure::Failure;
 use crate::followed::Ready;
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// What a hunt is about. Only with the same can it be gone on with.
@@ -100,7 +101,7 @@ pub struct Journal {
 
 impl Journal {
     /// The version of the file that is written.
-    pub const VERSION: u32 = 6;
+    pub const VERSION: u32 = 7;
 
     /// Opens the journal at `path` to go on with it, or begins one.
     ///
@@ -108,11 +109,17 @@ impl Journal {
     /// A file that cannot be read or written; one that is about something else, with what differs.
     pub fn open(path: &Path, about: &About) -> Result<Journal, Failure> {
         let refused = |why: String| Failure::usage(format!("{}: {why}", path.display()));
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
-            Err(e) => return Err(refused(e.to_string())),
-        };
+        let io = |e: std::io::Error| Failure::unavailable(format!("{}: {e}", path.display()));
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).create(true).append(true).open(path).map_err(io)?;
+        // Until the file is closed, also by a kill.
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            refused(
+                "is being written by another hunt; wait for it, or choose another directory".into(),
+            )
+        })?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(|e| refused(e.to_string()))?;
         let whole = whole(&text);
         let known = parse(whole).map_err(refused)?;
         let first = known.as_ref().map(|(known, _)| known);
@@ -121,9 +128,6 @@ impl Journal {
                 "is of another hunt ({difference}); choose another directory, or hunt as it did"
             )));
         }
-        let io = |e: std::io::Error| Failure::unavailable(format!("{}: {e}", path.display()));
-        let mut options = OpenOptions::new();
-        let mut file = options.create(true).append(true).open(path).map_err(io)?;
         file.set_len(whole.len() as u64).map_err(io)?;
         if first.is_none() {
             write(&mut file, about).map_err(io)?;

@@ -258,6 +258,9 @@ mod tests {
 
     fn tried(begin: Begin, looked: Option<Nanos>) -> Tried {
         Tried {
+            snapshot: String::new(),
+            way_ns: Nanos(0),
+            losses: BTreeMap::new(),
             number: 0,
             strategy: Strategy::Foresight,
             begin,

@@ -20,7 +20,7 @@ const LENGTHS: u64 = 4;
 const TRIALS_PER_DOUBLING: u64 = 16;
 const DOUBLINGS_MAX: u64 = 4;
 /// Around a find, other instants are tried up to this far away.
-const NEIGHBOURHOOD: Nanos = Nanos::from_micros(200);
+const NEIGHBOURHOOD: Nanos = Nanos(1 << 17);
 /// A disturbance comes up to this long before the last trigger, and at least so long: one that is close is still being served.
 const DISTURBED_FROM: Nanos = Nanos(300);
 const DISTURBED_TO: Nanos = Nanos::from_micros(60);

@@ -6,18 +6,19 @@ use super::finding::{Died, Late, Tried, place};
 use super::foresight::{self, Foreseen};
 use super::grounds::{Begin, Grounds};
 use crate::failure::{Exit, Failure};
-use ::rig::{Ending, Follow, Following, Generator};
+use ::rig::{Ending, Fault, Follow, Following, Generator, Outcome};
 use sample::{
-    AIMED, Aim, Disturbance, Insns, Kind, Nanos, Observation, Occurrence, Record, ResponderSet,
-    Rule, Sample, Stamp, Stretch, Virtual, When,
+    AIMED, Aim, Disturbance, Insns, Kind, Losses, Nanos, Observation, Occurrence, Record,
+    ResponderSet, Rule, Sample, Stamp, Stretch, Virtual, When,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use trace::{Symbols, named};
 
-/// Answers are waited for this long after the last trigger, and a lost one until the next may come.
-const GRACE: Nanos = Nanos::from_millis(30);
+/// Answers are waited for this long after the last trigger, and a missing one until the next may come: as long as in an
+/// experiment that says nothing of it. What is not answered by then is a find of its own.
+const GRACE: Nanos = Nanos::from_millis(1_000);
 
 /// Late answers of one responder that are kept of a trial, each of another place.
 const KEPT: usize = 8;
@@ -56,6 +57,14 @@ pub struct Trial {
 /// A trial that did not come to its end because the user asked to stop.
 #[derive(Debug)]
 pub struct Stopped;
+
+/// What was asked for, or that the user asked to stop, which is no failure.
+fn unless_stopped<T>(asked: Result<T, Failure>) -> Result<Result<T, Stopped>, Failure> {
+    match asked {
+        Err(failure) if failure.exit == Exit::Interrupted => Ok(Err(Stopped)),
+        asked => asked.map(Ok),
+    }
+}
 
 /// What the follower said, as far as a hunt needs it.
 #[derive(Default)]
@@ -137,9 +146,8 @@ impl Field<'_, '_> {
     /// # Errors
     /// Those of the rig; a guest that dies is none, but what was found.
     pub fn run(&self, trial: &Trial) -> Result<Result<Tried, Stopped>, Failure> {
-        let ready = match self.grounds.at(trial.begin) {
-            Err(failure) if failure.exit == Exit::Interrupted => return Ok(Err(Stopped)),
-            ready => ready?,
+        let Ok(ready) = unless_stopped(self.grounds.at(trial.begin))? else {
+            return Ok(Err(Stopped));
         };
         let view = &self.views[trial.begin.guest];
         let when = trial.when.clone();
@@ -148,22 +156,51 @@ impl Field<'_, '_> {
         let responders = generator.responders;
         let mut seen = Seen::default();
         let mut see = |record: &Record| seen.record(record);
-        let mut samples: Vec<Sample> = Vec::new();
+        let mut answers = Answered::default();
         let mut observe = |observation| {
-            if let Observation::Sample(sample) = observation {
-                samples.push(sample);
+            match observation {
+                Observation::Sample(sample) => answers.samples.push(sample),
+                Observation::Loss(series, loss, n) => {
+                    let responder = responders.iter().nth(series.index());
+                    let name = responder.map_or_else(String::new, |r| r.name().into());
+                    answers.losses.entry(name).or_default().count(loss, n);
+                }
             }
             ControlFlow::Continue(())
         };
         let following = Following { follow: view.follow, see: &mut see };
-        let outcome = ready.fire(generator, &mut observe, Some(following), &|_| ())?;
-        let died = match outcome.ending {
-            Ending::Whole => None,
-            Ending::Interrupted => return Ok(Err(Stopped)),
-            Ending::Died(text) => Some(text),
-        };
-        Ok(Ok(view.tried(trial, &seen, &samples, responders, died)))
+        let fired = ready.fire(generator, &mut observe, Some(following), &|_| ());
+        let Ok(outcome) = unless_stopped(fired)? else { return Ok(Err(Stopped)) };
+        if outcome.ending == Ending::Interrupted {
+            return Ok(Err(Stopped));
+        }
+        let died = death(&outcome, &answers.losses);
+        let tried = view.tried(trial, &seen, answers, responders, died);
+        Ok(Ok(Tried { snapshot: outcome.snapshot, way_ns: ready.way(), ..tried }))
     }
+}
+
+/// What the responders answered, and what not.
+#[derive(Default)]
+struct Answered {
+    samples: Vec<Sample>,
+    losses: BTreeMap<String, Losses>,
+}
+
+/// Why a guest is not taken for well: it ended, its kernel says that something broke, or a responder is silent for as long as
+/// is waited.
+fn death(outcome: &Outcome, losses: &BTreeMap<String, Losses>) -> Option<String> {
+    if let Ending::Died(text) = &outcome.ending {
+        return Some(text.clone());
+    }
+    if let Some(fault) = outcome.faults.iter().find(|f| !matches!(f, Fault::Warning(_))) {
+        return Some(fault.text().into());
+    }
+    let silent = losses.iter().filter(|(_, losses)| losses.unanswered > 0);
+    let silent: Vec<&str> = silent.map(|(name, _)| name.as_str()).collect();
+    let hung = if outcome.guest_ended.is_err() { ", and the guest did not end" } else { "" };
+    let silent = (!silent.is_empty()).then(|| silent.join(" and "));
+    silent.map(|names| format!("{names} did not answer within {GRACE}{hung}"))
 }
 
 impl View<'_> {
@@ -171,10 +208,11 @@ impl View<'_> {
         &self,
         trial: &Trial,
         seen: &Seen,
-        samples: &[Sample],
+        answered: Answered,
         responders: ResponderSet,
         died: Option<String>,
     ) -> Tried {
+        let Answered { samples, losses } = answered;
         let instants: Vec<Nanos> = seen.triggers.iter().map(|at| seen.since_origin(*at)).collect();
         let is_scout = matches!(&trial.when, When::Aimed(Aim { rule: Rule::Scout, .. }));
         let mut late = BTreeMap::new();
@@ -190,11 +228,14 @@ impl View<'_> {
             number: trial.number,
             strategy: trial.strategy,
             begin: trial.begin,
+            snapshot: String::new(),
+            way_ns: Nanos(0),
             triggers: seen.triggers.len() as u64,
             virtual_ns: seen.last.map_or(Nanos(0), |at| seen.since_origin(at)),
             disturbances: trial.disturbances.clone(),
             instants: instants[..until.unwrap_or(0).min(instants.len())].to_vec(),
             late,
+            losses: losses.into_iter().filter(|(_, l)| *l != Losses::default()).collect(),
             seen: self.hashes(seen, &seen.openers),
             fired: self.hashes(seen, &seen.aimed.iter().copied().collect()),
             scouted: is_scout.then(|| foresight::longest(seen.foreseen.clone())),
@@ -240,5 +281,56 @@ impl View<'_> {
             });
         }
         kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::rig::Witness;
+    use sample::Loss;
+
+    fn outcome(ending: Ending, faults: Vec<Fault>, guest_ended: Result<(), String>) -> Outcome {
+        Outcome {
+            ending,
+            dropped: 0,
+            report: None,
+            witness: Witness::default(),
+            context: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            faults,
+            console: String::new(),
+            guest_ended,
+            snapshot: "key".into(),
+            first_answer: None,
+        }
+    }
+
+    fn losses(of: &[(&str, Loss)]) -> BTreeMap<String, Losses> {
+        let mut losses: BTreeMap<String, Losses> = BTreeMap::new();
+        of.iter()
+            .for_each(|(name, loss)| losses.entry(name.to_string()).or_default().count(*loss, 1));
+        losses
+    }
+
+    #[test]
+    fn a_guest_that_ended_or_broke_or_is_silent_is_not_well_and_any_other_is() {
+        let well = || outcome(Ending::Whole, Vec::new(), Ok(()));
+        let warned = || outcome(Ending::Whole, vec![Fault::Warning("slow".into())], Ok(()));
+        let superseded = losses(&[("task", Loss::Superseded)]);
+        assert_eq!(death(&well(), &losses(&[])), None);
+        assert_eq!(death(&warned(), &superseded), None);
+        let silent = losses(&[("task", Loss::Unanswered), ("hardirq", Loss::Unanswered)]);
+        let said = death(&well(), &silent).expect("nobody answers");
+        assert_eq!(said, "hardirq and task did not answer within 1.00 s");
+        let hung = outcome(Ending::Whole, Vec::new(), Err("it still ran".into()));
+        assert_eq!(death(&hung, &silent), Some(said + ", and the guest did not end"));
+        let broke = outcome(Ending::Whole, vec![Fault::Oops("Oops: 2".into())], Ok(()));
+        assert_eq!(death(&broke, &losses(&[])), Some("Oops: 2".into()));
+        let ended = outcome(Ending::Died("panic".into()), Vec::new(), Err("it ended".into()));
+        assert_eq!(death(&ended, &silent), Some("panic".into()));
+        // That a machine without time for it takes long to power off says nothing of the guest.
+        let slow = outcome(Ending::Whole, Vec::new(), Err("it still ran".into()));
+        assert_eq!(death(&slow, &losses(&[])), None);
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn at_once(jobs: usize, count: usize, work: impl Fn(usize) -> Control
         }
     };
     std::thread::scope(|threads| {
-        for _ in 0..jobs.max(1) {
+        for _ in 0..jobs.clamp(1, count.max(1)) {
             threads.spawn(worker);
         }
     });

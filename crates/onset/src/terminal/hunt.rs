@@ -74,6 +74,11 @@ pub fn hunted(
     if guests.peek().is_some() {
         text += &shares(about, "guest", guests);
     }
+    for (name, lost) in known.losses.iter().filter(|(_, lost)| lost.total() > 0) {
+        let kinds = lost.named().into_iter().filter(|(_, n)| *n > 0);
+        let kinds: Vec<String> = kinds.map(|(kind, n)| format!("{n} {kind}")).collect();
+        let _ = writeln!(text, "\n  {name}: no answer of its own: {}", kinds.join(", "));
+    }
     for (trial, died) in &known.died {
         let guest = about.guest(died.begin.guest).map(|guest| format!(" under {guest}"));
         let guest = guest.unwrap_or_default();

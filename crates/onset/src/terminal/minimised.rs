@@ -26,10 +26,12 @@ pub fn minimised(minimised: &Minimised) -> String {
     if after.load != before.load {
         text += &format!("  found again under {} instead of {}\n", after.load, before.load);
     }
-    text += &if minimised.minimal {
-        format!("  {trials} trials; without any other one of the triggers it is earlier\n")
-    } else {
-        format!("  interrupted after {trials} trials: fewer may do\n")
+    text += &match (minimised.minimal, minimised.replayed) {
+        (true, true) => {
+            format!("  {trials} trials; without any other one of the triggers it is earlier\n")
+        }
+        (true, false) => format!("  interrupted after {trials} trials, and not replayed\n"),
+        (false, _) => format!("  interrupted after {trials} trials: fewer may do\n"),
     };
     text + &format!("  {}\n", find.display())
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Guests that died under fire, kept as experiments in which they die again.
+//! Guests that died under fire, or did not answer, kept as experiments in which they do so again.
 
 use super::HIGH;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Guest, GuestFile};
 use crate::failure::Failure;
 use crate::hunt::{About, Known};
 use sample::{Disturbance, Nanos};
@@ -12,6 +12,10 @@ use toml_edit::{Array, DocumentMut, Item, Table, value};
 
 /// No trial goes on for longer after its last trigger, so that a guest that died in one has died by then.
 const DEATH_AFTER: Nanos = Nanos::from_millis(60_000);
+/// What is taken from the hunt's experiment. Not its flavours and loads, of which only one is meant; not its limits, since nobody
+/// judges the dead; and not its probes, which had no part in it.
+const KEPT: [&str; 9] =
+    ["title", "target", "seed", "warm_up", "responders", "driver", "guest", "task", "load"];
 
 /// Writes an experiment for each guest that died after a trigger: the same triggers, after which it dies again, with all that
 /// its console says in the bundle.
@@ -25,8 +29,8 @@ pub fn write(
     for (trial, died) in known.died.iter().filter(|(_, died)| !died.instants.is_empty()) {
         let mut root: DocumentMut = experiment.source.parse().expect("it was read before");
         let guest = &about.guests[died.begin.guest];
-        // They may be of flavours and loads that are left out here; and nobody judges the dead.
-        root.remove("limits");
+        root.retain(|key, _| KEPT.contains(&key));
+        with_whole_paths(&mut root, experiment, directory)?;
         root["flavours"] = value(Array::from_iter([&about.flavour]));
         root["loads"] = value(Array::from_iter([&guest.load]));
         let times = died.instants.iter().map(|at| format!("{}ns", at.0));
@@ -54,4 +58,28 @@ pub fn write(
         deaths.insert(*trial, path);
     }
     Ok(deaths)
+}
+
+/// Relative paths begin at the experiment's directory, and this one has another.
+fn with_whole_paths(
+    root: &mut DocumentMut,
+    experiment: &Experiment,
+    directory: &Path,
+) -> Result<(), Failure> {
+    let whole = |path: &PathBuf| {
+        let whole = std::path::absolute(path).map(|path| path.display().to_string());
+        whole.map_err(|e| Failure::unavailable(format!("{}: {e}", directory.display())))
+    };
+    let Guest { modules, programs, files, .. } = &experiment.guest;
+    let file = |file: &GuestFile| Ok(format!("{}={}", whole(&file.host)?, file.guest.display()));
+    let paths = |paths: &[PathBuf]| paths.iter().map(whole).collect::<Result<Vec<_>, _>>();
+    let lists = [
+        ("modules", paths(modules)?),
+        ("programs", paths(programs)?),
+        ("files", files.iter().map(file).collect::<Result<Vec<_>, Failure>>()?),
+    ];
+    for (key, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+        root["guest"][key] = value(Array::from_iter(list));
+    }
+    Ok(())
 }

@@ -40,7 +40,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         responders: responders(arguments, flavour, &subjects[0])?,
         strategies: match arguments.strategies.as_slice() {
             [] => ALL.to_vec(),
-            some => some.to_vec(),
+            some => each_once(some),
         },
         seed: arguments.seed,
         budget: arguments.budget,
@@ -53,11 +53,15 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let directory = directory(arguments, flavour, &experiment.loads)?;
     let about = About::of(&hunt, &experiment.source, flavour.to_string(), grounds.first());
     let mut journal = Journal::open(&directory.join(JOURNAL), &about)?;
-    if journal.count() > 0 {
-        eprintln!("going on after {} trials", journal.count());
+    match journal.count() {
+        0 => eprintln!(
+            "{0}: what is found; to go on after an end, add --directory {0}",
+            directory.display()
+        ),
+        trials => eprintln!("{}: going on after {trials} trials", directory.display()),
     }
     let (known, ended) = search(&hunt, &grounds, &mut journal)?;
-    let mut finds = Find::all(&grounds, &known, &hunt.responders)?;
+    let mut finds = Find::all(&grounds, &known, &hunt.responders);
     let mut interrupted = ended == Ended::Interrupted;
     if !interrupted {
         interrupted = explain_finds(bench, &mut finds, hunt.jobs).is_err();
@@ -185,7 +189,7 @@ fn text(arguments: &Arguments) -> Result<String, Failure> {
         list(&each_once(&arguments.loads).iter().map(Load::to_string).collect::<Vec<_>>());
     root["responders"] = match arguments.responders.as_slice() {
         [] => list(&["hardirq".into(), "task".into()]),
-        some => list(some),
+        some => list(&each_once(some)),
     };
     // A hunt has instants of its own; a trigger has to have some.
     let trigger = [("period", value("1ms")), ("count", value(1))];
@@ -216,14 +220,15 @@ fn responders(
     if arguments.responders.is_empty() {
         return Ok(has.iter().collect());
     }
-    let named = arguments.responders.iter().map(|name| {
+    let named = each_once(&arguments.responders);
+    let named = named.iter().map(|name| {
         let responder: Responder = name.parse().map_err(Failure::usage)?;
         if has.contains(responder) {
             return Ok(responder);
         }
+        let there = if has.iter().next().is_none() { "none at all".into() } else { names(has) };
         Err(Failure::usage(format!(
-            "{flavour} has no {name} here: either its kernel lacks it, or the experiment leaves it out; there are {}",
-            names(has)
+            "{flavour} has no {name} here: either its kernel lacks it, or the experiment leaves it out; there are {there}; choose one of these, or another kernel (docs/rig.md says which has what)",
         )))
     });
     named.collect()

@@ -3,13 +3,13 @@
 
 use crate::followed::CauseShare;
 use crate::hunt::{About, Ended, Find, Known, Share, Step, Strategy};
-use sample::{Disturbance, Nanos};
+use sample::{Disturbance, Losses, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Version of the format.
-const SCHEMA: u32 = 3;
+const SCHEMA: u32 = 4;
 
 /// All of it.
 #[derive(Serialize)]
@@ -22,6 +22,7 @@ pub struct Printed<'a> {
     trials: u64,
     triggers: u64,
     virtual_ns: Nanos,
+    losses: &'a BTreeMap<String, Losses>,
     coverage: Coverage,
     worst: Vec<PrintedFind<'a>>,
     by_strategy: BTreeMap<&'static str, &'a Share>,
@@ -81,6 +82,7 @@ impl<'a> Printed<'a> {
             trials: known.trials,
             triggers: known.triggers,
             virtual_ns: known.virtual_ns,
+            losses: &known.losses,
             coverage: Coverage {
                 stacks_seen: known.seen.union(&known.fired).count(),
                 stacks_fired_into: known.fired.len(),

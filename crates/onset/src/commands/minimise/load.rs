@@ -6,7 +6,7 @@ use super::{ENOUGH_PERCENT, enough};
 use crate::commands::hunt;
 use crate::failure::Failure;
 use crate::followed::{Reproducer, Subject};
-use crate::hunt::{ALL, About, Budget, Ended, Find, Grounds, Hunt, Journal, Strategy};
+use crate::hunt::{ALL, About, Budget, Ended, Find, Grounds, Hunt, JOURNAL, Journal, Strategy};
 use agent::Load;
 use rig::{Bench, Guest};
 use sample::Nanos;
@@ -62,11 +62,11 @@ fn latest(
     let scratch = tempfile::tempdir()
         .map_err(|e| Failure::unavailable(format!("no directory for temporary files: {e}")))?;
     let about = About::of(&hunt, "", find.kernel.clone(), grounds.first());
-    let mut journal = Journal::open(&scratch.path().join("trials.jsonl"), &about)?;
+    let mut journal = Journal::open(&scratch.path().join(JOURNAL), &about)?;
     let (known, ended) = hunt::search(&hunt, &grounds, &mut journal)?;
     if ended == Ended::Interrupted {
         return Err(rig::Error::Interrupted.into());
     }
-    let finds = Find::all(&grounds, &known, &[responder])?;
+    let finds = Find::all(&grounds, &known, &[responder]);
     Ok(finds.into_iter().next().map(|find| find.reproducer))
 }

@@ -92,12 +92,8 @@ pub fn run(arguments: &arguments::Minimise) -> Result<Exit, Failure> {
     })?;
     let mut search = Search { ready: &ready, find: &find, best: find.clone(), trials: 0 };
     search.confirm(&find)?;
-    let reached = search.minimise();
-    let replayed = match reached {
-        Err(Stop::Interrupted) => false,
-        Err(Stop::Failed(failure)) => return Err(failure),
-        Ok(()) => search.confirm(&search.best).map(|()| true)?,
-    };
+    let minimal = reached(search.minimise())?;
+    let replayed = minimal && reached(search.confirm(&search.best))?;
     super::hunt::write_json(&output, &search.best)?;
     let minimised = Minimised {
         schema: SCHEMA,
@@ -106,7 +102,7 @@ pub fn run(arguments: &arguments::Minimise) -> Result<Exit, Failure> {
         before: whole,
         after: Size::of(&search.best),
         trials: search.trials,
-        minimal: replayed,
+        minimal,
         replayed,
     };
     if arguments.json {
@@ -134,6 +130,30 @@ fn output(named: &Named, arguments: &arguments::Minimise, find: &Reproducer) -> 
 enum Stop {
     Interrupted,
     Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        if failure.exit == Exit::Interrupted { Stop::Interrupted } else { Stop::Failed(failure) }
+    }
+}
+
+impl From<Stop> for Failure {
+    fn from(stop: Stop) -> Failure {
+        match stop {
+            Stop::Interrupted => rig::Error::Interrupted.into(),
+            Stop::Failed(failure) => failure,
+        }
+    }
+}
+
+/// Whether it came to its end, or the user asked to stop before.
+fn reached(ended: Result<(), Stop>) -> Result<bool, Failure> {
+    match ended {
+        Ok(()) => Ok(true),
+        Err(Stop::Interrupted) => Ok(false),
+        Err(Stop::Failed(failure)) => Err(failure),
+    }
 }
 
 /// Tries candidates, and keeps the smallest that works.
@@ -181,24 +201,21 @@ impl Search<'_> {
     }
 
     /// Runs a find: it has to come out as it says.
-    fn confirm(&self, find: &Reproducer) -> Result<(), Failure> {
+    fn confirm(&self, find: &Reproducer) -> Result<(), Stop> {
         let Answer { responder, trigger, latency_ns, insns } = find.answer;
-        let answer = match self.answer(&find.times_ns, &find.disturbances, trigger) {
-            Ok(answer) => answer.map(|s| (s.latency, s.path)),
-            Err(Stop::Failed(failure)) => return Err(failure),
-            Err(Stop::Interrupted) => return Err(rig::Error::Interrupted.into()),
-        };
+        let answer = self.answer(&find.times_ns, &find.disturbances, trigger)?;
+        let answer = answer.map(|s| (s.latency, s.path));
         if answer == Some((latency_ns, Some(insns))) {
             return Ok(());
         }
         let now = answer.map_or("does not answer".into(), |(ns, _)| format!("takes {} ns", ns.0));
-        Err(Failure {
+        Err(Stop::Failed(Failure {
             exit: Exit::Exceeded,
             message: format!(
                 "{responder} {now} and should take {} ns: the find does not come out as it says, so nothing was written; `onset replay` of it tells whether it ever does",
                 latency_ns.0
             ),
-        })
+        }))
     }
 
     /// The answer of the find's responder to the trigger of that number, when these are raised; none where it is superseded
@@ -224,8 +241,7 @@ impl Search<'_> {
         let when = When::Planned(Schedule::Explicit(times.into()));
         let disturbances = disturbances.to_vec();
         let generator = Generator { when, disturbances, ..self.ready.generator().clone() };
-        let ran = self.ready.fire(generator, &mut observe, None, &|_| ());
-        let outcome = ran.map_err(Stop::Failed)?;
+        let outcome = self.ready.fire(generator, &mut observe, None, &|_| ())?;
         match outcome.ending {
             _ if answer.is_some() => Ok(answer),
             Ending::Interrupted => Err(Stop::Interrupted),
