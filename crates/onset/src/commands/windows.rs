@@ -65,6 +65,11 @@ pub(super) fn each_cell<T>(
 fn cells(bench: &Bench, arguments: &arguments::Cells) -> Result<Vec<Cell>, Failure> {
     let name = Path::new(&arguments.subject);
     if !name.is_file() {
+        if arguments.flavour.is_some() || arguments.load.is_some() {
+            return Err(Failure::usage(
+                "a run has one flavour and one load; leave --flavour and --load out, or name its experiment's file",
+            ));
+        }
         let bundle = super::open(&arguments.subject, &arguments.store.store)?;
         let about = &bundle.manifest().about;
         let [flavour, load] = [&about.flavour, &about.load].map(String::clone);

@@ -2,7 +2,7 @@
 //! What is run once more: a guest and its triggers, from an experiment or from a bundle.
 
 use crate::bundle::{Bundle, Manifest};
-use crate::experiment::{Cell, Experiment, Instrument, Load};
+use crate::experiment::{Cell, Experiment, Guest as GuestSection, Instrument, Load};
 use crate::failure::Failure;
 use crate::target::Rig;
 use rig::{Bench, Generator, Guest, Stimulus};
@@ -67,13 +67,27 @@ fn experiment(manifest: &Manifest) -> Result<Experiment, Failure> {
             "a probe measured it, which nobody triggers; take a run with [trigger]",
         ));
     }
-    // The file's own place is not known any more: relative paths in it begin where the command is run.
+    // The file's own place is not known any more.
     let name = format!("{}.toml", manifest.run);
     let whole = Experiment::parse(Path::new(&name), &about.experiment.source)?;
     let mut experiment = whole.with_overrides(&about.experiment.overrides)?;
+    check_paths(&experiment, &manifest.run.to_string())?;
     experiment.flavours.retain(|f| f.to_string() == about.flavour);
     experiment.loads.retain(|l| l.name() == about.load);
     Ok(experiment)
+}
+
+/// Relative paths in the experiment of a run begin where the command is run, because nobody knows where its file was.
+fn check_paths(experiment: &Experiment, run: &str) -> Result<(), Failure> {
+    let GuestSection { modules, programs, files, .. } = &experiment.guest;
+    let all = modules.iter().chain(programs).chain(files.iter().map(|file| &file.host));
+    match all.filter(|path| path.is_relative()).find(|path| !path.exists()) {
+        None => Ok(()),
+        Some(path) => Err(Failure::usage(format!(
+            "{run}: its experiment has {}, which is not here; run this in the directory of the experiment's file, where such paths begin",
+            path.display()
+        ))),
+    }
 }
 
 fn cell<'a>(experiment: &'a Experiment, manifest: &Manifest) -> Result<Cell<'a>, Failure> {
@@ -234,6 +248,25 @@ mod tests {
         assert!(message.contains("\"6.12 preempt=none\""), "{message}");
         let message = narrowed(None, Some(Load::Disk)).expect_err("there is none");
         assert!(message.contains("idle, mixed"), "{message}");
+    }
+
+    #[test]
+    fn a_path_that_began_at_the_experiments_file_is_missed_with_where_to_look() {
+        let with = |key: &str, path: &str| {
+            let text = format!("{}guest.{key} = [{path:?}]", experiment().source);
+            Experiment::parse(Path::new("t.toml"), &text).expect("an experiment")
+        };
+        for (key, path) in [("modules", "no/m.ko"), ("programs", "no/p"), ("files", "no/f=/f")] {
+            let message =
+                check_paths(&with(key, path), "run-1").expect_err("it is not here").message;
+            let named = path.split('=').next().expect("a path");
+            assert!(message.contains(named) && message.contains("directory"), "{message}");
+        }
+        assert!(
+            check_paths(&with("modules", "/no/m.ko"), "run-1").is_ok(),
+            "it is looked for later"
+        );
+        assert!(check_paths(&experiment(), "run-1").is_ok());
     }
 
     #[test]
