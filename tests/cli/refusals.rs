@@ -24,7 +24,7 @@ fn help_names_every_command_and_every_exit_status() {
     let help = lab.onset(&["--help"]).exits(0).stdout;
     for command in [
         "doctor", "kernels", "run", "list", "show", "compare", "report", "windows", "explain",
-        "blame", "replay", "bound", "minimise",
+        "blame", "replay", "bound", "minimise", "hunt",
     ] {
         assert!(help.contains(command), "{help}");
         lab.onset(&[command, "--help"]).exits(0);
@@ -43,6 +43,21 @@ fn wrong_words_are_usage_errors() {
     lab.onset(&["run", "x.toml", "--jobs", "0"]).exits(2).says(&["--jobs"]);
     lab.onset(&["run", "x.toml", "--set", "seed"]).exits(2).says(&["KEY=VALUE"]);
     lab.onset(&["run", "missing.toml"]).exits(2).says(&["missing.toml", "No such file"]);
+}
+
+#[test]
+fn a_hunt_without_a_budget_is_refused_with_some_that_would_do() {
+    let lab = Lab::bare();
+    let words = ["hunt", "--flavour", "6.12", "--load", "mixed", "--budget"];
+    for none in ["0s", "0trials", "0min"] {
+        let finished = lab.onset(&[&words[..], &[none]].concat()).exits(2);
+        finished.says(&["--budget", "a hunt needs some budget", "5min, 30s or 200trials"]);
+    }
+    for wrong in ["200", "trials", "-1trials", "soon"] {
+        let budget = format!("--budget={wrong}");
+        lab.onset(&[&words[..5], &[&budget]].concat()).exits(2).says(&["5min, 30s or 200trials"]);
+    }
+    assert_eq!(lab.bundles(), [""; 0]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A report that looks inside: what it shows adds up, and is what the commands for each part print.
 
-use lab::{FIRST_AND_LAST, Lab, experiment, have_kernels};
+use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
 use serde_json::Value;
 
 fn list(value: &Value) -> &[Value] {
@@ -21,12 +21,40 @@ fn numbers_of(lab: &Lab, page: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
 }
 
+fn number(of: &Value, key: &str) -> u64 {
+    of[key].as_u64().unwrap_or_else(|| panic!("{key}: {of:#}"))
+}
+
+/// The parts are the latency, and nearly all of it is understood.
 fn adds_up(latency: &Value) {
     let parts = &latency["parts"];
     assert_eq!(Value::from(sum(parts, "ns")), latency["latency_ns"], "{latency:#}");
     assert_eq!(Value::from(sum(parts, "insns")), latency["insns"], "{latency:#}");
     let others = latency["others"]["total_ns"].as_u64().expect("a number");
     assert_eq!(Value::from(sum(&latency["causes"], "ns") + others), latency["latency_ns"]);
+    assert!(
+        number(latency, "unexplained_ns") * 100 <= number(latency, "latency_ns"),
+        "{latency:#}"
+    );
+}
+
+/// Each ledger of these is the sum of its rows, and nearly all of it is understood.
+fn is_understood(blamed: &Value) {
+    for ledger in list(&blamed["ledgers"]) {
+        let rows = list(&ledger["rows"]).iter();
+        let unexplained = rows.filter(|row| row["cause"] == "unexplained");
+        let unexplained: u64 = unexplained.map(|row| number(row, "total_ns")).sum();
+        assert!(unexplained * 100 <= number(ledger, "total_ns"), "{ledger:#}");
+        assert_eq!(sum(&ledger["rows"], "total_ns"), number(ledger, "total_ns"), "{ledger:#}");
+    }
+}
+
+/// The command gives the latency of this trigger again.
+fn comes_again(lab: &Lab, replay: &Value, responder: &Value, trigger: &Value) {
+    let words: Vec<&str> = replay.as_str().expect("a command").split(' ').collect();
+    assert_eq!(words[0], "onset");
+    let again = lab.onset(&[&words[1..], &["--json"]].concat()).exits(0).json();
+    assert_eq!((&again["responder"], &again["trigger"]), (responder, trigger));
 }
 
 #[test]
@@ -54,22 +82,37 @@ fn a_report_that_looks_inside_agrees_with_windows_blame_and_explain() {
         assert_eq!(kind["count"], printed["cells"][0]["totals"][name]["count"], "{name}");
     }
     let printed = lab.onset(&["blame", &run, "--json"]).exits(0).json();
+    assert_as_promised_by("blame", &printed);
     for (ledger, own) in list(&inside["ledgers"]).iter().zip(list(&printed["ledgers"])) {
         for key in ["responder", "samples", "from_ns", "total_ns", "kinds"] {
             assert_eq!(ledger[key], own[key], "{key}");
         }
         let others = ledger["others"]["total_ns"].as_u64().expect("a number");
         assert_eq!(Value::from(sum(&ledger["rows"], "total_ns") + others), ledger["total_ns"]);
+        let row = &own["rows"][0];
+        assert_eq!(ledger["rows"][0]["replay"], row["replay"]);
+        comes_again(&lab, &row["replay"], &own["responder"], &row["max_trigger"]);
     }
-    for worst in list(&inside["worst"]) {
-        adds_up(worst);
-        let responder = worst["responder"].as_str().expect("a name");
-        let words = ["explain", &run, "--responder", responder, "--json"];
+    is_understood(&lab.onset(&["blame", &run, "--above", "all", "--json"]).exits(0).json());
+    for responder in ["hardirq", "task"] {
+        let worst: Vec<&Value> =
+            list(&inside["worst"]).iter().filter(|worst| worst["responder"] == responder).collect();
+        let words = ["explain", &run, "--responder", responder, "--worst", "5", "--json"];
         let printed = lab.onset(&words).exits(0).json();
-        assert_eq!(worst["trigger"], printed["explanations"][0]["trigger"]);
-        assert_eq!(worst["stages"], printed["explanations"][0]["stages"]);
+        let explained = list(&printed["explanations"]);
+        assert_eq!((worst.len(), explained.len()), (5, 5));
+        for (worst, explained) in worst.into_iter().zip(explained) {
+            adds_up(worst);
+            for key in ["trigger", "latency_ns", "stages", "unexplained_ns"] {
+                assert_eq!(worst[key], explained[key], "{key}");
+            }
+            let again = format!(" --sample {} --responder {responder}", worst["trigger"]);
+            assert!(worst["replay"].as_str().is_some_and(|r| r.ends_with(&again)), "{worst:#}");
+        }
     }
-    assert_eq!((list(&inside["ledgers"]).len(), list(&inside["worst"]).len()), (2, 2));
+    assert_eq!(list(&inside["ledgers"]).len(), 2);
+    assert_eq!(inside["exceeded"], serde_json::json!([]));
+    assert!(number(&inside["bound"], "bound_ns") >= number(&inside["scheduling_ns"], "task"));
     for hunted in list(&report["hunts"][0]["responders"]) {
         let find = &hunted["find"];
         adds_up(&find["explanation"]);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A kernel that does not tell of its types (BTF) or of its stacks (ORC): what cannot be seen is said, the rest works.
 
-use lab::{Lab, experiment, have_kernels};
+use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// Of a map's file (crates/vmlinux/src/map.rs): where its list of parts begins, which of them the unwind tables are and
@@ -47,7 +48,8 @@ fn a_kernel_without_types_and_unwind_tables_shows_the_rest_and_says_what_is_miss
         return;
     }
     let lab = Lab::private();
-    let path = lab.experiment(&experiment(&["6.12 preempt=none"], &["idle"], 20, ""));
+    let text = experiment(&["6.12 preempt=none"], &["idle"], 20, FIRST_AND_LAST);
+    let path = lab.experiment(&text);
     let windows = || lab.onset(&["windows", &path, "--json"]).exits(0).json();
     let kinds = |printed: &serde_json::Value| {
         let windows = printed["windows"].as_array().expect("a list").iter();
@@ -75,4 +77,56 @@ fn a_kernel_without_types_and_unwind_tables_shows_the_rest_and_says_what_is_miss
 
     let bound = lab.onset(&["bound", &path]).exits(69);
     bound.says(&["no bound for this kernel", "no types", "onset windows"]);
+    latencies_are_cut_as_far_as_they_are_seen(&lab, &text);
+    a_hunt_does_without(&lab, &path);
+}
+
+fn says_what_is_missing(printed: &Value) {
+    let missing = printed["missing"].to_string();
+    assert!(missing.contains("no types") && missing.contains("no unwind table"), "{missing}");
+}
+
+fn sum(of: &Value, key: &str) -> u64 {
+    let list = of.as_array().expect("a list").iter();
+    list.map(|item| item[key].as_u64().expect("a number")).sum()
+}
+
+/// Who ran and who was woken is not known: that time is unexplained, and all of it is there.
+fn latencies_are_cut_as_far_as_they_are_seen(lab: &Lab, text: &str) {
+    let run = lab.run(text, &[]).exits(3).run().text("run").to_string();
+    let explained = lab.onset(&["explain", &run, "--worst", "40", "--json"]).exits(0).json();
+    assert_as_promised_by("explain", &explained);
+    says_what_is_missing(&explained);
+    let explanations = explained["explanations"].as_array().expect("a list");
+    assert_eq!(explanations.len(), 40);
+    for explanation in explanations {
+        assert_eq!(Value::from(sum(&explanation["parts"], "ns")), explanation["latency_ns"]);
+    }
+    let blamed = lab.onset(&["blame", &run, "--above", "all", "--json"]).exits(0).json();
+    assert_as_promised_by("blame", &blamed);
+    says_what_is_missing(&blamed);
+    for ledger in blamed["ledgers"].as_array().expect("a list") {
+        assert_eq!(Value::from(sum(&ledger["rows"], "total_ns")), ledger["total_ns"]);
+    }
+    let replayed = lab.onset(&["replay", &run, "--trace", "t.pftrace", "--json"]).exits(0).json();
+    assert_eq!(replayed["identical"], true);
+    assert!(lab.path().join("t.pftrace").metadata().expect("written").len() > 1_000);
+    // A bound is neither shown nor held against anything.
+    lab.onset(&["report", &run, "--inside", "-o", "r.html"]).exits(0);
+    let page = std::fs::read_to_string(lab.path().join("r.html")).expect("a page");
+    assert!(page.contains("\"bound\":null") && page.contains("no unwind table"));
+}
+
+/// What interrupts are masked is seen: a hunt can fire into that.
+fn a_hunt_does_without(lab: &Lab, path: &str) {
+    let words = ["hunt", path, "--budget", "2trials", "--directory", "hunt", "--json"];
+    let hunted = lab.onset(&words).exits(0);
+    let found = hunted.json();
+    hunted.says(&["not seen in this kernel", "no types", "no unwind table"]);
+    assert_as_promised_by("hunt", &found);
+    let finds = found["worst"].as_array().expect("finds");
+    assert!(finds.iter().any(|find| find["responder"] == "task"), "{found:#}");
+    let find = finds[0]["find"].as_str().expect("a file");
+    let replayed = lab.onset(&["replay", find, "--json"]).exits(0).json();
+    assert_eq!(replayed["latency_ns"], finds[0]["latency_ns"]);
 }

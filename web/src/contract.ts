@@ -5,7 +5,7 @@
 // but positions on a screen.
 
 /** The only version of the contract that this viewer draws. */
-export const SCHEMA = 6;
+export const SCHEMA = 7;
 
 /** Clock domain. Numbers of different clocks never share an axis, so a report has exactly one. */
 export type Clock = "virtual" | "monotonic" | "tsc";
@@ -217,11 +217,14 @@ export interface Inside {
   windows: Windows[];
   /** One for each responder, in the order of the run. */
   ledgers: Ledger[];
-  /** The worst answer of each responder, in the order of the run. */
-  worst: Latency[];
-  bound: Bound;
-  /** By responder, the longest scheduling latency of the answers in its ledger that the bound speaks of. */
+  /** The worst answers of each responder, at most 5, the longest first. */
+  worst: WorstAnswer[];
+  /** Null where too little can be seen in this kernel for one. */
+  bound: Bound | null;
+  /** By responder, the longest scheduling latency of the answers in its ledger and of its worst that the bound speaks of. */
   scheduling_ns: Record<string, number>;
+  /** Of these answers, those that exceed the bound: each is a fault of the follower or of the analysis. */
+  exceeded: Held[];
 }
 
 export type WindowKind = "irqs_off" | "preempt_off" | "bh_off" | "migration_off";
@@ -284,9 +287,10 @@ export interface LedgerRow {
   count: number;
   total_ns: number;
   share: number;
-  /** The most of its time in one answer, and that answer's trigger. */
+  /** The most of its time in one answer, that answer's trigger, and the command that replays it. */
   max_ns: number;
   max_trigger: number;
+  replay: string;
 }
 
 /** What has no row of its own. */
@@ -346,6 +350,11 @@ export interface Latency {
   others: Others;
 }
 
+/** One of a run's worst answers, and the command that replays it. */
+export interface WorstAnswer extends Latency {
+  replay: string;
+}
+
 /** A part of a latency. */
 export interface Part {
   stage: Stage;
@@ -379,6 +388,16 @@ export interface Bound {
   /** Null where interrupts came too densely for a bound. */
   interrupts_ns: number | null;
   bound_ns: number | null;
+}
+
+/** An answer that was held against the bound. */
+export interface Held {
+  responder: string;
+  trigger: number;
+  at_ns: number;
+  /** From the line to the switch to the responder's task: what the bound is for. */
+  scheduling_ns: number;
+  latency_ns: number;
 }
 
 /** A search for the worst answers of a flavour, under one load or several. */

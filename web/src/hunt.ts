@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Hunts: how the worst answers grew, what each strategy did, and what was found.
 
+import { again } from "./again.ts";
 import { causeCells, showStack } from "./causes.ts";
 import type { Code, Find, Hunt, Hunted, OtherFind, Report } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
@@ -154,13 +155,13 @@ function showOthers(responder: string, others: OtherFind[], code: Code): HTMLEle
 
 /** How to have it again, and into what was fired. */
 function origin({ replay, stack }: Find, code: Code): HTMLElement[] {
-  const again =
+  const replayed =
     replay === null
       ? h("p", { class: "doubted" }, "The hunt ended before this find was written; go on with it to have it.")
-      : h("p", {}, "Have it again: ", h("code", { class: "command" }, replay));
+      : again(replay);
   const aimed = (code.stacks[stack]?.length ?? 0) > 0;
   const into = aimed
     ? h("div", { class: "opener" }, h("span", {}, "Fired into a stretch opened by "), showStack(code, stack))
     : h("p", {}, "The trigger was aimed at no stretch.");
-  return [again, into];
+  return [replayed, into];
 }

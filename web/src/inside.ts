@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What was seen inside the runs of the view: where the time of the responder's late answers went, its worst answer, and
+// What was seen inside the runs of the view: where the time of the responder's late answers went, its worst answers, and
 // the windows.
 
-import type { Code, Inside, Latency, Ledger } from "./contract.ts";
+import type { Code, Inside, Ledger, WorstAnswer } from "./contract.ts";
 import { h } from "./element.ts";
-import { integer } from "./format.ts";
-import { showLatency } from "./latency.ts";
+import { exactNs, integer } from "./format.ts";
 import { showLedger } from "./ledger.ts";
 import { swatch } from "./look.ts";
 import type { Lane } from "./transpose.ts";
 import type { View } from "./view.ts";
 import { showBound, showWindows } from "./windows.ts";
+import { showWorst } from "./worst.ts";
 
 /** The section; null where nobody looked into any of these runs. */
 export function showInside(view: View, lanes: readonly Lane[], code: Code): HTMLElement | null {
@@ -31,7 +31,7 @@ export function showInside(view: View, lanes: readonly Lane[], code: Code): HTML
     unseen.length > 0 && h("p", { class: "empty" }, `Not looked into: ${unseen.join(", ")}.`),
     ...seen.map(({ lane, inside }) => {
       const ledger = inside.ledgers.find(({ responder }) => responder === view.responder);
-      const worst = inside.worst.find(({ responder }) => responder === view.responder);
+      const worst = inside.worst.filter(({ responder }) => responder === view.responder);
       return h("div", { class: "panel-inside" }, name(lane), ...doubts(inside), ...showTime(lane, ledger, worst, code));
     }),
     h("h2", {}, "Windows under ", h("em", {}, view.load)),
@@ -46,19 +46,27 @@ export function showInside(view: View, lanes: readonly Lane[], code: Code): HTML
   );
 }
 
-function showTime(lane: Lane, ledger: Ledger | undefined, worst: Latency | undefined, code: Code): HTMLElement[] {
+function showTime(lane: Lane, ledger: Ledger | undefined, worst: WorstAnswer[], code: Code): HTMLElement[] {
   if (ledger === undefined) return [h("p", { class: "empty" }, "Not active here.")];
-  const shown = [h("h3", {}, "Ledger"), showLedger(lane.name, lane.run.run, ledger, code)];
-  if (worst === undefined) return shown;
-  const name = `Worst answer of ${worst.responder}, ${lane.name}`;
-  return [...shown, h("h3", {}, "Worst answer"), showLatency(name, worst, code)];
+  const shown = [h("h3", {}, "Ledger"), showLedger(lane.name, ledger, code)];
+  if (worst.length === 0) return shown;
+  const title = worst.length === 1 ? "Worst answer" : "Worst answers";
+  return [...shown, h("h3", {}, title), showWorst(lane.name, worst, code)];
 }
 
-function doubts({ missing, losses }: Inside): HTMLElement[] {
+/** What makes this page doubtful: an exceeded bound, of whatever responder, and what was not seen. */
+function doubts({ missing, losses, exceeded }: Inside): HTMLElement[] {
+  const faults = exceeded.map(({ responder, trigger, scheduling_ns }) =>
+    h(
+      "p",
+      { class: "callout" },
+      `${responder} was scheduled ${exactNs(scheduling_ns)} ns after trigger ${integer(trigger)}, which is more than the bound: the follower or the analysis is wrong there; please report it.`,
+    ),
+  );
   const lost = Object.entries(losses).filter(([, n]) => n > 0);
   const texts = [
     ...missing.map((what) => `Not seen: ${what}.`),
     ...lost.map(([kind, n]) => `Records lost while following, ${kind}: ${integer(n)}.`),
   ];
-  return texts.map((text) => h("p", { class: "doubted" }, text));
+  return [...faults, ...texts.map((text) => h("p", { class: "doubted" }, text))];
 }

@@ -2,6 +2,7 @@
 // All time of a responder's late answers by cause: an icicle, whose boxes are as wide as their share, and the rows that
 // add up to the total.
 
+import { command } from "./again.ts";
 import { type Arrow, type Box, showBoxes } from "./boxes.ts";
 import { causeCells, causeLook, kindsLine, othersRow } from "./causes.ts";
 import type { Code, IcicleNode, Ledger } from "./contract.ts";
@@ -9,7 +10,7 @@ import { h, scrollBox } from "./element.ts";
 import { duration, exactNs, integer, percentage, several } from "./format.ts";
 
 /** The ledger of a run; `name` names the run's flavour. */
-export function showLedger(name: string, run: string, ledger: Ledger, code: Code): HTMLElement {
+export function showLedger(name: string, ledger: Ledger, code: Code): HTMLElement {
   const { responder, samples, from_ns, total_ns } = ledger;
   if (samples === 0) return h("p", { class: "empty" }, "Nothing was answered here.");
   const [which, above] = from_ns === 0 ? ["All ", ""] : ["", `of ${duration(from_ns)} and more (p99) `];
@@ -28,7 +29,7 @@ export function showLedger(name: string, run: string, ledger: Ledger, code: Code
     icicle(`Ledger of ${responder}, ${name}`, ledger, code),
     h("p", { class: "sum" }, `Of it ${kindsLine(ledger.kinds, total_ns)}.`),
     scrollBox(`Ledger of ${responder}, ${name}`, rowsTable(ledger, code), "short"),
-    h("p", { class: "origin" }, "One of them with all its parts: ", h("code", {}, `onset explain ${run} --responder ${responder} --sample TRIGGER`)),
+    h("p", { class: "origin" }, "With ", h("code", {}, "explain"), " in place of ", h("code", {}, "replay"), " a row's command tells all parts of that answer."),
   );
 }
 
@@ -72,7 +73,8 @@ function rowsTable({ rows, others }: Ledger, code: Code): HTMLTableElement {
         {},
         ...numbers(["time", "share"]),
         ...["cause", "stack, innermost first"].map((head) => h("th", { scope: "col", class: "text" }, head)),
-        ...numbers(["answers", "most in one", "its trigger"]),
+        ...numbers(["answers", "most in one"]),
+        h("th", { scope: "col", class: "text" }, "have that one again"),
       ),
     ),
     h(
@@ -87,7 +89,7 @@ function rowsTable({ rows, others }: Ledger, code: Code): HTMLTableElement {
           ...causeCells(code, row.cause),
           h("td", {}, integer(row.count)),
           h("td", { title: `${exactNs(row.max_ns)} ns` }, duration(row.max_ns)),
-          h("td", {}, integer(row.max_trigger)),
+          h("td", { class: "text" }, command(row.replay)),
         ),
       ),
       ...othersRow(others, 3),

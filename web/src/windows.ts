@@ -115,7 +115,10 @@ const TERMS: [keyof Bound & ("st" | "poid" | "paie" | "psd"), string, string][] 
 ];
 
 /** The bound, its terms, and what was seen of it. */
-export function showBound({ bound, scheduling_ns }: Inside, code: Code): HTMLElement {
+export function showBound({ bound, scheduling_ns, exceeded }: Inside, code: Code): HTMLElement {
+  if (bound === null) {
+    return h("p", { class: "empty" }, "No bound of the scheduling latency: too little of it can be seen in this kernel.");
+  }
   const seen = Object.entries(scheduling_ns).map(([responder, ns]) => `${responder} ${duration(ns)}`);
   const whole =
     bound.bound_ns === null
@@ -133,10 +136,16 @@ export function showBound({ bound, scheduling_ns }: Inside, code: Code): HTMLEle
   return h(
     "details",
     { class: "printed bound" },
-    h("summary", {}, h("b", {}, "bound of the scheduling latency"), ` ${duration(bound.bound_ns)}`),
+    h(
+      "summary",
+      {},
+      h("b", {}, "bound of the scheduling latency"),
+      ` ${duration(bound.bound_ns)} `,
+      exceeded.length > 0 && h("span", { class: "chip fail" }, "exceeded"),
+    ),
     h("p", { class: "origin" }, whole),
     seen.length > 0 &&
-      h("p", { class: "origin" }, `Longest scheduling latency of the answers in the ledger: ${seen.join(", ")}.`),
+      h("p", { class: "origin" }, `Longest scheduling latency of the answers explained here: ${seen.join(", ")}.`),
     scrollBox("Terms of the bound", h("table", {}, h("tbody", {}, ...rows))),
   );
 }

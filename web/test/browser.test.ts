@@ -366,15 +366,16 @@ test("papers fit a phone, and only a report of several experiments asks which", 
   });
 });
 
-test("a run that was looked into shows its ledger, its worst answer and its windows, and the others say that they were not", async () => {
+test("a run that was looked into shows its ledger, its worst answers and its windows, and the others say that they were not", async () => {
   await visit(await write("inside", inside()), async (page) => {
     const ledger = await cells(page, "#inside .ledger tbody tr");
+    const replay = (trigger: number) => `onset replay onset-runs/made-up --sample ${trigger} --responder task`;
     assert.deepEqual(
-      ledger.map((row) => [row[0], row[1], row[4]]),
+      ledger.map((row) => [row[0], row[1], row[4], row[6]]),
       [
-        ["1.00 ms", "71.4 %", "2"],
-        ["390 µs", "27.9 %", "1"],
-        ["10.0 µs", "0.7 %", ""],
+        ["1.00 ms", "71.4 %", "2", replay(17)],
+        ["390 µs", "27.9 %", "1", replay(18)],
+        ["10.0 µs", "0.7 %", "", ""],
       ],
     );
     assert.match(ledger[0]![3]!, /_raw_spin_lock_irq\+0x9 < null_queue_rq\+0x126 \[null_blk\]/);
@@ -392,6 +393,37 @@ test("a run that was looked into shows its ledger, its worst answer and its wind
     assert.match(terms, /_raw_spin_lock_irq\+0x9 < null_queue_rq\+0x126 \[null_blk\][^]*inside: null_queue_rq/);
     await page.selectOption("select[name=responder]", "hardirq");
     await page.waitForFunction(() => document.querySelector("#inside .empty + .panel-inside .empty") !== null);
+  });
+});
+
+test("of the worst answers the reader chooses one, and each has the command that replays it", async () => {
+  await visit(await write("worst", inside()), async (page) => {
+    const choice = page.locator("#inside select[name=worst]");
+    assert.deepEqual(await choice.locator("option").allInnerTexts(), ["1. 1.00 ms, trigger 17", "2. 1.00 ms, trigger 18"]);
+    const latency = page.locator("#inside .latency");
+    assert.match(await latency.innerText(), /^Trigger 17, at 17\.0 ms/);
+    await choice.selectOption("1");
+    assert.match(await latency.innerText(), /^Trigger 18, at 18\.0 ms/);
+    assert.equal(await latency.count(), 1);
+    const commands = await page.locator("#inside p .command").allInnerTexts();
+    assert.deepEqual(commands, ["onset replay onset-runs/made-up --sample 18 --responder task"]);
+  });
+});
+
+test("an exceeded bound is the first thing that is said of a run, and a bound that cannot be seen is none", async () => {
+  const report = inside();
+  const seen = report.runs[3]!.inside!;
+  seen.exceeded = [{ responder: "task", trigger: 40, at_ns: 1, scheduling_ns: 854_101, latency_ns: 900_000 }];
+  await visit(await write("exceeded", report), async (page) => {
+    const said = await page.locator("#inside .callout").innerText();
+    assert.match(said, /^task was scheduled 854\u202f101 ns after trigger 40, which is more than the bound.*report it/);
+    assert.match(await page.locator("#inside .bound summary").innerText(), /854 µs exceeded$/);
+  });
+  seen.exceeded = [];
+  seen.bound = null;
+  await visit(await write("unbounded", report), async (page) => {
+    assert.equal(await page.locator("#inside .bound, #inside .callout").count(), 0);
+    assert.match(await page.locator("#inside").innerText(), /No bound of the scheduling latency/);
   });
 });
 
@@ -489,10 +521,10 @@ test("what was seen inside and hunts fit a phone, and paper has them on light gr
 });
 
 test("another schema number gives a message that can be acted on", async () => {
-  await visit(await write("schema", { ...fixture(), schema: 7 }), async (page) => {
+  await visit(await write("schema", { ...fixture(), schema: 8 }), async (page) => {
     assert.match(
       await page.locator("[role=alert]").innerText(),
-      /cannot be shown[\s\S]*schema number 7[\s\S]*onset report/,
+      /cannot be shown[\s\S]*schema number 8[\s\S]*onset report/,
     );
   });
 });

@@ -46,7 +46,7 @@ export function fixture(): Report {
   const flavours = Object.keys(FLAVOURS);
   const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
   return {
-    schema: 6,
+    schema: 7,
     title: "Response ladder of 6.12",
     created: "2026-11-21T19:57:03Z",
     tool: { version: "0.1.0", revision: "018facc" },
@@ -120,6 +120,10 @@ function latency(responder: string): Latency {
   };
 }
 
+function replay(trigger: number): string {
+  return `onset replay onset-runs/made-up --sample ${trigger} --responder task`;
+}
+
 function seen(): Inside {
   const row = { count: 3, total_ns: 900_000, share: 0.009, max_ns: 700_000, max_insns: 700_000, max_at_ns: 17_000_123 };
   const parts = { hardirq_ns: 1_000, softirq_ns: 2_000, stack: 1, closed_by: 2 };
@@ -152,8 +156,8 @@ function seen(): Inside {
         total_ns: 1_400_000,
         kinds: { interrupt: 1_000_000, wakeup: 400_000 },
         rows: [
-          { cause: 0, count: 2, total_ns: 1_000_000, share: 1 / 1.4, max_ns: 700_000, max_trigger: 17 },
-          { cause: 1, count: 1, total_ns: 390_000, share: 0.39 / 1.4, max_ns: 390_000, max_trigger: 18 },
+          { cause: 0, count: 2, total_ns: 1_000_000, share: 1 / 1.4, max_ns: 700_000, max_trigger: 17, replay: replay(17) },
+          { cause: 1, count: 1, total_ns: 390_000, share: 0.39 / 1.4, max_ns: 390_000, max_trigger: 18, replay: replay(18) },
         ],
         others: { rows: 1, total_ns: 10_000, share: 0.01 / 1.4 },
         icicle: [
@@ -165,7 +169,10 @@ function seen(): Inside {
         ],
       },
     ],
-    worst: [latency("task")],
+    worst: [
+      { ...latency("task"), replay: replay(17) },
+      { ...latency("task"), trigger: 18, at_ns: 18_000_456, replay: replay(18) },
+    ],
     bound: {
       st: { ns: 300, at_ns: 1, stack: 0, inside: 0 },
       poid: { ns: 800_000, at_ns: 2, stack: 1, inside: 2 },
@@ -176,6 +183,7 @@ function seen(): Inside {
       bound_ns: 854_100,
     },
     scheduling_ns: { task: 700_123 },
+    exceeded: [],
   };
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The figures that onset promises of the hunt: against waiting, how often a find comes again, and how fast it looks. Prints;
-//! asserts nothing. Takes two hours on two processors, most of them for the waiting; `cargo bench --bench hunt -- PART…`
+//! The figures that onset promises of the hunt: against waiting, how often a find comes again, whether ledgers are exact, and
+//! how fast it looks. Prints; asserts nothing. Takes two hours on two processors, most of them for the waiting; `cargo bench --bench hunt -- PART…`
 //! measures only what is named: `speed`, or a flavour.
 //!
 //! Needs what `make build` builds, the kernels 6.12 and 6.12-rt in the cache, and cyclictest (package rt-tests).
@@ -132,6 +132,7 @@ fn followed(store: &Path) -> Answer<()> {
         let (run, _) =
             onset(&["run", EXPERIMENT, "--set", "trigger.count=2000", "--set", &flavours], store)?;
         let bundle = text(&run["runs"][0]["bundle"]).to_owned();
+        ledgers(flavour, &run["runs"][0], store)?;
         let mut ratios = Vec::new();
         for _ in 0..3 {
             let plain = ["run", EXPERIMENT, "--set", "trigger.count=2000", "--set", &flavours];
@@ -142,6 +143,26 @@ fn followed(store: &Path) -> Answer<()> {
         let figure = format!("wall time followed, with stacks, / plain: {flavour}");
         print(&figure, "1.25", spread(ratios, 2));
     }
+    Ok(())
+}
+
+/// Whether the rows of each responder's ledger add up to its latencies as they were measured, to the nanosecond.
+fn ledgers(flavour: &str, run: &Value, store: &Path) -> Answer<()> {
+    let (blamed, _) = onset(&["blame", text(&run["bundle"]), "--above", "all"], store)?;
+    let ledgers = list(&blamed["ledgers"])?;
+    let mut exact = 0;
+    for ledger in ledgers {
+        let rows = list(&ledger["rows"])?.iter().map(|row| row["total_ns"].as_u64());
+        let sum: u64 = rows.sum::<Option<u64>>().ok_or("a row of a ledger has no total")?;
+        let series = list(&run["series"])?.iter();
+        let mut own = series.filter(|series| series["responder"] == ledger["responder"]);
+        let own = own.next().ok_or("the run has none of a ledger's responder")?;
+        // The mean is of an exact sum, which of thousands of answers it gives back.
+        let measured = (number(&own["mean_ns"])? * number(&own["count"])?).round();
+        exact += usize::from(sum as f64 == measured);
+    }
+    let figure = format!("ledgers that sum exactly: {flavour}");
+    print(&figure, "all", format!("{exact} of {}", ledgers.len()));
     Ok(())
 }
 

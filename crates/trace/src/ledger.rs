@@ -14,7 +14,6 @@ pub struct Ledger {
     rows: HashMap<Named, Row>,
     kinds: BTreeMap<LatencyKind, Nanos>,
     samples: u64,
-    below: u64,
     total: Nanos,
 }
 
@@ -49,8 +48,6 @@ pub struct LedgerRow {
 pub struct LedgerReport {
     /// Samples that are in it.
     pub samples: u64,
-    /// Samples that are not, being shorter than `from_ns`.
-    pub below: u64,
     /// The shortest latency that is in it.
     pub from_ns: Nanos,
     /// All latencies together.
@@ -67,11 +64,10 @@ impl Ledger {
         Ledger { from, ..Ledger::default() }
     }
 
-    /// Enters a latency; tasks as they are named now.
+    /// Enters a latency, unless it is one that the ledger is not of; tasks as they are named now.
     pub fn add(&mut self, explanation: &Explanation, reader: &Reader, symbols: &dyn Symbols) {
         let latency = explanation.latency().time;
         if latency < self.from {
-            self.below += 1;
             return;
         }
         self.samples += 1;
@@ -95,11 +91,6 @@ impl Ledger {
         }
     }
 
-    /// All latencies together.
-    pub fn total(&self) -> Nanos {
-        self.total
-    }
-
     /// The accounts with names, by their total.
     pub fn report(&self, stacks: &Stacks, symbols: &dyn Symbols) -> LedgerReport {
         let mut rows: Vec<_> = self.rows.iter().collect();
@@ -114,7 +105,6 @@ impl Ledger {
         };
         LedgerReport {
             samples: self.samples,
-            below: self.below,
             from_ns: self.from,
             total_ns: self.total,
             rows: rows.into_iter().map(row).collect(),
@@ -169,7 +159,7 @@ mod tests {
             ledger.add(&explanation(trigger, parts), &reader, &Nameless);
         }
         let report = ledger.report(&Stacks::default(), &Nameless);
-        assert_eq!((report.samples, report.below, report.total_ns), (2, 1, Nanos(220)));
+        assert_eq!((report.samples, report.total_ns), (2, Nanos(220)), "the first is too short");
         let first = &report.rows[0];
         assert_eq!((first.cause.cause.as_str(), first.count), ("irqs_off", 2));
         assert_eq!((first.total_ns, first.max_ns, first.max_trigger), (Nanos(150), Nanos(80), 1));
@@ -203,7 +193,7 @@ mod tests {
                 total += parts.iter().map(|(_, ns)| ns).sum::<u64>();
             }
             let report = ledger.report(&Stacks::default(), &Nameless);
-            prop_assert_eq!(ledger.total(), Nanos(total));
+            prop_assert_eq!(report.total_ns, Nanos(total));
             prop_assert_eq!(report.rows.iter().map(|r| r.total_ns.0).sum::<u64>(), total);
             prop_assert_eq!(report.kinds.values().map(|n| n.0).sum::<u64>(), total);
         }

@@ -6,21 +6,57 @@ use crate::arguments::{self, Above};
 use crate::bundle::Bundle;
 use crate::failure::{Exit, Failure};
 use crate::followed::{Account, Explainer, Ledgers, Ready, Subject, Wanted};
+use crate::report::replay_of_answer;
 use crate::terminal::{self, Shown};
 use sample::{Nanos, Sample};
 use serde::Serialize;
 use std::cell::RefCell;
-use trace::Reader;
+use std::collections::BTreeMap;
+use trace::{LatencyKind, LedgerRow, Reader};
 
 /// Version of the JSON that is printed (docs/blame.schema.json).
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 #[derive(Serialize)]
 struct Printed<'a> {
     schema: u32,
     run: &'a str,
     missing: &'a [String],
-    ledgers: &'a [Account],
+    ledgers: Vec<PrintedLedger<'a>>,
+}
+
+#[derive(Serialize)]
+struct PrintedLedger<'a> {
+    responder: &'a str,
+    samples: u64,
+    from_ns: Nanos,
+    total_ns: Nanos,
+    rows: Vec<PrintedRow<'a>>,
+    kinds: &'a BTreeMap<LatencyKind, Nanos>,
+}
+
+#[derive(Serialize)]
+struct PrintedRow<'a> {
+    #[serde(flatten)]
+    row: &'a LedgerRow,
+    replay: String,
+}
+
+impl<'a> PrintedLedger<'a> {
+    fn of(bundle: &Bundle, Account { responder, report }: &'a Account) -> Self {
+        let row = |row: &'a LedgerRow| {
+            let replay = replay_of_answer(bundle.path(), responder, row.max_trigger);
+            PrintedRow { row, replay }
+        };
+        PrintedLedger {
+            responder,
+            samples: report.samples,
+            from_ns: report.from_ns,
+            total_ns: report.total_ns,
+            rows: report.rows.iter().map(row).collect(),
+            kinds: &report.kinds,
+        }
+    }
 }
 
 pub fn run(arguments: &arguments::Blame) -> Result<Exit, Failure> {
@@ -49,15 +85,16 @@ pub fn run(arguments: &arguments::Blame) -> Result<Exit, Failure> {
     let ledgers = ledgers.accounts(ready.responders(), &reader, &map);
     let (run, missing) = (bundle.manifest().run.as_str(), &follow.missing);
     if arguments.json {
-        print_json(&Printed { schema: SCHEMA, run, missing, ledgers: &ledgers })?;
+        let ledgers = ledgers.iter().map(|account| PrintedLedger::of(&bundle, account)).collect();
+        print_json(&Printed { schema: SCHEMA, run, missing, ledgers })?;
         return Ok(Exit::Success);
     }
     print(&format!("{title}\n{run}\n"))?;
     for missing in missing {
         print(&format!("  ! not seen: {missing}\n"))?;
     }
-    for Account { responder, report } in &ledgers {
-        print(&format!("\n{}", terminal::ledger(responder, report)))?;
+    for account in &ledgers {
+        print(&format!("\n{}", terminal::ledger(bundle.path(), account)))?;
     }
     Ok(Exit::Success)
 }

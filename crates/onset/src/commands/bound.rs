@@ -11,6 +11,7 @@ use rig::{Bench, Follow, Progress};
 use sample::{Nanos, Responder, Sample};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::ControlFlow;
 use trace::{
     BoundMeter, BoundReport, Event, Explanation, History, Reader, ReaderLosses, Role, Unbounded,
@@ -94,6 +95,31 @@ pub struct Held {
     pub latency_ns: Nanos,
 }
 
+impl Held {
+    /// An answer that the bound speaks of.
+    pub(crate) fn of(responder: Responder, sample: &Sample, scheduling_ns: Nanos) -> Held {
+        Held {
+            responder: responder.name(),
+            trigger: sample.trigger,
+            at_ns: sample.at,
+            scheduling_ns,
+            latency_ns: sample.latency,
+        }
+    }
+}
+
+/// What is said of one that exceeds the bound.
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Held { responder, trigger, scheduling_ns, .. } = self;
+        write!(
+            f,
+            "{responder} was scheduled {} ns after trigger {trigger}, which is more than the bound: the follower or the analysis is wrong there; please report it",
+            scheduling_ns.0
+        )
+    }
+}
+
 pub fn run(arguments: &arguments::Bound) -> Result<Exit, Failure> {
     let all = each_cell(&arguments.cells, watch)?;
     let exceeded = all.iter().any(|b| b.holds == Some(false));
@@ -116,7 +142,12 @@ pub fn run(arguments: &arguments::Bound) -> Result<Exit, Failure> {
 fn watch(bench: &Bench, cell: Cell, progress: &dyn Fn(Progress)) -> Result<Bounded, Failure> {
     let ready = Ready::new(bench, cell.subject, progress)?;
     let (map, follow) = ready.follow_closely()?;
-    sees_enough(&map, &follow)?;
+    if !Bounded::is_seen_in(&map, &follow) {
+        return Err(Failure::unavailable(format!(
+            "there is no bound for this kernel, in which these cannot be seen: {}; take a kernel with BTF and kallsyms, or look at `onset windows`, which shows the rest",
+            follow.missing.join("; ")
+        )));
+    }
     let mut meter = Meter::new(ready.responders());
     let reader = ready.run(Some(&follow), &mut meter, progress)?;
     if let Some(failure) = meter.failure {
@@ -139,20 +170,18 @@ fn watch(bench: &Bench, cell: Cell, progress: &dyn Fn(Progress)) -> Result<Bound
     })
 }
 
-/// Refuses a kernel that does not show what the terms are made of.
-fn sees_enough(map: &Map<Vec<u8>>, follow: &Follow) -> Result<(), Failure> {
-    let layout = map.layout();
-    let rt: &[Role] = if layout.is_preempt_rt() { &NEEDED_FOR_RT } else { &[] };
-    let watched =
-        |role: &Role| follow.watches.iter().any(|w| WATCHED[usize::from(w.index)].role == *role);
-    let facts = [layout.preempt_count, layout.current_task, layout.pid, layout.comm, layout.prio];
-    if facts.iter().all(Option::is_some) && NEEDED.iter().chain(rt).all(watched) {
-        return Ok(());
+impl Bounded {
+    /// Whether a kernel shows what the terms, and the parts of answers that are held against the bound, are made of.
+    pub(crate) fn is_seen_in(map: &Map<Vec<u8>>, follow: &Follow) -> bool {
+        let layout = map.layout();
+        let rt: &[Role] = if layout.is_preempt_rt() { &NEEDED_FOR_RT } else { &[] };
+        let watched = |role: &Role| {
+            follow.watches.iter().any(|w| WATCHED[usize::from(w.index)].role == *role)
+        };
+        let facts =
+            [layout.preempt_count, layout.current_task, layout.pid, layout.comm, layout.prio];
+        facts.iter().all(Option::is_some) && NEEDED.iter().chain(rt).all(watched)
     }
-    Err(Failure::unavailable(format!(
-        "there is no bound for this kernel, in which these cannot be seen: {}; take a kernel with BTF and kallsyms, or look at `onset windows`, which shows the rest",
-        follow.missing.join("; ")
-    )))
 }
 
 /// The answers of one responder.
@@ -171,13 +200,7 @@ impl Series {
     fn add(&mut self, sample: &Sample, explanation: &Explanation) {
         self.answers += 1;
         match scheduling(explanation) {
-            Ok(scheduling_ns) => self.held.push(Held {
-                responder: self.responder.name(),
-                trigger: sample.trigger,
-                at_ns: sample.at,
-                scheduling_ns,
-                latency_ns: sample.latency,
-            }),
+            Ok(length) => self.held.push(Held::of(self.responder, sample, length)),
             Err(why) => *self.unbounded.entry(why).or_default() += 1,
         }
     }

@@ -26,7 +26,17 @@ pub fn run(names: &[String], look: bool, output: &Path, store: &Path) -> Result<
     let insides = if look { look_inside(&bundles, &mut hunts)? } else { BTreeMap::new() };
     let material = Material { bundles: &bundles, insides: &insides, hunts: &hunts };
     print(&format!("{}\n", write_page(&material, output)?.display()))?;
-    Ok(Exit::Success)
+    let exceeded = exceeded(&insides);
+    exceeded.iter().for_each(|line| eprintln!("{line}"));
+    Ok(if exceeded.is_empty() { Exit::Success } else { Exit::Exceeded })
+}
+
+/// A line for each answer that exceeds the bound of its run.
+fn exceeded(insides: &BTreeMap<String, Inside>) -> Vec<String> {
+    let of_run = |(run, inside): (&String, &Inside)| {
+        inside.exceeded.iter().map(|held| format!("{run}: {held}")).collect::<Vec<_>>()
+    };
+    insides.iter().flat_map(of_run).collect()
 }
 
 /// Writes the report of `bundles` and returns where it is.
@@ -121,4 +131,45 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.write_all(bytes)?;
     file.persist(path)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::Held;
+    use sample::Nanos;
+    use trace::{ReaderLosses, WindowsReport};
+
+    fn inside(exceeded: Vec<Held>) -> Inside {
+        Inside {
+            missing: Vec::new(),
+            losses: ReaderLosses::default(),
+            virtual_ns: Nanos(0),
+            triggers: 0,
+            totals: BTreeMap::new(),
+            windows: WindowsReport { windows: Vec::new(), cut: BTreeMap::new() },
+            accounts: Vec::new(),
+            worst: Vec::new(),
+            bound: None,
+            scheduling: BTreeMap::new(),
+            exceeded,
+        }
+    }
+
+    #[test]
+    fn each_answer_that_exceeds_the_bound_is_told_with_its_run_and_its_trigger() {
+        let held = |trigger| Held {
+            responder: "task",
+            trigger,
+            at_ns: Nanos(0),
+            scheduling_ns: Nanos(7_001),
+            latency_ns: Nanos(9_000),
+        };
+        let insides = [("a", vec![]), ("b", vec![held(17), held(18)])];
+        let insides = insides.map(|(run, held)| (run.to_owned(), inside(held))).into();
+        let lines = exceeded(&insides);
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].starts_with("b: task was scheduled 7001 ns after trigger 17, which is"));
+        assert!(lines[1].contains("trigger 18"));
+    }
 }

@@ -3,17 +3,20 @@
 //! explained, and its bound.
 
 use super::{
-    Account, Explained, Explainer, Ledgers, Ready, Stretches, Subject, Total, Wanted, Watcher,
+    Account, Choice, Explained, Explainer, Ledgers, Ready, Stretches, Subject, Total, Wanted,
+    Watcher, samples_of,
 };
 use crate::bundle::Bundle;
+use crate::commands::{Bounded, Held};
 use crate::failure::Failure;
 use rig::{Bench, Progress};
-use sample::{Nanos, Sample, SeriesId};
+use sample::{Nanos, Responder, Sample, SeriesId};
 use stats::{Quantile, Summary};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use trace::{
-    BoundMeter, BoundReport, Event, Explanation, Order, Reader, ReaderLosses, WindowKind,
+    Bound, BoundMeter, BoundReport, Event, Explanation, Order, Reader, ReaderLosses, WindowKind,
     WindowsReport,
 };
 
@@ -21,6 +24,8 @@ use trace::{
 const WINDOWS_KEPT: usize = 12;
 /// Ledgers are of the answers above this, where a run has enough of them.
 const ABOVE: Quantile = Quantile::P99;
+/// Answers of each responder that are explained one by one.
+const WORST_KEPT: usize = 5;
 
 /// What was seen inside a run.
 #[derive(Clone, Debug)]
@@ -39,12 +44,14 @@ pub struct Inside {
     pub windows: WindowsReport,
     /// For each responder, where the time of its late answers went.
     pub accounts: Vec<Account>,
-    /// The worst answer of each responder.
+    /// The worst answers of each responder, the longest first.
     pub worst: Vec<Explained>,
-    /// The bound of the scheduling latency.
-    pub bound: BoundReport,
-    /// By responder, the longest scheduling latency among the answers in its ledger; absent where the bound speaks of none.
+    /// The bound of the scheduling latency; absent where too little can be seen in this kernel for one.
+    pub bound: Option<BoundReport>,
+    /// By responder, the longest scheduling latency among its late and its worst answers; absent where the bound speaks of none.
     pub scheduling: BTreeMap<&'static str, Nanos>,
+    /// Of these answers, those that exceed the bound: each is a fault of the follower or of the analysis.
+    pub exceeded: Vec<Held>,
 }
 
 impl Inside {
@@ -60,23 +67,22 @@ impl Inside {
     ) -> Result<Inside, Failure> {
         let subject = Subject::of_bundle(bench, bundle)?;
         let answered = bundle.manifest().series.iter().any(|summary| summary.count > 0);
-        let (mut ledgers, wanted) =
+        let (mut ledgers, mut wanted) =
             if answered { Ledgers::of(bundle, None, from)? } else { Default::default() };
+        let worst = if answered { worst_of(bundle)? } else { Wanted::new() };
+        wanted.extend(&worst);
         let ready = Ready::new(bench, subject, progress)?;
         let (map, follow) = ready.follow_closely()?;
         let responders = ready.responders();
-        let latest = latest(&wanted);
-        let mut worst = Vec::new();
-        let mut scheduling: BTreeMap<&'static str, Nanos> = BTreeMap::new();
+        let (mut explained, mut held) = (Vec::new(), Vec::new());
         let each = |sample: &Sample, explanation: &Explanation, reader: &Reader| {
             ledgers.add(sample, explanation, reader, &map);
             let responder = responders[sample.series.index()];
             if let Ok(length) = trace::scheduling(explanation) {
-                let longest = scheduling.entry(responder.name()).or_default();
-                *longest = (*longest).max(length);
+                held.push(Held::of(responder, sample, length));
             }
-            if latest.get(&sample.series).is_some_and(|w| w.trigger == sample.trigger) {
-                worst.push(Explained::new(responder, sample, explanation, reader, &map));
+            if worst.contains_key(&(sample.trigger, sample.series)) {
+                explained.push(Explained::new(responder, sample, explanation, reader, &map));
             }
         };
         let mut pass = Pass {
@@ -91,9 +97,10 @@ impl Inside {
         let reader = ran?;
         done?;
         stretches.finish();
-        worst.sort_by_key(|e| responders.iter().position(|r| r.name() == e.responder));
+        explained.sort_by_key(|e| order(e, responders));
         let longest = (&WindowKind::ALL[..], Order::Longest, WINDOWS_KEPT);
         let (windows, totals) = stretches.report(longest, reader.stacks(), &map);
+        let bound = Bounded::is_seen_in(&map, &follow).then(|| meter.bound());
         Ok(Inside {
             missing: follow.missing,
             losses: reader.losses(),
@@ -102,9 +109,10 @@ impl Inside {
             totals,
             windows,
             accounts: ledgers.accounts(responders, &reader, &map),
-            worst,
-            bound: meter.bound().report(reader.stacks(), &map),
-            scheduling,
+            worst: explained,
+            bound: bound.map(|bound| bound.report(reader.stacks(), &map)),
+            scheduling: longest_of(&held),
+            exceeded: exceeding(bound, &held),
         })
     }
 }
@@ -114,16 +122,44 @@ fn from(summary: &Summary) -> Option<Nanos> {
     Some(summary.quantile(ABOVE).unwrap_or(Nanos(0)))
 }
 
-/// The longest answer of each series, the first of them where several are alike.
-fn latest(wanted: &Wanted) -> BTreeMap<SeriesId, Sample> {
-    let mut latest: BTreeMap<SeriesId, Sample> = BTreeMap::new();
-    for sample in wanted.values() {
-        let known = latest.entry(sample.series).or_insert(*sample);
-        if sample.latency > known.latency {
-            *known = *sample;
+/// The longest answers of each series.
+fn worst_of(bundle: &Bundle) -> Result<Wanted, Failure> {
+    Ok(first_of(samples_of(bundle, None, Choice::Worst(usize::MAX))?))
+}
+
+/// The first so many of each series.
+fn first_of(samples: Vec<Sample>) -> Wanted {
+    let mut counts: BTreeMap<SeriesId, usize> = BTreeMap::new();
+    let mut first = Wanted::new();
+    for sample in samples {
+        let count = counts.entry(sample.series).or_default();
+        *count += 1;
+        if *count <= WORST_KEPT {
+            first.insert((sample.trigger, sample.series), sample);
         }
     }
-    latest
+    first
+}
+
+/// By responder, the longest first, of several that are alike the first.
+fn order(explained: &Explained, responders: &[Responder]) -> (Option<usize>, Reverse<Nanos>, u64) {
+    let place = responders.iter().position(|r| r.name() == explained.responder);
+    (place, Reverse(explained.report.latency_ns), explained.report.trigger)
+}
+
+fn longest_of(held: &[Held]) -> BTreeMap<&'static str, Nanos> {
+    let mut longest: BTreeMap<&'static str, Nanos> = BTreeMap::new();
+    for held in held {
+        let known = longest.entry(held.responder).or_default();
+        *known = (*known).max(held.scheduling_ns);
+    }
+    longest
+}
+
+/// Nothing exceeds a bound that cannot be seen.
+fn exceeding(bound: Option<Bound>, held: &[Held]) -> Vec<Held> {
+    let exceeds = |held: &&Held| bound.is_some_and(|b| b.is_exceeded_by(held.scheduling_ns));
+    held.iter().filter(exceeds).copied().collect()
 }
 
 /// One look at everything.
@@ -151,18 +187,35 @@ impl<F: FnMut(&Sample, &Explanation, &Reader)> Watcher for Pass<F> {
 mod tests {
     use super::*;
 
+    fn sample(trigger: u64, series: u16, latency: u64) -> Sample {
+        let (at, path) = (Nanos(0), None);
+        Sample { series: SeriesId(series), trigger, at, latency: Nanos(latency), path }
+    }
+
     #[test]
-    fn the_first_of_the_longest_answers_of_each_series_is_explained() {
-        let sample = |trigger, series, latency| Sample {
-            series: SeriesId(series),
-            trigger,
-            at: Nanos(0),
-            latency: Nanos(latency),
-            path: None,
+    fn the_worst_of_each_series_are_explained_however_late_another_is() {
+        let late = (0..2 * WORST_KEPT as u64).map(|trigger| sample(trigger, 0, 900 - trigger));
+        let samples = late.chain([sample(7, 1, 5), sample(3, 1, 4)]).collect();
+        let keys: Vec<_> = first_of(samples).into_keys().collect();
+        let of = |series: u16| keys.iter().filter(move |key| key.1 == SeriesId(series));
+        assert_eq!(of(0).map(|key| key.0).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+        assert_eq!(of(1).map(|key| key.0).collect::<Vec<_>>(), [3, 7]);
+    }
+
+    #[test]
+    fn an_answer_that_is_later_than_the_bound_is_found_and_none_where_there_is_no_bound() {
+        let held = [(1, 70), (2, 71), (3, 90)].map(|(trigger, scheduling)| {
+            Held::of(Responder::Task, &sample(trigger, 0, 100), Nanos(scheduling))
+        });
+        let triggers = |bound: Option<Bound>| {
+            exceeding(bound, &held).iter().map(|held| held.trigger).collect::<Vec<_>>()
         };
-        let samples = [sample(1, 0, 5), sample(2, 0, 9), sample(3, 0, 9), sample(1, 1, 7)];
-        let wanted = samples.iter().map(|s| ((s.trigger, s.series), *s)).collect();
-        let triggers = latest(&wanted).values().map(|s| s.trigger).collect::<Vec<_>>();
-        assert_eq!(triggers, [2, 1]);
+        let empty = BoundMeter::new().bound();
+        let bound = |ns: Option<u64>| Bound { bound_ns: ns.map(Nanos), ..empty };
+        assert_eq!(triggers(Some(bound(Some(70)))), [2, 3]);
+        assert_eq!(triggers(Some(bound(Some(90)))), [0; 0]);
+        assert_eq!(triggers(Some(bound(None))), [0; 0]);
+        assert_eq!(triggers(None), [0; 0]);
+        assert_eq!(longest_of(&held), BTreeMap::from([("task", Nanos(90))]));
     }
 }

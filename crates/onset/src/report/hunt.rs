@@ -3,12 +3,13 @@
 
 use super::code::{Code, Stack};
 use super::inside::{Latency, latency};
+use super::replay::replay_of_find;
 use crate::followed::Explanations;
 use crate::hunt::{Ended, Kept, Share, Step, Strategy};
 use sample::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A hunt and what was made of its finds.
 #[derive(Debug)]
@@ -167,10 +168,7 @@ fn find(hunted: &Hunted, responder: &str, code: &mut Code) -> Option<Find> {
         strategy: found.strategy.name(),
         under: hunted.kept.about.guest(found.best.begin.guest),
         stack: code.stack(&found.best.stack),
-        replay: hunted
-            .finds
-            .get(responder)
-            .map(|path| format!("onset replay {}", shell_word(path))),
+        replay: hunted.finds.get(responder).map(|path| replay_of_find(path)),
         missing: seen.map_or_else(Vec::new, |seen| seen.missing.clone()),
         explanation: explained.map(|explained| latency(explained, code)),
     })
@@ -200,23 +198,4 @@ fn others(hunted: &Hunted, responder: &str, code: &mut Code) -> Vec<Other> {
             .map(|name| name.to_string_lossy().into_owned()),
     });
     other.collect()
-}
-
-/// A path as a shell takes it.
-fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_can_be_pasted_whatever_the_directory_is_called() {
-        let word = |path: &str| shell_word(Path::new(path));
-        assert_eq!(word("onset-runs/hunts/a_1"), "onset-runs/hunts/a_1");
-        assert_eq!(word("my hunts/it's"), "'my hunts/it'\\''s'");
-    }
 }

@@ -3,10 +3,13 @@
 
 use super::code::{Code, Stack};
 use super::icicle::{self, Node};
+use super::replay::replay_of_answer;
+use crate::commands::Held;
 use crate::followed::{self, Account, CauseShare, Explained};
 use sample::{Insns, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 use trace::{
     BoundReport, Bucket, Disturbed, LatencyKind, PartReport, ReaderLosses, Stage, TermReport,
     WindowKind, WindowRow,
@@ -28,9 +31,10 @@ pub struct Inside<'a> {
     triggers: u64,
     windows: Vec<Windows<'a>>,
     ledgers: Vec<Ledger>,
-    worst: Vec<Latency>,
-    bound: Bound,
+    worst: Vec<Worst>,
+    bound: Option<Bound>,
     scheduling_ns: &'a BTreeMap<&'static str, Nanos>,
+    exceeded: &'a [Held],
 }
 
 /// The bound of the scheduling latency.
@@ -104,6 +108,7 @@ struct Row {
     share: f64,
     max_ns: Nanos,
     max_trigger: u64,
+    replay: String,
 }
 
 /// What has no line of its own.
@@ -132,6 +137,14 @@ pub struct Latency {
     others: Others,
 }
 
+/// One of a run's worst answers, and the command that has it again.
+#[derive(Serialize)]
+struct Worst {
+    #[serde(flatten)]
+    latency: Latency,
+    replay: String,
+}
+
 #[derive(Clone, Serialize)]
 struct Part {
     stage: Stage,
@@ -150,8 +163,8 @@ struct Share {
     share: f64,
 }
 
-/// As the page has it.
-pub fn inside<'a>(seen: &'a followed::Inside, code: &mut Code) -> Inside<'a> {
+/// As the page has it; `bundle` is where the run is.
+pub fn inside<'a>(bundle: &Path, seen: &'a followed::Inside, code: &mut Code) -> Inside<'a> {
     let kinds = seen.totals.iter().map(|(kind, total)| {
         let cut = seen.windows.cut.get(kind).copied().unwrap_or_default();
         let own = seen.windows.windows.iter().filter(|row| row.kind == *kind);
@@ -171,10 +184,11 @@ pub fn inside<'a>(seen: &'a followed::Inside, code: &mut Code) -> Inside<'a> {
         virtual_ns: seen.virtual_ns,
         triggers: seen.triggers,
         windows: kinds.collect(),
-        ledgers: seen.accounts.iter().map(|account| ledger(account, code)).collect(),
-        worst: seen.worst.iter().map(|explained| latency(explained, code)).collect(),
-        bound: bound(&seen.bound, code),
+        ledgers: seen.accounts.iter().map(|account| ledger(bundle, account, code)).collect(),
+        worst: seen.worst.iter().map(|explained| worst(bundle, explained, code)).collect(),
+        bound: seen.bound.as_ref().map(|report| bound(report, code)),
         scheduling_ns: &seen.scheduling,
+        exceeded: &seen.exceeded,
     }
 }
 
@@ -213,7 +227,7 @@ fn window<'a>(row: &'a WindowRow, whole: Nanos, code: &mut Code) -> Window<'a> {
     }
 }
 
-fn ledger(Account { responder, report }: &Account, code: &mut Code) -> Ledger {
+fn ledger(bundle: &Path, Account { responder, report }: &Account, code: &mut Code) -> Ledger {
     let (kept, others) = report.rows.split_at(report.rows.len().min(ROWS_KEPT));
     let row = |row: &trace::LedgerRow, code: &mut Code| Row {
         cause: code.cause(&row.cause),
@@ -222,6 +236,7 @@ fn ledger(Account { responder, report }: &Account, code: &mut Code) -> Ledger {
         share: row.share,
         max_ns: row.max_ns,
         max_trigger: row.max_trigger,
+        replay: replay_of_answer(bundle, responder, row.max_trigger),
     };
     Ledger {
         responder,
@@ -233,6 +248,11 @@ fn ledger(Account { responder, report }: &Account, code: &mut Code) -> Ledger {
         others: Others::of(others.iter().map(|r| r.total_ns), report.total_ns),
         icicle: icicle::nodes(&report.rows, report.total_ns, code),
     }
+}
+
+fn worst(bundle: &Path, explained: &Explained, code: &mut Code) -> Worst {
+    let replay = replay_of_answer(bundle, explained.responder, explained.report.trigger);
+    Worst { latency: latency(explained, code), replay }
 }
 
 /// A latency as the page has it.

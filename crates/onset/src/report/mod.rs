@@ -7,8 +7,10 @@ mod hunt;
 mod icicle;
 mod inside;
 mod papers;
+mod replay;
 
 pub use hunt::Hunted;
+pub use replay::replay_of_answer;
 
 use crate::bundle::{
     About, Bundle, BundleError, Details, Experiment, Manifest, Schedule, Tool, UtcTime, Warning,
@@ -25,7 +27,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Number of the format between this module and the viewer (web/src/contract.ts).
-const SCHEMA: u32 = 6;
+const SCHEMA: u32 = 7;
 /// What the viewer's page has in place of the numbers.
 const MARKER: &str = "__ONSET_REPORT__";
 
@@ -176,7 +178,7 @@ pub fn page(viewer: &str, material: &Material, created: UtcTime) -> Result<Strin
     let mut code = Code::default();
     let runs = bundles.iter().zip(&details).map(|(bundle, details)| {
         let seen = insides.get(bundle.manifest().run.as_str());
-        let inside = seen.map(|seen| inside::inside(seen, &mut code));
+        let inside = seen.map(|seen| inside::inside(bundle.path(), seen, &mut code));
         run(bundle, details, experiment(bundle, bundles), inside)
     });
     let runs = runs.collect();

@@ -20,7 +20,7 @@ pub struct Item<'a> {
     pub cause: &'a CauseReport,
     /// Its time.
     pub time: Nanos,
-    /// What else is to be said of it.
+    /// What else is to be said of it, in lines; without any, a cause that has no stack has its row alone.
     pub note: String,
 }
 
@@ -47,7 +47,8 @@ pub fn table(items: &[Item], whole: Nanos) -> String {
         row(time, &format!("{} others", rest.len()), "");
     }
     let unexplained = items.iter().filter(|item| item.cause.cause == "unexplained");
-    row(sum(&unexplained.collect::<Vec<_>>()), "unexplained", "");
+    let unexplained: Vec<&Item> = unexplained.collect();
+    row(sum(&unexplained), "unexplained", "");
     let lines = table.lines();
     let (heading, lines) = lines.split_first().expect("a table has a heading");
     let mut text = format!("  {heading}\n");
@@ -57,24 +58,26 @@ pub fn table(items: &[Item], whole: Nanos) -> String {
             text += &stacks(items, whole);
         }
     }
-    text
+    text + &stacks(&unexplained, whole)
 }
 
 /// The longest stacks of a cause, each behind its time.
 fn stacks(items: &[&Item], whole: Nanos) -> String {
-    let mut items: Vec<_> = items.iter().filter(|item| !item.cause.stack.is_empty()).collect();
+    let is_told = |item: &&&Item| !item.cause.stack.is_empty() || !item.note.is_empty();
+    let mut items: Vec<_> = items.iter().filter(is_told).collect();
     items.sort_by_key(|item| std::cmp::Reverse(item.time));
     let mut text = String::new();
     for item in items.iter().take(STACKS) {
         let time = item.time.to_string();
         let mut lines = stack::lines(&item.cause.stack, INDENT);
+        if lines.is_empty() && items.len() > 1 {
+            lines.push("no stack".into());
+        }
         if let Some(first) = lines.first_mut() {
             *first = format!("{time:>width$}  {}", first.trim_start(), width = INDENT - 2);
         }
         lines.iter().for_each(|line| text += &format!("{line}\n"));
-        if !item.note.is_empty() {
-            text += &format!("{:INDENT$}{}\n", "", item.note);
-        }
+        item.note.lines().for_each(|line| text += &format!("{:INDENT$}{line}\n", ""));
     }
     let rest: Vec<&Item> = items.iter().skip(STACKS).map(|item| **item).collect();
     if !rest.is_empty() {
@@ -113,7 +116,8 @@ mod tests {
             (cause("switch", "", &[]), 4),
         ];
         let items = causes.iter().map(|(cause, ns)| {
-            let note = if *ns == 300 { "in 2 samples".into() } else { String::new() };
+            let note =
+                if [300, 500].contains(ns) { "in 2 samples:\nagain".into() } else { String::new() };
             Item { cause, time: Nanos(*ns), note }
         });
         let text = table(&items.collect::<Vec<_>>(), Nanos(1_209));
@@ -125,8 +129,11 @@ mod tests {
                 "700 ns  57.9 %  irqs_off",
                 "400 ns  c+0x3",
                 "300 ns  a+0x1 < b+0x2",
-                "in 2 samples",
+                "in 2 samples:",
+                "again",
                 "500 ns  41.4 %  task         tar prio 120",
+                "in 2 samples:",
+                "again",
                 "4 ns   0.3 %  1 others",
                 "5 ns   0.4 %  unexplained",
             ]

@@ -3,11 +3,14 @@
 
 use super::causes::{self, Item};
 use super::explanation::kinds;
+use crate::followed::Account;
+use crate::report::replay_of_answer;
 use sample::Nanos;
+use std::path::Path;
 use trace::LedgerReport;
 
-/// The table.
-pub fn ledger(responder: &str, report: &LedgerReport) -> String {
+/// The table; each cause that is shown has the command that replays the answer of which it took most.
+pub fn ledger(bundle: &Path, Account { responder, report }: &Account) -> String {
     let LedgerReport { samples, from_ns, total_ns, rows, .. } = report;
     let from = match from_ns {
         Nanos(0) => String::new(),
@@ -18,8 +21,10 @@ pub fn ledger(responder: &str, report: &LedgerReport) -> String {
         cause: &row.cause,
         time: row.total_ns,
         note: format!(
-            "in {} answers, at most {} (trigger {})",
-            row.count, row.max_ns, row.max_trigger
+            "in {} answers, at most {}:\n{}",
+            row.count,
+            row.max_ns,
+            replay_of_answer(bundle, responder, row.max_trigger)
         ),
     });
     text += &causes::table(&items.collect::<Vec<_>>(), *total_ns);
