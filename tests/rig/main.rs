@@ -14,6 +14,7 @@ mod hunt;
 mod ladder;
 mod later;
 mod loads;
+mod locks;
 mod map;
 mod minimise;
 mod modules;

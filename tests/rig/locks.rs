@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Locks that a module holds for long on PREEMPT_RT, where who wants them sleeps: answers that wait for one are blamed on it,
+//! on its holder, and on whom the holder waits for.
+
+use crate::modules::module_for;
+use lab::{Lab, Run, assert_as_promised_by, experiment, have_kernels};
+use serde_json::Value;
+
+const KERNEL: &str = "6.12-rt";
+const TRIGGERS: u64 = 5_000;
+/// Each lock is met at any time of the 18 ms in which the two take turns, so that one trigger comes within some 4 us of its
+/// beginning.
+const ANY_TIME: &str = "period = \"1ms\", jitter = \"800us\", duty = 0.1";
+
+/// How many instructions test_locks.c spends in its functions.
+const LOCK: (&str, u64) = ("test_hold_lock", 400_000);
+const BOTTOM_HALVES: (&str, u64) = ("test_hold_bottom_halves", 150_000);
+
+/// The run of an otherwise idle guest with the module.
+fn run(lab: &Lab, more: &str) -> Run {
+    let more = format!("guest.modules = [{:?}]\n{more}", module_for(KERNEL, "test_locks"));
+    let text = experiment(&[KERNEL], &["idle"], TRIGGERS, &more);
+    let text = text.replacen("period = \"1ms\", jitter = \"200us\"", ANY_TIME, 1);
+    lab.run(&text, &[]).exits(3).run()
+}
+
+fn number(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().expect("a number")
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().expect("a list")
+}
+
+fn sum<'a>(rows: impl IntoIterator<Item = &'a Value>, key: &str) -> u64 {
+    rows.into_iter().map(|row| number(row, key)).sum()
+}
+
+fn all_kinds(value: &Value) -> u64 {
+    let kinds = value["kinds"].as_object().expect("kinds");
+    kinds.values().map(|ns| ns.as_u64().expect("a number")).sum()
+}
+
+/// Of the paper's latencies; 0 where nothing belongs to it.
+fn kind(value: &Value, name: &str) -> u64 {
+    value["kinds"].get(name).map_or(0, |ns| ns.as_u64().expect("a number"))
+}
+
+fn is_lock(row: &&Value) -> bool {
+    row["cause"] == "lock"
+}
+
+/// Whether this part passed in a function of the module.
+fn is_in(function: &str, row: &Value) -> bool {
+    let is = |frame: &Value| {
+        let name = frame.as_str().and_then(|frame| frame.strip_suffix(" [test_locks]"));
+        name.and_then(|name| name.split('+').next()) == Some(function)
+    };
+    list(row, "stack").iter().any(is)
+}
+
+/// Whether these are the holders, one waiting for the next, and the last of them itself is what runs meanwhile.
+fn is_held(holders: &[&str], row: &Value) -> bool {
+    let who = row["who"].as_str().expect("text");
+    let Some(tasks) = who.strip_suffix(": kernel") else { return false };
+    let names = tasks.split(" < ").map(|task| task.split(" prio ").next());
+    is_lock(&row) && names.eq(holders.iter().map(|name| Some(*name)))
+}
+
+/// `length` is `spent` to within 2 %, which is more than 200 instructions of either.
+fn is_about(length: u64, spent: u64) -> bool {
+    length.abs_diff(spent) <= spent / 50
+}
+
+/// So many of the longest answers of a responder.
+fn worst(lab: &Lab, run: &Run, responder: &str, count: usize) -> Vec<Value> {
+    let (name, many) = (run.text("run"), count.to_string());
+    let words = ["explain", name, "--responder", responder, "--worst", &many, "--json"];
+    let printed = lab.onset(&words).exits(0).json();
+    assert_as_promised_by("explain", &printed);
+    let worst = list(&printed, "explanations").to_vec();
+    assert_eq!(worst.len(), count);
+    for e in &worst {
+        let latency = number(e, "latency_ns");
+        let sums = [sum(list(e, "parts"), "ns"), sum(list(e, "causes"), "ns"), all_kinds(e)];
+        assert_eq!(sums, [latency; 3], "{e:#}");
+        assert!(number(e, "unexplained_ns") * 100 <= latency, "{e:#}");
+    }
+    worst
+}
+
+/// The ledger of a responder, of all of its answers.
+fn ledger(lab: &Lab, run: &Run, responder: &str) -> Value {
+    let words = ["blame", run.text("run"), "--responder", responder, "--above", "all", "--json"];
+    let printed = lab.onset(&words).exits(0).json();
+    assert_as_promised_by("blame", &printed);
+    let [ledger] = list(&printed, "ledgers") else { panic!("{printed:#}") };
+    assert_eq!(ledger["samples"], run.series(responder)["count"]);
+    let sums = [sum(list(ledger, "rows"), "total_ns"), all_kinds(ledger)];
+    assert_eq!(sums, [number(ledger, "total_ns"); 2]);
+    ledger.clone()
+}
+
+/// A task that holds a lock itself, and one that holds bottom halves and waits for the other.
+const HOLDER: &[&str] = &["test-locks"];
+const CHAIN: &[&str] = &["ksoftirqd/0", "test-locks"];
+
+#[test]
+fn an_answer_that_waits_for_a_lock_is_blamed_on_its_holder_and_on_where_that_is() {
+    if !have_kernels(&[KERNEL]) {
+        return;
+    }
+    let lab = Lab::new();
+    let run = run(&lab, "responders = [\"hardirq\", \"tasklet\"]");
+    let (function, spent) = LOCK;
+    let mut longest = 0;
+    for e in worst(&lab, &run, "tasklet", 5) {
+        assert!(is_held(HOLDER, &list(&e, "causes")[0]), "{e:#}");
+        let locks = || list(&e, "parts").iter().filter(is_lock);
+        assert_eq!(kind(&e, "priority_inversion"), sum(locks(), "ns"), "{e:#}");
+        let inside = sum(locks().filter(|part| is_in(function, part)), "insns");
+        assert!(inside <= spent + spent / 50, "{e:#}");
+        longest = longest.max(inside);
+    }
+    assert!(is_about(longest, spent), "{longest} instructions in {function}");
+
+    let ledger = ledger(&lab, &run, "tasklet");
+    let locks = || list(&ledger, "rows").iter().filter(is_lock);
+    assert_eq!(kind(&ledger, "priority_inversion"), sum(locks(), "total_ns"), "{ledger:#}");
+    assert!(locks().any(|row| is_held(HOLDER, row) && is_in(function, row)), "{ledger:#}");
+}
+
+#[test]
+fn a_handler_that_was_made_a_thread_waits_for_a_chain_of_holders_before_it_is_entered() {
+    if !have_kernels(&[KERNEL]) {
+        return;
+    }
+    let lab = Lab::new();
+    let run = run(&lab, "driver.threaded = true\nresponders = [\"hardirq\"]");
+    // Whoever serves softirqs holds the lock of bottom halves, which the handler of such a thread wants first. As many as
+    // wait for any of the two that the module holds.
+    let worst = worst(&lab, &run, "hardirq", 160);
+    for e in &worst[..5] {
+        assert!(is_held(CHAIN, &list(e, "causes")[0]), "{e:#}");
+    }
+    let mut longest = [0; 2];
+    for e in &worst {
+        let locks = || list(e, "parts").iter().filter(is_lock);
+        assert!(locks().all(|part| part["stage"] == "entry"), "{e:#}");
+        for (longest, holders) in longest.iter_mut().zip([CHAIN, HOLDER]) {
+            let held = sum(locks().filter(|part| is_held(holders, part)), "insns");
+            *longest = held.max(*longest);
+        }
+    }
+    for (longest, (function, spent)) in longest.into_iter().zip([LOCK, BOTTOM_HALVES]) {
+        assert!(is_about(longest, spent), "{longest} instructions in {function}");
+    }
+
+    let ledger = ledger(&lab, &run, "hardirq");
+    for holders in [CHAIN, HOLDER] {
+        let mut rows = list(&ledger, "rows").iter();
+        assert!(rows.any(|row| is_held(holders, row)), "{holders:?} in {ledger:#}");
+    }
+}
