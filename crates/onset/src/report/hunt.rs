@@ -2,7 +2,7 @@
 //! A hunt as the page has it: how its worst answers grew, what each strategy did, and what was found.
 
 use super::code::{Code, Stack};
-use super::inside::{Latency, latency};
+use super::inside::{Latency, PARTS_KEPT, latency};
 use super::replay::replay_of_find;
 use crate::followed::Explanations;
 use crate::hunt::{Ended, Kept, Share, Step, Strategy};
@@ -170,7 +170,7 @@ fn find(hunted: &Hunted, responder: &str, code: &mut Code) -> Option<Find> {
         stack: code.stack(&found.best.stack),
         replay: hunted.finds.get(responder).map(|path| replay_of_find(path)),
         missing: seen.map_or_else(Vec::new, |seen| seen.missing.clone()),
-        explanation: explained.map(|explained| latency(explained, code)),
+        explanation: explained.map(|explained| latency(explained, PARTS_KEPT, code)),
     })
 }
 

@@ -20,7 +20,9 @@ const ROWS_KEPT: usize = 40;
 /// Causes of a latency; the others are one line.
 const CAUSES_KEPT: usize = 20;
 /// Parts of a latency that are drawn one by one: more have no place in a line as wide as a page.
-const PARTS_KEPT: usize = 150;
+pub const PARTS_KEPT: usize = 150;
+/// The same of a responder's worst answers but the latest: they would be most of the page.
+const PARTS_KEPT_BELOW: usize = 50;
 
 /// What was seen inside a run.
 #[derive(Serialize)]
@@ -185,7 +187,7 @@ pub fn inside<'a>(bundle: &Path, seen: &'a followed::Inside, code: &mut Code) ->
         triggers: seen.triggers,
         windows: kinds.collect(),
         ledgers: seen.accounts.iter().map(|account| ledger(bundle, account, code)).collect(),
-        worst: seen.worst.iter().map(|explained| worst(bundle, explained, code)).collect(),
+        worst: worst(bundle, &seen.worst, code),
         bound: seen.bound.as_ref().map(|report| bound(report, code)),
         scheduling_ns: &seen.scheduling,
         exceeded: &seen.exceeded,
@@ -250,13 +252,22 @@ fn ledger(bundle: &Path, Account { responder, report }: &Account, code: &mut Cod
     }
 }
 
-fn worst(bundle: &Path, explained: &Explained, code: &mut Code) -> Worst {
-    let replay = replay_of_answer(bundle, explained.responder, explained.report.trigger);
-    Worst { latency: latency(explained, code), replay }
+/// Those of each responder follow one another, the longest first.
+fn worst(bundle: &Path, all: &[Explained], code: &mut Code) -> Vec<Worst> {
+    let mut worst = Vec::new();
+    for of_one in all.chunk_by(|a, b| a.responder == b.responder) {
+        let kept = std::iter::once(PARTS_KEPT).chain(std::iter::repeat(PARTS_KEPT_BELOW));
+        for (explained, kept) in of_one.iter().zip(kept) {
+            let trigger = explained.report.trigger;
+            let replay = replay_of_answer(bundle, explained.responder, trigger);
+            worst.push(Worst { latency: latency(explained, kept, code), replay });
+        }
+    }
+    worst
 }
 
-/// A latency as the page has it.
-pub fn latency(explained: &Explained, code: &mut Code) -> Latency {
+/// A latency as the page has it, with so many of its parts one by one.
+pub fn latency(explained: &Explained, parts_kept: usize, code: &mut Code) -> Latency {
     let report = &explained.report;
     let (kept, others) = explained.causes.split_at(explained.causes.len().min(CAUSES_KEPT));
     let share = |c: &CauseShare, code: &mut Code| Share {
@@ -275,18 +286,18 @@ pub fn latency(explained: &Explained, code: &mut Code) -> Latency {
         kinds: report.kinds.clone(),
         disturbances: report.disturbances.clone(),
         unexplained_ns: explained.unexplained_ns,
-        parts: parts(&report.parts, code),
+        parts: parts(&report.parts, parts_kept, code),
         causes: kept.iter().map(|c| share(c, code)).collect(),
         others: Others::of(others.iter().map(|c| c.ns), report.latency_ns),
     }
 }
 
-/// The parts in their order; where there are very many, the longest, and between them the others of a stage together. Either
-/// way they add up to the latency.
-fn parts(all: &[PartReport], code: &mut Code) -> Vec<Part> {
+/// The parts in their order; where there are more than `kept`, the longest, and between them the others of a stage together.
+/// Either way they add up to the latency.
+fn parts(all: &[PartReport], kept: usize, code: &mut Code) -> Vec<Part> {
     let mut lengths: Vec<Nanos> = all.iter().map(|part| part.ns).collect();
     lengths.sort_by_key(|ns| std::cmp::Reverse(*ns));
-    let shortest = lengths.get(PARTS_KEPT).copied();
+    let shortest = lengths.get(kept).copied();
     let mut parts: Vec<Part> = Vec::new();
     for report in all {
         let long = shortest.is_none_or(|shortest| report.ns > shortest);
@@ -334,7 +345,7 @@ mod tests {
     #[test]
     fn few_parts_stay_as_they_are() {
         let all = [part(Stage::Line, "irqs_off", 0, 3), part(Stage::Entry, "entry", 3, 9)];
-        let parts = parts(&all, &mut Code::default());
+        let parts = parts(&all, PARTS_KEPT, &mut Code::default());
         assert_eq!(
             parts.iter().map(|p| (p.cause, p.ns.0)).collect::<Vec<_>>(),
             [(Some(0), 3), (Some(1), 9)]
@@ -351,7 +362,7 @@ mod tests {
             all.push(part(stage, "irqs_off", from, ns));
             from += ns;
         }
-        let parts = parts(&all, &mut Code::default());
+        let parts = parts(&all, PARTS_KEPT, &mut Code::default());
         assert!(parts.len() <= 2 * PARTS_KEPT + 2, "{}", parts.len());
         assert_eq!(parts.iter().map(|p| p.ns.0).sum::<u64>(), from);
         assert_eq!(parts.iter().map(|p| p.pieces).sum::<u64>(), 5_000);
