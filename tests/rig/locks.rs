@@ -5,16 +5,17 @@
 use crate::modules::module_for;
 use lab::{Lab, Run, assert_as_promised_by, experiment, have_kernels};
 use serde_json::Value;
+use std::ops::RangeInclusive;
 
 const KERNEL: &str = "6.12-rt";
 const TRIGGERS: u64 = 5_000;
-/// Each lock is met at any time of the 18 ms in which the two take turns, so that one trigger comes within some 4 us of its
-/// beginning.
+/// Each lock is met at any time of the 19 ms in which the two take turns.
 const ANY_TIME: &str = "period = \"1ms\", jitter = \"800us\", duty = 0.1";
 
-/// How many instructions test_locks.c spends in its functions.
-const LOCK: (&str, u64) = ("test_hold_lock", 400_000);
-const BOTTOM_HALVES: (&str, u64) = ("test_hold_bottom_halves", 150_000);
+/// Functions of test_locks.c and how many instructions they spend: 400,000 and 300,000, to within 2 %. Who comes shortly
+/// before the first waits for all of it; for the second only who comes into it, which may be a tenth late.
+const LOCK: (&str, RangeInclusive<u64>) = ("test_hold_lock", 392_000..=408_000);
+const BOTTOM_HALVES: (&str, RangeInclusive<u64>) = ("test_hold_bottom_halves", 270_000..=306_000);
 
 /// The run of an otherwise idle guest with the module.
 fn run(lab: &Lab, more: &str) -> Run {
@@ -67,11 +68,6 @@ fn is_held(holders: &[&str], row: &Value) -> bool {
     is_lock(&row) && names.eq(holders.iter().map(|name| Some(*name)))
 }
 
-/// `length` is `spent` to within 2 %, which is more than 200 instructions of either.
-fn is_about(length: u64, spent: u64) -> bool {
-    length.abs_diff(spent) <= spent / 50
-}
-
 /// So many of the longest answers of a responder.
 fn worst(lab: &Lab, run: &Run, responder: &str, count: usize) -> Vec<Value> {
     let (name, many) = (run.text("run"), count.to_string());
@@ -119,10 +115,10 @@ fn an_answer_that_waits_for_a_lock_is_blamed_on_its_holder_and_on_where_that_is(
         let locks = || list(&e, "parts").iter().filter(is_lock);
         assert_eq!(kind(&e, "priority_inversion"), sum(locks(), "ns"), "{e:#}");
         let inside = sum(locks().filter(|part| is_in(function, part)), "insns");
-        assert!(inside <= spent + spent / 50, "{e:#}");
+        assert!(inside <= *spent.end(), "{e:#}");
         longest = longest.max(inside);
     }
-    assert!(is_about(longest, spent), "{longest} instructions in {function}");
+    assert!(spent.contains(&longest), "{longest} instructions in {function}");
 
     let ledger = ledger(&lab, &run, "tasklet");
     let locks = || list(&ledger, "rows").iter().filter(is_lock);
@@ -153,7 +149,7 @@ fn a_handler_that_was_made_a_thread_waits_for_a_chain_of_holders_before_it_is_en
         }
     }
     for (longest, (function, spent)) in longest.into_iter().zip([LOCK, BOTTOM_HALVES]) {
-        assert!(is_about(longest, spent), "{longest} instructions in {function}");
+        assert!(spent.contains(&longest), "{longest} instructions in {function}");
     }
 
     let ledger = ledger(&lab, &run, "hardirq");

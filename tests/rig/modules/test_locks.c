@@ -51,7 +51,7 @@ static noinline void test_hold_lock(void)
 static noinline void test_hold_bottom_halves(void)
 {
 	local_bh_disable();
-	spend(150000);
+	spend(300000);
 	local_bh_enable();
 	barrier();
 }
