@@ -111,7 +111,8 @@ fn an_answer_that_waits_for_a_lock_is_blamed_on_its_holder_and_on_where_that_is(
     let (function, spent) = LOCK;
     let mut longest = 0;
     for e in worst(&lab, &run, "tasklet", 5) {
-        assert!(is_held(HOLDER, &list(&e, "causes")[0]), "{e:#}");
+        let first = &list(&e, "causes")[0];
+        assert!(is_held(HOLDER, first) && is_in(function, first), "{e:#}");
         let locks = || list(&e, "parts").iter().filter(is_lock);
         assert_eq!(kind(&e, "priority_inversion"), sum(locks(), "ns"), "{e:#}");
         let inside = sum(locks().filter(|part| is_in(function, part)), "insns");
@@ -137,7 +138,8 @@ fn a_handler_that_was_made_a_thread_waits_for_a_chain_of_holders_before_it_is_en
     // wait for any of the two that the module holds.
     let worst = worst(&lab, &run, "hardirq", 160);
     for e in &worst[..5] {
-        assert!(is_held(CHAIN, &list(e, "causes")[0]), "{e:#}");
+        let first = &list(e, "causes")[0];
+        assert!(is_held(CHAIN, first) && is_in(LOCK.0, first), "{e:#}");
     }
     let mut longest = [0; 2];
     for e in &worst {
@@ -157,4 +159,22 @@ fn a_handler_that_was_made_a_thread_waits_for_a_chain_of_holders_before_it_is_en
         let mut rows = list(&ledger, "rows").iter();
         assert!(rows.any(|row| is_held(holders, row)), "{holders:?} in {ledger:#}");
     }
+}
+
+#[test]
+fn bottom_halves_that_a_task_keeps_off_are_blamed_on_it_though_it_serves_the_softirq_itself() {
+    if !have_kernels(&[KERNEL]) {
+        return;
+    }
+    let lab = Lab::new();
+    let run = run(&lab, "responders = [\"hardirq\", \"tasklet\"]");
+    let (function, spent) = BOTTOM_HALVES;
+    let mut longest = 0;
+    for e in worst(&lab, &run, "tasklet", 160) {
+        let locks = || list(&e, "parts").iter().filter(is_lock);
+        assert_eq!(kind(&e, "priority_inversion"), sum(locks(), "ns"), "{e:#}");
+        let inside = locks().filter(|part| is_held(HOLDER, part) && is_in(function, part));
+        longest = sum(inside, "insns").max(longest);
+    }
+    assert!(spent.contains(&longest), "{longest} instructions in {function}");
 }

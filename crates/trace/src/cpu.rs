@@ -146,7 +146,13 @@ impl Cpu {
                 }
             }
             What::Leave { user, .. } => self.leave(user),
-            What::Inside { place, .. } => self.see(place, true),
+            What::Inside { place, .. } => {
+                // Of a task that runs on in the kernel, nothing being off, nothing else tells where it is.
+                if let Place::Stack(_) = place {
+                    self.seen_at = place;
+                }
+                self.see(place, true);
+            }
             What::Gap => *self = Cpu::default(),
             What::Trigger { .. } | What::Disturbance { .. } | What::Pins { .. } => {}
         }

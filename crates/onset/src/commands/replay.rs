@@ -195,6 +195,9 @@ fn write_traces(
     progress: &dyn Fn(rig::Progress),
 ) -> Result<(), Failure> {
     let (map, follow) = ready.follow(STACKS_FROM, Calls::All)?;
+    for missing in &follow.missing {
+        eprintln!("! not seen in this kernel: {missing}");
+    }
     let wait = Wait { wanted, answer: None };
     let mut tape = Tape { wait, history: History::new(EVENTS_KEPT), excerpt: None };
     let reader = ready.run(Some(&follow), &mut tape, progress)?;

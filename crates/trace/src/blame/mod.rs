@@ -139,7 +139,10 @@ fn cause(cpu: &Cpu, path: &Path, index: usize, stage: Stage, tasks: &Tasks) -> C
                     own_time(activity, Cause::Handler)
                 }
                 Some(task) => waiting(cpu, activity, own, task, tasks),
-                None => in_interrupt(cpu, activity, own),
+                None => match path.holder {
+                    Some(holder) if !own => held(cpu, activity, index, holder),
+                    _ => in_interrupt(cpu, activity, own),
+                },
             }
         }
         Stage::Resumed | Stage::User => match path.responder {
@@ -196,6 +199,15 @@ fn own_time(activity: Activity, itself: Cause) -> Cause {
         Activity::Switch => Cause::Switch,
         Activity::Unknown => Cause::Unexplained,
         _ => itself,
+    }
+}
+
+/// A task that has bottom halves disabled answers, once it enables them.
+fn held(cpu: &Cpu, activity: Activity, index: usize, (holder, serves): (TaskId, usize)) -> Cause {
+    let running = cpu.running();
+    match running {
+        Some(task) if task == holder && index >= serves => own_time(activity, Cause::Responder),
+        _ => Cause::Lock { holders: vec![holder], running, doing: activity },
     }
 }
 

@@ -19,6 +19,9 @@ pub(super) struct Path {
     pub handler_task: Option<TaskId>,
     /// The wake-up of that one.
     pub handler_woken: Option<usize>,
+    /// The task that had bottom halves disabled, and from when on it served the softirq that answered, as it enabled them:
+    /// where only that tells (PREEMPT_RT), and nobody woke it.
+    pub holder: Option<(TaskId, usize)>,
     /// Where stages begin, ascending in both.
     begins: Vec<(usize, Stage)>,
     /// From where to where the responder's task slept between its first wake-up and its answer.
@@ -41,6 +44,9 @@ struct Found {
     entries: Vec<(usize, At)>,
     answered_by: Option<TaskId>,
     answered_in_softirq: bool,
+    /// Who enabled bottom halves last, and who then began to serve softirqs.
+    enabling: Option<TaskId>,
+    serving: Option<(TaskId, usize)>,
     /// The interrupt in which the edge was made.
     answered_in: Option<At>,
     inside: FxHashMap<Insns, Vec<StackId>>,
@@ -60,7 +66,11 @@ impl Path {
         let responder = found.answered_by;
         let woken = responder.and_then(|task| found.first_wake(task, handler.unwrap_or(0)));
         // Softirqs in a task that nobody woke for them: whoever enabled bottom halves serves them.
-        let responder = responder.filter(|_| woken.is_some() || !found.answered_in_softirq);
+        let holder = found.serving.filter(|&(task, _)| {
+            woken.is_none() && !found.answered_in_softirq && responder == Some(task)
+        });
+        let is_own = woken.is_some() || !(found.answered_in_softirq || holder.is_some());
+        let responder = responder.filter(|_| is_own);
         // Where the handler was not seen, the interrupt that woke the responder is the one.
         let own = own.or_else(|| woken.and_then(|(_, interrupt)| interrupt));
         // Nor a wake-up: the interrupt that answered.
@@ -70,6 +80,7 @@ impl Path {
             responder,
             handler_task,
             handler_woken: handler_woken.map(|(index, _)| index),
+            holder,
             begins: vec![(0, Stage::Line)],
             sleeps: Vec::new(),
             inside: FxHashMap::default(),
@@ -157,6 +168,12 @@ impl Found {
                     Role::WakeUp => found.wakes.push((index, TaskId(taken), interrupt)),
                     Role::NeedResched => found.resched.push(index),
                     Role::Schedule => found.schedule.push(index),
+                    Role::BhEnable => found.enabling = cpu.running(),
+                    Role::BhDisable => found.enabling = None,
+                    Role::Softirq => {
+                        let task = found.enabling.filter(|&task| cpu.running() == Some(task));
+                        found.serving = task.map(|task| (task, index));
+                    }
                     _ => {}
                 },
                 _ => {}
