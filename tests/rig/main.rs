@@ -18,6 +18,7 @@ mod locks;
 mod map;
 mod minimise;
 mod modules;
+mod oracle;
 mod probes;
 mod programs;
 mod report;

@@ -9,6 +9,7 @@ use crate::excerpt::{Excerpt, Now};
 use crate::symbols::named;
 use crate::{Activity, At, Interrupt, Place, Role, Stacks, Symbols, TaskId, Tasks, What};
 use prost::Message;
+use sample::Stamp;
 
 #[derive(Clone, PartialEq, Message)]
 struct Trace {
@@ -74,7 +75,7 @@ const EXPLICIT: i32 = 3;
 
 /// The tracks in the order in which they are shown, below the one that holds them all. A track's uuid is its place here
 /// plus 2.
-const TRACKS: [&str; 16] = [
+const TRACKS: [&str; 17] = [
     "line",
     "interrupts off",
     "interrupts",
@@ -82,6 +83,7 @@ const TRACKS: [&str; 16] = [
     "preemption off",
     "scheduler",
     "running task",
+    "wake-ups",
     "calls",
     "D0",
     "D1",
@@ -93,8 +95,9 @@ const TRACKS: [&str; 16] = [
     "D7",
 ];
 const LINE: usize = 0;
-const CALLS: usize = 7;
-const D0: usize = 8;
+const WAKE_UPS: usize = 7;
+const CALLS: usize = 8;
+const D0: usize = 9;
 /// Uuid of the track that holds all others.
 const CPU: u64 = 1;
 
@@ -156,6 +159,8 @@ pub fn perfetto(
         end = Some(event.at);
     }
     if let Some(end) = end {
+        // What begins with the last event, as the answer does, lasts for its nanosecond, or it would not be seen.
+        let end = At { time: Stamp::from_ns(end.time.ns() + 1), ..end };
         writer.change(end, &before, &[None; TRACKS.len()]);
     }
     Trace { packet: writer.packets }.encode_to_vec()
@@ -217,9 +222,14 @@ impl Writer<'_> {
                 let name = format!("disturbance, timers: {timers}");
                 self.event(at, LINE, INSTANT, Some(name), Vec::new());
             }
+            // Called by who is woken, since that is what one looks for.
+            What::Enter { role: Role::WakeUp, taken, place, .. } => {
+                let more = self.stack(place);
+                self.event(at, WAKE_UPS, INSTANT, Some(self.task(TaskId(taken))), more);
+            }
             What::Enter { role, address, taken, place, .. } => {
                 let mut more = self.stack(place);
-                if matches!(role, Role::WakeUp | Role::SwitchTo) {
+                if role == Role::SwitchTo {
                     more.push(text("task", self.task(TaskId(taken))));
                 }
                 self.event(at, CALLS, INSTANT, Some(named(self.symbols, address)), more);
@@ -325,7 +335,7 @@ mod tests {
                 (10, SLICE_BEGIN, "f5+0x0".into()),
                 (40, SLICE_END, String::new()),
                 (50, SLICE_BEGIN, "f6+0x0".into()),
-                (90, SLICE_END, String::new()),
+                (91, SLICE_END, String::new()),
             ]
         );
         assert_eq!(
@@ -334,9 +344,9 @@ mod tests {
         );
         assert_eq!(
             track(&trace, "D2"),
-            [(60, SLICE_BEGIN, "high".into()), (90, SLICE_END, String::new())]
+            [(60, SLICE_BEGIN, "high".into()), (91, SLICE_END, String::new())]
         );
-        assert_eq!(track(&trace, "calls"), [(70, INSTANT, "f7+0x0".into())]);
+        assert_eq!(track(&trace, "wake-ups"), [(70, INSTANT, "task 0x1".into())]);
     }
 
     #[test]

@@ -62,10 +62,9 @@ pub fn vcd(excerpt: &Excerpt) -> String {
         }
         before = after;
     }
-    // Without a last time the viewers end at the last change.
-    if let Some((last, _)) = excerpt.states().last().filter(|(e, _)| e.at.time != told) {
-        line(&mut text, format_args!("#{}", last.at.time.ns()));
-    }
+    // Viewers end at the last time, and do not show what changes then: it has to last for its nanosecond.
+    let last = excerpt.states().last().map_or(from.time, |(event, _)| event.at.time);
+    line(&mut text, format_args!("#{}", last.ns() + 1));
     text
 }
 
@@ -84,6 +83,6 @@ mod tests {
         let (_, changes) = text.split_once("$enddefinitions $end\n").expect("a header");
         let (values, changes) = changes.split_once("$end\n").expect("first values");
         assert_eq!(values, "#10\n$dumpvars\n0t\n0d\n0i\n0p\n00\n01\n02\n03\n04\n05\n06\n07\n");
-        assert_eq!(changes, "1i\n#20\n1t\n#30\n1d\n#40\n0i\n#50\n1i\n#60\n12\n#90\n");
+        assert_eq!(changes, "1i\n#20\n1t\n#30\n1d\n#40\n0i\n#50\n1i\n#60\n12\n#91\n");
     }
 }
