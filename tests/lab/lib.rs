@@ -47,6 +47,11 @@ pub fn skip(reason: &str) {
     }
 }
 
+/// Prints what was planted beside what was found, as the benches do: `make bench` shows it.
+pub fn figure(what: &str, planted: u64, found: u64) {
+    println!("{what:<66} {planted:>8}  {found}");
+}
+
 /// Whether all of these kernels are in the cache; else the calling test is skipped.
 pub fn have_kernels(names: &[&str]) -> bool {
     let kernels = shared_cache().join("onset/kernels");

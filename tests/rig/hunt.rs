@@ -3,7 +3,7 @@
 
 use crate::modules::module_for;
 use lab::{
-    FIRST_AND_LAST, Lab, Started, assert_as_promised_by, experiment, have_kernels, users_of,
+    FIRST_AND_LAST, Lab, Started, assert_as_promised_by, experiment, figure, have_kernels, users_of,
 };
 use serde_json::Value;
 
@@ -215,6 +215,7 @@ fn assert_all_are_found(guest: (&str, &str), planted: &[Planted]) {
         let [find] = found[..] else { panic!("{function} for {responder} in {finds:#?}") };
         // It was fired into at its beginning.
         let ns = main(find)["ns"].as_u64().expect("a time");
+        figure(&format!("hunt in {}, {cause} of {function}, ns", guest.1), spent, ns);
         assert!(ns.abs_diff(spent) <= spent / 50, "{function}: {ns} ns of {spent}: {find:#}");
     }
     for find in finds.iter().filter(|find| main(find)["ns"].as_u64() >= Some(50_000)) {

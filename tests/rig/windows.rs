@@ -2,7 +2,7 @@
 //! Windows that a module plants are found: their function, their module, their length.
 
 use crate::modules::module_for;
-use lab::{Lab, assert_as_promised_by, experiment, have_kernels};
+use lab::{Lab, assert_as_promised_by, experiment, figure, have_kernels};
 use serde_json::Value;
 
 /// What a function of test_delays.c plants.
@@ -59,7 +59,7 @@ fn number(window: &Value, key: &str) -> u64 {
 }
 
 /// Of its kind, one row names the function, and is as long.
-fn assert_found(windows: &[Value], planted: &Planted) {
+fn assert_found(kernel: &str, windows: &[Value], planted: &Planted) {
     let Planted { function, spent, kind, inside } = *planted;
     let key = if inside { "inside" } else { "stack" };
     // Interrupts that were held back until its end open short windows below the same function.
@@ -83,6 +83,7 @@ fn assert_found(windows: &[Value], planted: &Planted) {
         }
         _ => is_about(mean, spent),
     };
+    figure(&format!("windows of {kernel}, {kind} of {function}, ns in the mean"), spent, mean);
     assert!(is_right, "{kind} of {function} took {mean} ns: {row:#?}");
     if kind == "irqs_off" {
         assert!(is_about(number(row, "max_insns"), spent), "{row:#?}");
@@ -107,7 +108,7 @@ fn planted_delays_are_found_with_their_function_module_and_length_and_none_is_in
         assert_as_promised_by("windows", &printed);
         assert_eq!(printed["cells"][0]["missing"], Value::Array(Vec::new()), "{kernel}");
         let windows = printed["windows"].as_array().expect("a list");
-        planted.iter().for_each(|planted| assert_found(windows, planted));
+        planted.iter().for_each(|planted| assert_found(kernel, windows, planted));
         // Nothing else is as long with interrupts or preemption off.
         let is_long = |w: &&Value| {
             ["irqs_off", "preempt_off"].iter().any(|kind| w["kind"] == *kind)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The figures that onset promises of the hunt: against waiting, how often a find comes again, whether ledgers are exact, and
-//! how fast it looks. Prints; asserts nothing. Takes two hours on two processors, most of them for the waiting; `cargo bench --bench hunt -- PART…`
-//! measures only what is named: `speed`, or a flavour.
+//! how fast it looks. Prints; asserts nothing. Takes four hours on two processors, most of them for the waiting; `cargo bench --bench hunt -- PART…`
+//! measures only what is named: `speed`, `strategies`, or a flavour.
 //!
 //! Needs what `make build` builds, the kernels 6.12 and 6.12-rt in the cache, and cyclictest (package rt-tests).
 
@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 const EXPERIMENT: &str = "experiments/hunt.toml";
 const SPEED: &str = "speed";
 const FLAVOURS: [&str; 3] = ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt"];
-const PARTS: [&str; 4] = [SPEED, FLAVOURS[0], FLAVOURS[1], FLAVOURS[2]];
+const STRATEGIES: &str = "strategies";
+const PARTS: [&str; 5] = [SPEED, STRATEGIES, FLAVOURS[0], FLAVOURS[1], FLAVOURS[2]];
 const RESPONDERS: [&str; 2] = ["hardirq", "task"];
 /// Hunts of each flavour.
 const SEEDS: [u64; 3] = [1, 2, 3];
@@ -25,6 +26,8 @@ const SEEDS: [u64; 3] = [1, 2, 3];
 const WAITED_S: u32 = 60;
 /// What a hunt may take of that, to be as late.
 const SHARE: u32 = 20;
+/// How long a strategy tries alone, in virtual seconds.
+const ALONE_S: f64 = 5.0;
 const NS_PER_S: f64 = 1e9;
 
 type Answer<T> = Result<T, String>;
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
     };
     let measure = |part| match part {
         SPEED => speed(store.path()),
+        STRATEGIES => FLAVOURS.into_iter().try_for_each(|flavour| alone(flavour, store.path())),
         flavour => compare(flavour, store.path()),
     };
     if let Err(why) = PARTS.into_iter().filter(|part| wanted(part)).try_for_each(measure) {
@@ -95,10 +99,14 @@ fn speed(store: &Path) -> Answer<()> {
     let (short, _) = hunt(&["--budget", "2trials", "--strategy", "random"])?;
     let aiming = ["window_start", "window_chain", "coverage", "stage_aware"];
     let aiming = aiming.into_iter().flat_map(|name| ["--strategy", name]);
-    // One of 16 trials spends a third of its time on explaining its finds.
-    let budget = ["--budget", "48trials"];
-    let (aimed, spent) = hunt(&aiming.chain(budget).collect::<Vec<_>>())?;
-    let rate = number(&aimed["triggers"])? / spent.as_secs_f64();
+    let aiming: Vec<&str> = aiming.collect();
+    // What a longer hunt took more: both end with explaining as many finds, which is not exploring.
+    let aimed = |budget| -> Answer<(f64, f64)> {
+        let (aimed, spent) = hunt(&[&aiming[..], &["--budget", budget]].concat())?;
+        Ok((number(&aimed["triggers"])?, spent.as_secs_f64()))
+    };
+    let (few, many) = (aimed("16trials")?, aimed("48trials")?);
+    let rate = (many.0 - few.0) / (many.1 - few.1);
     print("aimed triggers, a second and processor", "100", format!("{rate:.0}"));
 
     let run = ["run", EXPERIMENT, "--set", "trigger.count=1", "--set"];
@@ -123,6 +131,49 @@ fn speed(store: &Path) -> Answer<()> {
     let (identical, times) = (&replayed["identical_times"], &replayed["times"]);
     print("replays that are identical", "100", format!("{identical} of {times}"));
     followed(store)
+}
+
+/// Each strategy alone, and all together: the worst within the same virtual time. `refine` begins from a find of
+/// `window_start`; `disturb` is left out, since what it finds counts as nobody's worst.
+fn alone(flavour: &str, store: &Path) -> Answer<()> {
+    const ALONE: [&str; 7] = [
+        "random",
+        "coverage",
+        "window_start",
+        "window_chain",
+        "stage_aware",
+        "foresight",
+        "refine",
+    ];
+    let choices = ALONE.iter().map(|name| (*name, vec!["--strategy", *name]));
+    for (name, strategy) in choices.chain([("all together", Vec::new())]) {
+        let mut worst: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for seed in SEEDS {
+            let seed = seed.to_string();
+            // Few trials of some strategies are long, and many of others: as many as make up the time with any.
+            let how = ["--seed", &seed, "--budget", "32trials"];
+            let hunt = [&["hunt", EXPERIMENT, "--flavour", flavour][..], &how, &strategy].concat();
+            let (hunt, _) = onset(&hunt, store)?;
+            let virtual_s = number(&hunt["virtual_ns"])? / NS_PER_S;
+            if virtual_s < ALONE_S {
+                return Err(format!("{name} tried for {virtual_s:.1} s only"));
+            }
+            for responder in RESPONDERS {
+                let own = list(&hunt["growth"])?.iter().filter(|s| s["responder"] == responder);
+                let until = own.take_while(|s| {
+                    s["virtual_ns"].as_f64().is_some_and(|at| at <= ALONE_S * NS_PER_S)
+                });
+                let latest = until.last().map_or(Ok(0.0), |step| number(&step["latency_ns"]))?;
+                worst.entry(responder).or_default().push(latest / 1e3);
+            }
+        }
+        for (responder, worst) in worst {
+            let figure =
+                format!("  {flavour}, {name}: {responder}, worst in {ALONE_S} virtual s, µs");
+            print(&figure, "–", spread(worst, 1));
+        }
+    }
+    Ok(())
 }
 
 /// What following costs with all there is to watch, and stacks.
