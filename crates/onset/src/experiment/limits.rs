@@ -2,10 +2,11 @@
 //! `[limits]`: how late an answer may be. A limit holds everywhere, for one flavour, or for one flavour
 //! under one load; of several for the same statistic of the same responder the narrowest one counts.
 
+use super::Flavour;
 use super::diagnostic::{known_words, nearest};
 use super::document::{Entry, Table, Value};
 use super::read::{Reader, Section};
-use super::{Flavour, Lists};
+use super::root::Lists;
 use agent::Load;
 use sample::{Nanos, Responder, SeriesName};
 use stats::{Limit, Quantile, Statistic};

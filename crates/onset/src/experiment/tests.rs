@@ -5,7 +5,7 @@ mod probes;
 
 use super::*;
 use proptest::prelude::*;
-use sample::{Disturbance, Schedule};
+use sample::{Disturbance, Responder, Schedule};
 use stats::{Quantile, Statistic};
 
 const LADDER: &str = include_str!("../../../../experiments/ladder.toml");

@@ -17,6 +17,7 @@ mod nests;
 mod places;
 mod plan;
 mod stacks;
+mod state;
 
 pub use plan::Plan;
 
@@ -24,16 +25,14 @@ use crate::generator::{fail, pass_on, trigger_at, waits_for_aim};
 use crate::halting::before_halts;
 use crate::instrument::{Instrument, Register};
 use crate::qemu::{Cpu, Qemu};
-use aim::{Aimer, Opening};
+use aim::Opening;
 use code::{Change, INTERRUPT_FLAG};
-use looks::Looks;
 use memory::StackMemory;
-use nests::{Nests, Task};
 use places::{Place, Why};
 use plan::{Stack, Watch};
-use sample::{AIMED, Aim, Insns, Kind, Nanos, Occurrence, Record, Stamp, Stretch, Take, Virtual};
+use sample::{AIMED, Aim, Insns, Kind, Nanos, Record, Stamp, Stretch, Take, Virtual};
 use stacks::{Capture, Stacks};
-use std::collections::BTreeMap;
+use state::{Followed, Opened, Since};
 use std::ffi::{c_uint, c_void};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock};
 
@@ -70,72 +69,6 @@ struct Vcpu {
     memory: StackMemory,
 }
 
-/// An open stretch: since when, and which of all it is; the latter only where triggers are aimed.
-#[derive(Clone, Copy)]
-struct Since {
-    time: (Stamp<Virtual>, Insns),
-    occurrence: Option<Occurrence>,
-}
-
-impl Since {
-    /// A stretch opens, at `time`; `key` stands for its opener, and is asked for only where triggers are aimed.
-    fn new(
-        aimer: &mut Option<Aimer>,
-        kind: Stretch,
-        key: impl FnOnce() -> u64,
-        time: (Stamp<Virtual>, Insns),
-    ) -> Since {
-        let occurrence = aimer.as_mut().map(|aimer| aimer.opened(kind, key()));
-        Since { time, occurrence }
-    }
-}
-
-/// A stretch that gets stacks, with what opened the last one. The copy of a stack stays where it is: millions are made in a
-/// virtual second, and moving one takes as long as making it.
-#[derive(Default)]
-struct Opened {
-    since: Option<Since>,
-    opener: Capture,
-}
-
-/// One of each kind that gets stacks.
-#[derive(Default)]
-struct Openers {
-    irqs_off: Opened,
-    preempt_off: Opened,
-}
-
-impl Openers {
-    fn of(&mut self, kind: Stretch) -> &mut Opened {
-        match kind {
-            Stretch::IrqsOff => &mut self.irqs_off,
-            _ => &mut self.preempt_off,
-        }
-    }
-}
-
-struct Followed {
-    masked: bool,
-    preempt: u32,
-    openers: Openers,
-    /// While in the kernel: since when it has not been at a place where it would schedule.
-    unscheduled: Option<Since>,
-    /// How often bottom halves are disabled, by whoever holds their lock.
-    bh_held: u32,
-    /// Since when they are.
-    bh_off: Option<Since>,
-    aimer: Option<Aimer>,
-    looks: Option<Looks>,
-    /// What runs; 0 while not known.
-    task: Task,
-    /// Whether that is the idle task.
-    idle: bool,
-    nests: Nests,
-    stacks: Stacks,
-    /// Priority and name by address of the task, as they were last told.
-    tasks: BTreeMap<u64, (u32, u32, [u64; 2])>,
-}
-
 struct Follower {
     qemu: Qemu,
     instrument: Instrument,
@@ -162,23 +95,7 @@ fn follower() -> &'static Follower {
 /// A QEMU that lacks a part of the interface; a map that cannot be read.
 pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), String> {
     let instrument = Instrument::attach(id)?;
-    let followed = Mutex::new(Followed {
-        // As in user space.
-        masked: false,
-        preempt: 0,
-        openers: Openers::default(),
-        unscheduled: None,
-        bh_held: 0,
-        bh_off: None,
-        aimer: aim.map(Aimer::new),
-        looks: (plan.inside_from > 0)
-            .then(|| Looks::new(Insns(plan.inside_from), plan.inside_kinds)),
-        task: 0,
-        idle: false,
-        nests: Nests::default(),
-        stacks: Stacks::new(plan.map.as_deref())?,
-        tasks: BTreeMap::new(),
-    });
+    let followed = Mutex::new(Followed::new(&plan, aim)?);
     let (vcpu, begun) = (OnceLock::new(), Once::new());
     let follower = Follower { qemu, instrument, plan, vcpu, begun, followed };
     if FOLLOWER.set(follower).is_err() {
@@ -227,24 +144,6 @@ extern "C" fn on_store(_vcpu: c_uint, info: c_uint, _address: u64, place: *mut c
     // SAFETY: as above.
     let place = unsafe { &*place.cast::<Place>() };
     follower().stored(place, follower().instrument.stored(info));
-}
-
-impl Followed {
-    /// A stretch closes.
-    fn closed(&mut self, since: Since, now: Insns) {
-        let (Some(aimer), Some(occurrence)) = (&mut self.aimer, since.occurrence) else { return };
-        let length = now.0 - since.time.1.0;
-        if aimer.closed(occurrence, length) {
-            let Occurrence { kind, key, ordinal } = occurrence;
-            record(Kind::Stretch, kind as u8, ordinal, key, (since.time.0, Insns(length)));
-        }
-    }
-
-    fn end_unscheduled(&mut self, now: Insns) {
-        if let Some(since) = self.unscheduled.take() {
-            self.closed(since, now);
-        }
-    }
 }
 
 impl Follower {

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The file's root: its own keys, and the experiment that is made of all its sections.
+
+use super::diagnostic::{Problems, Source, known_words};
+use super::read::{Reader, Section};
+use super::{
+    ALL_LOADS, Driver, Experiment, Flavour, Generator, Instrument, Load, LoadPlace, Paper, Target,
+    document, guest, limits, probe, trigger,
+};
+use crate::truth;
+use sample::{ALL_RESPONDERS, Nanos, Responder, ResponderSet, SeriesName};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Seed of an experiment that names none.
+const SEED: u64 = 1;
+/// Time under load before measuring, where the experiment names none: the load's own start is over, and
+/// caches of the kernel (slab, dentries, page cache) are in use.
+const WARM_UP: Nanos = Nanos::from_millis(200);
+
+/// What a limit may name.
+#[derive(Default)]
+pub struct Lists {
+    pub flavours: Vec<Flavour>,
+    pub loads: Vec<Load>,
+    pub series: Vec<SeriesName>,
+    /// Whether there are no more flavours than these; not so where their list is faulty.
+    pub complete: bool,
+}
+
+/// Parses, overrides, checks. `known` is what limits may name besides what the result measures.
+pub fn build(
+    path: &Path,
+    text: &str,
+    overrides: &[(String, String)],
+    known: Lists,
+) -> Result<Experiment, Problems> {
+    let file = Source::File { path: path.display().to_string(), text: text.into() };
+    let said = overrides.iter().map(|(key, value)| Source::Override(format!("{key}={value}")));
+    let sources: Vec<Source> = std::iter::once(file).chain(said).collect();
+    let mut root = match document::parse(text) {
+        Ok(root) => root,
+        Err(problem) => return Err(Problems::new(sources, vec![problem])),
+    };
+    let mut reader = Reader::default();
+    for (i, (key, value)) in overrides.iter().enumerate() {
+        if let Err(problem) = document::apply(&mut root, i + 1, key, value) {
+            reader.problems.push(problem);
+        }
+    }
+    let experiment = check(&mut reader, &root, path, known);
+    match experiment {
+        Some(experiment) if reader.problems.is_empty() => {
+            Ok(Experiment { source: text.into(), overrides: overrides.to_vec(), ..experiment })
+        }
+        _ => Err(Problems::new(sources, reader.problems)),
+    }
+}
+
+/// Reads every key and notes every problem; `None` only if something was noted.
+fn check(
+    reader: &mut Reader,
+    root: &document::Table,
+    path: &Path,
+    known: Lists,
+) -> Option<Experiment> {
+    let root = reader.root(root);
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let title = title(reader, &root);
+    let paper = root.entry("paper").map(|e| paper(reader, e));
+    let target = target(reader, &root);
+    let seed = root.entry("seed").and_then(|e| reader.integer(e, 0..=u64::MAX)).unwrap_or(SEED);
+    let flavours = flavours(reader, &root, target);
+    let loads = loads(reader, &root);
+    let warm_up = root.entry("warm_up").and_then(|e| reader.duration(e));
+    let instruments = instruments(reader, &root, target, seed);
+    let section = reader.section(&root, "load");
+    let load = LoadPlace {
+        on_measured_cpus: section
+            .entry("on_measured_cpus")
+            .is_some_and(|e| reader.boolean(e).unwrap_or(false)),
+        disk: section
+            .entry("disk")
+            .and_then(|e| reader.text(e, "\"/var/tmp\""))
+            .map(|(path, _)| directory.join(path)),
+    };
+    let section = reader.section(&root, "guest");
+    let guest = guest::read(reader, &section, directory);
+    check_witness(reader, &section, target, instruments.as_deref());
+    check_begin_after(reader, &section, instruments.as_deref());
+    let measured = instruments.iter().flatten().flat_map(Instrument::series);
+    let lists = Lists {
+        flavours: [&known.flavours[..], flavours.as_deref().unwrap_or_default()].concat(),
+        loads: [&known.loads[..], loads.as_deref().unwrap_or(&ALL_LOADS)].concat(),
+        series: known
+            .series
+            .into_iter()
+            .chain(measured)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
+        complete: flavours.is_some() && instruments.is_some(),
+    };
+    let limits = limits::read(reader, &root, &lists);
+    Some(Experiment {
+        path: path.into(),
+        source: String::new(),
+        overrides: Vec::new(),
+        title: title?,
+        paper: paper.flatten(),
+        target: target?,
+        seed,
+        flavours: flavours?,
+        loads: loads?,
+        warm_up: warm_up.map_or(WARM_UP, |(duration, _)| duration),
+        instruments: instruments?,
+        load,
+        guest,
+        limits,
+    })
+}
+
+/// A witness sees the rig's guest alone, and can judge sleeping.
+fn check_witness(
+    reader: &mut Reader,
+    guest: &Section,
+    target: Option<Target>,
+    instruments: Option<&[Instrument]>,
+) {
+    let asked = |e: &&document::Entry| matches!(e.node.value, document::Value::Boolean(true));
+    let Some(entry) = guest.entry("witness").filter(asked) else { return };
+    if target == Some(Target::Local) {
+        let help = "write target = \"rig\", or leave it out";
+        reader.note(&entry.key_at, "nobody sees this machine from outside", help);
+    }
+    let judged = |i: &Instrument| match i {
+        Instrument::Probe(plan) => truth::can_be_judged(&plan.probe),
+        Instrument::Generator(_) => false,
+    };
+    if let Some(other) = instruments.unwrap_or_default().iter().find(|i| !judged(i)) {
+        let message = format!("no witness can judge [{}]", other.name());
+        reader.note(&entry.key_at, message, "it judges [periodic] and [cyclictest]; leave it out");
+    }
+}
+
+/// A probe begins where the warm-up ends: it is started by the guest, which does not know how far it was let run.
+fn check_begin_after(reader: &mut Reader, guest: &Section, instruments: Option<&[Instrument]>) {
+    let Some(entry) = guest.entry("begin_after") else { return };
+    let is_probe = |i: &&Instrument| matches!(i, Instrument::Probe(_));
+    if let Some(probe) = instruments.unwrap_or_default().iter().find(is_probe) {
+        let message = format!("[{}] cannot begin later", probe.name());
+        reader.note(&entry.key_at, message, "begin_after is for [trigger]; write a longer warm_up");
+    }
+}
+
+/// `[trigger]` or the section of a probe; several are measured one after the other.
+fn instruments(
+    reader: &mut Reader,
+    root: &Section,
+    target: Option<Target>,
+    seed: u64,
+) -> Option<Vec<Instrument>> {
+    let mut instruments = Vec::new();
+    let probes: Vec<&str> =
+        probe::PROBES.into_iter().filter(|name| root.entry(name).is_some()).collect();
+    // Without any, the one that every experiment once had is what is missing.
+    if root.entry("trigger").is_some() || probes.is_empty() {
+        instruments.push(generator(reader, root, target, seed).map(Instrument::Generator));
+    } else {
+        for key in ["responders", "driver"] {
+            if let Some(entry) = root.entry(key) {
+                let help = "responders answer triggers: add [trigger], or leave the key out";
+                reader.note(&entry.key_at, format!("{key} without [trigger]"), help);
+            }
+        }
+    }
+    let task = reader.section(root, "task");
+    for name in probes {
+        let section = reader.section(root, name);
+        instruments.push(probe::read(reader, &task, &section).map(Instrument::Probe));
+    }
+    instruments.into_iter().collect()
+}
+
+fn generator(
+    reader: &mut Reader,
+    root: &Section,
+    target: Option<Target>,
+    seed: u64,
+) -> Option<Generator> {
+    if target == Some(Target::Local) {
+        let help = format!(
+            "this machine is measured by a probe: write one of [{}]; triggers need target = \"rig\"",
+            probe::PROBES.join("], [")
+        );
+        let at = root.entry("trigger").map_or(&root.at, |e| &e.key_at);
+        reader.note(at, "no generator triggers this machine from outside", help);
+        return None;
+    }
+    let responders = responders(reader, root);
+    let section = reader.section(root, "trigger");
+    let trigger = trigger::read(reader, &section, seed);
+    let section = reader.section(root, "driver");
+    let threaded = section.entry("threaded").and_then(|e| reader.boolean(e));
+    let driver = Driver { threaded: threaded.unwrap_or(false) };
+    Some(Generator { responders: responders?, trigger: trigger?, driver })
+}
+
+fn title(reader: &mut Reader, root: &Section) -> Option<String> {
+    const EXAMPLE: &str = "\"Response ladder\"";
+    let entry = reader.required(root, "title", EXAMPLE)?;
+    let (title, at) = reader.text(entry, EXAMPLE)?;
+    if title.trim().is_empty() || title.contains(char::is_control) {
+        reader.note(at, "the title has to be one line of text", "say what is measured, and why");
+        return None;
+    }
+    Some(title.into())
+}
+
+fn target(reader: &mut Reader, root: &Section) -> Option<Target> {
+    let entry = reader.required(root, "target", "\"rig\"")?;
+    let (name, at) = reader.text(entry, "\"rig\"")?;
+    let targets = [Target::Local, Target::Rig];
+    let found = targets.into_iter().find(|t| t.name() == name);
+    if found.is_none() {
+        let help = known_words(name, targets.map(Target::name));
+        reader.note(at, format!("unknown target {name:?}"), help);
+    }
+    found
+}
+
+fn paper(reader: &mut Reader, entry: &document::Entry) -> Option<Paper> {
+    let (name, at) = reader.text(entry, "\"2001-delay\"")?;
+    let found = Paper::ALL.into_iter().find(|p| p.name() == name);
+    if found.is_none() {
+        let help = known_words(name, Paper::ALL.map(Paper::name));
+        reader.note(at, format!("no table or figure is called {name:?}"), help);
+    }
+    found
+}
+
+fn flavours(reader: &mut Reader, root: &Section, target: Option<Target>) -> Option<Vec<Flavour>> {
+    const EXAMPLE: &str = "[\"6.12 preempt=none\", \"6.12-rt\"]";
+    if target == Some(Target::Local) {
+        if let Some(entry) = root.entry("flavours") {
+            let help = "this machine runs the kernel that it runs; leave flavours out";
+            reader.note(&entry.key_at, "flavours with target = \"local\"", help);
+        }
+        return Some(vec![Flavour::local()]);
+    }
+    let entry = reader.required(root, "flavours", EXAMPLE)?;
+    let convert = |text: &str| {
+        let help = "name a kernel, then words for its command line: \"6.12 preempt=none\"";
+        text.parse::<Flavour>().map_err(|why| (format!("{text:?}: {why}"), help.into()))
+    };
+    let found = reader.words(entry, EXAMPLE, convert)?;
+    Some(found.into_iter().map(|(flavour, _)| flavour).collect())
+}
+
+fn loads(reader: &mut Reader, root: &Section) -> Option<Vec<Load>> {
+    const EXAMPLE: &str = "[\"idle\", \"mixed\"]";
+    let entry = reader.required(root, "loads", EXAMPLE)?;
+    let convert = |text: &str| {
+        let help = known_words(text, ALL_LOADS.iter().map(|l| l.name()));
+        text.parse::<Load>().map_err(|_| (format!("unknown load {text:?}"), help))
+    };
+    let found = reader.words(entry, EXAMPLE, convert)?;
+    Some(found.into_iter().map(|(load, _)| load).collect())
+}
+
+fn responders(reader: &mut Reader, root: &Section) -> Option<ResponderSet> {
+    let Some(entry) = root.entry("responders") else {
+        return Some(ALL_RESPONDERS.into_iter().collect());
+    };
+    let convert = |text: &str| {
+        let help = known_words(text, ALL_RESPONDERS.iter().map(|r| r.name()));
+        text.parse::<Responder>().map_err(|_| (format!("unknown responder {text:?}"), help))
+    };
+    let found = reader.words(entry, "[\"hardirq\", \"task\"]", convert)?;
+    Some(found.into_iter().map(|(responder, _)| responder).collect())
+}

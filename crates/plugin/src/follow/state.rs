@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the follower knows of the guest at any moment.
+
+use super::aim::Aimer;
+use super::looks::Looks;
+use super::nests::{Nests, Task};
+use super::plan::Plan;
+use super::record;
+use super::stacks::{Capture, Stacks};
+use sample::{Aim, Insns, Kind, Occurrence, Stamp, Stretch, Virtual};
+use std::collections::BTreeMap;
+
+/// An open stretch: since when, and which of all it is; the latter only where triggers are aimed.
+#[derive(Clone, Copy)]
+pub struct Since {
+    pub time: (Stamp<Virtual>, Insns),
+    pub occurrence: Option<Occurrence>,
+}
+
+impl Since {
+    /// A stretch opens, at `time`; `key` stands for its opener, and is asked for only where triggers are aimed.
+    pub fn new(
+        aimer: &mut Option<Aimer>,
+        kind: Stretch,
+        key: impl FnOnce() -> u64,
+        time: (Stamp<Virtual>, Insns),
+    ) -> Since {
+        let occurrence = aimer.as_mut().map(|aimer| aimer.opened(kind, key()));
+        Since { time, occurrence }
+    }
+}
+
+/// A stretch that gets stacks, with what opened the last one. The copy of a stack stays where it is: millions are made in a
+/// virtual second, and moving one takes as long as making it.
+#[derive(Default)]
+pub struct Opened {
+    pub since: Option<Since>,
+    pub opener: Capture,
+}
+
+/// One of each kind that gets stacks.
+#[derive(Default)]
+pub struct Openers {
+    pub irqs_off: Opened,
+    pub preempt_off: Opened,
+}
+
+impl Openers {
+    pub fn of(&mut self, kind: Stretch) -> &mut Opened {
+        match kind {
+            Stretch::IrqsOff => &mut self.irqs_off,
+            _ => &mut self.preempt_off,
+        }
+    }
+}
+
+pub struct Followed {
+    pub masked: bool,
+    pub preempt: u32,
+    pub openers: Openers,
+    /// While in the kernel: since when it has not been at a place where it would schedule.
+    pub unscheduled: Option<Since>,
+    /// How often bottom halves are disabled, by whoever holds their lock.
+    pub bh_held: u32,
+    /// Since when they are.
+    pub bh_off: Option<Since>,
+    pub aimer: Option<Aimer>,
+    pub looks: Option<Looks>,
+    /// What runs; 0 while not known.
+    pub task: Task,
+    /// Whether that is the idle task.
+    pub idle: bool,
+    pub nests: Nests,
+    pub stacks: Stacks,
+    /// Priority and name by address of the task, as they were last told.
+    pub tasks: BTreeMap<u64, (u32, u32, [u64; 2])>,
+}
+
+impl Followed {
+    /// As in user space.
+    ///
+    /// # Errors
+    /// A map that cannot be read.
+    pub fn new(plan: &Plan, aim: Option<Aim>) -> Result<Followed, String> {
+        Ok(Followed {
+            masked: false,
+            preempt: 0,
+            openers: Openers::default(),
+            unscheduled: None,
+            bh_held: 0,
+            bh_off: None,
+            aimer: aim.map(Aimer::new),
+            looks: (plan.inside_from > 0)
+                .then(|| Looks::new(Insns(plan.inside_from), plan.inside_kinds)),
+            task: 0,
+            idle: false,
+            nests: Nests::default(),
+            stacks: Stacks::new(plan.map.as_deref())?,
+            tasks: BTreeMap::new(),
+        })
+    }
+
+    /// A stretch closes.
+    pub fn closed(&mut self, since: Since, now: Insns) {
+        let (Some(aimer), Some(occurrence)) = (&mut self.aimer, since.occurrence) else { return };
+        let length = now.0 - since.time.1.0;
+        if aimer.closed(occurrence, length) {
+            let Occurrence { kind, key, ordinal } = occurrence;
+            record(Kind::Stretch, kind as u8, ordinal, key, (since.time.0, Insns(length)));
+        }
+    }
+
+    pub fn end_unscheduled(&mut self, now: Insns) {
+        if let Some(since) = self.unscheduled.take() {
+            self.closed(since, now);
+        }
+    }
+}
