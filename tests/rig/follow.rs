@@ -5,9 +5,7 @@
 use crate::modules::module_for;
 use agent::Load;
 use lab::{Lab, have_kernels};
-use rig::{
-    Bench, Calls, Contents, Ending, Follow, Following, Generator, Guest, Snapshot, Stimulus,
-};
+use rig::{Bench, Calls, Ending, Follow, Following, Generator, Guest, Snapshot, Stimulus};
 use sample::{Insns, Nanos, Observation, Record, Responder, ResponderSet, Sample, Schedule, When};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -37,25 +35,11 @@ impl Subject {
     ) -> Subject {
         let lab = Lab::new();
         let bench = crate::bench(&lab);
-        let guest = Guest {
-            kernel: bench.cache().kernels().and_then(|k| k.get(kernel)).expect("a kernel"),
-            parameters: parameters.iter().map(ToString::to_string).collect(),
-            contents: Contents {
-                agent: bench.parts().agent.clone(),
-                load: Load::Mixed,
-                driver: driver.map(String::from),
-                task: driver.is_some(),
-                warm_up_ns: 200_000_000,
-                ends_after_ns: None,
-                modules,
-                programs: Vec::new(),
-                files: Vec::new(),
-            },
-            memory_mib: 256,
-            shift: 0,
-            seed: 1,
-            begin_after: Nanos(0),
-        };
+        let mut guest = Guest::plain(&bench, kernel, Load::Mixed).expect("a kernel");
+        guest.parameters = parameters.iter().map(ToString::to_string).collect();
+        let contents = &mut guest.contents;
+        (contents.driver, contents.task) = (driver.map(String::from), driver.is_some());
+        contents.modules = modules;
         let snapshot = bench.snapshot(&guest, &|_| ()).expect("a snapshot");
         let path = bench.map(&guest, &snapshot).expect("a map");
         let bytes = std::fs::read(&path).expect("readable");

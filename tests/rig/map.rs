@@ -4,7 +4,7 @@
 
 use crate::modules::module_for;
 use lab::{Lab, have_kernels};
-use rig::{Bench, Contents, Guest, Look, Snapshot};
+use rig::{Bench, Guest, Look, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use vmlinux::{Ending, Map, Memory, unwind};
@@ -24,29 +24,9 @@ struct Mapped {
 impl Mapped {
     fn new(lab: &Lab, kernel: &str, load: agent::Load, modules: Vec<PathBuf>) -> Mapped {
         let bench = crate::bench(lab);
-        let guest = Guest {
-            kernel: bench
-                .cache()
-                .kernels()
-                .and_then(|k| k.get(kernel))
-                .expect("the caller asked for it"),
-            parameters: Vec::new(),
-            contents: Contents {
-                agent: bench.parts().agent.clone(),
-                load,
-                driver: None,
-                task: false,
-                warm_up_ns: 100_000_000,
-                ends_after_ns: None,
-                modules,
-                programs: vec!["cp".into()],
-                files: Vec::new(),
-            },
-            memory_mib: 256,
-            shift: 0,
-            seed: 1,
-            begin_after: sample::Nanos(0),
-        };
+        let mut guest = Guest::plain(&bench, kernel, load).expect("the caller asked for it");
+        guest.contents.modules = modules;
+        guest.contents.programs = vec!["cp".into()];
         let snapshot = bench.snapshot(&guest, &|_| ()).expect("a snapshot");
         let path = bench.map(&guest, &snapshot).expect("a map");
         let map = Map::from_bytes(std::fs::read(path).expect("a file")).expect("a map");

@@ -4,7 +4,7 @@
 use agent::Load;
 use lab::{Lab, have_kernels};
 use probes::plan::{Gtod, Overrun, Periodic, Probe, ReadClock, SleepMethod};
-use rig::{Contents, Ending, Guest, Outcome, ProbeRun, Stimulus};
+use rig::{Ending, Guest, Outcome, ProbeRun, Stimulus};
 use rt::Policy;
 use sample::{Nanos, Observation, SeriesId};
 use std::ops::ControlFlow;
@@ -46,26 +46,8 @@ fn measure(load: Load, probe: &Probe, witness: bool) -> Measured {
 fn run(load: Load, probe: &Probe, witness: bool) -> Measured {
     let lab = Lab::new();
     let bench = crate::bench(&lab);
-    let kernel = bench.cache().kernels().and_then(|k| k.get("6.12")).expect("a kernel");
-    let guest = Guest {
-        kernel,
-        parameters: vec!["preempt=none".into()],
-        contents: Contents {
-            agent: bench.parts().agent.clone(),
-            load,
-            driver: None,
-            task: false,
-            warm_up_ns: 200_000_000,
-            ends_after_ns: None,
-            modules: Vec::new(),
-            programs: Vec::new(),
-            files: Vec::new(),
-        },
-        memory_mib: 256,
-        shift: 0,
-        seed: 1,
-        begin_after: Nanos(0),
-    };
+    let mut guest = Guest::plain(&bench, "6.12", load).expect("a kernel");
+    guest.parameters = vec!["preempt=none".into()];
     let probe = probe.clone();
     let plan = probes::Plan { probe, policy: Policy::Fifo(80), cpus: vec![0], pm_qos: false };
     let plan = serde_json::to_vec(&plan).expect("a plan serialises");

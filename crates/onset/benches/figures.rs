@@ -11,7 +11,7 @@ use onset::bundle::{
 };
 use onset::experiment::Load;
 use onset::installation::Installation;
-use rig::{Bench, Cache, Contents, Generator, Guest, Outcome, Progress, Snapshot, Stimulus};
+use rig::{Bench, Cache, Generator, Guest, Outcome, Progress, Snapshot, Stimulus};
 use sample::{
     ALL_RESPONDERS, Answers, Clock, Consumer, Insns, Kind, Nanos, Producer, Record, ResponderSet,
     Schedule, SeriesName, Stamp, When, ring_bytes, ring_init,
@@ -174,30 +174,13 @@ const COMPARED: Nanos = Nanos::from_millis(1_500);
 const PAIRS: usize = 5;
 
 fn guest(bench: &Bench) -> Guest {
-    let kernel = bench
-        .cache()
-        .kernels()
-        .and_then(|k| k.get("6.12"))
+    let mut guest = Guest::plain(bench, "6.12", Load::Mixed)
         .expect("the kernel 6.12: onset kernels fetch 6.12");
-    Guest {
-        kernel,
-        parameters: vec!["preempt=full".into()],
-        contents: Contents {
-            agent: bench.parts().agent.clone(),
-            load: Load::Mixed,
-            driver: Some(String::new()),
-            task: true,
-            warm_up_ns: 200_000_000,
-            ends_after_ns: Some(COMPARED.0),
-            modules: Vec::new(),
-            programs: Vec::new(),
-            files: Vec::new(),
-        },
-        memory_mib: 256,
-        shift: 0,
-        seed: 1,
-        begin_after: Nanos(0),
-    }
+    guest.parameters = vec!["preempt=full".into()];
+    let contents = &mut guest.contents;
+    (contents.driver, contents.task) = (Some(String::new()), true);
+    contents.ends_after_ns = Some(COMPARED.0);
+    guest
 }
 
 fn overhead(bench: &Bench, guest: &Guest, snapshot: &(Snapshot, String)) {

@@ -7,6 +7,7 @@ use crate::kernel::Kernel;
 use crate::machine::{self, Machine, Origin, Plugin, Running, Stimulus};
 use crate::snapshot::{self, Snapshot};
 use crate::{Cache, Contents, Error, Follow, Parts, Result, Witness, tool};
+use agent::Load;
 use sample::{Channel, Nanos};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -57,6 +58,33 @@ pub struct Guest {
 }
 
 impl Guest {
+    /// A guest with nothing but a load, which is warmed up for 200 ms: 256 MiB, an instruction a nanosecond, the kernel's own
+    /// parameters, no driver and no `task` responder.
+    ///
+    /// # Errors
+    /// A kernel that is not in the cache.
+    pub fn plain(bench: &Bench, kernel: &str, load: Load) -> Result<Guest> {
+        Ok(Guest {
+            kernel: bench.cache().kernels()?.get(kernel)?,
+            parameters: Vec::new(),
+            contents: Contents {
+                agent: bench.parts().agent.clone(),
+                load,
+                driver: None,
+                task: false,
+                warm_up_ns: 200_000_000,
+                ends_after_ns: None,
+                modules: Vec::new(),
+                programs: Vec::new(),
+                files: Vec::new(),
+            },
+            memory_mib: 256,
+            shift: 0,
+            seed: 1,
+            begin_after: Nanos(0),
+        })
+    }
+
     /// Its machine.
     pub fn machine(&self) -> Machine {
         Machine {
