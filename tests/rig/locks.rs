@@ -102,29 +102,41 @@ const HOLDER: &[&str] = &["test-locks"];
 const CHAIN: &[&str] = &["ksoftirqd/0", "test-locks"];
 
 #[test]
-fn an_answer_that_waits_for_a_lock_is_blamed_on_its_holder_and_on_where_that_is() {
+fn answers_that_wait_for_a_lock_or_for_bottom_halves_are_blamed_on_their_holder_and_on_where_that_is()
+ {
     if !have_kernels(&[KERNEL]) {
         return;
     }
     let lab = Lab::new();
     let run = run(&lab, "responders = [\"hardirq\", \"tasklet\"]");
-    let (function, spent) = LOCK;
-    let mut longest = 0;
-    for e in worst(&lab, &run, "tasklet", 5) {
-        let first = &list(&e, "causes")[0];
-        assert!(is_held(HOLDER, first) && is_in(function, first), "{e:#}");
-        let locks = || list(&e, "parts").iter().filter(is_lock);
-        assert_eq!(kind(&e, "priority_inversion"), sum(locks(), "ns"), "{e:#}");
-        let inside = sum(locks().filter(|part| is_in(function, part)), "insns");
-        assert!(inside <= *spent.end(), "{e:#}");
-        longest = longest.max(inside);
+    // The tasklet waits as well for a task that keeps bottom halves off, though that then serves the softirq itself. As many
+    // as wait for any of the two that the module holds.
+    let worst = worst(&lab, &run, "tasklet", 160);
+    for e in &worst[..5] {
+        let first = &list(e, "causes")[0];
+        assert!(is_held(HOLDER, first) && is_in(LOCK.0, first), "{e:#}");
     }
-    assert!(spent.contains(&longest), "{longest} instructions in {function}");
+    let mut longest = [0; 2];
+    for e in &worst {
+        let locks = || list(e, "parts").iter().filter(is_lock);
+        assert_eq!(kind(e, "priority_inversion"), sum(locks(), "ns"), "{e:#}");
+        for (longest, (function, spent)) in longest.iter_mut().zip([LOCK, BOTTOM_HALVES]) {
+            let inside = locks().filter(|part| is_held(HOLDER, part) && is_in(function, part));
+            let inside = sum(inside, "insns");
+            assert!(inside <= *spent.end(), "{e:#}");
+            *longest = inside.max(*longest);
+        }
+    }
+    for (longest, (function, spent)) in longest.into_iter().zip([LOCK, BOTTOM_HALVES]) {
+        assert!(spent.contains(&longest), "{longest} instructions in {function}");
+    }
 
     let ledger = ledger(&lab, &run, "tasklet");
     let locks = || list(&ledger, "rows").iter().filter(is_lock);
     assert_eq!(kind(&ledger, "priority_inversion"), sum(locks(), "total_ns"), "{ledger:#}");
-    assert!(locks().any(|row| is_held(HOLDER, row) && is_in(function, row)), "{ledger:#}");
+    for (function, _) in [LOCK, BOTTOM_HALVES] {
+        assert!(locks().any(|row| is_held(HOLDER, row) && is_in(function, row)), "{ledger:#}");
+    }
 }
 
 #[test]
@@ -159,22 +171,4 @@ fn a_handler_that_was_made_a_thread_waits_for_a_chain_of_holders_before_it_is_en
         let mut rows = list(&ledger, "rows").iter();
         assert!(rows.any(|row| is_held(holders, row)), "{holders:?} in {ledger:#}");
     }
-}
-
-#[test]
-fn bottom_halves_that_a_task_keeps_off_are_blamed_on_it_though_it_serves_the_softirq_itself() {
-    if !have_kernels(&[KERNEL]) {
-        return;
-    }
-    let lab = Lab::new();
-    let run = run(&lab, "responders = [\"hardirq\", \"tasklet\"]");
-    let (function, spent) = BOTTOM_HALVES;
-    let mut longest = 0;
-    for e in worst(&lab, &run, "tasklet", 160) {
-        let locks = || list(&e, "parts").iter().filter(is_lock);
-        assert_eq!(kind(&e, "priority_inversion"), sum(locks(), "ns"), "{e:#}");
-        let inside = locks().filter(|part| is_held(HOLDER, part) && is_in(function, part));
-        longest = sum(inside, "insns").max(longest);
-    }
-    assert!(spent.contains(&longest), "{longest} instructions in {function}");
 }
