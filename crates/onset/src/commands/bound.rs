@@ -5,34 +5,20 @@ use super::windows::{Cell, each_cell};
 use super::{print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
-use crate::followed::{EVENTS_KEPT, Ready, Watcher};
+use crate::followed::{EVENTS_KEPT, Held, Ready, Watcher, bound_is_seen_in};
 use crate::terminal;
-use rig::{Bench, Follow, Progress};
+use rig::{Bench, Progress};
 use sample::{Nanos, Responder, Sample};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::ControlFlow;
 use trace::{
-    BoundMeter, BoundReport, Event, Explanation, History, Reader, ReaderLosses, Role, Unbounded,
-    WATCHED, What, scheduling,
+    BoundMeter, BoundReport, Event, Explanation, History, Reader, ReaderLosses, Unbounded, What,
+    scheduling,
 };
-use vmlinux::Map;
 
 /// Version of the JSON that is printed (docs/bound.schema.json).
 const SCHEMA: u32 = 2;
-/// Without these no term, or no answer's part that is held against the bound, is what it is said to be.
-const NEEDED: [Role; 6] = [
-    Role::CommonInterrupt,
-    Role::Interrupt,
-    Role::Handler,
-    Role::WakeUp,
-    Role::NeedResched,
-    Role::Schedule,
-];
-/// On PREEMPT_RT, these too: they tell who waits for a lock.
-const NEEDED_FOR_RT: [Role; 2] = [Role::LockWait, Role::LockSleep];
-
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Printed<'a> {
@@ -80,46 +66,6 @@ pub struct Answered {
     pub unbounded: BTreeMap<Unbounded, u64>,
 }
 
-/// An answer that is held against the bound.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Held {
-    /// Who answered.
-    pub responder: &'static str,
-    /// Number of the trigger.
-    pub trigger: u64,
-    /// When it was raised, since measuring began.
-    pub at_ns: Nanos,
-    /// From there to the switch to the responder's task.
-    pub scheduling_ns: Nanos,
-    /// The whole latency.
-    pub latency_ns: Nanos,
-}
-
-impl Held {
-    /// An answer that the bound speaks of.
-    pub(crate) fn of(responder: Responder, sample: &Sample, scheduling_ns: Nanos) -> Held {
-        Held {
-            responder: responder.name(),
-            trigger: sample.trigger,
-            at_ns: sample.at,
-            scheduling_ns,
-            latency_ns: sample.latency,
-        }
-    }
-}
-
-/// What is said of one that exceeds the bound.
-impl fmt::Display for Held {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Held { responder, trigger, scheduling_ns, .. } = self;
-        write!(
-            f,
-            "{responder} was scheduled {} ns after trigger {trigger}, which is more than the bound: the follower or the analysis is wrong there; please report it",
-            scheduling_ns.0
-        )
-    }
-}
-
 pub fn run(arguments: &arguments::Bound) -> Result<Exit, Failure> {
     let all = each_cell(&arguments.cells, watch)?;
     let exceeded = all.iter().any(|b| b.holds == Some(false));
@@ -142,7 +88,7 @@ pub fn run(arguments: &arguments::Bound) -> Result<Exit, Failure> {
 fn watch(bench: &Bench, cell: Cell, progress: &dyn Fn(Progress)) -> Result<Bounded, Failure> {
     let ready = Ready::new(bench, cell.subject, progress)?;
     let (map, follow) = ready.follow_closely()?;
-    if !Bounded::is_seen_in(&map, &follow) {
+    if !bound_is_seen_in(&map, &follow) {
         return Err(Failure::unavailable(format!(
             "there is no bound for this kernel, in which these cannot be seen: {}; take a kernel with BTF and kallsyms, or look at `onset windows`, which shows the rest",
             follow.missing.join("; ")
@@ -168,20 +114,6 @@ fn watch(bench: &Bench, cell: Cell, progress: &dyn Fn(Progress)) -> Result<Bound
         responders: meter.series.iter().map(Series::answered).collect(),
         exceeded,
     })
-}
-
-impl Bounded {
-    /// Whether a kernel shows what the terms, and the parts of answers that are held against the bound, are made of.
-    pub(crate) fn is_seen_in(map: &Map<Vec<u8>>, follow: &Follow) -> bool {
-        let layout = map.layout();
-        let rt: &[Role] = if layout.is_preempt_rt() { &NEEDED_FOR_RT } else { &[] };
-        let watched = |role: &Role| {
-            follow.watches.iter().any(|w| WATCHED[usize::from(w.index)].role == *role)
-        };
-        let facts =
-            [layout.preempt_count, layout.current_task, layout.pid, layout.comm, layout.prio];
-        facts.iter().all(Option::is_some) && NEEDED.iter().chain(rt).all(watched)
-    }
 }
 
 /// The answers of one responder.

@@ -18,7 +18,7 @@ mod run;
 mod show;
 mod windows;
 
-pub use bound::{Answered, Bounded, Held};
+pub use bound::{Answered, Bounded};
 pub use minimise::{Minimised, Size};
 pub use windows::SeenWindows;
 

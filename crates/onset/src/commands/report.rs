@@ -136,7 +136,7 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::Held;
+    use crate::followed::Held;
     use sample::Nanos;
     use trace::{ReaderLosses, WindowsReport};
 

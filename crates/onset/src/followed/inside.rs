@@ -3,11 +3,10 @@
 //! explained, and its bound.
 
 use super::{
-    Account, Choice, Explained, Explainer, Ledgers, Ready, Stretches, Subject, Total, Wanted,
-    Watcher, samples_of,
+    Account, Choice, Explained, Explainer, Held, Ledgers, Ready, Stretches, Subject, Total, Wanted,
+    Watcher, bound_is_seen_in, samples_of,
 };
 use crate::bundle::Bundle;
-use crate::commands::{Bounded, Held};
 use crate::failure::Failure;
 use rig::{Bench, Progress};
 use sample::{Nanos, Responder, Sample, SeriesId};
@@ -100,7 +99,7 @@ impl Inside {
         explained.sort_by_key(|e| order(e, responders));
         let longest = (&WindowKind::ALL[..], Order::Longest, WINDOWS_KEPT);
         let (windows, totals) = stretches.report(longest, reader.stacks(), &map);
-        let bound = Bounded::is_seen_in(&map, &follow).then(|| meter.bound());
+        let bound = bound_is_seen_in(&map, &follow).then(|| meter.bound());
         Ok(Inside {
             missing: follow.missing,
             losses: reader.losses(),

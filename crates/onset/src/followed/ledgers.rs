@@ -5,18 +5,16 @@ use super::{Choice, Wanted, samples_of};
 use crate::bundle::Bundle;
 use crate::failure::Failure;
 use sample::{Nanos, Responder, Sample, SeriesId};
-use serde::Serialize;
 use stats::Summary;
 use std::collections::BTreeMap;
 use trace::{Explanation, Ledger, LedgerReport, Reader, Symbols};
 
 /// The ledger of one responder.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Account {
     /// Who answered.
     pub responder: &'static str,
     /// Its ledger.
-    #[serde(flatten)]
     pub report: LedgerReport,
 }
 

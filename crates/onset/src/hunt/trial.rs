@@ -174,9 +174,7 @@ impl Field<'_, '_> {
         if outcome.ending == Ending::Interrupted {
             return Ok(Err(Stopped));
         }
-        let died = death(&outcome, &answers.losses);
-        let tried = view.tried(trial, &seen, answers, responders, died);
-        Ok(Ok(Tried { snapshot: outcome.snapshot, way_ns: ready.way(), ..tried }))
+        Ok(Ok(view.tried(trial, ready.way(), &seen, answers, responders, outcome)))
     }
 }
 
@@ -207,12 +205,14 @@ impl View<'_> {
     fn tried(
         &self,
         trial: &Trial,
+        way_ns: Nanos,
         seen: &Seen,
         answered: Answered,
         responders: ResponderSet,
-        died: Option<String>,
+        outcome: Outcome,
     ) -> Tried {
         let Answered { samples, losses } = answered;
+        let died = death(&outcome, &losses);
         let instants: Vec<Nanos> = seen.triggers.iter().map(|at| seen.since_origin(*at)).collect();
         let is_scout = matches!(&trial.when, When::Aimed(Aim { rule: Rule::Scout, .. }));
         let mut late = BTreeMap::new();
@@ -228,14 +228,14 @@ impl View<'_> {
             number: trial.number,
             strategy: trial.strategy,
             begin: trial.begin,
-            snapshot: String::new(),
-            way_ns: Nanos(0),
+            snapshot: outcome.snapshot,
+            way_ns,
             triggers: seen.triggers.len() as u64,
             virtual_ns: seen.last.map_or(Nanos(0), |at| seen.since_origin(at)),
             disturbances: trial.disturbances.clone(),
             instants: instants[..until.unwrap_or(0).min(instants.len())].to_vec(),
             late,
-            losses: losses.into_iter().filter(|(_, l)| *l != Losses::default()).collect(),
+            losses,
             seen: self.hashes(seen, &seen.openers),
             fired: self.hashes(seen, &seen.aimed.iter().copied().collect()),
             scouted: is_scout.then(|| foresight::longest(seen.foreseen.clone())),

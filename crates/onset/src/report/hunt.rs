@@ -3,8 +3,7 @@
 
 use super::code::{Code, Stack};
 use super::inside::{Latency, PARTS_KEPT, latency};
-use super::replay::replay_of_find;
-use crate::followed::Explanations;
+use crate::followed::{Explanations, replay_of_find};
 use crate::hunt::{Ended, Kept, Share, Step, Strategy};
 use sample::Nanos;
 use serde::Serialize;

@@ -3,9 +3,7 @@
 
 use super::code::{Code, Stack};
 use super::icicle::{self, Node};
-use super::replay::replay_of_answer;
-use crate::commands::Held;
-use crate::followed::{self, Account, CauseShare, Explained};
+use crate::followed::{self, Account, CauseShare, Explained, Held, replay_of_answer};
 use sample::{Insns, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -7,10 +7,8 @@ mod hunt;
 mod icicle;
 mod inside;
 mod papers;
-mod replay;
 
 pub use hunt::Hunted;
-pub use replay::replay_of_answer;
 
 use crate::bundle::{
     About, Bundle, BundleError, Details, Experiment, Manifest, Schedule, Tool, UtcTime, Warning,

@@ -3,7 +3,7 @@
 
 use super::table::{Align, Table};
 use super::{causes, stack};
-use crate::followed::CauseShare;
+use crate::followed::{CauseShare, replay_of_find};
 use crate::hunt::{About, Ended, Find, Found, Known, Share};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -105,7 +105,7 @@ fn worst(about: &About, name: &str, finds: &[&Find]) -> String {
     }
     text += "\n";
     if let Some(path) = &first.path {
-        let _ = writeln!(text, "      onset replay {}", path.display());
+        let _ = writeln!(text, "      {}", replay_of_find(path));
     }
     for disturbance in &best.disturbances {
         let _ = writeln!(text, "      disturbed at {disturbance}");

@@ -3,8 +3,7 @@
 
 use super::causes::{self, Item};
 use super::explanation::kinds;
-use crate::followed::Account;
-use crate::report::replay_of_answer;
+use crate::followed::{Account, replay_of_answer};
 use sample::Nanos;
 use std::path::Path;
 use trace::LedgerReport;

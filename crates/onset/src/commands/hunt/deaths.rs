@@ -30,7 +30,7 @@ pub fn write(
         let mut root: DocumentMut = experiment.source.parse().expect("it was read before");
         let guest = &about.guests[died.begin.guest];
         root.retain(|key, _| KEPT.contains(&key));
-        with_whole_paths(&mut root, experiment, directory)?;
+        with_whole_paths(&mut root, &experiment.guest)?;
         root["flavours"] = value(Array::from_iter([&about.flavour]));
         root["loads"] = value(Array::from_iter([&guest.load]));
         let times = died.instants.iter().map(|at| format!("{}ns", at.0));
@@ -61,16 +61,12 @@ pub fn write(
 }
 
 /// Relative paths begin at the experiment's directory, and this one has another.
-fn with_whole_paths(
-    root: &mut DocumentMut,
-    experiment: &Experiment,
-    directory: &Path,
-) -> Result<(), Failure> {
+fn with_whole_paths(root: &mut DocumentMut, guest: &Guest) -> Result<(), Failure> {
     let whole = |path: &PathBuf| {
         let whole = std::path::absolute(path).map(|path| path.display().to_string());
-        whole.map_err(|e| Failure::unavailable(format!("{}: {e}", directory.display())))
+        whole.map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))
     };
-    let Guest { modules, programs, files, .. } = &experiment.guest;
+    let Guest { modules, programs, files, .. } = guest;
     let file = |file: &GuestFile| Ok(format!("{}={}", whole(&file.host)?, file.guest.display()));
     let paths = |paths: &[PathBuf]| paths.iter().map(whole).collect::<Result<Vec<_>, _>>();
     let lists = [
