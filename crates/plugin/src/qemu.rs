@@ -19,6 +19,9 @@ const RUN_STATE_PAUSED: c_int = 4;
 /// Where in a `CPUState` it says whether the clock may be read: `neg.can_do_io`, at the end of the structure, whose size
 /// is 0x2bc0 (include/hw/core/cpu.h). [`Cpu::check`] compares it with what it has to be.
 const CAN_DO_IO: usize = 0x2bbc;
+/// Where the vCPU's registers are: what stands first behind its `CPUState` (`CPUX86State.regs`, target/i386/cpu.h). Whoever uses
+/// them compares [`Cpu::register`] with what the plugin interface gives.
+const REGISTERS: usize = 0x2bc0;
 /// The size of QEMU's `MemoryRegion` (272 in 10.0) and of `QEMUTimer` (56), with room to grow.
 const OPAQUE_BYTES: usize = 4096;
 
@@ -161,7 +164,26 @@ pub enum Width {
     Word = 4,
 }
 
+/// A register, by its number in instructions.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "they are the processor's")]
+#[repr(usize)]
+pub enum General {
+    Rax = 0,
+    Rsp = 4,
+    Rbp = 5,
+    Rsi = 6,
+    Rdi = 7,
+    R11 = 11,
+}
+
 impl Cpu {
+    /// What a register holds, in a callback that may read registers: what the plugin interface gives by several calls and a copy.
+    pub fn register(&self, register: General) -> u64 {
+        // SAFETY: our own thread's vCPU, and aligned as QEMU's structure is.
+        unsafe { self.cpu.byte_add(REGISTERS).cast::<u64>().add(register as usize).read() }
+    }
+
     /// When the instruction that is `left` instructions before the end of its block begins, that being the instruction at
     /// or after which we are called: virtual time and instructions completed.
     ///

@@ -39,7 +39,7 @@ pub use layout::Layout;
 pub use map::{Map, Place};
 #[cfg(feature = "image")]
 pub use payload::{Compression, payload};
-pub use unwind::{Ending, Regs, Unwound, unwind};
+pub use unwind::{Ending, Regs, Unwinder, Unwound, unwind};
 
 /// The memory of a kernel, or of a test.
 pub trait Memory {

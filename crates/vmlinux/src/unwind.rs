@@ -77,6 +77,45 @@ pub fn unwind<B: AsRef<[u8]>>(
     memory: &dyn Memory,
     frames: &mut [u64],
 ) -> Unwound {
+    follow((&mut |ip| map.orc(ip), map.new_task()), regs, memory, frames)
+}
+
+/// A map for whoever unwinds again and again: stacks consist of the same few thousand addresses, whose entries are remembered.
+#[derive(Debug)]
+pub struct Unwinder<B = Vec<u8>> {
+    map: Map<B>,
+    /// By the address's lowest bits.
+    known: Box<[(u64, Option<Entry>)]>,
+}
+
+/// Entries that are remembered.
+const KNOWN: usize = 1 << 11;
+
+impl<B: AsRef<[u8]>> Unwinder<B> {
+    /// Of this map.
+    pub fn new(map: Map<B>) -> Unwinder<B> {
+        // No code is at 0.
+        Unwinder { map, known: vec![(0, None); KNOWN].into() }
+    }
+
+    /// As [`unwind`].
+    pub fn unwind(&mut self, regs: &Regs, memory: &dyn Memory, frames: &mut [u64]) -> Unwound {
+        let Unwinder { map, known } = self;
+        let mut orc = |ip: u64| {
+            let place = &mut known[ip as usize % KNOWN];
+            if place.0 != ip {
+                *place = (ip, map.orc(ip));
+            }
+            place.1
+        };
+        follow((&mut orc, map.new_task()), regs, memory, frames)
+    }
+}
+
+/// The entry of each address, and the instruction that a new task begins with.
+type Tables<'a> = (&'a mut dyn FnMut(u64) -> Option<Entry>, Option<u64>);
+
+fn follow(mut tables: Tables, regs: &Regs, memory: &dyn Memory, frames: &mut [u64]) -> Unwound {
     let mut walk = Walk {
         ip: regs.ip,
         sp: regs.sp,
@@ -92,7 +131,7 @@ pub fn unwind<B: AsRef<[u8]>>(
             unwound.exact |= 1u64.checked_shl(n).unwrap_or(0);
         }
         unwound.frames += 1;
-        if let Err(ending) = walk.step(map) {
+        if let Err(ending) = walk.step(&mut tables) {
             unwound.ending = ending;
             break;
         }
@@ -126,14 +165,14 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Goes to the caller.
-    fn step<B: AsRef<[u8]>>(&mut self, map: &Map<B>) -> Result<(), Ending> {
+    fn step(&mut self, (orc, new_task): &mut Tables) -> Result<(), Ending> {
         if self.ip < KERNEL {
             return Err(Ending::User);
         }
         let lost = Ending::Lost { at: self.ip };
         // The instruction behind a call may belong to other code, with another stack.
         let ip = if self.is_exact { self.ip } else { self.ip - 1 };
-        let entry = map.orc(ip).ok_or(lost)?;
+        let entry = orc(ip).ok_or(lost)?;
         match entry.kind {
             Kind::Undefined => return Err(lost),
             Kind::End => return Err(Ending::End),
@@ -147,7 +186,7 @@ impl Walk<'_> {
         }
         self.bp = self.caller_bp(&entry, frame).ok_or(lost)?;
         // To a new task the kernel switches by a return address that no call left behind.
-        self.is_exact = entry.is_signal || Some(self.ip) == map.new_task();
+        self.is_exact = entry.is_signal || Some(self.ip) == *new_task;
         let is_downwards = self.sp <= before && before - self.sp < PAGE;
         if is_downwards { Err(lost) } else { Ok(()) }
     }

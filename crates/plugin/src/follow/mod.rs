@@ -24,7 +24,7 @@ pub use plan::Plan;
 use crate::generator::{fail, pass_on, trigger_at, waits_for_aim};
 use crate::halting::before_halts;
 use crate::instrument::{Instrument, Register};
-use crate::qemu::{Cpu, Qemu};
+use crate::qemu::{Cpu, General, Qemu};
 use aim::Opening;
 use code::{Change, INTERRUPT_FLAG};
 use memory::StackMemory;
@@ -44,18 +44,17 @@ const NO_RESCHED: u32 = 1 << 31;
 /// In what bottom halves are counted by, that they are disabled, and not that a softirq runs (SOFTIRQ_DISABLE_OFFSET,
 /// include/linux/preempt.h).
 const SOFTIRQ_DISABLE: u64 = 1 << 9;
+/// Why a QEMU is refused whose structures are not those that were looked into.
+const OTHERWISE: &str =
+    "this QEMU's vCPU is laid out otherwise than that of the versions that were tried";
 /// Taking a lock that nobody holds is done by then.
 const LOCKING: Nanos = Nanos(500);
 
-/// The registers that are looked at.
+/// The registers that are looked at once.
 #[derive(Clone, Copy)]
 struct Registers {
     rsp: Register,
     rbp: Register,
-    rdi: Register,
-    rsi: Register,
-    r11: Register,
-    rax: Register,
     cs: Register,
     eflags: Register,
     /// Of the mode that runs, and of the other one (`swapgs`).
@@ -108,14 +107,13 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
 
 extern "C" fn on_vcpu(_id: u64, _vcpu: c_uint) {
     let follower = follower();
-    let names = [c"rsp", c"rbp", c"rdi", c"rsi", c"r11", c"rax", c"cs", c"eflags"];
-    let [rsp, rbp, rdi, rsi, r11, rax, cs, eflags] =
-        follower.instrument.registers(names).unwrap_or_else(|e| fail(&e));
+    let names = [c"rsp", c"rbp", c"cs", c"eflags"];
+    let [rsp, rbp, cs, eflags] = follower.instrument.registers(names).unwrap_or_else(|e| fail(&e));
     let gs_bases = follower.instrument.registers([c"gs_base", c"k_gs_base"]);
     let gs_bases = gs_bases.unwrap_or_else(|e| fail(&e));
     let cpu = follower.qemu.cpu().unwrap_or_else(|e| fail(&e));
     let memory = StackMemory::new(cpu, follower.plan.current.is_some());
-    let registers = Registers { rsp, rbp, rdi, rsi, r11, rax, cs, eflags, gs_bases };
+    let registers = Registers { rsp, rbp, cs, eflags, gs_bases };
     follower.vcpu.get_or_init(|| Vcpu { cpu, registers, memory });
 }
 
@@ -165,7 +163,11 @@ impl Follower {
 
     /// Before anything is executed. At the warm-up's end the guest is in user space; one that was let run on may be anywhere.
     fn begin(&self) {
-        let registers = &self.vcpu().registers;
+        let Vcpu { cpu, registers, .. } = self.vcpu();
+        let told = [registers.rsp, registers.rbp].map(|register| self.read(register));
+        if told != [General::Rsp, General::Rbp].map(|register| cpu.register(register)) {
+            fail(OTHERWISE);
+        }
         if self.read(registers.cs) & 3 != 0 {
             return;
         }
@@ -183,11 +185,9 @@ impl Follower {
 
     /// Before an instruction.
     fn at(&self, place: &Place) {
-        let Vcpu { cpu, registers, .. } = self.vcpu();
+        let cpu = &self.vcpu().cpu;
         if !cpu.check(place.left == 1) {
-            fail(
-                "this QEMU's vCPU is laid out otherwise than that of the versions that were tried",
-            );
+            fail(OTHERWISE);
         }
         let before = || cpu.time(place.left);
         let after = || cpu.time(place.left - 1);
@@ -199,11 +199,11 @@ impl Follower {
             Why::Change(Change::Masks) => self.mask(true, place.address, after()),
             Why::Change(Change::Unmasks) => self.mask(false, place.address, after()),
             Why::Change(Change::PopsFlags) => {
-                let flags = self.word(self.read(registers.rsp));
+                let flags = self.word(cpu.register(General::Rsp));
                 self.mask(flags & INTERRUPT_FLAG == 0, place.address, after());
             }
             Why::Change(Change::ReturnsFromInterrupt) => {
-                let frame = self.instrument.memory(self.read(registers.rsp));
+                let frame = self.instrument.memory(cpu.register(General::Rsp));
                 let [ip, segment, flags] = frame.unwrap_or_default();
                 let time = after();
                 self.mask(flags & INTERRUPT_FLAG == 0, place.address, time);
@@ -211,7 +211,7 @@ impl Follower {
             }
             Why::Change(Change::ReturnsFromCall) => {
                 let time = after();
-                self.mask(self.read(registers.r11) & INTERRUPT_FLAG == 0, place.address, time);
+                self.mask(cpu.register(General::R11) & INTERRUPT_FLAG == 0, place.address, time);
                 self.leave(true, 0, time);
             }
             Why::Change(Change::StoresPerCpu(_)) | Why::Due => {}
@@ -289,7 +289,7 @@ impl Follower {
         }
         if followed.aimer.is_some() && followed.unscheduled.is_none() {
             // A call is told from others by its number.
-            let key = address ^ self.read(self.vcpu().registers.rax);
+            let key = address ^ self.vcpu().cpu.register(General::Rax);
             self.begin_unscheduled(&mut followed, key, address, time);
         }
     }
@@ -319,7 +319,8 @@ impl Follower {
     /// The lock of bottom halves is taken, or released, by a call of the function at `address`.
     fn hold(&self, holds: bool, address: u64, time: (Stamp<Virtual>, Insns)) {
         let mut followed = self.followed();
-        if followed.aimer.is_none() || self.read(self.vcpu().registers.rsi) & SOFTIRQ_DISABLE == 0 {
+        if followed.aimer.is_none() || self.vcpu().cpu.register(General::Rsi) & SOFTIRQ_DISABLE == 0
+        {
             return;
         }
         let before = followed.bh_held;
@@ -423,8 +424,8 @@ impl Follower {
 
     /// The same, in place of what `capture` held.
     fn copy(&self, capture: &mut Capture, address: u64) {
-        let registers = &self.vcpu().registers;
-        let (sp, bp) = (self.read(registers.rsp), self.read(registers.rbp));
+        let cpu = &self.vcpu().cpu;
+        let (sp, bp) = (cpu.register(General::Rsp), cpu.register(General::Rbp));
         capture.set(address, sp, bp, |address, bytes| self.fill(address, bytes));
     }
 
@@ -450,14 +451,14 @@ impl Follower {
 
     fn watch(&self, address: u64, time: (Stamp<Virtual>, Insns)) {
         for (index, Watch { take, stack }) in &self.plan.watches[&address] {
-            let registers = &self.vcpu().registers;
+            let cpu = &self.vcpu().cpu;
             let taken = match take {
                 Take::Nothing => 0,
-                Take::First => self.read(registers.rdi),
-                Take::Second => self.read(registers.rsi),
-                Take::Count => u64::from(self.read(registers.rsi) as u32),
-                Take::Word(offset) => self.word(self.read(registers.rdi).wrapping_add(*offset)),
-                Take::Top => self.word(self.read(registers.rsp)),
+                Take::First => cpu.register(General::Rdi),
+                Take::Second => cpu.register(General::Rsi),
+                Take::Count => u64::from(cpu.register(General::Rsi) as u32),
+                Take::Word(offset) => self.word(cpu.register(General::Rdi).wrapping_add(*offset)),
+                Take::Top => self.word(cpu.register(General::Rsp)),
             };
             // Calls that tell by how much they disable tell of softirqs being served, too.
             let counts = *take != Take::Count || taken & SOFTIRQ_DISABLE != 0;

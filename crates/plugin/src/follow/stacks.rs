@@ -5,7 +5,7 @@
 use super::KERNEL;
 use rustc_hash::FxHashMap;
 use std::path::Path;
-use vmlinux::{Map, Memory, Regs, unwind};
+use vmlinux::{Map, Memory, Regs, Unwinder};
 
 /// As much of a stack as is copied: that of some ten calls. What lies further out is read when it is unwound; it cannot
 /// have changed while the stretch lasted but by its own callers.
@@ -88,7 +88,7 @@ impl<F: Fn(u64, &mut [u8]) -> bool> Memory for Then<'_, F> {
 
 /// All stacks that were seen.
 pub struct Stacks {
-    map: Option<Map>,
+    unwinder: Option<Unwinder>,
     known: FxHashMap<Box<[u64]>, u32>,
 }
 
@@ -103,7 +103,8 @@ impl Stacks {
             Map::from_bytes(bytes).map_err(|e| e.to_string())
         };
         let map = map.map(|path| read(path).map_err(|e| format!("{}: {e}", path.display())));
-        Ok(Stacks { map: map.transpose()?, known: FxHashMap::default() })
+        let unwinder = map.transpose()?.map(Unwinder::new);
+        Ok(Stacks { unwinder, known: FxHashMap::default() })
     }
 
     /// The number of a stack; one that is seen for the first time is told, frame by frame: number, index, address.
@@ -114,10 +115,10 @@ impl Stacks {
         mut tell: impl FnMut(u32, u8, u64),
     ) -> u32 {
         let mut frames = [0; FRAMES_MAX];
-        let frames = match &self.map {
-            Some(map) => {
+        let frames = match &mut self.unwinder {
+            Some(unwinder) => {
                 let memory = Then(capture, fill);
-                let unwound = unwind(map, &capture.registers, &memory, &mut frames);
+                let unwound = unwinder.unwind(&capture.registers, &memory, &mut frames);
                 &frames[..unwound.frames]
             }
             None => &[capture.registers.ip],

@@ -83,6 +83,12 @@ fn f(n: u64) -> u64 {
 fn stack(map: &Map, regs: Regs, memory: &Words) -> (Vec<u64>, Ending) {
     let mut frames = [0; 16];
     let unwound = unwind(map, &regs, memory, &mut frames);
+    // What remembers finds the same, also when it has everything.
+    let mut unwinder = Unwinder::new(map.clone());
+    for _ in 0..2 {
+        let mut again = [0; 16];
+        assert_eq!((unwinder.unwind(&regs, memory, &mut again), again), (unwound, frames));
+    }
     (frames[..unwound.frames].to_vec(), unwound.ending)
 }
 
