@@ -5,7 +5,7 @@
 // but positions on a screen.
 
 /** The only version of the contract that this viewer draws. */
-export const SCHEMA = 7;
+export const SCHEMA = 8;
 
 /** Clock domain. Numbers of different clocks never share an axis, so a report has exactly one. */
 export type Clock = "virtual" | "monotonic" | "tsc";
@@ -429,6 +429,8 @@ export interface Hunted {
   /** The same of triggers at random alone, over their own virtual time, which is `random_ns` in all. */
   random: GrowthPoint[];
   random_ns: number;
+  /** Triggers of all trials without an answer of their own. */
+  losses: Losses;
   find: Find | null;
   /** The finds below the worst, the latest first, those that were disturbed last; of a hunt that has ended. */
   others: OtherFind[];

@@ -3,7 +3,7 @@
 
 import { again } from "./again.ts";
 import { causeCells, showStack } from "./causes.ts";
-import type { Code, Find, Hunt, Hunted, OtherFind, Report } from "./contract.ts";
+import type { Code, Find, Hunt, Hunted, Losses, OtherFind, Report } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
 import { ABSENT, duration, exactNs, integer, percentage, seed, several } from "./format.ts";
 import { showGrowth } from "./growth.ts";
@@ -90,8 +90,15 @@ function showStrategies({ strategies, responders }: Hunt): HTMLElement {
   );
 }
 
-function showFind({ flavour }: Hunt, { responder, find, others }: Hunted, code: Code): HTMLElement {
-  if (find === null) return h("p", { class: "empty" }, `${responder} never answered.`);
+/** What was lost, for everyone to see beside the worst; nothing where nothing was. */
+function lost(losses: Losses): HTMLElement | false {
+  const kinds = Object.entries(losses).filter(([, n]) => n > 0);
+  const text = kinds.map(([kind, n]) => `${integer(n)} ${kind}`).join(", ");
+  return kinds.length > 0 && h("p", { class: "doubted" }, `No answer of their own: ${text}.`);
+}
+
+function showFind({ flavour }: Hunt, { responder, losses, find, others }: Hunted, code: Code): HTMLElement {
+  if (find === null) return h("div", { class: "empty" }, h("p", {}, `${responder} never answered.`), lost(losses));
   const { latency_ns, strategy, trial, under, explanation } = find;
   return h(
     "article",
@@ -102,6 +109,7 @@ function showFind({ flavour }: Hunt, { responder, find, others }: Hunted, code: 
       `${responder}: ${duration(latency_ns)} `,
       h("small", {}, `found by ${strategy} in trial ${integer(trial)}${where(under)}`),
     ),
+    lost(losses),
     ...origin(find, code),
     ...find.missing.map((what) => h("p", { class: "doubted" }, `Not seen: ${what}.`)),
     explanation !== null && showLatency(`Find of ${responder}, ${flavour}`, explanation, code),

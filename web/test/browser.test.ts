@@ -487,6 +487,7 @@ test("a hunt alone is a report: growth, coverage, strategies, finds and how to h
       "onset replay onset-runs/hunts/made-up/task.find.json",
       "The hunt ended before this find was written",
       "aimed at no stretch",
+      "No answer of their own: 12 superseded.",
       "found by foresight in trial 2, under mixed",
       "The guest of trial 7, under fork, died",
       "Kernel panic",
@@ -521,10 +522,10 @@ test("what was seen inside and hunts fit a phone, and paper has them on light gr
 });
 
 test("another schema number gives a message that can be acted on", async () => {
-  await visit(await write("schema", { ...fixture(), schema: 8 }), async (page) => {
+  await visit(await write("schema", { ...fixture(), schema: 9 }), async (page) => {
     assert.match(
       await page.locator("[role=alert]").innerText(),
-      /cannot be shown[\s\S]*schema number 8[\s\S]*onset report/,
+      /cannot be shown[\s\S]*schema number 9[\s\S]*onset report/,
     );
   });
 });

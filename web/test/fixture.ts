@@ -8,6 +8,7 @@ import type {
   Hunt,
   Inside,
   Latency,
+  Losses,
   PaperTable,
   Report,
   Run,
@@ -46,7 +47,7 @@ export function fixture(): Report {
   const flavours = Object.keys(FLAVOURS);
   const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
   return {
-    schema: 7,
+    schema: 8,
     title: "Response ladder of 6.12",
     created: "2026-11-21T19:57:03Z",
     tool: { version: "0.1.0", revision: "018facc" },
@@ -206,6 +207,7 @@ function hunt(): Hunt {
         growth: [point(1e9, 3_000, 0), point(5e9, 188_000, 9)],
         random: [],
         random_ns: 0,
+        losses: losses(0),
         find: {
           latency_ns: 188_000,
           trial: 9,
@@ -223,6 +225,7 @@ function hunt(): Hunt {
         growth: [point(1e9, 200_000, 0), point(2e9, 1_000_000, 2)],
         random: [point(1e8, 150_000, 6)],
         random_ns: 251_000_000,
+        losses: losses(12),
         find: {
           latency_ns: 1_000_000,
           trial: 2,
@@ -390,6 +393,10 @@ function makeSeries(responder: string, flavour: string, load: string, index: num
   return summarise(responder, samples, superseded);
 }
 
+function losses(superseded: number): Losses {
+  return { unanswered: 0, superseded, spurious: 0, tainted: 0, overrun: 0, dropped: 0 };
+}
+
 function summarise(responder: string, samples: WorstSample[], superseded: number): Series {
   const sorted = samples.map(({ latency_ns }) => latency_ns).sort((a, b) => a - b);
   const at = (q: number) => sorted[Math.min(sorted.length - 1, Math.ceil(q * sorted.length) - 1)] ?? 0;
@@ -398,7 +405,7 @@ function summarise(responder: string, samples: WorstSample[], superseded: number
   return {
     responder,
     count: sorted.length,
-    losses: { unanswered: 0, superseded, spurious: 0, tainted: 0, overrun: 0, dropped: 0 },
+    losses: losses(superseded),
     min_ns: sorted[0] ?? null,
     mean_ns: Math.round(mean),
     stddev_ns: Math.round(Math.sqrt(variance)),

@@ -5,7 +5,7 @@ use super::code::{Code, Stack};
 use super::inside::{Latency, PARTS_KEPT, latency};
 use crate::followed::{Explanations, replay_of_find};
 use crate::hunt::{Ended, Kept, Share, Step, Strategy};
-use sample::Nanos;
+use sample::{Losses, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -50,6 +50,8 @@ struct Grown<'a> {
     random: Vec<Point>,
     /// Their virtual time; 0 where there were none.
     random_ns: Nanos,
+    /// Triggers of all trials without an answer of their own.
+    losses: Losses,
     find: Option<Find>,
     /// The finds below the worst, the latest first, those that were disturbed last.
     others: Vec<Other>,
@@ -120,6 +122,7 @@ pub fn hunt<'a>(hunted: &'a Hunted, code: &mut Code) -> Hunt<'a> {
         growth: points(&known.growth, responder),
         random: points(&random.growth, responder),
         random_ns: random.virtual_ns,
+        losses: known.losses.get(responder).copied().unwrap_or_default(),
         find: find(hunted, responder, code),
         others: others(hunted, responder, code),
     };
