@@ -102,8 +102,7 @@ const HOLDER: &[&str] = &["test-locks"];
 const CHAIN: &[&str] = &["ksoftirqd/0", "test-locks"];
 
 #[test]
-fn answers_that_wait_for_a_lock_or_for_bottom_halves_are_blamed_on_their_holder_and_on_where_that_is()
- {
+fn answers_that_wait_for_locks_are_blamed_on_their_holders_and_on_where_these_are() {
     if !have_kernels(&[KERNEL]) {
         return;
     }
@@ -115,6 +114,9 @@ fn answers_that_wait_for_a_lock_or_for_bottom_halves_are_blamed_on_their_holder_
     for e in &worst[..5] {
         let first = &list(e, "causes")[0];
         assert!(is_held(HOLDER, first) && is_in(LOCK.0, first), "{e:#}");
+        let locks = list(e, "parts").iter().filter(is_lock);
+        let inside = sum(locks.filter(|part| is_in(LOCK.0, part)), "insns");
+        assert!(inside <= *LOCK.1.end(), "{e:#}");
     }
     let mut longest = [0; 2];
     for e in &worst {

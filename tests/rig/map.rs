@@ -111,10 +111,16 @@ fn is_after_call(memory: &dyn Memory, address: u64) -> bool {
 /// the exchange of stacks, which also fills the return buffer; and in the last call of error_entry(), which leaves all
 /// registers on the stack that it was called with, where the tables have only what the processor pushed, until the instruction
 /// behind the call of error_entry() has gone to another stack (arch/x86/entry/entry_64.S, idtentry_body).
-fn is_inexact(innermost: &str, caller: &str, is_after_call: bool) -> bool {
+fn is_inexact(memory: &dyn Memory, ip: u64, innermost: &str, caller: &str) -> bool {
+    /// `mov %rax,%rsp`.
+    const GOES_TO_STACK: [u8; 3] = [0x48, 0x89, 0xc4];
+    let mut next = [0; 3];
     innermost == "__switch_to_asm"
         || innermost == "sync_regs" && caller.starts_with("asm_")
-        || innermost.starts_with("asm_exc_") && is_after_call
+        || innermost.starts_with("asm_exc_")
+            && is_after_call(memory, ip)
+            && memory.read(ip, &mut next)
+            && next == GOES_TO_STACK
 }
 
 #[test]
@@ -156,8 +162,7 @@ fn stacks_of_a_busy_guest_lead_from_call_to_call_to_their_end() {
                 eprintln!("{kernel}: {ending}, sound: {frames_are_sound}, {told:#?}");
                 let innermost = map.resolve(regs.ip).map_or("?", |place| place.symbol);
                 let caller = told.get(1).map_or("", String::as_str);
-                let is_inexact = is_inexact(innermost, caller, is_after_call(&look, regs.ip));
-                assert!(is_inexact, "{kernel}: {told:#?}");
+                assert!(is_inexact(&look, regs.ip, innermost, caller), "{kernel}: {told:#?}");
                 *seen.entry("inexact").or_default() += 1;
             }
             *seen.entry(ending).or_default() += 1;

@@ -7,7 +7,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 /// Perfetto's schema as Python knows it.
 const SCHEMA: &str = "perfetto==0.59.1";
@@ -70,15 +69,11 @@ pub fn vcd(dump: &Path) -> BTreeMap<String, Vec<u64>> {
 
 /// An interpreter that has the schema, in an environment of its own.
 fn python() -> PathBuf {
-    static MADE: OnceLock<PathBuf> = OnceLock::new();
-    let made = MADE.get_or_init(|| {
-        let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
-        let python = environment.join("bin/python3");
-        let mut make = Command::new("/usr/bin/python3");
-        Finished::of(make.args(["-m", "venv"]).arg(&environment)).exits(0);
-        let mut install = Command::new(&python);
-        Finished::of(install.args(["-m", "pip", "install", "--quiet", SCHEMA])).exits(0);
-        python
-    });
-    made.clone()
+    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
+    let python = environment.join("bin/python3");
+    let mut make = Command::new("/usr/bin/python3");
+    Finished::of(make.args(["-m", "venv"]).arg(&environment)).exits(0);
+    let mut install = Command::new(&python);
+    Finished::of(install.args(["-m", "pip", "install", "--quiet", SCHEMA])).exits(0);
+    python
 }

@@ -8,6 +8,7 @@
 mod figure;
 
 use figure::{heading, print, spread};
+use onset::hunt::{ALL, Strategy};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -136,16 +137,8 @@ fn speed(store: &Path) -> Answer<()> {
 /// Each strategy alone, and all together: the worst within the same virtual time. `refine` begins from a find of
 /// `window_start`; `disturb` is left out, since what it finds counts as nobody's worst.
 fn alone(flavour: &str, store: &Path) -> Answer<()> {
-    const ALONE: [&str; 7] = [
-        "random",
-        "coverage",
-        "window_start",
-        "window_chain",
-        "stage_aware",
-        "foresight",
-        "refine",
-    ];
-    let choices = ALONE.iter().map(|name| (*name, vec!["--strategy", *name]));
+    let alone = ALL.into_iter().filter(|strategy| *strategy != Strategy::Disturb);
+    let choices = alone.map(|s| (s.name(), vec!["--strategy", s.name()]));
     for (name, strategy) in choices.chain([("all together", Vec::new())]) {
         let mut worst: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for seed in SEEDS {

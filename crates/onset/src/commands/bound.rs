@@ -19,6 +19,7 @@ use trace::{
 
 /// Version of the JSON that is printed (docs/bound.schema.json).
 const SCHEMA: u32 = 2;
+
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Printed<'a> {
