@@ -9,7 +9,7 @@ use std::fs;
 fn journal(trials: &[(u64, &str, u64)]) -> String {
     let guest = |load| json!({"load": load, "seed": 1, "snapshot": "key"});
     let about = json!({
-        "journal": 7, "experiment": "title = \"hunt\"\n", "flavour": "6.12 preempt=none",
+        "journal": 8, "experiment": "title = \"hunt\"\n", "flavour": "6.12 preempt=none",
         "guests": [guest("mixed"), guest("fork")], "responders": ["hardirq", "task"],
         "strategies": ["random", "coverage"], "seed": 1,
     });
@@ -98,7 +98,7 @@ fn a_hunt_that_cannot_be_read_is_refused_with_what_is_wrong() {
         ("", 69, "no journal of a hunt"),
         ("{}\n", 69, "no journal of a hunt"),
         // Also where it and its trials are written otherwise.
-        (before, 69, "has version 3, and this onset reads 7"),
+        (before, 69, "has version 3, and this onset reads 8"),
         (&journal(&[]), 2, "no trial that ended"),
         (
             &whole.replace("\"strategy\":\"random\"", "\"strategy\":\"luck\""),

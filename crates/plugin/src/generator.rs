@@ -197,7 +197,7 @@ extern "C" fn on_rise(_: *mut c_void) {
 
 extern "C" fn on_advanced() {
     with(|g| {
-        g.record(Kind::Mark, g.mark_value(MARK_MEASURING));
+        g.end();
         g.qemu.stop();
     });
 }
@@ -251,6 +251,7 @@ impl Generator {
     fn begin(&mut self) {
         let origin = self.qemu.now();
         self.origin = Some(origin);
+        self.record(Kind::Mark, self.port_value(MARK_MEASURING));
         if let Start::Advance(time) = self.config.start {
             self.qemu.arm(&self.parts().rise, origin, time);
             return;
@@ -258,7 +259,6 @@ impl Generator {
         if let Stimulus::Triggers(triggers) = &self.config.stimulus {
             self.answers = Some(Answers::new(triggers.responders, origin, self.pins));
         }
-        self.record(Kind::Mark, self.mark_value(MARK_MEASURING));
         self.arm_rise();
         self.arm_disturb();
     }
@@ -288,9 +288,9 @@ impl Generator {
         waited.0.checked_sub(needed.0).map(Nanos)
     }
 
-    /// A mark as recorded: the guest's byte, and above it the control register, which a restored port
+    /// A mark as recorded, or the end: the guest's byte, and above it the control register, which a restored port
     /// needs.
-    fn mark_value(&self, mark: u8) -> u32 {
+    fn port_value(&self, mark: u8) -> u32 {
         u32::from(mark) | u32::from(self.control) << 8
     }
 
@@ -370,7 +370,7 @@ impl Generator {
 
     fn end(&mut self) {
         self.ended = true;
-        self.record(Kind::End, 0);
+        self.record(Kind::End, self.port_value(0));
     }
 
     fn write_data(&mut self, pins: u8) {
@@ -387,7 +387,7 @@ impl Generator {
     }
 
     fn write_mark(&mut self, mark: u8) {
-        self.record(Kind::Mark, self.mark_value(mark));
+        self.record(Kind::Mark, self.port_value(mark));
         if mark == MARK_MEASURING && self.config.start == Start::Boot {
             self.qemu.stop();
         }

@@ -5,14 +5,16 @@
 use crate::collect::{MARK_MEASURING, read_words, why_it_ended};
 use crate::error::At;
 use crate::machine::{Generator, Origin, Plugin, Running, Stimulus};
-use crate::run::{END_DEADLINE, RECORDS, wait_until_paused};
+use crate::run::{END_DEADLINE, Ending, Outcome, RECORDS, wait_until_paused};
 use crate::snapshot::{self, Snapshot};
-use crate::{Bench, Error, Guest, Progress, Result, image, tool};
+use crate::{
+    Bench, Error, Following, Guest, Progress, Result, Seer, Witness, console, image, tool,
+};
 use sample::{Channel, Kind, Nanos, Record, ResponderSet, Schedule, When};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Booting to user space and setting up a load takes 10 to 30 s of wall time; a machine shared with
@@ -23,7 +25,7 @@ const SLOWEST: Duration = Duration::from_secs(100);
 const NS_PER_S: u64 = 1_000_000_000;
 /// So long after its warm-up a guest that is let run on is saved on its way for the first time, then twice, four, eight … times as
 /// long after it: another later time is never far then, and always reached by the same way.
-pub const FIRST_STAGE: Nanos = Nanos::from_millis(800);
+pub const FIRST_STAGE: Nanos = Nanos::from_millis(200);
 
 /// From where a guest is let run to this time after its warm-up: the last stage before it, or the warm-up's end; `None`
 /// for that.
@@ -74,10 +76,20 @@ impl Bench {
         progress: &dyn Fn(Progress),
     ) -> Result<snapshot::Record> {
         progress(Progress::Booting);
+        let stimulus = no_triggers();
         let mut channel = Channel::with_capacity(RECORDS)?;
-        let origin = Origin::Boot { image };
-        let mut running = self.start_untriggered(guest, origin, &channel, scratch)?;
-        let mark = wait_for_mark(&mut running, &mut channel, ("booting", BOOT_DEADLINE), progress)?;
+        let plugin = Some(self.plugin(&stimulus, None, &channel));
+        let mut running =
+            Running::start(&guest.machine(), Origin::Boot { image }, plugin, scratch)?;
+        let mut reach = |record: &Record| {
+            let is_mark = record.kind == Kind::Mark;
+            let is_measuring = is_mark && record.value as u8 == MARK_MEASURING;
+            if is_mark && !is_measuring {
+                progress(Progress::WarmingUp);
+            }
+            is_measuring
+        };
+        let mark = wait_until(&mut reach, &mut running, &mut channel, ("booting", BOOT_DEADLINE))?;
         running.greet(END_DEADLINE)?;
         wait_until_paused(&mut running)?;
         let (_, words) = read_words(&running.wire());
@@ -94,37 +106,72 @@ impl Bench {
         scratch: &Path,
         progress: &dyn Fn(Progress),
     ) -> Result<snapshot::Record> {
-        progress(Progress::WarmingUp);
+        let stimulus = no_triggers();
         let mut channel = Channel::with_capacity(RECORDS)?;
-        let origin = Origin::Restore {
-            image: &from.image(),
-            state: &from.state(),
-            registers: (from.record.pins, from.record.control),
-            advance: Some(time),
-        };
-        let mut running = self.start_untriggered(guest, origin, &channel, scratch)?;
-        running.greet(END_DEADLINE)?;
-        wait_until_paused(&mut running)?;
-        running.call("cont", json!({}), END_DEADLINE)?;
-        let slowest = SLOWEST * u32::try_from(time.0 / NS_PER_S).unwrap_or(u32::MAX);
-        let phase = ("being advanced", BOOT_DEADLINE.saturating_add(slowest));
-        let mark = wait_for_mark(&mut running, &mut channel, phase, progress)?;
-        wait_until_paused(&mut running)?;
-        let before = (from.console(), from.record.context.clone());
-        save(&mut running, &mark, before, draft, progress)
+        let plugin = self.plugin(&stimulus, None, &channel);
+        let mut running = start_from(guest, (from, time), plugin, scratch)?;
+        progress(Progress::WarmingUp);
+        let end = wait_for_end(&mut running, &mut channel, time, &mut |_| ())?;
+        save_after(from, &mut running, &end, draft, progress)
     }
 
-    fn start_untriggered(
+    /// Lets a saved guest run for so long while it is followed, and saves it there: as [`Bench::snapshot`] would, for the
+    /// guest that begins so much later. What is seen on the way to a stage need not be run a second time to come there.
+    /// `generator` says what the follower looks for; nothing is triggered. A guest that dies on the way is not saved.
+    ///
+    /// # Errors
+    /// Those of restoring and saving, and an interruption.
+    ///
+    /// # Panics
+    /// Where the way to there does not begin at the guest ([`stage_before`]).
+    pub fn advance_followed(
         &self,
         guest: &Guest,
-        origin: Origin,
-        channel: &Channel,
-        scratch: &Path,
-    ) -> Result<Running> {
-        let stimulus = no_triggers();
-        let library = &self.parts().plugin;
-        let plugin = Plugin { library, stimulus: &stimulus, follow: None, channel };
-        Running::start(&guest.machine(), origin, Some(plugin), scratch)
+        (from, key): &(Snapshot, String),
+        time: Nanos,
+        (generator, following): (Generator, Following<'_>),
+    ) -> Result<Outcome> {
+        let after = Nanos(guest.begin_after.0 + time.0);
+        assert_eq!(stage_before(after), Some(guest.begin_after), "the way to {after}");
+        let scratch = self.cache().scratch()?;
+        let stimulus = Stimulus::Triggers(generator);
+        let mut channel = Channel::with_capacity(RECORDS)?;
+        let plugin = self.plugin(&stimulus, Some(&following.follow.plan), &channel);
+        let mut running = start_from(guest, (from, time), plugin, scratch.path())?;
+        let ending = match wait_for_end(&mut running, &mut channel, time, following.see) {
+            Ok(end) => {
+                let place = self.cache().place("snapshots")?.join(key_after(key, time));
+                let draft = draft(scratch.path(), "draft", &from.image())?;
+                let record = save_after(from, &mut running, &end, &draft, &|_| ())?;
+                Snapshot::publish(&draft, &place, record)?;
+                Ending::Whole
+            }
+            Err(Error::Guest { why, .. }) => Ending::Died(why),
+            Err(e) => return Err(e),
+        };
+        let console = from.console() + &running.console();
+        Ok(Outcome {
+            dropped: channel.dropped(),
+            report: None,
+            witness: Witness::default(),
+            context: from.record.context.clone(),
+            counters: BTreeMap::new(),
+            faults: console::faults(&console),
+            console,
+            guest_ended: Ok(()),
+            snapshot: key.clone(),
+            first_answer: None,
+            ending,
+        })
+    }
+
+    fn plugin<'a>(
+        &'a self,
+        stimulus: &'a Stimulus,
+        follow: Option<&'a str>,
+        channel: &'a Channel,
+    ) -> Plugin<'a> {
+        Plugin { library: &self.parts().plugin, stimulus, follow, channel }
     }
 }
 
@@ -144,9 +191,7 @@ impl Making<'_> {
     /// The key of the snapshot so long after the warm-up: it depends on those that it is made by way of.
     fn key(&self, after: Nanos) -> String {
         let Some(from) = stage_before(after) else { return self.booted.clone() };
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(self.key(from).as_bytes()).update(&(after.0 - from.0).to_le_bytes());
-        hasher.finalize().to_hex()[..32].to_string()
+        key_after(&self.key(from), Nanos(after.0 - from.0))
     }
 
     /// The snapshot so long after the warm-up, and before it those that it is made by way of, where they are not there.
@@ -156,9 +201,7 @@ impl Making<'_> {
         if let Some(snapshot) = Snapshot::open(&place, hash)? {
             return Ok(snapshot);
         }
-        let draft = self.scratch.join(key);
-        fs::create_dir(&draft).at(&draft)?;
-        fs::hard_link(image, draft.join("image")).at(&draft)?;
+        let draft = draft(self.scratch, key, image)?;
         let (guest, scratch, progress) = (self.guest, self.scratch, self.progress);
         let record = match stage_before(after) {
             None => self.bench.boot(guest, image, &draft, scratch, progress)?,
@@ -170,6 +213,54 @@ impl Making<'_> {
         };
         Snapshot::publish(&draft, &place, record)
     }
+}
+
+/// A directory for a snapshot of a guest with this image.
+fn draft(scratch: &Path, name: &str, image: &Path) -> Result<PathBuf> {
+    let draft = scratch.join(name);
+    fs::create_dir(&draft).at(&draft)?;
+    fs::hard_link(image, draft.join("image")).at(&draft)?;
+    Ok(draft)
+}
+
+/// The key of the snapshot that is made of another one by letting it run for so long.
+fn key_after(key: &str, time: Nanos) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(key.as_bytes()).update(&time.0.to_le_bytes());
+    hasher.finalize().to_hex()[..32].to_string()
+}
+
+/// Lets a saved guest run on, to be stopped after so long.
+fn start_from(
+    guest: &Guest,
+    (from, time): (&Snapshot, Nanos),
+    plugin: Plugin<'_>,
+    scratch: &Path,
+) -> Result<Running> {
+    let origin = Origin::Restore {
+        image: &from.image(),
+        state: &from.state(),
+        registers: (from.record.pins, from.record.control),
+        advance: Some(time),
+    };
+    let mut running = Running::start(&guest.machine(), origin, Some(plugin), scratch)?;
+    running.greet(END_DEADLINE)?;
+    wait_until_paused(&mut running)?;
+    running.call("cont", json!({}), END_DEADLINE)?;
+    Ok(running)
+}
+
+/// Saves a machine that was let run on from a saved one.
+fn save_after(
+    from: &Snapshot,
+    running: &mut Running,
+    end: &Record,
+    draft: &Path,
+    progress: &dyn Fn(Progress),
+) -> Result<snapshot::Record> {
+    wait_until_paused(running)?;
+    let before = (from.console(), from.record.context.clone());
+    save(running, end, before, draft, progress)
 }
 
 /// Saves a paused machine, and what it printed after `console`, to `draft`.
@@ -232,26 +323,40 @@ fn check_release(guest: &Guest, running: Option<&String>) -> Result<()> {
     Err(Error::Kernel { name: guest.kernel.record.name.clone(), why })
 }
 
-/// Waits until the machine is where measuring begins.
-fn wait_for_mark(
+/// Waits until a machine was let run for so long; `see` takes what a follower tells.
+fn wait_for_end(
+    running: &mut Running,
+    channel: &mut Channel,
+    time: Nanos,
+    see: &mut Seer<'_>,
+) -> Result<Record> {
+    let slowest = SLOWEST * u32::try_from(time.0 / NS_PER_S).unwrap_or(u32::MAX);
+    let phase = ("being advanced", BOOT_DEADLINE.saturating_add(slowest));
+    let mut reach = |record: &Record| {
+        see(record);
+        record.kind == Kind::End
+    };
+    wait_until(&mut reach, running, channel, phase)
+}
+
+/// Takes a machine's records until `reach` says that it is there, and gives back the one with which it is.
+fn wait_until(
+    reach: &mut dyn FnMut(&Record) -> bool,
     running: &mut Running,
     channel: &mut Channel,
     (phase, deadline): (&'static str, Duration),
-    progress: &dyn Fn(Progress),
 ) -> Result<Record> {
     let begun = Instant::now();
-    let mut measuring = None;
+    let mut reached = None;
     loop {
         let ended = running.ended()?;
-        channel.drain(|r, _| {
-            if r.kind == Kind::Mark && r.value as u8 == MARK_MEASURING {
-                measuring = Some(*r);
-            } else if r.kind == Kind::Mark {
-                progress(Progress::WarmingUp);
+        channel.drain(|record, _| {
+            if reach(record) {
+                reached = Some(*record);
             }
         })?;
-        if let Some(mark) = measuring {
-            return Ok(mark);
+        if let Some(record) = reached {
+            return Ok(record);
         }
         if ended || begun.elapsed() > deadline {
             return Err(Error::Guest { phase, why: why_it_ended(running, ended) });
@@ -273,10 +378,10 @@ mod tests {
         let ways = [
             (0, None),
             (1, Some(0)),
-            (800, Some(0)),
-            (801, Some(800)),
-            (1_600, Some(800)),
-            (3_100, Some(1_600)),
+            (200, Some(0)),
+            (201, Some(200)),
+            (400, Some(200)),
+            (900, Some(800)),
             (8_200, Some(6_400)),
         ];
         for (after, from) in ways {

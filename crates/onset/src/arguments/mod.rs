@@ -220,7 +220,7 @@ pub struct Hunt {
     /// When to stop: after a time (5min, 30s) or a number of trials (200trials). A hunt that finds nothing new stops earlier.
     #[arg(long, default_value = "5min", value_parser = str::parse::<Budget>)]
     pub budget: Budget,
-    /// The strategies that take turns; may be repeated. By default all.
+    /// The strategies that share the time; may be repeated. By default all.
     #[arg(long = "strategy", value_name = "NAME", value_parser = str::parse::<Strategy>)]
     pub strategies: Vec<Strategy>,
     /// Of everything random; the same seed finds the same.

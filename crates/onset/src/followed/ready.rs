@@ -180,16 +180,33 @@ impl<'a> Ready<'a> {
     ) -> Result<Outcome, Failure> {
         let stimulus = Stimulus::Triggers(generator);
         let (guest, snapshot) = (&self.guest, &self.snapshot);
-        let outcome =
-            self.bench.measure(guest, &stimulus, snapshot, observe, following, progress)?;
-        if outcome.dropped > 0 {
-            return Err(Failure::unavailable(format!(
-                "{} records of the run were lost, because this machine had no time to take them: what was seen before and after does not join; run it again with less beside it",
-                outcome.dropped
-            )));
-        }
-        Ok(outcome)
+        unless_lost(self.bench.measure(guest, &stimulus, snapshot, observe, following, progress)?)
     }
+
+    /// Lets the guest run on, triggered by nobody, to where [`Ready::later`] then has it without running it again
+    /// ([`Bench::advance_followed`]).
+    ///
+    /// # Errors
+    /// Those of [`Ready::fire`].
+    pub fn advance(
+        &self,
+        by: Nanos,
+        generator: Generator,
+        following: Following,
+    ) -> Result<Outcome, Failure> {
+        let (guest, snapshot) = (&self.guest, &self.snapshot);
+        unless_lost(self.bench.advance_followed(guest, snapshot, by, (generator, following))?)
+    }
+}
+
+fn unless_lost(outcome: Outcome) -> Result<Outcome, Failure> {
+    if outcome.dropped > 0 {
+        return Err(Failure::unavailable(format!(
+            "{} records of the run were lost, because this machine had no time to take them: what was seen before and after does not join; run it again with less beside it",
+            outcome.dropped
+        )));
+    }
+    Ok(outcome)
 }
 
 fn check(outcome: &Outcome, enough: bool) -> Result<(), Failure> {

@@ -63,7 +63,8 @@ pub struct Tried {
     pub begin: Begin,
     /// Key of the snapshot there.
     pub snapshot: String,
-    /// Virtual time from the last stage before that to there, which the guest was let run for once; 0 at the warm-up's end.
+    /// Virtual time from the last stage before that to there, which the guest was let run for once; 0 at the warm-up's end, and
+    /// where a scout came by.
     pub way_ns: Nanos,
     /// How many there were.
     pub triggers: u64,
@@ -177,6 +178,8 @@ pub struct Known {
     pub shares: BTreeMap<Strategy, Share>,
     /// By guest; one in which there was no trial yet is not in it.
     pub guests: BTreeMap<usize, Share>,
+    /// By guest and strategy.
+    pub dealt: BTreeMap<(usize, Strategy), Share>,
     /// Stacks that opened a stretch.
     pub seen: BTreeSet<u64>,
     /// Stacks that were fired into.
@@ -205,6 +208,7 @@ impl Known {
         self.virtual_ns.0 += spent.0;
         self.shares.entry(tried.strategy).or_default().take(tried, spent);
         self.guests.entry(begin.guest).or_default().take(tried, spent);
+        self.dealt.entry((begin.guest, tried.strategy)).or_default().take(tried, spent);
         let latency = |found: &Found| found.best.latency_ns;
         for (responder, late) in &tried.late {
             let before = self.finds.get(responder).and_then(|f| f.first()).map(latency);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The guests where trials begin: at the warm-up's end, and at later times, saved when they are first asked for.
 
+use super::outlook::is_stage;
 use crate::failure::Failure;
 use crate::followed::Ready;
 use sample::Nanos;
@@ -53,6 +54,22 @@ impl<'a> Grounds<'a> {
     /// A guest at its warm-up's end.
     pub fn first_of(&self, guest: usize) -> &Ready<'a> {
         &self.first[guest]
+    }
+
+    /// Whether a guest that stands so long after there is made from there, by way of nothing else: a scout that looks so far
+    /// ahead leaves it saved.
+    pub fn leads(&self, begin: Begin, by: Nanos) -> bool {
+        let at = Nanos(self.first_of(begin.guest).guest().begin_after.0 + begin.after.0);
+        rig::stage_before(Nanos(at.0 + by.0)) == Some(at)
+    }
+
+    /// Virtual time for which the guest has to be let run to there: none where a scout of the hunt was before.
+    pub fn way(&self, ready: &Ready, begin: Begin) -> Nanos {
+        let from = rig::stage_before(begin.after).filter(|_| is_stage(begin.after));
+        let is_scouted = from.is_some_and(|from| {
+            self.leads(Begin { after: from, ..begin }, Nanos(begin.after.0 - from.0))
+        });
+        if is_scouted { Nanos(0) } else { ready.way() }
     }
 
     /// A guest that stands there.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Searching for the worst case of a flavour: trial after trial from a few snapshots of one guest or several, each with other
-//! instants, chosen by strategies that take turns and learn from what was found.
+//! instants, chosen by strategies that share the virtual time and learn from what was found.
 //!
 //! Trials are made in rounds. What a round's trials do depends only on the hunt's seed and on the rounds before it, so a
 //! hunt finds the same with any number of workers; a budget of time only decides after which round it ends.
@@ -28,7 +28,8 @@ pub use trial::{Field, Trial, View};
 use crate::failure::Failure;
 use outlook::{Next, Outlook, outstanding};
 use sample::{Nanos, ParseDurationError, Responder};
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
 use std::str::FromStr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -38,6 +39,8 @@ use workers::at_once;
 const ROUND: u64 = 8;
 /// Of the first, in which a scout looks ahead: what it sees is worth waiting for.
 const FIRST_ROUND: u64 = 2;
+/// What a trial takes besides its virtual time, in that: restoring its guest, and translating its code anew.
+const RESTORE: Nanos = Nanos::from_millis(50);
 /// A hunt ends when so many trials for each guest brought neither a later answer nor a stack that was not fired into.
 const STALE: u64 = 240;
 
@@ -97,7 +100,7 @@ pub struct Hunt {
     pub guests: usize,
     /// Whose worst answer is looked for.
     pub responders: Vec<Responder>,
-    /// Who takes turns; at least one.
+    /// Who shares the virtual time; at least one.
     pub strategies: Vec<Strategy>,
     /// Of everything random.
     pub seed: u64,
@@ -124,21 +127,49 @@ pub enum Ended {
 }
 
 impl Hunt {
-    /// Whose turn it is, and how often it was before: every other trial is foresight's where it takes part, since it finds the
-    /// most for its time; the others share the rest alike.
-    fn turn(&self, number: u64) -> (Strategy, u64) {
-        let others = self.strategies.iter().filter(|s| **s != Strategy::Foresight);
-        let others: Vec<Strategy> = others.copied().collect();
-        let foresees = others.len() < self.strategies.len();
-        if others.is_empty() {
-            return (Strategy::Foresight, number);
-        }
-        if foresees && number.is_multiple_of(2) {
-            return (Strategy::Foresight, number / 2);
-        }
-        let turn = if foresees { number / 2 } else { number };
-        let count = others.len() as u64;
-        (others[(turn % count) as usize], turn / count)
+    /// Whose turns the trials of a round in this guest are, and how often it was before. Each goes to the strategy that will
+    /// then have had the least time for its weight. A guest's first is foresight's, which knows nothing of it until that has
+    /// ended; there are no finds of it to begin from in that round, either.
+    fn turns(&self, numbers: Range<u64>, guest: usize, known: &Known) -> Vec<(Strategy, u64)> {
+        let mut had: BTreeMap<Strategy, (u64, u64)> =
+            self.strategies.iter().map(|s| (*s, self.had(*s, guest, known))).collect();
+        let is_new = !known.guests.contains_key(&guest);
+        let foresees = is_new && had.contains_key(&Strategy::Foresight);
+        let all: Vec<Strategy> = ALL.into_iter().filter(|s| had.contains_key(s)).collect();
+        let knows_nothing =
+            |s: &Strategy| !matches!(s, Strategy::Foresight | Strategy::Refine | Strategy::Disturb);
+        let blind: Vec<Strategy> = all.iter().copied().filter(knows_nothing).collect();
+        let dealt_to = if is_new && !blind.is_empty() { blind } else { all };
+        let first = numbers.start;
+        let deal = |number: u64| {
+            let after = |strategy: Strategy| {
+                let (turns, spent) = had[&strategy];
+                let usual = strategy.usual(number, known.best(&self.responders, turns));
+                spent + usual.0 + RESTORE.0
+            };
+            let due = dealt_to.iter().copied().min_by_key(|s| after(*s) / s.weight());
+            let due = due.filter(|_| !foresees || number != first).unwrap_or(Strategy::Foresight);
+            let spent = after(due);
+            let own = had.entry(due).or_default();
+            let turn = own.0;
+            *own = (turn + 1, spent);
+            (due, turn)
+        };
+        numbers.map(deal).collect()
+    }
+
+    /// How many turns a strategy had, and how much time in this guest. What begins from a find goes to that one's guest, whosever
+    /// round it is, so that its time counts alike in all of them.
+    fn had(&self, strategy: Strategy, guest: usize, known: &Known) -> (u64, u64) {
+        let time = |had: &Share| had.virtual_ns.0 + had.trials * RESTORE.0;
+        let shared = known.shares.get(&strategy);
+        let spent = match strategy {
+            Strategy::Refine | Strategy::Disturb => {
+                shared.map(|had| time(had) / self.guests.max(1) as u64)
+            }
+            _ => known.dealt.get(&(guest, strategy)).map(time),
+        };
+        (shared.map_or(0, |had| had.trials), spent.unwrap_or_default())
     }
 
     /// The guest that the round which begins with trial `first` is about, and how many trials it has. Each guest has a short
@@ -157,17 +188,13 @@ impl Hunt {
     /// The trials of the round that begins with `first`.
     fn round(&self, first: u64, known: &Known) -> Vec<Trial> {
         let (guest, count) = self.whose(first, known);
-        let numbers = first..first + count;
-        // A guest's own trials are counted, or some strategies would never have their turn in it; in pairs, as turns go.
-        let own = known.guests.get(&guest).map_or(0, |share| share.trials);
-        let own = own + (own ^ first) % 2;
-        let turn = |number: u64| self.turn(number - first + own);
-        let last = numbers.clone().rev().find(|n| turn(*n).0 == Strategy::Foresight);
+        let turns = self.turns(first..first + count, guest, known);
+        let last = turns.iter().rposition(|(strategy, _)| *strategy == Strategy::Foresight);
         let mut outlook = Outlook::new(known, guest);
-        let trial = |number: u64| {
-            let (strategy, turn) = turn(number);
+        let trial = |(n, (strategy, turn)): (usize, (Strategy, u64))| {
+            let number = first + n as u64;
             let next = match strategy {
-                Strategy::Foresight => outlook.plan(last == Some(number)),
+                Strategy::Foresight => outlook.plan(last == Some(n)),
                 _ => Next::Blind,
             };
             let best = known.best(&self.responders, turn);
@@ -183,7 +210,7 @@ impl Hunt {
             let disturbances = strategy.disturbances(number, self.seed, best);
             Trial { number, strategy, begin, when, disturbances }
         };
-        numbers.map(trial).collect()
+        turns.into_iter().enumerate().map(trial).collect()
     }
 
     /// A trial that fires into what is known to come from there, after `fired` others that did: first into what is

@@ -3,6 +3,7 @@
 
 use super::finding::Best;
 use super::grounds::Begin;
+use rig::FIRST_STAGE;
 use sample::{Aim, Disturbance, Nanos, Rule, Schedule, Stretch, When};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -48,7 +49,7 @@ pub enum Strategy {
     Disturb,
 }
 
-/// All of them, in the order in which they take turns.
+/// All of them; of two that are due alike, the first has the turn.
 pub const ALL: [Strategy; 8] = [
     Strategy::Foresight,
     Strategy::WindowStart,
@@ -72,6 +73,31 @@ impl Strategy {
             Strategy::Foresight => "foresight",
             Strategy::Refine => "refine",
             Strategy::Disturb => "disturb",
+        }
+    }
+
+    /// How much of a hunt's time is dealt to it, in 64ths where all take part. Half goes to looking ahead, which alone meets
+    /// what is rare; most of the rest to those that alone are as late soonest; little to luck.
+    pub fn weight(self) -> u64 {
+        match self {
+            Strategy::Foresight => 32,
+            Strategy::WindowChain => 12,
+            Strategy::WindowStart => 8,
+            Strategy::Refine => 4,
+            Strategy::Coverage => 3,
+            Strategy::StageAware | Strategy::Random => 2,
+            Strategy::Disturb => 1,
+        }
+    }
+
+    /// About how much virtual time trial `number` takes, by which turns are dealt before it was made.
+    pub fn usual(self, number: u64, best: Option<&Best>) -> Nanos {
+        match (self, best) {
+            (Strategy::Foresight, _) => FIRST_STAGE,
+            (Strategy::Refine | Strategy::Disturb, Some(best)) => {
+                triggers(best).last().copied().unwrap_or_default()
+            }
+            _ => Nanos((LENGTH.0 << doublings(number)) * ((1 << LENGTHS) - 1) / LENGTHS),
         }
     }
 
@@ -108,8 +134,7 @@ impl Strategy {
     /// [`Strategy::WindowStart`] where there is none, and so does foresight, whose own trials are `foresight::firing`.
     pub fn when(self, number: u64, seed: u64, best: Option<&Best>) -> When {
         let mut random = Random::new(seed, number);
-        let doublings = (number / TRIALS_PER_DOUBLING).min(DOUBLINGS_MAX);
-        let until = Nanos(LENGTH.0 << (random.below(LENGTHS) + doublings));
+        let until = Nanos(LENGTH.0 << (random.below(LENGTHS) + doublings(number)));
         let mut aimed = |rule, kinds: &[u8]| {
             let kinds = kinds[random.below(kinds.len() as u64) as usize];
             let (gap, count) = (GAP, until.0 / GAP.0);
@@ -136,6 +161,11 @@ impl Strategy {
             ) => aimed(Rule::Longest, &[IRQS, PREEMPT, IRQS | PREEMPT]),
         }
     }
+}
+
+/// How often the lengths of trials were doubled until this one.
+fn doublings(number: u64) -> u64 {
+    (number / TRIALS_PER_DOUBLING).min(DOUBLINGS_MAX)
 }
 
 /// A disturbance, without timers or with some, shortly before the last trigger, which moves all that comes after it; or between

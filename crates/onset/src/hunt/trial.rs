@@ -54,6 +54,16 @@ pub struct Trial {
     pub disturbances: Vec<Disturbance>,
 }
 
+impl Trial {
+    /// How far it looks, where it is a scout.
+    fn looks_ahead(&self) -> Option<Nanos> {
+        match &self.when {
+            When::Aimed(Aim { rule: Rule::Scout, until, .. }) => Some(*until),
+            _ => None,
+        }
+    }
+}
+
 /// A trial that did not come to its end because the user asked to stop.
 #[derive(Debug)]
 pub struct Stopped;
@@ -169,12 +179,18 @@ impl Field<'_, '_> {
             ControlFlow::Continue(())
         };
         let following = Following { follow: view.follow, see: &mut see };
-        let fired = ready.fire(generator, &mut observe, Some(following), &|_| ());
-        let Ok(outcome) = unless_stopped(fired)? else { return Ok(Err(Stopped)) };
+        let done = match trial.looks_ahead() {
+            Some(until) if self.grounds.leads(trial.begin, until) => {
+                ready.advance(until, generator, following)
+            }
+            _ => ready.fire(generator, &mut observe, Some(following), &|_| ()),
+        };
+        let Ok(outcome) = unless_stopped(done)? else { return Ok(Err(Stopped)) };
         if outcome.ending == Ending::Interrupted {
             return Ok(Err(Stopped));
         }
-        Ok(Ok(view.tried(trial, ready.way(), &seen, answers, responders, outcome)))
+        let way = self.grounds.way(&ready, trial.begin);
+        Ok(Ok(view.tried(trial, way, &seen, answers, responders, outcome)))
     }
 }
 
@@ -214,7 +230,6 @@ impl View<'_> {
         let Answered { samples, losses } = answered;
         let died = death(&outcome, &losses);
         let instants: Vec<Nanos> = seen.triggers.iter().map(|at| seen.since_origin(*at)).collect();
-        let is_scout = matches!(&trial.when, When::Aimed(Aim { rule: Rule::Scout, .. }));
         let mut late = BTreeMap::new();
         for (rank, responder) in responders.iter().enumerate() {
             let own = samples.iter().filter(|s| usize::from(s.series.0) == rank);
@@ -238,7 +253,7 @@ impl View<'_> {
             losses,
             seen: self.hashes(seen, &seen.openers),
             fired: self.hashes(seen, &seen.aimed.iter().copied().collect()),
-            scouted: is_scout.then(|| foresight::longest(seen.foreseen.clone())),
+            scouted: trial.looks_ahead().map(|_| foresight::longest(seen.foreseen.clone())),
             died: died.map(|text| Died {
                 text,
                 begin: trial.begin,
