@@ -9,7 +9,7 @@ use std::fs;
 fn journal(trials: &[(u64, &str, u64)]) -> String {
     let guest = |load| json!({"load": load, "seed": 1, "snapshot": "key"});
     let about = json!({
-        "journal": 8, "experiment": "title = \"hunt\"\n", "flavour": "6.12 preempt=none",
+        "journal": 9, "experiment": "title = \"hunt\"\n", "flavour": "6.12 preempt=none",
         "guests": [guest("mixed"), guest("fork")], "responders": ["hardirq", "task"],
         "strategies": ["random", "coverage"], "seed": 1,
     });

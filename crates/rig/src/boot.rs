@@ -141,9 +141,12 @@ impl Bench {
         let ending = match wait_for_end(&mut running, &mut channel, time, following.see) {
             Ok(end) => {
                 let place = self.cache().place("snapshots")?.join(key_after(key, time));
-                let draft = draft(scratch.path(), "draft", &from.image())?;
-                let record = save_after(from, &mut running, &end, &draft, &|_| ())?;
-                Snapshot::publish(&draft, &place, record)?;
+                // An earlier hunt came by.
+                if !Snapshot::is_at(&place) {
+                    let draft = draft(scratch.path(), "draft", &from.image())?;
+                    let record = save_after(from, &mut running, &end, &draft, &|_| ())?;
+                    Snapshot::publish(&draft, &place, record)?;
+                }
                 Ending::Whole
             }
             Err(Error::Guest { why, .. }) => Ending::Died(why),

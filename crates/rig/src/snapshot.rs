@@ -50,6 +50,11 @@ fn hold(directory: &Path) -> Result<Arc<fs::File>> {
 }
 
 impl Snapshot {
+    /// Whether one was published there; whether it is whole is known once it is opened.
+    pub(crate) fn is_at(directory: &Path) -> bool {
+        directory.join("snapshot.json").is_file()
+    }
+
     /// Opens `directory`, whose image has to have the hash `image_blake3`. `None` when there is no
     /// snapshot, or a damaged one (which is removed: it can be made again).
     ///
@@ -117,7 +122,7 @@ impl Snapshot {
         match fs::rename(draft, place) {
             Ok(()) => {}
             // Another command made the same one in the meantime; it is as good.
-            Err(_) if place.join("snapshot.json").is_file() => {
+            Err(_) if Snapshot::is_at(place) => {
                 let _ = fs::remove_dir_all(draft);
             }
             Err(source) => return Err(source).at(place),
@@ -134,7 +139,7 @@ fn forget_unused(snapshots: &Path) {
     let _ = cache::sweep(snapshots, DRAFT);
     let entries = fs::read_dir(snapshots).into_iter().flatten().flatten();
     let mut dated: Vec<_> = entries
-        .filter(|e| e.path().join("snapshot.json").is_file())
+        .filter(|e| Snapshot::is_at(&e.path()))
         .filter_map(|e| Some((e.metadata().ok()?.modified().ok()?, e.path())))
         .collect();
     dated.sort();

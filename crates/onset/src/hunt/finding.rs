@@ -3,10 +3,11 @@
 //! and in whatever order they ended.
 
 use super::Strategy;
+use super::ahead::Ahead;
 use super::foresight::Foreseen;
 use super::grounds::Begin;
-use super::outlook::{Ahead, Ground};
-use sample::{Disturbance, Insns, Losses, Nanos, Responder, Stretch};
+use super::outlook::Ground;
+use sample::{Disturbance, Insns, Losses, Nanos, Responder};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,9 +88,22 @@ pub struct Tried {
     /// For a scout, the longest stretches that it saw, by time.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub scouted: Option<Vec<Foreseen>>,
+    /// What the first trigger came into as it opened, where a scout had seen that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub entered: Option<Entered>,
     /// Why the guest ended before it was asked to, if it did, and the triggers until then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub died: Option<Died>,
+}
+
+/// A stretch that was fired into as it opened, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entered {
+    /// The stretch.
+    #[serde(flatten)]
+    pub stretch: Foreseen,
+    /// By responder how late that trigger was answered, in instructions.
+    pub answered_insns: BTreeMap<String, Insns>,
 }
 
 /// A guest that did not survive: a find in itself.
@@ -153,9 +167,20 @@ impl Share {
         self.virtual_ns.0 += spent.0;
         for (responder, late) in &tried.late {
             let Some(latest) = late.first() else { continue };
-            let own = self.worst_ns.entry(responder.clone()).or_default();
-            *own = (*own).max(latest.latency_ns);
+            self.late(responder, latest.latency_ns);
         }
+    }
+
+    fn add(&mut self, other: &Share) {
+        self.trials += other.trials;
+        self.triggers += other.triggers;
+        self.virtual_ns.0 += other.virtual_ns.0;
+        other.worst_ns.iter().for_each(|(responder, worst)| self.late(responder, *worst));
+    }
+
+    fn late(&mut self, responder: &str, latency: Nanos) {
+        let own = self.worst_ns.entry(responder.into()).or_default();
+        *own = (*own).max(latency);
     }
 }
 
@@ -174,11 +199,7 @@ pub struct Known {
     pub disturbed: BTreeMap<String, Vec<Found>>,
     /// How it came to that.
     pub growth: Vec<Step>,
-    /// By strategy.
-    pub shares: BTreeMap<Strategy, Share>,
-    /// By guest; one in which there was no trial yet is not in it.
-    pub guests: BTreeMap<usize, Share>,
-    /// By guest and strategy.
+    /// What was done, by guest and strategy; where there was no trial yet, there is nothing.
     pub dealt: BTreeMap<(usize, Strategy), Share>,
     /// Stacks that opened a stretch.
     pub seen: BTreeSet<u64>,
@@ -206,8 +227,6 @@ impl Known {
         let way = if begin.is_later() && is_new { tried.way_ns.0 } else { 0 };
         let spent = Nanos(tried.virtual_ns.0 + way);
         self.virtual_ns.0 += spent.0;
-        self.shares.entry(tried.strategy).or_default().take(tried, spent);
-        self.guests.entry(begin.guest).or_default().take(tried, spent);
         self.dealt.entry((begin.guest, tried.strategy)).or_default().take(tried, spent);
         let latency = |found: &Found| found.best.latency_ns;
         for (responder, late) in &tried.late {
@@ -246,18 +265,25 @@ impl Known {
         self.died.extend(tried.died.iter().map(|died| (tried.number, died.clone())));
     }
 
+    /// What each strategy did.
+    pub fn by_strategy(&self) -> BTreeMap<Strategy, Share> {
+        self.dealt_by(|(_, strategy)| strategy)
+    }
+
+    /// What was done in each guest.
+    pub fn by_guest(&self) -> BTreeMap<usize, Share> {
+        self.dealt_by(|(guest, _)| guest)
+    }
+
+    fn dealt_by<K: Ord>(&self, key: impl Fn((usize, Strategy)) -> K) -> BTreeMap<K, Share> {
+        let mut all: BTreeMap<K, Share> = BTreeMap::new();
+        self.dealt.iter().for_each(|(of, share)| all.entry(key(*of)).or_default().add(share));
+        all
+    }
+
     /// The latest answer of this responder that nothing disturbed.
     pub fn worst(&self, responder: &str) -> Option<&Found> {
         self.finds.get(responder)?.first()
-    }
-
-    /// How long, in instructions, a stretch of this kind has to be to make an answer later than what was found: with interrupts
-    /// off it makes each responder late, and else the one that waits for the most.
-    pub fn latest_insns(&self, kind: Stretch) -> Insns {
-        let worst = self.finds.values().filter_map(|finds| finds.first());
-        let worst = worst.map(|found| found.best.latency_insns);
-        let latest = if kind == Stretch::IrqsOff { worst.min() } else { worst.max() };
-        latest.unwrap_or_default()
     }
 
     /// The find to begin from when looking for the worst of these responders, which take turns: the latest that nothing
@@ -331,6 +357,7 @@ mod tests {
             seen: fired.iter().copied().chain([99]).collect(),
             fired: fired.iter().copied().collect(),
             scouted: None,
+            entered: None,
             died: None,
         }
     }
@@ -347,7 +374,7 @@ mod tests {
         assert_eq!(steps, [(0, 100, 5), (2, 300, 9)]);
         assert_eq!(known.worst("task").unwrap().trial, 2);
         assert_eq!((known.seen.len(), known.fired.len(), known.newest), (3, 2, 2));
-        assert_eq!(known.shares[&Strategy::WindowStart].worst_ns["task"], Nanos(9));
+        assert_eq!(known.by_strategy()[&Strategy::WindowStart].worst_ns["task"], Nanos(9));
     }
 
     #[test]
@@ -359,7 +386,7 @@ mod tests {
             known.take(&t);
         }
         assert_eq!(known.virtual_ns, Nanos(4 * 100 + 5_000));
-        assert_eq!(known.shares[&Strategy::WindowStart].virtual_ns, known.virtual_ns);
+        assert_eq!(known.by_strategy()[&Strategy::WindowStart].virtual_ns, known.virtual_ns);
     }
 
     #[test]

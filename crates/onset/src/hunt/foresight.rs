@@ -24,7 +24,7 @@ pub struct Foreseen {
     /// Which.
     #[serde(flatten)]
     pub occurrence: Occurrence,
-    /// How long it was.
+    /// How long it was; where interrupts were masked, with those interrupts that had waited for its end, each for the other.
     pub length_insns: Insns,
     /// When it opened, since measuring began.
     pub at_ns: Nanos,
@@ -66,38 +66,33 @@ pub(super) fn entering(stretch: &Foreseen, gap: Nanos) -> [When; ENTRIES] {
     })
 }
 
-/// A trial that fires into one of the longest for this responder, and then into the longest of those that come later: after
-/// the first answer the guest's way is another, and what was foreseen may not come. `turn` counts these trials, so that each
-/// begins with another stretch.
+/// The kinds of stretches that may make this responder late.
+pub(super) fn kinds(responder: Responder) -> &'static [Stretch] {
+    match responder {
+        // Nothing but masked interrupts makes the hard handler late.
+        Responder::Hardirq => &[Stretch::IrqsOff],
+        // What makes the others late depends on the kernel: where it does not preempt itself, that it does not schedule.
+        _ => &Stretch::ALL,
+    }
+}
+
+/// Those of this kind that are apart, the longest first.
+pub(super) fn ranked(foreseen: &[Foreseen], kind: Stretch) -> Vec<Foreseen> {
+    apart(Vec::new(), &by_length(foreseen, |f| f.occurrence.kind == kind), KEPT)
+}
+
+/// A trial that fires as `first` opens, and then into the longest of those that come later: after the first answer the guest's
+/// way is another, and what was foreseen may not come.
 pub(super) fn firing(
     foreseen: &[Foreseen],
-    (responder, turn): (Responder, u64),
+    first: Foreseen,
     gap: Nanos,
     random: &mut Random,
 ) -> When {
-    let (kind, rank) = match responder {
-        // Nothing but masked interrupts makes the hard handler late.
-        Responder::Hardirq => (Stretch::IrqsOff, turn),
-        // What makes the others late depends on the kernel: where it does not preempt itself, that it does not schedule.
-        _ => {
-            let has = |kind: &Stretch| foreseen.iter().any(|f| f.occurrence.kind == *kind);
-            let kinds = [Stretch::Unscheduled, Stretch::PreemptOff, Stretch::BhHeld];
-            let kinds: Vec<Stretch> = kinds.into_iter().filter(has).collect();
-            let count = kinds.len().max(1) as u64;
-            let kind = kinds.get((turn % count) as usize).copied();
-            (kind.unwrap_or(Stretch::Unscheduled), turn / count)
-        }
-    };
-    let ranked = apart(Vec::new(), &by_length(foreseen, |f| f.occurrence.kind == kind), KEPT);
-    let first = match ranked.len() as u64 {
-        0 => None,
-        count => ranked.get((rank % count) as usize).copied(),
-    };
     let many = 1 << (2 * random.below(4));
-    let mut later = by_length(foreseen, |f| first.is_none_or(|first| f.at_ns > first.at_ns));
+    let mut later = by_length(foreseen, |f| f.at_ns > first.at_ns);
     later.retain(|_| random.below(4) != 0);
-    let chosen = apart(first.into_iter().collect(), &later, many);
-    listed(&chosen, gap)
+    listed(&apart(vec![first], &later, many), gap)
 }
 
 /// A trial that fires as these open.
@@ -185,40 +180,18 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_foreseen_nothing_is_listed() {
-        assert!(
-            listed(&firing(&[], (Responder::Task, 0), Nanos(1), &mut Random::new(1, 1))).is_empty()
-        );
-    }
-
-    #[test]
-    fn the_first_trigger_goes_to_the_longest_for_the_responder_and_then_to_the_next_longest() {
-        let foreseen = longest(second());
-        let first = |responder, turn| {
-            let when = firing(&foreseen, (responder, turn), Nanos(1), &mut Random::new(3, turn));
-            let find = |o: &Occurrence| *foreseen.iter().find(|f| f.occurrence == *o).unwrap();
-            listed(&when).iter().map(find).min_by_key(|f| f.at_ns).unwrap()
-        };
-        let rank = |f: Foreseen| {
-            let longer = |g: &&Foreseen| {
-                (g.occurrence.kind, g.length_insns)
-                    == (f.occurrence.kind, g.length_insns.max(f.length_insns))
-            };
-            foreseen
-                .iter()
-                .filter(longer)
-                .map(|g| g.length_insns)
-                .filter(|l| *l > f.length_insns)
-                .count()
-        };
-        for (turn, kind) in [Stretch::Unscheduled, Stretch::PreemptOff].into_iter().enumerate() {
-            let f = first(Responder::Task, turn as u64);
-            assert_eq!((f.occurrence.kind, rank(f)), (kind, 0));
+    fn the_ranked_are_of_one_kind_and_apart_with_the_longest_first() {
+        let mut foreseen = longest(second());
+        foreseen.push(stretch(Stretch::IrqsOff, 5_000, 90_000, Nanos::from_millis(100)));
+        let ranked = ranked(&foreseen, Stretch::IrqsOff);
+        assert_eq!(ranked[0], foreseen[foreseen.len() - 1]);
+        assert!(ranked.is_sorted_by_key(|f| std::cmp::Reverse(f.length_insns)));
+        for (n, f) in ranked.iter().enumerate() {
+            assert_eq!(f.occurrence.kind, Stretch::IrqsOff);
+            assert!(ranked[..n].iter().all(|g| g.at_ns.0.abs_diff(f.at_ns.0) >= APART.0), "{f:?}");
         }
-        let hard: Vec<Foreseen> = (0..3).map(|turn| first(Responder::Hardirq, turn)).collect();
-        assert!(hard.iter().all(|f| f.occurrence.kind == Stretch::IrqsOff));
-        assert_eq!(rank(hard[0]), 0);
-        assert!(hard.is_sorted_by(|a, b| a.length_insns >= b.length_insns && a != b), "{hard:?}");
+        let near = |f: &Foreseen| f.at_ns.0.abs_diff(100_000_000) < APART.0;
+        assert_eq!(ranked.iter().filter(|f| near(f)).count(), 1);
     }
 
     #[test]
@@ -238,17 +211,19 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_fired_into_was_foreseen_and_is_apart_and_the_guest_runs_until_after_it(
-            seed: u64, number: u64, turn in 0u64..5000,
+            seed: u64, number: u64, first in 0usize..500,
         ) {
             let foreseen = longest(second());
-            let when = firing(&foreseen, (Responder::Task, turn), Nanos(300), &mut Random::new(seed, number));
+            let first = foreseen[first];
+            let when = firing(&foreseen, first, Nanos(300), &mut Random::new(seed, number));
             let find = |o: &Occurrence| foreseen.iter().find(|f| f.occurrence == *o).map(|f| f.at_ns);
             let mut times: Vec<Nanos> = Vec::new();
             for occurrence in listed(&when) {
                 times.push(find(occurrence).expect("it was foreseen"));
             }
+            prop_assert_eq!(times[0], first.at_ns);
+            prop_assert!(times[1..].iter().all(|at| *at > first.at_ns));
             times.sort();
-            prop_assert!(!times.is_empty());
             prop_assert!(times.windows(2).all(|w| w[1].0 - w[0].0 >= APART.0));
             prop_assert!(times.iter().all(|at| *at < when.longest_gap()));
             prop_assert_eq!(when.count(), times.len() as u64);

@@ -101,7 +101,7 @@ pub struct Journal {
 
 impl Journal {
     /// The version of the file that is written.
-    pub const VERSION: u32 = 8;
+    pub const VERSION: u32 = 9;
 
     /// Opens the journal at `path` to go on with it, or begins one.
     ///

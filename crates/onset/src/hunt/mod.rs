@@ -5,6 +5,7 @@
 //! Trials are made in rounds. What a round's trials do depends only on the hunt's seed and on the rounds before it, so a
 //! hunt finds the same with any number of workers; a budget of time only decides after which round it ends.
 
+mod ahead;
 mod finding;
 mod finds;
 mod foresight;
@@ -16,7 +17,7 @@ mod strategy;
 mod trial;
 mod workers;
 
-pub use finding::{Best, Died, Found, Known, Late, Share, Step, Tried};
+pub use finding::{Best, Died, Entered, Found, Known, Late, Share, Step, Tried};
 pub use finds::{Find, explain_finds};
 pub use foresight::Foreseen;
 pub use grounds::{Begin, Grounds};
@@ -26,7 +27,7 @@ pub use strategy::{ALL, Strategy};
 pub use trial::{Field, Trial, View};
 
 use crate::failure::Failure;
-use outlook::{Next, Outlook, outstanding};
+use outlook::{Next, Outlook};
 use sample::{Nanos, ParseDurationError, Responder};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -131,15 +132,19 @@ impl Hunt {
     /// then have had the least time for its weight. A guest's first is foresight's, which knows nothing of it until that has
     /// ended; there are no finds of it to begin from in that round, either.
     fn turns(&self, numbers: Range<u64>, guest: usize, known: &Known) -> Vec<(Strategy, u64)> {
-        let mut had: BTreeMap<Strategy, (u64, u64)> =
-            self.strategies.iter().map(|s| (*s, self.had(*s, guest, known))).collect();
-        let is_new = !known.guests.contains_key(&guest);
+        let mut had = self.had(guest, known);
+        let is_new = !known.dealt.keys().any(|(of, _)| *of == guest);
         let foresees = is_new && had.contains_key(&Strategy::Foresight);
-        let all: Vec<Strategy> = ALL.into_iter().filter(|s| had.contains_key(s)).collect();
-        let knows_nothing =
-            |s: &Strategy| !matches!(s, Strategy::Foresight | Strategy::Refine | Strategy::Disturb);
-        let blind: Vec<Strategy> = all.iter().copied().filter(knows_nothing).collect();
-        let dealt_to = if is_new && !blind.is_empty() { blind } else { all };
+        let all = || ALL.into_iter().filter(|s| self.strategies.contains(s));
+        let needs_more = |s: &Strategy| {
+            let begins_from_find = matches!(s, Strategy::Refine | Strategy::Disturb);
+            is_new && (begins_from_find || *s == Strategy::Foresight)
+                || known.dealt.get(&(guest, *s)).is_some_and(|had| s.is_idle(had))
+        };
+        let mut dealt_to: Vec<Strategy> = all().filter(|s| !needs_more(s)).collect();
+        if dealt_to.is_empty() {
+            dealt_to = all().collect();
+        }
         let first = numbers.start;
         let deal = |number: u64| {
             let after = |strategy: Strategy| {
@@ -158,18 +163,22 @@ impl Hunt {
         numbers.map(deal).collect()
     }
 
-    /// How many turns a strategy had, and how much time in this guest. What begins from a find goes to that one's guest, whosever
-    /// round it is, so that its time counts alike in all of them.
-    fn had(&self, strategy: Strategy, guest: usize, known: &Known) -> (u64, u64) {
+    /// How many turns each strategy had, and how much time in this guest. What begins from a find goes to that one's guest,
+    /// whosever round it is, so that its time counts alike in all of them.
+    fn had(&self, guest: usize, known: &Known) -> BTreeMap<Strategy, (u64, u64)> {
+        let shared = known.by_strategy();
         let time = |had: &Share| had.virtual_ns.0 + had.trials * RESTORE.0;
-        let shared = known.shares.get(&strategy);
-        let spent = match strategy {
-            Strategy::Refine | Strategy::Disturb => {
-                shared.map(|had| time(had) / self.guests.max(1) as u64)
-            }
-            _ => known.dealt.get(&(guest, strategy)).map(time),
+        let had = |strategy: &Strategy| {
+            let all = shared.get(strategy);
+            let spent = match strategy {
+                Strategy::Refine | Strategy::Disturb => {
+                    all.map(|had| time(had) / self.guests.max(1) as u64)
+                }
+                _ => known.dealt.get(&(guest, *strategy)).map(time),
+            };
+            (*strategy, (all.map_or(0, |had| had.trials), spent.unwrap_or_default()))
         };
-        (shared.map_or(0, |had| had.trials), spent.unwrap_or_default())
+        self.strategies.iter().map(had).collect()
     }
 
     /// The guest that the round which begins with trial `first` is about, and how many trials it has. Each guest has a short
@@ -190,7 +199,7 @@ impl Hunt {
         let (guest, count) = self.whose(first, known);
         let turns = self.turns(first..first + count, guest, known);
         let last = turns.iter().rposition(|(strategy, _)| *strategy == Strategy::Foresight);
-        let mut outlook = Outlook::new(known, guest);
+        let mut outlook = Outlook::new(known, guest, &self.responders);
         let trial = |(n, (strategy, turn)): (usize, (Strategy, u64))| {
             let number = first + n as u64;
             let next = match strategy {
@@ -198,9 +207,19 @@ impl Hunt {
                 _ => Next::Blind,
             };
             let best = known.best(&self.responders, turn);
+            let mut enters = None;
             let (begin, when) = match next {
                 Next::Scout(begin, until) => (begin, foresight::scouting(until)),
-                Next::Fire(begin, turn) => (begin, self.firing(number, turn, (known, begin))),
+                Next::Enter(begin, stretch, way) => {
+                    enters = Some(stretch).filter(|_| way == 0);
+                    (begin, foresight::entering(&stretch, strategy::GAP)[way].clone())
+                }
+                Next::Fire(begin, first) => {
+                    enters = Some(first);
+                    let mut random = strategy::Random::new(self.seed, number);
+                    let near = &known.grounds[&begin].near;
+                    (begin, foresight::firing(near, first, strategy::GAP, &mut random))
+                }
                 Next::Blind => {
                     let grounds = known.grounds.keys();
                     let begin = strategy.begin((number, guest), self.seed, best, grounds);
@@ -208,26 +227,9 @@ impl Hunt {
                 }
             };
             let disturbances = strategy.disturbances(number, self.seed, best);
-            Trial { number, strategy, begin, when, disturbances }
+            Trial { number, strategy, begin, when, disturbances, enters }
         };
         turns.into_iter().enumerate().map(trial).collect()
-    }
-
-    /// A trial that fires into what is known to come from there, after `fired` others that did: first into what is
-    /// outstanding, then for each responder in turn.
-    fn firing(&self, number: u64, fired: u64, (known, begin): (&Known, Begin)) -> sample::When {
-        let entries = outstanding(known, begin).map(|f| foresight::entering(&f, strategy::GAP));
-        let entries = entries.into_iter().flatten().collect::<Vec<_>>();
-        let Some(fired) = fired.checked_sub(entries.len() as u64) else {
-            return entries[fired as usize].clone();
-        };
-        let count = self.responders.len().max(1) as u64;
-        // From the last on: it has the most ways of being late.
-        let index = (count - 1 - fired % count) as usize;
-        let responder = self.responders.get(index).copied().unwrap_or(Responder::Task);
-        let mut random = strategy::Random::new(self.seed, number);
-        let (near, turn) = (&known.grounds[&begin].near, (responder, fired / count));
-        foresight::firing(near, turn, strategy::GAP, &mut random)
     }
 
     fn is_over(&self, known: &Known, begun: Instant) -> Option<Ended> {

@@ -5,16 +5,14 @@
 //! stretch that comes only after seconds is worth a snapshot of its own, shortly before it: a *ground*, from which a trial
 //! takes milliseconds instead of seconds.
 
+use super::ahead::Ahead;
 use super::finding::{Known, Tried};
-use super::foresight::{ENTRIES, Foreseen};
+use super::foresight::{self, ENTRIES, Foreseen};
 use super::grounds::Begin;
-use rig::FIRST_STAGE;
-use sample::{Insns, Nanos, Stretch};
+use sample::{Insns, Nanos, Occurrence, Responder, Stretch};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-/// After each scout so many trials of foresight until the next, which looks twice as far: the last one to 51.2 s.
-const PACE: [u64; 8] = [2, 2, 2, 2, 2, 2, 24, 48];
 /// What comes later than this is fired into from a ground of its own.
 const NEAR: Nanos = Nanos::from_millis(800);
 /// A ground begins so long before what it is for: what happens after a restore is not to the instruction what was foreseen.
@@ -24,8 +22,8 @@ const SPAN: Nanos = Nanos::from_millis(250);
 /// A stretch is outstanding, and worth a ground, if it is so much longer than all of its kind that are near, in thousandths of
 /// these.
 const WORTH: u64 = 1_050;
-/// Trials in which a ground is caught up with those that are older.
-const CAUGHT_UP: u64 = 16;
+/// Each fourth of a responder's stretches is of another kind, whatever those came to.
+const OTHER_EACH: usize = 4;
 
 /// Where trials begin, and what a scout saw to come from there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +33,9 @@ pub struct Ground {
     /// What is not.
     far: Vec<Foreseen>,
     /// Trials of foresight that fired from here.
-    fired: u64,
+    fired: usize,
+    /// What they fired into first, as it opened.
+    entered: BTreeSet<Occurrence>,
 }
 
 impl Ground {
@@ -46,48 +46,11 @@ impl Ground {
                 let is_near = |f: &Foreseen| f.at_ns <= NEAR;
                 (self.near, self.far) = scouted.iter().copied().partition(is_near);
             }
-            None => self.fired += 1,
-        }
-    }
-}
-
-/// How far foresight has looked in a guest.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ahead {
-    /// How many scouts looked on from where the one before them ended.
-    pub scouts: u32,
-    /// Trials of foresight since the last of them.
-    since: u64,
-    /// Whether a scout saw the guest die: there is nothing to see behind that.
-    dies: bool,
-}
-
-impl Ahead {
-    /// Adds what a trial of foresight saw or did.
-    pub fn take(&mut self, tried: &Tried) {
-        self.since += 1;
-        if tried.scouted.is_some() {
-            self.dies |= tried.died.is_some();
-            if tried.begin.after == self.stage() {
-                self.scouts += 1;
-                self.since = 0;
+            None => {
+                self.fired += 1;
+                self.entered.extend(tried.entered.iter().map(|entered| entered.stretch.occurrence));
             }
         }
-    }
-
-    /// Where the next scout begins, after the warm-up: at a stage of the way to later times, so that the guest is saved there anyway.
-    fn stage(&self) -> Nanos {
-        self.scouts.checked_sub(1).map_or(Nanos(0), |n| Nanos(FIRST_STAGE.0 << n))
-    }
-
-    /// Where the next scout begins and how far it looks, if one is due after so many more trials of foresight.
-    fn due(&self, more: u64) -> Option<(Nanos, Nanos)> {
-        let pace = match self.scouts.checked_sub(1) {
-            None => 0,
-            Some(before) => *PACE.get(before as usize)?,
-        };
-        let is_due = !self.dies && self.since + more >= pace;
-        is_due.then(|| (self.stage(), self.stage().max(FIRST_STAGE)))
     }
 }
 
@@ -96,8 +59,10 @@ impl Ahead {
 pub enum Next {
     /// Looks so far ahead from there.
     Scout(Begin, Nanos),
-    /// Fires into what is known to come from there, after so many trials that did.
-    Fire(Begin, u64),
+    /// Fires from there into this stretch alone, in one of the ways to ([`foresight::entering`]).
+    Enter(Begin, Foreseen, usize),
+    /// Fires from there as this opens, and then into others.
+    Fire(Begin, Foreseen),
     /// There is nothing that is known to come.
     Blind,
 }
@@ -106,84 +71,192 @@ pub enum Next {
 pub struct Outlook<'a> {
     known: &'a Known,
     guest: usize,
+    /// How far it was looked in that.
+    ahead: Ahead,
+    responders: &'a [Responder],
     has_scouted: bool,
-    fires: BTreeMap<Begin, u64>,
+    /// Where the round's earlier trials fire, and what they fire into first as it opens.
+    fires: Vec<(Begin, Option<Foreseen>)>,
 }
 
+/// A stretch that may be fired into, from where, and how late the answer would be.
+type Candidate = (Insns, Begin, Foreseen);
+
 impl<'a> Outlook<'a> {
-    /// At the beginning of a round in this guest.
-    pub fn new(known: &'a Known, guest: usize) -> Outlook<'a> {
-        Outlook { known, guest, has_scouted: false, fires: BTreeMap::new() }
+    /// At the beginning of a round in this guest, which looks for the worst of these responders.
+    pub fn new(known: &'a Known, guest: usize, responders: &'a [Responder]) -> Outlook<'a> {
+        let ahead = known.ahead.get(&guest).cloned().unwrap_or_default();
+        Outlook { known, guest, ahead, responders, has_scouted: false, fires: Vec::new() }
     }
 
     /// Where trials in this guest begin.
-    fn grounds(&self) -> impl Iterator<Item = (&Begin, &Ground)> {
-        self.known.grounds.iter().filter(|(begin, _)| begin.guest == self.guest)
+    fn grounds(&self) -> impl Iterator<Item = (Begin, &Ground)> {
+        let own = self.known.grounds.iter().filter(|(begin, _)| begin.guest == self.guest);
+        own.map(|(begin, ground)| (*begin, ground))
     }
 
-    /// What the round's next trial does: one of a round scouts, at the most. The last one looks on, if that is due, or the first
-    /// where nothing is known yet: those before it are still about what the scout before it saw. What was opened for a rare
-    /// stretch comes before that: looking on takes seconds, entering it milliseconds.
+    /// What the round's next trial does: one of a round scouts, at the most. It looks on where nothing that is known promises a later
+    /// answer than was found, and the last one also where that is due: those before it are still about what the scout before it saw.
+    /// What was opened for a rare stretch comes before that: looking on takes seconds, entering it milliseconds.
     pub fn plan(&mut self, is_last: bool) -> Next {
         if !self.has_scouted {
             if let Some(begin) = self.worthwhile() {
                 self.has_scouted = true;
                 return Next::Scout(begin, SPAN);
             }
-            let is_new = !self.known.ahead.contains_key(&self.guest);
-            let looks_on = (is_last || is_new) && !self.is_to_enter();
-            if let Some((after, until)) = self.due().filter(|_| looks_on) {
+            let fired = self.fires.len() as u64;
+            let due = match self.is_promising() {
+                true => self.ahead.due(fired).filter(|_| is_last),
+                false => self.ahead.next(),
+            };
+            if let Some((after, until)) = due.filter(|_| !self.is_to_enter()) {
                 self.has_scouted = true;
                 return Next::Scout(Begin { guest: self.guest, after }, until);
             }
         }
         // What is outstanding goes first: it promises the most.
-        let next = self.fired().min_by_key(|&(n, begin)| {
-            (!self.enters(n, begin), n.min(CAUGHT_UP), n, Reverse(begin))
+        let next = self.enter().or_else(|| self.fire()).unwrap_or(Next::Blind);
+        match next {
+            Next::Enter(begin, stretch, way) => {
+                self.fires.push((begin, (way == 0).then_some(stretch)));
+            }
+            Next::Fire(begin, stretch) => self.fires.push((begin, Some(stretch))),
+            Next::Scout(..) | Next::Blind => {}
+        }
+        next
+    }
+
+    /// How many trials fired from there, or will.
+    fn fired(&self, (begin, ground): (Begin, &Ground)) -> usize {
+        ground.fired + self.fires.iter().filter(|(from, _)| *from == begin).count()
+    }
+
+    /// Enters what is outstanding where that was done least.
+    fn enter(&self) -> Option<Next> {
+        let each = self.grounds().filter_map(|(begin, ground)| {
+            let way = Some(self.fired((begin, ground))).filter(|fired| *fired < ENTRIES)?;
+            Some((way, begin, self.outstanding(begin)?))
         });
-        let Some((turn, begin)) = next else { return Next::Blind };
-        *self.fires.entry(begin).or_default() += 1;
-        Next::Fire(begin, turn)
-    }
-
-    /// Where there is something to fire into, and how many trials did or will.
-    fn fired(&self) -> impl Iterator<Item = (u64, Begin)> {
-        let grounds = self.grounds().filter(|(_, ground)| !ground.near.is_empty());
-        grounds.map(|(begin, ground)| {
-            (ground.fired + self.fires.get(begin).copied().unwrap_or_default(), *begin)
-        })
-    }
-
-    /// Whether a trial from there enters what is outstanding, after `fired` that did.
-    fn enters(&self, fired: u64, begin: Begin) -> bool {
-        fired < ENTRIES as u64 && outstanding(self.known, begin).is_some()
+        let (way, begin, stretch) = each.min_by_key(|(way, begin, _)| (*way, Reverse(*begin)))?;
+        Some(Next::Enter(begin, stretch, way))
     }
 
     /// Whether what a ground was opened for was not entered yet.
     fn is_to_enter(&self) -> bool {
-        self.fired().any(|(n, begin)| n == 0 && !is_stage(begin.after) && self.enters(n, begin))
+        self.grounds().any(|(begin, ground)| {
+            let is_first = !is_stage(begin.after) && self.fired((begin, ground)) == 0;
+            is_first && self.outstanding(begin).is_some()
+        })
     }
 
-    /// Where a scout would look on now and how far, if one is needed.
-    fn due(&self) -> Option<(Nanos, Nanos)> {
-        let fires = self.fires.values().sum();
-        self.known.ahead.get(&self.guest).map_or_else(|| Ahead::default().due(0), |a| a.due(fires))
+    /// Fires into that of all known stretches which no trial fired into first, and which would be answered latest. The responders
+    /// take turns, from the last on, which has the most ways of being late.
+    fn fire(&self) -> Option<Next> {
+        let turn: usize = self.grounds().map(|ground| self.fired(ground)).sum();
+        let count = self.responders.len();
+        let responders = (turn..turn + count).map(|turn| self.responders[count - 1 - turn % count]);
+        let turn = turn / count.max(1);
+        let latest = |responder: Responder| {
+            let kinds = foresight::kinds(responder);
+            let expected = |f: &Foreseen| self.ahead.expected(responder, f);
+            let of = |kinds: &[Stretch]| {
+                let each = kinds.iter().filter_map(|kind| self.candidate(*kind, expected));
+                each.max_by_key(|(late, begin, f)| (*late, Reverse((*begin, f.at_ns))))
+            };
+            // What some of a kind came to is not what all come to.
+            let is_other = turn % OTHER_EACH == OTHER_EACH - 1;
+            let other = kinds[turn / OTHER_EACH % kinds.len()];
+            // One of a kind of which nothing is known yet will say enough of the others.
+            let is_awaited =
+                |kind: &Stretch| !self.ahead.knows(responder, *kind) && self.fires_into(*kind);
+            let now: Vec<Stretch> = kinds.iter().copied().filter(|k| !is_awaited(k)).collect();
+            let other = is_other.then(|| of(&[other])).flatten();
+            other.or_else(|| of(&now)).or_else(|| of(kinds))
+        };
+        let (_, begin, stretch) = responders.filter_map(latest).next()?;
+        Some(Next::Fire(begin, stretch))
+    }
+
+    /// Whether an earlier trial of the round fires into one of this kind first.
+    fn fires_into(&self, kind: Stretch) -> bool {
+        self.fires.iter().any(|(_, first)| first.is_some_and(|first| first.occurrence.kind == kind))
+    }
+
+    /// Of this kind the one that no trial fired into first and that would be answered latest.
+    fn candidate(&self, kind: Stretch, expected: impl Fn(&Foreseen) -> Insns) -> Option<Candidate> {
+        let of = |(begin, ground): (Begin, &Ground)| {
+            let is_new = |f: &Foreseen| {
+                let planned = (begin, Some(*f));
+                !ground.entered.contains(&f.occurrence) && !self.fires.contains(&planned)
+            };
+            let longest = foresight::ranked(&ground.near, kind).into_iter().find(is_new)?;
+            Some((expected(&longest), begin, longest))
+        };
+        let each = self.grounds().filter_map(of);
+        each.max_by_key(|(_, begin, f)| (f.length_insns, Reverse((*begin, f.at_ns))))
+    }
+
+    /// Whether something that no trial fired into first promises a later answer.
+    fn is_promising(&self) -> bool {
+        self.responders.iter().any(|responder| {
+            let expected = |f: &Foreseen| self.ahead.expected(*responder, f);
+            let kinds = foresight::kinds(*responder).iter();
+            let best =
+                kinds.filter_map(|kind| self.candidate(*kind, expected)).map(|(late, ..)| late);
+            best.max() > Some(self.latest(*responder))
+        })
+    }
+
+    /// Whether a trigger that comes into this stretch could be answered later than all before.
+    fn promises(&self, stretch: &Foreseen) -> bool {
+        self.responders.iter().any(|responder| {
+            foresight::kinds(*responder).contains(&stretch.occurrence.kind)
+                && self.ahead.expected(*responder, stretch) > self.latest(*responder)
+        })
+    }
+
+    /// The latest answer that was found, or that is expected of the round's earlier trials.
+    fn latest(&self, responder: Responder) -> Insns {
+        let found = self.known.worst(responder.name()).map(|found| found.best.latency_insns);
+        let kinds = foresight::kinds(responder);
+        let fires = self.fires.iter().filter_map(|(_, first)| *first);
+        let fires = fires.filter(|first| kinds.contains(&first.occurrence.kind));
+        let expected = fires.map(|first| self.ahead.expected(responder, &first));
+        expected.chain(found).max().unwrap_or_default()
+    }
+
+    /// The stages of the guest from which it was looked ahead, or triggered.
+    fn stages(&self) -> impl Iterator<Item = (Begin, &Ground)> {
+        self.grounds().filter(|(begin, _)| is_stage(begin.after))
+    }
+
+    /// What is near this ground and longest against all of its kind that are near other stages of its guest, if it is longer than
+    /// those, and could make an answer later than those that were found.
+    fn outstanding(&self, begin: Begin) -> Option<Foreseen> {
+        let others = self.stages().filter(|(other, _)| *other != begin);
+        let others = others.map(|(_, ground)| ground).filter(|ground| !ground.near.is_empty());
+        let mut others = others.peekable();
+        others.peek()?;
+        let usual = Usual::of(others);
+        let is_outstanding = |f: &&Foreseen| usual.times(f) > WORTH && self.promises(f);
+        let near = self.known.grounds.get(&begin)?.near.iter().filter(is_outstanding);
+        near.max_by_key(|f| (usual.times(f), Reverse((f.at_ns, f.occurrence)))).copied()
     }
 
     /// Where to begin for the longest stretch to come: if it is far, longer than all of its kind that are near a stage, and could make an
     /// answer later than those that were found.
     fn worthwhile(&self) -> Option<Begin> {
-        let usual = Usual::of(stages(self.known, self.guest).map(|(_, ground)| ground));
+        let usual = Usual::of(self.stages().map(|(_, ground)| ground));
         let seen = |at: Nanos| {
             let within = |Nanos(begin)| (begin..begin + SPAN.0).contains(&at.0);
             self.grounds().any(|(begin, _)| within(begin.after))
         };
         // By when they come after the warm-up.
         let far = self.grounds().flat_map(|(begin, ground)| {
-            ground.far.iter().map(|f| (Nanos(begin.after.0 + f.at_ns.0), f))
+            ground.far.iter().map(move |f| (Nanos(begin.after.0 + f.at_ns.0), f))
         });
-        let later = |f: &Foreseen| f.length_insns > self.known.latest_insns(f.occurrence.kind);
-        let worth = far.filter(|(at, f)| usual.times(f) > WORTH && later(f) && !seen(*at));
+        let is_worth = |f: &Foreseen| usual.times(f) > WORTH && self.promises(f);
+        let worth = far.filter(|(at, f)| is_worth(f) && !seen(*at));
         let (at, _) = worth.max_by_key(|(at, f)| (usual.times(f), Reverse((*at, f.occurrence))))?;
         Some(Begin { guest: self.guest, after: Nanos(at.0 - LEAD.0) })
     }
@@ -192,11 +265,6 @@ impl<'a> Outlook<'a> {
 /// Whether a guest that is let run on is saved there anyway, and a scout looks on from there.
 pub fn is_stage(after: Nanos) -> bool {
     rig::stage_before(Nanos(after.0 + 1)) == Some(after)
-}
-
-/// The stages of a guest from which it was looked ahead, or triggered.
-fn stages(known: &Known, guest: usize) -> impl Iterator<Item = (&Begin, &Ground)> {
-    known.grounds.iter().filter(move |(b, _)| b.guest == guest && is_stage(b.after))
 }
 
 /// The longest of each kind that are near, somewhere.
@@ -219,35 +287,24 @@ impl Usual {
     }
 }
 
-/// What is near this ground and longest against all of its kind that are near other stages of its guest, if it is longer than
-/// those.
-pub fn outstanding(known: &Known, begin: Begin) -> Option<Foreseen> {
-    let others = stages(known, begin.guest).filter(|(other, _)| **other != begin);
-    let others = others.map(|(_, ground)| ground).filter(|ground| !ground.near.is_empty());
-    let mut others = others.peekable();
-    others.peek()?;
-    let usual = Usual::of(others);
-    let near = known.grounds.get(&begin)?.near.iter().filter(|f| usual.times(f) > WORTH);
-    near.max_by_key(|f| (usual.times(f), Reverse((f.at_ns, f.occurrence)))).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::hunt::Strategy;
-    use sample::Occurrence;
-    use std::collections::BTreeSet;
+    use crate::hunt::finding::Entered;
+    use rig::FIRST_STAGE;
+    use std::collections::{BTreeMap, BTreeSet};
 
     fn stretch(kind: Stretch, length: u64, at_ms: u64) -> Foreseen {
         let occurrence = Occurrence { kind, key: 1, ordinal: at_ms as u32 };
         Foreseen { occurrence, length_insns: Insns(length), at_ns: Nanos::from_millis(at_ms) }
     }
 
-    /// A guest in which something comes every 100 ms, longer than that after 5 s, and longest after 11 s.
+    /// A guest in which something comes every 10 ms, longer than that after 5 s, and longest after 11 s.
     fn ahead(begin: Nanos, until: Nanos) -> Vec<Foreseen> {
         let rare = [(5_000, 20_000), (11_000, 90_000)];
-        let usual = (1..600).map(|n| (100 * n, 9_000 + n * 37 % 100));
-        let all = usual.chain(rare).map(|(ms, length)| stretch(Stretch::IrqsOff, length, ms));
+        let usual = (1..6_000).map(|n| (10 * n, 9_000 + n * 37 % 100));
+        let all = usual.chain(rare).map(|(ms, length)| stretch(Stretch::Unscheduled, length, ms));
         let visible = all.filter(|f| (begin.0..begin.0 + until.0).contains(&f.at_ns.0));
         visible.map(|f| Foreseen { at_ns: Nanos(f.at_ns.0 - begin.0), ..f }).collect()
     }
@@ -257,6 +314,17 @@ mod tests {
 
     fn at(ms: u64) -> Begin {
         Begin { guest: GUEST, after: Nanos::from_millis(ms) }
+    }
+
+    const TASK: [Responder; 1] = [Responder::Task];
+
+    fn outlook(known: &Known) -> Outlook<'_> {
+        Outlook::new(known, GUEST, &TASK)
+    }
+
+    /// The task answered a trigger that came into this stretch so late.
+    fn entered(stretch: Foreseen, latency: u64) -> Entered {
+        Entered { stretch, answered_insns: BTreeMap::from([("task".into(), Insns(latency))]) }
     }
 
     fn tried(begin: Begin, looked: Option<Nanos>) -> Tried {
@@ -275,6 +343,7 @@ mod tests {
             seen: BTreeSet::new(),
             fired: BTreeSet::new(),
             scouted: looked.map(|until| ahead(begin.after, until)),
+            entered: None,
             died: None,
         }
     }
@@ -283,13 +352,17 @@ mod tests {
     fn steps(each: usize, count: usize) -> Vec<Next> {
         let (mut known, mut steps) = (Known::default(), Vec::new());
         while steps.len() < count {
-            let mut outlook = Outlook::new(&known, GUEST);
+            let mut outlook = outlook(&known);
             let each = if steps.is_empty() { 1 } else { each };
             let round: Vec<Next> = (1..=each).map(|n| outlook.plan(n == each)).collect();
             for step in &round {
                 known.take(&match step {
                     Next::Scout(begin, until) => tried(*begin, Some(*until)),
-                    Next::Fire(begin, _) => tried(*begin, None),
+                    Next::Fire(begin, f) | Next::Enter(begin, f, 0) => Tried {
+                        entered: Some(entered(*f, f.length_insns.0)),
+                        ..tried(*begin, None)
+                    },
+                    Next::Enter(begin, ..) => tried(*begin, None),
                     Next::Blind => tried(at(0), None),
                 });
             }
@@ -316,7 +389,7 @@ mod tests {
         assert_eq!(one[8].1 + one[8].2, 256, "51.2 s after the warm-up");
         let four = scouted(4);
         let numbers = four.iter().map(|(n, ..)| *n).collect::<Vec<_>>();
-        assert_eq!(numbers[..5], [0, 4, 8, 12, 16], "one a round, but when a ground is opened");
+        assert_eq!(numbers[..5], [0, 2, 6, 10, 14], "one a round, once the longest is fired into");
         assert_eq!(four.len(), 9);
     }
 
@@ -331,8 +404,14 @@ mod tests {
         let before = |ms| Begin { after: Nanos(Nanos::from_millis(ms).0 - LEAD.0), ..at(0) };
         assert_eq!(opened, [before(5_000), before(11_000)]);
         for begin in opened {
-            let fired = steps.iter().filter(|s| matches!(s, Next::Fire(from, _) if *from == begin));
-            assert!(fired.count() >= 4, "from {begin:?}: {steps:?}");
+            let ways = steps.iter().filter_map(|step| match step {
+                Next::Enter(from, _, way) if *from == begin => Some(*way),
+                _ => None,
+            });
+            let ways: Vec<usize> = ways.collect();
+            assert!(ways[0] == 0 && ways.is_sorted_by(|a, b| a < b), "{ways:?}");
+            // What else fires from there counts for one.
+            assert!(ways.len() >= ENTRIES - 1 && ways[ways.len() - 1] == ENTRIES - 1, "{ways:?}");
         }
     }
 
@@ -352,9 +431,9 @@ mod tests {
         let far = far.map(|(length, ms)| stretch(Stretch::PreemptOff, length, ms)).to_vec();
         let scouted = Tried { scouted: Some(far), ..tried(at(0), None) };
         known.take(&scouted);
-        assert_eq!(Outlook::new(&known, GUEST).worthwhile(), None);
+        assert_eq!(outlook(&known).worthwhile(), None);
         known.finds.get_mut("task").expect("finds").clear();
-        assert_eq!(Outlook::new(&known, GUEST).worthwhile(), Some(at(4_940)));
+        assert_eq!(outlook(&known).worthwhile(), Some(at(4_940)));
     }
 
     #[test]
@@ -366,16 +445,16 @@ mod tests {
             Some(vec![each(0), each(1)])
         };
         known.take(&Tried { scouted: near([9_000, 9_000]), ..tried(at(0), None) });
-        assert_eq!(outstanding(&known, at(0)), None, "there is no other");
+        assert_eq!(outlook(&known).outstanding(at(0)), None, "there is no other");
         known.take(&Tried { scouted: near([9_100, 30_000]), ..tried(at(800), None) });
         known.take(&Tried { scouted: near([9_100, 20_000]), ..tried(at(940), None) });
-        let longest = outstanding(&known, at(800)).expect("one is");
+        let longest = outlook(&known).outstanding(at(800)).expect("one is");
         assert_eq!(longest.occurrence.kind, Stretch::PreemptOff);
-        assert_eq!(outstanding(&known, at(0)), None, "another stage has longer ones");
-        assert_eq!(outstanding(&known, at(940)), None, "a stage has a longer one");
+        assert_eq!(outlook(&known).outstanding(at(0)), None, "another stage has longer ones");
+        assert_eq!(outlook(&known).outstanding(at(940)), None, "a stage has a longer one");
         // What other grounds were made for is no measure.
         known.take(&Tried { scouted: near([9_100, 90_000]), ..tried(at(1_000), None) });
-        assert_eq!(outstanding(&known, at(800)), Some(longest));
+        assert_eq!(outlook(&known).outstanding(at(800)), Some(longest));
     }
 
     #[test]
@@ -388,19 +467,128 @@ mod tests {
                     assert!(scouted.insert((begin, until)), "{begin:?}");
                     begins.insert(begin);
                 }
-                Next::Fire(begin, _) => assert!(begins.contains(&begin), "{begin:?}"),
+                Next::Fire(begin, _) | Next::Enter(begin, ..) => {
+                    assert!(begins.contains(&begin), "{begin:?}");
+                }
                 Next::Blind => panic!("something is known after the first round"),
             }
         }
     }
 
     #[test]
-    fn what_a_scout_saw_near_where_it_began_is_fired_into_from_there_next() {
-        let steps = steps(4, 24);
-        let second = at(FIRST_STAGE.0 / 1_000_000);
-        let scouted = steps.iter().position(|s| *s == Next::Scout(second, FIRST_STAGE));
-        let scouted = scouted.expect("the second scout");
-        assert_eq!(steps[scouted + 1], Next::Fire(second, 0));
+    fn each_is_fired_into_first_once_and_the_longest_of_all_that_are_known_comes_first() {
+        let mut known = Known::default();
+        for (ms, lengths) in [(0, [7_000, 9_000]), (200, [9_100, 8_000])] {
+            let seen = [10, 20].into_iter().zip(lengths);
+            let seen = seen.map(|(ms, length)| stretch(Stretch::Unscheduled, length, ms)).collect();
+            known.take(&Tried { scouted: Some(seen), ..tried(at(ms), None) });
+        }
+        let mut outlook = Outlook { has_scouted: true, ..outlook(&known) };
+        let mut fire = || match outlook.plan(false) {
+            Next::Fire(begin, f) => Some((begin, f.length_insns.0)),
+            other => (other != Next::Blind).then(|| panic!("{other:?}")),
+        };
+        let fired = [(at(200), 9_100), (at(0), 9_000), (at(200), 8_000), (at(0), 7_000)];
+        assert_eq!(fired.map(|_| fire()), fired.map(Some));
+        assert_eq!(fire(), None, "there is no more");
+    }
+
+    #[test]
+    fn what_was_fired_into_first_in_an_earlier_round_is_not_again() {
+        let mut known = Known::default();
+        let seen = [(20, 9_000), (30, 8_000)];
+        let seen = seen.map(|(ms, length)| stretch(Stretch::Unscheduled, length, ms));
+        known.take(&Tried { scouted: Some(seen.to_vec()), ..tried(at(0), None) });
+        known.take(&Tried { entered: Some(entered(seen[0], 9_500)), ..tried(at(0), None) });
+        assert_eq!(outlook(&known).plan(false), Next::Fire(at(0), seen[1]));
+    }
+
+    /// A guest with four stretches of each of these lengths, and what the task answered to triggers in some.
+    fn met(lengths: [(Stretch, u64); 3], answers: &[(Stretch, u64)]) -> Known {
+        let all = lengths.into_iter().flat_map(|(kind, length)| {
+            [0, 1, 2, 3].map(|n| stretch(kind, length - n, 10 + 10 * n))
+        });
+        let all: Vec<Foreseen> = all.collect();
+        let mut known = Known::default();
+        known.take(&Tried { scouted: Some(all.clone()), ..tried(at(0), None) });
+        for (kind, latency) in answers {
+            let f = all.iter().find(|f| f.occurrence.kind == *kind).expect("it is in the list");
+            known.take(&Tried { entered: Some(entered(*f, *latency)), ..tried(at(0), None) });
+        }
+        known
+    }
+
+    const LENGTHS: [(Stretch, u64); 3] =
+        [(Stretch::Unscheduled, 90_000), (Stretch::PreemptOff, 7_000), (Stretch::IrqsOff, 6_000)];
+
+    #[test]
+    fn it_is_looked_further_as_soon_as_nothing_known_promises_a_later_answer() {
+        let longest = LENGTHS[0].1;
+        let next = |found: u64| {
+            let mut known = met(LENGTHS, &[]);
+            let late = crate::hunt::Late { latency_insns: Insns(found), ..Default::default() };
+            let late = BTreeMap::from([("task".into(), vec![late])]);
+            known.take(&Tried { late, strategy: Strategy::Random, ..tried(at(0), None) });
+            let mut outlook = outlook(&known);
+            [(); 3].map(|()| outlook.plan(false))
+        };
+        let looks_on = Next::Scout(at(200), FIRST_STAGE);
+        let [first, second, third] = next(longest - 1);
+        assert!(matches!(first, Next::Fire(_, f) if f.length_insns.0 == longest), "{first:?}");
+        assert_eq!(second, looks_on, "nothing else is as long");
+        assert!(matches!(third, Next::Fire(..)), "one of a round looks on");
+        assert_eq!(next(longest)[0], looks_on);
+    }
+
+    #[test]
+    fn what_did_not_keep_the_responder_waiting_goes_behind_what_did() {
+        let [(call, _), (preempt, _), (irqs, _)] = LENGTHS;
+        let known = met(LENGTHS, &[(call, 5_000), (preempt, 9_000), (irqs, 10_000)]);
+        let mut outlook = Outlook { has_scouted: true, ..outlook(&known) };
+        let mut next = || match outlook.plan(false) {
+            Next::Fire(_, f) => (f.occurrence.kind, f.length_insns.0),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(next(), (irqs, 5_999), "the turn of its kind, whatever others came to");
+        let then = [(irqs, 5_998), (irqs, 5_997), (preempt, 6_999)];
+        assert_eq!(then.map(|_| next()), then);
+        assert_eq!(next(), (preempt, 6_998));
+        assert_eq!(next(), (preempt, 6_997));
+        assert_eq!(next(), (call, 89_999));
+    }
+
+    #[test]
+    fn one_answer_that_did_not_wait_says_nothing_against_a_kind_that_made_others_late() {
+        let [(call, _), (preempt, _), (irqs, _)] = LENGTHS;
+        let expected = |answers: &[(Stretch, u64)]| {
+            let known = met(LENGTHS, answers);
+            let f = stretch(call, 80_000, 10);
+            outlook(&known).ahead.expected(Responder::Task, &f).0
+        };
+        assert_eq!(expected(&[(irqs, 9_000), (preempt, 9_000)]), 80_000, "nobody knows");
+        assert_eq!(expected(&[(call, 95_000)]), 85_000);
+        assert_eq!(expected(&[(call, 95_000), (call, 4_000)]), 85_000);
+        assert_eq!(expected(&[(call, 95_000), (call, 4_000), (call, 3_000)]), 3_000);
+        assert_eq!(expected(&[(call, 4_000)]), 4_000);
+        assert_eq!(expected(&[(call, 4_000), (call, 94_000)]), 84_000);
+    }
+
+    #[test]
+    fn responders_take_turns_and_each_has_what_makes_it_late() {
+        let mut known = Known::default();
+        let kinds = [Stretch::IrqsOff, Stretch::Unscheduled, Stretch::PreemptOff];
+        let each = kinds.into_iter().zip([7_000, 9_000, 8_000]);
+        let all = each.flat_map(|(kind, length)| [10, 20].map(|ms| stretch(kind, length, ms)));
+        known.take(&Tried { scouted: Some(all.collect()), ..tried(at(0), None) });
+        let both = [Responder::Hardirq, Responder::Task];
+        let outlook = Outlook::new(&known, GUEST, &both);
+        let mut outlook = Outlook { has_scouted: true, ..outlook };
+        let mut kind = || match outlook.plan(false) {
+            Next::Fire(_, f) => f.occurrence.kind,
+            other => panic!("{other:?}"),
+        };
+        let [irqs, call, preempt] = kinds;
+        assert_eq!([(); 4].map(|()| kind()), [call, irqs, preempt, irqs], "each kind once");
     }
 
     #[test]
@@ -410,7 +598,7 @@ mod tests {
         known.take(&Tried { died: Some(died), ..tried(at(0), Some(FIRST_STAGE)) });
         for _ in 0..20 {
             known.take(&tried(at(0), None));
-            assert!(matches!(Outlook::new(&known, GUEST).plan(true), Next::Fire(..)));
+            assert!(matches!(outlook(&known).plan(true), Next::Fire(..)));
         }
     }
 

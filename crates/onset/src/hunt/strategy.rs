@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Ways to choose the instants of triggers: what a trial does, from its number, a seed and what was found before.
 
-use super::finding::Best;
+use super::finding::{Best, Share};
 use super::grounds::Begin;
 use rig::FIRST_STAGE;
 use sample::{Aim, Disturbance, Nanos, Rule, Schedule, Stretch, When};
@@ -25,6 +25,9 @@ const NEIGHBOURHOOD: Nanos = Nanos(1 << 17);
 /// A disturbance comes up to this long before the last trigger, and at least so long: one that is close is still being served.
 const DISTURBED_FROM: Nanos = Nanos(300);
 const DISTURBED_TO: Nanos = Nanos::from_micros(60);
+
+/// Who fired nothing in so many trials in a guest has no more of them.
+const IDLE: u64 = 2;
 
 /// The strategies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -76,18 +79,23 @@ impl Strategy {
         }
     }
 
-    /// How much of a hunt's time is dealt to it, in 64ths where all take part. Half goes to looking ahead, which alone meets
-    /// what is rare; most of the rest to those that alone are as late soonest; little to luck.
+    /// How much of a hunt's time is dealt to it, in 64ths where all take part. More than half goes to looking ahead, which alone
+    /// meets what is rare; most of the rest to those that alone are as late soonest; little to luck.
     pub fn weight(self) -> u64 {
         match self {
-            Strategy::Foresight => 32,
+            Strategy::Foresight => 36,
             Strategy::WindowChain => 12,
             Strategy::WindowStart => 8,
-            Strategy::Refine => 4,
-            Strategy::Coverage => 3,
-            Strategy::StageAware | Strategy::Random => 2,
-            Strategy::Disturb => 1,
+            Strategy::Refine => 3,
+            Strategy::Coverage => 2,
+            Strategy::StageAware | Strategy::Random | Strategy::Disturb => 1,
         }
+    }
+
+    /// Whether it has nothing to fire into in a guest where it did so much: a kernel of which no preemption count is known shows no
+    /// stretch in another.
+    pub fn is_idle(self, had: &Share) -> bool {
+        self != Strategy::Foresight && had.trials >= IDLE && had.triggers == 0
     }
 
     /// About how much virtual time trial `number` takes, by which turns are dealt before it was made.

@@ -36,8 +36,12 @@ fn tried(trial: &Trial) -> Tried {
     let late = Late { latency_ns: Nanos(latency), triggers: 1, ..Late::default() };
     let scouted = match &trial.when {
         When::Aimed(Aim { rule: Rule::Scout, until, .. }) => {
-            let occurrence = Occurrence { kind: Stretch::IrqsOff, key: sum, ordinal: 1 };
-            Some(vec![Foreseen { occurrence, length_insns: Insns(5_000), at_ns: *until }])
+            let foreseen = |ordinal: u32| Foreseen {
+                occurrence: Occurrence { kind: Stretch::Unscheduled, key: sum, ordinal },
+                length_insns: Insns(200_000),
+                at_ns: Nanos(until.0 / 20 * u64::from(ordinal)),
+            };
+            Some((1..=20).map(foreseen).collect())
         }
         _ => None,
     };
@@ -56,6 +60,7 @@ fn tried(trial: &Trial) -> Tried {
         seen: BTreeSet::from([sum]),
         fired: BTreeSet::from([sum]),
         scouted,
+        entered: trial.enters.map(|stretch| Entered { stretch, answered_insns: BTreeMap::new() }),
         died: None,
     }
 }
@@ -105,8 +110,7 @@ fn the_first_trial_scouts_and_then_foresight_fires_into_what_scouts_saw() {
     let (known, _) = hunt(3, 50).search(&run, &mut journal, &mut |_| ()).unwrap();
     let rules = rules.into_inner().unwrap();
     assert_eq!(rules[&0], "scout");
-    let next: Vec<&str> = rules.values().copied().skip(1).take(2).collect();
-    assert_eq!(next, ["listed", "listed"]);
+    assert_eq!(rules.values().nth(1), Some(&"listed"));
     assert_eq!(
         known.ahead[&0].scouts as usize,
         rules.values().filter(|rule| **rule == "scout").count()
@@ -119,7 +123,8 @@ fn strategies_share_the_time_by_their_weights() {
     let mut journal = Journal::open(&directory.path().join("j"), &about(5)).unwrap();
     let run = |trial: &Trial| Ok(Ok(tried(trial)));
     let (known, _) = hunt(1, 3_000).search(&run, &mut journal, &mut |_| ()).unwrap();
-    let time = |s| known.shares[&s].virtual_ns.0 + known.shares[&s].trials * RESTORE.0;
+    let shares = known.by_strategy();
+    let time = |s| shares[&s].virtual_ns.0 + shares[&s].trials * RESTORE.0;
     let all: u64 = ALL.map(time).iter().sum();
     let weights: u64 = ALL.map(Strategy::weight).iter().sum();
     assert_eq!(weights, 64);
@@ -146,11 +151,12 @@ fn several_guests_take_turns_and_where_the_latest_answer_was_there_are_more_tria
     let one = known(1, "one");
     assert_eq!(known(4, "four"), one);
     assert_eq!(one.worst("task").unwrap().best.begin.guest, 1);
-    let trials = |guest| one.guests[&guest].trials;
+    let guests = one.by_guest();
+    let trials = |guest| guests[&guest].trials;
     assert_eq!(trials(0) + trials(1) + trials(2), one.trials);
     // Of 24 rounds after the first, twelve go to the one with the latest answer, and the others in turn; what begins from
     // the best find goes there, too.
-    assert!(trials(1) >= 16 * ROUND && trials(0).min(trials(2)) >= ROUND, "{:?}", one.guests);
+    assert!(trials(1) >= 16 * ROUND && trials(0).min(trials(2)) >= ROUND, "{guests:?}");
     for guest in 0..3 {
         assert!(one.ahead[&guest].scouts > 0);
     }
@@ -226,17 +232,36 @@ fn the_journal_of_another_hunt_is_refused_with_what_differs() {
 #[test]
 fn strategies_that_begin_from_a_find_take_turns_between_the_responders() {
     let responders = vec![Responder::Hardirq, Responder::Task];
-    let known = Known { guests: BTreeMap::from([(0, Share::default())]), ..Known::default() };
+    let dealt = BTreeMap::from([((0, Strategy::Random), Share::default())]);
+    let known = Known { dealt, ..Known::default() };
     for strategies in
         [ALL.to_vec(), vec![Strategy::Refine], vec![Strategy::Refine, Strategy::Random]]
     {
         let hunt = Hunt { responders: responders.clone(), strategies, ..hunt(1, 1) };
-        let all = hunt.turns(0..2_000, 0, &known);
+        let all = hunt.turns(0..4_000, 0, &known);
         let turns = all.iter().filter(|turn| turn.0 == Strategy::Refine);
         let turns: Vec<u64> = turns.map(|turn| turn.1).collect();
         assert!(turns.windows(2).all(|w| w[1] == w[0] + 1), "{turns:?}");
         assert!(turns.len() >= 20);
     }
+}
+
+#[test]
+fn who_finds_nothing_to_fire_into_has_no_more_than_a_few_trials() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut journal = Journal::open(&directory.path().join("j"), &about(5)).unwrap();
+    let run = |trial: &Trial| {
+        let triggers = u64::from(trial.strategy != Strategy::WindowChain);
+        Ok(Ok(Tried { triggers, ..tried(trial) }))
+    };
+    let (known, _) = hunt(1, 1_000).search(&run, &mut journal, &mut |_| ()).unwrap();
+    let shares = known.by_strategy();
+    // A round is dealt at once.
+    let idle = shares[&Strategy::WindowChain].trials;
+    assert!((1..=ROUND).contains(&idle), "{idle}");
+    assert!(shares[&Strategy::WindowStart].trials > 2 * ROUND);
+    let hunt = Hunt { strategies: vec![Strategy::WindowChain], ..hunt(1, 1) };
+    assert_eq!(hunt.turns(300..308, 0, &known).len(), 8, "there is nobody else");
 }
 
 #[test]

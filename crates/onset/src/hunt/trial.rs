@@ -2,7 +2,7 @@
 //! One trial: the guest restored from its snapshot, triggered as a strategy says, watched.
 
 use super::Strategy;
-use super::finding::{Died, Late, Tried, place};
+use super::finding::{Died, Entered, Late, Tried, place};
 use super::foresight::{self, Foreseen};
 use super::grounds::{Begin, Grounds};
 use crate::failure::{Exit, Failure};
@@ -22,6 +22,9 @@ const GRACE: Nanos = Nanos::from_millis(1_000);
 
 /// Late answers of one responder that are kept of a trial, each of another place.
 const KEPT: usize = 8;
+
+/// An interrupt that comes so soon after interrupts were unmasked had waited for that.
+const AT_ONCE: Nanos = Nanos(2);
 
 /// What all trials of a hunt have in common.
 pub struct Field<'a, 'bench> {
@@ -52,6 +55,8 @@ pub struct Trial {
     pub when: When,
     /// What disturbs meanwhile.
     pub disturbances: Vec<Disturbance>,
+    /// What the first trigger comes into as it opens, where a scout saw that.
+    pub enters: Option<Foreseen>,
 }
 
 impl Trial {
@@ -86,6 +91,10 @@ struct Seen {
     triggers: Vec<Stamp<Virtual>>,
     /// What a scout tells.
     foreseen: Vec<Foreseen>,
+    /// Of these, what had interrupts masked until now, or until an interrupt that had waited for its end.
+    followed: Vec<usize>,
+    /// Until when interrupts were masked.
+    unmasked: Option<Stamp<Virtual>>,
     /// When measuring began.
     origin: Option<Stamp<Virtual>>,
     last: Option<Stamp<Virtual>>,
@@ -95,12 +104,16 @@ impl Seen {
     fn record(&mut self, record: &Record) {
         match record.kind {
             Kind::Stack => self.stacks.entry(record.value).or_default().push(record.number),
-            Kind::Irqs if record.pins == 0 => self.opener(record.number as u32),
+            Kind::Irqs if record.pins == 0 => {
+                self.opener(record.number as u32);
+                self.unmasked(record.at);
+            }
+            Kind::Irqs => self.masked(record.at),
             Kind::Preempt => self.opener((record.number >> 32) as u32),
             Kind::Enter if record.pins == AIMED => self.aimed.push(record.value),
             Kind::Trigger => self.triggers.push(record.at),
             Kind::Mark => self.origin = Some(record.at),
-            Kind::Stretch => self.foreseen.extend(self.foreseen(record)),
+            Kind::Stretch => self.foresee(record),
             _ => {}
         }
         if matches!(record.kind, Kind::Trigger | Kind::Pins | Kind::Irqs | Kind::End) {
@@ -108,13 +121,36 @@ impl Seen {
         }
     }
 
-    fn foreseen(&self, record: &Record) -> Option<Foreseen> {
+    fn foresee(&mut self, record: &Record) {
+        let Some(kind) = Stretch::from_bit(record.pins) else { return };
         let (key, ordinal) = (record.number, record.value);
-        Some(Foreseen {
-            occurrence: Occurrence { kind: Stretch::from_bit(record.pins)?, key, ordinal },
+        if kind == Stretch::IrqsOff {
+            self.followed.push(self.foreseen.len());
+        }
+        self.foreseen.push(Foreseen {
+            occurrence: Occurrence { kind, key, ordinal },
             length_insns: record.insns,
             at_ns: self.since_origin(record.at),
-        })
+        });
+    }
+
+    /// Interrupts are masked from then on: if by one that waited for it, those stretches go on that ended just before.
+    fn masked(&mut self, at: Stamp<Virtual>) {
+        let waited = |end: Stamp<Virtual>| at.since(end).is_some_and(|gap| gap <= AT_ONCE);
+        if !self.unmasked.is_some_and(waited) {
+            self.followed.clear();
+        }
+    }
+
+    fn unmasked(&mut self, at: Stamp<Virtual>) {
+        self.unmasked = Some(at);
+        let now = self.since_origin(at);
+        for index in &self.followed {
+            let stretch = &mut self.foreseen[*index];
+            // With interrupts off the guest does nothing but instructions, each of which takes a nanosecond.
+            let until_now = Insns(now.0.saturating_sub(stretch.at_ns.0));
+            stretch.length_insns = until_now.max(stretch.length_insns);
+        }
     }
 
     fn since_origin(&self, at: Stamp<Virtual>) -> Nanos {
@@ -253,6 +289,13 @@ impl View<'_> {
             losses,
             seen: self.hashes(seen, &seen.openers),
             fired: self.hashes(seen, &seen.aimed.iter().copied().collect()),
+            entered: trial.enters.map(|stretch| {
+                let name =
+                    |s: &Sample| Some(responders.iter().nth(s.series.index())?.name().into());
+                let first = samples.iter().filter(|s| s.trigger == 0);
+                let answered_insns = first.filter_map(|s| Some((name(s)?, s.path?))).collect();
+                Entered { stretch, answered_insns }
+            }),
             scouted: trial.looks_ahead().map(|_| foresight::longest(seen.foreseen.clone())),
             died: died.map(|text| Died {
                 text,
@@ -319,6 +362,34 @@ mod tests {
             snapshot: "key".into(),
             first_answer: None,
         }
+    }
+
+    #[test]
+    fn an_interrupt_that_waited_for_the_end_of_a_stretch_is_part_of_it() {
+        let irqs = |pins, at| Record { pins, ..record(Kind::Irqs, at) };
+        let stretch = |from, ordinal, length| Record {
+            pins: Stretch::IrqsOff as u8,
+            value: ordinal,
+            insns: Insns(length),
+            ..record(Kind::Stretch, from)
+        };
+        let mut seen = Seen::default();
+        let masked = [(1_000, 6_000), (6_001, 9_000), (9_003, 14_000)];
+        seen.record(&record(Kind::Mark, 500));
+        for (ordinal, (from, to)) in masked.into_iter().enumerate() {
+            seen.record(&irqs(1, from));
+            seen.record(&stretch(from, ordinal as u32, to - from));
+            seen.record(&irqs(0, to));
+        }
+        let lengths = seen.foreseen.iter().map(|f| f.length_insns.0).collect::<Vec<_>>();
+        assert_eq!(lengths, [8_000, 2_999, 4_997], "the third came too late to have waited");
+        let begun = seen.foreseen.iter().map(|f| f.at_ns.0).collect::<Vec<_>>();
+        assert_eq!(begun, [500, 5_501, 8_503]);
+    }
+
+    fn record(kind: Kind, at: u64) -> Record {
+        let at = Stamp::from_ns(at);
+        Record { kind, pins: 0, value: 0, number: 0, at, insns: Insns(at.ns()) }
     }
 
     fn losses(of: &[(&str, Loss)]) -> BTreeMap<String, Losses> {

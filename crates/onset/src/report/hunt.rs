@@ -4,7 +4,7 @@
 use super::code::{Code, Stack};
 use super::inside::{Latency, PARTS_KEPT, latency};
 use crate::followed::{Explanations, replay_of_find};
-use crate::hunt::{Ended, Kept, Share, Step, Strategy};
+use crate::hunt::{Ended, Kept, Share, Step};
 use sample::{Losses, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub struct Hunt<'a> {
     stacks_seen: usize,
     stacks_fired_into: usize,
     responders: Vec<Grown<'a>>,
-    strategies: Vec<Did<'a>>,
+    strategies: Vec<Did>,
     died: Vec<Death<'a>>,
 }
 
@@ -101,10 +101,10 @@ struct MainCause {
 
 /// What one strategy did.
 #[derive(Serialize)]
-struct Did<'a> {
+struct Did {
     strategy: &'static str,
     #[serde(flatten)]
-    share: &'a Share,
+    share: Share,
 }
 
 #[derive(Serialize)]
@@ -139,9 +139,9 @@ pub fn hunt<'a>(hunted: &'a Hunted, code: &mut Code) -> Hunt<'a> {
         stacks_fired_into: known.fired.len(),
         responders: about.responders.iter().map(|r| grown(r, code)).collect(),
         strategies: known
-            .shares
-            .iter()
-            .map(|(s, share)| Did { strategy: Strategy::name(*s), share })
+            .by_strategy()
+            .into_iter()
+            .map(|(s, share)| Did { strategy: s.name(), share })
             .collect(),
         died: known
             .died

@@ -66,10 +66,10 @@ pub fn hunted(
         let own: Vec<&Find> = finds.iter().filter(|f| f.responder.name() == *name).collect();
         text += &worst(about, name, &own);
     }
-    let strategies = known.shares.iter().map(|(strategy, share)| (strategy.to_string(), share));
+    let strategies = known.by_strategy().into_iter().map(|(strategy, s)| (strategy.to_string(), s));
     text += &shares(about, "strategy", strategies);
     let guests =
-        known.guests.iter().filter_map(|(number, share)| Some((about.guest(*number)?, share)));
+        known.by_guest().into_iter().filter_map(|(n, share)| Some((about.guest(n)?, share)));
     let mut guests = guests.peekable();
     if guests.peek().is_some() {
         text += &shares(about, "guest", guests);
@@ -150,11 +150,7 @@ fn other(find: &Find) -> String {
 }
 
 /// Strategies, or guests, against each other.
-fn shares<'a>(
-    about: &About,
-    what: &str,
-    shares: impl Iterator<Item = (String, &'a Share)>,
-) -> String {
+fn shares(about: &About, what: &str, shares: impl Iterator<Item = (String, Share)>) -> String {
     let mut columns = vec![(what, Align::Left), ("trials", Align::Right)];
     columns.extend([("triggers", Align::Right), ("virtual", Align::Right)]);
     columns.extend(about.responders.iter().map(|name| (name.as_str(), Align::Right)));

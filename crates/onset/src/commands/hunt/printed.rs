@@ -25,7 +25,7 @@ pub struct Printed<'a> {
     losses: &'a BTreeMap<String, Losses>,
     coverage: Coverage,
     worst: Vec<PrintedFind<'a>>,
-    by_strategy: BTreeMap<&'static str, &'a Share>,
+    by_strategy: BTreeMap<&'static str, Share>,
     by_guest: Vec<Share>,
     growth: &'a [Step],
     died: Vec<PrintedDeath<'a>>,
@@ -74,6 +74,7 @@ impl<'a> Printed<'a> {
             text: &died.text,
             experiment: deaths.get(trial).map(|path| path.display().to_string()),
         });
+        let mut by_guest = known.by_guest();
         Printed {
             schema: SCHEMA,
             directory: directory.display().to_string(),
@@ -89,9 +90,9 @@ impl<'a> Printed<'a> {
             },
             worst: finds.iter().map(printed).collect(),
             by_guest: (0..about.guests.len())
-                .map(|n| known.guests.get(&n).cloned().unwrap_or_default())
+                .map(|n| by_guest.remove(&n).unwrap_or_default())
                 .collect(),
-            by_strategy: known.shares.iter().map(|(s, share)| (s.name(), share)).collect(),
+            by_strategy: known.by_strategy().into_iter().map(|(s, own)| (s.name(), own)).collect(),
             growth: &known.growth,
             died: died.collect(),
         }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! How far foresight has looked in a guest, and what came of it: how late answers to triggers in what it saw were.
+
+use super::finding::Tried;
+use super::foresight::Foreseen;
+use rig::FIRST_STAGE;
+use sample::{Insns, Nanos, Responder, Stretch};
+use std::collections::BTreeMap;
+
+/// After each scout so many trials of foresight until the next, which looks twice as far: the last one to 51.2 s.
+const PACE: [u64; 8] = [2, 2, 2, 2, 2, 2, 24, 48];
+/// So many answers in succession that did not wait for the ends of their stretches say that those of this kind make nobody late.
+const NOT_LATE: u32 = 2;
+
+/// What triggers met that came into stretches of a kind as those opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Met {
+    /// How much later than the end of its stretch the last of those was answered that waited for that.
+    beyond: Option<Insns>,
+    /// How many since then were answered before.
+    before: u32,
+    /// How late the last of these.
+    latency: Insns,
+}
+
+/// How far foresight has looked in a guest, and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// How many scouts looked on from where the one before them ended.
+    pub scouts: u32,
+    /// Trials of foresight since the last of them.
+    since: u64,
+    /// Whether a scout saw the guest die: there is nothing to see behind that.
+    dies: bool,
+    /// By responder and kind of stretch.
+    met: BTreeMap<String, BTreeMap<Stretch, Met>>,
+}
+
+impl Ahead {
+    /// Adds what a trial of foresight saw or did.
+    pub fn take(&mut self, tried: &Tried) {
+        self.since += 1;
+        if tried.scouted.is_some() {
+            self.dies |= tried.died.is_some();
+            if tried.begin.after == self.stage() {
+                self.scouts += 1;
+                self.since = 0;
+            }
+        }
+        if let Some(entered) = &tried.entered {
+            let Foreseen { occurrence, length_insns: length, .. } = entered.stretch;
+            for (responder, latency) in &entered.answered_insns {
+                let of = self.met.entry(responder.clone()).or_default();
+                let met = of.entry(occurrence.kind).or_default();
+                *met = match latency.0.checked_sub(length.0) {
+                    Some(beyond) => Met { beyond: Some(Insns(beyond)), before: 0, ..*met },
+                    None => Met { before: met.before + 1, latency: *latency, ..*met },
+                };
+            }
+        }
+    }
+
+    /// Where the next scout begins, after the warm-up: at a stage of the way to later times, so that the guest is saved there anyway.
+    fn stage(&self) -> Nanos {
+        self.scouts.checked_sub(1).map_or(Nanos(0), |n| Nanos(FIRST_STAGE.0 << n))
+    }
+
+    /// Where the next scout begins and how far it looks; none where there is nothing more to see.
+    pub fn next(&self) -> Option<(Nanos, Nanos)> {
+        let is_over = self.dies || self.scouts as usize > PACE.len();
+        (!is_over).then(|| (self.stage(), self.stage().max(FIRST_STAGE)))
+    }
+
+    /// The same, if one is due after so many more trials of foresight.
+    pub fn due(&self, more: u64) -> Option<(Nanos, Nanos)> {
+        let pace = self.scouts.checked_sub(1).and_then(|before| PACE.get(before as usize));
+        self.next().filter(|_| self.since + more >= pace.copied().unwrap_or_default())
+    }
+
+    /// Whether it is known how late this responder answers what comes into stretches of this kind.
+    pub fn knows(&self, responder: Responder, kind: Stretch) -> bool {
+        self.met(responder, kind).is_some()
+    }
+
+    fn met(&self, responder: Responder, kind: Stretch) -> Option<Met> {
+        self.met.get(responder.name())?.get(&kind).copied()
+    }
+
+    /// How late this responder may answer a trigger that comes into this stretch as it opens: as much later than its end as after
+    /// another of its kind. Where the responder did not wait for the ends of such stretches, it will not for this one's.
+    pub fn expected(&self, responder: Responder, stretch: &Foreseen) -> Insns {
+        let length = stretch.length_insns;
+        match self.met(responder, stretch.occurrence.kind) {
+            None => length,
+            Some(Met { beyond: Some(beyond), before, .. }) if before < NOT_LATE => {
+                Insns(length.0 + beyond.0)
+            }
+            Some(met) => length.min(met.latency),
+        }
+    }
+}
