@@ -12,6 +12,7 @@ use crate::disturbance::{DISTURBANCE_IRQ, DISTURBANCE_PORT, Disturbances};
 use crate::guest::{CLOCK_PORT, ClockPort, DATA_PORT, DataPort, PLAN_PORT, PlanPort};
 use crate::qemu::{Line, Ports, Qemu, Timer, Width, Wire};
 use sample::{Answers, Kind, Nanos, Producer, Record, Stamp, Virtual, When};
+use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -89,9 +90,37 @@ unsafe impl Send for Generator {}
 
 static GENERATOR: OnceLock<Mutex<Generator>> = OnceLock::new();
 
+/// Records that come in millions, kept until they are [`MANY`] or one of the generator's own comes behind them: to take a lock for
+/// each would be a twentieth of a followed guest's time.
+struct Kept(UnsafeCell<Vec<Record>>);
+
+// SAFETY: reached on the vCPU's thread, by the callbacks at instructions, at ports and of timers of the virtual clock, which runs with
+// the instructions that are counted; and on QEMU's main thread while no vCPU runs: before the machine does, and where its run state
+// changes.
+unsafe impl Sync for Kept {}
+
+static KEPT: Kept = Kept(UnsafeCell::new(Vec::new()));
+const MANY: usize = 64;
+
 fn with<T>(f: impl FnOnce(&mut Generator) -> T) -> T {
+    // SAFETY: see there; nothing below comes back here.
+    hand_over(unsafe { &mut *KEPT.0.get() });
+    locked(f)
+}
+
+fn locked<T>(f: impl FnOnce(&mut Generator) -> T) -> T {
     let generator = GENERATOR.get().expect("set before any callback is registered");
     f(&mut generator.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}
+
+/// Passes records on to the host, while measuring goes on. Where the host has no time to take them the guest waits, whose time
+/// stands still meanwhile.
+fn hand_over(records: &mut Vec<Record>) {
+    let mut waited = Duration::ZERO;
+    while !records.is_empty() && !locked(|g| g.hand_over(records, waited)) {
+        std::thread::sleep(BREATH);
+        waited += BREATH;
+    }
 }
 
 /// Registers everything with QEMU.
@@ -133,25 +162,31 @@ pub(crate) fn fail(message: &str) -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// Passes a record that is not ours on to the host, while measuring goes on. Where the host has no time to take them the guest
-/// waits, whose time stands still meanwhile.
+/// Passes a record that is not ours on to the host, while measuring goes on.
 pub(crate) fn pass_on(record: &Record) {
-    let mut waited = Duration::ZERO;
-    while !with(|g| g.pass_on(record, waited)) {
-        std::thread::sleep(BREATH);
-        waited += BREATH;
+    pass_on_among_many(record);
+    with(|_| ());
+}
+
+/// The same for one of many, for which nobody waits.
+pub(crate) fn pass_on_among_many(record: &Record) {
+    // SAFETY: see there; the reference ends here.
+    let kept = unsafe { &mut *KEPT.0.get() };
+    kept.push(*record);
+    if kept.len() >= MANY {
+        hand_over(kept);
     }
 }
 
 /// How long a trigger has been possible that is not planned; `None` while it is not: the last one is not answered yet, or
 /// not far enough away.
 pub(crate) fn waits_for_aim(now: Stamp<Virtual>) -> Option<Nanos> {
-    with(|g| g.waits_for_aim(now))
+    locked(|g| g.waits_for_aim(now))
 }
 
 /// Triggers so long after `time`, or as soon as the block of code has ended that is being executed.
 pub(crate) fn trigger_at(time: Stamp<Virtual>, after: Nanos) {
-    with(|g| {
+    locked(|g| {
         g.asked = true;
         g.qemu.arm(&g.parts().rise, time, after);
     });
@@ -218,19 +253,18 @@ impl Generator {
         self.parts.as_ref().expect("made before the machine runs")
     }
 
-    /// Whether that is done, after so long; records that nobody takes for long are dropped.
-    fn pass_on(&mut self, record: &Record, waited: Duration) -> bool {
-        if self.origin.is_none() || self.ended {
-            return true;
+    /// Takes what is handed over out of `records`; whether that is all, after so long. What nobody takes for long is dropped.
+    fn hand_over(&mut self, records: &mut Vec<Record>, waited: Duration) -> bool {
+        if self.origin.is_some() && !self.ended {
+            records.drain(..self.records.offer_all(records));
+            self.is_deserted |= !records.is_empty() && waited >= PATIENCE;
+            if !records.is_empty() && !self.is_deserted {
+                return false;
+            }
+            records.iter().for_each(|record| self.records.push(record));
         }
-        if self.records.offer(record) {
-            return true;
-        }
-        self.is_deserted |= waited >= PATIENCE;
-        if self.is_deserted {
-            self.records.push(record);
-        }
-        self.is_deserted
+        records.clear();
+        true
     }
 
     fn record(&mut self, kind: Kind, value: u32) {

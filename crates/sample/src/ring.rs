@@ -153,20 +153,31 @@ impl Producer {
 
     /// Appends a record if there is room for it; whether there was. Never blocks.
     pub fn offer(&mut self, record: &Record) -> bool {
+        let kept_free = if record.kind == Kind::End { 0 } else { PLACES_FOR_THE_END };
+        self.write(core::slice::from_ref(record), kept_free) == 1
+    }
+
+    /// Appends the first of many records, none of which ends a run: as many as there is room for; returns how many. The reader sees
+    /// them at once: each store for itself would wait for the cache of its processor, these wait together. Never blocks.
+    pub fn offer_all(&mut self, records: &[Record]) -> usize {
+        self.write(records, PLACES_FOR_THE_END)
+    }
+
+    fn write(&mut self, records: &[Record], kept_free: u64) -> usize {
         let header = self.ring.header();
         let head = header.head.load(Ordering::Relaxed);
         let waiting = head.wrapping_sub(header.tail.load(Ordering::Acquire));
-        let kept_free = if record.kind == Kind::End { 0 } else { PLACES_FOR_THE_END };
-        if waiting + kept_free >= self.ring.capacity {
-            return false;
+        let room = self.ring.capacity.saturating_sub(waiting + kept_free) as usize;
+        let many = room.min(records.len());
+        for (n, record) in records[..many].iter().enumerate() {
+            let mut bytes = record.encode();
+            bytes[NUMBER].copy_from_slice(&self.number.to_le_bytes());
+            self.number = self.number.wrapping_add(1);
+            // SAFETY: the slot is free (not between tail and head), and only we write.
+            unsafe { self.ring.slot(head.wrapping_add(n as u64)).write(bytes) };
         }
-        let mut bytes = record.encode();
-        bytes[NUMBER].copy_from_slice(&self.number.to_le_bytes());
-        self.number = self.number.wrapping_add(1);
-        // SAFETY: the slot is free (not between tail and head), and only we write.
-        unsafe { self.ring.slot(head).write(bytes) };
-        header.head.store(head.wrapping_add(1), Ordering::Release);
-        true
+        header.head.store(head.wrapping_add(many as u64), Ordering::Release);
+        many
     }
 }
 
@@ -294,6 +305,21 @@ mod tests {
         assert_eq!(numbers(&mut consumer), [0, 1, 2, 4]);
         assert!(producer.offer(&record(6)));
         assert_eq!((numbers(&mut consumer), consumer.dropped()), (vec![6], 0));
+    }
+
+    #[test]
+    fn of_many_as_many_are_taken_as_there_is_room_for_and_the_end_finds_its_own() {
+        let (_memory, mut producer, mut consumer) = ring(4);
+        let many: Vec<Record> = (0..6).map(record).collect();
+        assert_eq!(producer.offer_all(&many), 3);
+        assert_eq!(producer.offer_all(&many[3..]), 0);
+        producer.push(&Record { kind: Kind::End, ..record(9) });
+        assert_eq!(numbers(&mut consumer), [0, 1, 2, 9]);
+        assert_eq!(producer.offer_all(&many[3..]), 3);
+        let mut gaps = Vec::new();
+        consumer.drain(|_, gap| gaps.push(gap));
+        assert_eq!(gaps, [false; 3], "what was not taken has no number");
+        assert_eq!(consumer.dropped(), 0);
     }
 
     #[test]

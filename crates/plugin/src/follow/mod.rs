@@ -21,7 +21,7 @@ mod state;
 
 pub use plan::Plan;
 
-use crate::generator::{fail, pass_on, trigger_at, waits_for_aim};
+use crate::generator::{fail, pass_on_among_many, trigger_at, waits_for_aim};
 use crate::halting::before_halts;
 use crate::instrument::{Instrument, Register};
 use crate::qemu::{Cpu, General, Qemu};
@@ -33,8 +33,9 @@ use plan::{Stack, Watch};
 use sample::{AIMED, Aim, Insns, Kind, Nanos, Record, Stamp, Stretch, Take, Virtual};
 use stacks::{Capture, Stacks};
 use state::{Followed, Opened, Since};
+use std::cell::{RefCell, RefMut};
 use std::ffi::{c_uint, c_void};
-use std::sync::{Mutex, MutexGuard, Once, OnceLock};
+use std::sync::{Once, OnceLock};
 
 /// The kernel is the upper half of the addresses.
 const KERNEL: u64 = 1 << 63;
@@ -74,12 +75,13 @@ struct Follower {
     plan: Plan,
     vcpu: OnceLock<Vcpu>,
     begun: Once,
-    followed: Mutex<Followed>,
+    /// Reached in callbacks at translations and instructions alone. A lock for each would be a twentieth of a followed guest's time.
+    followed: RefCell<Followed>,
 }
 
 // SAFETY: QEMU's objects behind the raw pointers are reached only through its functions, in callbacks.
 unsafe impl Send for Follower {}
-// SAFETY: as above; what changes is behind a lock.
+// SAFETY: as above; what changes is reached on the one vCPU's thread only, which makes the callbacks one after the other.
 unsafe impl Sync for Follower {}
 
 static FOLLOWER: OnceLock<Follower> = OnceLock::new();
@@ -94,7 +96,7 @@ fn follower() -> &'static Follower {
 /// A QEMU that lacks a part of the interface; a map that cannot be read.
 pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), String> {
     let instrument = Instrument::attach(id)?;
-    let followed = Mutex::new(Followed::new(&plan, aim)?);
+    let followed = RefCell::new(Followed::new(&plan, aim)?);
     let (vcpu, begun) = (OnceLock::new(), Once::new());
     let follower = Follower { qemu, instrument, plan, vcpu, begun, followed };
     if FOLLOWER.set(follower).is_err() {
@@ -149,8 +151,8 @@ impl Follower {
         self.vcpu.get().expect("found when the vCPU was made")
     }
 
-    fn followed(&self) -> MutexGuard<'_, Followed> {
-        self.followed.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn followed(&self) -> RefMut<'_, Followed> {
+        self.followed.borrow_mut()
     }
 
     fn read(&self, register: Register) -> u64 {
@@ -487,5 +489,5 @@ impl Follower {
 }
 
 fn record(kind: Kind, pins: u8, value: u32, number: u64, time: (Stamp<Virtual>, Insns)) {
-    pass_on(&Record { kind, pins, value, number, at: time.0, insns: time.1 });
+    pass_on_among_many(&Record { kind, pins, value, number, at: time.0, insns: time.1 });
 }
