@@ -5,11 +5,14 @@ use lab::Lab;
 use serde_json::{Value, json};
 use std::fs;
 
+/// The version of journals that onset reads.
+const VERSION: u32 = 9;
+
 /// The journal of a hunt: its trials are (number, strategy, latency of the task).
 fn journal(trials: &[(u64, &str, u64)]) -> String {
     let guest = |load| json!({"load": load, "seed": 1, "snapshot": "key"});
     let about = json!({
-        "journal": 9, "experiment": "title = \"hunt\"\n", "flavour": "6.12 preempt=none",
+        "journal": VERSION, "experiment": "title = \"hunt\"\n", "flavour": "6.12 preempt=none",
         "guests": [guest("mixed"), guest("fork")], "responders": ["hardirq", "task"],
         "strategies": ["random", "coverage"], "seed": 1,
     });
@@ -94,11 +97,12 @@ fn a_hunt_that_cannot_be_read_is_refused_with_what_is_wrong() {
     // One load for all was what the version before had.
     let before =
         "{\"journal\":3,\"experiment\":\"\",\"flavour\":\"6.12\",\"load\":\"mixed\"}\n{}\n";
+    let refused = format!("has version 3, and this onset reads {VERSION}");
     for (text, exit, said) in [
         ("", 69, "no journal of a hunt"),
         ("{}\n", 69, "no journal of a hunt"),
         // Also where it and its trials are written otherwise.
-        (before, 69, "has version 3, and this onset reads 8"),
+        (before, 69, &refused),
         (&journal(&[]), 2, "no trial that ended"),
         (
             &whole.replace("\"strategy\":\"random\"", "\"strategy\":\"luck\""),
