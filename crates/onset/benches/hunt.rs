@@ -134,6 +134,28 @@ fn speed(store: &Path) -> Answer<()> {
     followed(store)
 }
 
+/// A hunt of at least so many virtual seconds. Trials differ in length: it goes on with as many again until it has them.
+fn alone_for(
+    virtual_s: f64,
+    strategy: &[&str],
+    (flavour, seed): (&str, u64),
+    store: &Path,
+) -> Answer<Value> {
+    let directory = tempfile::tempdir_in(store).map_err(|e| e.to_string())?;
+    let directory = directory.path().join("hunt").display().to_string();
+    let seed = seed.to_string();
+    let how = ["hunt", EXPERIMENT, "--flavour", flavour, "--seed", &seed];
+    for doublings in 0..8 {
+        let budget = format!("{}trials", 8 << doublings);
+        let until = ["--directory", &directory, "--budget", &budget];
+        let (hunt, _) = onset(&[&how[..], &until, strategy].concat(), store)?;
+        if number(&hunt["virtual_ns"])? >= virtual_s * NS_PER_S {
+            return Ok(hunt);
+        }
+    }
+    Err(format!("{strategy:?} has not tried for {virtual_s} s in a thousand trials"))
+}
+
 /// Each strategy alone, and all together: the worst within the same virtual time. `refine` begins from a find of
 /// `window_start`; `disturb` is left out, since what it finds counts as nobody's worst.
 fn alone(flavour: &str, store: &Path) -> Answer<()> {
@@ -142,15 +164,7 @@ fn alone(flavour: &str, store: &Path) -> Answer<()> {
     for (name, strategy) in choices.chain([("all together", Vec::new())]) {
         let mut worst: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for seed in SEEDS {
-            let seed = seed.to_string();
-            // Few trials of some strategies are long, and many of others: as many as make up the time with any.
-            let how = ["--seed", &seed, "--budget", "32trials"];
-            let hunt = [&["hunt", EXPERIMENT, "--flavour", flavour][..], &how, &strategy].concat();
-            let (hunt, _) = onset(&hunt, store)?;
-            let virtual_s = number(&hunt["virtual_ns"])? / NS_PER_S;
-            if virtual_s < ALONE_S {
-                return Err(format!("{name} tried for {virtual_s:.1} s only"));
-            }
+            let hunt = alone_for(ALONE_S, &strategy, (flavour, seed), store)?;
             for responder in RESPONDERS {
                 let own = list(&hunt["growth"])?.iter().filter(|s| s["responder"] == responder);
                 let until = own.take_while(|s| {

@@ -9,18 +9,24 @@ use std::collections::BTreeMap;
 
 /// After each scout so many trials of foresight until the next, which looks twice as far: the last one to 51.2 s.
 const PACE: [u64; 8] = [2, 2, 2, 2, 2, 2, 24, 48];
-/// So many answers in succession that did not wait for the ends of their stretches say that those of this kind make nobody late.
+/// So many answers in succession that did not wait for their stretches say that those of this kind make nobody late.
 const NOT_LATE: u32 = 2;
 
 /// What triggers met that came into stretches of a kind as those opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Met {
-    /// How much later than the end of its stretch the last of those was answered that waited for that.
-    beyond: Option<Insns>,
-    /// How many since then were answered before.
+    /// How much later than the end of its stretch one was answered, at the most.
+    beyond: Insns,
+    /// How many since then did not wait for that.
     before: u32,
-    /// How late the last of these.
+    /// How late the last of these was answered.
     latency: Insns,
+}
+
+impl Met {
+    fn makes_late(&self) -> bool {
+        self.before < NOT_LATE
+    }
 }
 
 /// How far foresight has looked in a guest, and what came of it.
@@ -52,9 +58,12 @@ impl Ahead {
             for (responder, latency) in &entered.answered_insns {
                 let of = self.met.entry(responder.clone()).or_default();
                 let met = of.entry(occurrence.kind).or_default();
-                *met = match latency.0.checked_sub(length.0) {
-                    Some(beyond) => Met { beyond: Some(Insns(beyond)), before: 0, ..*met },
-                    None => Met { before: met.before + 1, latency: *latency, ..*met },
+                // What is answered in its second half waited for most of it: for the end of another stretch inside.
+                let has_waited = latency.0 >= length.0 / 2;
+                let beyond = Insns(latency.0.saturating_sub(length.0));
+                *met = match has_waited {
+                    true => Met { beyond: met.beyond.max(beyond), before: 0, ..*met },
+                    false => Met { before: met.before + 1, latency: *latency, ..*met },
                 };
             }
         }
@@ -71,15 +80,20 @@ impl Ahead {
         (!is_over).then(|| (self.stage(), self.stage().max(FIRST_STAGE)))
     }
 
-    /// The same, if one is due after so many more trials of foresight.
-    pub fn due(&self, more: u64) -> Option<(Nanos, Nanos)> {
+    /// Whether that is due after so many more trials of foresight, whatever else it could do.
+    pub fn is_due(&self, more: u64) -> bool {
         let pace = self.scouts.checked_sub(1).and_then(|before| PACE.get(before as usize));
-        self.next().filter(|_| self.since + more >= pace.copied().unwrap_or_default())
+        self.since + more >= pace.copied().unwrap_or_default()
     }
 
     /// Whether it is known how late this responder answers what comes into stretches of this kind.
-    pub fn knows(&self, responder: Responder, kind: Stretch) -> bool {
+    pub fn has_met(&self, responder: Responder, kind: Stretch) -> bool {
         self.met(responder, kind).is_some()
+    }
+
+    /// Whether what comes into stretches of this kind waits for their ends, as far as is known.
+    pub fn makes_late(&self, responder: Responder, kind: Stretch) -> bool {
+        self.met(responder, kind).unwrap_or_default().makes_late()
     }
 
     fn met(&self, responder: Responder, kind: Stretch) -> Option<Met> {
@@ -87,15 +101,13 @@ impl Ahead {
     }
 
     /// How late this responder may answer a trigger that comes into this stretch as it opens: as much later than its end as after
-    /// another of its kind. Where the responder did not wait for the ends of such stretches, it will not for this one's.
+    /// any other of its kind. Where the responder did not wait for the ends of such stretches, it will not for this one's.
     pub fn expected(&self, responder: Responder, stretch: &Foreseen) -> Insns {
         let length = stretch.length_insns;
-        match self.met(responder, stretch.occurrence.kind) {
-            None => length,
-            Some(Met { beyond: Some(beyond), before, .. }) if before < NOT_LATE => {
-                Insns(length.0 + beyond.0)
-            }
-            Some(met) => length.min(met.latency),
+        let met = self.met(responder, stretch.occurrence.kind).unwrap_or_default();
+        match met.makes_late() {
+            true => Insns(length.0 + met.beyond.0),
+            false => length.min(met.latency),
         }
     }
 }

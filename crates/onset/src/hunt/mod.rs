@@ -6,6 +6,7 @@
 //! hunt finds the same with any number of workers; a budget of time only decides after which round it ends.
 
 mod ahead;
+mod dealing;
 mod finding;
 mod finds;
 mod foresight;
@@ -27,21 +28,19 @@ pub use strategy::{ALL, Strategy};
 pub use trial::{Field, Trial, View};
 
 use crate::failure::Failure;
+use dealing::Deal;
 use outlook::{Next, Outlook};
 use sample::{Nanos, ParseDurationError, Responder};
-use std::collections::BTreeMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use workers::at_once;
 
-/// Trials of a round: as many as two workers, or four, do without one waiting long for the other.
+/// Trials of a round at the most: as many as two workers, or four, do without one waiting long for the other.
 const ROUND: u64 = 8;
 /// Of the first, in which a scout looks ahead: what it sees is worth waiting for.
 const FIRST_ROUND: u64 = 2;
-/// What a trial takes besides its virtual time, in that: restoring its guest, and translating its code anew.
-const RESTORE: Nanos = Nanos::from_millis(50);
 /// A hunt ends when so many trials for each guest brought neither a later answer nor a stack that was not fired into.
 const STALE: u64 = 240;
 
@@ -128,108 +127,72 @@ pub enum Ended {
 }
 
 impl Hunt {
-    /// Whose turns the trials of a round in this guest are, and how often it was before. Each goes to the strategy that will
-    /// then have had the least time for its weight. A guest's first is foresight's, which knows nothing of it until that has
-    /// ended; there are no finds of it to begin from in that round, either.
-    fn turns(&self, numbers: Range<u64>, guest: usize, known: &Known) -> Vec<(Strategy, u64)> {
-        let mut had = self.had(guest, known);
-        let is_new = !known.dealt.keys().any(|(of, _)| *of == guest);
-        let foresees = is_new && had.contains_key(&Strategy::Foresight);
-        let all = || ALL.into_iter().filter(|s| self.strategies.contains(s));
-        let needs_more = |s: &Strategy| {
-            let begins_from_find = matches!(s, Strategy::Refine | Strategy::Disturb);
-            is_new && (begins_from_find || *s == Strategy::Foresight)
-                || known.dealt.get(&(guest, *s)).is_some_and(|had| s.is_idle(had))
-        };
-        let mut dealt_to: Vec<Strategy> = all().filter(|s| !needs_more(s)).collect();
-        if dealt_to.is_empty() {
-            dealt_to = all().collect();
-        }
-        let first = numbers.start;
-        let deal = |number: u64| {
-            let after = |strategy: Strategy| {
-                let (turns, spent) = had[&strategy];
-                let usual = strategy.usual(number, known.best(&self.responders, turns));
-                spent + usual.0 + RESTORE.0
-            };
-            let due = dealt_to.iter().copied().min_by_key(|s| after(*s) / s.weight());
-            let due = due.filter(|_| !foresees || number != first).unwrap_or(Strategy::Foresight);
-            let spent = after(due);
-            let own = had.entry(due).or_default();
-            let turn = own.0;
-            *own = (turn + 1, spent);
-            (due, turn)
-        };
-        numbers.map(deal).collect()
-    }
-
-    /// How many turns each strategy had, and how much time in this guest. What begins from a find goes to that one's guest,
-    /// whosever round it is, so that its time counts alike in all of them.
-    fn had(&self, guest: usize, known: &Known) -> BTreeMap<Strategy, (u64, u64)> {
-        let shared = known.by_strategy();
-        let time = |had: &Share| had.virtual_ns.0 + had.trials * RESTORE.0;
-        let had = |strategy: &Strategy| {
-            let all = shared.get(strategy);
-            let spent = match strategy {
-                Strategy::Refine | Strategy::Disturb => {
-                    all.map(|had| time(had) / self.guests.max(1) as u64)
-                }
-                _ => known.dealt.get(&(guest, *strategy)).map(time),
-            };
-            (*strategy, (all.map_or(0, |had| had.trials), spent.unwrap_or_default()))
-        };
-        self.strategies.iter().map(had).collect()
-    }
-
-    /// The guest that the round which begins with trial `first` is about, and how many trials it has. Each guest has a short
-    /// round first; then they take turns, and each second round goes to where the latest answer of one of the responders was.
+    /// The guest that the round which begins with trial `first` is about, and how many trials it has at the most. Each guest has a
+    /// short round first; then they take turns, with as many trials each, and each second turn goes to where the latest answer of one
+    /// of the responders was.
     fn whose(&self, first: u64, known: &Known) -> (usize, u64) {
         let short = FIRST_ROUND.min(self.strategies.len() as u64);
         let guests = self.guests.max(1) as u64;
         let Some(beyond) = first.checked_sub(short * guests) else {
-            return ((first / short) as usize, short);
+            return ((first / short) as usize, short - first % short);
         };
         let turn = beyond / ROUND;
         let best = known.best(&self.responders, turn / 2).filter(|_| turn % 2 == 1);
-        (best.map_or((turn / 2 % guests) as usize, |best| best.begin.guest), ROUND)
+        let guest = best.map_or((turn / 2 % guests) as usize, |best| best.begin.guest);
+        (guest, ROUND - beyond % ROUND)
     }
 
-    /// The trials of the round that begins with `first`.
+    /// The trials of the round that begins with `first`. It ends before a turn of foresight's that has to wait for what a scout of this
+    /// round will see.
     fn round(&self, first: u64, known: &Known) -> Vec<Trial> {
         let (guest, count) = self.whose(first, known);
-        let turns = self.turns(first..first + count, guest, known);
-        let last = turns.iter().rposition(|(strategy, _)| *strategy == Strategy::Foresight);
         let mut outlook = Outlook::new(known, guest, &self.responders);
-        let trial = |(n, (strategy, turn)): (usize, (Strategy, u64))| {
-            let number = first + n as u64;
+        let mut deal = Deal::new(self, guest, known);
+        let mut trials = Vec::new();
+        for number in first..first + count {
+            let Some(strategy) = deal.due(number) else { break };
             let next = match strategy {
-                Strategy::Foresight => outlook.plan(last == Some(n)),
-                _ => Next::Blind,
+                Strategy::Foresight => outlook.plan(),
+                _ => Some(Next::Blind),
             };
+            let Some(next) = next else { break };
+            let turn = deal.take(number, strategy, &next);
             let best = known.best(&self.responders, turn);
-            let mut enters = None;
-            let (begin, when) = match next {
-                Next::Scout(begin, until) => (begin, foresight::scouting(until)),
-                Next::Enter(begin, stretch, way) => {
-                    enters = Some(stretch).filter(|_| way == 0);
-                    (begin, foresight::entering(&stretch, strategy::GAP)[way].clone())
-                }
-                Next::Fire(begin, first) => {
-                    enters = Some(first);
-                    let mut random = strategy::Random::new(self.seed, number);
-                    let near = &known.grounds[&begin].near;
-                    (begin, foresight::firing(near, first, strategy::GAP, &mut random))
-                }
-                Next::Blind => {
-                    let grounds = known.grounds.keys();
-                    let begin = strategy.begin((number, guest), self.seed, best, grounds);
-                    (begin, strategy.when(number, self.seed, best))
-                }
-            };
-            let disturbances = strategy.disturbances(number, self.seed, best);
-            Trial { number, strategy, begin, when, disturbances, enters }
+            trials.push(self.trial((number, guest), strategy, next, best, known));
+        }
+        trials
+    }
+
+    /// What this strategy does in trial `number` in this guest, or what foresight will do next.
+    fn trial(
+        &self,
+        (number, guest): (u64, usize),
+        strategy: Strategy,
+        next: Next,
+        best: Option<&Best>,
+        known: &Known,
+    ) -> Trial {
+        let mut enters = None;
+        let (begin, when) = match next {
+            Next::Scout(begin, until) => (begin, foresight::scouting(until)),
+            Next::Enter(begin, stretch, way) => {
+                enters = Some(stretch).filter(|_| way == 0);
+                (begin, foresight::entering(&stretch, strategy::GAP)[way].clone())
+            }
+            Next::Fire(begin, first) => {
+                enters = Some(first);
+                let mut random = strategy::Random::new(self.seed, number);
+                let near = &known.grounds[&begin].near;
+                (begin, foresight::firing(near, first, strategy::GAP, &mut random))
+            }
+            Next::Blind => {
+                let grounds = known.grounds.keys();
+                let begin = strategy.begin((number, guest), self.seed, best, grounds);
+                (begin, strategy.when(number, self.seed, best))
+            }
         };
-        turns.into_iter().enumerate().map(trial).collect()
+        let disturbances = strategy.disturbances(number, self.seed, best);
+        Trial { number, strategy, begin, when, disturbances, enters }
     }
 
     fn is_over(&self, known: &Known, begun: Instant) -> Option<Ended> {

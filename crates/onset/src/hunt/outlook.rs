@@ -22,7 +22,7 @@ const SPAN: Nanos = Nanos::from_millis(250);
 /// A stretch is outstanding, and worth a ground, if it is so much longer than all of its kind that are near, in thousandths of
 /// these.
 const WORTH: u64 = 1_050;
-/// Each fourth of a responder's stretches is of another kind, whatever those came to.
+/// Each fourth of a responder's stretches is of a kind that made nobody late, if there is one.
 const OTHER_EACH: usize = 4;
 
 /// Where trials begin, and what a scout saw to come from there.
@@ -95,33 +95,32 @@ impl<'a> Outlook<'a> {
         own.map(|(begin, ground)| (*begin, ground))
     }
 
-    /// What the round's next trial does: one of a round scouts, at the most. It looks on where nothing that is known promises a later
-    /// answer than was found, and the last one also where that is due: those before it are still about what the scout before it saw.
-    /// What was opened for a rare stretch comes before that: looking on takes seconds, entering it milliseconds.
-    pub fn plan(&mut self, is_last: bool) -> Next {
+    /// What the round's next trial does; nothing, while it has to wait for what the round's scout will see. It looks on where nothing
+    /// that is known promises a later answer than was found, and now and then where something does. What was opened for a rare
+    /// stretch comes before that: looking on takes seconds, entering it milliseconds.
+    pub fn plan(&mut self) -> Option<Next> {
+        let looks_on = self.ahead.next();
+        let fires = self.fire(looks_on.is_none());
         if !self.has_scouted {
             if let Some(begin) = self.worthwhile() {
                 self.has_scouted = true;
-                return Next::Scout(begin, SPAN);
+                return Some(Next::Scout(begin, SPAN));
             }
-            let fired = self.fires.len() as u64;
-            let due = match self.is_promising() {
-                true => self.ahead.due(fired).filter(|_| is_last),
-                false => self.ahead.next(),
-            };
-            if let Some((after, until)) = due.filter(|_| !self.is_to_enter()) {
+            let is_due = fires.is_none() || self.ahead.is_due(self.fires.len() as u64);
+            if let Some((after, until)) = looks_on.filter(|_| is_due && !self.is_to_enter()) {
                 self.has_scouted = true;
-                return Next::Scout(Begin { guest: self.guest, after }, until);
+                return Some(Next::Scout(Begin { guest: self.guest, after }, until));
             }
         }
         // What is outstanding goes first: it promises the most.
-        let next = self.enter().or_else(|| self.fire()).unwrap_or(Next::Blind);
+        let next = self.enter().or(fires);
         match next {
-            Next::Enter(begin, stretch, way) => {
+            Some(Next::Enter(begin, stretch, way)) => {
                 self.fires.push((begin, (way == 0).then_some(stretch)));
             }
-            Next::Fire(begin, stretch) => self.fires.push((begin, Some(stretch))),
-            Next::Scout(..) | Next::Blind => {}
+            Some(Next::Fire(begin, stretch)) => self.fires.push((begin, Some(stretch))),
+            Some(Next::Scout(..) | Next::Blind) => {}
+            None => return looks_on.is_none().then_some(Next::Blind),
         }
         next
     }
@@ -149,9 +148,9 @@ impl<'a> Outlook<'a> {
         })
     }
 
-    /// Fires into that of all known stretches which no trial fired into first, and which would be answered latest. The responders
-    /// take turns, from the last on, which has the most ways of being late.
-    fn fire(&self) -> Option<Next> {
+    /// Fires into that of all known stretches which no trial fired into first, and which would be answered latest, if that is later
+    /// than all before, or `anyway`. The responders take turns, from the last on, which has the most ways of being late.
+    fn fire(&self, anyway: bool) -> Option<Next> {
         let turn: usize = self.grounds().map(|ground| self.fired(ground)).sum();
         let count = self.responders.len();
         let responders = (turn..turn + count).map(|turn| self.responders[count - 1 - turn % count]);
@@ -163,15 +162,19 @@ impl<'a> Outlook<'a> {
                 let each = kinds.iter().filter_map(|kind| self.candidate(*kind, expected));
                 each.max_by_key(|(late, begin, f)| (*late, Reverse((*begin, f.at_ns))))
             };
+            let (met, not_met): (Vec<Stretch>, Vec<Stretch>) =
+                kinds.iter().partition(|kind| self.ahead.has_met(responder, **kind));
+            // One of a kind of which nothing is known yet will say enough of the others.
+            let new: Vec<Stretch> = not_met.into_iter().filter(|k| !self.fires_into(*k)).collect();
+            let promising = || of(&met).filter(|(late, ..)| *late > self.latest(responder));
+            let any = || of(kinds).filter(|_| anyway);
+            let next = of(&new).or_else(promising).or_else(any)?;
             // What some of a kind came to is not what all come to.
             let is_other = turn % OTHER_EACH == OTHER_EACH - 1;
-            let other = kinds[turn / OTHER_EACH % kinds.len()];
-            // One of a kind of which nothing is known yet will say enough of the others.
-            let is_awaited =
-                |kind: &Stretch| !self.ahead.knows(responder, *kind) && self.fires_into(*kind);
-            let now: Vec<Stretch> = kinds.iter().copied().filter(|k| !is_awaited(k)).collect();
-            let other = is_other.then(|| of(&[other])).flatten();
-            other.or_else(|| of(&now)).or_else(|| of(kinds))
+            let (_, others): (Vec<Stretch>, Vec<Stretch>) =
+                met.iter().partition(|kind| self.ahead.makes_late(responder, **kind));
+            let other = of(&others).filter(|_| is_other);
+            Some(other.unwrap_or(next))
         };
         let (_, begin, stretch) = responders.filter_map(latest).next()?;
         Some(Next::Fire(begin, stretch))
@@ -194,17 +197,6 @@ impl<'a> Outlook<'a> {
         };
         let each = self.grounds().filter_map(of);
         each.max_by_key(|(_, begin, f)| (f.length_insns, Reverse((*begin, f.at_ns))))
-    }
-
-    /// Whether something that no trial fired into first promises a later answer.
-    fn is_promising(&self) -> bool {
-        self.responders.iter().any(|responder| {
-            let expected = |f: &Foreseen| self.ahead.expected(*responder, f);
-            let kinds = foresight::kinds(*responder).iter();
-            let best =
-                kinds.filter_map(|kind| self.candidate(*kind, expected)).map(|(late, ..)| late);
-            best.max() > Some(self.latest(*responder))
-        })
     }
 
     /// Whether a trigger that comes into this stretch could be answered later than all before.
@@ -322,6 +314,13 @@ mod tests {
         Outlook::new(known, GUEST, &TASK)
     }
 
+    /// One that has nothing to look at any more.
+    fn all_seen(known: &Known) -> Outlook<'_> {
+        let mut outlook = outlook(known);
+        outlook.ahead.scouts = u32::MAX;
+        outlook
+    }
+
     /// The task answered a trigger that came into this stretch so late.
     fn entered(stretch: Foreseen, latency: u64) -> Entered {
         Entered { stretch, answered_insns: BTreeMap::from([("task".into(), Insns(latency))]) }
@@ -354,7 +353,7 @@ mod tests {
         while steps.len() < count {
             let mut outlook = outlook(&known);
             let each = if steps.is_empty() { 1 } else { each };
-            let round: Vec<Next> = (1..=each).map(|n| outlook.plan(n == each)).collect();
+            let round: Vec<Next> = (0..each).map_while(|_| outlook.plan()).collect();
             for step in &round {
                 known.take(&match step {
                     Next::Scout(begin, until) => tried(*begin, Some(*until)),
@@ -389,7 +388,7 @@ mod tests {
         assert_eq!(one[8].1 + one[8].2, 256, "51.2 s after the warm-up");
         let four = scouted(4);
         let numbers = four.iter().map(|(n, ..)| *n).collect::<Vec<_>>();
-        assert_eq!(numbers[..5], [0, 2, 6, 10, 14], "one a round, once the longest is fired into");
+        assert_eq!(numbers[..5], [0, 2, 4, 6, 8], "one a round, once the longest is fired into");
         assert_eq!(four.len(), 9);
     }
 
@@ -483,10 +482,10 @@ mod tests {
             let seen = seen.map(|(ms, length)| stretch(Stretch::Unscheduled, length, ms)).collect();
             known.take(&Tried { scouted: Some(seen), ..tried(at(ms), None) });
         }
-        let mut outlook = Outlook { has_scouted: true, ..outlook(&known) };
-        let mut fire = || match outlook.plan(false) {
-            Next::Fire(begin, f) => Some((begin, f.length_insns.0)),
-            other => (other != Next::Blind).then(|| panic!("{other:?}")),
+        let mut outlook = all_seen(&known);
+        let mut fire = || match outlook.plan() {
+            Some(Next::Fire(begin, f)) => Some((begin, f.length_insns.0)),
+            other => (other != Some(Next::Blind)).then(|| panic!("{other:?}")),
         };
         let fired = [(at(200), 9_100), (at(0), 9_000), (at(200), 8_000), (at(0), 7_000)];
         assert_eq!(fired.map(|_| fire()), fired.map(Some));
@@ -500,7 +499,7 @@ mod tests {
         let seen = seen.map(|(ms, length)| stretch(Stretch::Unscheduled, length, ms));
         known.take(&Tried { scouted: Some(seen.to_vec()), ..tried(at(0), None) });
         known.take(&Tried { entered: Some(entered(seen[0], 9_500)), ..tried(at(0), None) });
-        assert_eq!(outlook(&known).plan(false), Next::Fire(at(0), seen[1]));
+        assert_eq!(outlook(&known).plan(), Some(Next::Fire(at(0), seen[1])));
     }
 
     /// A guest with four stretches of each of these lengths, and what the task answered to triggers in some.
@@ -510,11 +509,12 @@ mod tests {
         });
         let all: Vec<Foreseen> = all.collect();
         let mut known = Known::default();
-        known.take(&Tried { scouted: Some(all.clone()), ..tried(at(0), None) });
         for (kind, latency) in answers {
             let f = all.iter().find(|f| f.occurrence.kind == *kind).expect("it is in the list");
             known.take(&Tried { entered: Some(entered(*f, *latency)), ..tried(at(0), None) });
         }
+        // Last, so that no other is due.
+        known.take(&Tried { scouted: Some(all), ..tried(at(0), None) });
         known
     }
 
@@ -525,36 +525,54 @@ mod tests {
     fn it_is_looked_further_as_soon_as_nothing_known_promises_a_later_answer() {
         let longest = LENGTHS[0].1;
         let next = |found: u64| {
-            let mut known = met(LENGTHS, &[]);
+            let mut known = met(LENGTHS, &LENGTHS);
             let late = crate::hunt::Late { latency_insns: Insns(found), ..Default::default() };
             let late = BTreeMap::from([("task".into(), vec![late])]);
             known.take(&Tried { late, strategy: Strategy::Random, ..tried(at(0), None) });
             let mut outlook = outlook(&known);
-            [(); 3].map(|()| outlook.plan(false))
+            [(); 3].map(|()| outlook.plan())
         };
-        let looks_on = Next::Scout(at(200), FIRST_STAGE);
-        let [first, second, third] = next(longest - 1);
-        assert!(matches!(first, Next::Fire(_, f) if f.length_insns.0 == longest), "{first:?}");
+        let looks_on = Some(Next::Scout(at(200), FIRST_STAGE));
+        let [first, second, third] = next(longest - 2);
+        let fires = matches!(first, Some(Next::Fire(_, f)) if f.length_insns.0 == longest - 1);
+        assert!(fires, "{first:?}");
         assert_eq!(second, looks_on, "nothing else is as long");
-        assert!(matches!(third, Next::Fire(..)), "one of a round looks on");
-        assert_eq!(next(longest)[0], looks_on);
+        assert_eq!(third, None, "what the scout sees is waited for");
+        assert_eq!(next(longest - 1)[..2], [looks_on, None]);
+    }
+
+    #[test]
+    fn one_of_each_kind_is_tried_however_short_it_is() {
+        let [(call, longest), (preempt, _), (irqs, _)] = LENGTHS;
+        let mut known = met(LENGTHS, &[(call, longest)]);
+        let late = crate::hunt::Late { latency_insns: Insns(2 * longest), ..Default::default() };
+        let late = BTreeMap::from([("task".into(), vec![late])]);
+        known.take(&Tried { late, strategy: Strategy::Random, ..tried(at(0), None) });
+        let mut outlook = outlook(&known);
+        for kind in [preempt, irqs] {
+            let next = outlook.plan();
+            let fires = matches!(next, Some(Next::Fire(_, f)) if f.occurrence.kind == kind);
+            assert!(fires, "{next:?}");
+        }
+        assert!(matches!(outlook.plan(), Some(Next::Scout(..))));
     }
 
     #[test]
     fn what_did_not_keep_the_responder_waiting_goes_behind_what_did() {
         let [(call, _), (preempt, _), (irqs, _)] = LENGTHS;
-        let known = met(LENGTHS, &[(call, 5_000), (preempt, 9_000), (irqs, 10_000)]);
-        let mut outlook = Outlook { has_scouted: true, ..outlook(&known) };
-        let mut next = || match outlook.plan(false) {
-            Next::Fire(_, f) => (f.occurrence.kind, f.length_insns.0),
+        let answers = [(call, 5_000), (call, 5_000), (preempt, 9_000), (irqs, 10_000)];
+        let known = met(LENGTHS, &answers);
+        let mut outlook = all_seen(&known);
+        let mut next = || match outlook.plan() {
+            Some(Next::Fire(_, f)) => (f.occurrence.kind, f.length_insns.0),
             other => panic!("{other:?}"),
         };
-        assert_eq!(next(), (irqs, 5_999), "the turn of its kind, whatever others came to");
-        let then = [(irqs, 5_998), (irqs, 5_997), (preempt, 6_999)];
+        let latest = [(irqs, 5_999), (irqs, 5_998), (irqs, 5_997)];
+        assert_eq!(latest.map(|_| next()), latest);
+        assert_eq!(next(), (call, 89_999), "what some came to is not what all come to");
+        let then = [(preempt, 6_999), (preempt, 6_998), (preempt, 6_997)];
         assert_eq!(then.map(|_| next()), then);
-        assert_eq!(next(), (preempt, 6_998));
-        assert_eq!(next(), (preempt, 6_997));
-        assert_eq!(next(), (call, 89_999));
+        assert_eq!(next(), (call, 89_998));
     }
 
     #[test]
@@ -569,8 +587,15 @@ mod tests {
         assert_eq!(expected(&[(call, 95_000)]), 85_000);
         assert_eq!(expected(&[(call, 95_000), (call, 4_000)]), 85_000);
         assert_eq!(expected(&[(call, 95_000), (call, 4_000), (call, 3_000)]), 3_000);
-        assert_eq!(expected(&[(call, 4_000)]), 4_000);
-        assert_eq!(expected(&[(call, 4_000), (call, 94_000)]), 84_000);
+        assert_eq!(expected(&[(call, 4_000)]), 80_000);
+        assert_eq!(expected(&[(call, 4_000), (call, 4_000)]), 4_000);
+        assert_eq!(expected(&[(call, 4_000), (call, 4_000), (call, 94_000)]), 84_000);
+        assert_eq!(expected(&[(call, 94_000), (call, 91_000)]), 84_000, "the most that was seen");
+        assert_eq!(
+            expected(&[(call, 50_000), (call, 50_000)]),
+            80_000,
+            "most of it was waited for"
+        );
     }
 
     #[test]
@@ -583,12 +608,12 @@ mod tests {
         let both = [Responder::Hardirq, Responder::Task];
         let outlook = Outlook::new(&known, GUEST, &both);
         let mut outlook = Outlook { has_scouted: true, ..outlook };
-        let mut kind = || match outlook.plan(false) {
-            Next::Fire(_, f) => f.occurrence.kind,
-            other => panic!("{other:?}"),
+        let mut kind = || match outlook.plan() {
+            Some(Next::Fire(_, f)) => Some(f.occurrence.kind),
+            other => other.map(|next| panic!("{next:?}")),
         };
-        let [irqs, call, preempt] = kinds;
-        assert_eq!([(); 4].map(|()| kind()), [call, irqs, preempt, irqs], "each kind once");
+        let [irqs, call, preempt] = kinds.map(Some);
+        assert_eq!([(); 4].map(|()| kind()), [call, irqs, preempt, None], "each kind once");
     }
 
     #[test]
@@ -598,7 +623,7 @@ mod tests {
         known.take(&Tried { died: Some(died), ..tried(at(0), Some(FIRST_STAGE)) });
         for _ in 0..20 {
             known.take(&tried(at(0), None));
-            assert!(matches!(outlook(&known).plan(true), Next::Fire(..)));
+            assert!(matches!(outlook(&known).plan(), Some(Next::Fire(..))));
         }
     }
 

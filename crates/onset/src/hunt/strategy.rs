@@ -83,12 +83,11 @@ impl Strategy {
     /// meets what is rare; most of the rest to those that alone are as late soonest; little to luck.
     pub fn weight(self) -> u64 {
         match self {
-            Strategy::Foresight => 36,
+            Strategy::Foresight => 40,
             Strategy::WindowChain => 12,
-            Strategy::WindowStart => 8,
-            Strategy::Refine => 3,
-            Strategy::Coverage => 2,
-            Strategy::StageAware | Strategy::Random | Strategy::Disturb => 1,
+            Strategy::WindowStart => 6,
+            Strategy::Refine => 2,
+            Strategy::Coverage | Strategy::StageAware | Strategy::Random | Strategy::Disturb => 1,
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
+use super::dealing::RESTORE;
 use super::*;
 use sample::{Aim, Insns, Nanos, Occurrence, Rule, Stretch, When};
 use std::collections::{BTreeMap, BTreeSet};
@@ -229,6 +230,16 @@ fn the_journal_of_another_hunt_is_refused_with_what_differs() {
     assert!(failure.message.contains("no journal of a hunt"), "{}", failure.message);
 }
 
+/// Whose turns these trials in the first guest are, and how often it was before.
+fn turns(hunt: &Hunt, numbers: std::ops::Range<u64>, known: &Known) -> Vec<(Strategy, u64)> {
+    let mut deal = Deal::new(hunt, 0, known);
+    let each = numbers.map(|number| {
+        let strategy = deal.due(number).expect("somebody's");
+        (strategy, deal.take(number, strategy, &Next::Blind))
+    });
+    each.collect()
+}
+
 #[test]
 fn strategies_that_begin_from_a_find_take_turns_between_the_responders() {
     let responders = vec![Responder::Hardirq, Responder::Task];
@@ -238,7 +249,7 @@ fn strategies_that_begin_from_a_find_take_turns_between_the_responders() {
         [ALL.to_vec(), vec![Strategy::Refine], vec![Strategy::Refine, Strategy::Random]]
     {
         let hunt = Hunt { responders: responders.clone(), strategies, ..hunt(1, 1) };
-        let all = hunt.turns(0..4_000, 0, &known);
+        let all = turns(&hunt, 0..8_000, &known);
         let turns = all.iter().filter(|turn| turn.0 == Strategy::Refine);
         let turns: Vec<u64> = turns.map(|turn| turn.1).collect();
         assert!(turns.windows(2).all(|w| w[1] == w[0] + 1), "{turns:?}");
@@ -261,7 +272,7 @@ fn who_finds_nothing_to_fire_into_has_no_more_than_a_few_trials() {
     assert!((1..=ROUND).contains(&idle), "{idle}");
     assert!(shares[&Strategy::WindowStart].trials > 2 * ROUND);
     let hunt = Hunt { strategies: vec![Strategy::WindowChain], ..hunt(1, 1) };
-    assert_eq!(hunt.turns(300..308, 0, &known).len(), 8, "there is nobody else");
+    assert_eq!(turns(&hunt, 300..308, &known).len(), 8, "there is nobody else");
 }
 
 #[test]
