@@ -9,23 +9,31 @@ use std::collections::BTreeMap;
 
 /// After each scout so many trials of foresight until the next, which looks twice as far: the last one to 51.2 s.
 const PACE: [u64; 8] = [2, 2, 2, 2, 2, 2, 24, 48];
-/// So many answers in succession that did not wait for their stretches say that those of this kind make nobody late.
-const NOT_LATE: u32 = 2;
+/// So many answers that did not wait for their stretches, and none that did, say that those of this kind make nobody late.
+const NOT_LATE: usize = 2;
 
 /// What triggers met that came into stretches of a kind as those opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Met {
-    /// How much later than the end of its stretch one was answered, at the most.
-    beyond: Insns,
-    /// How many since then did not wait for that.
-    before: u32,
-    /// How late the last of these was answered.
-    latency: Insns,
+    /// How much later than the end of its stretch one was answered, at the most; none, while none waited for that.
+    beyond: Option<Insns>,
+    /// By opener how late that one was answered which did not wait.
+    before: BTreeMap<u64, Insns>,
 }
 
 impl Met {
+    /// How late an answer may be.
+    fn expected(&self, stretch: &Foreseen) -> Insns {
+        let length = stretch.length_insns;
+        let latest = || self.before.values().max().copied().filter(|_| !self.makes_late());
+        match self.before.get(&stretch.occurrence.key).copied().or_else(latest) {
+            Some(before) => length.min(before),
+            None => Insns(length.0 + self.beyond.unwrap_or_default().0),
+        }
+    }
+
     fn makes_late(&self) -> bool {
-        self.before < NOT_LATE
+        self.beyond.is_some() || self.before.len() < NOT_LATE
     }
 }
 
@@ -59,12 +67,13 @@ impl Ahead {
                 let of = self.met.entry(responder.clone()).or_default();
                 let met = of.entry(occurrence.kind).or_default();
                 // What is answered in its second half waited for most of it: for the end of another stretch inside.
-                let has_waited = latency.0 >= length.0 / 2;
-                let beyond = Insns(latency.0.saturating_sub(length.0));
-                *met = match has_waited {
-                    true => Met { beyond: met.beyond.max(beyond), before: 0, ..*met },
-                    false => Met { before: met.before + 1, latency: *latency, ..*met },
-                };
+                if latency.0 >= length.0 / 2 {
+                    let beyond = Insns(latency.0.saturating_sub(length.0));
+                    met.beyond = met.beyond.max(Some(beyond));
+                    met.before.remove(&occurrence.key);
+                } else {
+                    met.before.insert(occurrence.key, *latency);
+                }
             }
         }
     }
@@ -93,21 +102,18 @@ impl Ahead {
 
     /// Whether what comes into stretches of this kind waits for their ends, as far as is known.
     pub fn makes_late(&self, responder: Responder, kind: Stretch) -> bool {
-        self.met(responder, kind).unwrap_or_default().makes_late()
+        self.met(responder, kind).is_none_or(Met::makes_late)
     }
 
-    fn met(&self, responder: Responder, kind: Stretch) -> Option<Met> {
-        self.met.get(responder.name())?.get(&kind).copied()
+    fn met(&self, responder: Responder, kind: Stretch) -> Option<&Met> {
+        self.met.get(responder.name())?.get(&kind)
     }
 
     /// How late this responder may answer a trigger that comes into this stretch as it opens: as much later than its end as after
-    /// any other of its kind. Where the responder did not wait for the ends of such stretches, it will not for this one's.
+    /// any other of its kind. Where the responder did not wait for the ends of such stretches, or for that of another of the same
+    /// opener, it will not for this one's.
     pub fn expected(&self, responder: Responder, stretch: &Foreseen) -> Insns {
-        let length = stretch.length_insns;
-        let met = self.met(responder, stretch.occurrence.kind).unwrap_or_default();
-        match met.makes_late() {
-            true => Insns(length.0 + met.beyond.0),
-            false => length.min(met.latency),
-        }
+        let met = self.met(responder, stretch.occurrence.kind);
+        met.map_or(stretch.length_insns, |met| met.expected(stretch))
     }
 }

@@ -82,6 +82,11 @@ pub struct Outlook<'a> {
 /// A stretch that may be fired into, from where, and how late the answer would be.
 type Candidate = (Insns, Begin, Foreseen);
 
+/// What of those is best: the latest, of two that are alike the longer, and then the earlier one.
+fn latest((late, begin, f): &Candidate) -> impl Ord + use<> {
+    (*late, f.length_insns, Reverse((*begin, f.at_ns)))
+}
+
 impl<'a> Outlook<'a> {
     /// At the beginning of a round in this guest, which looks for the worst of these responders.
     pub fn new(known: &'a Known, guest: usize, responders: &'a [Responder]) -> Outlook<'a> {
@@ -155,12 +160,12 @@ impl<'a> Outlook<'a> {
         let count = self.responders.len();
         let responders = (turn..turn + count).map(|turn| self.responders[count - 1 - turn % count]);
         let turn = turn / count.max(1);
-        let latest = |responder: Responder| {
+        let next = |responder: Responder| {
             let kinds = foresight::kinds(responder);
             let expected = |f: &Foreseen| self.ahead.expected(responder, f);
             let of = |kinds: &[Stretch]| {
                 let each = kinds.iter().filter_map(|kind| self.candidate(*kind, expected));
-                each.max_by_key(|(late, begin, f)| (*late, Reverse((*begin, f.at_ns))))
+                each.max_by_key(latest)
             };
             let (met, not_met): (Vec<Stretch>, Vec<Stretch>) =
                 kinds.iter().partition(|kind| self.ahead.has_met(responder, **kind));
@@ -176,7 +181,7 @@ impl<'a> Outlook<'a> {
             let other = of(&others).filter(|_| is_other);
             Some(other.unwrap_or(next))
         };
-        let (_, begin, stretch) = responders.filter_map(latest).next()?;
+        let (_, begin, stretch) = responders.filter_map(next).next()?;
         Some(Next::Fire(begin, stretch))
     }
 
@@ -192,11 +197,10 @@ impl<'a> Outlook<'a> {
                 let planned = (begin, Some(*f));
                 !ground.entered.contains(&f.occurrence) && !self.fires.contains(&planned)
             };
-            let longest = foresight::ranked(&ground.near, kind).into_iter().find(is_new)?;
-            Some((expected(&longest), begin, longest))
+            let new = foresight::ranked(&ground.near, kind).into_iter().filter(is_new);
+            new.map(|f| (expected(&f), begin, f)).max_by_key(latest)
         };
-        let each = self.grounds().filter_map(of);
-        each.max_by_key(|(_, begin, f)| (f.length_insns, Reverse((*begin, f.at_ns))))
+        self.grounds().filter_map(of).max_by_key(latest)
     }
 
     /// Whether a trigger that comes into this stretch could be answered later than all before.
@@ -288,7 +292,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     fn stretch(kind: Stretch, length: u64, at_ms: u64) -> Foreseen {
-        let occurrence = Occurrence { kind, key: 1, ordinal: at_ms as u32 };
+        let occurrence = Occurrence { kind, key: at_ms, ordinal: at_ms as u32 };
         Foreseen { occurrence, length_insns: Insns(length), at_ns: Nanos::from_millis(at_ms) }
     }
 
@@ -502,15 +506,18 @@ mod tests {
         assert_eq!(outlook(&known).plan(), Some(Next::Fire(at(0), seen[1])));
     }
 
-    /// A guest with four stretches of each of these lengths, and what the task answered to triggers in some.
+    /// A guest with four stretches of each of these lengths, each of another opener, and what the task answered to triggers in the
+    /// first of a kind, the second, and so on.
     fn met(lengths: [(Stretch, u64); 3], answers: &[(Stretch, u64)]) -> Known {
         let all = lengths.into_iter().flat_map(|(kind, length)| {
             [0, 1, 2, 3].map(|n| stretch(kind, length - n, 10 + 10 * n))
         });
         let all: Vec<Foreseen> = all.collect();
         let mut known = Known::default();
-        for (kind, latency) in answers {
-            let f = all.iter().find(|f| f.occurrence.kind == *kind).expect("it is in the list");
+        for (n, (kind, latency)) in answers.iter().enumerate() {
+            let before = answers[..n].iter().filter(|(other, _)| other == kind).count();
+            let mut own = all.iter().filter(|f| f.occurrence.kind == *kind);
+            let f = own.nth(before).expect("it is in the list");
             known.take(&Tried { entered: Some(entered(*f, *latency)), ..tried(at(0), None) });
         }
         // Last, so that no other is due.
@@ -569,27 +576,28 @@ mod tests {
         };
         let latest = [(irqs, 5_999), (irqs, 5_998), (irqs, 5_997)];
         assert_eq!(latest.map(|_| next()), latest);
-        assert_eq!(next(), (call, 89_999), "what some came to is not what all come to");
+        assert_eq!(next(), (call, 89_998), "what some came to is not what all come to");
         let then = [(preempt, 6_999), (preempt, 6_998), (preempt, 6_997)];
         assert_eq!(then.map(|_| next()), then);
-        assert_eq!(next(), (call, 89_998));
+        assert_eq!(next(), (call, 89_997));
     }
 
     #[test]
-    fn one_answer_that_did_not_wait_says_nothing_against_a_kind_that_made_others_late() {
+    fn an_early_answer_speaks_against_its_opener_and_two_against_a_kind_that_made_nobody_late() {
         let [(call, _), (preempt, _), (irqs, _)] = LENGTHS;
-        let expected = |answers: &[(Stretch, u64)]| {
+        let of = |answers: &[(Stretch, u64)], opener| {
             let known = met(LENGTHS, answers);
-            let f = stretch(call, 80_000, 10);
-            outlook(&known).ahead.expected(Responder::Task, &f).0
+            outlook(&known).ahead.expected(Responder::Task, &stretch(call, 80_000, opener)).0
         };
+        let expected = |answers: &[(Stretch, u64)]| of(answers, 77);
         assert_eq!(expected(&[(irqs, 9_000), (preempt, 9_000)]), 80_000, "nobody knows");
         assert_eq!(expected(&[(call, 95_000)]), 85_000);
-        assert_eq!(expected(&[(call, 95_000), (call, 4_000)]), 85_000);
-        assert_eq!(expected(&[(call, 95_000), (call, 4_000), (call, 3_000)]), 3_000);
+        let early = [(call, 95_000), (call, 4_000), (call, 3_000)];
+        assert_eq!(expected(&early), 85_000);
+        assert_eq!([10, 20, 30].map(|opener| of(&early, opener)), [85_000, 4_000, 3_000]);
         assert_eq!(expected(&[(call, 4_000)]), 80_000);
-        assert_eq!(expected(&[(call, 4_000), (call, 4_000)]), 4_000);
-        assert_eq!(expected(&[(call, 4_000), (call, 4_000), (call, 94_000)]), 84_000);
+        assert_eq!(expected(&[(call, 4_000), (call, 3_000)]), 4_000);
+        assert_eq!(expected(&[(call, 4_000), (call, 3_000), (call, 93_998)]), 84_000);
         assert_eq!(expected(&[(call, 94_000), (call, 91_000)]), 84_000, "the most that was seen");
         assert_eq!(
             expected(&[(call, 50_000), (call, 50_000)]),
