@@ -100,11 +100,6 @@ impl Ahead {
         self.met(responder, kind).is_some()
     }
 
-    /// Whether what comes into stretches of this kind waits for their ends, as far as is known.
-    pub fn makes_late(&self, responder: Responder, kind: Stretch) -> bool {
-        self.met(responder, kind).is_none_or(Met::makes_late)
-    }
-
     fn met(&self, responder: Responder, kind: Stretch) -> Option<&Met> {
         self.met.get(responder.name())?.get(&kind)
     }

@@ -79,13 +79,14 @@ impl Strategy {
         }
     }
 
-    /// How much of a hunt's time is dealt to it, in 64ths where all take part. More than half goes to looking ahead, which alone
-    /// meets what is rare; most of the rest to those that alone are as late soonest; little to luck.
+    /// How much of a hunt's time is dealt to it, in 64ths where all take part. Nearly half goes to looking ahead, which alone meets
+    /// what is rare; nearly as much to firing as stretches open, which alone is as late soonest where what comes together matters
+    /// more than how long a stretch is, as on PREEMPT_RT; little to luck.
     pub fn weight(self) -> u64 {
         match self {
-            Strategy::Foresight => 40,
-            Strategy::WindowChain => 12,
-            Strategy::WindowStart => 6,
+            Strategy::Foresight => 28,
+            Strategy::WindowChain => 22,
+            Strategy::WindowStart => 8,
             Strategy::Refine => 2,
             Strategy::Coverage | Strategy::StageAware | Strategy::Random | Strategy::Disturb => 1,
         }
