@@ -101,7 +101,11 @@ fn a_hunt_finds_the_same_with_one_machine_and_two_and_no_less_than_as_many_trigg
     };
     let two = hunt("two", "10trials", &["--jobs", "2"]);
     let fired = &two["by_strategy"]["foresight"];
-    assert!(fired["trials"].as_u64() >= Some(5) && fired["triggers"].as_u64() > Some(4), "{fired}");
+    // Some look ahead; the others fire once, where that promises more.
+    assert!(
+        fired["trials"].as_u64() >= Some(3) && fired["triggers"].as_u64() >= Some(1),
+        "{fired}"
+    );
     let one = hunt("one", "10trials", &["--jobs", "1"]);
     assert_eq!(one, two);
     let random = hunt("random", "18trials", &["--strategy", "random"]);

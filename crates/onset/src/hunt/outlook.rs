@@ -22,6 +22,7 @@ const SPAN: Nanos = Nanos::from_millis(250);
 /// A stretch is outstanding, and worth a ground, if it is so much longer than all of its kind that are near, in thousandths of
 /// these.
 const WORTH: u64 = 1_050;
+
 /// Where trials begin, and what a scout saw to come from there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ground {
