@@ -37,13 +37,16 @@ fn has_frame(cause: &Value, function: &str) -> bool {
     frames.iter().any(is)
 }
 
+/// So many answers are looked at: which of the planted delays made the latest few late is the guest's luck.
+const WORST: &str = "20";
+
 /// The longest answers of a responder with what they are blamed on most.
 fn worst_causes(lab: &Lab, run: &str, responder: &str) -> Vec<(u64, Value)> {
-    let words = ["explain", run, "--responder", responder, "--worst", "5", "--json"];
+    let words = ["explain", run, "--responder", responder, "--worst", WORST, "--json"];
     let printed = lab.onset(&words).exits(0).json();
     assert_as_promised_by("explain", &printed);
     let explanations = printed["explanations"].as_array().expect("a list");
-    assert_eq!(explanations.len(), 5);
+    assert_eq!(explanations.len().to_string(), WORST);
     let worst = explanations.iter().map(|e| {
         let latency = e["latency_ns"].as_u64().expect("a number");
         assert_eq!(numbers(&e["parts"], "ns"), latency, "{e:#}");
