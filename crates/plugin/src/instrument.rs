@@ -295,9 +295,9 @@ impl Block<'_> {
         }
     }
 
-    /// Has its instructions count for [`Instrument::due_in`], and calls `each` with `number` before it is executed when the
+    /// Counts as so many `instructions` for [`Instrument::due_in`], and calls `each` with `number` before it is executed when the
     /// countdown has ended, each time until it is set again.
-    pub fn when_due(&self, each: OnInstruction, number: usize) {
+    pub fn when_due(&self, instructions: u64, each: OnInstruction, number: usize) {
         let Instrument { symbols, countdown, .. } = self.instrument;
         // SAFETY: the block of the callback we are in, and a counter that lives for ever; `number` is no address to anybody.
         unsafe {
@@ -314,7 +314,7 @@ impl Block<'_> {
                 self.block,
                 INLINE_ADD,
                 *countdown,
-                self.instructions() as u64,
+                instructions,
             );
         }
     }

@@ -56,6 +56,19 @@ pub fn step(code: &[u8]) -> Option<Step> {
     }
 }
 
+/// Whether what is executed after an instruction lies further on in memory, or in what it calls: a jump, conditional or not, by a
+/// constant that is not negative, or a call by a constant. Who executes no other at the ends of blocks comes to no loop.
+pub fn leads_on(code: &[u8]) -> bool {
+    match *code {
+        [0x70..=0x7f | 0xeb, by] => by.cast_signed() >= 0,
+        [0xe9, a, b, c, d] | [0x0f, 0x80..=0x8f, a, b, c, d] => {
+            i32::from_le_bytes([a, b, c, d]) >= 0
+        }
+        [0xe8, ..] => true,
+        _ => false,
+    }
+}
+
 fn is_prefix(byte: &u8) -> bool {
     matches!(byte, 0x65 | 0x66 | 0xf0 | 0xf2 | 0xf3 | 0x40..=0x4f)
 }
@@ -149,10 +162,39 @@ mod tests {
         assert_eq!(change(&[0xff, 0x04, 0x25, 0x88, 0x3c, 0x03, 0x00], 0), None);
     }
 
+    #[test]
+    fn jumps_that_are_forward_and_calls_lead_on_and_nothing_else() {
+        // je, jmp and jne, jmp with long displacements; a call backward, which returns.
+        let on: [&[u8]; 5] = [
+            &[0x74, 0x10],
+            &[0xeb, 0x00],
+            &[0x0f, 0x85, 0xff, 0xff, 0x00, 0x00],
+            &[0xe9, 0x00, 0x00, 0x00, 0x7f],
+            &[0xe8, 0x00, 0x00, 0x00, 0xff],
+        ];
+        on.iter().for_each(|code| assert!(leads_on(code), "{code:x?}"));
+        // The same backward; ret, jmp *%rax, rep movsb, nop, loop, bswap and a jump with a prefix.
+        let not: [&[u8]; 11] = [
+            &[0x74, 0xf0],
+            &[0xeb, 0xfe],
+            &[0x0f, 0x85, 0x00, 0x00, 0x00, 0x80],
+            &[0xe9, 0xff, 0xff, 0xff, 0xff],
+            &[0xc3],
+            &[0xff, 0xe0],
+            &[0xf3, 0xa4],
+            &[0x90],
+            &[0xe2, 0x10],
+            &[0x0f, 0xc8],
+            &[0x2e, 0x74, 0x10],
+        ];
+        not.iter().for_each(|code| assert!(!leads_on(code), "{code:x?}"));
+    }
+
     proptest! {
         #[test]
         fn whatever_the_bytes_are_they_are_looked_at(code in proptest::collection::vec(any::<u8>(), 0..16), at: u64) {
             let _ = change(&code, at);
+            let _ = leads_on(&code);
         }
     }
 }

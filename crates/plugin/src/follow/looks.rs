@@ -18,7 +18,8 @@ struct Open {
     due: u64,
 }
 
-/// Decides; the countdown itself is [`crate::instrument::Block::when_due`].
+/// Decides; the countdown itself is [`crate::instrument::Block::when_due`], in the blocks that end loops and functions
+/// ([`super::places`]). So that is where it is looked.
 #[derive(Debug)]
 pub struct Looks {
     /// How long a stretch is at its first look.
