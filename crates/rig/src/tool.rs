@@ -2,6 +2,7 @@
 //! Running the host's programs: found or named with their package, ended with us, heard when they fail.
 
 use crate::{Error, Result};
+use std::cell::Cell;
 use std::io::Read;
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
@@ -18,9 +19,25 @@ pub fn interrupt() {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-/// Whether [`interrupt`] was called.
+thread_local! {
+    static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Does `work`; whatever it waits for on this thread at `deadline` stops as if [`interrupt`] had been called.
+pub fn until<T>(deadline: Option<Instant>, work: impl FnOnce() -> T) -> T {
+    struct Outer(Option<Instant>);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            DEADLINE.set(self.0);
+        }
+    }
+    let _outer = Outer(DEADLINE.replace(deadline));
+    work()
+}
+
+/// Whether [`interrupt`] was called, or this thread's time is up ([`until`]).
 pub fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed)
+    INTERRUPTED.load(Ordering::Relaxed) || DEADLINE.get().is_some_and(|at| Instant::now() >= at)
 }
 
 /// How often waiting looks at its child and at [`interrupted`].
@@ -219,6 +236,18 @@ mod tests {
     fn a_program_past_its_deadline_is_killed() {
         let e = run(Command::new("sleep").arg("1000"), "coreutils", Duration::ZERO).unwrap_err();
         assert!(e.to_string().contains("not done after"), "{e}");
+    }
+
+    #[test]
+    fn what_is_waited_for_until_a_deadline_stops_there_and_nothing_later_does() {
+        let long = || run(Command::new("sleep").arg("1000"), "coreutils", LONG);
+        let stopped = until(Some(Instant::now()), long);
+        assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+        assert!(!interrupted());
+        let later = Instant::now().checked_add(LONG);
+        assert!(
+            !until(later, interrupted) && until(later, || until(Some(Instant::now()), interrupted))
+        );
     }
 
     #[test]

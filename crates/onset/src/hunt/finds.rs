@@ -18,6 +18,9 @@ const TOGETHER: Nanos = Nanos::from_millis(6_000);
 /// The functions by which a cause is known, the innermost of its stack.
 const FUNCTIONS: usize = 3;
 
+/// After how many that are explained it is said how many are.
+const TOLD: usize = 5;
+
 /// The user asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
@@ -102,7 +105,11 @@ pub fn explain_finds(bench: &Bench, finds: &mut Vec<Find>, jobs: usize) -> Resul
         let index = wanted[n];
         match causes(bench, &finds[index]) {
             Ok(causes) => {
-                explained.lock().unwrap_or_else(|p| p.into_inner()).push((index, causes));
+                let mut explained = explained.lock().unwrap_or_else(|p| p.into_inner());
+                explained.push((index, causes));
+                if explained.len().is_multiple_of(TOLD) {
+                    eprintln!("explained {} of {} finds", explained.len(), wanted.len());
+                }
             }
             Err(failure) if failure.exit == Exit::Interrupted => {
                 interrupted.store(true, Ordering::Relaxed);

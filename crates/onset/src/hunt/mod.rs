@@ -3,7 +3,7 @@
 //! instants, chosen by strategies that share the virtual time and learn from what was found.
 //!
 //! Trials are made in rounds. What a round's trials do depends only on the hunt's seed and on the rounds before it, so a
-//! hunt finds the same with any number of workers; a budget of time only decides after which round it ends.
+//! hunt finds the same with any number of workers; a budget of time only decides after which trial it ends.
 
 mod ahead;
 mod dealing;
@@ -28,6 +28,7 @@ pub use strategy::{ALL, Strategy};
 pub use trial::{Field, Trial, View};
 
 use crate::failure::Failure;
+use ::rig::tool;
 use dealing::Deal;
 use outlook::{Next, Outlook};
 use sample::{Nanos, ParseDurationError, Responder};
@@ -47,7 +48,7 @@ const STALE: u64 = 240;
 /// How long to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// Wall time.
+    /// Wall time. What is under way then is given up, except in the first round: some trial there is always.
     Time(Duration),
     /// Trials, rounded up to whole rounds.
     Trials(u64),
@@ -224,13 +225,21 @@ impl Hunt {
         let mut known = Known::default();
         loop {
             let round = self.round(known.trials, &known);
-            let tried = self.carry_out(&round, run, journal)?;
+            let deadline = match self.budget {
+                Budget::Time(time) if known.trials > 0 => begun.checked_add(time),
+                _ => None,
+            };
+            let tried = self.carry_out(&round, run, deadline, journal)?;
             let whole = tried.iter().all(Option::is_some);
             // A round that was cut short is folded in up to there, so that what is shown is what is in the journal.
+            let before = known.trials;
             tried.iter().map_while(Option::as_ref).for_each(|tried| known.take(tried));
-            show(&known);
+            if known.trials > before {
+                show(&known);
+            }
             if !whole {
-                return Ok((known, Ended::Interrupted));
+                let spent = deadline.is_some_and(|at| Instant::now() >= at);
+                return Ok((known, if spent { Ended::Budget } else { Ended::Interrupted }));
             }
             if let Some(ended) = self.is_over(&known, begun) {
                 return Ok((known, ended));
@@ -238,11 +247,13 @@ impl Hunt {
         }
     }
 
-    /// Runs the trials that the journal does not hold, several at once; `None` for those that were not run.
+    /// Runs the trials that the journal does not hold, several at once; `None` for those that were not run, or not to their end by
+    /// the deadline.
     fn carry_out(
         &self,
         round: &[Trial],
         run: &Run,
+        deadline: Option<Instant>,
         journal: &mut Journal,
     ) -> Result<Vec<Option<Tried>>, Failure> {
         let done: Vec<Option<Tried>> = round.iter().map(|t| journal.tried(t.number)).collect();
@@ -251,7 +262,7 @@ impl Hunt {
             if done[index].is_some() {
                 return ControlFlow::Continue(());
             }
-            let outcome = run(&round[index]);
+            let outcome = tool::until(deadline, || run(&round[index]));
             let mut results = results.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             let (tried, failure, journal) = &mut *results;
             match outcome {

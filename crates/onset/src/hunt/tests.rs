@@ -286,6 +286,25 @@ fn an_interrupted_hunt_says_so_and_keeps_what_it_has() {
 }
 
 #[test]
+fn a_trial_that_is_under_way_when_time_is_up_is_given_up_but_for_the_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut journal = Journal::open(&directory.path().join("j"), &about(5)).unwrap();
+    let run = |trial: &Trial| {
+        // The third waits for more than there is time for.
+        while trial.number == 2 && !tool::interrupted() {
+            std::thread::yield_now();
+        }
+        Ok(if tool::interrupted() { Err(trial::Stopped) } else { Ok(tried(trial)) })
+    };
+    let hunt = Hunt { budget: Budget::Time(Duration::from_nanos(1)), ..hunt(1, 0) };
+    let (known, ended) = hunt.search(&run, &mut journal, &mut |_| ()).unwrap();
+    assert_eq!((known.trials, ended), (FIRST_ROUND, Ended::Budget), "the first round is whole");
+    let hunt = Hunt { budget: Budget::Time(Duration::from_millis(20)), ..hunt };
+    let (known, ended) = hunt.search(&run, &mut journal, &mut |_| ()).unwrap();
+    assert_eq!((known.trials, ended), (FIRST_ROUND, Ended::Budget));
+}
+
+#[test]
 fn a_hunt_that_finds_nothing_new_ends() {
     let directory = tempfile::tempdir().unwrap();
     let mut journal = Journal::open(&directory.path().join("j"), &about(5)).unwrap();

@@ -69,11 +69,11 @@ impl Trial {
     }
 }
 
-/// A trial that did not come to its end because the user asked to stop.
+/// A trial that did not come to its end because the user asked to stop, or because the hunt's time was up.
 #[derive(Debug)]
 pub struct Stopped;
 
-/// What was asked for, or that the user asked to stop, which is no failure.
+/// What was asked for, or that it was to stop, which is no failure.
 fn unless_stopped<T>(asked: Result<T, Failure>) -> Result<Result<T, Stopped>, Failure> {
     match asked {
         Err(failure) if failure.exit == Exit::Interrupted => Ok(Err(Stopped)),
