@@ -65,10 +65,10 @@ fn a_report_of_a_hunt_needs_no_run_and_tells_how_the_worst_grew() {
     assert_eq!(task["find"]["replay"], Value::Null, "nobody wrote it");
 
     let concluded = |latency: u64, trial: u64, file: &str| {
-        let cause = json!({"cause": "irqs_off", "who": "", "stack": ["a+0x1"], "ns": latency, "share": 1.0});
+        let cause = |share: f64| json!({"cause": "irqs_off", "who": "", "stack": ["a+0x1"], "ns": latency, "share": share});
         json!({
             "responder": "task", "latency_ns": latency, "find": format!("elsewhere/{file}"), "at_strategy": "random",
-            "trial": trial, "guest": trial % 2, "disturbances": [], "causes": [cause],
+            "trial": trial, "guest": trial % 2, "disturbances": [], "causes": [cause(1.0), cause(0.001)],
         })
     };
     let worst = [concluded(500, 2, "task.find.json"), concluded(200, 1, "task.2.find.json")];
@@ -81,6 +81,10 @@ fn a_report_of_a_hunt_needs_no_run_and_tells_how_the_worst_grew() {
     let task = &told["responders"][1];
     assert_eq!(task["find"]["replay"], "onset replay 'a hunt/task.find.json'");
     assert_eq!(task["find"]["under"], "mixed");
+    let [main] = &task["find"]["causes"].as_array().expect("causes")[..] else {
+        panic!("{task:#}")
+    };
+    assert_eq!(main["share"], 1.0, "what is less than a hundredth is left out");
     let [other] = &task["others"].as_array().expect("finds")[..] else { panic!("{task:#}") };
     assert_eq!((&other["latency_ns"], &other["under"]), (&json!(200), &json!("fork")));
     assert_eq!(other["file"], "task.2.find.json");

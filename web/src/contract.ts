@@ -5,7 +5,7 @@
 // but positions on a screen.
 
 /** The only version of the contract that this viewer draws. */
-export const SCHEMA = 8;
+export const SCHEMA = 9;
 
 /** Clock domain. Numbers of different clocks never share an axis, so a report has exactly one. */
 export type Clock = "virtual" | "monotonic" | "tsc";
@@ -460,10 +460,18 @@ export interface OtherFind {
   under: string | null;
   /** Whether another device disturbed. */
   disturbed: boolean;
-  /** Index of its main cause, and that one's share of the latency; null where it was not explained. */
-  main: { cause: number; share: number } | null;
+  /** Its main cause; null where it was not explained. */
+  main: CausePart | null;
   /** In the hunt's directory, for `onset replay`. */
   file: string | null;
+}
+
+/** What one cause took of a latency. */
+export interface CausePart {
+  /** Index of the cause. */
+  cause: number;
+  /** 0 to 1. */
+  share: number;
 }
 
 /** The worst answer that a hunt found, and how to have it again. */
@@ -479,6 +487,8 @@ export interface Find {
   replay: string | null;
   /** What cannot be seen in this kernel, and why. */
   missing: string[];
+  /** What the hunt found to have made it so late, the longest first; empty where it is explained here, or was not there. */
+  causes: CausePart[];
   explanation: Latency | null;
 }
 

@@ -62,6 +62,8 @@ export function showGrowth(hunt: Hunt): HTMLElement {
   const axis = latencies(values);
   const x = (ns: number) => round(LEFT + (ns / Math.max(1, virtual_ns)) * (WIDTH - LEFT - RIGHT));
   const y = (ns: number) => round(HEIGHT - BOTTOM - axis.place(ns) * (HEIGHT - BOTTOM - TOP));
+  const tried = responders.some(({ random }) => random.length > 0);
+  const rings = tried && " Rings: what triggers at random alone reached, over their own virtual time.";
   const times = linearTicks({ low: 0, high: virtual_ns }, 5);
   const chart = svg(
     "svg",
@@ -92,7 +94,7 @@ export function showGrowth(hunt: Hunt): HTMLElement {
       "figcaption",
       {},
       h("h3", {}, "How the worst grew"),
-      h("p", {}, "The worst so far, of all strategies. Rings: what triggers at random alone reached, over their own virtual time."),
+      h("p", {}, "The worst so far, of all strategies.", rings),
     ),
     chart,
     h("p", { class: "keys" }, ...responders.map(({ responder }, look) => key(responder, look))),

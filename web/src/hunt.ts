@@ -3,7 +3,7 @@
 
 import { again } from "./again.ts";
 import { causeCells, showStack } from "./causes.ts";
-import type { Code, Find, Hunt, Hunted, Losses, OtherFind, Report } from "./contract.ts";
+import type { CausePart, Code, Find, Hunt, Hunted, Losses, OtherFind, Report } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
 import { ABSENT, duration, exactNs, integer, percentage, seed, several } from "./format.ts";
 import { showGrowth } from "./growth.ts";
@@ -112,9 +112,17 @@ function showFind({ flavour }: Hunt, { responder, losses, find, others }: Hunted
     lost(losses),
     ...origin(find, code),
     ...find.missing.map((what) => h("p", { class: "doubted" }, `Not seen: ${what}.`)),
+    find.causes.length > 0 && showCauses(responder, find.causes, code),
     explanation !== null && showLatency(`Find of ${responder}, ${flavour}`, explanation, code),
     others.length > 0 && showOthers(responder, others, code),
   );
+}
+
+/** What made the worst so late, where the page has no more of it than that. */
+function showCauses(responder: string, causes: readonly CausePart[], code: Code): HTMLElement {
+  const rows = causes.map(({ share, cause }) => h("tr", {}, h("td", {}, percentage(share)), ...causeCells(code, cause)));
+  const table = findsTable(`Causes of the worst of ${responder}`, "causes", ["share", "cause", "stack"], rows);
+  return h("div", {}, h("h4", {}, "Where its time went"), table);
 }
 
 /** Columns of numbers among those of the finds below the worst. */
@@ -141,23 +149,15 @@ function showOthers(responder: string, others: OtherFind[], code: Code): HTMLEle
     "div",
     {},
     h("h4", {}, "Below it"),
-    scrollBox(
-      `Other finds of ${responder}`,
-      h(
-        "table",
-        { class: "finds" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            ...heads.map((head) => h("th", { scope: "col", class: NUMBERS.includes(head) ? "" : "text" }, head)),
-          ),
-        ),
-        h("tbody", {}, ...rows),
-      ),
-    ),
+    findsTable(`Other finds of ${responder}`, "finds", heads, rows),
+  );
+}
+
+function findsTable(label: string, of: string, heads: readonly string[], rows: readonly HTMLElement[]): HTMLElement {
+  const head = (name: string) => h("th", { scope: "col", class: NUMBERS.includes(name) ? "" : "text" }, name);
+  return scrollBox(
+    label,
+    h("table", { class: of }, h("thead", {}, h("tr", {}, ...heads.map(head))), h("tbody", {}, ...rows)),
   );
 }
 

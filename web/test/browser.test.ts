@@ -495,6 +495,12 @@ test("a hunt alone is a report: growth, coverage, strategies, finds and how to h
       assert.ok(text.includes(part), `${part} in ${text}`);
     }
     assert.deepEqual((await cells(page, ".hunt .columns tbody tr"))[0], ["random", "2", "250", "251 ms", "—", "150 µs"]);
+    const causes = await cells(page, ".hunt .find:nth-of-type(1) .causes tbody tr");
+    assert.deepEqual(causes, [
+      ["90.0 %", "irqs_off", "_raw_spin_lock_irq+0x9 < null_queue_rq+0x126 [null_blk]"],
+      ["10.0 %", "unexplained", "no stack"],
+    ]);
+    assert.match(text, /Rings: what triggers at random/);
     const others = await cells(page, ".hunt .finds tbody tr");
     assert.deepEqual(others[0]?.slice(0, 4), ["90.0 µs", "window_start, trial 5", "fork", "75.0 %"]);
     assert.equal(others[0]?.at(-1), "task.2.find.json");
@@ -503,6 +509,11 @@ test("a hunt alone is a report: growth, coverage, strategies, finds and how to h
     assert.equal(await page.locator(".growth circle").count(), 1);
     assert.equal(await page.locator(".growth .mark").count(), 4);
     assert.equal(await page.locator("#verdicts, #bar, #warnings").count(), 0);
+  });
+  const never = huntAlone();
+  for (const hunted of never.hunts.flatMap(({ responders }) => responders)) hunted.random = [];
+  await visit(await write("never-random", never), async (page) => {
+    assert.doesNotMatch(await page.locator(".hunt").innerText(), /Rings/);
   });
 });
 
@@ -522,10 +533,10 @@ test("what was seen inside and hunts fit a phone, and paper has them on light gr
 });
 
 test("another schema number gives a message that can be acted on", async () => {
-  await visit(await write("schema", { ...fixture(), schema: 9 }), async (page) => {
+  await visit(await write("schema", { ...fixture(), schema: 1 }), async (page) => {
     assert.match(
       await page.locator("[role=alert]").innerText(),
-      /cannot be shown[\s\S]*schema number 9[\s\S]*onset report/,
+      /cannot be shown[\s\S]*schema number 1[\s\S]*onset report/,
     );
   });
 });

@@ -47,7 +47,7 @@ export function fixture(): Report {
   const flavours = Object.keys(FLAVOURS);
   const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
   return {
-    schema: 8,
+    schema: 9,
     title: "Response ladder of 6.12",
     created: "2026-11-21T19:57:03Z",
     tool: { version: "0.1.0", revision: "018facc" },
@@ -216,6 +216,10 @@ function hunt(): Hunt {
           stack: 0,
           replay: null,
           missing: [],
+          causes: [
+            { cause: 0, share: 0.9 },
+            { cause: 2, share: 0.1 },
+          ],
           explanation: null,
         },
         others: [],
@@ -234,6 +238,7 @@ function hunt(): Hunt {
           stack: 1,
           replay: "onset replay onset-runs/hunts/made-up/task.find.json",
           missing: [],
+          causes: [],
           explanation: {
             ...latency("task"),
             disturbances: [

@@ -23,7 +23,7 @@ pub use finds::{Find, explain_finds};
 pub use foresight::Foreseen;
 pub use grounds::{Begin, Grounds};
 pub use journal::{About, AboutGuest, Journal};
-pub use kept::{CONCLUSION, JOURNAL, Kept, find_file};
+pub use kept::{CONCLUSION, Concluded, JOURNAL, Kept, find_file};
 pub use strategy::{ALL, Strategy};
 pub use trial::{Field, Trial, View};
 

@@ -3,12 +3,15 @@
 
 use super::code::{Code, Stack};
 use super::inside::{Latency, PARTS_KEPT, latency};
-use crate::followed::{Explanations, replay_of_find};
-use crate::hunt::{Ended, Kept, Share, Step};
+use crate::followed::{CauseShare, Explanations, replay_of_find};
+use crate::hunt::{Concluded, Ended, Found, Kept, Share, Step};
 use sample::{Losses, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// The least share of a cause in what a hunt knows of a find that is not explained here.
+const SHARE_KEPT: f64 = 0.01;
 
 /// A hunt and what was made of its finds.
 #[derive(Debug)]
@@ -76,6 +79,8 @@ struct Find {
     /// How to have it again.
     replay: Option<String>,
     missing: Vec<String>,
+    /// The longest of what the hunt found to have made it so late; none where it is explained here, or was not there.
+    causes: Vec<PartOf>,
     explanation: Option<Latency>,
 }
 
@@ -88,15 +93,22 @@ struct Other {
     under: Option<String>,
     disturbed: bool,
     /// Its main cause, where it was explained.
-    main: Option<MainCause>,
+    main: Option<PartOf>,
     /// In the hunt's directory, for `onset replay`.
     file: Option<String>,
 }
 
 #[derive(Serialize)]
-struct MainCause {
+struct PartOf {
     cause: usize,
+    /// Of the latency, 0 to 1.
     share: f64,
+}
+
+impl PartOf {
+    fn new(of: &CauseShare, code: &mut Code) -> PartOf {
+        PartOf { cause: code.cause(&of.cause), share: of.share }
+    }
 }
 
 /// What one strategy did.
@@ -164,6 +176,10 @@ fn find(hunted: &Hunted, responder: &str, code: &mut Code) -> Option<Find> {
     let found = hunted.kept.known.worst(responder)?;
     let seen = hunted.explained.get(responder);
     let explained = seen.and_then(|seen| seen.explained.first());
+    let mut concluded = hunted.kept.conclusion.iter().flat_map(|conclusion| &conclusion.worst);
+    let same = |find: &&Concluded| find.responder == responder && is_same(find, found);
+    let causes = concluded.find(same).filter(|_| explained.is_none()).map(|find| &find.causes);
+    let longest = causes.into_iter().flatten().take_while(|cause| cause.share >= SHARE_KEPT);
     Some(Find {
         latency_ns: found.best.latency_ns,
         trial: found.trial,
@@ -172,27 +188,31 @@ fn find(hunted: &Hunted, responder: &str, code: &mut Code) -> Option<Find> {
         stack: code.stack(&found.best.stack),
         replay: hunted.finds.get(responder).map(|path| replay_of_find(path)),
         missing: seen.map_or_else(Vec::new, |seen| seen.missing.clone()),
+        causes: longest.map(|cause| PartOf::new(cause, code)).collect(),
         explanation: explained.map(|explained| latency(explained, PARTS_KEPT, code)),
     })
+}
+
+/// Whether this is how that find stood at the hunt's end.
+fn is_same(concluded: &Concluded, found: &Found) -> bool {
+    (concluded.trial, concluded.latency_ns) == (found.trial, found.best.latency_ns)
 }
 
 /// What the hunt had found of this responder below its worst when it ended.
 fn others(hunted: &Hunted, responder: &str, code: &mut Code) -> Vec<Other> {
     let Kept { about, known, conclusion, .. } = &hunted.kept;
-    let worst = known.worst(responder).map(|found| (found.trial, found.best.latency_ns));
+    let worst = known.worst(responder);
     let concluded = conclusion.iter().flat_map(|conclusion| &conclusion.worst);
     let below = concluded
-        .filter(|find| find.responder == responder && worst != Some((find.trial, find.latency_ns)));
+        .filter(|find| find.responder == responder)
+        .filter(|find| !worst.is_some_and(|worst| is_same(find, worst)));
     let other = below.map(|find| Other {
         latency_ns: find.latency_ns,
         trial: find.trial,
         strategy: find.at_strategy.name(),
         under: about.guest(find.guest),
         disturbed: !find.disturbances.is_empty(),
-        main: find
-            .causes
-            .first()
-            .map(|main| MainCause { cause: code.cause(&main.cause), share: main.share }),
+        main: find.causes.first().map(|main| PartOf::new(main, code)),
         file: find
             .find
             .as_ref()
