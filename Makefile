@@ -11,7 +11,11 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
+CARGO_HOME ?= $(HOME)/.cargo
 TARGET := x86_64-unknown-linux-gnu
+# The guest and the plugin name no directory of this machine: the same commit, built by the same Rust elsewhere, is the same
+# guest, in which finds come again.
+NAMELESS := --remap-path-prefix=$(CURDIR)=/onset --remap-path-prefix=$(CARGO_HOME)=/cargo
 LIB := target/lib/onset
 ONSET := target/release/onset
 DOCUMENTATION := target/documentation
@@ -36,11 +40,13 @@ test: prepare-run prepare-test build
 build: prepare rust $(LIB)/report.html
 
 rust:
-	$(CARGO) build --release --locked -p onset -p onset-plugin
-	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --profile agent --locked -p onset-agent --target $(TARGET)
+	$(CARGO) build --release --locked --target-dir target -p onset
+	RUSTFLAGS="$(NAMELESS)" $(CARGO) build --release --locked --target-dir target -p onset-plugin --target $(TARGET)
+	RUSTFLAGS="$(NAMELESS) -C target-feature=+crt-static" \
+		$(CARGO) build --profile agent --locked --target-dir target -p onset-agent --target $(TARGET)
 	mkdir -p $(LIB)
 	# A new file each, also while a QEMU has the old one mapped; unchanged ones keep their date.
-	install -C -m 755 target/release/libonset_plugin.so target/$(TARGET)/agent/onset-agent $(LIB)/
+	install -C -m 755 target/$(TARGET)/release/libonset_plugin.so target/$(TARGET)/agent/onset-agent $(LIB)/
 	$(ONSET) documentation $(DOCUMENTATION)
 
 $(LIB)/report.html: $(WEB_SOURCES)

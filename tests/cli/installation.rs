@@ -45,6 +45,23 @@ fn an_installed_command_finds_its_parts_and_its_documentation_is_there() {
 }
 
 #[test]
+fn the_guest_and_the_plugin_name_no_directory_of_the_machine_that_built_them() {
+    let lib = lab::onset().with_file_name("").join("../lib/onset");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("it is here");
+    let cargo = std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|h| h + "/.cargo"));
+    let named = [root.display().to_string(), cargo.expect("tests have a home")];
+    for part in ["onset-agent", "libonset_plugin.so"] {
+        let bytes = std::fs::read(lib.join(part)).expect("make build makes it");
+        for name in &named {
+            let has = bytes.windows(name.len()).any(|window| window == name.as_bytes());
+            assert!(!has, "{part} has {name} in it: built elsewhere it is another");
+        }
+        let kept = b"/cargo/registry";
+        assert!(bytes.windows(kept.len()).any(|window| window == kept), "{part} names its sources");
+    }
+}
+
+#[test]
 fn what_is_not_built_is_not_installed_and_says_how_to_build_it() {
     let lab = Lab::bare();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
