@@ -48,7 +48,8 @@ fn an_installed_command_finds_its_parts_and_its_documentation_is_there() {
 fn the_guest_and_the_plugin_name_no_directory_of_the_machine_that_built_them() {
     let lib = lab::onset().with_file_name("").join("../lib/onset");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("it is here");
-    let cargo = std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|h| h + "/.cargo"));
+    let cargo =
+        std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|h| h + "/.cargo"));
     let named = [root.display().to_string(), cargo.expect("tests have a home")];
     for part in ["onset-agent", "libonset_plugin.so"] {
         let bytes = std::fs::read(lib.join(part)).expect("make build makes it");

@@ -5,7 +5,7 @@
 // but positions on a screen.
 
 /** The only version of the contract that this viewer draws. */
-export const SCHEMA = 9;
+export const SCHEMA = 10;
 
 /** Clock domain. Numbers of different clocks never share an axis, so a report has exactly one. */
 export type Clock = "virtual" | "monotonic" | "tsc";
@@ -253,9 +253,10 @@ export interface WindowRow {
   max_insns: number;
   /** When the longest opened, on the virtual clock. */
   max_at_ns: number;
-  /** Of the total, interrupts and softirqs (preemption off only). */
+  /** Of the total, interrupts, softirqs and other tasks, where these could come. */
   hardirq_ns: number;
   softirq_ns: number;
+  other_tasks_ns: number;
   /** Lengths below this and not below half of it, ascending; no edge for those of 2^63 ns and more. Empty ones are absent. */
   histogram: { below_ns?: number; count: number }[];
   /** Index of the stack that opened them, and of the one that closed the longest. */

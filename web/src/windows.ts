@@ -30,9 +30,13 @@ export function showWindows(name: string, { windows, virtual_ns }: Inside, code:
   return h("div", { class: "windows" }, ...kinds);
 }
 
+/** What the total can consist of beside the opener's own time. */
+const PARTS = { hardirq_ns: "hardirqs", softirq_ns: "softirqs", other_tasks_ns: "other tasks" } as const;
+type Part = keyof typeof PARTS;
+
 function windowsTable(of: Windows, code: Code): HTMLTableElement {
-  const parts = of.kind === "preempt_off";
-  const heads = ["longest", "instructions", "count", "total", "of the time", ...(parts ? ["hardirqs", "softirqs"] : [])];
+  const parts = (Object.keys(PARTS) as Part[]).filter((part) => of.rows.some((row) => row[part] > 0));
+  const heads = ["longest", "instructions", "count", "total", "of the time", ...parts.map((part) => PARTS[part])];
   const span = exponents(of.rows);
   const lengths = span === null ? "" : `${duration(2 ** (span[0] - 1))} … ${duration(2 ** span[1])}`;
   return h(
@@ -53,7 +57,7 @@ function windowsTable(of: Windows, code: Code): HTMLTableElement {
   );
 }
 
-function windowRow(row: WindowRow, parts: boolean, span: [number, number] | null, code: Code): HTMLElement {
+function windowRow(row: WindowRow, parts: Part[], span: [number, number] | null, code: Code): HTMLElement {
   const time = (ns: number, kind = "") => h("td", { class: kind, title: `${exactNs(ns)} ns` }, duration(ns));
   return h(
     "tr",
@@ -63,7 +67,7 @@ function windowRow(row: WindowRow, parts: boolean, span: [number, number] | null
     h("td", {}, integer(row.count)),
     time(row.total_ns),
     h("td", {}, percentage(row.share)),
-    ...(parts ? [time(row.hardirq_ns), time(row.softirq_ns)] : []),
+    ...parts.map((part) => time(row[part])),
     h("td", { class: "text" }, span === null ? ABSENT : histogram(row, span)),
     h("td", { class: "text" }, ...places(code, row.stack, row.inside)),
   );

@@ -47,7 +47,7 @@ export function fixture(): Report {
   const flavours = Object.keys(FLAVOURS);
   const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
   return {
-    schema: 9,
+    schema: 10,
     title: "Response ladder of 6.12",
     created: "2026-11-21T19:57:03Z",
     tool: { version: "0.1.0", revision: "018facc" },
@@ -127,7 +127,7 @@ function replay(trigger: number): string {
 
 function seen(): Inside {
   const row = { count: 3, total_ns: 900_000, share: 0.009, max_ns: 700_000, max_insns: 700_000, max_at_ns: 17_000_123 };
-  const parts = { hardirq_ns: 1_000, softirq_ns: 2_000, stack: 1, closed_by: 2 };
+  const parts = { hardirq_ns: 1_000, softirq_ns: 2_000, other_tasks_ns: 0, stack: 1, closed_by: 2 };
   const histogram = [
     { below_ns: 2 ** 17, count: 2 },
     { below_ns: 2 ** 20, count: 1 },

@@ -35,7 +35,8 @@ const POINTS: [&str; 2] = ["__schedule", "__cond_resched"];
 pub enum Calls {
     /// None: only masked interrupts, the preemption count and the running task, which is quickest.
     None,
-    /// Those that open and close stretches of which nothing else tells; only long stretches get stacks.
+    /// Those that open and close stretches of which nothing else tells, and the scheduler's, from where on a task that has one
+    /// open is away; only long stretches get stacks.
     Stretches,
     /// All of [`WATCHED`], with the stacks that it asks for.
     All,
@@ -46,9 +47,10 @@ impl Calls {
         match self {
             Calls::None => false,
             // Where the preemption count tells of bottom halves, calls do not.
-            Calls::Stretches => {
-                role.edge().is_some_and(|(kind, _)| rt || kind != WindowKind::BhOff)
-            }
+            Calls::Stretches => match role.edge() {
+                Some((kind, _)) => rt || kind != WindowKind::BhOff,
+                None => role == Role::Schedule,
+            },
             Calls::All => true,
         }
     }
@@ -150,7 +152,7 @@ fn line_of(watch: &Watch, calls: Calls) -> String {
     let stack = match (calls, watched.role.edge()) {
         (Calls::Stretches, Some((kind, Edge::Opens))) => format!(" opens {}", kind as u8),
         (Calls::Stretches, Some((kind, Edge::Closes))) => format!(" closes {}", kind as u8),
-        _ if watched.stack => " stack".into(),
+        (Calls::All, _) if watched.stack => " stack".into(),
         _ => String::new(),
     };
     format!("watch {:#x} {}{stack}\n", watch.address, watched.take)

@@ -17,7 +17,7 @@ use std::path::Path;
 use trace::{Order, ReaderLosses, WindowKind, WindowRow};
 
 /// Version of the JSON that is printed (docs/windows.schema.json).
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 /// Stretches shorter than this get no stack: taking one costs the host more than the guest runs meanwhile, and a microsecond
 /// is what an interrupt's own path takes.
 const STACKS_FROM: Insns = Insns(1_000);

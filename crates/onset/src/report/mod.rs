@@ -25,7 +25,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Number of the format between this module and the viewer (web/src/contract.ts).
-const SCHEMA: u32 = 9;
+const SCHEMA: u32 = 10;
 /// What the viewer's page has in place of the numbers.
 const MARKER: &str = "__ONSET_REPORT__";
 

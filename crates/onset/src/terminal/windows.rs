@@ -37,7 +37,7 @@ fn of_kind(seen: &SeenWindows, kind: WindowKind) -> String {
         share(all.total_ns, seen.virtual_ns)
     );
     let rows: Vec<&WindowRow> = seen.report.windows.iter().filter(|w| w.kind == kind).collect();
-    let lines = table(&rows, seen.virtual_ns, kind == WindowKind::PreemptOff).lines();
+    let lines = table(&rows, seen.virtual_ns).lines();
     let (heading, lines) = lines.split_first().expect("a table has a heading");
     if !rows.is_empty() {
         text += &format!("    {heading}\n");
@@ -66,13 +66,19 @@ fn inside(row: &WindowRow) -> String {
     text
 }
 
-/// One line for each; what the time consisted of where that is known.
-fn table(rows: &[&WindowRow], whole: Nanos, parts: bool) -> Table {
-    let columns =
-        ["longest", "instructions", "count", "total", "of the time", "hardirqs", "softirqs"];
-    let columns = columns.map(|name| (name, Align::Right));
-    let columns = if parts { &columns[..] } else { &columns[..5] };
-    let mut table = Table::new(columns);
+/// One line for each; of what the time consisted where that was anything but the opener's own.
+fn table(rows: &[&WindowRow], whole: Nanos) -> Table {
+    let parts: [(&str, fn(&WindowRow) -> Nanos); 3] = [
+        ("hardirqs", |row| row.hardirq_ns),
+        ("softirqs", |row| row.softirq_ns),
+        ("other tasks", |row| row.other_tasks_ns),
+    ];
+    let has = |of: &fn(&WindowRow) -> Nanos| rows.iter().any(|row| of(row).0 > 0);
+    let parts = parts.iter().filter(|(_, of)| has(of));
+    let mut columns = vec!["longest", "instructions", "count", "total", "of the time"];
+    columns.extend(parts.clone().map(|(name, _)| name));
+    let columns: Vec<_> = columns.into_iter().map(|name| (name, Align::Right)).collect();
+    let mut table = Table::new(&columns);
     for row in rows {
         let cells = [
             row.max_ns.to_string(),
@@ -80,10 +86,8 @@ fn table(rows: &[&WindowRow], whole: Nanos, parts: bool) -> Table {
             row.count.to_string(),
             row.total_ns.to_string(),
             share(row.total_ns, whole),
-            part(row.hardirq_ns),
-            part(row.softirq_ns),
         ];
-        table.row(cells.into_iter().take(columns.len()));
+        table.row(cells.into_iter().chain(parts.clone().map(|(_, of)| part(of(row)))));
     }
     table
 }

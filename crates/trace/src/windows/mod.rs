@@ -2,7 +2,8 @@
 //! Stretches in which the CPU did not take interrupts, did not let go of a task, or kept it on its CPU.
 //!
 //! A window is maximal: it opens when the first reason comes and closes when the last one goes. Its length is time that
-//! passed, also where the task was not running (migration, bottom halves on PREEMPT_RT). Windows that were open when
+//! passed, also where the task was not running (migration, bottom halves on PREEMPT_RT); its parts tell how much of that
+//! were interrupts, softirqs and other tasks. Windows that were open when
 //! following began, ended or lost records have no length; they are counted as cut.
 //!
 //! What does not count: the idle task, which always runs with a preemption count of 1 (kernel/sched/core.c, `init_idle()`)
@@ -17,6 +18,7 @@ pub use tally::{Length, Longest, Parts, Tally};
 
 use crate::{At, Edge, Event, Place, Role, TaskId, What};
 use rustc_hash::FxHashMap;
+use sample::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// Bits of the preemption count (include/linux/preempt.h).
@@ -76,15 +78,20 @@ struct Open {
     place: Place,
     /// Where the CPU was when the follower looked last.
     inside: Place,
-    /// Composition so far, and since when the current part lasts (preemption only).
-    parts: Parts,
-    part_since: At,
+    /// What had been spent when it opened, and while its task was away.
+    before: Parts,
+    /// While its task was away, by others.
+    others: Nanos,
 }
 
 impl Open {
-    fn new(at: At, place: Place) -> Self {
-        let inside = Place::Unknown;
-        Open { at, place, inside, parts: Parts::default(), part_since: at }
+    fn new(at: At, place: Place, before: Parts) -> Self {
+        Open { at, place, inside: Place::Unknown, before, others: Nanos(0) }
+    }
+
+    /// What it consisted of, when so much has been spent.
+    fn parts(&self, spent: Parts) -> Parts {
+        Parts { others: self.others, ..spent.since(self.before) }
     }
 
     /// The stack that opened it, where it is told at last.
@@ -98,6 +105,18 @@ impl Open {
 struct Nest {
     depth: u32,
     open: Open,
+    /// Since when another task runs, and what had been spent then.
+    away: Option<(At, Parts)>,
+}
+
+impl Nest {
+    /// Its task is switched to, and runs again.
+    fn come_back(&mut self, at: At, spent: Parts) {
+        let Some((since, then)) = self.away.take() else { return };
+        let Some((time, _)) = at.since(since) else { return };
+        self.open.before = self.open.before.and(spent.since(then));
+        self.open.others = Nanos(self.open.others.0 + time.0);
+    }
 }
 
 /// What windows have in common that are counted together.
@@ -125,6 +144,11 @@ pub struct Windows {
     opened_idle: bool,
     bh: Option<Option<Open>>,
     running: Option<(TaskId, u32)>,
+    /// What the CPU's time went to, and until when that is told.
+    spent: Parts,
+    spent_until: Option<At>,
+    /// When the scheduler was entered last, and what had been spent then.
+    scheduling: Option<(At, Parts)>,
     migration: FxHashMap<TaskId, Nest>,
     bh_tasks: FxHashMap<TaskId, Nest>,
     /// Whether the kernel tells bottom halves by calls (PREEMPT_RT).
@@ -147,6 +171,7 @@ impl Windows {
             }
             What::Preempt { count, place, opened } => self.preempt(count, at, place, opened),
             What::Run { task, pid } => {
+                self.switch(task, at);
                 self.running = Some((task, pid));
                 // What counts as disabled depends on whether the idle task runs.
                 if let Some(count) = self.count {
@@ -194,7 +219,7 @@ impl Windows {
         match (before, off) {
             (None, false) => self.cuts[kind as usize].at_begin += 1,
             (Some(Some(open)), true) => return Some(open),
-            (_, true) => return Some(Open::new(at, place)),
+            (_, true) => return Some(Open::new(at, place, self.spent)),
             (Some(Some(open)), false) => self.close(kind, &open, at, place),
             (Some(None), false) => {}
         }
@@ -206,26 +231,46 @@ impl Windows {
         let Some((time, insns)) = at.since(open.at) else { return };
         let length = Length { time, insns };
         let key = Key { kind, opened_by: open.place, inside: open.inside };
-        let longest = Longest { length, at: open.at, closed_by, inside: open.inside };
-        self.tallies.entry(key).or_default().add(longest, open.parts);
+        // Nothing comes between while interrupts are masked.
+        let parts = match kind {
+            WindowKind::IrqsOff => Parts::default(),
+            _ => open.parts(self.spent),
+        };
+        let longest = Longest { length, parts, at: open.at, closed_by, inside: open.inside };
+        self.tallies.entry(key).or_default().add(longest);
+    }
+
+    /// The time until now went to what the preemption count says.
+    fn spend(&mut self, at: At) {
+        if let Some((time, _)) = self.spent_until.and_then(|until| at.since(until)) {
+            self.spent.spend(self.count.unwrap_or(0), time);
+        }
+        self.spent_until = Some(at);
+    }
+
+    fn switch(&mut self, to: TaskId, at: At) {
+        self.spend(at);
+        let spent = self.spent;
+        // To choose another task is that one's.
+        let left = self.scheduling.take().unwrap_or((at, spent));
+        for nests in [&mut self.migration, &mut self.bh_tasks] {
+            if let Some(nest) = self.running.and_then(|(task, _)| nests.get_mut(&task)) {
+                nest.away = Some(left);
+            }
+            if let Some(nest) = nests.get_mut(&to) {
+                nest.come_back(at, spent);
+            }
+        }
     }
 
     fn preempt(&mut self, count: u32, at: At, place: Place, opened: Place) {
+        self.spend(at);
         let idle = self.running.is_some_and(|(_, pid)| pid == 0);
-        let before = self.preempt.map(|open| {
-            open.map(|mut open| {
-                if let (Some(old), Some((time, _))) = (self.count, at.since(open.part_since)) {
-                    open.parts.add(old, time);
-                }
-                open.part_since = at;
-                open
-            })
-        });
         self.count = Some(count);
         let off = count.saturating_sub(u32::from(idle)) != 0;
         // A window that opened while the idle task ran is a part of what the kernel's count calls one.
         let told = if self.opened_idle { Place::Unknown } else { opened };
-        let before = before.map(|open| open.map(|open| open.opened_by(told)));
+        let before = self.preempt.map(|open| open.map(|open| open.opened_by(told)));
         let was_off = before.flatten().is_some();
         self.preempt = Some(self.step(WindowKind::PreemptOff, before, off, at, place));
         if off && !was_off {
@@ -236,7 +281,12 @@ impl Windows {
     }
 
     fn enter(&mut self, (role, taken): (Role, u64), at: At, place: Place, opened: Place) {
+        if role == Role::Schedule {
+            self.spend(at);
+            self.scheduling = Some((at, self.spent));
+        }
         let (Some((task, _)), Some((kind, edge))) = (self.running, role.edge()) else { return };
+        self.spend(at);
         if kind == WindowKind::BhOff {
             // By 0x200 for disabling; softirqs being served add 0x100, which is no window (include/linux/preempt.h).
             let disables = taken & u64::from(count::SOFTIRQ_OFF) != 0;
@@ -251,7 +301,7 @@ impl Windows {
             _ => &mut self.migration,
         };
         match edge {
-            Edge::Opens => nest(nests, task, at, place),
+            Edge::Opens => nest(nests, task, Open::new(at, place, self.spent)),
             Edge::Closes => match unnest(nests, task) {
                 Unnest::Closed(open) => self.close(kind, &open.opened_by(opened), at, place),
                 Unnest::Unknown => self.cuts[kind as usize].at_begin += 1,
@@ -291,11 +341,13 @@ impl Windows {
         self.bh_tasks.clear();
         self.count = None;
         self.running = None;
+        self.spent_until = None;
+        self.scheduling = None;
     }
 }
 
-fn nest(nests: &mut FxHashMap<TaskId, Nest>, task: TaskId, at: At, place: Place) {
-    let nest = nests.entry(task).or_insert(Nest { depth: 0, open: Open::new(at, place) });
+fn nest(nests: &mut FxHashMap<TaskId, Nest>, task: TaskId, open: Open) {
+    let nest = nests.entry(task).or_insert(Nest { depth: 0, open, away: None });
     nest.depth += 1;
 }
 

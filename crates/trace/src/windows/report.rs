@@ -43,10 +43,18 @@ pub struct WindowRow {
     pub max_insns: Insns,
     /// When the longest opened, on the virtual clock.
     pub max_at_ns: Nanos,
-    /// Of the total, hard and non-maskable interrupts (preemption off only).
+    /// Of the total, hard and non-maskable interrupts; 0 where interrupts were masked.
     pub hardirq_ns: Nanos,
-    /// Of the total, softirqs being served (preemption off only).
+    /// Of the total, softirqs being served; 0 where interrupts were masked, or a thread serves them.
     pub softirq_ns: Nanos,
+    /// Of the total, other tasks; 0 where these could not run.
+    pub other_tasks_ns: Nanos,
+    /// Of the longest, the same three.
+    pub max_hardirq_ns: Nanos,
+    /// Softirqs.
+    pub max_softirq_ns: Nanos,
+    /// Other tasks.
+    pub max_other_tasks_ns: Nanos,
     /// Counts by length.
     pub histogram: Vec<Bucket>,
     /// Who opened them, innermost first, up to an interrupt's entry.
@@ -115,8 +123,12 @@ fn row(
         max_ns: longest.length.time,
         max_insns: longest.length.insns,
         max_at_ns: Nanos(longest.at.time.ns()),
-        hardirq_ns: Nanos(parts.hardirq.0 + parts.nmi.0),
+        hardirq_ns: parts.interrupts(),
         softirq_ns: parts.softirq,
+        other_tasks_ns: parts.others,
+        max_hardirq_ns: longest.parts.interrupts(),
+        max_softirq_ns: longest.parts.softirq,
+        max_other_tasks_ns: longest.parts.others,
         histogram: tally.histogram().map(|(below_ns, count)| Bucket { below_ns, count }).collect(),
         stack: origin.stack,
         inside: stacks.names(longest.inside, symbols),

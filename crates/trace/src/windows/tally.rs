@@ -15,35 +15,57 @@ pub struct Length {
     pub insns: Insns,
 }
 
-/// What time with preemption off consisted of. Each nanosecond is counted once, for the innermost of them.
+/// What time consisted of. Each nanosecond is counted once, for the innermost of them, by the preemption count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Non-maskable interrupts.
     pub nmi: Nanos,
     /// Hard interrupts.
     pub hardirq: Nanos,
-    /// Softirqs being served.
+    /// Softirqs being served, where they are not served by a thread (PREEMPT_RT).
     pub softirq: Nanos,
-    /// Bottom halves disabled, or `preempt_disable()`.
-    pub disabled: Nanos,
+    /// Other tasks, in a window that belongs to one.
+    pub others: Nanos,
+    /// Whoever had the window open.
+    pub own: Nanos,
 }
 
 impl Parts {
-    pub(super) fn add(&mut self, count: u32, time: Nanos) {
+    pub(super) fn spend(&mut self, count: u32, time: Nanos) {
         let part = match count {
             c if c & count::NMI != 0 => &mut self.nmi,
             c if c & count::HARDIRQ != 0 => &mut self.hardirq,
             c if c & count::SOFTIRQ_SERVING != 0 => &mut self.softirq,
-            _ => &mut self.disabled,
+            _ => &mut self.own,
         };
         part.0 += time.0;
     }
 
-    fn merge(&mut self, more: &Parts) {
-        self.nmi.0 += more.nmi.0;
-        self.hardirq.0 += more.hardirq.0;
-        self.softirq.0 += more.softirq.0;
-        self.disabled.0 += more.disabled.0;
+    /// `change` of each of the two.
+    fn with(self, other: Parts, change: impl Fn(u64, u64) -> u64) -> Parts {
+        let change = |one: Nanos, other: Nanos| Nanos(change(one.0, other.0));
+        Parts {
+            nmi: change(self.nmi, other.nmi),
+            hardirq: change(self.hardirq, other.hardirq),
+            softirq: change(self.softirq, other.softirq),
+            others: change(self.others, other.others),
+            own: change(self.own, other.own),
+        }
+    }
+
+    /// Both together.
+    pub(super) fn and(self, more: Parts) -> Parts {
+        self.with(more, |one, more| one + more)
+    }
+
+    /// What was spent since `before`, of which this is what has become.
+    pub(super) fn since(self, before: Parts) -> Parts {
+        self.with(before, |now, before| now - before)
+    }
+
+    /// Hard and non-maskable interrupts.
+    pub fn interrupts(&self) -> Nanos {
+        Nanos(self.hardirq.0 + self.nmi.0)
     }
 }
 
@@ -52,6 +74,8 @@ impl Parts {
 pub struct Longest {
     /// How long.
     pub length: Length,
+    /// What that consisted of; all zero where interrupts were masked.
+    pub parts: Parts,
     /// When it opened.
     pub at: At,
     /// The stack that closed it.
@@ -82,12 +106,12 @@ impl Default for Buckets {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, window: Longest, parts: Parts) {
-        let Longest { length, closed_by, .. } = window;
+    pub(super) fn add(&mut self, window: Longest) {
+        let Longest { length, parts, closed_by, .. } = window;
         self.count += 1;
         self.total.time.0 += length.time.0;
         self.total.insns.0 += length.insns.0;
-        self.parts.merge(&parts);
+        self.parts = self.parts.and(parts);
         *self.closers.entry(closed_by).or_default() += 1;
         self.buckets.0[(u64::BITS - length.time.0.leading_zeros()) as usize] += 1;
         if self.longest.is_none_or(|l| length > l.length) {
@@ -100,7 +124,7 @@ impl Tally {
         self.count += other.count;
         self.total.time.0 += other.total.time.0;
         self.total.insns.0 += other.total.insns.0;
-        self.parts.merge(&other.parts);
+        self.parts = self.parts.and(other.parts);
         for (&closer, &count) in &other.closers {
             *self.closers.entry(closer).or_default() += count;
         }
@@ -127,7 +151,7 @@ impl Tally {
         self.longest.expect("a tally is made by its first window")
     }
 
-    /// What the total consists of; all zero but for preemption off.
+    /// What the total consists of; all zero where interrupts were masked.
     pub fn parts(&self) -> Parts {
         self.parts
     }

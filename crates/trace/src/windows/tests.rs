@@ -181,8 +181,8 @@ fn preemption_off_is_one_window_whose_parts_are_told_apart() {
     let t = tally(&windows, WindowKind::PreemptOff, 1);
     assert_eq!((t.count(), t.total().time), (1, Nanos(100)));
     let parts =
-        Parts { nmi: Nanos(0), hardirq: Nanos(30), softirq: Nanos(50), disabled: Nanos(20) };
-    assert_eq!(t.parts(), parts);
+        Parts { hardirq: Nanos(30), softirq: Nanos(50), own: Nanos(20), ..Parts::default() };
+    assert_eq!((t.parts(), t.longest().parts), (parts, parts));
     assert_eq!(t.closed_by(), on(5));
 }
 
@@ -228,6 +228,29 @@ fn nesting_belongs_to_the_task_and_outlives_a_switch() {
     assert_eq!((t.count(), t.total().time, t.closed_by()), (1, Nanos(80), on(4)));
     assert_eq!(tally(&windows, WindowKind::BhOff, 5).total().time, Nanos(30));
     assert_eq!(windows.cuts(WindowKind::MigrationOff), Cuts { at_begin: 1, at_end: 0 });
+}
+
+#[test]
+fn what_other_tasks_and_interrupts_took_of_a_tasks_window_is_told_apart() {
+    let windows = follow(&[
+        preempt(0, 0, 9),
+        run(0, 1, 1),
+        enter(10, Role::MigrateDisable, 0, 1),
+        preempt(20, 0x1_0000, 9),
+        preempt(35, 0, 9),
+        // To be switched from is not its own time either.
+        enter(38, Role::Schedule, 0, 9),
+        run(40, 2, 2),
+        // An interrupt while it is away is the other's.
+        preempt(50, 0x1_0000, 9),
+        preempt(60, 0, 9),
+        run(90, 1, 1),
+        enter(100, Role::MigrateEnable, 0, 2),
+    ]);
+    let t = tally(&windows, WindowKind::MigrationOff, 1);
+    assert_eq!((t.count(), t.total().time), (1, Nanos(90)));
+    let parts = Parts { hardirq: Nanos(15), others: Nanos(52), own: Nanos(23), ..Parts::default() };
+    assert_eq!(t.longest().parts, parts);
 }
 
 #[test]
@@ -297,16 +320,19 @@ proptest! {
             windows.event(&Event { at: at(now), what });
         }
         windows.finish();
-        for kind in [WindowKind::IrqsOff, WindowKind::PreemptOff] {
+        for kind in WindowKind::ALL {
             let of_kind = || windows.tallies().filter(|(key, _)| key.kind == kind).map(|(_, t)| t);
-            prop_assert!(of_kind().map(|t| t.total().time.0).sum::<u64>() <= now);
+            // Those of several tasks overlap.
+            let is_cpus = [WindowKind::IrqsOff, WindowKind::PreemptOff].contains(&kind);
+            prop_assert!(!is_cpus || of_kind().map(|t| t.total().time.0).sum::<u64>() <= now);
             for t in of_kind() {
                 prop_assert!(t.longest().length.time <= t.total().time);
                 prop_assert_eq!(t.histogram().map(|(_, n)| n).sum::<u64>(), t.count());
-                let p = t.parts();
-                let parts = p.nmi.0 + p.hardirq.0 + p.softirq.0 + p.disabled.0;
-                let whole = if kind == WindowKind::PreemptOff { t.total().time.0 } else { 0 };
-                prop_assert_eq!(parts, whole);
+                let all = |p: Parts| p.nmi.0 + p.hardirq.0 + p.softirq.0 + p.others.0 + p.own.0;
+                let whole = |time: Nanos| if kind == WindowKind::IrqsOff { 0 } else { time.0 };
+                prop_assert_eq!(all(t.parts()), whole(t.total().time));
+                prop_assert_eq!(all(t.longest().parts), whole(t.longest().length.time));
+                prop_assert!(!is_cpus || t.parts().others.0 == 0);
             }
         }
     }
