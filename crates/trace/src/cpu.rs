@@ -87,6 +87,14 @@ pub enum Activity {
     User,
 }
 
+/// The task that serves softirqs where tasks do (PREEMPT_RT), as it does with bottom halves disabled.
+#[derive(Clone, Copy, Debug)]
+struct Server {
+    task: TaskId,
+    /// How often it has disabled migration since. To let bottom halves run again is to enable it once more.
+    nested: u32,
+}
+
 /// A task that waits for a sleeping lock, or did so last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiter {
@@ -112,6 +120,9 @@ pub(crate) struct Cpu {
     switching: bool,
     user: bool,
     softirq: Option<Action>,
+    /// Whether the kernel has bottom halves disabled by calls (PREEMPT_RT).
+    bh_by_calls: bool,
+    server: Option<Server>,
     seen_at: Place,
 }
 
@@ -167,9 +178,25 @@ impl Cpu {
         {
             frame.seen.add(stack, looked);
         }
-        if let Some(action) = &mut self.softirq {
+        let is_on = self.server.is_none() || self.serves();
+        if let Some(action) = self.softirq.as_mut().filter(|_| is_on) {
             action.seen.add(stack, looked);
         }
+    }
+
+    /// Whether the task that runs serves softirqs, where tasks do.
+    fn serves(&self) -> bool {
+        self.server.is_some_and(|server| self.running() == Some(server.task))
+    }
+
+    /// The softirq that the running task serves, where tasks do; its function where that is known.
+    pub fn served_by_task(&self) -> Option<Option<u64>> {
+        self.serves().then(|| self.softirq.as_ref().map(|action| action.function))
+    }
+
+    /// Whether softirqs are served at an interrupt's end, or where a task lets them, by the preemption count.
+    pub fn counts_softirq(&self) -> bool {
+        self.count.unwrap_or(0) & count::SOFTIRQ_SERVING != 0
     }
 
     /// The stacks that were taken so far in the interrupt and in the softirq that have begun and not ended, each by its
@@ -185,6 +212,7 @@ impl Cpu {
         match self.activity() {
             Activity::Interrupt(_) => self.interrupt().map(|frame| frame.at.insns),
             Activity::Softirq(_) => self.softirq.as_ref().map(|action| action.since),
+            _ if self.serves() => self.softirq.as_ref().map(|action| action.since),
             _ => None,
         }
     }
@@ -301,7 +329,7 @@ impl Cpu {
         {
             frame.counted = true;
         }
-        if count & count::SOFTIRQ_SERVING == 0 {
+        if count & count::SOFTIRQ_SERVING == 0 && self.server.is_none() {
             self.softirq = None;
         }
     }
@@ -354,6 +382,22 @@ impl Cpu {
             Role::WakeUp => {
                 if let Some(waiter) = self.waiters.get_mut(&TaskId(taken)) {
                     waiter.asleep = false;
+                }
+            }
+            Role::BhDisable => self.bh_by_calls = true,
+            Role::Softirq if self.bh_by_calls => {
+                self.server = self.running().map(|task| Server { task, nested: 0 });
+                self.softirq = None;
+            }
+            Role::MigrateDisable | Role::MigrateEnable if self.serves() => {
+                self.server = self.server.and_then(|server| {
+                    let enables = role == Role::MigrateEnable;
+                    let nested =
+                        if enables { server.nested.checked_sub(1)? } else { server.nested + 1 };
+                    Some(Server { nested, ..server })
+                });
+                if self.server.is_none() {
+                    self.softirq = None;
                 }
             }
             Role::LockOwner => self.ask(Some(taken & !OWNER_FLAGS), false),

@@ -23,6 +23,8 @@ pub(crate) struct Now {
     pub running: Option<TaskId>,
     /// What the CPU does.
     pub activity: Activity,
+    /// The softirq that the task serves, where tasks do.
+    pub served_by_task: Option<Option<u64>>,
     /// Level of the data pins.
     pub level: u8,
 }
@@ -34,6 +36,7 @@ impl Now {
             preempt_off: cpu.preempt_off().then(|| cpu.disabled_at()),
             running: cpu.running(),
             activity: cpu.activity(),
+            served_by_task: cpu.served_by_task(),
             level,
         }
     }

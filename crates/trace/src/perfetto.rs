@@ -120,7 +120,7 @@ fn fills(now: &Now) -> [Option<Fill>; TRACKS.len()] {
         Activity::Softirq(function) => fills[3] = Some(Fill::Softirq(function)),
         Activity::Scheduler => fills[5] = Some(Fill::Word("scheduler")),
         Activity::Switch => fills[5] = Some(Fill::Word("switch")),
-        _ => {}
+        _ => fills[3] = now.served_by_task.map(Fill::Softirq),
     }
     fills[4] = now.preempt_off.map(Fill::Place);
     fills[6] = now.running.map(Fill::Task);

@@ -91,7 +91,7 @@ impl History {
     }
 
     /// Explains the answer to `trigger` by the last edge of `pin` (bit of the data port, 0 to 7): ask when that edge is the
-    /// last that was pushed.
+    /// last that was pushed. What was off then, and so has not told yet who turned it off, is known by the last look into it.
     pub fn explain(
         &mut self,
         trigger: u64,
@@ -100,6 +100,7 @@ impl History {
     ) -> Result<Explanation, Unexplainable> {
         let from = self.find(trigger).ok_or(Unexplainable::NoTrigger(trigger))?;
         let to = self.last_edge(from, pin).ok_or(Unexplainable::NoEdge(pin))?;
+        self.learn_from_looks();
         let felt = self.begins(from, FELT_FOR);
         let events = &*self.events.make_contiguous();
         let mut cpu = self.before.clone();
@@ -127,6 +128,35 @@ impl History {
         // Nothing told the level before: it is what the first event that has one says.
         let level = level.or_else(|| events.iter().find_map(level_of)).unwrap_or_default();
         Some(Excerpt { before: cpu, level, events })
+    }
+
+    /// Of what is still off: where the CPU was in it at the last look.
+    fn learn_from_looks(&mut self) {
+        let mut open = [true, true];
+        let mut looks = [None, None];
+        for event in self.events.iter().rev() {
+            match event.what {
+                What::Irqs { masked: false, .. } => open[0] = false,
+                What::Preempt { count: 0, .. } => open[1] = false,
+                What::Gap => break,
+                What::Inside { irqs_off, preempt_off, place: Place::Stack(id), .. } => {
+                    for (index, looked) in [irqs_off, preempt_off].into_iter().enumerate() {
+                        if looked && open[index] {
+                            looks[index].get_or_insert(Place::Stack(id));
+                        }
+                    }
+                }
+                _ => {}
+            }
+            if open == [false, false] {
+                break;
+            }
+        }
+        for (irqs, look) in [true, false].into_iter().zip(looks) {
+            if let Some(place) = look {
+                self.learn(irqs, place);
+            }
+        }
     }
 
     /// Interrupts or preemption, on again now, had been turned off at `opened`: by the last masking, or by the first count

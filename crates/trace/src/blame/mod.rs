@@ -136,7 +136,7 @@ fn cause(cpu: &Cpu, path: &Path, index: usize, stage: Stage, tasks: &Tasks) -> C
                     && path.handler_task.is_some()
                     && path.handler_task == cpu.running() =>
                 {
-                    own_time(activity, Cause::Handler)
+                    own_time(cpu, activity, Cause::Handler)
                 }
                 Some(task) => waiting(cpu, activity, own, task, tasks),
                 None => match path.holder {
@@ -190,15 +190,17 @@ fn in_interrupt(cpu: &Cpu, activity: Activity, own: bool) -> Cause {
     }
 }
 
-/// A task that we wait for runs by itself: only what interrupts it is not its own time.
-fn own_time(activity: Activity, itself: Cause) -> Cause {
-    match activity {
-        Activity::Interrupt(other) => Cause::Interrupt(other),
-        Activity::Softirq(action) => Cause::Softirq(action),
-        Activity::Scheduler => Cause::Scheduler,
-        Activity::Switch => Cause::Switch,
-        Activity::Unknown => Cause::Unexplained,
-        _ => itself,
+/// A task that we wait for runs by itself: only what interrupts it is not its own time; and if it serves softirqs, that is
+/// what it does, the one that answers being the last of them.
+fn own_time(cpu: &Cpu, activity: Activity, itself: Cause) -> Cause {
+    match (activity, cpu.served_by_task()) {
+        (Activity::Interrupt(other), _) => Cause::Interrupt(other),
+        (Activity::Softirq(action), _) => Cause::Softirq(action),
+        (Activity::Scheduler, _) => Cause::Scheduler,
+        (Activity::Switch, _) => Cause::Switch,
+        (Activity::Unknown, _) => Cause::Unexplained,
+        (_, Some(action)) => Cause::Softirq(action),
+        (_, None) => itself,
     }
 }
 
@@ -206,7 +208,9 @@ fn own_time(activity: Activity, itself: Cause) -> Cause {
 fn held(cpu: &Cpu, activity: Activity, index: usize, (holder, serves): (TaskId, usize)) -> Cause {
     let running = cpu.running();
     match running {
-        Some(task) if task == holder && index >= serves => own_time(activity, Cause::Responder),
+        Some(task) if task == holder && index >= serves => {
+            own_time(cpu, activity, Cause::Responder)
+        }
         _ => Cause::Lock { holders: vec![holder], running, doing: activity },
     }
 }
@@ -218,7 +222,7 @@ fn waiting(cpu: &Cpu, activity: Activity, own: bool, task: TaskId, tasks: &Tasks
     }
     let running = cpu.running();
     if running == Some(task) {
-        return own_time(activity, Cause::Responder);
+        return own_time(cpu, activity, Cause::Responder);
     }
     if let Some(holders) = cpu.holders(task) {
         return Cause::Lock { holders, running, doing: activity };

@@ -3,7 +3,7 @@
 //! and where each stage begins.
 
 use super::Stage;
-use crate::cpu::{Activity, Cpu};
+use crate::cpu::Cpu;
 use crate::{At, Event, Place, Role, StackId, TaskId, What};
 use rustc_hash::FxHashMap;
 use sample::Insns;
@@ -179,7 +179,7 @@ impl Found {
                 _ => {}
             }
         }
-        found.answered_in_softirq = matches!(cpu.activity(), Activity::Softirq(_));
+        found.answered_in_softirq = cpu.counts_softirq();
         found.answered_in = cpu.interrupt().map(|frame| frame.at);
         found.answered_by = cpu.running().filter(|_| cpu.interrupt().is_none());
         found

@@ -462,3 +462,37 @@ proptest! {
         prop_assert!(stages.is_sorted());
     }
 }
+
+#[test]
+fn who_turned_off_what_is_still_off_at_the_answer_is_known_by_the_last_look() {
+    let look = |irqs_off, stack| What::Inside {
+        irqs_off,
+        preempt_off: !irqs_off,
+        unscheduled: false,
+        place: on(stack),
+    };
+    let mut events = vec![
+        (0, run(LOAD)),
+        (0, preempt(0, 0)),
+        // One that was over before has told.
+        (2, preempt(1, 0)),
+        (3, What::Preempt { count: 0, place: on(8), opened: on(9) }),
+        (5, irqs(false, 0)),
+        (10, preempt(0x200, 0)),
+        (20, look(false, 3)),
+        (50, TRIGGER),
+    ];
+    events.extend(own_interrupt(50));
+    events.extend([
+        (95, preempt(0x200, 0)),
+        (96, irqs(false, 0)),
+        (96, TO_KERNEL),
+        (150, look(false, 4)),
+        (200, preempt(0x300, 0)),
+        (210, What::Pins { level: 4 }),
+    ]);
+    let e = explained(2, &events);
+    let off: Vec<_> = parts(&e).into_iter().map(|(_, cause, _)| cause).collect();
+    assert!(off.contains(&Cause::PreemptOff(on(4))), "{off:?}");
+    assert!(!off.iter().any(|c| matches!(c, Cause::PreemptOff(p) if *p != on(4))), "{off:?}");
+}

@@ -139,3 +139,56 @@ fn a_softirq_and_the_interrupts_around_it_have_each_what_was_seen_in_them() {
     let functions = ["process_backlog", "__napi_poll", "net_rx_action", "handle_softirqs"];
     assert_eq!(served[2].2, functions);
 }
+
+#[test]
+fn a_task_that_serves_softirqs_is_late_for_those_before_the_one_that_answers() {
+    let softirq = What::Enter {
+        role: Role::SoftirqAction,
+        address: 7,
+        taken: 0,
+        place: Place::Unknown,
+        opened: Place::Unknown,
+    };
+    let look = |stack| What::Inside {
+        irqs_off: false,
+        preempt_off: false,
+        unscheduled: true,
+        place: on(stack),
+    };
+    let mut events = vec![(0, run(LOAD)), (0, preempt(0, 0)), (10, irqs(false, 0)), (50, TRIGGER)];
+    events.extend(own_interrupt(50));
+    events.extend([
+        (92, enter(Role::WakeUp, RESPONDER.0, 0)),
+        (95, preempt(0, 0)),
+        (96, irqs(false, 0)),
+        (96, TO_KERNEL),
+        (97, enter(Role::Schedule, 0, 0)),
+        (98, run(RESPONDER)),
+        (99, preempt(1, 0)),
+        (100, preempt(0, 0)),
+        // As ksoftirqd on PREEMPT_RT: with the lock of bottom halves, which keeps it on its CPU.
+        (101, enter(Role::BhDisable, 0x100, 0)),
+        (102, enter(Role::MigrateDisable, 0, 0)),
+        (110, enter(Role::Softirq, 0, 0)),
+        (120, softirq),
+        // A lock inside.
+        (130, enter(Role::MigrateDisable, 0, 0)),
+        (131, preempt(1, 0)),
+        (132, preempt(0, 0)),
+        (140, enter(Role::MigrateEnable, 0, 0)),
+        (150, look(IN_SOFTIRQ)),
+        (250, enter(Role::MigrateEnable, 0, 0)),
+        (300, What::Pins { level: 4 }),
+    ]);
+    let named = ("softirq".to_owned(), "net_rx: process_backlog".to_owned());
+    let served = served(2, &events);
+    let who: Vec<_> = served.into_iter().map(|(cause, who, _)| (cause, who)).collect();
+    assert_eq!(who[1..].iter().filter(|who| **who != named).count(), 0, "{who:?}");
+    assert_eq!(who[0], ("softirq".into(), String::new()), "until its action begins");
+    let of = |cause: fn(&Cause) -> bool| {
+        let parts = parts(&explained(2, &events)).into_iter().filter(|(_, of, _)| cause(of));
+        parts.map(|(.., ns)| ns).sum::<u64>()
+    };
+    assert_eq!(of(|cause| matches!(cause, Cause::Softirq(_))), 140);
+    assert_eq!(of(|cause| *cause == Cause::Responder), 10 + 50, "before and after");
+}
