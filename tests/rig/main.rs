@@ -23,6 +23,7 @@ mod probes;
 mod programs;
 mod report;
 mod snapshots;
+mod stages;
 mod store;
 mod timer;
 mod truth;
