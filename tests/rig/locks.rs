@@ -159,6 +159,7 @@ fn a_handler_that_was_made_a_thread_waits_for_a_chain_of_holders_before_it_is_en
     for e in &worst {
         let locks = || list(e, "parts").iter().filter(is_lock);
         assert!(locks().all(|part| part["stage"] == "entry"), "{e:#}");
+        assert_eq!(kind(e, "priority_inversion"), sum(locks(), "ns"), "{e:#}");
         for (longest, holders) in longest.iter_mut().zip([CHAIN, HOLDER]) {
             let held = sum(locks().filter(|part| is_held(holders, part)), "insns");
             *longest = held.max(*longest);

@@ -36,7 +36,8 @@ pub enum Role {
     Softirq,
     /// One kind of softirq begins.
     SoftirqAction,
-    /// The current task did not get a sleeping lock at once; taken is its owner, whose lowest bits are flags.
+    /// The current task did not get a sleeping lock at once; taken is its owner, whose lowest bits are flags, or 0 where it
+    /// is not known.
     LockOwner,
     /// The current task queues for a sleeping lock, and will sleep; taken is the owner as in `LockOwner`.
     LockWait,
@@ -143,6 +144,14 @@ pub static WATCHED: &[Watched] = &[
     // The slow path of PREEMPT_RT's spinlocks, into which the next function may be inlined.
     watch(&["rtlock_slowlock_locked"], Take::Word(RT_MUTEX_OWNER), true, Role::LockOwner),
     watch(&["task_blocks_on_rt_mutex"], Take::Word(RT_MUTEX_OWNER), true, Role::LockWait),
+    // PREEMPT_RT: who writes waits for readers, who are not known, behind the lock of those who write: whoever had that before
+    // is not who is waited for.
+    watch(
+        &["rt_write_lock", "down_write", "down_write_killable", "down_write_nested"],
+        Take::Nothing,
+        false,
+        Role::LockOwner,
+    ),
     // `rt_mutex_schedule` since 6.6.
     watch(&["schedule_rtlock", "rt_mutex_schedule"], Take::Nothing, false, Role::LockSleep),
     watch(&["migrate_disable"], Take::Nothing, true, Role::MigrateDisable),

@@ -121,12 +121,13 @@ pub struct Blame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyKind {
-    /// Interrupt latency: from the interrupt to its being serviced. All of the stages `line` and `entry`.
+    /// Interrupt latency: from the interrupt to its being serviced. All of the stages `line` and `entry`, but for locks that a
+    /// handler waits for which the kernel made a thread.
     Interrupt,
     /// Wakeup or scheduling latency: after the handler, whatever keeps the task from running and is none of the two
     /// inversions: the scheduler, the switch, preemption or interrupts off, a task in the kernel, a task that goes first.
     Wakeup,
-    /// Priority inversion: the task waits for a resource that another owns, [`Cause::Lock`].
+    /// Priority inversion: a task, the handler's or the responder's, waits for a resource that another owns, [`Cause::Lock`].
     PriorityInversion,
     /// Interrupt inversion: after the handler, the task waits for an interrupt or a softirq that serves somebody else.
     InterruptInversion,
@@ -137,11 +138,9 @@ pub enum LatencyKind {
 impl Blame {
     /// To which of the paper's latencies this part belongs.
     pub fn kind(&self) -> LatencyKind {
-        if self.stage <= Stage::Entry {
-            return LatencyKind::Interrupt;
-        }
         match self.cause {
             Cause::Lock { .. } => LatencyKind::PriorityInversion,
+            _ if self.stage <= Stage::Entry => LatencyKind::Interrupt,
             Cause::Interrupt(_) | Cause::Softirq(_) => LatencyKind::InterruptInversion,
             Cause::Handler | Cause::Responder | Cause::Sleep | Cause::Unexplained => {
                 LatencyKind::Other
