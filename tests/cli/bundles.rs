@@ -45,6 +45,7 @@ fn about(created: UtcTime) -> About {
         plugin: Some(word("0.1.0")),
         experiment: Experiment {
             source: word("title = \"Made by a test\"\n"),
+            directory: None,
             overrides: Vec::new(),
             paper: None,
             warm_up: Nanos(0),

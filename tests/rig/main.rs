@@ -8,6 +8,7 @@ mod determinism;
 mod disturbance;
 mod ending;
 mod explain;
+mod finds;
 mod follow;
 mod guest;
 mod hunt;

@@ -87,6 +87,7 @@ fn begun(run: RunId, created: UtcTime, responders: Vec<SeriesName>) -> Begun {
         plugin: None,
         experiment: Experiment {
             source: String::new(),
+            directory: None,
             overrides: Vec::new(),
             paper: None,
             warm_up: Nanos(0),

@@ -173,7 +173,7 @@ impl One<'_> {
 
     /// What is known before the target was asked.
     fn about(&self, created: UtcTime) -> About {
-        let Experiment { title, seed, source, overrides, .. } = self.experiment;
+        let Experiment { title, seed, source, directory, overrides, .. } = self.experiment;
         About {
             title: title.clone(),
             created,
@@ -188,6 +188,10 @@ impl One<'_> {
             plugin: None,
             experiment: bundle::Experiment {
                 source: source.clone(),
+                directory: directory
+                    .to_str()
+                    .filter(|_| self.experiment.has_relative_paths)
+                    .map(str::to_owned),
                 overrides: overrides.clone(),
                 paper: self.experiment.paper.map(|p| p.name().into()),
                 warm_up: self.experiment.warm_up,
@@ -301,6 +305,26 @@ mod tests {
         let left = std::fs::read_dir(root.path()).unwrap().flatten();
         let left: Vec<_> = left.map(|e| e.file_name().into_string().unwrap()).collect();
         assert_eq!(left.iter().filter(|n| !n.starts_with(".lock")).count(), 2, "{left:?}");
+    }
+
+    #[test]
+    fn a_bundle_says_where_relative_paths_began_and_is_silent_where_there_were_none() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = |path: &str, more: &str| {
+            let text = format!("{EXPERIMENT}\n[guest]\n{more}");
+            let experiment = Experiment::parse(Path::new(path), &text).unwrap();
+            let fake = Fake::default();
+            let results = run(&experiment, &fake, root.path(), &Fixed, 1, |_| ());
+            let bundle = Bundle::open(results[0].as_ref().unwrap()).unwrap();
+            bundle.manifest().about.experiment.directory.clone()
+        };
+        let here = std::env::current_dir().unwrap();
+        let relative = directory("sub/t.toml", "modules = [\"m.ko\"]");
+        assert_eq!(relative.as_deref(), here.join("sub").to_str());
+        let relative = directory("/lab/t.toml", "files = [\"f=/f\"]");
+        assert_eq!(relative.as_deref(), Some("/lab"));
+        assert_eq!(directory("sub/t.toml", "modules = [\"/m.ko\"]"), None);
+        assert_eq!(directory("sub/t.toml", ""), None);
     }
 
     #[test]

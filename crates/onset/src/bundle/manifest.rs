@@ -131,6 +131,9 @@ pub struct Machine {
 pub struct Experiment {
     /// The whole text of the experiment's file.
     pub source: String,
+    /// Where its relative paths begin; absent where it has none, where that is no text, and in older bundles.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub directory: Option<String>,
     /// What was set on the command line, in its order: key and value.
     pub overrides: Vec<(String, String)>,
     /// The paper's table or figure that it makes again.

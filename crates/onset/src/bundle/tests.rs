@@ -53,6 +53,7 @@ pub(crate) fn about() -> About {
         plugin: Some(words("0.1.0")),
         experiment: Experiment {
             source: words("title = \"Response ladder\"\n"),
+            directory: None,
             overrides: vec![(words("seed"), words("1"))],
             paper: None,
             warm_up: Nanos::from_millis(200),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `[guest]`: the machine that the rig builds, and what is put into it.
 
+use super::paths::Paths;
 use super::read::{Reader, Section};
 use sample::Nanos;
 use std::collections::BTreeSet;
@@ -87,8 +88,8 @@ pub struct Guest {
     pub begin_after: Nanos,
 }
 
-/// Reads `[guest]`; relative paths begin at `directory`.
-pub(super) fn read(reader: &mut Reader, section: &Section, directory: &Path) -> Guest {
+/// Reads `[guest]`; relative paths begin where `paths` says.
+pub(super) fn read(reader: &mut Reader, section: &Section, paths: &Paths) -> Guest {
     let memory = section.entry("memory").and_then(|e| {
         let (text, at) = reader.text(e, "\"256MiB\"")?;
         match text.parse() {
@@ -107,13 +108,13 @@ pub(super) fn read(reader: &mut Reader, section: &Section, directory: &Path) -> 
     let shift = section.entry("shift").and_then(|e| reader.integer(e, 0..=SHIFT_MAX));
     let seed = section.entry("seed").and_then(|e| reader.integer(e, 0..=u32::MAX.into()));
     let seed = seed.map_or(GUEST_SEED, |seed| seed as u32);
-    let mut paths = |key, example| {
+    let mut list = |key, example| {
         let entry = section.entry(key);
-        entry.map(|e| reader.paths(e, directory, example)).unwrap_or_default()
+        entry.map(|e| reader.paths(e, paths, example)).unwrap_or_default()
     };
-    let modules = paths("modules", "[\"path/to/module.ko\"]");
-    let programs = paths("programs", "[\"/usr/bin/stress-ng\"]");
-    let files = files(reader, section, directory);
+    let modules = list("modules", "[\"path/to/module.ko\"]");
+    let programs = list("programs", "[\"/usr/bin/stress-ng\"]");
+    let files = files(reader, section, paths);
     // At most SHIFT_MAX.
     let shift = shift.unwrap_or(0) as u8;
     let witness = section.entry("witness").is_some_and(|e| reader.boolean(e).unwrap_or(false));
@@ -129,10 +130,10 @@ pub(super) fn read(reader: &mut Reader, section: &Section, directory: &Path) -> 
     Guest { memory, shift, seed, modules, programs, files, witness, begin_after }
 }
 
-fn files(reader: &mut Reader, section: &Section, directory: &Path) -> Vec<GuestFile> {
+fn files(reader: &mut Reader, section: &Section, paths: &Paths) -> Vec<GuestFile> {
     let Some(entry) = section.entry("files") else { return Vec::new() };
     let found = reader.words(entry, "[\"/etc/services\", \"host/path=/guest/path\"]", |text| {
-        guest_file(text, directory)
+        guest_file(text, paths)
     });
     let found = found.unwrap_or_default();
     let mut places = BTreeSet::new();
@@ -146,7 +147,7 @@ fn files(reader: &mut Reader, section: &Section, directory: &Path) -> Vec<GuestF
 }
 
 /// `/path` (the same in the guest) or `host=/guest`; the host's part may itself hold `=`.
-fn guest_file(text: &str, directory: &Path) -> Result<GuestFile, (String, String)> {
+fn guest_file(text: &str, paths: &Paths) -> Result<GuestFile, (String, String)> {
     let (host, guest) = match text.rfind("=/") {
         Some(i) => (&text[..i], &text[i + 1..]),
         None => (text, text),
@@ -170,7 +171,7 @@ fn guest_file(text: &str, directory: &Path) -> Result<GuestFile, (String, String
         }
         place.push(part);
     }
-    Ok(GuestFile { host: directory.join(host), guest: place })
+    Ok(GuestFile { host: paths.whole(host), guest: place })
 }
 
 #[cfg(test)]
@@ -188,7 +189,8 @@ mod tests {
 
     #[test]
     fn a_file_goes_where_it_says_or_keeps_its_absolute_path() {
-        let file = |text| guest_file(text, Path::new("/lab"));
+        let lab = Paths::in_directory(Path::new("/lab"));
+        let file = |text| guest_file(text, &lab);
         let is = |host: &str, guest: &str| Ok(GuestFile { host: host.into(), guest: guest.into() });
         assert_eq!(file("/etc/services"), is("/etc/services", "/etc/services"));
         assert_eq!(file("data/a=b=/srv//x"), is("/lab/data/a=b", "/srv/x"));

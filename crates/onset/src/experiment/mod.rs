@@ -11,6 +11,7 @@ mod flavour;
 mod guest;
 mod limits;
 mod paper;
+mod paths;
 mod probe;
 mod read;
 mod root;
@@ -132,6 +133,10 @@ pub struct Cell<'a> {
 pub struct Experiment {
     /// Where it was read from.
     pub path: PathBuf,
+    /// Where its relative paths begin; absolute.
+    pub directory: PathBuf,
+    /// Whether it has any.
+    pub has_relative_paths: bool,
     /// The file's text, before overrides.
     pub source: String,
     /// What the command line replaced, in its order: dotted key and value.
@@ -235,7 +240,15 @@ impl Experiment {
     /// Reads an experiment from `text`; `path` names it in errors, and relative paths begin at its
     /// directory. Touches no file.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Problems> {
-        build(path, text, &[], Lists::default())
+        Self::parse_in(path.parent().unwrap_or(Path::new("")), path, text)
+    }
+
+    /// As [`Experiment::parse`], of a text that came from elsewhere: relative paths begin at `directory`.
+    pub fn parse_in(directory: &Path, path: &Path, text: &str) -> Result<Self, Problems> {
+        // "." since an empty path has no absolute one. Without a current directory nothing relative is found anyway.
+        let directory = Path::new(".").join(directory);
+        let directory = std::path::absolute(&directory).unwrap_or(directory);
+        build(&directory, path, text, &[], Lists::default())
     }
 
     /// The same experiment with values replaced, each by a dotted key and a TOML value (`trigger.count`,
@@ -244,10 +257,11 @@ impl Experiment {
     /// allowed, and hold for nothing.
     pub fn with_overrides(&self, overrides: &[(String, String)]) -> Result<Self, Problems> {
         let all = [&self.overrides[..], overrides].concat();
-        let file = Self::parse(&self.path, &self.source)?;
+        let file = Self::parse_in(&self.directory, &self.path, &self.source)?;
         let series = file.series();
         let Experiment { flavours, loads, .. } = file;
-        build(&self.path, &self.source, &all, Lists { flavours, loads, series, complete: true })
+        let known = Lists { flavours, loads, series, complete: true };
+        build(&self.directory, &self.path, &self.source, &all, known)
     }
 
     /// The matrix: for each flavour in order, each load in order, each instrument in order.

@@ -7,10 +7,11 @@
 
 use super::diagnostic::{Place, Problem, known_words};
 use super::document::{Entry, Node, Table, Value};
+use super::paths::Paths;
 use sample::Nanos;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Every key that exists, by table; the keys of `limits` are names of responders and flavours and are
 /// read in `limits.rs`.
@@ -330,14 +331,14 @@ impl Reader {
         (self.problems.len() == noted).then_some(words)
     }
 
-    /// A list of the host's paths; relative ones begin at `directory`.
-    pub fn paths(&mut self, entry: &Entry, directory: &Path, example: &str) -> Vec<PathBuf> {
+    /// A list of the host's paths; relative ones begin where `paths` says.
+    pub fn paths(&mut self, entry: &Entry, paths: &Paths, example: &str) -> Vec<PathBuf> {
         let convert = |text: &str| match text {
             "" => Err(("a path cannot be empty".into(), "name a file".into())),
             text if text.contains('\0') => {
                 Err((format!("{text:?} is no path"), "leave the NUL character out".into()))
             }
-            text => Ok(directory.join(text)),
+            text => Ok(paths.whole(text)),
         };
         let found = self.words(entry, example, convert).unwrap_or_default();
         found.into_iter().map(|(path, _)| path).collect()

@@ -2,6 +2,7 @@
 //! The file's root: its own keys, and the experiment that is made of all its sections.
 
 use super::diagnostic::{Problems, Source, known_words};
+use super::paths::Paths;
 use super::read::{Reader, Section};
 use super::{
     ALL_LOADS, Driver, Experiment, Flavour, Generator, Instrument, Load, LoadPlace, Paper, Target,
@@ -10,7 +11,7 @@ use super::{
 use crate::truth;
 use sample::{ALL_RESPONDERS, Nanos, Responder, ResponderSet, SeriesName};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Seed of an experiment that names none.
 const SEED: u64 = 1;
@@ -28,8 +29,10 @@ pub struct Lists {
     pub complete: bool,
 }
 
-/// Parses, overrides, checks. `known` is what limits may name besides what the result measures.
+/// Parses, overrides, checks. Relative paths begin at `directory`, which is absolute; `known` is what limits may name besides
+/// what the result measures.
 pub fn build(
+    directory: &Path,
     path: &Path,
     text: &str,
     overrides: &[(String, String)],
@@ -48,11 +51,15 @@ pub fn build(
             reader.problems.push(problem);
         }
     }
-    let experiment = check(&mut reader, &root, path, known);
+    let paths = Paths::in_directory(directory);
+    let experiment = check(&mut reader, &root, &paths, known);
     match experiment {
-        Some(experiment) if reader.problems.is_empty() => {
-            Ok(Experiment { source: text.into(), overrides: overrides.to_vec(), ..experiment })
-        }
+        Some(experiment) if reader.problems.is_empty() => Ok(Experiment {
+            path: path.into(),
+            source: text.into(),
+            overrides: overrides.to_vec(),
+            ..experiment
+        }),
         _ => Err(Problems::new(sources, reader.problems)),
     }
 }
@@ -61,11 +68,10 @@ pub fn build(
 fn check(
     reader: &mut Reader,
     root: &document::Table,
-    path: &Path,
+    paths: &Paths,
     known: Lists,
 ) -> Option<Experiment> {
     let root = reader.root(root);
-    let directory = path.parent().unwrap_or(Path::new(""));
     let title = title(reader, &root);
     let paper = root.entry("paper").map(|e| paper(reader, e));
     let target = target(reader, &root);
@@ -82,10 +88,10 @@ fn check(
         disk: section
             .entry("disk")
             .and_then(|e| reader.text(e, "\"/var/tmp\""))
-            .map(|(path, _)| directory.join(path)),
+            .map(|(path, _)| paths.whole(path)),
     };
     let section = reader.section(&root, "guest");
-    let guest = guest::read(reader, &section, directory);
+    let guest = guest::read(reader, &section, paths);
     check_witness(reader, &section, target, instruments.as_deref());
     check_begin_after(reader, &section, instruments.as_deref());
     let measured = instruments.iter().flatten().flat_map(Instrument::series);
@@ -103,7 +109,9 @@ fn check(
     };
     let limits = limits::read(reader, &root, &lists);
     Some(Experiment {
-        path: path.into(),
+        path: PathBuf::new(),
+        directory: paths.directory().into(),
+        has_relative_paths: paths.had_relative(),
         source: String::new(),
         overrides: Vec::new(),
         title: title?,

@@ -152,10 +152,12 @@ files = ["/etc/services", "data=/srv/data"]
     let guest = &experiment.guest;
     assert_eq!((guest.memory, guest.shift, guest.seed), (Some(Mebibytes(1024)), 3, 7));
     assert_eq!(guest.begin_after, Nanos::from_millis(8_200));
-    assert_eq!(guest.modules, [Path::new("lab/slow.ko")]);
+    let lab = std::env::current_dir().unwrap().join("lab");
+    assert_eq!((&experiment.directory, experiment.has_relative_paths), (&lab, true));
+    assert_eq!(guest.modules, [lab.join("slow.ko")]);
     assert_eq!(guest.programs, [Path::new("/usr/bin/env")]);
     assert_eq!(guest.files[0].host, Path::new("/etc/services"));
-    assert_eq!(guest.files[1].host, Path::new("lab/data"));
+    assert_eq!(guest.files[1].host, lab.join("data"));
     assert_eq!(guest.files[1].guest, Path::new("/srv/data"));
 }
 

@@ -6,7 +6,7 @@ use crate::experiment::{Cell, Experiment, Guest as GuestSection, Instrument, Loa
 use crate::failure::Failure;
 use crate::target::Rig;
 use rig::{Bench, Generator, Guest, Stimulus};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A guest and what is done to it.
 #[derive(Clone, Debug)]
@@ -67,24 +67,29 @@ fn experiment(manifest: &Manifest) -> Result<Experiment, Failure> {
             "a probe measured it, which nobody triggers; take a run with [trigger]",
         ));
     }
-    // The file's own place is not known any more.
-    let name = format!("{}.toml", manifest.run);
-    let whole = Experiment::parse(Path::new(&name), &about.experiment.source)?;
-    let mut experiment = whole.with_overrides(&about.experiment.overrides)?;
-    check_paths(&experiment, &manifest.run.to_string())?;
+    let name = PathBuf::from(format!("{}.toml", manifest.run));
+    let asked = &about.experiment;
+    let directory = Path::new(asked.directory.as_deref().unwrap_or(""));
+    let whole = Experiment::parse_in(directory, &name, &asked.source)?;
+    let mut experiment = whole.with_overrides(&asked.overrides)?;
+    if asked.directory.is_none() {
+        check_paths(&experiment, &manifest.run.to_string())?;
+    }
     experiment.flavours.retain(|f| f.to_string() == about.flavour);
     experiment.loads.retain(|l| l.name() == about.load);
     Ok(experiment)
 }
 
-/// Relative paths in the experiment of a run begin where the command is run, because nobody knows where its file was.
+/// Relative paths in the experiment of an old bundle begin where the command is run, because nobody knows where its file was.
 fn check_paths(experiment: &Experiment, run: &str) -> Result<(), Failure> {
     let GuestSection { modules, programs, files, .. } = &experiment.guest;
     let all = modules.iter().chain(programs).chain(files.iter().map(|file| &file.host));
-    match all.filter(|path| path.is_relative()).find(|path| !path.exists()) {
+    let relative =
+        |path: &&PathBuf| experiment.has_relative_paths && path.starts_with(&experiment.directory);
+    match all.filter(relative).find(|path| !path.exists()) {
         None => Ok(()),
         Some(path) => Err(Failure::usage(format!(
-            "{run}: its experiment has {}, which is not here; run this in the directory of the experiment's file, where such paths begin",
+            "{run}: its experiment has {}, which is not here, and the bundle does not say where the experiment was; run this in the directory of its file, where such paths begin",
             path.display()
         ))),
     }
@@ -251,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_began_at_the_experiments_file_is_missed_with_where_to_look() {
+    fn a_path_of_an_old_bundle_is_missed_with_where_to_look() {
         let with = |key: &str, path: &str| {
             let text = format!("{}guest.{key} = [{path:?}]", experiment().source);
             Experiment::parse(Path::new("t.toml"), &text).expect("an experiment")

@@ -156,7 +156,8 @@ all.max = "1ms"
     let Probe::Periodic(periodic) = &found.probe else { panic!("{:?}", found.probe) };
     assert_eq!(periodic.periods, [3_250, 50].map(Nanos::from_micros));
     assert_eq!((periodic.count, periodic.overrun, periodic.migrate), (7, Overrun::CatchUp, true));
-    let place = LoadPlace { on_measured_cpus: true, disk: Some("lab/there".into()) };
+    let there = std::env::current_dir().unwrap().join("lab/there");
+    let place = LoadPlace { on_measured_cpus: true, disk: Some(there) };
     assert_eq!(experiment.load, place);
     let cell = experiment.cells().next().unwrap();
     let limits = experiment.limits_for(cell);
