@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// How a look inside ends: well, and not.
 const LOOKED: [&str; 2] = ["looked into", "not looked into"];
+/// As many as the kernel follows (path_resolution(7)).
+const LINKS_MAX: usize = 40;
 
 pub fn run(names: &[String], look: bool, output: &Path, store: &Path) -> Result<Exit, Failure> {
     let (hunts, runs): (Vec<&String>, Vec<&String>) =
@@ -122,8 +124,13 @@ pub(super) fn write_chosen(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// The whole file or none of it.
+/// The whole file or none of it. A link stays, and what it leads to is written; what is no regular file (a device, a pipe) is
+/// written as it comes.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let path = &end_of_links(path)?;
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        return std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
     let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new();
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
@@ -133,12 +140,68 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Where a path leads in the end, whether or not there is something.
+fn end_of_links(path: &Path) -> std::io::Result<PathBuf> {
+    let mut path = path.to_path_buf();
+    for _ in 0..LINKS_MAX {
+        // Those of /proc, to which /dev/stdout leads, can be a pipe that has no path.
+        if path.metadata().is_ok_and(|there| !there.is_file()) {
+            return Ok(path);
+        }
+        match path.read_link() {
+            // A relative one begins where the link is.
+            Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(rustix::io::Errno::LOOP.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::followed::Held;
     use sample::Nanos;
     use trace::{ReaderLosses, WindowsReport};
+
+    #[test]
+    fn a_link_stays_and_what_it_leads_to_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::create_dir(at("there")).unwrap();
+        let link = std::os::unix::fs::symlink::<&str, PathBuf>;
+        link("there/second", at("first")).unwrap();
+        link("page", at("there/second")).unwrap();
+        // First where nothing is yet, then over what is there.
+        for text in ["one", "another"] {
+            write_whole(&at("first"), text.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(at("there/page")).unwrap(), text);
+            assert!(at("first").is_symlink() && at("there/second").is_symlink());
+        }
+        link("round", at("round")).unwrap();
+        assert!(write_whole(&at("round"), b"").is_err());
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_written_and_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&pipe, &link).unwrap();
+        let read = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read_to_string(pipe).unwrap()
+        });
+        write_whole(&link, b"a page").unwrap();
+        assert_eq!(read.join().unwrap(), "a page");
+        let kind = |path: &Path| path.symlink_metadata().unwrap().file_type();
+        use std::os::unix::fs::FileTypeExt;
+        assert!(kind(&pipe).is_fifo() && kind(&link).is_symlink());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "and no debris");
+        assert!(write_whole(directory.path(), b"").is_err());
+    }
 
     fn inside(exceeded: Vec<Held>) -> Inside {
         Inside {
