@@ -90,6 +90,16 @@ fn a_report_of_a_hunt_needs_no_run_and_tells_how_the_worst_grew() {
     assert_eq!(other["file"], "task.2.find.json");
     let cause = &numbers_of(&lab, "ended.html")["code"]["causes"][index(&other["main"]["cause"])];
     assert_eq!(cause["cause"], "irqs_off");
+
+    // It went on to a later answer, and was killed before that had a file.
+    let later = [&trials[..], &[(3, "coverage", 700)]].concat();
+    fs::write(hunt.join("trials.jsonl"), journal(&later)).expect("writable");
+    lab.onset(&["report", "a hunt", "-o", "later.html"]).exits(0);
+    let task = &numbers_of(&lab, "later.html")["hunts"][0]["responders"][1];
+    assert_eq!((&task["find"]["latency_ns"], &task["find"]["trial"]), (&json!(900), &json!(4)));
+    assert_eq!((&task["find"]["replay"], &task["find"]["causes"]), (&Value::Null, &json!([])));
+    let others: Vec<_> = task["others"].as_array().expect("finds").iter().collect();
+    assert_eq!((others.len(), &others[0]["file"]), (2, &json!("task.find.json")));
 }
 
 #[test]

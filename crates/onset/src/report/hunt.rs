@@ -76,7 +76,7 @@ struct Find {
     under: Option<String>,
     /// What had opened the stretch that was fired into; of no frames where the trigger was not aimed.
     stack: Stack,
-    /// How to have it again.
+    /// How to have it again; none where its file is of an earlier find.
     replay: Option<String>,
     missing: Vec<String>,
     /// The longest of what the hunt found to have made it so late; none where it is explained here, or was not there.
@@ -177,8 +177,10 @@ fn find(hunted: &Hunted, responder: &str, code: &mut Code) -> Option<Find> {
     let seen = hunted.explained.get(responder);
     let explained = seen.and_then(|seen| seen.explained.first());
     let mut concluded = hunted.kept.conclusion.iter().flat_map(|conclusion| &conclusion.worst);
-    let same = |find: &&Concluded| find.responder == responder && is_same(find, found);
-    let causes = concluded.find(same).filter(|_| explained.is_none()).map(|find| &find.causes);
+    // A hunt that went on and was killed has found a later one since it wrote that file.
+    let written = concluded.find(|find| find.responder == responder);
+    let written = written.filter(|find| is_same(find, found));
+    let causes = written.filter(|_| explained.is_none()).map(|find| &find.causes);
     let longest = causes.into_iter().flatten().take_while(|cause| cause.share >= SHARE_KEPT);
     Some(Find {
         latency_ns: found.best.latency_ns,
@@ -186,7 +188,7 @@ fn find(hunted: &Hunted, responder: &str, code: &mut Code) -> Option<Find> {
         strategy: found.strategy.name(),
         under: hunted.kept.about.guest(found.best.begin.guest),
         stack: code.stack(&found.best.stack),
-        replay: hunted.finds.get(responder).map(|path| replay_of_find(path)),
+        replay: written.and(hunted.finds.get(responder)).map(|path| replay_of_find(path)),
         missing: seen.map_or_else(Vec::new, |seen| seen.missing.clone()),
         causes: longest.map(|cause| PartOf::new(cause, code)).collect(),
         explanation: explained.map(|explained| latency(explained, PARTS_KEPT, code)),
