@@ -90,10 +90,17 @@ fn a_bound_needs_a_run_or_an_experiment_with_triggers() {
 }
 
 #[test]
-fn what_is_neither_a_find_nor_a_run_is_not_minimised() {
+fn what_is_neither_a_find_nor_a_run_is_told_apart_by_its_name() {
     let lab = Lab::bare();
     lab.script("qemu-system-x86_64", "echo 'QEMU emulator version 10.0.2'");
-    let mut command = lab.command(&["minimise", "none.json"]);
+    for name in ["none.json", "hunts/task.find", "/nowhere/task.find.json"] {
+        for command in COMMANDS {
+            let mut words = lab.command(&[command, name]);
+            let finished = Finished::of(words.env("PATH", lab.with_bin())).exits(2);
+            finished.says(&[&format!("there is no file {name}"), "onset list"]);
+        }
+    }
+    let mut command = lab.command(&["minimise", "none"]);
     Finished::of(command.env("PATH", lab.with_bin())).exits(2).says(&["no runs", "onset run"]);
     let text = find().to_string();
     lab.write("find.json", &text);

@@ -30,11 +30,17 @@ impl Named {
     /// Finds it: a file is a find; anything else the beginning of a run's name, `latest`, or the path of a bundle.
     ///
     /// # Errors
-    /// No such run, a bundle or a find that is damaged.
+    /// No such file or run, a bundle or a find that is damaged.
     pub fn find(name: &str, store: &Path) -> Result<Named, Failure> {
         let path = Path::new(name);
         if path.is_file() {
             return Reproducer::read(path).map(|find| Named::Find(Box::new(find)));
+        }
+        // No run has such a name.
+        if (name.contains('/') || name.ends_with(".json")) && !path.exists() {
+            return Err(Failure::usage(format!(
+                "there is no file {name}; name a find as the hunt printed it, or a run as `onset list` shows it"
+            )));
         }
         crate::commands::open(name, store).map(|bundle| Named::Run(Box::new(bundle)))
     }
