@@ -2,6 +2,7 @@
 //! Wrong words, wrong experiments, missing and foreign programs: what failed, why, what to do next.
 
 use lab::{Finished, Lab, experiment};
+use serde_json::json;
 
 /// A `qemu-system-x86_64` that is nothing but its version.
 fn fake_qemu(lab: &Lab, version: &str) {
@@ -89,6 +90,42 @@ fn windows_of_what_an_experiment_does_not_have_are_answered_with_what_it_has() {
     windows(&["--load", "busy"]).says(&["unknown load", "mixed"]);
     windows(&["--kind", "irqs"]).says(&["irqs_off", "preempt_off"]);
     lab.onset(&["windows", "latest"]).exits(2);
+}
+
+/// A kernel that is nothing but its record, older than some responders.
+fn fake_kernel(lab: &Lab) {
+    let image = "an image";
+    lab.write("cache/onset/kernels/6.1/vmlinuz", image);
+    let record = json!({
+        "name": "6.1", "release": "6.1.0-9-amd64", "source": "a test", "headers": null,
+        "image_blake3": blake3::hash(image.as_bytes()).to_hex().as_str(),
+    });
+    lab.write("cache/onset/kernels/6.1/kernel.json", &record.to_string());
+}
+
+#[test]
+fn a_responder_that_the_kernel_lacks_is_told_before_anything_is_followed_or_hunted() {
+    let lab = Lab::bare();
+    fake_qemu(&lab, "10.0.2");
+    fake_kernel(&lab);
+    let command = |words: &[&str]| Finished::of(lab.command(words).env("PATH", lab.with_bin()));
+    let told =
+        "! Linux 6.1.0-9-amd64 has no bh_work: the mechanism came with a later kernel; take it out";
+    let path = lab.experiment(&experiment(&["6.1"], &["idle", "mixed"], 5, ""));
+    let hunt = ["hunt", &path, "--flavour", "6.1", "--budget", "1trials", "--load", "idle"];
+    for words in [&["windows", &path][..], &["bound", &path], &hunt] {
+        // There is nothing to boot.
+        let finished = command(words).exits(69);
+        assert_eq!(finished.stderr.matches(told).count(), 1, "{words:?}: {}", finished.stderr);
+    }
+    let without = "responders = [\"hardirq\", \"work\"]";
+    let path = lab.experiment(&experiment(&["6.1"], &["idle"], 5, without));
+    for words in [["windows", &path], ["bound", &path]] {
+        let finished = command(&words).exits(69);
+        assert!(!finished.stderr.contains("bh_work"), "{}", finished.stderr);
+    }
+    let asked = command(&[&hunt[..], &["--responder", "bh_work"]].concat()).exits(2);
+    asked.says(&["6.1 has no bh_work here", "work_highpri", "docs/experiments.md"]);
 }
 
 #[test]

@@ -23,11 +23,13 @@ pub use minimise::{Minimised, Size};
 pub use windows::SeenWindows;
 
 use crate::arguments::Command;
-use crate::bundle::{Bundle, UtcTime};
+use crate::bundle::{Bundle, UtcTime, Warning};
+use crate::experiment::Experiment;
 use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
 use crate::matrix::WallClock;
 use crate::store::Store;
+use crate::target::{Rig, Target};
 use rig::{Bench, Cache};
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
@@ -85,6 +87,18 @@ pub(crate) fn open(run: &str, store: &Path) -> Result<Bundle, Failure> {
 /// What runs guests.
 fn bench() -> Result<Bench, Failure> {
     Ok(Bench::new(Cache::of_user()?, Installation::find()?.parts())?)
+}
+
+/// Says which of an experiment's responders its kernels do not have, since nobody waits for those then. `onset run` has it in
+/// each run's warnings.
+fn tell_missing(rig: &Rig, experiment: &Experiment) {
+    let missing: Vec<Warning> = experiment.cells().flat_map(|cell| rig.series(cell).1).collect();
+    for (index, warning) in missing.iter().enumerate() {
+        // Once for each kernel, not for each load.
+        if !missing[..index].contains(warning) {
+            eprintln!("! {}: {}; {}", warning.symptom(), warning.cause(), warning.action());
+        }
+    }
 }
 
 /// Prints to stdout. Who closed the pipe has read enough: no error.

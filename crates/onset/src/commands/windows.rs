@@ -78,6 +78,7 @@ fn cells(bench: &Bench, arguments: &arguments::Cells) -> Result<Vec<Cell>, Failu
     let mut experiment = Experiment::load(name)?;
     narrow(&mut experiment, arguments.flavour.as_deref(), arguments.load.as_slice())?;
     let rig = Rig::new(bench.clone(), &experiment)?;
+    super::tell_missing(&rig, &experiment);
     let cell = |cell: crate::experiment::Cell| {
         let subject = Subject::of_cell(&rig, &experiment, cell)?;
         Some(Cell { flavour: cell.flavour.to_string(), load: cell.load.to_string(), subject })

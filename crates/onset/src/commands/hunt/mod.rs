@@ -34,6 +34,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let experiment = experiment(arguments)?;
     let flavour = only_flavour(&experiment)?;
     let rig = Rig::new(super::bench()?, &experiment)?;
+    if arguments.responders.is_empty() {
+        super::tell_missing(&rig, &experiment);
+    }
     let subjects = subjects(&rig, &experiment, &arguments.guest_seeds);
     let hunt = Hunt {
         guests: subjects.len(),
@@ -228,7 +231,7 @@ fn responders(
         }
         let there = if has.iter().next().is_none() { "none at all".into() } else { names(has) };
         Err(Failure::usage(format!(
-            "{flavour} has no {name} here: either its kernel lacks it, or the experiment leaves it out; there are {there}; choose one of these, or another kernel (docs/rig.md says which has what)",
+            "{flavour} has no {name} here: either its kernel lacks it, or the experiment leaves it out; there are {there}; choose one of these, or another kernel (docs/experiments.md says which has what)",
         )))
     });
     named.collect()
