@@ -40,6 +40,7 @@ fn about(created: UtcTime) -> About {
             memory_mib: 256,
             icount_shift: Some(0),
             snapshot: None,
+            contents_blake3: BTreeMap::new(),
         }),
         qemu: Some(word("10.0.2")),
         plugin: Some(word("0.1.0")),

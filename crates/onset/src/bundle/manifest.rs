@@ -123,6 +123,9 @@ pub struct Machine {
     pub icount_shift: Option<u8>,
     /// Key of the snapshot that the run was restored from; absent where it was booted.
     pub snapshot: Option<String>,
+    /// What the guest was put together of, by name its hash; absent on a machine, and in older bundles.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub contents_blake3: BTreeMap<String, String>,
 }
 
 /// What was asked for.

@@ -48,6 +48,7 @@ pub(crate) fn about() -> About {
             memory_mib: 256,
             icount_shift: Some(0),
             snapshot: None,
+            contents_blake3: BTreeMap::new(),
         }),
         qemu: Some(words("10.0.2")),
         plugin: Some(words("0.1.0")),

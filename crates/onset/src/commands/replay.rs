@@ -92,8 +92,11 @@ fn text(printed: &Printed) -> String {
         expected_ns.0, printed.expected_insns.0
     );
     if !printed.identical {
+        let insns = printed.insns.map_or("no count of".into(), |insns| insns.0.to_string());
         text += &match printed.latency_ns {
-            Some(Nanos(ns)) => format!("  the first that is another: {ns} ns\n"),
+            Some(Nanos(ns)) => {
+                format!("  the first that is another: {ns} ns, {insns} instructions\n")
+            }
             None => "  the first that is another: no answer\n".into(),
         };
     }

@@ -45,7 +45,7 @@ impl<'a> Ready<'a> {
     ) -> Result<Ready<'a>, Failure> {
         let Subject { guest, generator, made_with } = subject;
         if let Some(made_with) = &made_with {
-            made_with.check_versions(bench, &guest)?;
+            made_with.check(&MadeWith::here(bench, &guest, &made_with.snapshot))?;
         }
         let snapshot = bench.snapshot(&guest, progress)?;
         if let Some(made_with) = &made_with {

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use rig::{Bench, Cache, Contents, Generator, Guest};
 use sample::{Disturbance, Insns, Nanos, Responder, ResponderSet, Sample, Schedule, When};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The number of the format that this version writes and reads.
@@ -51,6 +52,9 @@ pub struct Reproducer {
     pub files: Vec<(PathBuf, String)>,
     /// Key of the snapshot.
     pub snapshot: String,
+    /// What the guest was put together of, by name its hash.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub contents_blake3: BTreeMap<String, String>,
     /// Version of QEMU.
     pub qemu: String,
     /// Version of the plugin and the beginning of its hash.
@@ -122,6 +126,7 @@ impl Reproducer {
             programs: contents.programs.clone(),
             files: contents.files.clone(),
             snapshot: made_with.snapshot.clone(),
+            contents_blake3: made_with.contents.clone(),
             qemu: made_with.qemu.clone(),
             plugin: made_with.plugin.clone(),
             times_ns: times,
@@ -244,6 +249,7 @@ impl Reproducer {
             plugin: self.plugin.clone(),
             release: self.release.clone(),
             snapshot: self.snapshot.clone(),
+            contents: self.contents_blake3.clone(),
         };
         Ok(Subject { guest, generator, made_with: Some(made_with) })
     }
@@ -302,6 +308,7 @@ impl Reproducer {
             programs: Vec::new(),
             files: Vec::new(),
             snapshot: "key".into(),
+            contents_blake3: BTreeMap::new(),
             qemu: "10.0.2".into(),
             plugin: "0.1.0 00".into(),
             times_ns: vec![Nanos(5), Nanos(9)],

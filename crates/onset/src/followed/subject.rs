@@ -6,6 +6,7 @@ use crate::experiment::{Cell, Experiment, Guest as GuestSection, Instrument, Loa
 use crate::failure::Failure;
 use crate::target::Rig;
 use rig::{Bench, Generator, Guest, Stimulus};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A guest and what is done to it.
@@ -158,17 +159,21 @@ pub struct MadeWith {
     pub release: String,
     /// Key of the snapshot.
     pub snapshot: String,
+    /// What the guest was put together of ([`contents`](crate::target::contents)); empty where nobody kept that.
+    pub contents: BTreeMap<String, String>,
 }
 
 impl MadeWith {
     /// As a bundle says; `None` where its run was killed before that was known.
     pub fn of(manifest: &Manifest) -> Option<MadeWith> {
         let about = &manifest.about;
+        let machine = about.machine.as_ref()?;
         Some(MadeWith {
             qemu: about.qemu.clone()?,
             plugin: about.plugin.clone()?,
             release: about.kernel.as_ref()?.release.clone(),
-            snapshot: about.machine.as_ref()?.snapshot.clone()?,
+            snapshot: machine.snapshot.clone()?,
+            contents: machine.contents_blake3.clone(),
         })
     }
 
@@ -179,29 +184,39 @@ impl MadeWith {
             plugin: crate::target::plugin_version(bench),
             release: guest.kernel.record.release.clone(),
             snapshot: key.into(),
+            contents: crate::target::contents(guest),
         }
     }
 
-    /// Refuses another QEMU, plugin or kernel.
+    /// Refuses another QEMU, plugin or kernel, and other contents of the guest, `here`, before it is booted for nothing.
     ///
     /// # Errors
-    /// Names the one that differs, and both versions of it.
-    pub fn check_versions(&self, bench: &Bench, guest: &Guest) -> Result<(), Failure> {
-        let here = MadeWith::here(bench, guest, &self.snapshot);
+    /// Names what differs; of versions both.
+    pub fn check(&self, here: &MadeWith) -> Result<(), Failure> {
         let pairs = [
-            ("QEMU", &self.qemu, here.qemu, "install that version"),
-            ("the plugin", &self.plugin, here.plugin, "build that version of onset"),
-            ("the kernel's release", &self.release, here.release, "fetch or add that kernel"),
+            ("QEMU", &self.qemu, &here.qemu, "install that version"),
+            ("the plugin", &self.plugin, &here.plugin, "build that version of onset"),
+            ("the kernel's release", &self.release, &here.release, "fetch or add that kernel"),
         ];
-        match pairs.into_iter().find(|(_, then, now, _)| *then != now) {
-            None => Ok(()),
-            Some((what, then, now, remedy)) => Err(Failure::unavailable(format!(
+        if let Some((what, then, now, remedy)) = pairs.into_iter().find(|(_, a, b, _)| a != b) {
+            return Err(Failure::unavailable(format!(
                 "{what} is {now} here and was {then} then, so the same instructions will not run; {remedy}, or measure anew"
+            )));
+        }
+        let is_other = |(name, hash): &(&String, &String)| {
+            here.contents.get(*name).is_some_and(|now| now != *hash)
+        };
+        let others = self.contents.iter().filter(is_other).map(|(name, _)| name.as_str());
+        match others.collect::<Vec<_>>()[..] {
+            [] => Ok(()),
+            ref others => Err(Failure::unavailable(format!(
+                "the guest is another here than then, so the same instructions will not run: not the same content has {}; bring that back, or measure anew",
+                others.join(", ")
             ))),
         }
     }
 
-    /// Refuses another snapshot, where QEMU, plugin and kernel are the same.
+    /// Refuses another snapshot, where all that [`MadeWith::check`] knows is the same.
     ///
     /// # Errors
     /// Says what it may be.
@@ -209,8 +224,13 @@ impl MadeWith {
         if self.snapshot == key {
             return Ok(());
         }
+        let may_be = if self.contents.is_empty() {
+            "its image is another (onset's agent, driver or loads, the programs that this machine lends it, the experiment's modules, programs or files), or the kernel was built anew"
+        } else {
+            "the kernel, onset's parts and what the experiment names are the same, so the programs that this machine lends it for its load, or their libraries or the kernel's modules are others"
+        };
         Err(Failure::unavailable(format!(
-            "the guest's snapshot is {key} here and was {} then: its image is another (onset's agent, driver or loads, the programs that this machine lends it, the experiment's modules, programs or files), or the kernel was built anew; bring that back, or measure anew",
+            "the guest's snapshot is {key} here and was {} then: {may_be}; bring that back, or measure anew",
             self.snapshot
         )))
     }
@@ -274,16 +294,43 @@ mod tests {
         assert!(check_paths(&experiment(), "run-1").is_ok());
     }
 
-    #[test]
-    fn another_snapshot_is_refused_with_both_keys() {
-        let made_with = MadeWith {
+    fn made_with() -> MadeWith {
+        let contents = [("onset's agent", "a"), ("/lab/m.ko", "b")];
+        MadeWith {
             qemu: "10.0.2".into(),
             plugin: "0.1.0 00".into(),
             release: "6.12.0".into(),
             snapshot: "then".into(),
+            contents: contents.map(|(name, hash)| (name.into(), hash.into())).into(),
+        }
+    }
+
+    #[test]
+    fn each_thing_that_is_another_than_then_is_named() {
+        let refused = |change: fn(&mut MadeWith)| {
+            let mut here = made_with();
+            change(&mut here);
+            made_with().check(&here).expect_err("another").message
         };
-        assert!(made_with.check_snapshot("then").is_ok());
-        let message = made_with.check_snapshot("now").expect_err("another").message;
+        assert!(made_with().check(&made_with()).is_ok());
+        assert!(refused(|m| m.qemu = "9".into()).starts_with("QEMU is 9 here and was 10.0.2 then"));
+        assert!(refused(|m| m.plugin = "1".into()).starts_with("the plugin is 1 here"));
+        assert!(refused(|m| m.release = "6.1".into()).starts_with("the kernel's release is 6.1"));
+        let message = refused(|m| *m.contents.get_mut("/lab/m.ko").expect("there") = "c".into());
+        assert!(message.contains("/lab/m.ko") && !message.contains("agent"), "{message}");
+        let old = MadeWith { contents: BTreeMap::new(), ..made_with() };
+        assert!(old.check(&made_with()).is_ok(), "nobody kept them");
+        assert!(made_with().check(&old).is_ok(), "it is looked for when the guest is built");
+    }
+
+    #[test]
+    fn another_snapshot_is_refused_with_both_keys_and_what_it_may_be() {
+        assert!(made_with().check_snapshot("then").is_ok());
+        let message = made_with().check_snapshot("now").expect_err("another").message;
         assert!(message.contains("then") && message.contains("now"), "{message}");
+        assert!(message.contains("are the same, so the programs"), "{message}");
+        let old = MadeWith { contents: BTreeMap::new(), ..made_with() };
+        let message = old.check_snapshot("now").expect_err("another").message;
+        assert!(message.contains("modules, programs or files"), "{message}");
     }
 }

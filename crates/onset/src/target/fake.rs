@@ -81,6 +81,7 @@ impl Target for Fake {
                 memory_mib: 1,
                 icount_shift: None,
                 snapshot: None,
+                contents_blake3: BTreeMap::new(),
             },
             versions: None,
             counters: BTreeMap::new(),

@@ -4,11 +4,13 @@
 //! A target measures one cell and hands over observations; everything above (bundles, verdicts,
 //! tables) is the same for all targets and is tested with a fake one.
 
+mod contents;
 #[cfg(test)]
 pub mod fake;
 pub mod local;
 mod rig;
 
+pub use self::contents::contents;
 pub use self::local::Local;
 pub use self::rig::{Rig, plugin_version};
 

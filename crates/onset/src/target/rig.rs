@@ -214,6 +214,7 @@ impl Target for Rig {
                 memory_mib: guest.memory_mib,
                 icount_shift: Some(guest.shift),
                 snapshot: Some(outcome.snapshot.clone()),
+                contents_blake3: super::contents(&guest),
             },
             versions: Some((self.bench.qemu_version().to_string(), plugin_version(&self.bench))),
             dropped: outcome.dropped,

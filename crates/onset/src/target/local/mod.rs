@@ -216,5 +216,6 @@ fn machine() -> Machine {
         memory_mib: u32::try_from(bytes >> 20).unwrap_or(u32::MAX),
         icount_shift: None,
         snapshot: None,
+        contents_blake3: BTreeMap::new(),
     }
 }
