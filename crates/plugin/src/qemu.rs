@@ -134,7 +134,7 @@ const RAM_FROM: u64 = 1 << 20;
 pub struct Cpu {
     qemu: Qemu,
     cpu: *mut c_void,
-    can_do_io: *mut bool,
+    can_do_io: *mut u8,
 }
 
 /// The guest's RAM from its first MiB (below that are holes) to the next hole, as the host has it.

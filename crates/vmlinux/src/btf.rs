@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Where members lie in the kernel's structures, by its own type information (Documentation/bpf/btf.rst).
 
-use crate::little_endian::{text_at, u16_at, u32_at};
+use crate::little_endian::{u16_at, u32_at};
 
 /// Kinds of types that are looked at.
 const STRUCT: u32 = 4;
@@ -14,6 +14,9 @@ const TYPE_TAG: u32 = 18;
 /// Types inside types, or behind names, that are followed. In kernels there are some five; damaged information may
 /// go in circles.
 const DEPTH_MAX: u32 = 32;
+/// Members that are looked at for one offset. The largest structures of kernels have some hundred, all that is inside them and has
+/// no name included; in damaged information each structure may hold the next one thousands of times.
+const MEMBERS_MAX: u32 = 1 << 16;
 /// Bytes of a `struct btf_type` and of a `struct btf_member`.
 const TYPE: usize = 12;
 const MEMBER: usize = 12;
@@ -78,15 +81,16 @@ impl<'a> Btf<'a> {
     /// structures and unions without names are passed over, as in C. `None` where there is no such structure or
     /// member, or it does not begin at a byte.
     pub fn offset(&self, structure: &str, path: &str) -> Option<u64> {
-        let is_wanted = |t: &Type| t.kind() == STRUCT && self.name(t.name) == Some(structure);
+        let is_wanted = |t: &Type| t.kind() == STRUCT && self.is_named(t.name, structure);
         let types = self.starts.iter().filter_map(|at| self.type_at(*at as usize));
         let mut inside = types.filter(is_wanted).find(|t| t.members() > 0)?;
         let mut bits = 0;
+        let mut left = MEMBERS_MAX;
         for (n, name) in path.split('.').enumerate() {
             if n > 0 {
                 inside = self.structure(inside)?;
             }
-            let (member, offset) = self.member(inside, name, 0)?;
+            let (member, offset) = self.member(inside, name, 0, &mut left)?;
             bits += offset;
             inside = member;
         }
@@ -102,8 +106,10 @@ impl<'a> Btf<'a> {
         self.type_at(*self.starts.get((number as usize).checked_sub(1)?)? as usize)
     }
 
-    fn name(&self, at: u32) -> Option<&'a str> {
-        text_at(self.strings, at as usize)
+    /// Whether that is the name there. Reads no further than its end, which damaged information may not have.
+    fn is_named(&self, at: u32, name: &str) -> bool {
+        let rest = self.strings.get(at as usize..).and_then(|s| s.strip_prefix(name.as_bytes()));
+        rest.is_some_and(|rest| rest.first() == Some(&0))
     }
 
     /// The structure or union behind names and qualifiers.
@@ -120,25 +126,26 @@ impl<'a> Btf<'a> {
         None
     }
 
-    /// The type of a member, and how many bits of `of` are before it.
-    fn member(&self, of: Type, name: &str, depth: u32) -> Option<(Type, u64)> {
+    /// The type of a member, and how many bits of `of` are before it. `None` also where more than `left` are to be looked at.
+    fn member(&self, of: Type, name: &str, depth: u32, left: &mut u32) -> Option<(Type, u64)> {
         if depth > DEPTH_MAX || name.is_empty() {
             return None;
         }
         for n in 0..of.members() {
+            *left = left.checked_sub(1)?;
             let at = of.at + TYPE + n * MEMBER;
             let field = |n: usize| u32_at(self.types, at + n);
             let offset = field(8)?;
             // With bit-fields the width is in the upper byte.
             let bits = u64::from(if of.has_bitfields() { offset & 0xff_ffff } else { offset });
-            let found = self.name(field(0)?)?;
+            let found = field(0)?;
             let member = self.by_number(field(4)?)?;
-            if found == name {
+            if self.is_named(found, name) {
                 return Some((member, bits));
             }
-            if found.is_empty()
+            if self.is_named(found, "")
                 && let Some(inner) = self.structure(member)
-                && let Some((member, inner_bits)) = self.member(inner, name, depth + 1)
+                && let Some((member, inner_bits)) = self.member(inner, name, depth + 1, left)
             {
                 return Some((member, bits + inner_bits));
             }
@@ -175,7 +182,6 @@ mod tests {
             strings.find(&format!("\0{wanted}\0")).unwrap() as u32 + 1
         };
         let mut types: Vec<u32> = Vec::new();
-        let info = |kind: u32, members: u32, bitfields: u32| bitfields << 31 | kind << 24 | members;
         types.extend([name("int"), info(1, 0, 0), 4, 32]); // 1
         types.extend([0, info(STRUCT, 2, 0), 8, name("b"), 1, 0, name("c"), 1, 32]); // 2
         types.extend([0, info(CONST, 0, 0), 2]); // 3
@@ -184,6 +190,14 @@ mod tests {
         types.extend([0, info(UNION, 2, 0), 16, name("x"), 1, 0, 0, 5, 0]); // 6
         types.extend([name("outer"), info(STRUCT, 4, 1), 32, name("a"), 1, 0, name("in"), 4, 32]);
         types.extend([0, 6, 128, name("flag"), 1, 1 << 24 | 257]); // 7
+        section(&types, strings)
+    }
+
+    fn info(kind: u32, members: u32, bitfields: u32) -> u32 {
+        bitfields << 31 | kind << 24 | members
+    }
+
+    fn section(types: &[u32], strings: &[u8]) -> Vec<u8> {
         let length = types.len() as u32 * 4;
         let mut bytes = vec![0x9f, 0xeb, 1, 0];
         for field in [24, 0, length, length, strings.len() as u32] {
@@ -212,5 +226,29 @@ mod tests {
         for length in 0..whole.len() {
             assert!(Btf::parse(&whole[..length]).is_err(), "{length}");
         }
+    }
+
+    /// Each structure has the next one in it three times, without a name: 3^30 members to look at, were there no end.
+    #[test]
+    fn structures_that_multiply_are_given_up() {
+        let mut types = Vec::new();
+        let name = |n: u32| if n == 1 { 1 } else { 0 };
+        for n in 1..=30 {
+            types.extend([name(n), info(STRUCT, 3, 0), 8]);
+            types.extend([0, n + 1, 0].repeat(3));
+        }
+        types.extend([0, info(STRUCT, 1, 0), 8, 7, 31, 0]);
+        let bytes = section(&types, b"\0outer\0last\0");
+        let btf = Btf::parse(&bytes).unwrap();
+        assert_eq!(btf.offset("outer", "last"), Some(0), "the first way leads there");
+        assert_eq!(btf.offset("outer", "none"), None);
+    }
+
+    #[test]
+    fn a_name_that_does_not_end_is_nobodys() {
+        let bytes = section(&[1, info(STRUCT, 1, 0), 8, 1, 1, 0], b"\0outer");
+        assert_eq!(Btf::parse(&bytes).unwrap().offset("outer", "outer"), None);
+        let bytes = section(&[1, info(STRUCT, 1, 0), 8, 1, 1, 0], b"\0outer\0");
+        assert_eq!(Btf::parse(&bytes).unwrap().offset("outer", "outer"), Some(0));
     }
 }
