@@ -7,7 +7,7 @@
 //! `include/qemu/notify.h`, `include/system/runstate.h`, `include/exec/cpu-common.h`, `include/hw/core/cpu.h`,
 //! `include/hw/irq.h` and `include/chardev/char.h`.
 
-use crate::symbols::{VERSIONS_TRIED, symbol, symbols, versions_tried};
+use crate::symbols::{VERSIONS_TRIED, laid_out_otherwise, symbol, symbols, versions_tried};
 use sample::{Insns, Nanos, Stamp, Virtual};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -110,6 +110,7 @@ pub struct Qemu {
     symbols: Symbols,
     /// The main loop's lists of timers.
     main_loop_tlg: *mut c_void,
+    version: [i64; 3],
 }
 
 // SAFETY: addresses of QEMU's code and static data, the same for every thread; who may call what is said above.
@@ -190,9 +191,14 @@ impl Cpu {
     /// QEMU counts a block when it begins it, and refuses to read the clock before its last instruction lest somebody took
     /// that for the time there. Who knows the place in the block may subtract, so the refusal is lifted for a moment.
     pub fn time(&self, left: u64) -> (Stamp<Virtual>, Insns) {
-        // SAFETY: our own thread's vCPU, which is in our callback; a bool as long as `check` held.
+        // SAFETY: our own thread's vCPU, which is in our callback; a byte inside the structure, and a `bool` of QEMU's as far as
+        // its value can tell.
         unsafe {
-            let allowed = self.can_do_io.replace(true);
+            let allowed = self.can_do_io.read();
+            if allowed > 1 {
+                crate::generator::fail(&self.otherwise());
+            }
+            self.can_do_io.write(1);
             let (at, insns) = (self.qemu.now(), self.qemu.insns());
             self.can_do_io.write(allowed);
             let ahead = (self.qemu.symbols.icount_to_ns)(left as i64) as u64;
@@ -204,7 +210,12 @@ impl Cpu {
     /// we are called at the last instruction of a block.
     pub fn check(&self, last: bool) -> bool {
         // SAFETY: a byte inside the structure.
-        unsafe { self.can_do_io.cast::<u8>().read() == u8::from(last) }
+        unsafe { self.can_do_io.read() == u8::from(last) }
+    }
+
+    /// Why a QEMU is refused whose structures are not those that were looked into.
+    pub fn otherwise(&self) -> String {
+        laid_out_otherwise(self.qemu.version)
     }
 
     /// The guest's RAM, once the machine is built: every machine of the rig has some at its first MiB. `None` where QEMU
@@ -269,7 +280,8 @@ impl Qemu {
                 versions_tried()
             ));
         }
-        Ok(Qemu { symbols, main_loop_tlg: symbol("main_loop_tlg")? })
+        let version = [major, minor, micro];
+        Ok(Qemu { symbols, main_loop_tlg: symbol("main_loop_tlg")?, version })
     }
 
     /// Calls `then` once the machine is built, before it runs.

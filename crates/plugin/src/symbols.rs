@@ -47,3 +47,24 @@ pub(crate) fn versions_tried() -> String {
     let list: Vec<String> = VERSIONS_TRIED.iter().map(|(a, b)| format!("{a}.{b}")).collect();
     format!("onset was tried with QEMU {}", list.join(", "))
 }
+
+/// Why a QEMU is refused whose version was tried and whose structures are others nevertheless.
+pub(crate) fn laid_out_otherwise([major, minor, micro]: [i64; 3]) -> String {
+    format!(
+        "QEMU {major}.{minor}.{micro} lays its vCPU out otherwise than those that are known; {}: install Debian's build of that, or add this one (CONTRIBUTING.md, Adding a QEMU version) and report it with what `onset doctor --json` prints",
+        versions_tried()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_qemu_that_is_laid_out_otherwise_is_named_beside_those_that_were_tried() {
+        let said = laid_out_otherwise([10, 0, 99]);
+        for word in ["QEMU 10.0.99", "tried with QEMU 10.0:", "CONTRIBUTING.md", "onset doctor"] {
+            assert!(said.contains(word), "{said}");
+        }
+    }
+}

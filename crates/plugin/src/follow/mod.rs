@@ -45,9 +45,6 @@ const NO_RESCHED: u32 = 1 << 31;
 /// In what bottom halves are counted by, that they are disabled, and not that a softirq runs (SOFTIRQ_DISABLE_OFFSET,
 /// include/linux/preempt.h).
 const SOFTIRQ_DISABLE: u64 = 1 << 9;
-/// Why a QEMU is refused whose structures are not those that were looked into.
-const OTHERWISE: &str =
-    "this QEMU's vCPU is laid out otherwise than that of the versions that were tried";
 /// Taking a lock that nobody holds is done by then.
 const LOCKING: Nanos = Nanos(500);
 
@@ -168,7 +165,7 @@ impl Follower {
         let Vcpu { cpu, registers, .. } = self.vcpu();
         let told = [registers.rsp, registers.rbp].map(|register| self.read(register));
         if told != [General::Rsp, General::Rbp].map(|register| cpu.register(register)) {
-            fail(OTHERWISE);
+            fail(&cpu.otherwise());
         }
         if self.read(registers.cs) & 3 != 0 {
             return;
@@ -189,7 +186,7 @@ impl Follower {
     fn at(&self, place: &Place) {
         let cpu = &self.vcpu().cpu;
         if !cpu.check(place.left == 1) {
-            fail(OTHERWISE);
+            fail(&cpu.otherwise());
         }
         let before = || cpu.time(place.left);
         let after = || cpu.time(place.left - 1);
