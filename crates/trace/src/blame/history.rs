@@ -5,12 +5,16 @@ use super::{Disturbed, Explanation, explain};
 use crate::cpu::Cpu;
 use crate::{Event, Excerpt, Place, Tasks, What};
 use sample::Nanos;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 /// How long a disturbance may be felt, also in the answer to a trigger that comes after it: its interrupt, and the timers that its handler starts, which
 /// take less even where threads serve them.
 pub const FELT_FOR: Nanos = Nanos::from_micros(500);
+
+/// So many states are remembered of those that explanations began with, the sparser the older they are: to go back by some
+/// events is to replay about as many, however many there are.
+const STATES_KEPT: usize = 16;
 
 /// Why a latency cannot be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,13 +51,28 @@ pub struct History {
     level: Option<u8>,
     events: VecDeque<Event>,
     limit: usize,
+    /// How many events were forgotten. With it an event keeps its number while others go.
+    forgotten: u64,
+    /// The numbers of the triggers' events that are kept.
+    triggers: BTreeMap<u64, u64>,
+    /// States before the events of these numbers, rising, so that an old trigger which nobody answers costs nothing: else
+    /// each later answer were explained by all that came since.
+    states: Vec<(u64, Cpu)>,
 }
 
 impl History {
     /// A history of at most `limit` events (at least one); beyond that the oldest are forgotten.
     pub fn new(limit: usize) -> Self {
         let limit = limit.max(1);
-        History { before: Cpu::default(), level: None, events: VecDeque::new(), limit }
+        History {
+            before: Cpu::default(),
+            level: None,
+            events: VecDeque::new(),
+            limit,
+            forgotten: 0,
+            triggers: BTreeMap::new(),
+            states: Vec::new(),
+        }
     }
 
     /// Adds an event. What tells where an earlier stretch began is written where that stretch began.
@@ -69,6 +88,10 @@ impl History {
         }
         if self.events.len() == self.limit {
             self.forget_first();
+        }
+        if let What::Trigger { number, .. } = event.what {
+            let next = self.forgotten + self.events.len() as u64;
+            self.triggers.entry(number).or_insert(next);
         }
         self.events.push_back(event);
     }
@@ -101,19 +124,57 @@ impl History {
         let from = self.find(trigger).ok_or(Unexplainable::NoTrigger(trigger))?;
         let to = self.last_edge(from, pin).ok_or(Unexplainable::NoEdge(pin))?;
         self.learn_from_looks();
-        let felt = self.begins(from, FELT_FOR);
-        let events = &*self.events.make_contiguous();
-        let mut cpu = self.before.clone();
-        events[..from].iter().for_each(|e| cpu.event(e));
-        let explained = explain(cpu, &events[from..=to], tasks);
+        let (cpu, _) = self.state_before(from);
+        let events: Vec<Event> = self.events.range(from..=to).copied().collect();
+        let explained = explain(cpu, &events, tasks);
         let (task, parts) = explained.ok_or(Unexplainable::Backwards)?;
         let begin = parts.from().time.ns();
         let disturbed = |event: &Event| {
             let What::Disturbance { timers } = event.what else { return None };
             Some(Disturbed { from_ns: event.at.time.ns().wrapping_sub(begin) as i64, timers })
         };
-        let disturbances = events[felt..=to].iter().filter_map(disturbed).collect();
+        let at = self.events[from].at.time;
+        let is_felt = |e: &&Event| at.since(e.at.time).is_none_or(|time| time <= FELT_FOR);
+        let earlier = self.events.range(..from).rev().take_while(is_felt).count();
+        let felt = self.events.range(from - earlier..=to);
+        let disturbances = felt.filter_map(disturbed).collect();
         Ok(Explanation { trigger, pin, task, parts, disturbances })
+    }
+
+    /// The state before the event at `index`, and how many events had to be replayed for it.
+    fn state_before(&mut self, index: usize) -> (Cpu, usize) {
+        let number = self.forgotten + index as u64;
+        self.states.drain(..self.states.partition_point(|(at, _)| *at < self.forgotten));
+        let known = self.states.partition_point(|(at, _)| *at <= number);
+        let (at, state) = match known.checked_sub(1).map(|last| &self.states[last]) {
+            Some((at, state)) => (*at, state),
+            None => (self.forgotten, &self.before),
+        };
+        let mut cpu = state.clone();
+        let begin = (at - self.forgotten) as usize;
+        self.events.range(begin..index).for_each(|e| cpu.event(e));
+        if at != number {
+            self.states.insert(known, (number, cpu.clone()));
+        }
+        if self.states.len() > STATES_KEPT {
+            self.thin_out();
+        }
+        (cpu, index - begin)
+    }
+
+    /// Forgets the state that is missed least: where the way from the one before it to the one after it is shortest against how
+    /// long ago that is.
+    fn thin_out(&mut self) {
+        let Some((newest, _)) = self.states.last() else { return };
+        let missed = |around: &[(u64, Cpu)]| {
+            let [before, after] = [&around[0], &around[2]].map(|(at, _)| *at);
+            // In 1024ths; the second is never less than the first.
+            ((after - before) << 10) / (newest - before).max(1)
+        };
+        let least = self.states.windows(3).enumerate().min_by_key(|(_, around)| missed(around));
+        if let Some((index, _)) = least {
+            self.states.remove(index + 1);
+        }
     }
 
     /// A copy of the events from `before` the trigger on to the last one; `None` where the trigger is not kept.
@@ -163,17 +224,18 @@ impl History {
     /// after the last one that was 0.
     fn learn(&mut self, irqs: bool, opened: Place) {
         let (mut first, mut began_here) = (None, !self.before.preempt_off());
-        for event in self.events.iter_mut().rev() {
+        for (index, event) in self.events.iter_mut().enumerate().rev() {
             match &mut event.what {
                 What::Irqs { masked: true, place, .. } if irqs => {
                     *place = opened;
+                    self.unlearn(Some(index));
                     return;
                 }
                 What::Preempt { count: 0, .. } if !irqs => {
                     began_here = true;
                     break;
                 }
-                What::Preempt { place, .. } if !irqs => first = Some(place),
+                What::Preempt { place, .. } if !irqs => first = Some((index, place)),
                 What::Gap => {
                     began_here = true;
                     break;
@@ -183,14 +245,26 @@ impl History {
         }
         match first {
             // Counts that rose and fell inside it may be kept while the one that began it is not.
-            Some(place) if began_here => *place = opened,
-            _ => self.before.learn(irqs, opened),
+            Some((index, place)) if began_here => {
+                *place = opened;
+                self.unlearn(Some(index));
+            }
+            _ => {
+                self.before.learn(irqs, opened);
+                self.unlearn(None);
+            }
         }
     }
 
+    /// Forgets the states that the event at `index` is in, which was written anew; all, where it is the state before them.
+    fn unlearn(&mut self, index: Option<usize>) {
+        let until = index.map_or(0, |index| self.forgotten + index as u64);
+        self.states.truncate(self.states.partition_point(|(at, _)| *at <= until));
+    }
+
     fn find(&self, trigger: u64) -> Option<usize> {
-        let is = |e: &Event| matches!(e.what, What::Trigger { number, .. } if number == trigger);
-        self.events.iter().position(is)
+        let number = self.triggers.get(&trigger)?;
+        Some((number - self.forgotten) as usize)
     }
 
     /// The last event after `from` in which the pin's level is another than before it.
@@ -210,6 +284,12 @@ impl History {
 
     fn forget_first(&mut self) {
         if let Some(event) = self.events.pop_front() {
+            if let What::Trigger { number, .. } = event.what
+                && self.triggers.get(&number) == Some(&self.forgotten)
+            {
+                self.triggers.remove(&number);
+            }
+            self.forgotten += 1;
             self.before.event(&event);
             self.level = level_of(&event).or(self.level);
         }
@@ -220,5 +300,104 @@ fn level_of(event: &Event) -> Option<u8> {
     match event.what {
         What::Pins { level } | What::Trigger { level, .. } => Some(level),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{At, Reader, StackId};
+    use proptest::prelude::*;
+    use sample::{Insns, Stamp};
+
+    fn event(ns: u64, what: What) -> Event {
+        Event { at: At { time: Stamp::from_ns(ns), insns: Insns(ns) }, what }
+    }
+
+    fn place(stack: u32) -> Place {
+        if stack == 0 { Place::Unknown } else { Place::Stack(StackId(stack)) }
+    }
+
+    fn irqs(masked: bool, stack: u32) -> What {
+        What::Irqs { masked, place: place(stack), opened: place(stack) }
+    }
+
+    fn preempt(count: u32, stack: u32) -> What {
+        What::Preempt { count, place: place(stack), opened: place(stack) }
+    }
+
+    /// Trigger 0 is never answered, and each of the others by a pin, in stretches that end before and after the answer.
+    #[test]
+    fn answers_beside_a_trigger_that_nobody_answers_cost_as_much_as_events_came() {
+        let mut history = History::new(1 << 20);
+        let (mut now, mut replayed) = (0, 0);
+        let mut push = |history: &mut History, what| {
+            now += 10;
+            history.push(event(now, what));
+        };
+        for number in 0..3_000 {
+            push(&mut history, What::Trigger { number, level: 0 });
+            for _ in 0..5 {
+                push(&mut history, irqs(true, 0));
+                push(&mut history, irqs(false, 7));
+            }
+            // One stretch of a hundred triggers after the other.
+            push(&mut history, preempt(u32::from(number % 100 != 0), 9));
+            push(&mut history, What::Pins { level: 1 });
+            if number > 0 {
+                let index = history.find(number).expect("kept");
+                replayed += history.state_before(index).1;
+                history.explain(number, 0, Reader::new(&[]).tasks()).expect("answered");
+                push(&mut history, What::Pins { level: 0 });
+            }
+            history.forget_before(0, Nanos(0));
+        }
+        let events = history.events.len();
+        assert!(events > 3_000 * 13 && replayed < 3 * events, "{replayed} for {events} events");
+    }
+
+    fn any_what() -> impl Strategy<Value = What> {
+        let counts = prop_oneof![Just(0u32), Just(1), Just(0x100), Just(0x1_0001)];
+        prop_oneof![
+            3 => (any::<bool>(), 0u32..4).prop_map(|(masked, stack)| irqs(masked, stack)),
+            3 => (counts, 0u32..4).prop_map(|(count, stack)| preempt(count, stack)),
+            1 => any::<bool>().prop_map(|user| What::Leave { user, to: 0 }),
+            1 => (0u8..=64).prop_map(|timers| What::Disturbance { timers }),
+            1 => Just(What::Gap),
+            4 => Just(What::Pins { level: 1 }),
+            // Its number comes later.
+            4 => Just(What::Trigger { number: 0, level: 0 }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_explained_before_does_not_change_what_is_explained(
+            steps in prop::collection::vec((0u64..50, any_what(), 0u64..8), 0..400),
+            limit in 1usize..300,
+            forgetting in any::<bool>(),
+        ) {
+            let (mut now, mut triggers) = (0, 0);
+            let tasks = Reader::new(&[]).tasks().clone();
+            let mut history = History::new(limit);
+            for (step, mut what, back) in steps {
+                now += step;
+                if let What::Trigger { number, .. } = &mut what {
+                    *number = triggers;
+                    triggers += 1;
+                }
+                history.push(event(now, what));
+                if matches!(what, What::Pins { .. }) {
+                    let trigger = triggers.saturating_sub(1 + back);
+                    let mut cold = history.clone();
+                    cold.states.clear();
+                    let said = history.explain(trigger, 0, &tasks);
+                    prop_assert_eq!(said, cold.explain(trigger, 0, &tasks));
+                }
+                if forgetting {
+                    history.forget_before(triggers.saturating_sub(4), Nanos(0));
+                }
+            }
+        }
     }
 }
