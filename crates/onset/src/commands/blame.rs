@@ -7,9 +7,9 @@ use crate::bundle::Bundle;
 use crate::failure::{Exit, Failure};
 use crate::followed::{Account, Explainer, Ledgers, Ready, Subject, Wanted, replay_of_answer};
 use crate::terminal::{self, Shown};
+use rig::{Bench, Progress};
 use sample::{Nanos, Sample};
 use serde::Serialize;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use trace::{LatencyKind, LedgerRow, Reader};
 
@@ -64,25 +64,11 @@ pub fn run(arguments: &arguments::Blame) -> Result<Exit, Failure> {
     let about = &bundle.manifest().about;
     let title = format!("{} · {}", about.flavour, about.load);
     let subject = Subject::of_bundle(&bench, &bundle)?;
-    let (mut ledgers, wanted) = ledgers(&bundle, arguments)?;
-    let shown = RefCell::new(Shown::of(vec![title.clone()]));
-    let progress = |p| shown.borrow_mut().progress(0, p);
-    let ready = Ready::new(&bench, subject, &progress)?;
-    let (map, follow) = ready.follow_closely()?;
-    let mut explainer = Explainer::new(
-        ready.responders(),
-        wanted,
-        |sample: &Sample, explanation: &_, reader: &Reader| {
-            ledgers.add(sample, explanation, reader, &map);
-        },
-    );
-    let ran = ready.run(Some(&follow), &mut explainer, &progress);
-    let done = explainer.finish();
-    shown.borrow_mut().end(0, if done.is_ok() { "accounted for" } else { "not accounted for" });
-    let reader = ran?;
-    done?;
-    let ledgers = ledgers.accounts(ready.responders(), &reader, &map);
-    let (run, missing) = (bundle.manifest().run.as_str(), &follow.missing);
+    let asked = ledgers(&bundle, arguments)?;
+    let ended = ["accounted for", "not accounted for"];
+    let (ledgers, missing) =
+        Shown::during(title.clone(), ended, |progress| account(&bench, subject, asked, progress))?;
+    let (run, missing) = (bundle.manifest().run.as_str(), &missing);
     if arguments.json {
         let ledgers = ledgers.iter().map(|account| PrintedLedger::of(&bundle, account)).collect();
         print_json(&Printed { schema: SCHEMA, run, missing, ledgers })?;
@@ -96,6 +82,29 @@ pub fn run(arguments: &arguments::Blame) -> Result<Exit, Failure> {
         print(&format!("\n{}", terminal::ledger(bundle.path(), account)))?;
     }
     Ok(Exit::Success)
+}
+
+/// Runs it once more, up to the last answer that belongs in the ledgers; them, and what was not seen.
+fn account(
+    bench: &Bench,
+    subject: Subject,
+    (mut ledgers, wanted): (Ledgers, Wanted),
+    progress: &dyn Fn(Progress),
+) -> Result<(Vec<Account>, Vec<String>), Failure> {
+    let ready = Ready::new(bench, subject, progress)?;
+    let (map, follow) = ready.follow_closely()?;
+    let mut explainer = Explainer::new(
+        ready.responders(),
+        wanted,
+        |sample: &Sample, explanation: &_, reader: &Reader| {
+            ledgers.add(sample, explanation, reader, &map);
+        },
+    );
+    let ran = ready.run(Some(&follow), &mut explainer, progress);
+    let done = explainer.finish();
+    let reader = ran?;
+    done?;
+    Ok((ledgers.accounts(ready.responders(), &reader, &map), follow.missing))
 }
 
 /// The ledgers that are asked for, and the samples that belong in them.

@@ -9,10 +9,9 @@ use crate::followed::{
     Answer, Choice, EVENTS_KEPT, Named, Ready, Reproducer, STACKS_FROM, Subject, Watcher,
 };
 use crate::terminal::Shown;
-use rig::{Bench, Calls};
+use rig::{Bench, Calls, Progress};
 use sample::{Insns, Nanos, Sample, When};
 use serde::Serialize;
-use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use trace::{Event, Excerpt, History, Reader};
@@ -42,26 +41,12 @@ pub fn run(arguments: &arguments::Replay) -> Result<Exit, Failure> {
     let named = Named::find(&arguments.latencies.run, &arguments.latencies.store.store)?;
     let arguments::Replay { latencies, sample, worst, .. } = arguments;
     let reproducer = reproducer(&bench, &named, latencies, *sample, *worst)?;
-    let shown = RefCell::new(Shown::of(vec![named.title()]));
-    let progress = |p| shown.borrow_mut().progress(0, p);
-    let ready = Ready::new(&bench, reproducer.subject(&bench)?, &progress)?;
-    let wanted = reproducer.sample();
-    let times = arguments.times.get();
-    let (mut first_other, mut identical) = (None, 0);
-    for _ in 0..times {
-        let mut wait = Wait { wanted, answer: None };
-        ready.run(None, &mut wait, &progress)?;
-        if wait.answer.is_some_and(|a| (a.latency, a.path) == (wanted.latency, wanted.path)) {
-            identical += 1;
-        } else {
-            first_other.get_or_insert(wait.answer);
-        }
-    }
+    let (first_other, identical) =
+        Shown::during(named.title(), ["replayed", "not replayed"], |progress| {
+            replay(&bench, &reproducer, arguments, progress)
+        })?;
+    let (wanted, times) = (reproducer.sample(), arguments.times.get());
     let same = identical == times;
-    if same && (arguments.trace.is_some() || arguments.vcd.is_some()) {
-        write_traces(&ready, wanted, arguments, &progress)?;
-    }
-    shown.borrow_mut().end(0, if same { "identical" } else { "not identical" });
     let answer = first_other.unwrap_or(Some(wanted));
     let printed = Printed {
         schema: SCHEMA,
@@ -82,6 +67,33 @@ pub fn run(arguments: &arguments::Replay) -> Result<Exit, Failure> {
         print(&text(&printed))?;
     }
     Ok(if same { Exit::Success } else { Exit::Exceeded })
+}
+
+/// Runs it as often as asked, and writes the traces where it was identical each time. The first answer that was another, with
+/// `None` for none at all, and how often it was identical.
+fn replay(
+    bench: &Bench,
+    reproducer: &Reproducer,
+    arguments: &arguments::Replay,
+    progress: &dyn Fn(Progress),
+) -> Result<(Option<Option<Sample>>, u64), Failure> {
+    let ready = Ready::new(bench, reproducer.subject(bench)?, progress)?;
+    let wanted = reproducer.sample();
+    let times = arguments.times.get();
+    let (mut first_other, mut identical) = (None, 0);
+    for _ in 0..times {
+        let mut wait = Wait { wanted, answer: None };
+        ready.run(None, &mut wait, progress)?;
+        if wait.answer.is_some_and(|a| (a.latency, a.path) == (wanted.latency, wanted.path)) {
+            identical += 1;
+        } else {
+            first_other.get_or_insert(wait.answer);
+        }
+    }
+    if identical == times && (arguments.trace.is_some() || arguments.vcd.is_some()) {
+        write_traces(&ready, wanted, arguments, progress)?;
+    }
+    Ok((first_other, identical))
 }
 
 /// What a person reads.
