@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Where time went: by cause and by whom, and below that the stacks.
 
+use super::count::several;
 use super::stack;
 use super::table::{Align, Table};
 use sample::Nanos;
@@ -44,7 +45,7 @@ pub fn table(items: &[Item], whole: Nanos) -> String {
     shown.iter().for_each(|(time, (cause, who), _)| row(*time, cause, who));
     if !rest.is_empty() {
         let time = Nanos(rest.iter().map(|(time, ..)| time.0).sum());
-        row(time, &format!("{} others", rest.len()), "");
+        row(time, &several(rest.len() as u64, "other"), "");
     }
     let unexplained = items.iter().filter(|item| item.cause.cause == "unexplained");
     let unexplained: Vec<&Item> = unexplained.collect();
@@ -81,9 +82,9 @@ fn stacks(items: &[&Item], whole: Nanos) -> String {
     }
     let rest: Vec<&Item> = items.iter().skip(STACKS).map(|item| **item).collect();
     if !rest.is_empty() {
-        let (time, count) = (sum(&rest), rest.len());
+        let (time, others) = (sum(&rest), several(rest.len() as u64, "other stack"));
         let part = share(time, whole);
-        text += &format!("{:>19}  from {count} other stacks ({part})\n", time.to_string());
+        text += &format!("{:>19}  from {others} ({part})\n", time.to_string());
     }
     text
 }
@@ -134,7 +135,7 @@ mod tests {
                 "500 ns  41.4 %  task         tar prio 120",
                 "in 2 samples:",
                 "again",
-                "4 ns   0.3 %  1 others",
+                "4 ns   0.3 %  1 other",
                 "5 ns   0.4 %  unexplained",
             ]
         );

@@ -2,6 +2,7 @@
 //! The ledger of one responder: all its latencies above a bound, by cause.
 
 use super::causes::{self, Item};
+use super::count::several;
 use super::explanation::kinds;
 use crate::followed::{Account, replay_of_answer};
 use sample::Nanos;
@@ -15,13 +16,14 @@ pub fn ledger(bundle: &Path, Account { responder, report }: &Account) -> String 
         Nanos(0) => String::new(),
         from => format!(" of {from} and more"),
     };
-    let mut text = format!("{responder}: {samples} answers{from}, together {total_ns}\n");
+    let answers = several(*samples, "answer");
+    let mut text = format!("{responder}: {answers}{from}, together {total_ns}\n");
     let items = rows.iter().map(|row| Item {
         cause: &row.cause,
         time: row.total_ns,
         note: format!(
-            "in {} answers, at most {}:\n{}",
-            row.count,
+            "in {}, at most {}:\n{}",
+            several(row.count, "answer"),
             row.max_ns,
             replay_of_answer(bundle, responder, row.max_trigger)
         ),

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What is left of a find.
 
+use super::count::several;
 use crate::commands::{Minimised, Size};
 
 /// So many triggers, and disturbances where there were any.
 pub fn kept(of: Size, all: Size) -> String {
-    let mut text = format!("{} of {} triggers", of.triggers, all.triggers);
+    let mut text = format!("{} of {}", of.triggers, several(all.triggers, "trigger"));
     if all.disturbances > 0 {
-        text += &format!(" and {} of {} disturbances", of.disturbances, all.disturbances);
+        let disturbances = several(all.disturbances, "disturbance");
+        text += &format!(" and {} of {disturbances}", of.disturbances);
     }
     text
 }
@@ -26,6 +28,7 @@ pub fn minimised(minimised: &Minimised) -> String {
     if after.load != before.load {
         text += &format!("  found again under {} instead of {}\n", after.load, before.load);
     }
+    let trials = several(*trials, "trial");
     text += &match (minimised.minimal, minimised.replayed) {
         (true, true) => {
             format!("  {trials} trials; without any other one of the triggers it is earlier\n")

@@ -5,6 +5,7 @@ mod axis;
 mod bound;
 mod causes;
 mod comparison;
+mod count;
 mod explanation;
 mod hunt;
 mod ladder;
