@@ -9,4 +9,5 @@ mod measure;
 mod refusals;
 mod report;
 mod setup;
+mod sources;
 mod warnings;
