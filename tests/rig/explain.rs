@@ -159,6 +159,26 @@ fn assert_traces_show(lab: &Lab, replayed: &Value) {
     assert!(woken.iter().any(|who| who.starts_with("init [")), "{woken:?}");
     let calls: Vec<_> = of("calls").map(|(_, function)| function).collect();
     assert!(calls.iter().any(|function| function.starts_with("__schedule+")), "{calls:?}");
+    // Whatever is watched for is among the calls of all functions, at the same time.
+    let functions = &tracks["functions"].slices;
+    for (at, name) in of("calls") {
+        let (name, _) = name.split_once('+').expect("a symbol");
+        let is = |(from, _, function): &&(u64, u64, String)| {
+            from == at && function.split(' ').next() == Some(name)
+        };
+        assert!(functions.iter().any(|f| is(&f)), "{name} at {at}");
+    }
+    // The handler is called in its interrupt, and wakes the task.
+    let of_name = |name: &str| {
+        let mut all = functions.iter().filter(|(from, ..)| is_between(from));
+        all.find(|(.., function)| function == name).unwrap_or_else(|| panic!("no call of {name}"))
+    };
+    let around = |outer: &(u64, u64, String), inner: &(u64, u64, String)| {
+        outer.0 <= inner.0 && inner.1 <= outer.1
+    };
+    let [entry, handler, wake] =
+        ["handle_irq_event", "onset_run_hardirq [onset_port]", "try_to_wake_up"].map(of_name);
+    assert!(around(entry, handler) && around(handler, wake), "{entry:?} {handler:?} {wake:?}");
 
     let wires = oracle::vcd(&lab.path().join("t.vcd"));
     let [trigger] = wires["trigger"][..] else { panic!("{wires:?}") };

@@ -192,6 +192,11 @@ pub(crate) fn trigger_at(time: Stamp<Virtual>, after: Nanos) {
     });
 }
 
+/// How long measuring has been going on at `now`; `None` before.
+pub(crate) fn since_measuring_began(now: Stamp<Virtual>) -> Option<Nanos> {
+    locked(|g| now.since(g.origin?))
+}
+
 extern "C" fn on_machine_built() {
     with(|g| {
         let parts = || -> Result<Parts, String> {

@@ -68,6 +68,7 @@ symbols! {
         qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu: fn(*mut c_void, c_int, Entry, u64);
         qemu_plugin_register_vcpu_tb_exec_cond_cb: fn(*mut c_void, OnInstruction, c_int, c_int, Entry, u64, *mut c_void);
         qemu_plugin_register_vcpu_insn_exec_cb: fn(*mut c_void, OnInstruction, c_int, *mut c_void);
+        qemu_plugin_register_vcpu_insn_exec_cond_cb: fn(*mut c_void, OnInstruction, c_int, c_int, Entry, u64, *mut c_void);
         qemu_plugin_tb_n_insns: fn(*const c_void) -> usize;
         qemu_plugin_tb_vaddr: fn(*const c_void) -> u64;
         qemu_plugin_tb_get_insn: fn(*const c_void, usize) -> *mut c_void;
@@ -95,6 +96,8 @@ pub struct Instrument {
     buffer: *mut Bytes,
     counter: Entry,
     countdown: Entry,
+    /// Not 0 while functions are told.
+    telling: Entry,
 }
 
 // SAFETY: `buffer` is used only in callbacks at instructions, which the one vCPU thread makes one after the other.
@@ -121,11 +124,12 @@ impl Instrument {
         let symbols = Symbols::resolve()?;
         // SAFETY: making an array has no precondition, and a scoreboard may be made while installing.
         let (buffer, score) = unsafe {
-            let two = (symbols.qemu_plugin_scoreboard_new)(2 * size_of::<u64>());
-            ((symbols.g_byte_array_new)(), two)
+            let three = (symbols.qemu_plugin_scoreboard_new)(3 * size_of::<u64>());
+            ((symbols.g_byte_array_new)(), three)
         };
-        let [counter, countdown] = [0, size_of::<u64>()].map(|offset| Entry { score, offset });
-        Ok(Instrument { symbols, id, buffer, counter, countdown })
+        let [counter, countdown, telling] =
+            [0, 1, 2].map(|index| Entry { score, offset: index * size_of::<u64>() });
+        Ok(Instrument { symbols, id, buffer, counter, countdown, telling })
     }
 
     /// Calls `each` for the vCPU.
@@ -245,6 +249,12 @@ impl Instrument {
         }
     }
 
+    /// From now on, [`Instruction::when_telling`] calls.
+    pub fn tell(&self) {
+        // SAFETY: the scoreboard lives for ever.
+        unsafe { (self.symbols.qemu_plugin_u64_set)(self.telling, VCPU, 1) }
+    }
+
     /// The sum of what the executed blocks added ([`Block::count`]).
     pub fn counted(&self) -> u64 {
         // SAFETY: the scoreboard lives for ever.
@@ -356,6 +366,23 @@ impl Instruction<'_> {
                 each,
                 READS_REGISTERS,
                 STORES,
+                number as *mut c_void,
+            );
+        }
+    }
+
+    /// Calls `each` with `number` before the instruction is executed, from [`Instrument::tell`] on: before, it costs a comparison.
+    pub fn when_telling(&self, each: OnInstruction, number: usize) {
+        let Instrument { symbols, telling, .. } = self.instrument;
+        // SAFETY: an instruction of the callback we are in, and an entry that lives for ever; `number` is no address to anybody.
+        unsafe {
+            (symbols.qemu_plugin_register_vcpu_insn_exec_cond_cb)(
+                self.instruction,
+                each,
+                READS_REGISTERS,
+                AT_LEAST,
+                *telling,
+                1,
                 number as *mut c_void,
             );
         }

@@ -2,7 +2,7 @@
 //! What the plugin is told to follow of a guest's kernel: a [`Map`]'s facts, in the words of
 //! `crates/plugin/src/follow/plan.rs`.
 
-use sample::{Insns, Stretch};
+use sample::{Insns, Nanos, Stretch};
 use std::path::Path;
 use trace::{Edge, Role, WATCHED, Watch, Watched, WindowKind};
 use vmlinux::Map;
@@ -95,6 +95,12 @@ impl Follow {
             .map(|w| format!("calls of {}: the kernel has no such function", w.names[0]));
         let missing = map.missing().map(String::from).chain(functions).collect();
         Follow { plan, watches, missing, rt }
+    }
+
+    /// Also tells every call of a function of the kernel and its return, from so long after measuring began on.
+    pub fn telling_functions(mut self, from: Nanos) -> Follow {
+        self.plan += &format!("functions {}\n", from.0);
+        self
     }
 
     /// Also looks where the CPU is ([`Kind::Inside`](sample::Kind::Inside)) in stretches as long as `from`, at least one

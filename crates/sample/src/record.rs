@@ -73,6 +73,12 @@ pub enum Kind {
     Inside = 18,
     /// The line of the device that disturbs was to rise; `value` is how many timers its handler starts.
     Disturbance = 19,
+    /// The follower saw the CPU come to the first instruction of the kernel's function at `number`; `value` is the lower half
+    /// of the stack pointer there, which points at where the function returns to.
+    Function = 20,
+    /// The follower saw the CPU return, at the instruction at `number`, from all functions whose stack pointer was `value` or
+    /// less on the same stack.
+    Return = 21,
 }
 
 /// One event with its exact time. The meaning of the fields is that of [`Kind`].
@@ -142,6 +148,8 @@ impl Record {
             17 => Kind::Stretch,
             18 => Kind::Inside,
             19 => Kind::Disturbance,
+            20 => Kind::Function,
+            21 => Kind::Return,
             _ => return Err(Malformed),
         };
         if b[2] != 0 || b[3] != 0 {

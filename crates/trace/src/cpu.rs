@@ -165,7 +165,11 @@ impl Cpu {
                 self.see(place, true);
             }
             What::Gap => *self = Cpu::default(),
-            What::Trigger { .. } | What::Disturbance { .. } | What::Pins { .. } => {}
+            What::Trigger { .. }
+            | What::Disturbance { .. }
+            | What::Pins { .. }
+            | What::Function { .. }
+            | What::Return { .. } => {}
         }
     }
 

@@ -11,6 +11,7 @@ mod bound;
 mod cpu;
 mod entries;
 mod excerpt;
+mod functions;
 mod ledger;
 mod partition;
 mod perfetto;

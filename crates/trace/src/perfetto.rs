@@ -5,7 +5,9 @@
 //! The messages are declared here with the few fields that are used; field numbers are those of
 //! protos/perfetto/trace/{trace,trace_packet}.proto and protos/perfetto/trace/track_event/*.proto.
 
+use crate::entries::without_place;
 use crate::excerpt::{Excerpt, Now};
+use crate::functions::{Call, Functions};
 use crate::symbols::named;
 use crate::{Activity, At, Interrupt, Place, Role, Stacks, Symbols, TaskId, Tasks, What};
 use prost::Message;
@@ -75,7 +77,7 @@ const EXPLICIT: i32 = 3;
 
 /// The tracks in the order in which they are shown, below the one that holds them all. A track's uuid is its place here
 /// plus 2.
-const TRACKS: [&str; 17] = [
+const TRACKS: [&str; 18] = [
     "line",
     "interrupts off",
     "interrupts",
@@ -85,6 +87,7 @@ const TRACKS: [&str; 17] = [
     "running task",
     "wake-ups",
     "calls",
+    "functions",
     "D0",
     "D1",
     "D2",
@@ -97,7 +100,8 @@ const TRACKS: [&str; 17] = [
 const LINE: usize = 0;
 const WAKE_UPS: usize = 7;
 const CALLS: usize = 8;
-const D0: usize = 9;
+const FUNCTIONS: usize = 9;
+const D0: usize = 10;
 /// Uuid of the track that holds all others.
 const CPU: u64 = 1;
 
@@ -151,7 +155,11 @@ pub fn perfetto(
         writer.change(from, &[None; TRACKS.len()], &before);
     }
     let mut end = excerpt.from();
+    let (mut functions, mut called) = (Functions::default(), Vec::new());
     for (event, now) in excerpt.states() {
+        if functions.event(&event.what) {
+            writer.functions(event.at, &mut called, functions.now().collect());
+        }
         let after = fills(&now);
         writer.change(event.at, &before, &after);
         writer.instant(event.at, &event.what);
@@ -162,6 +170,7 @@ pub fn perfetto(
         // What begins with the last event, as the answer does, lasts for its nanosecond, or it would not be seen.
         let end = At { time: Stamp::from_ns(end.time.ns() + 1), ..end };
         writer.change(end, &before, &[None; TRACKS.len()]);
+        writer.functions(end, &mut called, Vec::new());
     }
     Trace { packet: writer.packets }.encode_to_vec()
 }
@@ -211,6 +220,19 @@ impl Writer<'_> {
                 self.event(at, track, SLICE_BEGIN, Some(name), more);
             }
         }
+    }
+
+    /// Ends the calls that are over, from the innermost out, and begins the new ones.
+    fn functions(&mut self, at: At, called: &mut Vec<Call>, now: Vec<Call>) {
+        let same = called.iter().zip(&now).take_while(|(was, is)| was == is).count();
+        for _ in same..called.len() {
+            self.event(at, FUNCTIONS, SLICE_END, None, Vec::new());
+        }
+        for call in &now[same..] {
+            let name = without_place(&named(self.symbols, call.address));
+            self.event(at, FUNCTIONS, SLICE_BEGIN, Some(name), Vec::new());
+        }
+        *called = now;
     }
 
     fn instant(&mut self, at: At, what: &What) {
@@ -350,9 +372,43 @@ mod tests {
     }
 
     #[test]
+    fn calls_of_functions_nest_on_a_track_of_their_own_and_end_with_the_trace() {
+        let call = |address, stack_pointer| What::Function { address, stack_pointer };
+        let events = [
+            (10, What::Trigger { number: 0, level: 0 }),
+            (20, call(5, 0x80)),
+            (30, call(6, 0x40)),
+            (40, What::Return { stack_pointer: 0x40 }),
+            (50, call(7, 0x40)),
+            (60, What::Pins { level: 1 }),
+        ];
+        let mut history = crate::History::new(100);
+        for (ns, what) in events {
+            let at = At { time: Stamp::from_ns(ns), insns: sample::Insns(ns) };
+            history.push(crate::Event { at, what });
+        }
+        let excerpt = history.excerpt(0, sample::Nanos(100)).expect("it is kept");
+        let reader = Reader::new(&[]);
+        let bytes = perfetto(&excerpt, reader.tasks(), reader.stacks(), &symbols());
+        let trace = Trace::decode(bytes.as_slice()).expect("a trace");
+        let (begin, end) =
+            (|name: &str| (SLICE_BEGIN, name.to_owned()), || (SLICE_END, String::new()));
+        let expected = [
+            (20, begin("f5")),
+            (30, begin("f6")),
+            (40, end()),
+            (50, begin("f7")),
+            (61, end()),
+            (61, end()),
+        ];
+        let expected = expected.map(|(at, (kind, name))| (at, kind, name));
+        assert_eq!(track(&trace, "functions"), expected);
+    }
+
+    #[test]
     fn on_every_track_each_slice_that_begins_ends_before_the_next() {
         let trace = decoded();
-        for name in TRACKS {
+        for name in TRACKS.into_iter().filter(|name| *name != TRACKS[FUNCTIONS]) {
             let kinds: Vec<_> = track(&trace, name).into_iter().map(|(_, kind, _)| kind).collect();
             let slices: Vec<_> = kinds.into_iter().filter(|k| *k != INSTANT).collect();
             assert!(slices.chunks(2).all(|c| c == [SLICE_BEGIN, SLICE_END]), "{name}: {slices:?}");

@@ -132,6 +132,18 @@ pub enum What {
         /// To which address.
         to: u64,
     },
+    /// A function of the kernel was called, or jumped to as the last step of another.
+    Function {
+        /// The function.
+        address: u64,
+        /// The lower half of the stack pointer at its first instruction.
+        stack_pointer: u32,
+    },
+    /// All functions have returned that were called with this stack pointer, or with more on the same stack.
+    Return {
+        /// Its lower half.
+        stack_pointer: u32,
+    },
     /// The follower looked where the CPU is, because a stretch had become long: of which kinds.
     Inside {
         /// Interrupts were masked.
@@ -319,6 +331,8 @@ impl Reader {
                     place: self.stack(r.value),
                 }
             }
+            Kind::Function => What::Function { address: r.number, stack_pointer: r.value },
+            Kind::Return => What::Return { stack_pointer: r.value },
             Kind::Leave => What::Leave { user: r.pins != 0, to: r.number },
             _ => return None,
         })

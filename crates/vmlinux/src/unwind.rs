@@ -88,6 +88,13 @@ pub struct Unwinder<B = Vec<u8>> {
     known: Box<[(u64, Option<Entry>)]>,
 }
 
+impl<B> Unwinder<B> {
+    /// The map that it unwinds by.
+    pub fn map(&self) -> &Map<B> {
+        &self.map
+    }
+}
+
 /// Entries that are remembered.
 const KNOWN: usize = 1 << 11;
 

@@ -209,7 +209,12 @@ fn write_traces(
     arguments: &arguments::Replay,
     progress: &dyn Fn(rig::Progress),
 ) -> Result<(), Failure> {
-    let (map, follow) = ready.follow(STACKS_FROM, Calls::All)?;
+    let (map, mut follow) = ready.follow(STACKS_FROM, Calls::All)?;
+    // The dump has no calls.
+    if arguments.trace.is_some() {
+        let from = wanted.at.0.saturating_sub(BEFORE.0);
+        follow = follow.telling_functions(Nanos(from));
+    }
     for missing in &follow.missing {
         eprintln!("! not seen in this kernel: {missing}");
     }

@@ -69,6 +69,11 @@ pub fn leads_on(code: &[u8]) -> bool {
     }
 }
 
+/// Whether an instruction returns to who called: `ret`, also with a constant or behind the prefix that old processors want.
+pub fn returns(code: &[u8]) -> bool {
+    matches!(code, [0xc3] | [0xf3, 0xc3] | [0xc2, _, _])
+}
+
 fn is_prefix(byte: &u8) -> bool {
     matches!(byte, 0x65 | 0x66 | 0xf0 | 0xf2 | 0xf3 | 0x40..=0x4f)
 }
@@ -160,6 +165,14 @@ mod tests {
         assert_eq!(change(&[0x65, 0x8b, 0x04, 0x25, 0x88, 0x3c, 0x03, 0x00], 0), None);
         assert_eq!(change(&[0x65, 0xff, 0x00], 0), None);
         assert_eq!(change(&[0xff, 0x04, 0x25, 0x88, 0x3c, 0x03, 0x00], 0), None);
+    }
+
+    #[test]
+    fn a_return_is_a_ret_and_neither_a_jump_nor_a_return_from_an_interrupt() {
+        let returns: [&[u8]; 3] = [&[0xc3], &[0xf3, 0xc3], &[0xc2, 0x08, 0x00]];
+        returns.iter().for_each(|code| assert!(super::returns(code), "{code:x?}"));
+        let others: [&[u8]; 4] = [&[0xe9, 0xc3, 0, 0, 0], &[0x48, 0xcf], &[0xcc], &[]];
+        others.iter().for_each(|code| assert!(!super::returns(code), "{code:x?}"));
     }
 
     #[test]

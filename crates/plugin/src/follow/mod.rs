@@ -21,7 +21,9 @@ mod state;
 
 pub use plan::Plan;
 
-use crate::generator::{fail, pass_on_among_many, trigger_at, waits_for_aim};
+use crate::generator::{
+    fail, pass_on_among_many, since_measuring_began, trigger_at, waits_for_aim,
+};
 use crate::halting::before_halts;
 use crate::instrument::{Instrument, Register};
 use crate::qemu::{Cpu, General, Qemu};
@@ -30,6 +32,7 @@ use code::{Change, INTERRUPT_FLAG};
 use memory::StackMemory;
 use places::{Place, Why};
 use plan::{Stack, Watch};
+use rustc_hash::FxHashSet;
 use sample::{AIMED, Aim, Insns, Kind, Nanos, Record, Stamp, Stretch, Take, Virtual};
 use stacks::{Capture, Stacks};
 use state::{Followed, Opened, Since};
@@ -72,6 +75,8 @@ struct Follower {
     plan: Plan,
     vcpu: OnceLock<Vcpu>,
     begun: Once,
+    /// Where the kernel's functions begin, where each call is told.
+    functions: FxHashSet<u64>,
     /// Reached in callbacks at translations and instructions alone. A lock for each would be a twentieth of a followed guest's time.
     followed: RefCell<Followed>,
 }
@@ -93,9 +98,10 @@ fn follower() -> &'static Follower {
 /// A QEMU that lacks a part of the interface; a map that cannot be read.
 pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), String> {
     let instrument = Instrument::attach(id)?;
-    let followed = RefCell::new(Followed::new(&plan, aim)?);
-    let (vcpu, begun) = (OnceLock::new(), Once::new());
-    let follower = Follower { qemu, instrument, plan, vcpu, begun, followed };
+    let followed = Followed::new(&plan, aim)?;
+    let functions = plan.functions_from.map(|_| followed.stacks.functions()).unwrap_or_default();
+    let (vcpu, begun, followed) = (OnceLock::new(), Once::new(), RefCell::new(followed));
+    let follower = Follower { qemu, instrument, plan, vcpu, begun, functions, followed };
     if FOLLOWER.set(follower).is_err() {
         return Err("the plugin was loaded twice".into());
     }
@@ -130,6 +136,11 @@ extern "C" fn on_place(_vcpu: c_uint, place: *mut c_void) {
     // SAFETY: a leaked Place, given by `look`.
     let place = unsafe { &*place.cast::<Place>() };
     follower().at(place);
+}
+
+extern "C" fn on_function(_vcpu: c_uint, place: *mut c_void) {
+    // SAFETY: as above.
+    follower().function(unsafe { &*place.cast::<Place>() });
 }
 
 extern "C" fn on_due(_vcpu: c_uint, place: *mut c_void) {
@@ -213,7 +224,7 @@ impl Follower {
                 self.mask(cpu.register(General::R11) & INTERRUPT_FLAG == 0, place.address, time);
                 self.leave(true, 0, time);
             }
-            Why::Change(Change::StoresPerCpu(_)) | Why::Due => {}
+            Why::Change(Change::StoresPerCpu(_)) | Why::Due | Why::Function | Why::Return => {}
         }
     }
 
@@ -224,6 +235,12 @@ impl Follower {
             return;
         }
         followed.masked = masked;
+        if let Some(from) = followed.functions_from
+            && since_measuring_began(time.0).is_some_and(|now| now >= from)
+        {
+            followed.functions_from = None;
+            self.instrument.tell();
+        }
         if masked {
             let since = self.open(&mut followed, Stretch::IrqsOff, address, time, true);
             self.begin_looks(&mut followed, Stretch::IrqsOff, time);
@@ -234,6 +251,17 @@ impl Follower {
             followed.end_looks(Stretch::IrqsOff);
             let (opened, closed) = self.close(&mut followed, Stretch::IrqsOff, address, time);
             record(Kind::Irqs, 0, closed, opened.into(), time);
+        }
+    }
+
+    /// A function begins, or returns. With the stack of a program nothing is called, nor by the first instructions of a system
+    /// call, which still have it.
+    fn function(&self, place: &Place) {
+        let cpu = &self.vcpu().cpu;
+        let stack = cpu.register(General::Rsp);
+        if stack >= KERNEL {
+            let kind = if place.why == Why::Function { Kind::Function } else { Kind::Return };
+            record(kind, 0, stack as u32, place.address, cpu.time(place.left));
         }
     }
 

@@ -2,7 +2,7 @@
 //! The places in translated code at which the follower is called, found as QEMU translates a block.
 
 use super::code::{self, Change, Step};
-use super::{Follower, on_due, on_place, on_store};
+use super::{Follower, on_due, on_function, on_place, on_store};
 use crate::instrument::{Block, INSTRUCTION_BYTES_MAX};
 
 /// Why we are called at an instruction.
@@ -20,6 +20,10 @@ pub enum Why {
     Holds(bool),
     /// A block begins here, and it may be time to look.
     Due,
+    /// A function of the kernel begins here.
+    Function,
+    /// One returns.
+    Return,
 }
 
 /// A place in translated code where we are called. Never freed: QEMU may keep the code, and has few enough.
@@ -75,6 +79,14 @@ impl Follower {
                 let place = Place { why, address, left, brief };
                 Box::leak(Box::new(place)) as *const Place as usize
             };
+            if index == 0 && self.functions.contains(&address) {
+                instruction.when_telling(on_function, place(Why::Function));
+            }
+            // From an interrupt as well, whose entry is a function.
+            let returns = code::returns(code) || change == Some(Change::ReturnsFromInterrupt);
+            if self.plan.functions_from.is_some() && returns {
+                instruction.when_telling(on_function, place(Why::Return));
+            }
             if index == 0 && self.plan.is_gate(address) {
                 instruction.before(on_place, place(Why::Gate));
             }

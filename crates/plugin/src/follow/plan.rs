@@ -3,7 +3,7 @@
 //! and numbers (hexadecimal after `0x`), written by the host, which knows the kernel.
 
 use super::nests::Nesting;
-use sample::Take;
+use sample::{Nanos, Take};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -82,6 +82,8 @@ pub struct Plan {
     pub holds: Option<u64>,
     /// See `holds`.
     pub releases: Option<u64>,
+    /// From when on, since measuring began, every call of a function and its return are told.
+    pub functions_from: Option<Nanos>,
     /// Watched places by address: index and what to take.
     pub watches: BTreeMap<u64, Vec<(u8, Watch)>>,
 }
@@ -118,6 +120,7 @@ impl Plan {
             "point" => drop(self.points.insert(n(0)?)),
             "holds" => self.holds = Some(n(0)?),
             "releases" => self.releases = Some(n(0)?),
+            "functions" => self.functions_from = Some(Nanos(n(0)?)),
             "preempt" => self.preempt = Some(n(0)?),
             "current" => self.current = Some(n(0)?),
             "task" => self.task = TaskFields { pid: n(0)?, comm: n(1)?, prio: n(2)? },
@@ -152,7 +155,7 @@ mod tests {
     #[test]
     fn every_line_arrives() {
         let text = "map /a b\nstacks_from 1000\ninside 4000 3\ngate 0xff00 0xff10\ngate 0x20 0x21\npreempt 0x33c88\ncurrent 0x33c80\n\
-                    task 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\nwatch 0x12 nothing opens 3\nwatch 0x13 count closes 3\npoint 0x77\nholds 0x78\nreleases 0x79\n";
+                    task 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\nwatch 0x12 nothing opens 3\nwatch 0x13 count closes 3\npoint 0x77\nfunctions 250\nholds 0x78\nreleases 0x79\n";
         let plan = Plan::parse(text).unwrap();
         assert_eq!(plan.map, Some("/a b".into()));
         assert_eq!(
@@ -163,6 +166,7 @@ mod tests {
         assert!(plan.is_gate(0xff0f) && plan.is_gate(0x20));
         assert!(!plan.is_gate(0xff10) && !plan.is_gate(0x21));
         assert!(plan.points.contains(&0x77));
+        assert_eq!(plan.functions_from, Some(Nanos(250)));
         assert_eq!((plan.holds, plan.releases), (Some(0x78), Some(0x79)));
         assert_eq!(plan.task, TaskFields { pid: 8, comm: 16, prio: 4 });
         let first = (0, Watch { take: Take::First, stack: Stack::Never });

@@ -3,7 +3,7 @@
 //! and numbered.
 
 use super::KERNEL;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
 use vmlinux::{Map, Memory, Regs, Unwinder};
 
@@ -105,6 +105,12 @@ impl Stacks {
         let map = map.map(|path| read(path).map_err(|e| format!("{}: {e}", path.display())));
         let unwinder = map.transpose()?.map(Unwinder::new);
         Ok(Stacks { unwinder, known: FxHashMap::default() })
+    }
+
+    /// Where the kernel's functions begin; none without its map.
+    pub fn functions(&self) -> FxHashSet<u64> {
+        let map = self.unwinder.as_ref().map(Unwinder::map);
+        map.into_iter().flat_map(Map::symbols).map(|(_, address, _)| address).collect()
     }
 
     /// The number of a stack; one that is seen for the first time is told, frame by frame: number, index, address.

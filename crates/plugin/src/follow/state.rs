@@ -7,7 +7,7 @@ use super::nests::{Nests, Task};
 use super::plan::Plan;
 use super::record;
 use super::stacks::{Capture, Stacks};
-use sample::{Aim, Insns, Kind, Occurrence, Stamp, Stretch, Virtual};
+use sample::{Aim, Insns, Kind, Nanos, Occurrence, Stamp, Stretch, Virtual};
 use std::collections::BTreeMap;
 
 /// An open stretch: since when, and which of all it is; the latter only where triggers are aimed.
@@ -66,6 +66,8 @@ pub struct Followed {
     pub bh_off: Option<Since>,
     pub aimer: Option<Aimer>,
     pub looks: Option<Looks>,
+    /// From when on calls of functions are to be told, until they are.
+    pub functions_from: Option<Nanos>,
     /// What runs; 0 while not known.
     pub task: Task,
     /// Whether that is the idle task.
@@ -92,6 +94,7 @@ impl Followed {
             aimer: aim.map(Aimer::new),
             looks: (plan.inside_from > 0)
                 .then(|| Looks::new(Insns(plan.inside_from), plan.inside_kinds)),
+            functions_from: plan.functions_from,
             task: 0,
             idle: false,
             nests: Nests::default(),

@@ -188,7 +188,9 @@ impl Windows {
             What::Trigger { .. }
             | What::Disturbance { .. }
             | What::Pins { .. }
-            | What::Leave { .. } => {}
+            | What::Leave { .. }
+            | What::Function { .. }
+            | What::Return { .. } => {}
         }
     }
 

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The functions of the kernel that the CPU is in, from their calls and returns.
+//!
+//! A call is over when something returns from it or from one further out, or when another is made with no more on the stack:
+//! then the function has jumped to the other, as its last step. What was called before the first event, and assembly that
+//! changes stacks by itself, is not seen.
+
+use crate::What;
+use rustc_hash::FxHashMap;
+
+/// A call that has not returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// Tells it from every other.
+    number: u64,
+    /// The function.
+    pub address: u64,
+    /// Where it returns to is kept there: the lower half of the stack pointer at its first instruction.
+    stack_pointer: u32,
+}
+
+/// A task's stack, by its place in memory: it is aligned to its size (THREAD_SIZE, 16 KiB;
+/// arch/x86/include/asm/page_64_types.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct TaskStack(u32);
+
+impl TaskStack {
+    fn of(stack_pointer: u32) -> TaskStack {
+        TaskStack(stack_pointer >> 14)
+    }
+}
+
+/// Follows calls and returns. Memory grows with the number of tasks that are in the kernel.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Functions {
+    /// Those of each task, the innermost last.
+    tasks: FxHashMap<TaskStack, Vec<Call>>,
+    /// The stack of the task that runs; `None` until it calls or returns.
+    running: Option<TaskStack>,
+    /// Those on another stack, which belongs to the CPU: interrupts.
+    interrupt: Vec<Call>,
+    calls: u64,
+}
+
+impl Functions {
+    /// Follows one event. Whether it is one that calls or returns, or makes another task run.
+    pub fn event(&mut self, what: &What) -> bool {
+        match *what {
+            What::Function { address, stack_pointer } => {
+                self.calls += 1;
+                let call = Call { number: self.calls, address, stack_pointer };
+                let calls = self.returned(stack_pointer);
+                calls.push(call);
+            }
+            What::Return { stack_pointer } => {
+                self.returned(stack_pointer);
+            }
+            What::Run { .. } => {
+                self.running = None;
+                self.interrupt.clear();
+            }
+            // Nothing of the kernel is called there.
+            What::Leave { user: true, .. } => {
+                self.interrupt.clear();
+                if let Some(calls) = self.running.and_then(|stack| self.tasks.get_mut(&stack)) {
+                    calls.clear();
+                }
+            }
+            What::Gap => *self = Functions { calls: self.calls, ..Functions::default() },
+            _ => return false,
+        }
+        true
+    }
+
+    /// The calls on the stack that this points into, without those that are over.
+    fn returned(&mut self, stack_pointer: u32) -> &mut Vec<Call> {
+        let stack = TaskStack::of(stack_pointer);
+        let calls = if *self.running.get_or_insert(stack) == stack {
+            // An interrupt is over when the task that it interrupted goes on.
+            self.interrupt.clear();
+            self.tasks.entry(stack).or_default()
+        } else {
+            &mut self.interrupt
+        };
+        while calls.pop_if(|call| call.stack_pointer <= stack_pointer).is_some() {}
+        calls
+    }
+
+    /// What the CPU is in, from the outermost function in.
+    pub fn now(&self) -> impl Iterator<Item = Call> {
+        let own = self.running.and_then(|stack| self.tasks.get(&stack));
+        own.into_iter().flatten().chain(&self.interrupt).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TaskId;
+
+    const STACK: u32 = 0x8000;
+    const OTHER: u32 = 0x2_0000;
+    const INTERRUPT: u32 = 0x1000;
+
+    fn call(address: u64, stack_pointer: u32) -> What {
+        What::Function { address, stack_pointer }
+    }
+
+    fn returns(stack_pointer: u32) -> What {
+        What::Return { stack_pointer }
+    }
+
+    fn run(task: u64) -> What {
+        What::Run { task: TaskId(task), pid: 1 }
+    }
+
+    /// What the CPU is in after each of these.
+    fn after(events: &[What]) -> Vec<Vec<u64>> {
+        let mut functions = Functions::default();
+        let each = events.iter().map(|what| {
+            functions.event(what);
+            functions.now().map(|call| call.address).collect()
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn calls_nest_and_returns_end_them() {
+        let events = [
+            call(1, STACK + 80),
+            call(2, STACK + 40),
+            call(3, STACK + 20),
+            returns(STACK + 20),
+            call(4, STACK + 20),
+            // Of one that was not seen to be called from.
+            returns(STACK + 40),
+            returns(STACK + 80),
+        ];
+        let expected: [&[u64]; 7] = [&[1], &[1, 2], &[1, 2, 3], &[1, 2], &[1, 2, 4], &[1], &[]];
+        assert_eq!(after(&events), expected);
+    }
+
+    #[test]
+    fn who_jumps_to_another_function_as_its_last_step_is_over() {
+        let events = [call(1, STACK + 80), call(2, STACK + 40), call(3, STACK + 40)];
+        assert_eq!(after(&events)[2], [1, 3]);
+    }
+
+    #[test]
+    fn an_interrupt_has_a_stack_of_its_own_and_is_over_when_its_task_goes_on() {
+        let events = [
+            call(1, STACK + 80),
+            call(2, STACK + 40),
+            call(7, INTERRUPT + 80),
+            call(8, INTERRUPT + 40),
+            returns(INTERRUPT + 40),
+            // From the interrupt itself.
+            returns(STACK + 44),
+        ];
+        let expected: [&[u64]; 6] = [&[1], &[1, 2], &[1, 2, 7], &[1, 2, 7, 8], &[1, 2, 7], &[1]];
+        assert_eq!(after(&events), expected);
+    }
+
+    #[test]
+    fn a_task_that_runs_again_is_where_it_was() {
+        let events = [
+            call(1, STACK + 80),
+            call(2, STACK + 40),
+            run(9),
+            call(5, OTHER + 80),
+            run(8),
+            returns(STACK + 40),
+            What::Leave { user: true, to: 0 },
+        ];
+        let expected: [&[u64]; 7] = [&[1], &[1, 2], &[], &[5], &[], &[1], &[]];
+        assert_eq!(after(&events), expected);
+    }
+}
