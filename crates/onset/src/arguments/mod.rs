@@ -217,7 +217,8 @@ pub struct Hunt {
     /// Whose worst answer is looked for; may be repeated. By default every responder of the experiment.
     #[arg(long = "responder", value_name = "NAME")]
     pub responders: Vec<String>,
-    /// When to stop: after a time (5min, 30s) or a number of trials (200trials). A hunt that finds nothing new stops earlier.
+    /// When to stop: after a time (5min, 30s), or after so many trials (200trials) and no more. A hunt that finds nothing new stops
+    /// earlier.
     #[arg(long, default_value = "5min", value_parser = str::parse::<Budget>)]
     pub budget: Budget,
     /// The strategies that share the time; may be repeated. By default all.

@@ -50,7 +50,7 @@ const STALE: u64 = 240;
 pub enum Budget {
     /// Wall time. What is under way then is given up, except in the first round: some trial there is always.
     Time(Duration),
-    /// Trials, rounded up to whole rounds.
+    /// So many trials at the most: the last round ends with the last of them.
     Trials(u64),
 }
 
@@ -224,7 +224,11 @@ impl Hunt {
         let begun = Instant::now();
         let mut known = Known::default();
         loop {
-            let round = self.round(known.trials, &known);
+            let mut round = self.round(known.trials, &known);
+            // What is left of it is made where the hunt goes on with more: it was dealt as a whole, so it is the same then.
+            if let Budget::Trials(trials) = self.budget {
+                round.truncate(usize::try_from(trials - known.trials).unwrap_or(usize::MAX));
+            }
             let deadline = match self.budget {
                 Budget::Time(time) if known.trials > 0 => begun.checked_add(time),
                 _ => None,

@@ -98,6 +98,25 @@ fn any_number_of_workers_finds_the_same() {
 }
 
 #[test]
+fn a_budget_of_trials_is_never_exceeded_and_in_how_many_parts_it_is_spent_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = search(&hunt(2, 47), &directory.path().join("whole")).0;
+    assert_eq!(whole.trials, 47);
+    for (name, parts) in [("a", [1, 2, 3, 13]), ("b", [6, 7, 20, 46]), ("c", [5, 30, 31, 32])] {
+        let path = directory.path().join(name);
+        for trials in parts {
+            let (known, ended) = search(&hunt(3, trials), &path);
+            assert_eq!((known.trials, ended), (trials, Ended::Budget));
+            assert_eq!(Journal::open(&path, &about(5)).unwrap().count() as u64, trials);
+        }
+        assert_eq!(search(&hunt(1, 47), &path).0, whole);
+        // Less than there is: as if there were no more.
+        let few = search(&hunt(1, 11), &directory.path().join(format!("few {name}"))).0;
+        assert_eq!(search(&hunt(1, 11), &path).0, few);
+    }
+}
+
+#[test]
 fn the_first_trial_scouts_and_then_foresight_fires_into_what_scouts_saw() {
     let directory = tempfile::tempdir().unwrap();
     let mut journal = Journal::open(&directory.path().join("j"), &about(5)).unwrap();
