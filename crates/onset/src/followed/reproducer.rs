@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// The number of the format that this version writes and reads.
 const SCHEMA: u64 = 2;
+/// So much longer than the latency an answer is waited for at least, whatever it was when that was found: then, more triggers came
+/// after it, or a hunt waited for longer than its experiment says.
+const GRACE_BEYOND: Nanos = Nanos::from_millis(1);
 /// More is no find: a trigger takes 20 bytes, and a run of a million is in a bundle.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
@@ -66,7 +69,7 @@ pub struct Reproducer {
     pub disturbances: Vec<Disturbance>,
     /// How long the line stays high.
     pub high_ns: Nanos,
-    /// How long an answer to the last trigger is waited for.
+    /// How long an answer to the last trigger is waited for: longer than the latency.
     pub grace_ns: Nanos,
     /// Who answers.
     #[serde(with = "names")]
@@ -88,6 +91,13 @@ pub struct Answer {
     pub latency_ns: Nanos,
     /// Instructions in between.
     pub insns: Insns,
+}
+
+impl Answer {
+    /// How long it is waited for, at least `grace`: the last trigger is that which it answers, or comes after it.
+    fn waited_for(&self, grace: Nanos) -> Nanos {
+        grace.max(Nanos(self.latency_ns.0.saturating_add(GRACE_BEYOND.0)))
+    }
 }
 
 /// That of finds which do not speak of it.
@@ -132,7 +142,7 @@ impl Reproducer {
             times_ns: times,
             disturbances: disturbances.copied().collect(),
             high_ns: generator.high,
-            grace_ns: generator.grace,
+            grace_ns: answer.waited_for(generator.grace),
             responders: generator.responders,
             answer,
         }
@@ -240,7 +250,8 @@ impl Reproducer {
         let generator = Generator {
             when: When::Planned(Schedule::Explicit(self.times_ns.clone())),
             high: self.high_ns,
-            grace: self.grace_ns,
+            // Those of before may have a shorter one.
+            grace: self.answer.waited_for(self.grace_ns),
             responders: self.responders,
             disturbances: self.disturbances.clone(),
         };
@@ -343,6 +354,15 @@ mod tests {
         assert!(text.contains("\"responders\":[\"hardirq\",\"task\"]"), "{text}");
         assert!(text.contains("\"disturbances\":[{\"at_ns\":8,\"timers\":2}]"), "{text}");
         assert_eq!(read(&text), Ok(Reproducer::example()));
+    }
+
+    #[test]
+    fn an_answer_is_waited_for_however_short_the_grace_of_its_experiment_is() {
+        let late = Answer { latency_ns: Nanos(3_000_000), ..Reproducer::example().answer };
+        assert_eq!(late.waited_for(Nanos(1)), Nanos(4_000_000));
+        assert_eq!(late.waited_for(Nanos(9_000_000)), Nanos(9_000_000));
+        let never = Answer { latency_ns: Nanos(u64::MAX), ..late };
+        assert_eq!(never.waited_for(Nanos(1)), Nanos(u64::MAX));
     }
 
     #[test]
