@@ -2,7 +2,7 @@
 //! How a guest comes to where measuring begins: it is booted, perhaps let run for a while, by way of a few stages, and
 //! saved, once; from then on it is found in the cache.
 
-use crate::collect::{MARK_MEASURING, read_words, why_it_ended};
+use crate::collect::{MARK_MEASURING, read_words, why_it_ended, why_it_stands_still};
 use crate::error::At;
 use crate::machine::{Generator, Origin, Plugin, Running, Stimulus};
 use crate::run::{END_DEADLINE, Ending, Outcome, RECORDS, wait_until_paused};
@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Booting to user space and setting up a load takes 10 to 30 s of wall time; a machine shared with
+/// Booting to user space and setting up a load takes 10 to 30 s of wall time without a record; a machine shared with
 /// others may be several times slower.
 const BOOT_DEADLINE: Duration = Duration::from_secs(300);
 /// A virtual second under load takes about 10 s of wall time, on such a machine.
@@ -89,7 +89,8 @@ impl Bench {
             }
             is_measuring
         };
-        let mark = wait_until(&mut reach, &mut running, &mut channel, ("booting", BOOT_DEADLINE))?;
+        let phase = ("booting", BOOT_DEADLINE);
+        let mark = wait_until(&mut reach, &mut running, &mut channel, phase)?;
         running.greet(END_DEADLINE)?;
         wait_until_paused(&mut running)?;
         let (_, words) = read_words(&running.wire());
@@ -152,7 +153,9 @@ impl Bench {
             Err(Error::Guest { why, .. }) => Ending::Died(why),
             Err(e) => return Err(e),
         };
-        let console = from.console() + &running.console();
+        let before = from.console();
+        let restored_at = before.len();
+        let console = before + &running.console();
         Ok(Outcome {
             dropped: channel.dropped(),
             report: None,
@@ -161,6 +164,7 @@ impl Bench {
             counters: BTreeMap::new(),
             faults: console::faults(&console),
             console,
+            restored_at,
             guest_ended: Ok(()),
             snapshot: key.clone(),
             first_answer: None,
@@ -343,17 +347,21 @@ fn wait_for_end(
 }
 
 /// Takes a machine's records until `reach` says that it is there, and gives back the one with which it is.
+///
+/// # Errors
+/// [`Error::Guest`] where the guest ended before; [`Error::Stalled`] where no record came for as long as `deadline`, which is
+/// wall time and says nothing of the guest.
 fn wait_until(
     reach: &mut dyn FnMut(&Record) -> bool,
     running: &mut Running,
     channel: &mut Channel,
     (phase, deadline): (&'static str, Duration),
 ) -> Result<Record> {
-    let begun = Instant::now();
+    let mut heard = Instant::now();
     let mut reached = None;
     loop {
         let ended = running.ended()?;
-        channel.drain(|record, _| {
+        let received = channel.drain(|record, _| {
             if reach(record) {
                 reached = Some(*record);
             }
@@ -361,8 +369,13 @@ fn wait_until(
         if let Some(record) = reached {
             return Ok(record);
         }
-        if ended || begun.elapsed() > deadline {
-            return Err(Error::Guest { phase, why: why_it_ended(running, ended) });
+        if ended {
+            return Err(Error::Guest { phase, why: why_it_ended(running) });
+        }
+        if received > 0 {
+            heard = Instant::now();
+        } else if heard.elapsed() > deadline {
+            return Err(Error::Stalled { phase, why: why_it_stands_still(running, deadline) });
         }
         if tool::interrupted() {
             return Err(Error::Interrupted);

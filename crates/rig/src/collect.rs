@@ -19,26 +19,33 @@ pub type Observer<'a> = dyn FnMut(Observation) -> ControlFlow<()> + 'a;
 pub type Seer<'a> = dyn FnMut(&Record) + 'a;
 
 /// Without any record for this long, and a second more for each ten virtual milliseconds that may
-/// legitimately pass between two, the machine hangs. (A busy guest takes about ten seconds for a virtual one.)
+/// legitimately pass between two, the machine stands still. (A busy guest takes about ten seconds for a virtual one.)
 const STALL_DEADLINE: Duration = Duration::from_secs(120);
 /// How often progress is reported.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// The plugin's mark for the beginning of measuring (crates/plugin/src/generator.rs).
 pub(crate) const MARK_MEASURING: u8 = 2;
 
-/// The best explanation there is for a guest that ended or hangs.
-pub(crate) fn why_it_ended(running: &Running, ended: bool) -> String {
+/// The best explanation there is for a guest that ended.
+pub(crate) fn why_it_ended(running: &Running) -> String {
     let (failure, _) = read_words(&running.wire());
     let console = running.console();
     let last = tool::last_lines(&console, 8);
     match (failure, console::faults(&console).first()) {
         (Some(reason), _) => format!("its init gave up: {reason}\n{last}"),
         (None, Some(fault)) => fault.text().to_string(),
-        (None, None) if ended => {
-            format!("it ended without a word; the end of its console:\n{last}")
-        }
-        (None, None) => format!("it hangs; the end of its console:\n{last}"),
+        (None, None) => format!("it ended without a word; the end of its console:\n{last}"),
     }
+}
+
+/// What is known of a machine that is no more heard of. A guest that hangs is still triggered, and its clock goes on: it is the
+/// machine that stands still, or the host that has no time for it.
+pub(crate) fn why_it_stands_still(running: &Running, silent: Duration) -> String {
+    let last = tool::last_lines(&running.console(), 8);
+    let silent = silent.as_secs();
+    format!(
+        "it stood still for {silent} s; is this machine overloaded? The end of the guest's console:\n{last}"
+    )
 }
 
 #[derive(Default)]
@@ -130,8 +137,8 @@ impl Collector {
             }
             match &ended {
                 Ok(false) => {}
-                Ok(true) => break Ending::Died(why_it_ended(&running, true)),
-                Err(e) => break Ending::Died(e.to_string()),
+                Ok(true) => break Ending::Died(why_it_ended(&running)),
+                Err(e) => break Ending::Failed(e.to_string()),
             }
             if tool::interrupted() && asked.is_none() {
                 if !self.probing || running.ask_probe_to_end().is_err() {
@@ -145,7 +152,7 @@ impl Collector {
             if received > 0 {
                 heard = Instant::now();
             } else if heard.elapsed() > self.stall_deadline {
-                break Ending::Died(why_it_ended(&running, false));
+                break Ending::Failed(why_it_stands_still(&running, heard.elapsed()));
             }
             if told.elapsed() > PROGRESS_EVERY && self.answers.is_some() {
                 told = Instant::now();
@@ -161,7 +168,9 @@ impl Collector {
         if let Some(reason) = failure {
             guest_ended = Err(format!("its init gave up: {reason}"));
         }
-        let console = snapshot.console() + &running.console();
+        let before = snapshot.console();
+        let restored_at = before.len();
+        let console = before + &running.console();
         Ok(Outcome {
             ending,
             dropped: self.channel.dropped() + words.dropped,
@@ -171,6 +180,7 @@ impl Collector {
             counters: words.counters,
             faults: console::faults(&console),
             console,
+            restored_at,
             guest_ended,
             snapshot: String::new(),
             first_answer: self.first_answer,

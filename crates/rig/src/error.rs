@@ -67,6 +67,13 @@ pub enum Error {
         /// What is known of the reason.
         why: String,
     },
+    /// A machine was not heard of for minutes of wall time.
+    Stalled {
+        /// What was being done.
+        phase: &'static str,
+        /// What is known of the reason.
+        why: String,
+    },
     /// The user asked to stop.
     Interrupted,
 }
@@ -126,6 +133,7 @@ impl fmt::Display for Error {
             Error::Program { command, why } => write!(f, "`{command}` failed: {why}"),
             Error::Qemu(why) => write!(f, "QEMU: {why}"),
             Error::Guest { phase, why } => write!(f, "the guest ended while {phase}: {why}"),
+            Error::Stalled { phase, why } => write!(f, "the machine failed while {phase}: {why}"),
             Error::Interrupted => write!(f, "interrupted"),
         }
     }

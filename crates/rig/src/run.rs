@@ -2,7 +2,7 @@
 //! One cell of an experiment: restore its guest, measure, collect.
 
 use crate::collect::{Collector, Observer, Seer};
-use crate::console::Fault;
+use crate::console::{self, Fault};
 use crate::kernel::Kernel;
 use crate::machine::{self, Machine, Origin, Plugin, Running, Stimulus};
 use crate::snapshot::{self, Snapshot};
@@ -102,8 +102,11 @@ impl Guest {
 pub enum Ending {
     /// Every trigger was raised, and answered or given up; the probe ended.
     Whole,
-    /// The guest or QEMU ended first; why, as far as is known.
+    /// The guest ended first, by what it did itself; why, as far as is known.
     Died(String),
+    /// The machine failed first, which says nothing of the guest: QEMU was killed, or ended with an error of its own, or no record
+    /// came for minutes of wall time. Why.
+    Failed(String),
     /// The user asked to stop.
     Interrupted,
 }
@@ -123,16 +126,30 @@ pub struct Outcome {
     pub context: BTreeMap<String, String>,
     /// The load's counters over the measuring phase; empty where the guest did not report.
     pub counters: BTreeMap<String, u64>,
-    /// Trouble seen on the guest's console.
+    /// Trouble seen on the guest's console, from its boot on.
     pub faults: Vec<Fault>,
     /// What the guest's kernel printed, from its boot on.
     pub console: String,
+    /// How many bytes of that it had printed before it was restored.
+    pub restored_at: usize,
     /// Whether the guest reported and ended by itself after measuring; if not, what happened instead.
     pub guest_ended: std::result::Result<(), String>,
     /// The snapshot's key.
     pub snapshot: String,
     /// Wall time from starting QEMU to the first answer.
     pub first_answer: Option<Duration>,
+}
+
+impl Outcome {
+    /// What the guest's kernel printed since it was restored.
+    pub fn said(&self) -> &str {
+        self.console.get(self.restored_at..).unwrap_or_default()
+    }
+
+    /// Trouble seen in that.
+    pub fn faults_since(&self) -> Vec<Fault> {
+        console::faults(self.said())
+    }
 }
 
 /// What is to be followed of the guest's kernel, and who takes what was seen.

@@ -215,5 +215,6 @@ fn check(outcome: &Outcome, enough: bool) -> Result<(), Failure> {
         Ending::Whole => Ok(()),
         Ending::Interrupted => Err(rig::Error::Interrupted.into()),
         Ending::Died(why) => Err(Failure::unavailable(format!("the guest died: {why}"))),
+        Ending::Failed(why) => Err(Failure::unavailable(format!("the machine failed: {why}"))),
     }
 }

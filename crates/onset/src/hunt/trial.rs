@@ -222,8 +222,10 @@ impl Field<'_, '_> {
             _ => ready.fire(generator, &mut observe, Some(following), &|_| ()),
         };
         let Ok(outcome) = unless_stopped(done)? else { return Ok(Err(Stopped)) };
-        if outcome.ending == Ending::Interrupted {
-            return Ok(Err(Stopped));
+        match &outcome.ending {
+            Ending::Interrupted => return Ok(Err(Stopped)),
+            Ending::Failed(why) => return Err(failed(trial.number, why)),
+            Ending::Whole | Ending::Died(_) => {}
         }
         let way = self.grounds.way(&ready, trial.begin);
         Ok(Ok(view.tried(trial, way, &seen, answers, responders, outcome)))
@@ -237,13 +239,20 @@ struct Answered {
     losses: BTreeMap<String, Losses>,
 }
 
-/// Why a guest is not taken for well: it ended, its kernel says that something broke, or a responder is silent for as long as
+/// A machine that failed says nothing of its guest, so that there is no trial.
+fn failed(trial: u64, why: &str) -> Failure {
+    Failure::unavailable(format!("the machine of trial {trial} failed, not its guest: {why}"))
+}
+
+/// Why a guest is not taken for well: it ended, its kernel said in this trial that something broke, or a responder is silent for as long as
 /// is waited.
 fn death(outcome: &Outcome, losses: &BTreeMap<String, Losses>) -> Option<String> {
     if let Ending::Died(text) = &outcome.ending {
         return Some(text.clone());
     }
-    if let Some(fault) = outcome.faults.iter().find(|f| !matches!(f, Fault::Warning(_))) {
+    // What it had said before was none of this trial's doing.
+    let faults = outcome.faults_since();
+    if let Some(fault) = faults.iter().find(|f| !matches!(f, Fault::Warning(_))) {
         return Some(fault.text().into());
     }
     let silent = losses.iter().filter(|(_, losses)| losses.unanswered > 0);
@@ -348,7 +357,9 @@ mod tests {
     use ::rig::Witness;
     use sample::Loss;
 
-    fn outcome(ending: Ending, faults: Vec<Fault>, guest_ended: Result<(), String>) -> Outcome {
+    /// Of a guest that was restored, and has said `said` since.
+    fn outcome(ending: Ending, said: &str, guest_ended: Result<(), String>) -> Outcome {
+        let before = "[    1.0] Oops: 0002 [#1] of the load's set-up\n";
         Outcome {
             ending,
             dropped: 0,
@@ -356,8 +367,9 @@ mod tests {
             witness: Witness::default(),
             context: BTreeMap::new(),
             counters: BTreeMap::new(),
-            faults,
-            console: String::new(),
+            faults: vec![Fault::Oops(before.into())],
+            console: format!("{before}{said}"),
+            restored_at: before.len(),
             guest_ended,
             snapshot: "key".into(),
             first_answer: None,
@@ -401,22 +413,22 @@ mod tests {
 
     #[test]
     fn a_guest_that_ended_or_broke_or_is_silent_is_not_well_and_any_other_is() {
-        let well = || outcome(Ending::Whole, Vec::new(), Ok(()));
-        let warned = || outcome(Ending::Whole, vec![Fault::Warning("slow".into())], Ok(()));
+        let well = || outcome(Ending::Whole, "", Ok(()));
+        let warned = || outcome(Ending::Whole, "WARNING: CPU: 0 PID: 1 at slow.c:1\n", Ok(()));
         let superseded = losses(&[("task", Loss::Superseded)]);
         assert_eq!(death(&well(), &losses(&[])), None);
         assert_eq!(death(&warned(), &superseded), None);
         let silent = losses(&[("task", Loss::Unanswered), ("hardirq", Loss::Unanswered)]);
         let said = death(&well(), &silent).expect("nobody answers");
         assert_eq!(said, "hardirq and task did not answer within 1.00 s");
-        let hung = outcome(Ending::Whole, Vec::new(), Err("it still ran".into()));
+        let hung = outcome(Ending::Whole, "", Err("it still ran".into()));
         assert_eq!(death(&hung, &silent), Some(said + ", and the guest did not end"));
-        let broke = outcome(Ending::Whole, vec![Fault::Oops("Oops: 2".into())], Ok(()));
+        let broke = outcome(Ending::Whole, "Oops: 2\n", Ok(()));
         assert_eq!(death(&broke, &losses(&[])), Some("Oops: 2".into()));
-        let ended = outcome(Ending::Died("panic".into()), Vec::new(), Err("it ended".into()));
+        let ended = outcome(Ending::Died("panic".into()), "", Err("it ended".into()));
         assert_eq!(death(&ended, &silent), Some("panic".into()));
         // That a machine without time for it takes long to power off says nothing of the guest.
-        let slow = outcome(Ending::Whole, Vec::new(), Err("it still ran".into()));
+        let slow = outcome(Ending::Whole, "", Err("it still ran".into()));
         assert_eq!(death(&slow, &losses(&[])), None);
     }
 }

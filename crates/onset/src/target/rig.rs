@@ -278,7 +278,9 @@ fn doubts(outcome: &Outcome, load: Load) -> Vec<Warning> {
     let mut warnings = Vec::new();
     match &outcome.ending {
         Ending::Whole => {}
-        Ending::Died(why) => warnings.push(Warning::MachineDied { text: why.clone() }),
+        Ending::Died(why) | Ending::Failed(why) => {
+            warnings.push(Warning::MachineDied { text: why.clone() })
+        }
         Ending::Interrupted => warnings.push(Warning::Interrupted),
     }
     warnings.extend(outcome.faults.iter().map(|fault| match fault.clone() {
@@ -320,6 +322,7 @@ mod tests {
             counters: BTreeMap::new(),
             faults: Vec::new(),
             console: String::new(),
+            restored_at: 0,
             guest_ended: Ok(()),
             snapshot: "key".into(),
             first_answer: None,

@@ -34,6 +34,9 @@ const WIRE: &str = "onset-agent";
 /// nothing is placed at random.
 const COMMAND_LINE: &str = "console=ttyS0,115200 loglevel=5 panic=-1 oops=panic reboot=t nokaslr norandmaps cryptomgr.notests=1";
 
+/// What QEMU says where it ends because of a signal (system/runstate.c).
+const TOLD_TO_END: &str = "terminating on signal";
+
 /// A QEMU that closed its control connection is about to end; to write down why takes it no time.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
@@ -272,11 +275,15 @@ impl Running {
         self.qmp.tell("chardev-send-break", json!({"id": WIRE}))
     }
 
-    /// Whether QEMU has ended; an error when it ended with a failure of its own.
+    /// Whether QEMU has ended because its guest did; an error when it ended with a failure of its own, or because somebody else
+    /// told it to.
     pub(crate) fn ended(&mut self) -> Result<bool> {
         match self.process.ended().map_err(|e| Error::Qemu(e.to_string()))? {
             None => Ok(false),
-            Some(status) if status.success() => Ok(true),
+            // One that is asked to end by a signal (SIGTERM, SIGINT, SIGHUP) does so as if all were well.
+            Some(status) if status.success() && !self.complaints().contains(TOLD_TO_END) => {
+                Ok(true)
+            }
             Some(status) => {
                 let said = tool::last_lines(&self.complaints(), 6);
                 Err(Error::Qemu(format!("ended with {status}. {said}")))
@@ -426,6 +433,27 @@ mod tests {
         let mut ended = running(scratch.path(), "echo 'had enough' >&2");
         let e = ended.call("cont", json!({}), LAST_WORDS).unwrap_err().to_string();
         assert!(e.contains("cont") && e.contains("had enough"), "{e}");
+    }
+
+    #[test]
+    fn only_an_end_that_the_guest_brought_about_is_one() {
+        let scratch = tempfile::tempdir().unwrap();
+        let ended = |script: &str| {
+            let mut running = running(scratch.path(), script);
+            loop {
+                match running.ended() {
+                    Ok(false) => std::thread::sleep(tool::POLL),
+                    ended => return ended.map_err(|e| e.to_string()),
+                }
+            }
+        };
+        assert_eq!(ended("exit 0"), Ok(true));
+        let killed = ended("kill -9 $$").unwrap_err();
+        assert!(killed.contains("signal: 9"), "{killed}");
+        let told = ended("echo 'qemu: terminating on signal 15 from pid 1' >&2; exit 0");
+        assert!(told.as_ref().is_err_and(|e| e.contains("on signal 15")), "{told:?}");
+        let failed = ended("echo 'onset plugin: the ring is full' >&2; exit 1").unwrap_err();
+        assert!(failed.contains("the ring is full"), "{failed}");
     }
 
     #[test]

@@ -245,6 +245,9 @@ impl Search<'_> {
         match outcome.ending {
             _ if answer.is_some() => Ok(answer),
             Ending::Interrupted => Err(Stop::Interrupted),
+            Ending::Failed(why) => {
+                Err(Stop::Failed(Failure::unavailable(format!("the machine failed: {why}"))))
+            }
             Ending::Whole | Ending::Died(_) => Ok(None),
         }
     }
