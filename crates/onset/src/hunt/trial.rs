@@ -24,7 +24,7 @@ const GRACE: Nanos = Nanos::from_millis(1_000);
 const KEPT: usize = 8;
 
 /// An interrupt that comes so soon after interrupts were unmasked had waited for that.
-const AT_ONCE: Nanos = Nanos(2);
+const AT_ONCE: Insns = Insns(2);
 
 /// What all trials of a hunt have in common.
 pub struct Field<'a, 'bench> {
@@ -84,6 +84,8 @@ fn unless_stopped<T>(asked: Result<T, Failure>) -> Result<Result<T, Stopped>, Fa
 /// What the follower said, as far as a hunt needs it.
 #[derive(Default)]
 struct Seen {
+    /// Virtual nanoseconds per instruction, as a power of two.
+    shift: u8,
     stacks: HashMap<u32, Vec<u64>>,
     openers: BTreeSet<u32>,
     /// The stack of each aimed trigger, in their order.
@@ -91,9 +93,12 @@ struct Seen {
     triggers: Vec<Stamp<Virtual>>,
     /// What a scout tells.
     foreseen: Vec<Foreseen>,
-    /// Of these, what had interrupts masked until now, or until an interrupt that had waited for its end.
-    followed: Vec<usize>,
-    /// Until when interrupts were masked.
+    /// Of these, what had interrupts masked until now, or until an interrupt that had waited for its end; with the instructions
+    /// until it opened.
+    followed: Vec<(usize, Insns)>,
+    /// Instructions until interrupts were masked.
+    masked: Insns,
+    /// Until when they were.
     unmasked: Option<Stamp<Virtual>>,
     /// When measuring began.
     origin: Option<Stamp<Virtual>>,
@@ -106,9 +111,9 @@ impl Seen {
             Kind::Stack => self.stacks.entry(record.value).or_default().push(record.number),
             Kind::Irqs if record.pins == 0 => {
                 self.opener(record.number as u32);
-                self.unmasked(record.at);
+                self.unmasked(record);
             }
-            Kind::Irqs => self.masked(record.at),
+            Kind::Irqs => self.masked(record),
             Kind::Preempt => self.opener((record.number >> 32) as u32),
             Kind::Enter if record.pins == AIMED => self.aimed.push(record.value),
             Kind::Trigger => self.triggers.push(record.at),
@@ -125,7 +130,7 @@ impl Seen {
         let Some(kind) = Stretch::from_bit(record.pins) else { return };
         let (key, ordinal) = (record.number, record.value);
         if kind == Stretch::IrqsOff {
-            self.followed.push(self.foreseen.len());
+            self.followed.push((self.foreseen.len(), self.masked));
         }
         self.foreseen.push(Foreseen {
             occurrence: Occurrence { kind, key, ordinal },
@@ -135,20 +140,21 @@ impl Seen {
     }
 
     /// Interrupts are masked from then on: if by one that waited for it, those stretches go on that ended just before.
-    fn masked(&mut self, at: Stamp<Virtual>) {
-        let waited = |end: Stamp<Virtual>| at.since(end).is_some_and(|gap| gap <= AT_ONCE);
+    fn masked(&mut self, record: &Record) {
+        self.masked = record.insns;
+        // By the clock, which also goes on where the guest waits for an interrupt.
+        let at_once = Nanos(AT_ONCE.0 << self.shift);
+        let waited = |end: Stamp<Virtual>| record.at.since(end).is_some_and(|gap| gap <= at_once);
         if !self.unmasked.is_some_and(waited) {
             self.followed.clear();
         }
     }
 
-    fn unmasked(&mut self, at: Stamp<Virtual>) {
-        self.unmasked = Some(at);
-        let now = self.since_origin(at);
-        for index in &self.followed {
+    fn unmasked(&mut self, record: &Record) {
+        self.unmasked = Some(record.at);
+        for (index, opened) in &self.followed {
             let stretch = &mut self.foreseen[*index];
-            // With interrupts off the guest does nothing but instructions, each of which takes a nanosecond.
-            let until_now = Insns(now.0.saturating_sub(stretch.at_ns.0));
+            let until_now = Insns(record.insns.0.saturating_sub(opened.0));
             stretch.length_insns = until_now.max(stretch.length_insns);
         }
     }
@@ -200,7 +206,7 @@ impl Field<'_, '_> {
         let disturbances = trial.disturbances.clone();
         let generator = Generator { when, grace: GRACE, disturbances, ..ready.generator().clone() };
         let responders = generator.responders;
-        let mut seen = Seen::default();
+        let mut seen = Seen { shift: ready.guest().shift, ..Seen::default() };
         let mut see = |record: &Record| seen.record(record);
         let mut answers = Answered::default();
         let mut observe = |observation| {
@@ -273,8 +279,13 @@ impl View<'_> {
         outcome: Outcome,
     ) -> Tried {
         let Answered { samples, losses } = answered;
-        let died = death(&outcome, &losses);
         let instants: Vec<Nanos> = seen.triggers.iter().map(|at| seen.since_origin(*at)).collect();
+        let died = death(&outcome, &losses).map(|text| Died {
+            text,
+            begin: trial.begin,
+            instants: instants.clone(),
+            disturbances: trial.disturbances.clone(),
+        });
         let mut late = BTreeMap::new();
         for (rank, responder) in responders.iter().enumerate() {
             let own = samples.iter().filter(|s| usize::from(s.series.0) == rank);
@@ -306,12 +317,7 @@ impl View<'_> {
                 Entered { stretch, answered_insns }
             }),
             scouted: trial.looks_ahead().map(|_| foresight::longest(seen.foreseen.clone())),
-            died: died.map(|text| Died {
-                text,
-                begin: trial.begin,
-                instants: instants.clone(),
-                disturbances: trial.disturbances.clone(),
-            }),
+            died,
         }
     }
 
@@ -397,6 +403,29 @@ mod tests {
         assert_eq!(lengths, [8_000, 2_999, 4_997], "the third came too late to have waited");
         let begun = seen.foreseen.iter().map(|f| f.at_ns.0).collect::<Vec<_>>();
         assert_eq!(begun, [500, 5_501, 8_503]);
+    }
+
+    #[test]
+    fn a_stretch_is_as_long_as_its_instructions_however_long_one_takes() {
+        let mut seen = Seen { shift: 3, ..Seen::default() };
+        // In instructions; the last interrupt had waited, the one before it came while the guest did nothing for a while.
+        let stretches = [(100, 700, 0), (702, 900, 5_000), (902, 1_000, 5_000)];
+        let told = |kind, pins, insns: u64, idle: u64| Record {
+            pins,
+            insns: Insns(insns),
+            ..record(kind, (insns << 3) + idle)
+        };
+        seen.record(&told(Kind::Mark, 2, 50, 0));
+        for (from, to, idle) in stretches {
+            let stretch = told(Kind::Stretch, Stretch::IrqsOff as u8, from, idle);
+            seen.record(&told(Kind::Irqs, 1, from, idle));
+            seen.record(&Record { insns: Insns(to - from), ..stretch });
+            seen.record(&told(Kind::Irqs, 0, to, idle));
+        }
+        let lengths = seen.foreseen.iter().map(|f| f.length_insns.0).collect::<Vec<_>>();
+        assert_eq!(lengths, [600, 298, 98]);
+        let begun = seen.foreseen.iter().map(|f| f.at_ns.0).collect::<Vec<_>>();
+        assert_eq!(begun, [400, 5_216 + 5_000, 6_816 + 5_000]);
     }
 
     fn record(kind: Kind, at: u64) -> Record {
