@@ -267,18 +267,16 @@ impl Known {
 
     /// What each strategy did.
     pub fn by_strategy(&self) -> BTreeMap<Strategy, Share> {
-        self.dealt_by(|(_, strategy)| strategy)
+        added_up(self.dealt.iter().map(|((_, strategy), share)| (*strategy, share.clone())))
     }
 
-    /// What was done in each guest.
+    /// What was done in each guest. What was disturbed is nobody's worst.
     pub fn by_guest(&self) -> BTreeMap<usize, Share> {
-        self.dealt_by(|(guest, _)| guest)
-    }
-
-    fn dealt_by<K: Ord>(&self, key: impl Fn((usize, Strategy)) -> K) -> BTreeMap<K, Share> {
-        let mut all: BTreeMap<K, Share> = BTreeMap::new();
-        self.dealt.iter().for_each(|(of, share)| all.entry(key(*of)).or_default().add(share));
-        all
+        let calm = |strategy, share: &Share| match strategy {
+            Strategy::Disturb => Share { worst_ns: BTreeMap::new(), ..share.clone() },
+            _ => share.clone(),
+        };
+        added_up(self.dealt.iter().map(|((guest, by), share)| (*guest, calm(*by, share))))
     }
 
     /// The latest answer of this responder that nothing disturbed.
@@ -292,6 +290,12 @@ impl Known {
         let turn = turn as usize % responders.len().max(1);
         Some(&self.worst(responders.get(turn)?.name())?.best)
     }
+}
+
+fn added_up<K: Ord>(shares: impl Iterator<Item = (K, Share)>) -> BTreeMap<K, Share> {
+    let mut all: BTreeMap<K, Share> = BTreeMap::new();
+    shares.for_each(|(of, share)| all.entry(of).or_default().add(&share));
+    all
 }
 
 fn found(tried: &Tried, late: &Late) -> Found {
@@ -455,6 +459,19 @@ mod tests {
         assert_eq!(known.disturbed["task"][0].best.latency_ns, Nanos(9));
         assert_eq!((known.finds["task"].len(), known.growth.len()), (1, 1));
         assert_eq!(known.best(&[Responder::Task], 0).unwrap().latency_ns, Nanos(5));
+    }
+
+    #[test]
+    fn a_guests_worst_is_one_that_nothing_disturbed_and_its_trials_are_all() {
+        let disturbances = vec![Disturbance { at: Nanos(0), timers: 0 }];
+        let strategy = Strategy::Disturb;
+        let mut known = Known::default();
+        known.take(&tried(0, 5, &[]));
+        known.take(&Tried { disturbances, strategy, ..tried(1, 9, &[]) });
+        let guest = &known.by_guest()[&0];
+        assert_eq!((guest.trials, guest.triggers, guest.virtual_ns), (2, 20, Nanos(200)));
+        assert_eq!(guest.worst_ns["task"], Nanos(5));
+        assert_eq!(known.by_strategy()[&strategy].worst_ns["task"], Nanos(9));
     }
 
     #[test]
