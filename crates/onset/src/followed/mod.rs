@@ -27,6 +27,7 @@ pub use inside::Inside;
 pub use ledgers::{Account, Ledgers};
 pub use named::{Choice, Named, samples_of};
 pub use ready::{Ready, Watcher};
+pub(crate) use replay::shell_word;
 pub use replay::{replay_of_answer, replay_of_find};
 pub use reproducer::{Answer, Reproducer};
 pub use stretches::{INSIDE_FROM, Stretches, Total};

@@ -15,7 +15,7 @@ pub fn replay_of_find(find: &Path) -> String {
 }
 
 /// A path as a shell takes it.
-fn shell_word(path: &Path) -> String {
+pub(crate) fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }

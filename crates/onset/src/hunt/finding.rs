@@ -111,6 +111,9 @@ pub struct Entered {
 pub struct Died {
     /// What is known of it.
     pub text: String,
+    /// What its console said in the trial: the end of it, where that was much.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub console: String,
     /// Where measuring began.
     #[serde(flatten)]
     pub begin: Begin,

@@ -25,6 +25,15 @@ const TOLD: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
+/// The files that are kept of a guest that died.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Death {
+    /// The experiment in which it dies again; none where it died before any trigger.
+    pub experiment: Option<PathBuf>,
+    /// What its console said in the trial; none where it said nothing.
+    pub console: Option<PathBuf>,
+}
+
 /// One find.
 #[derive(Clone, Debug)]
 pub struct Find {

@@ -19,7 +19,7 @@ mod trial;
 mod workers;
 
 pub use finding::{Best, Died, Entered, Found, Known, Late, Share, Step, Tried};
-pub use finds::{Find, explain_finds};
+pub use finds::{Death, Find, explain_finds};
 pub use foresight::Foreseen;
 pub use grounds::{Begin, Grounds};
 pub use journal::{About, AboutGuest, Journal};

@@ -26,6 +26,9 @@ const KEPT: usize = 8;
 /// An interrupt that comes so soon after interrupts were unmasked had waited for that.
 const AT_ONCE: Insns = Insns(2);
 
+/// The end of what a guest's console said in a trial, of which so much is kept where it died: a hundred times an oops.
+const CONSOLE_BYTES_MAX: usize = 64 << 10;
+
 /// What all trials of a hunt have in common.
 pub struct Field<'a, 'bench> {
     /// The guests, where trials begin, and their triggers but for when they come.
@@ -245,6 +248,13 @@ struct Answered {
     losses: BTreeMap<String, Losses>,
 }
 
+/// The end of a text, in whole lines, where it has more bytes than this.
+fn end_of(text: &str, bytes_max: usize) -> &str {
+    let Some(cut) = text.len().checked_sub(bytes_max).filter(|cut| *cut > 0) else { return text };
+    let line = text.as_bytes()[cut - 1..].iter().position(|byte| *byte == b'\n');
+    &text[line.map_or(text.len(), |line| cut + line)..]
+}
+
 /// A machine that failed says nothing of its guest, so that there is no trial.
 fn failed(trial: u64, why: &str) -> Failure {
     Failure::unavailable(format!("the machine of trial {trial} failed, not its guest: {why}"))
@@ -282,6 +292,7 @@ impl View<'_> {
         let instants: Vec<Nanos> = seen.triggers.iter().map(|at| seen.since_origin(*at)).collect();
         let died = death(&outcome, &losses).map(|text| Died {
             text,
+            console: end_of(outcome.said(), CONSOLE_BYTES_MAX).into(),
             begin: trial.begin,
             instants: instants.clone(),
             disturbances: trial.disturbances.clone(),
@@ -426,6 +437,18 @@ mod tests {
         assert_eq!(lengths, [600, 298, 98]);
         let begun = seen.foreseen.iter().map(|f| f.at_ns.0).collect::<Vec<_>>();
         assert_eq!(begun, [400, 5_216 + 5_000, 6_816 + 5_000]);
+    }
+
+    #[test]
+    fn of_a_long_console_the_last_whole_lines_are_kept() {
+        let text = "ä first\nsecond\nthird\n";
+        assert_eq!(end_of(text, 100), text);
+        assert_eq!(end_of(text, text.len()), text);
+        for bytes in 13..text.len() {
+            assert_eq!(end_of(text, bytes), "second\nthird\n", "{bytes}");
+        }
+        assert_eq!(end_of(text, 12), "third\n");
+        assert_eq!(end_of("all in one line", 4), "");
     }
 
     fn record(kind: Kind, at: u64) -> Record {

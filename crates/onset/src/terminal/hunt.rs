@@ -3,11 +3,11 @@
 
 use super::table::{Align, Table};
 use super::{causes, stack};
-use crate::followed::{CauseShare, replay_of_find};
-use crate::hunt::{About, Ended, Find, Found, Known, Share};
+use crate::followed::{CauseShare, replay_of_find, shell_word};
+use crate::hunt::{About, Death, Ended, Find, Found, Known, Share};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Frames of a stack that are shown; all of them are in the JSON.
 const FRAMES: usize = 6;
@@ -40,7 +40,7 @@ pub fn progress(known: &Known) -> String {
 pub fn hunted(
     about: &About,
     known: &Known,
-    (finds, deaths): (&[Find], &BTreeMap<u64, PathBuf>),
+    (finds, deaths): (&[Find], &BTreeMap<u64, Death>),
     ended: Ended,
     directory: &Path,
 ) -> String {
@@ -83,8 +83,12 @@ pub fn hunted(
         let guest = about.guest(died.begin.guest).map(|guest| format!(" under {guest}"));
         let guest = guest.unwrap_or_default();
         let _ = writeln!(text, "\nThe guest{guest} died in trial {trial}: {}", died.text);
-        if let Some(experiment) = deaths.get(trial) {
-            let _ = writeln!(text, "      onset run {}", experiment.display());
+        let Some(Death { experiment, console }) = deaths.get(trial) else { continue };
+        if let Some(console) = console {
+            let _ = writeln!(text, "      all that its console said: {}", console.display());
+        }
+        if let Some(experiment) = experiment {
+            let _ = writeln!(text, "      onset run {}", shell_word(experiment));
         }
     }
     text

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Guests that died under fire, or did not answer, kept as experiments in which they do so again.
+//! Guests that died under fire, or did not answer: what their consoles said, and experiments in which they do so again.
 
 use super::HIGH;
 use crate::experiment::{Experiment, Guest, GuestFile};
 use crate::failure::Failure;
-use crate::hunt::{About, Known};
+use crate::hunt::{About, Death, Died, Known};
 use sample::{Disturbance, Nanos};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,47 +17,61 @@ const DEATH_AFTER: Nanos = Nanos::from_millis(60_000);
 const KEPT: [&str; 9] =
     ["title", "target", "seed", "warm_up", "responders", "driver", "guest", "task", "load"];
 
-/// Writes an experiment for each guest that died after a trigger: the same triggers, after which it dies again, with all that
-/// its console says in the bundle.
+/// Writes for each guest that died what its console said in the trial, and where there was a trigger an experiment with the same
+/// ones, after which it dies again.
 pub fn write(
     experiment: &Experiment,
     about: &About,
     known: &Known,
     directory: &Path,
-) -> Result<BTreeMap<u64, PathBuf>, Failure> {
+) -> Result<BTreeMap<u64, Death>, Failure> {
     let mut deaths = BTreeMap::new();
-    for (trial, died) in known.died.iter().filter(|(_, died)| !died.instants.is_empty()) {
-        let mut root: DocumentMut = experiment.source.parse().expect("it was read before");
-        let guest = &about.guests[died.begin.guest];
-        root.retain(|key, _| KEPT.contains(&key));
-        with_whole_paths(&mut root, &experiment.guest)?;
-        root["flavours"] = value(Array::from_iter([&about.flavour]));
-        root["loads"] = value(Array::from_iter([&guest.load]));
-        let times = died.instants.iter().map(|at| format!("{}ns", at.0));
-        let apart = died.instants.windows(2).map(|w| w[1].0 - w[0].0).min().unwrap_or(1_000_000);
-        let trigger = [
-            ("times", value(Array::from_iter(times))),
-            ("duty", value(HIGH.0 as f64 / apart as f64)),
-            ("grace", value(DEATH_AFTER.to_string())),
-        ];
-        let mut trigger = Table::from_iter(trigger);
-        if !died.disturbances.is_empty() {
-            let disturbances = died.disturbances.iter().map(Disturbance::to_string);
-            trigger["disturbances"] = value(Array::from_iter(disturbances));
+    for (trial, died) in &known.died {
+        let mut death = Death::default();
+        if !died.console.is_empty() {
+            let path = directory.join(format!("died-{trial}.console"));
+            super::write(&path, &died.console)?;
+            death.console = Some(path);
         }
-        root["trigger"] = Item::Table(trigger);
-        if guest.seed != experiment.guest.seed {
-            root["guest"]["seed"] = value(i64::from(guest.seed));
+        if !died.instants.is_empty() {
+            let path = directory.join(format!("died-{trial}.toml"));
+            super::write(&path, &again(experiment, about, died)?)?;
+            death.experiment = Some(path);
         }
-        let begin_after = experiment.guest.begin_after.0 + died.begin.after.0;
-        if begin_after > 0 {
-            root["guest"]["begin_after"] = value(format!("{begin_after}ns"));
-        }
-        let path = directory.join(format!("died-{trial}.toml"));
-        super::write(&path, &root.to_string())?;
-        deaths.insert(*trial, path);
+        deaths.insert(*trial, death);
     }
     Ok(deaths)
+}
+
+/// The experiment in which it dies again.
+fn again(experiment: &Experiment, about: &About, died: &Died) -> Result<String, Failure> {
+    let mut root: DocumentMut = experiment.source.parse().expect("it was read before");
+    let guest = &about.guests[died.begin.guest];
+    root.retain(|key, _| KEPT.contains(&key));
+    with_whole_paths(&mut root, &experiment.guest)?;
+    root["flavours"] = value(Array::from_iter([&about.flavour]));
+    root["loads"] = value(Array::from_iter([&guest.load]));
+    let times = died.instants.iter().map(|at| format!("{}ns", at.0));
+    let apart = died.instants.windows(2).map(|w| w[1].0 - w[0].0).min().unwrap_or(1_000_000);
+    let trigger = [
+        ("times", value(Array::from_iter(times))),
+        ("duty", value(HIGH.0 as f64 / apart as f64)),
+        ("grace", value(DEATH_AFTER.to_string())),
+    ];
+    let mut trigger = Table::from_iter(trigger);
+    if !died.disturbances.is_empty() {
+        let disturbances = died.disturbances.iter().map(Disturbance::to_string);
+        trigger["disturbances"] = value(Array::from_iter(disturbances));
+    }
+    root["trigger"] = Item::Table(trigger);
+    if guest.seed != experiment.guest.seed {
+        root["guest"]["seed"] = value(i64::from(guest.seed));
+    }
+    let begin_after = experiment.guest.begin_after.0 + died.begin.after.0;
+    if begin_after > 0 {
+        root["guest"]["begin_after"] = value(format!("{begin_after}ns"));
+    }
+    Ok(root.to_string())
 }
 
 /// Relative paths begin at the experiment's directory, and this one has another.

@@ -2,14 +2,14 @@
 //! What `onset hunt --json` prints, and `hunt.json` holds (docs/hunt.schema.json).
 
 use crate::followed::CauseShare;
-use crate::hunt::{About, Ended, Find, Known, Share, Step, Strategy};
+use crate::hunt::{About, Death, Ended, Find, Known, Share, Step, Strategy};
 use sample::{Disturbance, Losses, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Version of the format.
-const SCHEMA: u32 = 4;
+const SCHEMA: u32 = 5;
 
 /// All of it.
 #[derive(Serialize)]
@@ -57,6 +57,7 @@ struct PrintedDeath<'a> {
     guest: usize,
     text: &'a str,
     experiment: Option<String>,
+    console: Option<String>,
 }
 
 impl<'a> Printed<'a> {
@@ -65,14 +66,19 @@ impl<'a> Printed<'a> {
         about: &'a About,
         directory: &Path,
         known: &'a Known,
-        (finds, deaths): (&'a [Find], &BTreeMap<u64, PathBuf>),
+        (finds, deaths): (&'a [Find], &BTreeMap<u64, Death>),
         ended: Ended,
     ) -> Printed<'a> {
-        let died = known.died.iter().map(|(trial, died)| PrintedDeath {
-            trial: *trial,
-            guest: died.begin.guest,
-            text: &died.text,
-            experiment: deaths.get(trial).map(|path| path.display().to_string()),
+        let died = known.died.iter().map(|(trial, died)| {
+            let Death { experiment, console } = deaths.get(trial).cloned().unwrap_or_default();
+            let shown = |path: PathBuf| path.display().to_string();
+            PrintedDeath {
+                trial: *trial,
+                guest: died.begin.guest,
+                text: &died.text,
+                experiment: experiment.map(shown),
+                console: console.map(shown),
+            }
         });
         let mut by_guest = known.by_guest();
         Printed {
