@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What a hunt has done so far, in a file that survives its end: a line of JSON that says what it is about, and one for each
-//! trial. A line that was cut short by a kill is dropped; its trial is made again.
+//! trial. What is damaged at its end, as a kill or a power loss leaves it, is dropped, and its trials are made again. Damage
+//! before whole lines is refused.
 
 use super::finding::Tried;
 use super::{Hunt, Strategy};
 use crate::failure::Failure;
 use crate::followed::Ready;
 use rustix::fs::{FlockOperation, flock};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -97,16 +99,21 @@ pub struct Journal {
     path: PathBuf,
     file: File,
     tried: BTreeMap<u64, Tried>,
+    /// Bytes in whole lines.
+    whole: u64,
+    /// A line could not be written: what came after it would stand behind half of it.
+    is_broken: bool,
 }
 
 impl Journal {
     /// The version of the file that is written.
     pub const VERSION: u32 = 9;
 
-    /// Opens the journal at `path` to go on with it, or begins one.
+    /// Opens the journal at `path` to go on with it, or begins one. A damaged end is cut off.
     ///
     /// # Errors
-    /// A file that cannot be read or written; one that is about something else, with what differs.
+    /// A file that cannot be read or written, or that is damaged before its end; one that is about something else, with what
+    /// differs.
     pub fn open(path: &Path, about: &About) -> Result<Journal, Failure> {
         let refused = |why: String| Failure::usage(format!("{}: {why}", path.display()));
         let io = |e: std::io::Error| Failure::unavailable(format!("{}: {e}", path.display()));
@@ -118,34 +125,37 @@ impl Journal {
                 "is being written by another hunt; wait for it, or choose another directory".into(),
             )
         })?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(|e| refused(e.to_string()))?;
-        let whole = whole(&text);
-        let known = parse(whole).map_err(refused)?;
-        let first = known.as_ref().map(|(known, _)| known);
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io)?;
+        let Parsed { contents, whole } = parse(&bytes).map_err(refused)?;
+        let first = contents.as_ref().map(|(known, _)| known);
         if let Some(difference) = first.and_then(|known| difference(known, about)) {
             return Err(refused(format!(
                 "is of another hunt ({difference}); choose another directory, or hunt as it did"
             )));
         }
-        file.set_len(whole.len() as u64).map_err(io)?;
-        if first.is_none() {
-            write(&mut file, about).map_err(io)?;
+        let is_new = first.is_none();
+        say_what_is_left_out(path, &bytes[whole..]);
+        file.set_len(whole as u64).map_err(io)?;
+        let tried = contents.map_or_else(BTreeMap::new, |(_, tried)| tried);
+        let mut journal =
+            Journal { path: path.into(), file, tried, whole: whole as u64, is_broken: false };
+        if is_new {
+            journal.add(&line(about), File::write_all)?;
         }
-        let tried = known.map_or_else(BTreeMap::new, |(_, tried)| tried);
-        Ok(Journal { path: path.into(), file, tried })
+        Ok(journal)
     }
 
     /// What a journal holds, without going on with it.
     ///
     /// # Errors
-    /// A file that cannot be read, or is no journal of this version.
+    /// A file that cannot be read, is damaged before its end, or is no journal of this version.
     pub fn read(path: &Path) -> Result<Contents, Failure> {
         let refused = |why: String| Failure::unavailable(format!("{}: {why}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|e| refused(e.to_string()))?;
-        parse(whole(&text))
-            .map_err(refused)?
-            .ok_or_else(|| refused("is no journal of a hunt: it is empty; hunt anew".into()))
+        let bytes = std::fs::read(path).map_err(|e| refused(e.to_string()))?;
+        let Parsed { contents, whole } = parse(&bytes).map_err(refused)?;
+        say_what_is_left_out(path, &bytes[whole..]);
+        contents.ok_or_else(|| refused("is no journal of a hunt: it is empty; hunt anew".into()))
     }
 
     /// The trial of this number, if it was made before.
@@ -161,49 +171,104 @@ impl Journal {
     /// Adds a trial.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// A file that cannot be written: what was written of the trial is cut off again, and nothing is added any more.
     pub fn append(&mut self, tried: &Tried) -> Result<(), Failure> {
-        write(&mut self.file, tried)
-            .map_err(|e| Failure::unavailable(format!("{}: {e}", self.path.display())))
+        self.add(&line(tried), File::write_all)
     }
-}
 
-/// The lines that were written to their end.
-fn whole(text: &str) -> &str {
-    &text[..text.rfind('\n').map_or(0, |end| end + 1)]
+    /// Adds a line.
+    fn add(
+        &mut self,
+        line: &[u8],
+        write: impl FnOnce(&mut File, &[u8]) -> std::io::Result<()>,
+    ) -> Result<(), Failure> {
+        let path = self.path.display();
+        if self.is_broken {
+            let why = "a line before could not be written";
+            return Err(Failure::unavailable(format!("{path}: {why}")));
+        }
+        if let Err(e) = write(&mut self.file, line) {
+            self.is_broken = true;
+            // Where this fails, too, half a line is the end of the file, which is cut off when it is opened again.
+            let _ = self.file.set_len(self.whole);
+            return Err(Failure::unavailable(format!("{path}: {e}")));
+        }
+        self.whole += line.len() as u64;
+        Ok(())
+    }
 }
 
 /// What a journal is about, and its trials by number.
 pub type Contents = (About, BTreeMap<u64, Tried>);
 
-/// What the journal holds; `None` where it has no line.
-fn parse(text: &str) -> Result<Option<Contents>, String> {
-    let mut lines = text.lines();
-    let Some(first) = lines.next() else { return Ok(None) };
+/// A journal that was read.
+struct Parsed {
+    /// What it holds; `None` where it has no whole line.
+    contents: Option<Contents>,
+    /// So many bytes of it are whole: all, but for a damaged end.
+    whole: usize,
+}
+
+fn parse(bytes: &[u8]) -> Result<Parsed, String> {
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let Some(first) = lines.next().filter(|line| line.ends_with(b"\n")) else {
+        return Ok(Parsed { contents: None, whole: 0 });
+    };
     let none = |e| format!("is no journal of a hunt: {e}");
     /// The one key that every version has.
     #[derive(Deserialize)]
     struct Any {
         journal: u32,
     }
-    let Any { journal } = serde_json::from_str(first).map_err(none)?;
+    let Any { journal } = serde_json::from_slice(first).map_err(none)?;
     if journal != Journal::VERSION {
         return Err(format!(
             "has version {journal}, and this onset reads {}; take the onset that wrote it",
             Journal::VERSION
         ));
     }
-    let about: About = serde_json::from_str(first).map_err(none)?;
-    let tried = lines.map(|line| serde_json::from_str(line).map(|t: Tried| (t.number, t)));
-    let tried = tried.collect::<Result<_, _>>();
-    Ok(Some((about, tried.map_err(|e| format!("a trial cannot be read: {e}"))?)))
+    let about: About = serde_json::from_slice(first).map_err(none)?;
+    let mut tried = BTreeMap::new();
+    let (mut whole, mut damaged) = (first.len(), None);
+    for (line, number) in lines.zip(2..) {
+        if !is_whole(line) {
+            damaged.get_or_insert(number);
+            continue;
+        }
+        if let Some(damaged) = damaged {
+            return Err(format!(
+                "line {damaged} is damaged, and line {number} behind it is whole, which neither a kill nor a power loss does; delete line {damaged}, and its trial is made again, or choose another directory"
+            ));
+        }
+        let trial: Tried = serde_json::from_slice(line).map_err(|e| {
+            format!("line {number}: a trial cannot be read: {e}; delete it, and it is made again")
+        })?;
+        tried.insert(trial.number, trial);
+        whole += line.len();
+    }
+    Ok(Parsed { contents: Some((about, tried)), whole })
 }
 
-/// In one write, so that a line is whole or the last.
-fn write(file: &mut File, line: &impl Serialize) -> std::io::Result<()> {
-    let mut bytes = serde_json::to_vec(line)?;
-    bytes.push(b'\n');
-    file.write_all(&bytes)
+/// Whether a line was written to its end and is still text that means something.
+fn is_whole(line: &[u8]) -> bool {
+    line.ends_with(b"\n") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+}
+
+fn say_what_is_left_out(path: &Path, end: &[u8]) {
+    if !end.is_empty() {
+        eprintln!(
+            "! {}: its last {} bytes are no whole lines, as after a kill or a power loss, and are left out; their trials count as not made",
+            path.display(),
+            end.len()
+        );
+    }
+}
+
+/// To be written at once, so that a line is whole or the last.
+fn line(of: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(of).expect("plain data");
+    line.push(b'\n');
+    line
 }
 
 /// The first thing in which two hunts differ.
@@ -229,4 +294,88 @@ fn difference(known: &About, about: &About) -> Option<String> {
         "experiment" => "its experiment is another".to_string(),
         _ => format!("its {what} is {a}, not {b}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{about, hunt, tried};
+    use super::*;
+    use crate::hunt::Known;
+    use std::fs;
+    use std::io::Error;
+
+    /// A journal with the first trials of a hunt, and these.
+    fn journal(directory: &Path) -> (PathBuf, Vec<Tried>) {
+        let path = directory.join("journal");
+        let trials = hunt(1, 2).round(0, &Known::default());
+        let trials: Vec<Tried> = trials.iter().map(tried).collect();
+        let mut journal = Journal::open(&path, &about(5)).unwrap();
+        trials.iter().for_each(|tried| journal.append(tried).unwrap());
+        (path, trials)
+    }
+
+    fn counted(path: &Path) -> usize {
+        let read = Journal::read(path).unwrap().1.len();
+        assert_eq!(Journal::open(path, &about(5)).unwrap().count(), read);
+        read
+    }
+
+    #[test]
+    fn nothing_is_written_behind_half_a_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, trials) = journal(directory.path());
+        let before = fs::read(&path).unwrap();
+        let mut journal = Journal::open(&path, &about(5)).unwrap();
+        let full = |file: &mut File, line: &[u8]| {
+            file.write_all(&line[..line.len() / 2])?;
+            Err(Error::other("no space left"))
+        };
+        let failure = journal.add(&line(&trials[0]), full).unwrap_err();
+        assert!(failure.message.contains("no space left"), "{}", failure.message);
+        assert_eq!(fs::read(&path).unwrap(), before);
+        journal.append(&trials[0]).unwrap_err();
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn a_damaged_end_is_cut_off_and_its_trials_are_made_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, trials) = journal(directory.path());
+        let whole = fs::read(&path).unwrap();
+        assert_eq!((trials.len(), counted(&path)), (2, 2));
+        let torn = whole[..whole.len() - 20].to_vec();
+        let ended = [&whole[..whole.len() - 20], b"\n"].concat();
+        let zeros = [&torn[..], &[0; 4096]].concat();
+        let zero_lines = [&torn[..], b"\0\0\n\0\n"].concat();
+        let no_text = [&torn[..], b"\xff\xfe\n"].concat();
+        for damaged in [torn, ended, zeros, zero_lines, no_text] {
+            fs::write(&path, damaged).unwrap();
+            assert_eq!(counted(&path), 1);
+            Journal::open(&path, &about(5)).unwrap().append(&trials[1]).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), whole);
+        }
+        fs::write(&path, [&whole[..], &[0; 100]].concat()).unwrap();
+        assert_eq!(counted(&path), 2);
+        fs::write(&path, &whole[..10]).unwrap();
+        assert_eq!(Journal::open(&path, &about(5)).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn damage_before_whole_lines_is_refused_with_its_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, _) = journal(directory.path());
+        let whole = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = whole.lines().collect();
+        let refused = |second: &[u8]| {
+            let lines = [lines[0].as_bytes(), second, lines[2].as_bytes(), b""];
+            fs::write(&path, lines.join(&b'\n')).unwrap();
+            Journal::open(&path, &about(5)).unwrap_err().message
+        };
+        for damaged in [&lines[1].as_bytes()[..30], b"\xff", b"\0\0"] {
+            let why = refused(damaged);
+            assert!(why.contains("line 2 is damaged") && why.contains("delete line 2"), "{why}");
+        }
+        let why = refused(b"{\"number\":0}");
+        assert!(why.contains("line 2: a trial cannot be read"), "{why}");
+    }
 }

@@ -270,12 +270,11 @@ impl Hunt {
             let mut results = results.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             let (tried, failure, journal) = &mut *results;
             match outcome {
-                Ok(Ok(new)) => {
-                    if let Err(e) = journal.append(&new) {
-                        failure.get_or_insert(e);
-                    }
-                    tried[index] = Some(new);
-                }
+                // What is not in the journal was not made.
+                Ok(Ok(new)) => match journal.append(&new) {
+                    Ok(()) => tried[index] = Some(new),
+                    Err(e) => drop(failure.get_or_insert(e)),
+                },
                 Ok(Err(trial::Stopped)) => return ControlFlow::Break(()),
                 Err(e) => drop(failure.get_or_insert(e)),
             }

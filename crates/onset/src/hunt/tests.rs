@@ -5,7 +5,7 @@ use super::*;
 use sample::{Aim, Insns, Nanos, Occurrence, Rule, Stretch, When};
 use std::collections::{BTreeMap, BTreeSet};
 
-fn about(seed: u64) -> About {
+pub(super) fn about(seed: u64) -> About {
     About {
         journal: Journal::VERSION,
         experiment: "title = \"x\"".into(),
@@ -17,7 +17,7 @@ fn about(seed: u64) -> About {
     }
 }
 
-fn hunt(jobs: usize, trials: u64) -> Hunt {
+pub(super) fn hunt(jobs: usize, trials: u64) -> Hunt {
     Hunt {
         guests: 1,
         responders: vec![Responder::Task],
@@ -30,7 +30,7 @@ fn hunt(jobs: usize, trials: u64) -> Hunt {
 }
 
 /// A field in which a latency is decided by what the trial does.
-fn tried(trial: &Trial) -> Tried {
+pub(super) fn tried(trial: &Trial) -> Tried {
     let text = format!("{:?}", trial.when);
     let sum = text.bytes().fold(7u64, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
     let (latency, instants) = (sum % 100_000, vec![Nanos(50_000 + sum % 1000)]);
