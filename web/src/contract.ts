@@ -408,7 +408,7 @@ export interface Hunt {
   load: string;
   seed: number;
   /** Null where it was killed, or goes on. */
-  ended: "budget" | "stale" | "interrupted" | null;
+  ended: "budget" | "stale" | "interrupted" | "failed" | null;
   trials: number;
   triggers: number;
   /** Of all trials together. */

@@ -13,6 +13,7 @@ const ENDS = {
   budget: "the budget was used up",
   stale: "nothing new came any more",
   interrupted: "it was interrupted",
+  failed: "a failure of the rig ended it",
 };
 
 /** The sections, one for each hunt. */

@@ -125,6 +125,30 @@ pub enum Ended {
     Enough,
     /// The user asked to stop.
     Interrupted,
+    /// The rig failed, or the journal could not be written.
+    Failed,
+}
+
+/// A hunt that a failure has ended.
+#[derive(Debug)]
+pub struct Broken {
+    /// What it knew by then.
+    pub known: Box<Known>,
+    /// The failure.
+    pub failure: Failure,
+}
+
+impl From<Failure> for Broken {
+    /// Before anything was known.
+    fn from(failure: Failure) -> Broken {
+        Broken { known: Box::default(), failure }
+    }
+}
+
+impl From<Broken> for Failure {
+    fn from(broken: Broken) -> Failure {
+        broken.failure
+    }
 }
 
 impl Hunt {
@@ -214,13 +238,13 @@ impl Hunt {
     /// Goes on from what `journal` holds until it is over; `show` sees what is known after each round.
     ///
     /// # Errors
-    /// Those of the rig and of writing the journal; what was found until then is in the journal.
+    /// Those of the rig and of writing the journal, with what was found until then, which is in the journal.
     pub fn search(
         &self,
         run: &Run,
         journal: &mut Journal,
         show: &mut dyn FnMut(&Known),
-    ) -> Result<(Known, Ended), Failure> {
+    ) -> Result<(Known, Ended), Broken> {
         let begun = Instant::now();
         let mut known = Known::default();
         loop {
@@ -233,13 +257,16 @@ impl Hunt {
                 Budget::Time(time) if known.trials > 0 => begun.checked_add(time),
                 _ => None,
             };
-            let tried = self.carry_out(&round, run, deadline, journal)?;
+            let (tried, failure) = self.carry_out(&round, run, deadline, journal);
             let whole = tried.iter().all(Option::is_some);
             // A round that was cut short is folded in up to there, so that what is shown is what is in the journal.
             let before = known.trials;
             tried.iter().map_while(Option::as_ref).for_each(|tried| known.take(tried));
             if known.trials > before {
                 show(&known);
+            }
+            if let Some(failure) = failure {
+                return Err(Broken { known: Box::new(known), failure });
             }
             if !whole {
                 let spent = deadline.is_some_and(|at| Instant::now() >= at);
@@ -251,15 +278,15 @@ impl Hunt {
         }
     }
 
-    /// Runs the trials that the journal does not hold, several at once; `None` for those that were not run, or not to their end by
-    /// the deadline.
+    /// Runs the trials that the journal does not hold, several at once, until one fails; `None` for those that were not run, or not to
+    /// their end by the deadline.
     fn carry_out(
         &self,
         round: &[Trial],
         run: &Run,
         deadline: Option<Instant>,
         journal: &mut Journal,
-    ) -> Result<Vec<Option<Tried>>, Failure> {
+    ) -> (Vec<Option<Tried>>, Option<Failure>) {
         let done: Vec<Option<Tried>> = round.iter().map(|t| journal.tried(t.number)).collect();
         let results = Mutex::new((done.clone(), None, journal));
         at_once(self.jobs, round.len(), |index| {
@@ -281,7 +308,7 @@ impl Hunt {
             if failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let (tried, failure, _) = results.into_inner().unwrap_or_else(|p| p.into_inner());
-        failure.map_or(Ok(tried), Err)
+        (tried, failure)
     }
 }
 

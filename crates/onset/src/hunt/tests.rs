@@ -349,12 +349,19 @@ fn a_hunt_ends_with_the_round_in_which_an_answer_was_late_enough() {
 }
 
 #[test]
-fn a_failure_of_the_rig_ends_the_hunt_with_its_reason() {
+fn a_failure_of_the_rig_ends_the_hunt_with_its_reason_and_what_was_known() {
     let directory = tempfile::tempdir().unwrap();
     let mut journal = Journal::open(&directory.path().join("j"), &about(5)).unwrap();
-    let run = |_: &Trial| Err(Failure::unavailable("no QEMU"));
-    let failure = hunt(3, 10).search(&run, &mut journal, &mut |_| ()).unwrap_err();
-    assert_eq!(failure.message, "no QEMU");
+    let run = |trial: &Trial| match trial.number {
+        14 => Err(Failure::unavailable("no QEMU")),
+        _ => Ok(Ok(tried(trial))),
+    };
+    let broken = hunt(1, 100).search(&run, &mut journal, &mut |_| ()).unwrap_err();
+    assert_eq!((&*broken.failure.message, broken.known.trials), ("no QEMU", 14));
+    drop(journal);
+    // What it knew is what a hunt of as many trials knows.
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(*broken.known, search(&hunt(1, 14), &directory.path().join("j")).0);
 }
 
 #[test]

@@ -51,6 +51,7 @@ pub fn hunted(
         Ended::Stale => "nothing new came any more",
         Ended::Enough => "an answer was late enough",
         Ended::Interrupted => "interrupted",
+        Ended::Failed => "ended by a failure",
     };
     let line = format!(
         "{} trials with {} triggers in {} of virtual time; fired into {} of {} stacks that opened a stretch; {why}\n",

@@ -3,16 +3,17 @@
 
 mod deaths;
 mod printed;
+mod resumed;
 
 use super::{SystemClock, print, print_json};
 use crate::arguments::Hunt as Arguments;
 use crate::bundle::RunId;
 use crate::experiment::{Experiment, Flavour, GUEST_SEED, Load};
 use crate::failure::{Exit, Failure};
-use crate::followed::{Ready, Subject, narrow};
+use crate::followed::{Ready, Subject, narrow, shell_word};
 use crate::hunt::{
-    ALL, About, CONCLUSION, Ended, Field, Find, Grounds, Hunt, JOURNAL, Journal, Known, View,
-    explain_finds, find_file,
+    ALL, About, Broken, CONCLUSION, Ended, Field, Find, Grounds, Hunt, JOURNAL, Journal, Known,
+    View, explain_finds, find_file,
 };
 use crate::matrix::WallClock;
 use crate::target::Rig;
@@ -58,27 +59,61 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let mut journal = Journal::open(&directory.join(JOURNAL), &about)?;
     match journal.count() {
         0 => eprintln!(
-            "{0}: what is found; to go on after an end, add --directory {0}",
-            directory.display()
+            "{}: what is found; to go on after an end, add --directory {}",
+            directory.display(),
+            shell_word(&directory)
         ),
         trials => eprintln!("{}: going on after {trials} trials", directory.display()),
     }
-    let (known, ended) = search(&hunt, &grounds, &mut journal)?;
+    let (known, ended, failure) = match search(&hunt, &grounds, &mut journal) {
+        Ok((known, ended)) => (known, ended, None),
+        Err(Broken { known, failure }) => (*known, Ended::Failed, Some(failure)),
+    };
     let mut finds = Find::all(&grounds, &known, &hunt.responders);
-    let mut interrupted = ended == Ended::Interrupted;
-    if !interrupted {
-        interrupted = explain_finds(bench, &mut finds, hunt.jobs).is_err();
+    let interrupted = match ended {
+        Ended::Interrupted => true,
+        // Explaining takes the rig, too.
+        Ended::Failed => false,
+        _ => explain_finds(bench, &mut finds, hunt.jobs).is_err(),
+    };
+    // A hunt that has failed before it knew anything leaves what one before it wrote.
+    let concluded = match known.trials {
+        0 if failure.is_some() => Ok(()),
+        _ => conclude(arguments.json, (&experiment, &about, &directory), &known, finds, ended),
+    };
+    match (failure, concluded) {
+        (None, Ok(())) if interrupted => Ok(Exit::Interrupted),
+        (None, Ok(())) => Ok(Exit::Success),
+        (None, Err(failure)) => Err(failure),
+        (Some(failure), concluded) => {
+            let lost = concluded
+                .err()
+                .map(|e| format!("\nNor could all that was found be written: {}", e.message));
+            let again = resumed::command(std::env::args_os(), &directory);
+            let Failure { exit, message } = failure;
+            let message = format!("{message}{}\nTo go on: {again}", lost.unwrap_or_default());
+            Err(Failure { exit, message })
+        }
     }
-    write_finds(&mut finds, &directory)?;
-    let deaths = deaths::write(&experiment, &about, &known, &directory)?;
-    let printed = Printed::of(&about, &directory, &known, (&finds, &deaths), ended);
+}
+
+/// Writes what was found to the hunt's directory, and prints it.
+fn conclude(
+    json: bool,
+    (experiment, about, directory): (&Experiment, &About, &Path),
+    known: &Known,
+    mut finds: Vec<Find>,
+    ended: Ended,
+) -> Result<(), Failure> {
+    write_finds(&mut finds, directory)?;
+    let deaths = deaths::write(experiment, about, known, directory)?;
+    let printed = Printed::of(about, directory, known, (&finds, &deaths), ended);
     write_json(&directory.join(CONCLUSION), &printed)?;
-    if arguments.json {
-        print_json(&printed)?;
+    if json {
+        print_json(&printed)
     } else {
-        print(&terminal::hunted(&about, &known, (&finds, &deaths), ended, &directory))?;
+        print(&terminal::hunted(about, known, (&finds, &deaths), ended, directory))
     }
-    Ok(if interrupted { Exit::Interrupted } else { Exit::Success })
 }
 
 /// A guest to be hunted in.
@@ -101,7 +136,7 @@ pub(super) fn search(
     hunt: &Hunt,
     grounds: &Grounds,
     journal: &mut Journal,
-) -> Result<(Known, Ended), Failure> {
+) -> Result<(Known, Ended), Broken> {
     let seen = grounds.first().map(|guest| guest.follow(STACKS_FROM, Calls::None));
     let seen = seen.collect::<Result<Vec<_>, Failure>>()?;
     // The guests have one kernel.
