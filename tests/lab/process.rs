@@ -61,6 +61,16 @@ impl Started {
         wait_for(name, || children(self.id()).into_iter().find(|pid| name_of(*pid) == short(name)))
     }
 
+    /// Kills its children of this name, those that it starts anew too, until it has ended itself.
+    pub fn kill_children(&self, name: &str) {
+        wait_for("its end", || {
+            let named = |pid: &u32| name_of(*pid) == short(name);
+            let own = children(self.id()).into_iter().filter(named);
+            own.for_each(|pid| send(pid, libc::SIGKILL));
+            (!is_alive(self.id())).then_some(())
+        });
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: libc::c_int) {
         send(self.id(), signal);

@@ -21,7 +21,7 @@ fn hunt(lab: &Lab, directory: &str, budget: &str, words: &[&str]) -> Value {
 const IDLE: [&str; 6] = ["--load", "idle", "--responder", "hardirq", "--jobs", "2"];
 
 #[test]
-fn a_hunt_that_was_killed_goes_on_to_the_same_end_and_one_that_is_interrupted_has_its_finds() {
+fn a_hunt_that_was_killed_goes_on_to_the_same_end_and_one_that_is_ended_early_has_its_finds() {
     if !have_kernels(&["6.12"]) {
         return;
     }
@@ -54,6 +54,20 @@ fn a_hunt_that_was_killed_goes_on_to_the_same_end_and_one_that_is_interrupted_ha
     let replayed = elsewhere.onset(&["replay", find, "--json"]).exits(0).json();
     assert_eq!(replayed["latency_ns"], found["worst"][0]["latency_ns"]);
     assert_eq!(nameless(hunt(&lab, "interrupted", "26trials", &IDLE)), whole);
+
+    // What the host does to a machine is no death of its guest.
+    let failed = begun("failed");
+    failed.kill_children("qemu-system-x86_64");
+    let place = lab.path().join("failed");
+    let again = format!("--directory {}", place.display());
+    let found = failed.wait().exits(69).says(&["signal: 9", "To go on: onset hunt", &again]).json();
+    assert_as_promised_by("hunt", &found);
+    assert_eq!((&found["ended"], &found["died"]), (&"failed".into(), &Value::Array(Vec::new())));
+    assert!(found["trials"].as_u64() >= Some(10), "{found:#}");
+    let find = found["worst"][0]["find"].as_str().expect("a file");
+    let replayed = lab.onset(&["replay", find, "--json"]).exits(0).json();
+    assert_eq!(replayed["latency_ns"], found["worst"][0]["latency_ns"]);
+    assert_eq!(nameless(hunt(&lab, "failed", "26trials", &IDLE)), whole);
 }
 
 #[test]
@@ -161,20 +175,21 @@ fn loads_and_histories_are_hunted_in_together_and_each_find_comes_again_in_its_o
 /// Hunts in an idle guest with this module of the tests, which lies beside the experiment. That waits for no answer that is late,
 /// which has to make no difference to what is found and replayed.
 fn hunt_with(lab: &Lab, guest: (&str, &str), name: &str, words: &[&str]) -> Value {
-    hunt_for(lab, FIRST_AND_LAST, guest, name, words)
+    hunt_for(lab, (FIRST_AND_LAST, "0ms"), guest, name, words)
 }
 
-/// The same with these responders.
+/// The same with these responders, so long after the warm-up.
 fn hunt_for(
     lab: &Lab,
-    responders: &str,
+    (responders, begin_after): (&str, &str),
     (kernel, flavour): (&str, &str),
     name: &str,
     words: &[&str],
 ) -> Value {
     let file = format!("{name}.ko");
     std::fs::copy(module_for(kernel, name), lab.path().join(&file)).expect("writable");
-    let more = format!("{responders}\nguest.modules = [{file:?}]");
+    let guest = format!("guest = {{ modules = [{file:?}], begin_after = {begin_after:?} }}");
+    let more = format!("{responders}\n{guest}");
     let impatient = experiment(&[flavour], &["idle"], 10, &more).replace("50ms", "1us");
     let path = lab.experiment(&impatient);
     let found = lab.onset(&[&["hunt", &path, "--json"], words].concat()).exits(0).json();
@@ -226,7 +241,7 @@ fn all_planted_delays_are_found_with_their_functions_and_lengths_and_none_is_inv
 fn assert_all_are_found(guest: (&str, &str), planted: &[Planted]) {
     let lab = Lab::new();
     let responders = "responders = [\"hardirq\", \"tasklet\", \"task\"]";
-    let found = hunt_for(&lab, responders, guest, "test_delays", &["--budget", "24trials"]);
+    let found = hunt_for(&lab, (responders, "0ms"), guest, "test_delays", &["--budget", "24trials"]);
     let finds = found["worst"].as_array().expect("finds").iter();
     // What a disturbance made later is told apart.
     let finds: Vec<&Value> = finds.filter(|find| find["at_strategy"] != "disturb").collect();
@@ -284,4 +299,31 @@ fn a_guest_that_dies_under_fire_is_kept_and_dies_again() {
     assert_eq!(run.text("verdict"), "invalid");
     // Its time of death is in it.
     assert_eq!(run.warning("guest_panicked")["text"], text);
+}
+
+#[test]
+fn an_oops_under_fire_is_kept_whole_and_comes_again() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let guest = ("6.12", "6.12 preempt=full");
+    // Some tenths of a second before.
+    let module = ("test_oops", "1500ms");
+    let words = ["--budget", "8trials", "--strategy", "random"];
+    let found = hunt_later_with(&lab, guest, module, &words);
+    let died = &found["died"][0];
+    let kept = std::fs::read_to_string(died["console"].as_str().expect("a file"));
+    // A console's lines end as a terminal wants it.
+    let kept = kept.expect("it is there").replace('\r', "");
+    let text = died["text"].as_str().expect("its last words");
+    // More than the first lines: where it was, and by which way it had come there.
+    let trace = kept.split_once("Call Trace:").expect("a call trace").1;
+    assert!(kept.contains("NULL pointer dereference") && kept.contains(text), "{text}");
+    assert!(!text.contains("Call Trace:"), "{text}");
+    assert!(kept.contains("RIP: 0010:strike+0x"), "{kept}");
+    assert!(trace.contains("process_one_work+0x") && trace.contains("ret_from_fork+0x"), "{kept}");
+    assert!(!kept.contains("Linux version"), "only what it said in that trial: {kept}");
+    let again = lab.onset(&["run", died["experiment"].as_str().expect("a file"), "--json"]);
+    assert_eq!(again.exits(3).run().warning("guest_oops")["text"], text);
 }
