@@ -4,7 +4,8 @@
 use crate::error::At;
 use crate::kernel::Kernels;
 use crate::{Error, Result};
-use std::fs;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// The cache: kernels, images, snapshots, and scratch directories of running commands.
@@ -49,7 +50,7 @@ impl Cache {
     }
 
     /// A directory for one machine's files, removed when dropped.
-    pub(crate) fn scratch(&self) -> Result<tempfile::TempDir> {
+    pub(crate) fn scratch(&self) -> Result<Owned> {
         owned(&self.place("scratch")?, "")
     }
 }
@@ -57,21 +58,53 @@ impl Cache {
 /// What the names of drafts begin with where they lie beside finished things, which never begin so.
 pub(crate) const DRAFT: &str = ".draft-";
 
-/// A directory in `parent` that belongs to this process and is removed when dropped: `PREFIX` `PID` `-` and
-/// something random. Those of commands that were killed before they could are removed here.
-pub(crate) fn owned(parent: &Path, prefix: &str) -> Result<tempfile::TempDir> {
-    sweep(parent, prefix)?;
-    let prefix = format!("{prefix}{}-", std::process::id());
-    tempfile::Builder::new().prefix(&prefix).tempdir_in(parent).at(parent)
+/// A directory that belongs to this process, and is removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Owned {
+    directory: tempfile::TempDir,
+    /// Locked as long as it is owned, which others see from other containers and other hosts, too, where this process has
+    /// another number or none.
+    _held: Option<File>,
 }
 
-/// Removes the [`owned`] directories of processes that are no more.
+impl Owned {
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// A directory in `parent` that is [`Owned`]: `PREFIX` `PID` `-` and something random. Those of commands that were killed before they
+/// could remove them are removed here.
+pub(crate) fn owned(parent: &Path, prefix: &str) -> Result<Owned> {
+    sweep(parent, prefix)?;
+    let prefix = format!("{prefix}{}-", std::process::id());
+    loop {
+        let made = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent);
+        let directory = made.at(parent)?;
+        // Where the file system locks nothing, nobody can lock it to remove it either.
+        let held = locked(directory.path(), FlockOperation::LockExclusive);
+        // Another command may have swept it up before it was locked.
+        if directory.path().exists() {
+            return Ok(Owned { directory, _held: held });
+        }
+    }
+}
+
+fn locked(directory: &Path, how: FlockOperation) -> Option<File> {
+    let file = File::open(directory).ok()?;
+    rustix::io::retry_on_intr(|| flock(&file, how)).ok().map(|()| file)
+}
+
+/// Removes the [`owned`] directories that nobody owns any more.
 pub(crate) fn sweep(parent: &Path, prefix: &str) -> Result<()> {
     for entry in fs::read_dir(parent).at(parent)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let owner = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-'));
-        let owner = owner.and_then(|(pid, _)| pid.parse::<u32>().ok());
-        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        if owner.is_none_or(|(pid, _)| pid.parse::<u32>().is_err()) {
+            continue;
+        }
+        let unowned = locked(&entry.path(), FlockOperation::NonBlockingLockExclusive);
+        if unowned.is_some() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -103,15 +136,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scratch_of_dead_commands_is_removed_and_of_living_ones_kept() {
+    fn scratch_that_is_locked_is_kept_and_no_other_whatever_processes_there_are() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path()).unwrap();
-        let dead = dir.path().join("scratch/4194999-x");
-        fs::create_dir_all(&dead).unwrap();
+        let scratch = |name: &str| {
+            let path = dir.path().join("scratch").join(name);
+            fs::create_dir_all(path.join("in")).unwrap();
+            path
+        };
+        // Of a process that is not here, as of another container, and of one whose number another has now.
+        let elsewhere = scratch("4194999-x");
+        let lock = locked(&elsewhere, FlockOperation::LockExclusive).unwrap();
+        let dead = [scratch("4194998-x"), scratch(&format!("{}-x", std::process::id()))];
         let first = cache.scratch().unwrap();
-        assert!(!dead.exists());
         let second = cache.scratch().unwrap();
-        assert!(first.path().exists() && second.path().exists());
+        assert!(first.path().exists() && second.path().exists() && elsewhere.exists());
+        assert!(!dead.iter().any(|path| path.exists()));
+        drop(lock);
+        drop(first);
+        let third = cache.scratch().unwrap();
+        assert!(!elsewhere.exists() && second.path().exists() && third.path().exists());
+    }
+
+    #[test]
+    fn what_several_commands_make_at_once_is_theirs() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path()).unwrap();
+        let make = || {
+            for _ in 0..50 {
+                let scratch = cache.scratch().unwrap();
+                fs::write(scratch.path().join("file"), "x").unwrap();
+                assert!(scratch.path().join("file").exists());
+            }
+        };
+        std::thread::scope(|threads| (0..4).for_each(|_| drop(threads.spawn(make))));
     }
 
     #[test]
@@ -121,9 +179,9 @@ mod tests {
         names.iter().for_each(|n| fs::create_dir_all(dir.path().join(n).join("in")).unwrap());
         let mine = owned(dir.path(), DRAFT).unwrap();
         let left = names.map(|n| dir.path().join(n).exists());
-        assert_eq!(left, [false, true, true, true, true]);
+        assert_eq!(left, [false, true, true, true, false]);
         drop(mine);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! The guest cannot notice it. It runs without the plugin, so nothing is measured in it.
 
+use crate::cache::Owned;
 use crate::error::At;
 use crate::machine::Running;
 use crate::run::END_DEADLINE;
@@ -11,7 +12,6 @@ use serde_json::json;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
-use tempfile::TempDir;
 use vmlinux::{Memory, Regs};
 
 /// Memory is fetched from QEMU in pieces of this size, in bytes, and where such a piece has holes in it page by page: what
@@ -27,13 +27,13 @@ pub struct Look {
 /// QEMU, and what it has answered since the guest was paused.
 struct Asked {
     running: Running,
-    scratch: TempDir,
+    scratch: Owned,
     /// By address; `None` where there is no such memory.
     pages: HashMap<u64, Option<Box<[u8]>>>,
 }
 
 impl Look {
-    pub(crate) fn at(running: Running, scratch: TempDir) -> Look {
+    pub(crate) fn at(running: Running, scratch: Owned) -> Look {
         Look { asked: RefCell::new(Asked { running, scratch, pages: HashMap::new() }) }
     }
 

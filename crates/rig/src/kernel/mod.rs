@@ -179,7 +179,7 @@ impl Kernels {
     }
 
     /// An empty directory inside the cache, for what becomes a kernel; what is left in it vanishes.
-    fn draft(&self) -> Result<tempfile::TempDir> {
+    fn draft(&self) -> Result<cache::Owned> {
         cache::owned(&self.directory, DRAFT)
     }
 }
