@@ -227,7 +227,8 @@ pub struct Hunt {
     /// Of everything random; the same seed finds the same.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How many machines of the rig run at once; by default one per processor.
+    /// How many machines of the rig run at once; by default one per processor. More than 8 are of no use: a hunt makes 8 trials at
+    /// once at the most.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
     /// The hunt's directory; by default a new one among the bundles. One that holds this very hunt is gone on with.
