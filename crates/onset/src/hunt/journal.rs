@@ -300,7 +300,7 @@ fn difference(known: &About, about: &About) -> Option<String> {
 mod tests {
     use super::super::tests::{about, hunt, tried};
     use super::*;
-    use crate::hunt::Known;
+    use crate::hunt::{Died, Known};
     use std::fs;
     use std::io::Error;
 
@@ -318,6 +318,18 @@ mod tests {
         let read = Journal::read(path).unwrap().1.len();
         assert_eq!(Journal::open(path, &about(5)).unwrap().count(), read);
         read
+    }
+
+    #[test]
+    fn all_that_a_dead_guest_said_is_there_when_a_hunt_is_gone_on_with() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, mut trials) = journal(directory.path());
+        let console = "Oops: 0002\r\n \u{1b}[1mä\u{0}\r\n".to_string();
+        trials[0].died = Some(Died { console, ..Died::default() });
+        trials[0].number = 7;
+        Journal::open(&path, &about(5)).unwrap().append(&trials[0]).unwrap();
+        let again = Journal::open(&path, &about(5)).unwrap();
+        assert_eq!((again.count(), again.tried(7).as_ref()), (3, Some(&trials[0])));
     }
 
     #[test]
