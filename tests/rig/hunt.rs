@@ -241,7 +241,8 @@ fn all_planted_delays_are_found_with_their_functions_and_lengths_and_none_is_inv
 fn assert_all_are_found(guest: (&str, &str), planted: &[Planted]) {
     let lab = Lab::new();
     let responders = "responders = [\"hardirq\", \"tasklet\", \"task\"]";
-    let found = hunt_for(&lab, (responders, "0ms"), guest, "test_delays", &["--budget", "24trials"]);
+    let found =
+        hunt_for(&lab, (responders, "0ms"), guest, "test_delays", &["--budget", "24trials"]);
     let finds = found["worst"].as_array().expect("finds").iter();
     // What a disturbance made later is told apart.
     let finds: Vec<&Value> = finds.filter(|find| find["at_strategy"] != "disturb").collect();
@@ -308,10 +309,10 @@ fn an_oops_under_fire_is_kept_whole_and_comes_again() {
     }
     let lab = Lab::new();
     let guest = ("6.12", "6.12 preempt=full");
-    // Some tenths of a second before.
-    let module = ("test_oops", "1500ms");
+    // It begins some tenths of a second before.
+    let how = (FIRST_AND_LAST, "1500ms");
     let words = ["--budget", "8trials", "--strategy", "random"];
-    let found = hunt_later_with(&lab, guest, module, &words);
+    let found = hunt_for(&lab, how, guest, "test_oops", &words);
     let died = &found["died"][0];
     let kept = std::fs::read_to_string(died["console"].as_str().expect("a file"));
     // A console's lines end as a terminal wants it.

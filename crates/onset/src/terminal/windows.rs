@@ -66,14 +66,17 @@ fn inside(row: &WindowRow) -> String {
     text
 }
 
+/// What of a row's total was not the opener's own.
+type Part = fn(&WindowRow) -> Nanos;
+
 /// One line for each; of what the time consisted where that was anything but the opener's own.
 fn table(rows: &[&WindowRow], whole: Nanos) -> Table {
-    let parts: [(&str, fn(&WindowRow) -> Nanos); 3] = [
+    let parts: [(&str, Part); 3] = [
         ("hardirqs", |row| row.hardirq_ns),
         ("softirqs", |row| row.softirq_ns),
         ("other tasks", |row| row.other_tasks_ns),
     ];
-    let has = |of: &fn(&WindowRow) -> Nanos| rows.iter().any(|row| of(row).0 > 0);
+    let has = |of: &Part| rows.iter().any(|row| of(row).0 > 0);
     let parts = parts.iter().filter(|(_, of)| has(of));
     let mut columns = vec!["longest", "instructions", "count", "total", "of the time"];
     columns.extend(parts.clone().map(|(name, _)| name));
