@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What a hunt found, as text.
 
+use super::count::several;
 use super::table::{Align, Table};
 use super::{causes, stack};
 use crate::followed::{CauseShare, replay_of_find, shell_word};
@@ -27,11 +28,11 @@ pub fn progress(known: &Known) -> String {
         .filter_map(|(name, finds)| Some(format!("{name} {}", finds.first()?.best.latency_ns)))
         .collect();
     format!(
-        "{} trials, {} triggers, {} of virtual time, fired into {} stacks; worst: {}",
-        known.trials,
-        known.triggers,
+        "{}, {}, {} of virtual time, fired into {}; worst: {}",
+        several(known.trials, "trial"),
+        several(known.triggers, "trigger"),
         known.virtual_ns,
-        known.fired.len(),
+        several(known.fired.len() as u64, "stack"),
         worst.join(", ")
     )
 }
@@ -54,9 +55,9 @@ pub fn hunted(
         Ended::Failed => "ended by a failure",
     };
     let line = format!(
-        "{} trials with {} triggers in {} of virtual time; fired into {} of {} stacks that opened a stretch; {why}\n",
-        known.trials,
-        known.triggers,
+        "{} with {} in {} of virtual time; fired into {} of {} stacks that opened a stretch; {why}\n",
+        several(known.trials, "trial"),
+        several(known.triggers, "trigger"),
         known.virtual_ns,
         known.fired.len(),
         known.seen.union(&known.fired).count(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Windows of a cell, ranked, each with the stack that opened it.
 
+use super::count::several;
 use super::stack;
 use super::table::{Align, Table};
 use crate::commands::SeenWindows;
@@ -10,8 +11,11 @@ use trace::{WindowKind, WindowRow};
 /// Tables by kind.
 pub fn windows(seen: &SeenWindows) -> String {
     let mut text = format!(
-        "{} · {}   {} of virtual time, {} triggers\n",
-        seen.flavour, seen.load, seen.virtual_ns, seen.triggers
+        "{} · {}   {} of virtual time, {}\n",
+        seen.flavour,
+        seen.load,
+        seen.virtual_ns,
+        several(seen.triggers, "trigger")
     );
     for missing in &seen.missing {
         text += &format!("  ! not seen: {missing}\n");

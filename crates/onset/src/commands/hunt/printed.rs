@@ -105,6 +105,14 @@ impl<'a> Printed<'a> {
     }
 }
 
+/// What the find was late for: what opened the stretch that was fired into; of a trigger at an instant that was chosen before, by
+/// what its first cause is known that has a stack.
+fn stack(find: &Find) -> &[String] {
+    let causes = find.causes.iter().map(|cause| &cause.cause.stack);
+    let known = std::iter::once(&find.found.best.stack).chain(causes);
+    known.into_iter().find(|stack| !stack.is_empty()).map_or(&[], Vec::as_slice)
+}
+
 fn printed(find: &Find) -> PrintedFind<'_> {
     let found = &find.found;
     PrintedFind {
@@ -115,7 +123,7 @@ fn printed(find: &Find) -> PrintedFind<'_> {
         trial: found.trial,
         guest: found.best.begin.guest,
         begin_after_ns: found.best.begin.after,
-        stack: &found.best.stack,
+        stack: stack(find),
         disturbances: &found.best.disturbances,
         causes: &find.causes,
     }
