@@ -182,7 +182,7 @@ fn each_was_seen(compared: &BTreeMap<&str, usize>) -> bool {
 }
 
 /// Where a module of the tests takes its own stack (test_stacks.c, in the order of its numbers).
-const CONTEXTS: [&str; 4] = ["thread", "work", "softirq", "hardirq"];
+const CONTEXTS: [&str; 5] = ["thread", "work", "softirq", "hardirq", "exception"];
 
 #[test]
 fn stacks_are_those_that_the_kernels_own_unwinder_sees() {

@@ -6,13 +6,14 @@
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
+#include <linux/kdebug.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/stacktrace.h>
 #include <linux/version.h>
 #include <linux/workqueue.h>
 
-enum { OF_THREAD = 1, OF_WORK, OF_SOFTIRQ, OF_HARDIRQ };
+enum { OF_THREAD = 1, OF_WORK, OF_SOFTIRQ, OF_HARDIRQ, OF_EXCEPTION };
 
 /* Read from outside. */
 unsigned long test_stacks_context;
@@ -60,6 +61,25 @@ static enum hrtimer_restart test_stacks_hardirq(struct hrtimer *timer)
 }
 static struct hrtimer hardirq;
 
+/* A breakpoint of nobody's: an exception in the middle of a function, whose frame is on the stack with all registers. */
+static bool trapping;
+
+static noinline void test_stacks_trap(void)
+{
+	trapping = true;
+	asm volatile("int3");
+	trapping = false;
+}
+
+static int test_stacks_trapped(struct notifier_block *block, unsigned long what, void *data)
+{
+	if (what != DIE_INT3 || !trapping)
+		return NOTIFY_DONE;
+	test_stacks_stay(OF_EXCEPTION);
+	return NOTIFY_STOP;
+}
+static struct notifier_block trapped = { .notifier_call = test_stacks_trapped };
+
 static int round(void *unused)
 {
 	unsigned int depth;
@@ -68,6 +88,7 @@ static int round(void *unused)
 	msleep(800);
 	for (depth = 0; !kthread_should_stop(); depth = (depth + 1) % 9) {
 		test_stacks_deep(depth);
+		test_stacks_trap();
 		schedule_work(&work);
 		tasklet_schedule(&softirq);
 		hrtimer_start(&hardirq, ns_to_ktime(300 * NSEC_PER_USEC), HRTIMER_MODE_REL_HARD);
@@ -84,6 +105,7 @@ static int __init test_init(void)
 	hrtimer_init(&hardirq, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	hardirq.function = test_stacks_hardirq;
 #endif
+	register_die_notifier(&trapped);
 	return PTR_ERR_OR_ZERO(kthread_run(round, NULL, "test-stacks"));
 }
 module_init(test_init);
