@@ -11,6 +11,7 @@
 
 mod aim;
 mod code;
+mod functions;
 mod looks;
 mod memory;
 mod nests;
@@ -21,9 +22,7 @@ mod state;
 
 pub use plan::Plan;
 
-use crate::generator::{
-    fail, pass_on_among_many, since_measuring_began, trigger_at, waits_for_aim,
-};
+use crate::generator::{fail, pass_on_among_many, trigger_at, waits_for_aim};
 use crate::halting::before_halts;
 use crate::instrument::{Instrument, Register};
 use crate::qemu::{Cpu, General, Qemu};
@@ -138,11 +137,6 @@ extern "C" fn on_place(_vcpu: c_uint, place: *mut c_void) {
     follower().at(place);
 }
 
-extern "C" fn on_function(_vcpu: c_uint, place: *mut c_void) {
-    // SAFETY: as above.
-    follower().function(unsafe { &*place.cast::<Place>() });
-}
-
 extern "C" fn on_due(_vcpu: c_uint, place: *mut c_void) {
     // SAFETY: as above.
     follower().look_inside(unsafe { &*place.cast::<Place>() });
@@ -235,12 +229,7 @@ impl Follower {
             return;
         }
         followed.masked = masked;
-        if let Some(from) = followed.functions_from
-            && since_measuring_began(time.0).is_some_and(|now| now >= from)
-        {
-            followed.functions_from = None;
-            self.instrument.tell();
-        }
+        self.begin_functions(&mut followed, time.0);
         if masked {
             let since = self.open(&mut followed, Stretch::IrqsOff, address, time, true);
             self.begin_looks(&mut followed, Stretch::IrqsOff, time);
@@ -251,17 +240,6 @@ impl Follower {
             followed.end_looks(Stretch::IrqsOff);
             let (opened, closed) = self.close(&mut followed, Stretch::IrqsOff, address, time);
             record(Kind::Irqs, 0, closed, opened.into(), time);
-        }
-    }
-
-    /// A function begins, or returns. With the stack of a program nothing is called, nor by the first instructions of a system
-    /// call, which still have it.
-    fn function(&self, place: &Place) {
-        let cpu = &self.vcpu().cpu;
-        let stack = cpu.register(General::Rsp);
-        if stack >= KERNEL {
-            let kind = if place.why == Why::Function { Kind::Function } else { Kind::Return };
-            record(kind, 0, stack as u32, place.address, cpu.time(place.left));
         }
     }
 

@@ -2,7 +2,8 @@
 //! The places in translated code at which the follower is called, found as QEMU translates a block.
 
 use super::code::{self, Change, Step};
-use super::{Follower, on_due, on_function, on_place, on_store};
+use super::functions::on_function;
+use super::{Follower, on_due, on_place, on_store};
 use crate::instrument::{Block, INSTRUCTION_BYTES_MAX};
 
 /// Why we are called at an instruction.
