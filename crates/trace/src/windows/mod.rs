@@ -286,6 +286,7 @@ impl Windows {
         if role == Role::Schedule {
             self.spend(at);
             self.scheduling = Some((at, self.spent));
+            return;
         }
         let (Some((task, _)), Some((kind, edge))) = (self.running, role.edge()) else { return };
         self.spend(at);

@@ -61,6 +61,15 @@ fn served(pin: u8, events: &[(u64, What)]) -> Vec<(String, String, Vec<String>)>
     served.map(|c| (c.cause, c.who, c.stack)).collect()
 }
 
+/// A softirq begins.
+const SOFTIRQ: What = What::Enter {
+    role: Role::SoftirqAction,
+    address: 7,
+    taken: 0,
+    place: Place::Unknown,
+    opened: Place::Unknown,
+};
+
 fn look(stack: u32) -> What {
     What::Inside { irqs_off: true, preempt_off: false, unscheduled: false, place: on(stack) }
 }
@@ -99,13 +108,6 @@ fn an_interrupt_is_named_by_whom_it_called_whether_that_was_seen_before_the_trig
 
 #[test]
 fn a_softirq_and_the_interrupts_around_it_have_each_what_was_seen_in_them() {
-    let softirq = What::Enter {
-        role: Role::SoftirqAction,
-        address: 7,
-        taken: 0,
-        place: Place::Unknown,
-        opened: Place::Unknown,
-    };
     let mut events = vec![(0, run(LOAD)), (0, preempt(0, 0)), (10, irqs(false, 0)), (50, TRIGGER)];
     events.extend(own_interrupt(50));
     events.extend([
@@ -118,7 +120,7 @@ fn a_softirq_and_the_interrupts_around_it_have_each_what_was_seen_in_them() {
         (105, preempt(0x1_0000, 0)),
         (120, preempt(0, 0)),
         (121, preempt(0x100, 0)),
-        (122, softirq),
+        (122, SOFTIRQ),
         (130, irqs(false, 0)),
         (150, look(IN_SOFTIRQ)),
         (160, irqs(true, 0)),
@@ -142,13 +144,6 @@ fn a_softirq_and_the_interrupts_around_it_have_each_what_was_seen_in_them() {
 
 #[test]
 fn a_task_that_serves_softirqs_is_late_for_those_before_the_one_that_answers() {
-    let softirq = What::Enter {
-        role: Role::SoftirqAction,
-        address: 7,
-        taken: 0,
-        place: Place::Unknown,
-        opened: Place::Unknown,
-    };
     let look = |stack| What::Inside {
         irqs_off: false,
         preempt_off: false,
@@ -170,7 +165,7 @@ fn a_task_that_serves_softirqs_is_late_for_those_before_the_one_that_answers() {
         (101, enter(Role::BhDisable, 0x100, 0)),
         (102, enter(Role::MigrateDisable, 0, 0)),
         (110, enter(Role::Softirq, 0, 0)),
-        (120, softirq),
+        (120, SOFTIRQ),
         // A lock inside.
         (130, enter(Role::MigrateDisable, 0, 0)),
         (131, preempt(1, 0)),
