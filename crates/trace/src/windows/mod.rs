@@ -254,10 +254,12 @@ impl Windows {
         self.spend(at);
         let spent = self.spent;
         // To choose another task is that one's.
-        let left = self.scheduling.take().unwrap_or((at, spent));
+        let scheduling = self.scheduling.take();
         for nests in [&mut self.migration, &mut self.bh_tasks] {
             if let Some(nest) = self.running.and_then(|(task, _)| nests.get_mut(&task)) {
-                nest.away = Some(left);
+                // A window that opened since then says that the scheduler kept the task that time.
+                let left = scheduling.filter(|(entered, _)| entered.since(nest.open.at).is_some());
+                nest.away = Some(left.unwrap_or((at, spent)));
             }
             if let Some(nest) = nests.get_mut(&to) {
                 nest.come_back(at, spent);

@@ -254,6 +254,22 @@ fn what_other_tasks_and_interrupts_took_of_a_tasks_window_is_told_apart() {
 }
 
 #[test]
+fn a_window_that_opens_after_the_scheduler_kept_its_task_is_its_own_until_the_switch() {
+    let windows = follow(&[
+        preempt(0, 0, 9),
+        run(0, 1, 1),
+        enter(10, Role::Schedule, 0, 9),
+        enter(20, Role::MigrateDisable, 0, 1),
+        run(50, 2, 2),
+        run(90, 1, 1),
+        enter(100, Role::MigrateEnable, 0, 2),
+    ]);
+    let t = tally(&windows, WindowKind::MigrationOff, 1);
+    let parts = Parts { others: Nanos(40), own: Nanos(40), ..Parts::default() };
+    assert_eq!((t.total().time, t.longest().parts), (Nanos(80), parts));
+}
+
+#[test]
 fn the_report_is_ranked_and_has_the_published_keys() {
     let windows = follow(&[
         irqs(0, true, 1),
