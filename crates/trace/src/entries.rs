@@ -8,15 +8,11 @@
 /// exceptions are none: they are part of what a task does.
 const INTERRUPTS: [&str; 4] =
     ["asm_common_interrupt", "asm_spurious_interrupt", "asm_sysvec_", "asm_exc_nmi"];
-/// All gates: what one of them began is the interrupt's, exception's or call's.
-const GATES: [&str; 6] = [
-    "irq_entries_start",
-    "spurious_entries_start",
-    "asm_sysvec_",
-    "asm_exc_",
-    "asm_int80_emulation",
-    "entry_",
-];
+/// Where the interrupt table leads to for interrupts, which come whatever the CPU does.
+const INTERRUPT_GATES: [&str; 4] =
+    ["irq_entries_start", "spurious_entries_start", "asm_sysvec_", "asm_exc_nmi"];
+/// The other gates, of exceptions and calls.
+const GATES: [&str; 3] = ["asm_exc_", "asm_int80_emulation", "entry_"];
 /// Functions that call handlers that others registered, for one of which they are entered (arch/x86/kernel/apic/apic.c,
 /// kernel/irq/handle.c, kernel/time/hrtimer.c and timer.c, kernel/softirq.c, net/core/dev.c, block/blk-mq.c,
 /// lib/irq_poll.c, kernel/irq_work.c, kernel/smp.c, kernel/rcu/tree.c).
@@ -134,9 +130,14 @@ pub(crate) fn is_interrupt(frame: &str) -> bool {
     begins(frame, &INTERRUPTS)
 }
 
-/// Whether a frame is in the entry of an interrupt, an exception or a call.
+/// Whether a frame is where an interrupt, and no exception or call, leads the CPU to.
+pub fn is_interrupt_gate(frame: &str) -> bool {
+    begins(frame, &INTERRUPT_GATES)
+}
+
+/// Whether a frame is in the entry of an interrupt, an exception or a call: what one of them began is that one's.
 pub(crate) fn is_gate(frame: &str) -> bool {
-    begins(frame, &GATES)
+    is_interrupt_gate(frame) || begins(frame, &GATES)
 }
 
 /// Whether a frame is in what serves softirqs.
@@ -269,6 +270,15 @@ mod tests {
             assert_eq!(without_place(frame), "test_softirq [m]");
         }
         assert_eq!(without_place("0xffffffffc0000000"), "0xffffffffc0000000");
+    }
+
+    #[test]
+    fn gates_of_interrupts_are_told_from_those_of_exceptions_and_calls() {
+        let interrupts = ["irq_entries_start+0x90", "asm_sysvec_irq_work+0x0", "asm_exc_nmi+0x0"];
+        let others = ["asm_exc_page_fault+0x0", "entry_SYSCALL_64+0x0", "asm_int80_emulation+0x0"];
+        assert!(interrupts.iter().all(|gate| is_interrupt_gate(gate) && is_gate(gate)));
+        assert!(others.iter().all(|gate| !is_interrupt_gate(gate) && is_gate(gate)));
+        assert!(!is_gate("__schedule+0xb9"));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use blame::{
 };
 pub use bound::{Bound, BoundMeter, BoundReport, Term, TermReport, Unbounded, scheduling};
 pub use cpu::{Activity, Interrupt};
-pub use entries::without_place;
+pub use entries::{is_interrupt_gate, without_place};
 pub use excerpt::Excerpt;
 pub use ledger::{Ledger, LedgerReport, LedgerRow};
 pub use partition::{Backwards, Partition, Segment};
