@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! How far foresight has looked in a guest, and what came of it: how late answers to triggers in what it saw were.
 
+use super::coincidences::Coincidence;
 use super::finding::Tried;
 use super::foresight::Foreseen;
 use rig::FIRST_STAGE;
@@ -8,9 +9,14 @@ use sample::{Insns, Nanos, Responder, Stretch};
 use std::collections::BTreeMap;
 
 /// After each scout so many trials of foresight until the next, which looks twice as far: the last one to 51.2 s.
-const PACE: [u64; 8] = [2, 2, 2, 2, 2, 2, 24, 48];
+const PACE: [u64; 8] = [4, 4, 4, 4, 4, 4, 24, 48];
+/// Those that come as soon as this do not take long, and so many trials that fired into what the scout before saw are enough.
+const BRISK: u64 = 4;
+const ENOUGH: u64 = 2;
 /// So many answers that did not wait for their stretches, and none that did, say that those of this kind make nobody late.
 const NOT_LATE: usize = 2;
+/// How long an answer's path is taken for, while none is known.
+const PATH: Insns = Insns(5_000);
 
 /// What triggers met that came into stretches of a kind as those opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,21 +50,33 @@ pub struct Ahead {
     pub scouts: u32,
     /// Trials of foresight since the last of them.
     since: u64,
+    /// Those of them that fired from where it looked.
+    since_from_there: u64,
     /// Whether a scout saw the guest die: there is nothing to see behind that.
     dies: bool,
     /// By responder and kind of stretch.
     met: BTreeMap<String, BTreeMap<Stretch, Met>>,
+    /// By responder how long the paths of answers were beside what they met, ascending.
+    paths: BTreeMap<String, Vec<Insns>>,
 }
 
 impl Ahead {
     /// Adds what a trial of foresight saw or did.
     pub fn take(&mut self, tried: &Tried) {
         self.since += 1;
+        self.since_from_there += u64::from(self.is_last(tried.begin.after));
         if tried.scouted.is_some() {
             self.dies |= tried.died.is_some();
             if tried.begin.after == self.stage() {
                 self.scouts += 1;
-                self.since = 0;
+                (self.since, self.since_from_there) = (0, 0);
+            }
+        }
+        if let Some(encounter) = &tried.encounter {
+            for (responder, latency) in &encounter.answered_insns {
+                let path = encounter.coincidence.path(*latency);
+                let paths = self.paths.entry(responder.clone()).or_default();
+                paths.insert(paths.partition_point(|known| *known < path), path);
             }
         }
         if let Some(entered) = &tried.entered {
@@ -78,9 +96,16 @@ impl Ahead {
         }
     }
 
+    /// How late this responder may answer a trigger that meets this: its path is as long as three of four were.
+    pub fn expected_of(&self, responder: Responder, coincidence: &Coincidence) -> Insns {
+        let known = self.paths.get(responder.name());
+        let path = known.and_then(|known| known.get(known.len() * 3 / 4)).copied().unwrap_or(PATH);
+        Insns(coincidence.adds(path).0 + path.0)
+    }
+
     /// Where the next scout begins, after the warm-up: at a stage of the way to later times, so that the guest is saved there anyway.
     fn stage(&self) -> Nanos {
-        self.scouts.checked_sub(1).map_or(Nanos(0), |n| Nanos(FIRST_STAGE.0 << n))
+        stage(self.scouts)
     }
 
     /// Where the next scout begins and how far it looks; none where there is nothing more to see.
@@ -89,10 +114,26 @@ impl Ahead {
         (!is_over).then(|| (self.stage(), self.stage().max(FIRST_STAGE)))
     }
 
-    /// Whether that is due after so many more trials of foresight, whatever else it could do.
-    pub fn is_due(&self, more: u64) -> bool {
+    /// Whether the last scout looked from there.
+    pub fn is_last(&self, after: Nanos) -> bool {
+        self.scouts.checked_sub(1).map(stage) == Some(after)
+    }
+
+    /// Whether that is due, whatever else foresight could do, after so many more of its trials, so many of which fire from where the
+    /// last scout looked.
+    pub fn is_due(&self, more: u64, more_from_there: u64) -> bool {
+        let is_enough = self.since_from_there + more_from_there >= ENOUGH;
+        self.since + more >= self.pace() || self.is_brisk() && is_enough
+    }
+
+    /// Whether the next scout does not take long.
+    pub fn is_brisk(&self) -> bool {
+        self.pace() <= BRISK
+    }
+
+    fn pace(&self) -> u64 {
         let pace = self.scouts.checked_sub(1).and_then(|before| PACE.get(before as usize));
-        self.since + more >= pace.copied().unwrap_or_default()
+        pace.copied().unwrap_or_default()
     }
 
     /// Whether it is known how late this responder answers what comes into stretches of this kind.
@@ -111,4 +152,9 @@ impl Ahead {
         let met = self.met(responder, stretch.occurrence.kind);
         met.map_or(stretch.length_insns, |met| met.expected(stretch))
     }
+}
+
+/// Where a scout begins after so many others.
+fn stage(scouts: u32) -> Nanos {
+    scouts.checked_sub(1).map_or(Nanos(0), |n| Nanos(FIRST_STAGE.0 << n))
 }

@@ -4,6 +4,7 @@
 
 use super::Strategy;
 use super::ahead::Ahead;
+use super::coincidences::Coincidence;
 use super::foresight::Foreseen;
 use super::grounds::Begin;
 use super::outlook::Ground;
@@ -88,9 +89,15 @@ pub struct Tried {
     /// For a scout, the longest stretches that it saw, by time.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub scouted: Option<Vec<Foreseen>>,
+    /// For a scout, what it saw come together soon, by time.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub coincidences: Vec<Coincidence>,
     /// What the first trigger came into as it opened, where a scout had seen that.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub entered: Option<Entered>,
+    /// What the first trigger met, where a scout had seen that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub encounter: Option<Encounter>,
     /// Why the guest ended before it was asked to, if it did, and the triggers until then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub died: Option<Died>,
@@ -102,6 +109,16 @@ pub struct Entered {
     /// The stretch.
     #[serde(flatten)]
     pub stretch: Foreseen,
+    /// By responder how late that trigger was answered, in instructions.
+    pub answered_insns: BTreeMap<String, Insns>,
+}
+
+/// An instant that was fired at, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Encounter {
+    /// What was to be met there.
+    #[serde(flatten)]
+    pub coincidence: Coincidence,
     /// By responder how late that trigger was answered, in instructions.
     pub answered_insns: BTreeMap<String, Insns>,
 }
@@ -364,7 +381,9 @@ mod tests {
             seen: fired.iter().copied().chain([99]).collect(),
             fired: fired.iter().copied().collect(),
             scouted: None,
+            coincidences: Vec::new(),
             entered: None,
+            encounter: None,
             died: None,
         }
     }

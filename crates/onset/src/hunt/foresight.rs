@@ -9,6 +9,8 @@ use super::strategy::Random;
 use sample::{Aim, Insns, Nanos, Occurrence, Responder, Rule, Schedule, Stretch, When};
 use serde::{Deserialize, Serialize};
 
+/// What comes later than this is fired into from a ground of its own.
+pub(super) const NEAR: Nanos = Nanos::from_millis(800);
 /// So many of each kind are kept, the longest ones.
 const KEPT: usize = 200;
 /// Two that are fired into are so far apart, so that most answers to the first are no part of the second.

@@ -107,7 +107,7 @@ pub struct Journal {
 
 impl Journal {
     /// The version of the file that is written.
-    pub const VERSION: u32 = 9;
+    pub const VERSION: u32 = 10;
 
     /// Opens the journal at `path` to go on with it, or begins one. A damaged end is cut off.
     ///

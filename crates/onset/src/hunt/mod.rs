@@ -6,6 +6,7 @@
 //! hunt finds the same with any number of workers; a budget of time only decides after which trial it ends.
 
 mod ahead;
+mod coincidences;
 mod dealing;
 mod finding;
 mod finds;
@@ -18,7 +19,8 @@ mod strategy;
 mod trial;
 mod workers;
 
-pub use finding::{Best, Died, Entered, Found, Known, Late, Share, Step, Tried};
+pub use coincidences::{Coincidence, Coming};
+pub use finding::{Best, Died, Encounter, Entered, Found, Known, Late, Share, Step, Tried};
 pub use finds::{Death, Find, explain_finds};
 pub use foresight::Foreseen;
 pub use grounds::{Begin, Grounds};
@@ -31,7 +33,7 @@ use crate::failure::Failure;
 use ::rig::tool;
 use dealing::Deal;
 use outlook::{Next, Outlook};
-use sample::{Nanos, ParseDurationError, Responder};
+use sample::{Nanos, ParseDurationError, Responder, Schedule, When};
 use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::sync::Mutex;
@@ -197,7 +199,7 @@ impl Hunt {
         best: Option<&Best>,
         known: &Known,
     ) -> Trial {
-        let mut enters = None;
+        let (mut enters, mut meets) = (None, None);
         let (begin, when) = match next {
             Next::Scout(begin, until) => (begin, foresight::scouting(until)),
             Next::Enter(begin, stretch, way) => {
@@ -210,6 +212,11 @@ impl Hunt {
                 let near = &known.grounds[&begin].near;
                 (begin, foresight::firing(near, first, strategy::GAP, &mut random))
             }
+            Next::Meet(begin, coincidence) => {
+                let at = coincidence.at_ns;
+                meets = Some(coincidence);
+                (begin, When::Planned(Schedule::Explicit(vec![at])))
+            }
             Next::Blind => {
                 let grounds = known.grounds.keys();
                 let begin = strategy.begin((number, guest), self.seed, best, grounds);
@@ -217,7 +224,7 @@ impl Hunt {
             }
         };
         let disturbances = strategy.disturbances(number, self.seed, best);
-        Trial { number, strategy, begin, when, disturbances, enters }
+        Trial { number, strategy, begin, when, disturbances, enters, meets }
     }
 
     fn is_over(&self, known: &Known, begun: Instant) -> Option<Ended> {

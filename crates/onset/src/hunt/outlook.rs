@@ -6,15 +6,14 @@
 //! takes milliseconds instead of seconds.
 
 use super::ahead::Ahead;
+use super::coincidences::Coincidence;
 use super::finding::{Known, Tried};
-use super::foresight::{self, ENTRIES, Foreseen};
+use super::foresight::{self, ENTRIES, Foreseen, NEAR};
 use super::grounds::Begin;
-use sample::{Insns, Nanos, Occurrence, Responder, Stretch};
+use sample::{Insns, Nanos, Responder, Stretch};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// What comes later than this is fired into from a ground of its own.
-const NEAR: Nanos = Nanos::from_millis(800);
 /// A ground begins so long before what it is for: what happens after a restore is not to the instruction what was foreseen.
 const LEAD: Nanos = Nanos::from_millis(60);
 /// So far is looked from there.
@@ -23,6 +22,11 @@ const SPAN: Nanos = Nanos::from_millis(250);
 /// these.
 const WORTH: u64 = 1_050;
 
+/// So many trials of foresight fire in a round while its scout looks ahead, where that will not take long.
+const MEANWHILE: usize = 1;
+/// A trigger so soon before or after another meets what that met.
+const ALIKE: Nanos = Nanos(100);
+
 /// Where trials begin, and what a scout saw to come from there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ground {
@@ -30,10 +34,12 @@ pub struct Ground {
     pub near: Vec<Foreseen>,
     /// What is not.
     far: Vec<Foreseen>,
+    /// What comes together soon.
+    together: Vec<Coincidence>,
     /// Trials of foresight that fired from here.
     fired: usize,
-    /// What they fired into first, as it opened.
-    entered: BTreeSet<Occurrence>,
+    /// When they fired first.
+    tried: BTreeSet<Nanos>,
 }
 
 impl Ground {
@@ -43,17 +49,19 @@ impl Ground {
             Some(scouted) => {
                 let is_near = |f: &Foreseen| f.at_ns <= NEAR;
                 (self.near, self.far) = scouted.iter().copied().partition(is_near);
+                self.together.clone_from(&tried.coincidences);
             }
             None => {
                 self.fired += 1;
-                self.entered.extend(tried.entered.iter().map(|entered| entered.stretch.occurrence));
+                self.tried.extend(tried.entered.iter().map(|entered| entered.stretch.at_ns));
+                self.tried.extend(tried.encounter.iter().map(|met| met.coincidence.at_ns));
             }
         }
     }
 }
 
 /// What a trial of foresight does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Looks so far ahead from there.
     Scout(Begin, Nanos),
@@ -61,6 +69,8 @@ pub enum Next {
     Enter(Begin, Foreseen, usize),
     /// Fires from there as this opens, and then into others.
     Fire(Begin, Foreseen),
+    /// Fires from there so that several things are met.
+    Meet(Begin, Coincidence),
     /// There is nothing that is known to come.
     Blind,
 }
@@ -72,9 +82,20 @@ pub struct Outlook<'a> {
     /// How far it was looked in that.
     ahead: Ahead,
     responders: &'a [Responder],
-    has_scouted: bool,
-    /// Where the round's earlier trials fire, and what they fire into first as it opens.
-    fires: Vec<(Begin, Option<Foreseen>)>,
+    /// How many of the round's earlier trials fire before its scout looks ahead, if it has one, and whether what that sees is worth
+    /// waiting for.
+    scouted: Option<(usize, bool)>,
+    /// The round's earlier trials that fire.
+    fires: Vec<Fires>,
+}
+
+/// A trial that fires.
+struct Fires {
+    begin: Begin,
+    /// When, first, since it began.
+    at: Nanos,
+    /// Into what, as it opens.
+    first: Option<Foreseen>,
 }
 
 /// A stretch that may be fired into, from where, and how late the answer would be.
@@ -89,7 +110,7 @@ impl<'a> Outlook<'a> {
     /// At the beginning of a round in this guest, which looks for the worst of these responders.
     pub fn new(known: &'a Known, guest: usize, responders: &'a [Responder]) -> Outlook<'a> {
         let ahead = known.ahead.get(&guest).cloned().unwrap_or_default();
-        Outlook { known, guest, ahead, responders, has_scouted: false, fires: Vec::new() }
+        Outlook { known, guest, ahead, responders, scouted: None, fires: Vec::new() }
     }
 
     /// Where trials in this guest begin.
@@ -104,24 +125,39 @@ impl<'a> Outlook<'a> {
     pub fn plan(&mut self) -> Option<Next> {
         let looks_on = self.ahead.next();
         let fires = self.fire(looks_on.is_none());
-        if !self.has_scouted {
+        if let Some((before, true)) = self.scouted
+            && self.fires.len() >= before + MEANWHILE
+        {
+            return None;
+        }
+        if self.scouted.is_none() {
             if let Some(begin) = self.worthwhile() {
-                self.has_scouted = true;
+                self.scouted = Some((self.fires.len(), false));
                 return Some(Next::Scout(begin, SPAN));
             }
-            let is_due = fires.is_none() || self.ahead.is_due(self.fires.len() as u64);
+            let from_there =
+                self.fires.iter().filter(|fires| self.ahead.is_last(fires.begin.after));
+            let (more, from_there) = (self.fires.len() as u64, from_there.count() as u64);
+            let is_due = fires.is_none() || self.ahead.is_due(more, from_there);
             if let Some((after, until)) = looks_on.filter(|_| is_due && !self.is_to_enter()) {
-                self.has_scouted = true;
+                self.scouted = Some((self.fires.len(), self.ahead.is_brisk()));
                 return Some(Next::Scout(Begin { guest: self.guest, after }, until));
             }
         }
         // What is outstanding goes first: it promises the most.
         let next = self.enter().or(fires);
-        match next {
+        let fires = |begin: &Begin, at, first| Fires { begin: *begin, at, first };
+        match &next {
             Some(Next::Enter(begin, stretch, way)) => {
-                self.fires.push((begin, (way == 0).then_some(stretch)));
+                let first = (*way == 0).then_some(*stretch);
+                self.fires.push(fires(begin, stretch.at_ns, first));
             }
-            Some(Next::Fire(begin, stretch)) => self.fires.push((begin, Some(stretch))),
+            Some(Next::Fire(begin, stretch)) => {
+                self.fires.push(fires(begin, stretch.at_ns, Some(*stretch)));
+            }
+            Some(Next::Meet(begin, coincidence)) => {
+                self.fires.push(fires(begin, coincidence.at_ns, None));
+            }
             Some(Next::Scout(..) | Next::Blind) => {}
             None => return looks_on.is_none().then_some(Next::Blind),
         }
@@ -130,7 +166,7 @@ impl<'a> Outlook<'a> {
 
     /// How many trials fired from there, or will.
     fn fired(&self, (begin, ground): (Begin, &Ground)) -> usize {
-        ground.fired + self.fires.iter().filter(|(from, _)| *from == begin).count()
+        ground.fired + self.fires.iter().filter(|fires| fires.begin == begin).count()
     }
 
     /// Enters what is outstanding where that was done least.
@@ -151,11 +187,14 @@ impl<'a> Outlook<'a> {
         })
     }
 
-    /// Fires into that of all known stretches which no trial fired into first, and which would be answered latest, if that is later
-    /// than all before, or `anyway`. The responders take turns, from the last on, which has the most ways of being late.
+    /// Fires into that of all known stretches, or at that of all coincidences, which no trial fired at first, and which would be answered
+    /// latest, if that is later than all before, or into a stretch `anyway`. The responders take turns, from the last on, which has the
+    /// most ways of being late.
     fn fire(&self, anyway: bool) -> Option<Next> {
         let turn: usize = self.grounds().map(|ground| self.fired(ground)).sum();
         let count = self.responders.len();
+        // What is promised of a stretch is much more at times, and of what comes together more certain: they take turns, too.
+        let is_for_stretches = (turn / count.max(1)).is_multiple_of(2);
         let responders = (turn..turn + count).map(|turn| self.responders[count - 1 - turn % count]);
         let next = |responder: Responder| {
             let kinds = foresight::kinds(responder);
@@ -168,26 +207,50 @@ impl<'a> Outlook<'a> {
                 kinds.iter().partition(|kind| self.ahead.has_met(responder, **kind));
             // One of a kind of which nothing is known yet will say enough of the others.
             let new: Vec<Stretch> = not_met.into_iter().filter(|k| !self.fires_into(*k)).collect();
-            let promising = || of(&met).filter(|(late, ..)| *late > self.latest(responder));
+            let promising = of(&met).filter(|(late, ..)| *late > self.latest(responder));
             let any = || of(kinds).filter(|_| anyway);
-            of(&new).or_else(promising).or_else(any)
+            let into = |(_, begin, stretch): Candidate| Next::Fire(begin, stretch);
+            if let Some(new) = of(&new) {
+                return Some(into(new));
+            }
+            let together =
+                self.together(responder).filter(|(late, ..)| *late > self.found(responder));
+            match (promising, together) {
+                (Some(stretch), Some(_)) if is_for_stretches => Some(into(stretch)),
+                (_, Some((_, begin, coincidence))) => Some(Next::Meet(begin, coincidence.clone())),
+                (promising, None) => promising.or_else(any).map(into),
+            }
         };
-        let (_, begin, stretch) = responders.filter_map(next).next()?;
-        Some(Next::Fire(begin, stretch))
+        responders.filter_map(next).next()
+    }
+
+    /// Whether no trial fires from there then, or has.
+    fn is_new(&self, at: Nanos, (begin, ground): (Begin, &Ground)) -> bool {
+        let alike = Nanos(at.0.saturating_sub(ALIKE.0))..=Nanos(at.0 + ALIKE.0);
+        let planned = |fires: &Fires| fires.begin == begin && alike.contains(&fires.at);
+        ground.tried.range(alike.clone()).next().is_none() && !self.fires.iter().any(planned)
+    }
+
+    /// Of what comes together that which no trial fired at, and that would be answered latest.
+    fn together(&self, responder: Responder) -> Option<(Insns, Begin, &Coincidence)> {
+        let each = self.grounds().flat_map(|(begin, ground)| {
+            let is_new = move |c: &&Coincidence| self.is_new(c.at_ns, (begin, ground));
+            let new = ground.together.iter().filter(is_new);
+            new.map(move |c| (self.ahead.expected_of(responder, c), begin, c))
+        });
+        each.max_by_key(|(late, begin, c)| (*late, Reverse((*begin, c.at_ns))))
     }
 
     /// Whether an earlier trial of the round fires into one of this kind first.
     fn fires_into(&self, kind: Stretch) -> bool {
-        self.fires.iter().any(|(_, first)| first.is_some_and(|first| first.occurrence.kind == kind))
+        let mut first = self.fires.iter().filter_map(|fires| fires.first);
+        first.any(|first| first.occurrence.kind == kind)
     }
 
     /// Of this kind the one that no trial fired into first and that would be answered latest.
     fn candidate(&self, kind: Stretch, expected: impl Fn(&Foreseen) -> Insns) -> Option<Candidate> {
         let of = |(begin, ground): (Begin, &Ground)| {
-            let is_new = |f: &Foreseen| {
-                let planned = (begin, Some(*f));
-                !ground.entered.contains(&f.occurrence) && !self.fires.contains(&planned)
-            };
+            let is_new = |f: &Foreseen| self.is_new(f.at_ns, (begin, ground));
             let new = foresight::ranked(&ground.near, kind).into_iter().filter(is_new);
             new.map(|f| (expected(&f), begin, f)).max_by_key(latest)
         };
@@ -204,12 +267,17 @@ impl<'a> Outlook<'a> {
 
     /// The latest answer that was found, or that is expected of the round's earlier trials.
     fn latest(&self, responder: Responder) -> Insns {
-        let found = self.known.worst(responder.name()).map(|found| found.best.latency_insns);
         let kinds = foresight::kinds(responder);
-        let fires = self.fires.iter().filter_map(|(_, first)| *first);
+        let fires = self.fires.iter().filter_map(|fires| fires.first);
         let fires = fires.filter(|first| kinds.contains(&first.occurrence.kind));
         let expected = fires.map(|first| self.ahead.expected(responder, &first));
-        expected.chain(found).max().unwrap_or_default()
+        expected.chain([self.found(responder)]).max().unwrap_or_default()
+    }
+
+    /// The latest answer that was found.
+    fn found(&self, responder: Responder) -> Insns {
+        let worst = self.known.worst(responder.name());
+        worst.map(|found| found.best.latency_insns).unwrap_or_default()
     }
 
     /// The stages of the guest from which it was looked ahead, or triggered.

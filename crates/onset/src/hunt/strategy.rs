@@ -44,7 +44,8 @@ pub enum Strategy {
     /// So that the wake-up falls where the kernel does not schedule: preemption is off, or a call or a thread has just begun
     /// that is not preempted, or a lock is held that bottom halves wait for.
     StageAware,
-    /// As a stretch opens that is known to be long, because a trial without triggers has seen it.
+    /// As a stretch opens that is known to be long, or where things are known to come together, because a trial without triggers has
+    /// seen it.
     Foresight,
     /// The best find once more, its last instant moved, or with one more trigger shortly before it.
     Refine,
@@ -79,14 +80,14 @@ impl Strategy {
         }
     }
 
-    /// How much of a hunt's time is dealt to it, in 64ths where all take part. Nearly half goes to looking ahead, which alone meets
-    /// what is rare; nearly as much to firing as stretches open, which alone is as late soonest where what comes together matters
-    /// more than how long a stretch is, as on PREEMPT_RT; little to luck.
+    /// How much of a hunt's time is dealt to it, in 64ths where all take part. Two thirds go to looking ahead, which alone meets
+    /// what is rare, and knows when things come together; a fifth to firing as stretches open, which meets what a trigger before has
+    /// brought about; little to luck.
     pub fn weight(self) -> u64 {
         match self {
-            Strategy::Foresight => 28,
-            Strategy::WindowChain => 22,
-            Strategy::WindowStart => 8,
+            Strategy::Foresight => 44,
+            Strategy::WindowChain => 10,
+            Strategy::WindowStart => 4,
             Strategy::Refine => 2,
             Strategy::Coverage | Strategy::StageAware | Strategy::Random | Strategy::Disturb => 1,
         }

@@ -61,6 +61,8 @@ pub(super) fn tried(trial: &Trial) -> Tried {
         seen: BTreeSet::from([sum]),
         fired: BTreeSet::from([sum]),
         scouted,
+        coincidences: Vec::new(),
+        encounter: None,
         entered: trial.enters.map(|stretch| Entered { stretch, answered_insns: BTreeMap::new() }),
         died: None,
     }

@@ -2,7 +2,8 @@
 //! One trial: the guest restored from its snapshot, triggered as a strategy says, watched.
 
 use super::Strategy;
-use super::finding::{Died, Entered, Late, Tried, place};
+use super::coincidences::{Coincidence, Timeline};
+use super::finding::{Died, Encounter, Entered, Late, Tried, place};
 use super::foresight::{self, Foreseen};
 use super::grounds::{Begin, Grounds};
 use crate::failure::{Exit, Failure};
@@ -14,7 +15,7 @@ use sample::{
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
-use trace::{Symbols, named};
+use trace::{Symbols, is_interrupt_gate, named};
 
 /// Answers are waited for this long after the last trigger, and a missing one until the next may come: as long as in an
 /// experiment that says nothing of it. What is not answered by then is a find of its own.
@@ -60,6 +61,8 @@ pub struct Trial {
     pub disturbances: Vec<Disturbance>,
     /// What the first trigger comes into as it opens, where a scout saw that.
     pub enters: Option<Foreseen>,
+    /// What the first trigger meets, where a scout saw that.
+    pub meets: Option<Coincidence>,
 }
 
 impl Trial {
@@ -103,6 +106,8 @@ struct Seen {
     masked: Insns,
     /// Until when they were.
     unmasked: Option<Stamp<Virtual>>,
+    /// What a scout sees of interrupts.
+    timeline: Timeline,
     /// When measuring began.
     origin: Option<Stamp<Virtual>>,
     last: Option<Stamp<Virtual>>,
@@ -209,8 +214,15 @@ impl Field<'_, '_> {
         let disturbances = trial.disturbances.clone();
         let generator = Generator { when, grace: GRACE, disturbances, ..ready.generator().clone() };
         let responders = generator.responders;
-        let mut seen = Seen { shift: ready.guest().shift, ..Seen::default() };
-        let mut see = |record: &Record| seen.record(record);
+        let shift = ready.guest().shift;
+        let mut seen = Seen { shift, timeline: Timeline::new(shift), ..Seen::default() };
+        let is_interrupt = |at| is_interrupt_gate(&named(view.symbols, at));
+        let mut see = |record: &Record| {
+            seen.record(record);
+            if trial.looks_ahead().is_some() {
+                seen.timeline.record(record, is_interrupt);
+            }
+        };
         let mut answers = Answered::default();
         let mut observe = |observation| {
             match observation {
@@ -306,6 +318,9 @@ impl View<'_> {
             }
         }
         let until = late.values().flatten().map(|late| late.triggers as usize).max();
+        let name = |s: &Sample| Some(responders.iter().nth(s.series.index())?.name().into());
+        let first = || samples.iter().filter(|s| s.trigger == 0);
+        let answered_insns = || first().filter_map(|s| Some((name(s)?, s.path?))).collect();
         Tried {
             number: trial.number,
             strategy: trial.strategy,
@@ -320,14 +335,15 @@ impl View<'_> {
             losses,
             seen: self.hashes(seen, &seen.openers),
             fired: self.hashes(seen, &seen.aimed.iter().copied().collect()),
-            entered: trial.enters.map(|stretch| {
-                let name =
-                    |s: &Sample| Some(responders.iter().nth(s.series.index())?.name().into());
-                let first = samples.iter().filter(|s| s.trigger == 0);
-                let answered_insns = first.filter_map(|s| Some((name(s)?, s.path?))).collect();
-                Entered { stretch, answered_insns }
-            }),
+            entered: trial
+                .enters
+                .map(|stretch| Entered { stretch, answered_insns: answered_insns() }),
+            encounter: trial
+                .meets
+                .clone()
+                .map(|coincidence| Encounter { coincidence, answered_insns: answered_insns() }),
             scouted: trial.looks_ahead().map(|_| foresight::longest(seen.foreseen.clone())),
+            coincidences: seen.timeline.coincidences(),
             died,
         }
     }

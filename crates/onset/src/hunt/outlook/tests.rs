@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 use super::*;
 use crate::hunt::Strategy;
-use crate::hunt::finding::{Entered, Late};
+use crate::hunt::finding::{Encounter, Entered, Late};
 use rig::FIRST_STAGE;
+use sample::Occurrence;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn stretch(kind: Stretch, length: u64, at_ms: u64) -> Foreseen {
@@ -35,7 +36,8 @@ fn outlook(known: &Known) -> Outlook<'_> {
 /// One that has nothing to look at any more.
 fn all_seen(known: &Known) -> Outlook<'_> {
     let mut outlook = outlook(known);
-    outlook.ahead.scouts = u32::MAX;
+    outlook.ahead.scouts = 9;
+    assert_eq!(outlook.ahead.next(), None);
     outlook
 }
 
@@ -60,7 +62,9 @@ fn tried(begin: Begin, looked: Option<Nanos>) -> Tried {
         seen: BTreeSet::new(),
         fired: BTreeSet::new(),
         scouted: looked.map(|until| ahead(begin.after, until)),
+        coincidences: Vec::new(),
         entered: None,
+        encounter: None,
         died: None,
     }
 }
@@ -86,7 +90,7 @@ fn steps(each: usize, count: usize) -> Vec<Next> {
                 Next::Fire(begin, f) | Next::Enter(begin, f, 0) => {
                     Tried { entered: Some(entered(*f, f.length_insns.0)), ..tried(*begin, None) }
                 }
-                Next::Enter(begin, ..) => tried(*begin, None),
+                Next::Enter(begin, ..) | Next::Meet(begin, _) => tried(*begin, None),
                 Next::Blind => tried(at(0), None),
             });
         }
@@ -183,7 +187,7 @@ fn nobody_looks_twice_alike_and_only_what_was_seen_is_fired_into() {
                 assert!(scouted.insert((begin, until)), "{begin:?}");
                 begins.insert(begin);
             }
-            Next::Fire(begin, _) | Next::Enter(begin, ..) => {
+            Next::Fire(begin, _) | Next::Enter(begin, ..) | Next::Meet(begin, _) => {
                 assert!(begins.contains(&begin), "{begin:?}");
             }
             Next::Blind => panic!("something is known after the first round"),
@@ -222,9 +226,10 @@ fn what_was_fired_into_first_in_an_earlier_round_is_not_again() {
 /// A guest with four stretches of each of these lengths, each of another opener, and what the task answered to triggers in the
 /// first of a kind, the second, and so on.
 fn met(lengths: [(Stretch, u64); 3], answers: &[(Stretch, u64)]) -> Known {
-    let all = lengths
-        .into_iter()
-        .flat_map(|(kind, length)| [0, 1, 2, 3].map(|n| stretch(kind, length - n, 10 + 10 * n)));
+    let all = lengths.into_iter().flat_map(|(kind, length)| {
+        // Each at a time of its own.
+        [0, 1, 2, 3].map(|n| stretch(kind, length - n, 10 + 10 * n + kind as u64))
+    });
     let all: Vec<Foreseen> = all.collect();
     let mut known = Known::default();
     for (n, (kind, latency)) in answers.iter().enumerate() {
@@ -302,7 +307,7 @@ fn an_early_answer_speaks_against_its_opener_and_two_against_a_kind_that_made_no
     assert_eq!(expected(&[(call, 95_000)]), 85_000);
     let early = [(call, 95_000), (call, 4_000), (call, 3_000)];
     assert_eq!(expected(&early), 85_000);
-    assert_eq!([10, 20, 30].map(|opener| of(&early, opener)), [85_000, 4_000, 3_000]);
+    assert_eq!([10, 20, 30].map(|ms| of(&early, ms + call as u64)), [85_000, 4_000, 3_000]);
     assert_eq!(expected(&[(call, 4_000)]), 80_000);
     assert_eq!(expected(&[(call, 4_000), (call, 3_000)]), 4_000);
     assert_eq!(expected(&[(call, 4_000), (call, 3_000), (call, 93_998)]), 84_000);
@@ -315,17 +320,69 @@ fn responders_take_turns_and_each_has_what_makes_it_late() {
     let mut known = Known::default();
     let kinds = [Stretch::IrqsOff, Stretch::Unscheduled, Stretch::PreemptOff];
     let each = kinds.into_iter().zip([7_000, 9_000, 8_000]);
-    let all = each.flat_map(|(kind, length)| [10, 20].map(|ms| stretch(kind, length, ms)));
+    let all =
+        each.flat_map(|(kind, length)| [10, 20].map(|ms| stretch(kind, length, ms + kind as u64)));
     known.take(&Tried { scouted: Some(all.collect()), ..tried(at(0), None) });
     let both = [Responder::Hardirq, Responder::Task];
     let outlook = Outlook::new(&known, GUEST, &both);
-    let mut outlook = Outlook { has_scouted: true, ..outlook };
+    let mut outlook = Outlook { scouted: Some((0, false)), ..outlook };
     let mut kind = || match outlook.plan() {
         Some(Next::Fire(_, f)) => Some(f.occurrence.kind),
         other => other.map(|next| panic!("{next:?}")),
     };
     let [irqs, call, preempt] = kinds.map(Some);
     assert_eq!([(); 4].map(|()| kind()), [call, irqs, preempt, None], "each kind once");
+}
+
+fn coincidence(at_ms: u64, masked: u64) -> Coincidence {
+    let (at_ns, masked_insns) = (Nanos::from_millis(at_ms), Insns(masked));
+    Coincidence { at_ns, masked_insns, interrupts: Vec::new() }
+}
+
+/// The task answered a trigger that met this so late.
+fn encounter(coincidence: &Coincidence, latency: u64) -> Encounter {
+    let answered_insns = BTreeMap::from([("task".into(), Insns(latency))]);
+    Encounter { coincidence: coincidence.clone(), answered_insns }
+}
+
+#[test]
+fn what_comes_together_takes_turns_with_long_stretches_and_is_met_once() {
+    let stretches = [10, 20, 30].map(|ms| stretch(Stretch::Unscheduled, 90_000 - ms, ms));
+    // The first is met where a stretch opens that is fired into.
+    let together = [(10, 9_000), (40, 7_000), (50, 8_000), (60, 1_000)];
+    let together = together.map(|(ms, masked)| coincidence(ms, masked));
+    let mut known = Known::default();
+    known.take(&Tried {
+        scouted: Some(stretches.to_vec()),
+        coincidences: together.to_vec(),
+        ..tried(at(0), None)
+    });
+    known.take(&Tried { entered: Some(entered(stretches[0], 1_000)), ..tried(at(0), None) });
+    known.take(&lucky(7_000));
+    let mut outlook = all_seen(&known);
+    let met = |n: usize| Some(Next::Meet(at(0), together[n].clone()));
+    let fired = |n: usize| Some(Next::Fire(at(0), stretches[n]));
+    let plan = [(); 4].map(|()| outlook.plan());
+    assert_eq!(plan, [met(2), fired(1), met(1), fired(2)]);
+    assert_eq!(outlook.plan(), Some(Next::Blind), "the last promises nothing later");
+}
+
+#[test]
+fn how_late_an_answer_will_be_to_what_comes_together_is_known_from_three_of_four() {
+    let mut known = Known::default();
+    let met = coincidence(10, 3_000);
+    let expected = |known: &Known| {
+        let ahead = outlook(known).ahead;
+        ahead.expected_of(Responder::Task, &coincidence(20, 2_000)).0
+    };
+    known.take(&Tried { encounter: Some(encounter(&met, 9_000)), ..tried(at(0), None) });
+    assert_eq!(expected(&known), 2_000 + 6_000);
+    for latency in [7_000, 7_500, 7_100] {
+        known.take(&Tried { encounter: Some(encounter(&met, latency)), ..tried(at(0), None) });
+    }
+    assert_eq!(expected(&known), 2_000 + 6_000);
+    known.take(&Tried { encounter: Some(encounter(&met, 7_200)), ..tried(at(0), None) });
+    assert_eq!(expected(&known), 2_000 + 4_500);
 }
 
 #[test]
