@@ -438,3 +438,36 @@ fn aiming_at_what_keeps_the_scheduler_away_has_the_task_woken_there() {
     // What turns off interrupts alone is nothing to it.
     assert!(!planted.iter().any(|(_, planted)| planted.2 == "test_irqs_off"));
 }
+
+#[test]
+fn what_comes_together_is_met_where_a_scout_saw_it_and_makes_as_late_as_foreseen() {
+    if !have_kernels(&["6.12-rt"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let place = lab.path().join("together");
+    let directory = place.to_str().expect("the lab's path is text");
+    let guest = ["--flavour", "6.12-rt", "--load", "mixed"];
+    let responders = ["--responder", "hardirq", "--responder", "task"];
+    let how = ["--strategy", "foresight", "--budget", "14trials", "--directory", directory];
+    lab.onset(&[&["hunt"], &guest[..], &responders, &how].concat()).exits(0);
+    let journal = std::fs::read_to_string(place.join("trials.jsonl")).expect("a journal");
+    let trials = journal.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let met: Vec<Value> =
+        trials.map(|trial| trial["encounter"].clone()).filter(|met| !met.is_null()).collect();
+    assert!(met.len() >= 3, "{met:?}");
+    for met in &met {
+        let insns = |value: &Value| value.as_u64().expect("instructions");
+        let answered = |responder| insns(&met["answered_insns"][responder]);
+        let masked = insns(&met["masked_insns"]);
+        // The hard handler is entered as interrupts are on again: from there to its pin it takes some 290 instructions.
+        let handler = answered("hardirq").checked_sub(masked);
+        assert!(handler.is_some_and(|path| (250..350).contains(&path)), "{met}");
+        // The task's path is some 4,700, where nothing comes; what does adds to that.
+        let interrupts = met["interrupts"].as_array().expect("interrupts").iter();
+        let coming = interrupts.filter(|next| insns(&next["after_insns"]) < 4_500);
+        let adds = masked + coming.map(|next| insns(&next["takes_insns"])).sum::<u64>();
+        let path = answered("task").checked_sub(adds);
+        assert!(path.is_some_and(|path| (3_000..8_000).contains(&path)), "{met}");
+    }
+}
