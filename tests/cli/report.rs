@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 /// The version of journals that onset reads.
-const VERSION: u32 = 9;
+const VERSION: u32 = 10;
 
 /// The journal of a hunt: its trials are (number, strategy, latency of the task).
 fn journal(trials: &[(u64, &str, u64)]) -> String {
