@@ -6,7 +6,7 @@
 //! What cannot be foreseen: how the kernel schedules otherwise because of the trigger. So an answer may come some hundred
 //! instructions earlier or later than expected.
 
-use super::foresight::NEAR;
+use super::foresight::{NEAR, apart_by};
 use sample::{Insns, Kind, Nanos, Record, Stamp, Virtual};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -142,16 +142,7 @@ fn coincidence(met: &Masked, interrupts: &[Masked], shift: u8) -> Coincidence {
 fn latest(all: &[Coincidence], path: Insns) -> Vec<&Coincidence> {
     let mut ranked: Vec<&Coincidence> = all.iter().collect();
     ranked.sort_by_key(|c| (Reverse(c.adds(path)), c.at_ns));
-    let mut kept: Vec<&Coincidence> = Vec::new();
-    for next in ranked {
-        if kept.len() >= KEPT {
-            break;
-        }
-        if kept.iter().all(|c| c.at_ns.0.abs_diff(next.at_ns.0) >= APART.0) {
-            kept.push(next);
-        }
-    }
-    kept
+    apart_by(Vec::new(), ranked, KEPT, (APART, |c| c.at_ns))
 }
 
 #[cfg(test)]

@@ -111,13 +111,23 @@ fn listed(chosen: &[Foreseen], gap: Nanos) -> When {
 }
 
 /// `chosen`, and of `candidates` those that are apart from all before them, until there are so many.
-fn apart(mut chosen: Vec<Foreseen>, candidates: &[Foreseen], many: usize) -> Vec<Foreseen> {
+fn apart(chosen: Vec<Foreseen>, candidates: &[Foreseen], many: usize) -> Vec<Foreseen> {
+    apart_by(chosen, candidates.iter().copied(), many, (APART, |f| f.at_ns))
+}
+
+/// The same of anything that has a time, apart by so much.
+pub(super) fn apart_by<T>(
+    mut chosen: Vec<T>,
+    candidates: impl IntoIterator<Item = T>,
+    many: usize,
+    (gap, at): (Nanos, impl Fn(&T) -> Nanos),
+) -> Vec<T> {
     for next in candidates {
         if chosen.len() >= many {
             break;
         }
-        if chosen.iter().all(|f| f.at_ns.0.abs_diff(next.at_ns.0) >= APART.0) {
-            chosen.push(*next);
+        if chosen.iter().all(|before| at(before).0.abs_diff(at(&next).0) >= gap.0) {
+            chosen.push(next);
         }
     }
     chosen
