@@ -260,7 +260,7 @@ mod tests {
             }],
             btf: Err("there are no types"),
             orc: Ok((
-                crate::orc::Format::New,
+                crate::orc::Format::KindsOf3Bits,
                 vec![
                     (CODE, entry(Kind::Call, 40)),
                     (thunk, Entry::UNDEFINED),

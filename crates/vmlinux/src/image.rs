@@ -46,7 +46,7 @@ impl<'a> Image<'a> {
         let rodata = section(".rodata").ok_or(Error::Elf("it has no section .rodata"))?;
         let code = sections.iter().filter(|s| s.is_code && s.size > 0);
         Ok(Image {
-            symbols: kallsyms::symbols(rodata.bytes)?,
+            symbols: kallsyms::symbols(rodata.bytes, rodata.address)?,
             btf: section(".BTF")
                 .ok_or("the kernel has no type information (CONFIG_DEBUG_INFO_BTF)")
                 .and_then(|s| Btf::parse(s.bytes)),

@@ -3,8 +3,9 @@
 //!
 //! Nothing says where in `.rodata` it is, so it is found by its structure, from the most peculiar part on: 256 rising
 //! numbers, each of which points behind a NUL of the text before them. Every further part has to fit to those found.
-//! Two orders are known: since 6.4 the offsets are behind the other parts, before that in front of
-//! them. Each part begins at a multiple of 8 bytes.
+//! Three forms are known: before 6.4 the offsets are in front of the other parts, then behind them, each part at a multiple of
+//! 8 bytes. In 7.x parts begin at multiples of 4, and each address is counted from where its number lies ("kallsyms: use
+//! relative relocations for offsets").
 
 use crate::Error;
 use crate::image::Symbol;
@@ -22,12 +23,20 @@ const SYMBOLS_MAX: usize = 1 << 22;
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
 
 /// The table's symbols, in its order: by address, those that the kernel itself prefers among equals first.
-pub(crate) fn symbols(rodata: &[u8]) -> Result<Vec<Symbol>, Error> {
-    let tokens = Tokens::find(rodata).ok_or(Error::Kallsyms("its tokens were not found"))?;
-    let names = Names::find(rodata, tokens.table)
+///
+/// `address` is that of `rodata`.
+pub(crate) fn symbols(rodata: &[u8], address: u64) -> Result<Vec<Symbol>, Error> {
+    let (form, tokens) = [Form::Long, Form::Short]
+        .into_iter()
+        .find_map(|form| Some((form, Tokens::find(rodata, form)?)))
+        .ok_or(Error::Kallsyms("its tokens were not found"))?;
+    let names = Names::find(rodata, tokens.table, form)
         .ok_or(Error::Kallsyms("its names were not found before its tokens"))?;
-    let addresses = addresses(rodata, &names, &tokens)
-        .ok_or(Error::Kallsyms("its addresses were not found around its names"))?;
+    let addresses = match form {
+        Form::Long => addresses(rodata, &names, &tokens),
+        Form::Short => addresses_from_themselves(rodata, address, &names, &tokens),
+    }
+    .ok_or(Error::Kallsyms("its addresses were not found around its names"))?;
     let mut symbols = Vec::with_capacity(names.count);
     let mut at = names.start;
     for address in addresses {
@@ -45,9 +54,27 @@ pub(crate) fn symbols(rodata: &[u8]) -> Result<Vec<Symbol>, Error> {
     Ok(symbols)
 }
 
-/// The next multiple of 8.
-fn aligned(n: usize) -> usize {
-    n.next_multiple_of(8)
+/// How the parts lie, and how addresses are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Parts at multiples of 8 bytes; addresses count from a base that is part of the table.
+    Long,
+    /// Parts at multiples of 4 bytes; addresses count from where they are written.
+    Short,
+}
+
+impl Form {
+    /// What the beginning of each part is a multiple of, in bytes.
+    fn alignment(self) -> usize {
+        match self {
+            Form::Long => 8,
+            Form::Short => 4,
+        }
+    }
+
+    fn aligned(self, n: usize) -> usize {
+        n.next_multiple_of(self.alignment())
+    }
 }
 
 /// Where the tokens are, as offsets into `.rodata`.
@@ -58,12 +85,13 @@ struct Tokens {
 }
 
 impl Tokens {
-    fn find(rodata: &[u8]) -> Option<Tokens> {
-        (0..rodata.len()).step_by(8).find_map(|at| Tokens::at(rodata, at))
+    fn find(rodata: &[u8], form: Form) -> Option<Tokens> {
+        let places = (0..rodata.len()).step_by(form.alignment());
+        places.into_iter().find_map(|at| Tokens::at(rodata, at, form))
     }
 
     /// The tokens whose index is at `at`.
-    fn at(rodata: &[u8], at: usize) -> Option<Tokens> {
+    fn at(rodata: &[u8], at: usize, form: Form) -> Option<Tokens> {
         let start = |n: usize| u16_at(rodata, at + 2 * n).map(usize::from);
         // What nearly every place fails at.
         if start(0)? != 0 || start(1)? < 2 {
@@ -75,7 +103,8 @@ impl Tokens {
         }
         // The end of the last token is not in the index, and what is behind it is filled with NULs.
         let shortest = starts[TOKENS - 1] + 2;
-        let lengths = (aligned(shortest)..=aligned(shortest + TOKEN_MAX)).step_by(8);
+        let (first, last) = (form.aligned(shortest), form.aligned(shortest + TOKEN_MAX));
+        let lengths = (first..=last).step_by(form.alignment());
         let fits = |table: usize| {
             let text = &rodata[table..at];
             let (tokens, last) = text.split_at(starts[TOKENS - 1]);
@@ -85,7 +114,7 @@ impl Tokens {
             };
             let end = last.iter().position(|b| *b == 0);
             starts.windows(2).all(ends)
-                && end.is_some_and(|end| end > 0 && last.len() - end <= 8)
+                && end.is_some_and(|end| end > 0 && last.len() - end <= form.alignment())
                 && last[end.unwrap_or(0)..].iter().all(|b| *b == 0)
         };
         let table = lengths.map_while(|length| at.checked_sub(length)).find(|t| fits(*t))?;
@@ -103,7 +132,7 @@ impl Tokens {
 struct Names {
     /// How many.
     count: usize,
-    /// Where their number is, which the first name follows after 8 bytes.
+    /// Where their number is, which the first name follows.
     number: usize,
     /// Where the first is.
     start: usize,
@@ -112,22 +141,23 @@ struct Names {
 impl Names {
     /// The names whose markers, or the order of names that was between them in 6.2 and 6.3, end at
     /// `table`.
-    fn find(rodata: &[u8], table: usize) -> Option<Names> {
-        (0..table).step_by(8).rev().find_map(|number| {
+    fn find(rodata: &[u8], table: usize, form: Form) -> Option<Names> {
+        (0..table).step_by(form.alignment()).rev().find_map(|number| {
             let count = u32_at(rodata, number)? as usize;
-            if count == 0 || count > SYMBOLS_MAX || u32_at(rodata, number + 4)? != 0 {
+            let is_filled = form == Form::Long && u32_at(rodata, number + 4)? != 0;
+            if count == 0 || count > SYMBOLS_MAX || is_filled {
                 return None;
             }
-            let names = Names { count, number, start: number + 8 };
-            let length = aligned(4 * count.div_ceil(MARKER_EVERY));
-            let behind = [0, aligned(3 * count)];
+            let names = Names { count, number, start: number + form.alignment() };
+            let length = form.aligned(4 * count.div_ceil(MARKER_EVERY));
+            let behind = [0, form.aligned(3 * count)];
             let markers = behind.iter().filter_map(|b| table.checked_sub(b + length));
-            markers.into_iter().any(|markers| names.fit(rodata, markers)).then_some(names)
+            markers.into_iter().any(|markers| names.fit(rodata, markers, form)).then_some(names)
         })
     }
 
     /// Whether the names end where the markers begin, and each marker is the place of its name.
-    fn fit(&self, rodata: &[u8], markers: usize) -> bool {
+    fn fit(&self, rodata: &[u8], markers: usize, form: Form) -> bool {
         // What nearly every place fails at: a name takes at least two bytes.
         if u32_at(rodata, markers) != Some(0) || self.start + 2 * self.count > markers {
             return false;
@@ -145,7 +175,7 @@ impl Names {
                 _ => return false,
             }
         }
-        aligned(at) == markers
+        form.aligned(at) == markers
     }
 }
 
@@ -159,7 +189,7 @@ fn name(rodata: &[u8], at: usize) -> Option<(usize, usize)> {
 
 /// The addresses of the names: those that rise, as they do in every such table.
 fn addresses(rodata: &[u8], names: &Names, tokens: &Tokens) -> Option<Vec<u64>> {
-    let length = aligned(4 * names.count);
+    let length = Form::Long.aligned(4 * names.count);
     let behind = tokens.index + 2 * TOKENS;
     let before = names.number.checked_sub(8);
     let places = [
@@ -183,55 +213,109 @@ fn addresses(rodata: &[u8], names: &Names, tokens: &Tokens) -> Option<Vec<u64>> 
     })
 }
 
+/// The addresses of the names where each counts from the place of its own number, in `rodata` at `address`.
+fn addresses_from_themselves(
+    rodata: &[u8],
+    address: u64,
+    names: &Names,
+    tokens: &Tokens,
+) -> Option<Vec<u64>> {
+    let numbers = tokens.index + 2 * TOKENS;
+    let number = |n: usize| {
+        let place = numbers + 4 * n;
+        let from = address.checked_add(place as u64)?;
+        from.checked_add_signed(i64::from(u32_at(rodata, place)?.cast_signed()))
+    };
+    let addresses = (0..names.count).map(number).collect::<Option<Vec<u64>>>()?;
+    let is_kernel = addresses.first().is_some_and(|first| *first >= KERNEL);
+    (is_kernel && addresses.is_sorted()).then_some(addresses)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pad(bytes: &mut Vec<u8>) {
-        bytes.resize(bytes.len().next_multiple_of(8), 0);
+    /// Where `.rodata` is in these tests.
+    const RODATA: u64 = KERNEL + 0x220_0000;
+
+    /// The order and encoding of a table.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Kernel {
+        /// Before 6.4.
+        OffsetsFirst { percpu: bool },
+        /// From 6.4 on.
+        OffsetsLast { percpu: bool },
+        /// 7.x.
+        FromThemselves,
     }
 
-    /// A table of names without compression (each token one character), with `behind` in front of it.
-    fn table(symbols: &[(u64, &str)], offsets_last: bool, percpu: bool) -> Vec<u8> {
-        let base = KERNEL + 0x100_0000;
-        let offset = |address: u64| match address.checked_sub(base) {
-            Some(offset) if percpu => !(offset as u32),
-            Some(offset) => offset as u32,
-            None => address as u32,
-        };
-        let mut offsets = Vec::new();
-        symbols.iter().for_each(|(a, _)| offsets.extend_from_slice(&offset(*a).to_le_bytes()));
-        pad(&mut offsets);
-        offsets.extend_from_slice(&base.to_le_bytes());
+    impl Kernel {
+        fn form(self) -> Form {
+            if self == Kernel::FromThemselves { Form::Short } else { Form::Long }
+        }
 
-        let mut bytes = vec![0xaa; 1024];
-        if !offsets_last {
-            bytes.extend_from_slice(&offsets);
+        fn pad(self, bytes: &mut Vec<u8>) {
+            bytes.resize(self.form().aligned(bytes.len()), 0);
         }
-        bytes.extend_from_slice(&(symbols.len() as u64).to_le_bytes());
-        let (start, mut markers) = (bytes.len(), Vec::new());
-        for (n, (_, name)) in symbols.iter().enumerate() {
-            if n % MARKER_EVERY == 0 {
-                markers.extend_from_slice(&((bytes.len() - start) as u32).to_le_bytes());
+
+        /// Offsets from a base, and the base.
+        fn offsets(self, symbols: &[(u64, &str)]) -> Vec<u8> {
+            let percpu = matches!(
+                self,
+                Kernel::OffsetsFirst { percpu: true } | Kernel::OffsetsLast { percpu: true }
+            );
+            let base = KERNEL + 0x100_0000;
+            let offset = |address: u64| match address.checked_sub(base) {
+                Some(offset) if percpu => !(offset as u32),
+                Some(offset) => offset as u32,
+                None => address as u32,
+            };
+            let mut bytes: Vec<u8> =
+                symbols.iter().flat_map(|(a, _)| offset(*a).to_le_bytes()).collect();
+            self.pad(&mut bytes);
+            bytes.extend_from_slice(&base.to_le_bytes());
+            bytes
+        }
+
+        /// A table of names without compression (each token one character), with something in front of it.
+        fn table(self, symbols: &[(u64, &str)]) -> Vec<u8> {
+            let mut bytes = vec![0xaa; 1024 + self.form().alignment()];
+            if matches!(self, Kernel::OffsetsFirst { .. }) {
+                bytes.extend(self.offsets(symbols));
             }
-            match name.len() {
-                length if length < 128 => bytes.push(length as u8),
-                length => bytes.extend_from_slice(&[128 | length as u8, (length >> 7) as u8]),
+            bytes.extend_from_slice(&(symbols.len() as u32).to_le_bytes());
+            self.pad(&mut bytes);
+            let (start, mut markers) = (bytes.len(), Vec::new());
+            for (n, (_, name)) in symbols.iter().enumerate() {
+                if n % MARKER_EVERY == 0 {
+                    markers.extend_from_slice(&((bytes.len() - start) as u32).to_le_bytes());
+                }
+                match name.len() {
+                    length if length < 128 => bytes.push(length as u8),
+                    length => bytes.extend_from_slice(&[128 | length as u8, (length >> 7) as u8]),
+                }
+                bytes.extend_from_slice(name.as_bytes());
             }
-            bytes.extend_from_slice(name.as_bytes());
+            self.pad(&mut bytes);
+            bytes.extend_from_slice(&markers);
+            self.pad(&mut bytes);
+            for token in 0..TOKENS {
+                bytes.extend_from_slice(&[if token == 0 { 1 } else { token as u8 }, 0]);
+            }
+            (0..TOKENS).for_each(|n| bytes.extend_from_slice(&(2 * n as u16).to_le_bytes()));
+            match self {
+                Kernel::OffsetsFirst { .. } => {}
+                Kernel::OffsetsLast { .. } => bytes.extend(self.offsets(symbols)),
+                Kernel::FromThemselves => {
+                    for (address, _) in symbols {
+                        let here = RODATA + bytes.len() as u64;
+                        bytes.extend_from_slice(&(address.wrapping_sub(here) as u32).to_le_bytes());
+                    }
+                }
+            }
+            bytes.extend_from_slice(&[0x55; 64]);
+            bytes
         }
-        pad(&mut bytes);
-        bytes.extend_from_slice(&markers);
-        pad(&mut bytes);
-        for token in 0..TOKENS {
-            bytes.extend_from_slice(&[if token == 0 { 1 } else { token as u8 }, 0]);
-        }
-        (0..TOKENS).for_each(|n| bytes.extend_from_slice(&(2 * n as u16).to_le_bytes()));
-        if offsets_last {
-            bytes.extend_from_slice(&offsets);
-        }
-        bytes.extend_from_slice(&[0x55; 64]);
-        bytes
     }
 
     #[test]
@@ -240,30 +324,40 @@ mod tests {
         let text = KERNEL + 0x100_0000;
         let mut given = vec![(text, "Tstart".to_string()), (text + 16, long)];
         given.extend((0..600).map(|n| (text + 32 + n, format!("tf{n}"))));
-        for percpu in [false, true] {
-            if percpu {
-                given.insert(0, (0x40, "Acpu_variable".to_string()));
-            }
-            let given: Vec<(u64, &str)> = given.iter().map(|(a, n)| (*a, n.as_str())).collect();
-            for offsets_last in [false, true] {
-                let found = symbols(&table(&given, offsets_last, percpu)).unwrap();
-                let found: Vec<(u64, String)> = found
-                    .into_iter()
-                    .map(|s| (s.address, format!("{}{}", char::from(s.kind), s.name)))
-                    .collect();
-                let found: Vec<(u64, &str)> = found.iter().map(|(a, n)| (*a, n.as_str())).collect();
-                assert_eq!(found, given, "{percpu} {offsets_last}");
-            }
+        let of_cpu = (0x40, "Acpu_variable".to_string());
+        let kernels = [
+            Kernel::OffsetsFirst { percpu: false },
+            Kernel::OffsetsFirst { percpu: true },
+            Kernel::OffsetsLast { percpu: false },
+            Kernel::OffsetsLast { percpu: true },
+            Kernel::FromThemselves,
+        ];
+        for kernel in kernels {
+            let percpu = matches!(
+                kernel,
+                Kernel::OffsetsFirst { percpu: true } | Kernel::OffsetsLast { percpu: true }
+            );
+            let given = percpu.then_some(&of_cpu).into_iter().chain(&given);
+            let given: Vec<(u64, &str)> = given.map(|(a, n)| (*a, n.as_str())).collect();
+            let found = symbols(&kernel.table(&given), RODATA).unwrap();
+            let found: Vec<(u64, String)> = found
+                .into_iter()
+                .map(|s| (s.address, format!("{}{}", char::from(s.kind), s.name)))
+                .collect();
+            let found: Vec<(u64, &str)> = found.iter().map(|(a, n)| (*a, n.as_str())).collect();
+            assert_eq!(found, given, "{kernel:?}");
         }
     }
 
     #[test]
     fn a_table_that_is_damaged_is_not_found() {
         let text = KERNEL + 0x100_0000;
-        let whole = table(&[(text, "Tstart"), (text + 16, "tnext")], true, true);
-        assert!(symbols(&whole).is_ok());
-        for length in 0..whole.len() - 64 {
-            assert!(symbols(&whole[..length]).is_err(), "{length}");
+        for kernel in [Kernel::OffsetsLast { percpu: true }, Kernel::FromThemselves] {
+            let whole = kernel.table(&[(text, "Tstart"), (text + 16, "tnext")]);
+            assert!(symbols(&whole, RODATA).is_ok(), "{kernel:?}");
+            for length in 0..whole.len() - 64 {
+                assert!(symbols(&whole[..length], RODATA).is_err(), "{kernel:?} {length}");
+            }
         }
     }
 }

@@ -107,37 +107,70 @@ impl Entry {
     }
 }
 
-/// The format of a kernel's entries.
+/// The format of a kernel's entries. A stable series may take the next one with any release, so it is told from the table and
+/// not from the kernel's version.
 #[cfg(feature = "image")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// Before 6.4: kinds `call`, `regs` and `regs_partial` in 2 bits; the end of the stack is a bit, and so it is where
     /// nothing is known.
-    Old,
-    /// Since 6.4: as in a map.
-    New,
+    KindsOf2Bits,
+    /// Since 6.4 (fb799447ae29, "x86,objtool: Split UNWIND_HINT_EMPTY in two"): as in a map.
+    KindsOf3Bits,
+    /// Since 7.1 (96f3b16a9de5, "objtool: Support Clang RAX DRAP sequence"): the same with other numbers for the bases.
+    BasesRenumbered,
 }
 
 #[cfg(feature = "image")]
 impl Format {
-    /// The format of a table, by what the most entries say whose base is the stack pointer: they are those of
-    /// functions, that is calls, which are 0 in the one and 2 in the other. Nothing in the image of a kernel before
-    /// 6.4 tells its format.
+    const ALL: [Format; 3] = [Format::KindsOf2Bits, Format::KindsOf3Bits, Format::BasesRenumbered];
+
+    /// The format of a table, by what most of its entries say: they are those of functions, that is calls whose caller's frame
+    /// is found from the stack pointer. Nothing in the image of a kernel before 6.4 tells its format.
     pub(crate) fn of(entries: &[u8]) -> Option<Format> {
-        let mut counts = [0u64; 8];
-        for entry in entries.chunks_exact(ENTRY).filter(|e| e[4] & 15 == Base::Sp as u8) {
-            counts[usize::from(entry[5] & 7)] += 1;
+        let known = || entries.chunks_exact(ENTRY).filter(|e| e[4] & 15 != 0);
+        let half = known().count() / 2;
+        Format::ALL.into_iter().find(|format| {
+            let is_call = |e: &&[u8]| (e[4] & 15, e[5] & 7) == format.call();
+            known().filter(is_call).count() > half
+        })
+    }
+
+    /// The number of the stack pointer and of a call.
+    fn call(self) -> (u8, u8) {
+        match self {
+            Format::KindsOf2Bits => (5, 0),
+            Format::KindsOf3Bits => (5, 2),
+            Format::BasesRenumbered => (3, 2),
         }
-        let [old, _, new, ..] = counts;
-        let half = counts.iter().sum::<u64>() / 2;
-        if old > half { Some(Format::Old) } else { (new > half).then_some(Format::New) }
+    }
+
+    /// `ORC_REG_…` since 7.1. The accumulator, which only clang takes for a base, is not followed: stacks are lost there.
+    fn renumbered(number: u8) -> Base {
+        match number {
+            2 => Base::Dx,
+            3 => Base::Sp,
+            4 => Base::Bp,
+            5 => Base::Di,
+            6 => Base::R10,
+            7 => Base::R13,
+            8 => Base::PreviousSp,
+            9 => Base::SpIndirect,
+            10 => Base::BpIndirect,
+            _ => Base::Undefined,
+        }
     }
 
     /// Reads an entry.
     pub(crate) fn entry(self, bytes: [u8; ENTRY]) -> Entry {
         let entry = Entry::from_bytes(bytes);
-        if self == Format::New {
-            return entry;
+        match self {
+            Format::KindsOf2Bits => {}
+            Format::KindsOf3Bits => return entry,
+            Format::BasesRenumbered => {
+                let [sp, bp] = [bytes[4] & 15, bytes[4] >> 4].map(Format::renumbered);
+                return Entry { sp, bp, ..entry };
+            }
         }
         let (kind, is_end) = (bytes[5] & 3, bytes[5] & 4 != 0);
         let kind = match (entry.sp, kind) {
@@ -186,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_old_format_says_the_same_in_other_words() {
-        let old = |sp: Base, flags: u8| Format::Old.entry([8, 0, 0, 0, sp as u8, flags]);
+        let old = |sp: Base, flags: u8| Format::KindsOf2Bits.entry([8, 0, 0, 0, sp as u8, flags]);
         let told = |entry: Entry| (entry.kind, entry.is_signal);
         assert_eq!(told(old(Base::Sp, 0)), (Kind::Call, false));
         assert_eq!(told(old(Base::Sp, 1)), (Kind::Regs, true));
@@ -196,11 +229,31 @@ mod tests {
     }
 
     #[test]
+    fn renumbered_bases_are_the_same_bases() {
+        // The stack pointer and what was the stack pointer before the call, as arch/x86/include/asm/orc_types.h of 7.1 and of
+        // 6.4 number them.
+        let renumbered = Format::BasesRenumbered.entry([16, 0, 0xf0, 0xff, 0x83, 2]);
+        assert_eq!(renumbered, Format::KindsOf3Bits.entry([16, 0, 0xf0, 0xff, 0x15, 2]));
+        let bases = (0..16).map(|n| Format::BasesRenumbered.entry([0, 0, 0, 0, n, 2]).sp);
+        let mut known: Vec<Base> = bases.filter(|base| *base != Base::Undefined).collect();
+        assert_eq!(known.len(), 9);
+        known.dedup();
+        assert_eq!(known.len(), 9);
+    }
+
+    #[test]
     fn a_table_tells_its_format_by_its_functions() {
-        let call = |flags: u8| [8, 0, 0, 0, Base::Sp as u8, flags];
+        let call = |base: u8, flags: u8| [8, 0, 0, 0, base, flags];
         let regs = [0, 0, 0, 0, Base::Sp as u8, 1];
-        assert_eq!(Format::of(&[call(0), call(0), regs].concat()), Some(Format::Old));
-        assert_eq!(Format::of(&[call(2), call(2), regs].concat()), Some(Format::New));
+        let nothing = [0; ENTRY];
+        for (call, format) in [
+            (call(5, 0), Format::KindsOf2Bits),
+            (call(5, 2), Format::KindsOf3Bits),
+            (call(3, 2), Format::BasesRenumbered),
+        ] {
+            let table = [nothing, nothing, nothing, call, call, regs].concat();
+            assert_eq!(Format::of(&table), Some(format));
+        }
         assert_eq!(Format::of(&[regs, regs].concat()), None);
         assert_eq!(Format::of(&[]), None);
     }

@@ -51,35 +51,23 @@ impl Kernels {
         let unpacked = draft.path().join("unpacked");
         for deb in debs {
             fs::File::open(deb).at(deb)?;
+            check_architecture(deb)?;
             tool::run(Command::new("dpkg-deb").arg("-x").arg(deb).arg(&unpacked), "dpkg", DEADLINE)
                 .map_err(|e| damaged(deb, e))?;
         }
-        let images = entries(&unpacked.join("boot"), "vmlinuz-");
-        let [image] = images.as_slice() else {
-            return Err(Error::Kernel {
-                name: name.unwrap_or("(new)").into(),
-                why: format!(
-                    "the packages hold {} kernel images instead of one; give one linux-image-*.deb, and with it the linux-headers-* and linux-kbuild-* of the same version",
-                    images.len()
-                ),
-            });
-        };
-        let release = file_name(image).trim_start_matches("vmlinuz-").to_string();
+        let found = Unpacked::find(&unpacked)
+            .map_err(|why| Error::Kernel { name: name.unwrap_or("(new)").into(), why })?;
+        let release = found.release;
         let name = name.map_or_else(|| series_of(&release), str::to_string);
         self.check_free(&name, existing)?;
         let made = draft.path().join("kernel");
         fs::create_dir(&made).at(&made)?;
-        fs::copy(image, made.join("vmlinuz")).at(image)?;
-        let modules = ["lib/modules", "usr/lib/modules"]
-            .map(|d| unpacked.join(d).join(&release))
-            .into_iter()
-            .find(|d| d.is_dir())
-            .ok_or_else(|| Error::Kernel {
-                name: name.clone(),
-                why: format!("the packages hold no modules for {release}"),
-            })?;
-        move_modules(&modules, &made, &release)?;
-        let headers = relocate_headers(&unpacked, &made, &release)?;
+        // Moved, not copied: beside its modules it would be there twice.
+        fs::rename(&found.image, made.join("vmlinuz")).at(&found.image)?;
+        // Absent where it lies beside the modules, or in no package.
+        let _ = fs::copy(unpacked.join(format!("boot/config-{release}")), made.join("config"));
+        move_modules(&found.modules, &made, &release)?;
+        let headers = relocate_headers(&unpacked, &made, &name, &release)?;
         self.finish(&made, name, release, source.to_string(), headers, existing)
     }
 
@@ -132,6 +120,79 @@ impl Kernels {
     }
 }
 
+/// The kernel among the files of unpacked packages.
+#[derive(Debug)]
+struct Unpacked {
+    release: String,
+    image: PathBuf,
+    modules: PathBuf,
+}
+
+/// Where packages have their modules: Debian since 13 in `/usr`, others and before in `/lib`.
+const MODULES: [&str; 2] = ["usr/lib/modules", "lib/modules"];
+/// What to give, by the layout of packages.
+const PACKAGES: &str = "give linux-image-* (since Debian's 6.19: linux-binary-*, linux-modules-* and linux-base-*; Ubuntu: linux-image-* and linux-modules-*) and, for the driver, the linux-headers-* and linux-kbuild-*, all of one version";
+
+impl Unpacked {
+    /// The one kernel below `root`: in `/boot` with its modules elsewhere, or beside its modules (Debian since
+    /// 6.19, Fedora). What is missing, and what to do, where there is not just one that is whole.
+    fn find(root: &Path) -> std::result::Result<Unpacked, String> {
+        let directories = || MODULES.iter().flat_map(|d| entries(&root.join(d), ""));
+        let mut images: Vec<(String, PathBuf)> = entries(&root.join("boot"), "vmlinuz-")
+            .into_iter()
+            .map(|path| (file_name(&path).trim_start_matches("vmlinuz-").to_string(), path))
+            .collect();
+        images.extend(
+            directories()
+                .filter(|d| d.join("vmlinuz").is_file())
+                .map(|d| (file_name(&d), d.join("vmlinuz"))),
+        );
+        let with_modules: Vec<PathBuf> =
+            directories().filter(|d| d.join("kernel").is_dir()).collect();
+        let (release, image) = match images.as_slice() {
+            [one] => one.clone(),
+            [] if !with_modules.is_empty() => {
+                return Err(format!(
+                    "the packages hold modules for {} and no kernel image; {PACKAGES}",
+                    with_modules.iter().map(|d| file_name(d)).collect::<Vec<_>>().join(", ")
+                ));
+            }
+            several => {
+                return Err(format!(
+                    "the packages hold {} kernel images instead of one; {PACKAGES}",
+                    several.len()
+                ));
+            }
+        };
+        let modules = with_modules.iter().find(|d| file_name(d) == release).cloned();
+        let modules = modules.ok_or_else(|| {
+            let others = with_modules.iter().map(|d| file_name(d)).collect::<Vec<_>>().join(", ");
+            let instead = if others.is_empty() { String::new() } else { format!(", but for {others}") };
+            format!("the packages hold the image of {release} and no modules for it{instead}; {PACKAGES}")
+        })?;
+        Ok(Unpacked { release, image, modules })
+    }
+}
+
+/// Only amd64, and what is of no architecture: the rig emulates no other.
+fn check_architecture(deb: &Path) -> Result<()> {
+    let architecture = tool::run(
+        Command::new("dpkg-deb").arg("-f").arg(deb).arg("Architecture"),
+        "dpkg",
+        DEADLINE,
+    )
+    .map_err(|e| damaged(deb, e))?;
+    match architecture.trim() {
+        "amd64" | "all" => Ok(()),
+        other => Err(Error::Program {
+            command: format!("dpkg-deb -f {}", deb.display()),
+            why: format!(
+                "the package is for {other}; the rig runs kernels for amd64: fetch that one"
+            ),
+        }),
+    }
+}
+
 fn damaged(deb: &Path, e: Error) -> Error {
     match e {
         Error::Program { command, why } => Error::Program {
@@ -171,10 +232,25 @@ fn move_modules(from: &Path, made: &Path, release: &str) -> Result<()> {
 
 /// Moves `usr/src` and `usr/lib/linux-kbuild-*` to `headers/` of what is made, and returns the headers'
 /// directory relative to it.
-fn relocate_headers(unpacked: &Path, made: &Path, release: &str) -> Result<Option<String>> {
+fn relocate_headers(
+    unpacked: &Path,
+    made: &Path,
+    name: &str,
+    release: &str,
+) -> Result<Option<String>> {
     let inside = format!("usr/src/linux-headers-{release}");
     if !unpacked.join(&inside).is_dir() {
-        return Ok(None);
+        let given = entries(&unpacked.join("usr/src"), "linux-headers-");
+        return match given.first() {
+            None => Ok(None),
+            Some(other) => Err(Error::Kernel {
+                name: name.into(),
+                why: format!(
+                    "the image is {release} and the headers are {}; give linux-headers-{release} and what it depends on",
+                    file_name(other)
+                ),
+            }),
+        };
     }
     let headers = made.join("headers/usr");
     fs::create_dir_all(headers.join("lib")).at(&headers)?;

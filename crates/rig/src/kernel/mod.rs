@@ -70,11 +70,12 @@ impl Kernel {
         self.directory.join("root/lib/modules").join(&self.record.release)
     }
 
-    /// The text of its configuration, as it lies beside what modules are built against: in Debian's headers as in a tree that
-    /// was built. `None` where there is none.
+    /// The text of its configuration, as it lies beside what modules are built against (in Debian's headers as in a tree that
+    /// was built), or as a package had it. `None` where there is none.
     pub fn configuration(&self) -> Option<String> {
-        let headers = self.directory.join(self.record.headers.as_ref()?);
-        fs::read_to_string(headers.join(".config")).ok()
+        let headers = self.record.headers.as_ref().map(|h| self.directory.join(h).join(".config"));
+        let packaged = [self.directory.join("config"), self.modules().join("config")];
+        headers.into_iter().chain(packaged).find_map(|path| fs::read_to_string(path).ok())
     }
 
     fn error(&self, why: impl Into<String>) -> Error {

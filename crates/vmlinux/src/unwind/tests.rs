@@ -69,7 +69,10 @@ fn map(entries: &[Entry]) -> Map {
     let image = Image {
         symbols: (0..entries.len()).map(symbol).collect(),
         btf: Err("not in this test"),
-        orc: Ok((crate::orc::Format::New, (0..).map(at).zip(entries.iter().copied()).collect())),
+        orc: Ok((
+            crate::orc::Format::KindsOf3Bits,
+            (0..).map(at).zip(entries.iter().copied()).collect(),
+        )),
         code: std::iter::once(CODE..at(entries.len())).collect(),
     };
     Map::of(&image, &Words::default()).unwrap()
