@@ -102,7 +102,7 @@ struct Write {
 }
 
 fn writes(follow: &Follow, records: &[Record]) -> Vec<Write> {
-    let mut reader = Reader::new(&follow.watches);
+    let mut reader = Reader::new(&follow.watches).with_lazy_flag(follow.lazy);
     let mut writes = Vec::new();
     // Measuring begins in user space.
     let (mut masked, mut count, mut running, mut level) = (false, 0, String::new(), None);

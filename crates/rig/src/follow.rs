@@ -26,6 +26,10 @@ const STUBS: [&str; 2] = ["irq_entries_start", "spurious_entries_start"];
 /// halves.
 const RT_ONLY: [Role; 3] = [Role::LockOwner, Role::LockSleep, Role::BhDisable];
 
+/// Where this is, who disables migration does so without a call (include/linux/sched.h since 6.18): the running task's count
+/// tells.
+const MIGRATION_INLINE: &str = "___migrate_enable";
+
 /// Functions in which the kernel schedules if it was asked to: what runs from one to the next cannot be replaced where the
 /// kernel is not preemptible.
 const POINTS: [&str; 2] = ["__schedule", "__cond_resched"];
@@ -63,6 +67,8 @@ pub struct Follow {
     pub(crate) plan: String,
     /// The watched places.
     pub watches: Vec<Watch>,
+    /// By which flag a task is asked to leave when that is not urgent, for [`trace::Reader::with_lazy_flag`].
+    pub lazy: Option<u64>,
     /// What cannot be seen in this kernel, and why.
     pub missing: Vec<String>,
     /// Whether it is PREEMPT_RT.
@@ -80,10 +86,18 @@ impl Follow {
         if map.unwinds() {
             plan += &format!("map {}\n", path.display());
         }
-        let lock = rt.then(|| bh_lock(map)).into_iter().flatten();
+        let lock = (map.layout().bh_lock == Some(1)).then(|| bh_lock(map)).into_iter().flatten();
         for line in gates(map).chain(layout(map)).chain(points(map)).chain(lock) {
             plan += &line;
             plan.push('\n');
+        }
+        let counted = counted(map);
+        let is_counted = |watch: &Watch| COUNTED.contains(&watched(watch.index).role);
+        if let Some(counter) = counted {
+            watches.retain(|watch| !is_counted(watch));
+            watches
+                .extend(COUNTED.iter().filter(|r| calls.has(**r, rt)).map(|role| by_count(*role)));
+            plan += &format!("counter {counter:#x}\n");
         }
         for watch in &watches {
             plan += &line_of(watch, calls);
@@ -92,9 +106,12 @@ impl Follow {
             .into_iter()
             .map(watched)
             .filter(|w| calls.has(w.role, rt) && (rt || !RT_ONLY.contains(&w.role)))
+            .filter(|w| counted.is_none() || !COUNTED.contains(&w.role))
             .map(|w| format!("calls of {}: the kernel has no such function", w.names[0]));
-        let missing = map.missing().map(String::from).chain(functions).collect();
-        Follow { plan, watches, missing, rt }
+        let missing = map.missing().map(String::from).chain(functions).chain(uncounted(map));
+        // include/asm-generic/thread_info_tif.h: the flag behind the usual one.
+        let lazy = map.layout().need_resched.map(|flag| flag + 1);
+        Follow { plan, watches, lazy, missing: missing.collect(), rt }
     }
 
     /// Also tells every call of a function of the kernel and its return, from so long after measuring began on.
@@ -129,7 +146,8 @@ fn gates(map: &Map) -> impl Iterator<Item = String> {
 
 fn layout(map: &Map) -> impl Iterator<Item = String> {
     let layout = map.layout();
-    let preempt = layout.preempt_count.map(|offset| format!("preempt {offset:#x}"));
+    let irqs = if layout.counts_irqs_disabled() { " irqs" } else { "" };
+    let preempt = layout.preempt_count.map(|offset| format!("preempt {offset:#x}{irqs}"));
     let tasks = (|| {
         let [current, pid, comm, prio] =
             [layout.current_task?, layout.pid?, layout.comm?, layout.prio?];
@@ -149,6 +167,31 @@ fn bh_lock(map: &Map) -> impl Iterator<Item = String> {
     found.into_iter().flatten().map(|(word, at)| format!("{word} {at:#x}"))
 }
 
+/// Calls that tell nothing where the running task's count does.
+const COUNTED: [Role; 2] = [Role::MigrateDisable, Role::MigrateEnable];
+
+/// Where in a task the kernel counts how often it has disabled migration, where that has to be followed.
+fn counted(map: &Map) -> Option<u64> {
+    map.address(MIGRATION_INLINE)?;
+    map.layout().migration_disabled
+}
+
+/// What is missing where that has to be followed and is not known.
+fn uncounted(map: &Map) -> Option<String> {
+    let is_inline = map.address(MIGRATION_INLINE).is_some();
+    (is_inline && counted(map).is_none()).then(|| {
+        "stretches with migration disabled: the kernel counts them where its types do not tell"
+            .into()
+    })
+}
+
+/// The watch of a call that is not one; its place is wherever the count changes.
+fn by_count(role: Role) -> Watch {
+    let index = (0..).zip(WATCHED).find(|(_, watched)| watched.role == role);
+    let (index, _) = index.expect("every role is in the list");
+    Watch { index, address: 0 }
+}
+
 fn watched(index: u8) -> &'static Watched {
     &WATCHED[usize::from(index)]
 }
@@ -161,5 +204,10 @@ fn line_of(watch: &Watch, calls: Calls) -> String {
         (Calls::All, _) if watched.stack => " stack".into(),
         _ => String::new(),
     };
-    format!("watch {:#x} {}{stack}\n", watch.address, watched.take)
+    let what = format!("{}{stack}", watched.take);
+    match (watch.address, watched.role) {
+        (0, Role::MigrateEnable) => format!("falls {what}\n"),
+        (0, _) => format!("rises {what}\n"),
+        (address, _) => format!("watch {address:#x} {what}\n"),
+    }
 }

@@ -37,7 +37,7 @@ pub use reader::{
 };
 pub use symbols::{Symbols, named};
 pub use vcd::vcd;
-pub use watched::{Edge, Role, TIF_NEED_RESCHED_LAZY, WATCHED, Watch, Watched, places};
+pub use watched::{Edge, LAZY, Role, WATCHED, Watch, Watched, places};
 pub use windows::{
     Bucket, Cuts, Key, Length, Longest, Order, Parts, Tally, WindowKind, WindowRow, Windows,
     WindowsReport,

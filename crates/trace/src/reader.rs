@@ -5,7 +5,7 @@
 //! nobody defined keeps everything but its stack, and is counted. What the channel dropped is told by [`Reader::gap`], and
 //! becomes an event, because whoever follows a state has to forget it then.
 
-use crate::{Edge, Role, WATCHED, Watch};
+use crate::{Edge, LAZY, Role, WATCHED, Watch};
 use rustc_hash::FxHashMap;
 use sample::{Insns, Kind, Nanos, Record, Stamp, Stretch, Virtual};
 use serde::{Deserialize, Serialize};
@@ -228,6 +228,7 @@ const LOWER: u64 = u32::MAX as u64;
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
     watches: Vec<(Role, u64)>,
+    lazy: Option<u64>,
     stacks: Stacks,
     tasks: Tasks,
     losses: ReaderLosses,
@@ -239,6 +240,12 @@ impl Reader {
     pub fn new(watches: &[Watch]) -> Self {
         let role = |w: &Watch| WATCHED.get(usize::from(w.index)).map(|of| (of.role, w.address));
         Reader { watches: watches.iter().filter_map(role).collect(), ..Reader::default() }
+    }
+
+    /// The same, of a kernel in which who asks for a task to be replaced names a flag of the task, and this one where that is
+    /// not urgent.
+    pub fn with_lazy_flag(self, flag: Option<u64>) -> Self {
+        Reader { lazy: flag, ..self }
     }
 
     /// The stacks defined so far.
@@ -317,6 +324,10 @@ impl Reader {
                     // Of these no more than that is taken.
                     Some((_, Edge::Closes)) => {
                         (r.number & LOWER, self.stack((r.number >> 32) as u32))
+                    }
+                    None if role == Role::NeedResched => {
+                        let is_lazy = self.lazy == Some(r.number);
+                        (if is_lazy { LAZY } else { 0 }, Place::Unknown)
                     }
                     _ => (r.number, Place::Unknown),
                 };
@@ -412,6 +423,22 @@ mod tests {
         );
         assert_eq!(r.read(&record(Kind::Enter, 2, 0, 7, 5)), None);
         assert_eq!(r.losses().unknown_watches, 1);
+    }
+
+    #[test]
+    fn a_request_is_lazy_where_it_is_made_by_the_flag_for_that() {
+        let index = (0u8..).zip(WATCHED).find(|(_, w)| w.role == Role::NeedResched);
+        let watches = [Watch { index: index.expect("in the list").0, address: 1 }];
+        let taken = |flag: Option<u64>, given: u64| {
+            let mut reader = Reader::new(&watches).with_lazy_flag(flag);
+            match reader.read(&record(Kind::Enter, 0, 0, given, 5)).expect("an event").what {
+                What::Enter { taken, .. } => taken,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!([3, 4].map(|given| taken(Some(4), given)), [0, LAZY]);
+        assert_eq!([4, 5].map(|given| taken(Some(5), given)), [0, LAZY]);
+        assert_eq!([0, 4].map(|given| taken(None, given)), [0, 0]);
     }
 
     #[test]

@@ -23,8 +23,7 @@ pub enum Role {
     Handler,
     /// Somebody wakes the task that is taken.
     WakeUp,
-    /// Somebody asks for the current task to be replaced; taken is the number of the task's flag that says so, or 0 where that
-    /// is the usual one. See [`TIF_NEED_RESCHED_LAZY`].
+    /// Somebody asks for the current task to be replaced; taken is [`LAZY`] where that is not urgent, else 0.
     NeedResched,
     /// The scheduler is entered.
     Schedule,
@@ -89,10 +88,9 @@ pub struct Watched {
     pub role: Role,
 }
 
-/// Number of the flag by which a task is asked to leave when it next goes to user space, or at the next tick, and not sooner
-/// (arch/x86/include/asm/thread_info.h since 6.12-rt and 6.13): what ordinary tasks get that are to share the CPU. A real-time
-/// task that is woken asks by `TIF_NEED_RESCHED`, which is 3.
-pub const TIF_NEED_RESCHED_LAZY: u64 = 4;
+/// A task is asked to leave when it next goes to user space, or at the next tick, and not sooner (`TIF_NEED_RESCHED_LAZY`,
+/// since 6.12-rt and 6.13): what ordinary tasks get that are to share the CPU. A real-time task that is woken asks otherwise.
+pub const LAZY: u64 = 1;
 
 /// `struct rt_mutex_base` (include/linux/rtmutex.h): `raw_spinlock_t` of 4 bytes, padding, `struct rb_root_cached` of 16,
 /// then `owner`; the same in 6.1 and 6.12 without lock debugging.

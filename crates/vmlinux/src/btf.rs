@@ -4,12 +4,15 @@
 use crate::little_endian::{u16_at, u32_at};
 
 /// Kinds of types that are looked at.
+const INT: u32 = 1;
+const POINTER: u32 = 2;
 const STRUCT: u32 = 4;
 const UNION: u32 = 5;
 const TYPEDEF: u32 = 8;
 const VOLATILE: u32 = 9;
 const CONST: u32 = 10;
 const RESTRICT: u32 = 11;
+const VARIABLE: u32 = 14;
 const TYPE_TAG: u32 = 18;
 /// Types inside types, or behind names, that are followed. In kernels there are some five; damaged information may
 /// go in circles.
@@ -97,6 +100,20 @@ impl<'a> Btf<'a> {
         (bits % 8 == 0).then_some(bits / 8)
     }
 
+    /// Bytes of the variable `name`, which is a number or a pointer. Types tell of the variables of each CPU alone.
+    pub fn size_of_variable(&self, name: &str) -> Option<u64> {
+        let types = self.starts.iter().filter_map(|at| self.type_at(*at as usize));
+        let variable =
+            types.filter(|t| t.kind() == VARIABLE).find(|t| self.is_named(t.name, name))?;
+        let of = self.unqualified(self.by_number(variable.reference)?)?;
+        match of.kind() {
+            // The record of a number has its size where that of others has a type.
+            INT => Some(of.reference.into()),
+            POINTER => Some(8),
+            _ => None,
+        }
+    }
+
     fn type_at(&self, at: usize) -> Option<Type> {
         let field = |n: usize| u32_at(self.types, at + n);
         Some(Type { at, name: field(0)?, info: field(4)?, reference: field(8)? })
@@ -113,14 +130,18 @@ impl<'a> Btf<'a> {
     }
 
     /// The structure or union behind names and qualifiers.
-    fn structure(&self, mut of: Type) -> Option<Type> {
+    fn structure(&self, of: Type) -> Option<Type> {
+        self.unqualified(of).filter(|of| matches!(of.kind(), STRUCT | UNION))
+    }
+
+    /// What is behind names and qualifiers.
+    fn unqualified(&self, mut of: Type) -> Option<Type> {
         for _ in 0..DEPTH_MAX {
             match of.kind() {
-                STRUCT | UNION => return Some(of),
                 TYPEDEF | VOLATILE | CONST | RESTRICT | TYPE_TAG => {
                     of = self.by_number(of.reference)?;
                 }
-                _ => return None,
+                _ => return Some(of),
             }
         }
         None
@@ -158,12 +179,12 @@ impl<'a> Btf<'a> {
 fn trailer(of: Type) -> Option<usize> {
     // btf.rst, "Type Encoding": what follows, and for each of its `vlen` parts.
     let (once, each) = match of.kind() {
-        1 | 14 | 17 => (4, 0),
+        INT | VARIABLE | 17 => (4, 0),
         3 => (12, 0),
         STRUCT | UNION => (0, MEMBER),
         6 | 13 => (0, 8),
         15 | 19 => (0, 12),
-        2 | 7..=12 | 16 | TYPE_TAG => (0, 0),
+        POINTER | 7..=12 | 16 | TYPE_TAG => (0, 0),
         _ => return None,
     };
     Some(once + each * of.members())
@@ -218,6 +239,21 @@ mod tests {
         assert_eq!(found[..7], at);
         assert_eq!(found[7..], [None; 4]);
         assert_eq!(btf.offset("inner_t", "b"), None);
+    }
+
+    #[test]
+    fn a_variable_is_as_large_as_the_number_behind_its_names() {
+        let strings = b"\0int\0long\0count\0old\0";
+        let mut types: Vec<u32> = Vec::new();
+        types.extend([1, info(INT, 0, 0), 4, 32]); // 1
+        types.extend([5, info(INT, 0, 0), 8, 64]); // 2
+        types.extend([0, info(VOLATILE, 0, 0), 2]); // 3
+        types.extend([10, info(VARIABLE, 0, 0), 3, 1]); // 4, of a volatile long
+        types.extend([16, info(VARIABLE, 0, 0), 1, 1]); // 5
+        let bytes = section(&types, strings);
+        let btf = Btf::parse(&bytes).unwrap();
+        let sizes = ["count", "old", "int", ""].map(|name| btf.size_of_variable(name));
+        assert_eq!(sizes, [Some(8), Some(4), None, None]);
     }
 
     #[test]

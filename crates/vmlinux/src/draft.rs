@@ -207,6 +207,7 @@ mod tests {
             btf: Err("there are no types"),
             orc: Err("there is no table"),
             code: std::iter::once(CODE..CODE + 0x40).collect(),
+            instructions: Vec::new(),
         };
         Map::of(&image, &Nothing).unwrap()
     }
@@ -269,6 +270,7 @@ mod tests {
                 ],
             )),
             code: std::iter::once(CODE..CODE + 0x40).collect(),
+            instructions: Vec::new(),
         };
         let map = Map::of(&image, &Nothing).unwrap();
         let offset = |at: u64| map.orc(at).filter(|e| e.kind == Kind::Call).map(|e| e.sp_offset);

@@ -7,7 +7,8 @@ use crate::little_endian::{array_at, text_at, u16_at, u32_at, u64_at};
 
 /// `sh_type` of a section without bytes in the file.
 const SHT_NOBITS: u32 = 8;
-/// `sh_flags` of what is in memory, and of instructions.
+/// `sh_flags` of what may be written, of what is in memory, and of instructions.
+const SHF_WRITE: u64 = 1;
 const SHF_ALLOC: u64 = 2;
 const SHF_EXECINSTR: u64 = 4;
 /// `e_machine` of x86-64.
@@ -56,7 +57,8 @@ pub(crate) fn sections(elf: &[u8]) -> Result<Vec<Section<'_>>, Error> {
             address: u64_at(header, 16)?,
             size: u64_at(header, 32)?,
             bytes: bytes(header)?,
-            is_code: flags & SHF_ALLOC != 0 && flags & SHF_EXECINSTR != 0,
+            // Since 7.x `.data` has the flag of instructions, too.
+            is_code: flags & (SHF_ALLOC | SHF_EXECINSTR | SHF_WRITE) == SHF_ALLOC | SHF_EXECINSTR,
         })
     };
     (0..count).map(|n| section(n).ok_or_else(short)).collect()

@@ -33,6 +33,8 @@ pub struct Image<'a> {
     pub(crate) orc: Result<OrcTable, &'static str>,
     /// Addresses of instructions.
     pub(crate) code: Vec<Range<u64>>,
+    /// The instructions, with the address of the first.
+    pub(crate) instructions: Vec<(u64, &'a [u8])>,
 }
 
 impl<'a> Image<'a> {
@@ -44,20 +46,32 @@ impl<'a> Image<'a> {
         let sections = elf::sections(elf)?;
         let section = |name: &str| sections.iter().find(|s| s.name == name);
         let rodata = section(".rodata").ok_or(Error::Elf("it has no section .rodata"))?;
-        let code = sections.iter().filter(|s| s.is_code && s.size > 0);
+        let code = || sections.iter().filter(|s| s.is_code && s.size > 0);
         Ok(Image {
             symbols: kallsyms::symbols(rodata.bytes, rodata.address)?,
             btf: section(".BTF")
                 .ok_or("the kernel has no type information (CONFIG_DEBUG_INFO_BTF)")
                 .and_then(|s| Btf::parse(s.bytes)),
             orc: orc(section(".orc_unwind_ip"), section(".orc_unwind")),
-            code: code.map(|s| s.address..s.address.saturating_add(s.size)).collect(),
+            code: code().map(|s| s.address..s.address.saturating_add(s.size)).collect(),
+            instructions: code().map(|s| (s.address, s.bytes)).collect(),
         })
     }
 
     /// Whether stacks can be unwound; or why not.
     pub fn unwinds(&self) -> Result<(), &'static str> {
         self.orc.as_ref().map(drop).map_err(|why| *why)
+    }
+
+    /// The instructions of the function `name` up to the next symbol, with the address of the first.
+    pub(crate) fn function(&self, name: &str) -> Option<(u64, &'a [u8])> {
+        let start = self.address(name)?;
+        let next = self.symbols.partition_point(|s| s.address <= start);
+        let end = self.symbols.get(next)?.address;
+        self.instructions.iter().find_map(|(address, bytes)| {
+            let place = |at: u64| usize::try_from(at.checked_sub(*address)?).ok();
+            Some((start, bytes.get(place(start)?..place(end)?)?))
+        })
     }
 
     /// The address of the symbol `name`, the first of several.

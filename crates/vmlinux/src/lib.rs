@@ -19,6 +19,8 @@ mod error;
 #[cfg(feature = "image")]
 mod image;
 #[cfg(feature = "image")]
+mod instructions;
+#[cfg(feature = "image")]
 mod kallsyms;
 mod layout;
 mod little_endian;

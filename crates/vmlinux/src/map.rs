@@ -15,7 +15,7 @@ use std::ops::Range;
 /// What a map begins with.
 pub(crate) const MAGIC: [u8; 8] = *b"onsetmap";
 /// Version of what is in it. Another one is made again.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Number of parts.
 pub(crate) const PARTS: usize = 10;
 /// Addresses of the symbols, rising; 64 bits each.

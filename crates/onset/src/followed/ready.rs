@@ -145,7 +145,8 @@ impl<'a> Ready<'a> {
         watcher: &mut dyn Watcher,
         progress: &dyn Fn(Progress),
     ) -> Result<Reader, Failure> {
-        let reader = Reader::new(follow.map_or(&[], |f| &f.watches));
+        let reader = Reader::new(follow.map_or(&[], |f| &f.watches))
+            .with_lazy_flag(follow.and_then(|f| f.lazy));
         let shared = RefCell::new((reader, watcher));
         let mut enough = false;
         let mut see = |record: &Record| {

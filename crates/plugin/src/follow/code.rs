@@ -20,6 +20,8 @@ pub enum Change {
     ReturnsFromCall,
     /// May store to the per-CPU variable at this offset from the gs base.
     StoresPerCpu(u64),
+    /// May store 16 bits at this distance from what a register points to.
+    StoresShort(u64),
 }
 
 /// By one, up or down.
@@ -42,7 +44,9 @@ pub fn change(code: &[u8], address: u64) -> Option<Change> {
         [0x9d] => Some(Change::PopsFlags),
         [0x48, 0xcf] => Some(Change::ReturnsFromInterrupt),
         [0x48, 0x0f, 0x07] => Some(Change::ReturnsFromCall),
-        _ => stored_per_cpu(code, address).map(Change::StoresPerCpu),
+        _ => stored_per_cpu(code, address)
+            .map(Change::StoresPerCpu)
+            .or_else(|| stored_short(code).map(Change::StoresShort)),
     }
 }
 
@@ -78,19 +82,36 @@ fn is_prefix(byte: &u8) -> bool {
     matches!(byte, 0x65 | 0x66 | 0xf0 | 0xf2 | 0xf3 | 0x40..=0x4f)
 }
 
+/// Opcodes of one byte that store to their operand in memory: add, or, and, sub, xor from a register; with a constant; xchg;
+/// mov; inc, dec and others of group 5.
+const STORES: [u8; 11] = [0x01, 0x09, 0x21, 0x29, 0x31, 0x81, 0x83, 0x87, 0x89, 0xc7, 0xff];
+
+/// The distance of 32 bits from a register at which an instruction may store 16 bits; no registers on the way but one, and not
+/// by way of gs.
+fn stored_short(code: &[u8]) -> Option<u64> {
+    const SHORT: u8 = 0x66;
+    let prefixes = code.iter().take_while(|b| is_prefix(b)).count();
+    let is_short = code[..prefixes].contains(&SHORT) && !code[..prefixes].contains(&GS);
+    let [opcode, mode, rest @ ..] = &code[prefixes..] else { return None };
+    // Mode 2 is a register and 32 bits; register 4 would say that there are two.
+    if !is_short || !STORES.contains(opcode) || mode & 0xc0 != 0x80 || mode & 7 == 4 {
+        return None;
+    }
+    u64::try_from(i32::from_le_bytes(*rest.first_chunk()?)).ok()
+}
+
+/// The prefix of an address that counts from the gs base.
+const GS: u8 = 0x65;
+
 /// The offset from the gs base to which an instruction may store, where it is in the instruction itself: as a
 /// displacement alone, or relative to the next instruction (Linux since 6.7).
 fn stored_per_cpu(code: &[u8], address: u64) -> Option<u64> {
-    const GS: u8 = 0x65;
     let prefixes = code.iter().take_while(|b| is_prefix(b)).count();
     if !code[..prefixes].contains(&GS) {
         return None;
     }
     let operands = match code[prefixes..] {
-        // add, or, and, sub, xor from a register; with a constant; xchg; mov; inc, dec and others of group 5.
-        [0x01 | 0x09 | 0x21 | 0x29 | 0x31 | 0x81 | 0x83 | 0x87 | 0x89 | 0xc7 | 0xff, ..] => {
-            prefixes + 1
-        }
+        [opcode, ..] if STORES.contains(&opcode) => prefixes + 1,
         // cmpxchg, xadd.
         [0x0f, 0xb1 | 0xc1, ..] => prefixes + 2,
         _ => return None,
@@ -146,6 +167,25 @@ mod tests {
         // mov %r13,%gs:…: with a REX prefix.
         let moved = [0x65, 0x4c, 0x89, 0x2c, 0x25, 0x80, 0x3c, 0x03, 0x00];
         assert_eq!(change(&moved, at), Some(Change::StoresPerCpu(0x33c80)));
+    }
+
+    #[test]
+    fn a_store_of_16_bits_behind_a_register_gives_its_distance() {
+        // incw 0x4c0(%rax); movw $1,0x4c0(%rdx); decw 0x4c0(%r12) has two registers by its encoding; mov %ax,0x4c0(%r13).
+        let stores = |code: &[u8]| change(code, 0);
+        let at = [0xc0, 0x04, 0x00, 0x00];
+        let short = Some(Change::StoresShort(0x4c0));
+        assert_eq!(stores(&[&[0x66, 0xff, 0x80][..], &at].concat()), short);
+        assert_eq!(stores(&[&[0x66, 0xc7, 0x82][..], &at, &[1, 0]].concat()), short);
+        assert_eq!(stores(&[&[0x66, 0x41, 0x89, 0x85][..], &at].concat()), short);
+        assert_eq!(stores(&[&[0x66, 0x41, 0xff, 0x8c, 0x24][..], &at].concat()), None);
+        // incl; movzwl from there; incw (%rax); incw %gs:0x4c0; a negative distance.
+        assert_eq!(stores(&[&[0xff, 0x80][..], &at].concat()), None);
+        assert_eq!(stores(&[&[0x0f, 0xb7, 0x80][..], &at].concat()), None);
+        assert_eq!(stores(&[0x66, 0xff, 0x00]), None);
+        let of_cpu = [&[0x65, 0x66, 0xff, 0x04, 0x25][..], &at].concat();
+        assert_eq!(stores(&of_cpu), Some(Change::StoresPerCpu(0x4c0)));
+        assert_eq!(stores(&[0x66, 0xff, 0x80, 0xff, 0xff, 0xff, 0xff]), None);
     }
 
     #[test]

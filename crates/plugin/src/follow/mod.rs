@@ -41,9 +41,22 @@ use std::sync::{Once, OnceLock};
 
 /// The kernel is the upper half of the addresses.
 const KERNEL: u64 = 1 << 63;
-/// The bit of the preemption count that says whether no reschedule is needed (PREEMPT_NEED_RESCHED,
+/// The bit of a preemption count of 32 bits that says whether no reschedule is needed (PREEMPT_NEED_RESCHED,
 /// arch/x86/include/asm/preempt.h).
 const NO_RESCHED: u32 = 1 << 31;
+
+/// A preemption count as records have it: 8 bits of preemption that is off, 8 of bottom halves, 4 of interrupts, 4 of NMIs
+/// (include/linux/preempt.h before 7.2). What is stored is that and [`NO_RESCHED`]; where it `counts_irqs`, there are 8 bits
+/// of interrupts that are disabled between the second and the third, and the highest of 64 bits says whether no reschedule is
+/// needed. Those 8 bits become the highest: they keep preemption off, too.
+fn preempt_count(stored: u64, counts_irqs: bool) -> u32 {
+    let count = stored as u32;
+    if counts_irqs {
+        count & 0xffff | count >> 24 << 16 | (count >> 16 & 0xff) << 24
+    } else {
+        count & !NO_RESCHED
+    }
+}
 /// In what bottom halves are counted by, that they are disabled, and not that a softirq runs (SOFTIRQ_DISABLE_OFFSET,
 /// include/linux/preempt.h).
 const SOFTIRQ_DISABLE: u64 = 1 << 9;
@@ -142,10 +155,10 @@ extern "C" fn on_due(_vcpu: c_uint, place: *mut c_void) {
     follower().look_inside(unsafe { &*place.cast::<Place>() });
 }
 
-extern "C" fn on_store(_vcpu: c_uint, info: c_uint, _address: u64, place: *mut c_void) {
+extern "C" fn on_store(_vcpu: c_uint, info: c_uint, address: u64, place: *mut c_void) {
     // SAFETY: as above.
     let place = unsafe { &*place.cast::<Place>() };
-    follower().stored(place, follower().instrument.stored(info));
+    follower().stored(place, address, follower().instrument.stored(info));
 }
 
 impl Follower {
@@ -181,7 +194,7 @@ impl Follower {
         let Some(base) = bases.into_iter().find(|base| *base >= KERNEL) else { return };
         let variable =
             |offset: Option<u64>| offset.map_or(0, |at| self.word(base.wrapping_add(at)));
-        followed.preempt = variable(self.plan.preempt) as u32 & !NO_RESCHED;
+        followed.preempt = preempt_count(variable(self.plan.preempt), self.plan.counts_irqs);
         followed.task = variable(self.plan.current);
         let pid = self.word(followed.task.wrapping_add(self.plan.task.pid)) as u32;
         followed.idle = followed.task != 0 && pid == 0;
@@ -218,7 +231,8 @@ impl Follower {
                 self.mask(cpu.register(General::R11) & INTERRUPT_FLAG == 0, place.address, time);
                 self.leave(true, 0, time);
             }
-            Why::Change(Change::StoresPerCpu(_)) | Why::Due | Why::Function | Why::Return => {}
+            Why::Change(Change::StoresPerCpu(_) | Change::StoresShort(_)) => {}
+            Why::Due | Why::Function | Why::Return => {}
         }
     }
 
@@ -243,10 +257,19 @@ impl Follower {
         }
     }
 
-    /// After a store to one of the per-CPU variables.
-    fn stored(&self, place: &Place, value: u64) {
+    /// After a store, perhaps to one of the per-CPU variables, or to the running task's counter.
+    fn stored(&self, place: &Place, address: u64, value: u64) {
         let time = self.vcpu().cpu.time(place.left - 1);
-        let Why::Change(Change::StoresPerCpu(offset)) = place.why else { return };
+        let offset = match place.why {
+            Why::Change(Change::StoresPerCpu(offset)) => offset,
+            Why::Change(Change::StoresShort(distance)) => {
+                if self.followed().task.checked_add(distance) == Some(address) {
+                    self.count(value as u16, place.address, time);
+                }
+                return;
+            }
+            _ => return,
+        };
         if self.plan.current == Some(offset) {
             self.vcpu().memory.forget();
             self.run(value, time);
@@ -259,7 +282,7 @@ impl Follower {
             }
             return;
         }
-        let count = value as u32 & !NO_RESCHED;
+        let count = preempt_count(value, self.plan.counts_irqs);
         let mut followed = self.followed();
         let previous = std::mem::replace(&mut followed.preempt, count);
         if previous == count {
@@ -282,6 +305,20 @@ impl Follower {
         if let Some(since) = since {
             let nested = followed.masked;
             self.aim(&mut followed, since, nested, place.address);
+        }
+    }
+
+    /// The running task's counter is this since the instruction at `address`.
+    fn count(&self, value: u16, address: u64, time: (Stamp<Virtual>, Insns)) {
+        let mut followed = self.followed();
+        let task = followed.task;
+        let before = followed.counters.insert(task, value);
+        drop(followed);
+        // Where it was before following began is not known; who counts begins at 0.
+        let rises = before.map_or(value > 0, |before| value > before);
+        let told = if rises { self.plan.rises } else { self.plan.falls };
+        if let Some((index, watch)) = told.filter(|_| before != Some(value)) {
+            self.tell(index, watch, address, time);
         }
     }
 
@@ -455,42 +492,68 @@ impl Follower {
     }
 
     fn watch(&self, address: u64, time: (Stamp<Virtual>, Insns)) {
-        for (index, Watch { take, stack }) in &self.plan.watches[&address] {
-            let cpu = &self.vcpu().cpu;
-            let taken = match take {
-                Take::Nothing => 0,
-                Take::First => cpu.register(General::Rdi),
-                Take::Second => cpu.register(General::Rsi),
-                Take::Count => u64::from(cpu.register(General::Rsi) as u32),
-                Take::Word(offset) => self.word(cpu.register(General::Rdi).wrapping_add(*offset)),
-                Take::Top => self.word(cpu.register(General::Rsp)),
-            };
-            // Calls that tell by how much they disable tell of softirqs being served, too.
-            let counts = *take != Take::Count || taken & SOFTIRQ_DISABLE != 0;
-            let mut followed = self.followed();
-            let Followed { nests, stacks, task, .. } = &mut *followed;
-            let mut opened = 0;
-            let stack = match stack {
-                Stack::Always => self.stack(stacks, &self.capture(address), time),
-                Stack::Opens(nesting) if counts => {
-                    nests.open(*nesting, *task, time.1, |opener| self.copy(opener, address));
-                    0
-                }
-                Stack::Closes(nesting) if counts => {
-                    let closed = nests.close(*nesting, *task, time.1);
-                    let long = closed.filter(|(length, _)| length.0 >= self.plan.stacks_from);
-                    long.map_or(0, |(_, opener)| {
-                        opened = self.stack(stacks, opener, time);
-                        self.stack(stacks, &self.capture(address), time)
-                    })
-                }
-                Stack::Never | Stack::Opens(_) | Stack::Closes(_) => 0,
-            };
-            record(Kind::Enter, *index, stack, taken | u64::from(opened) << 32, time);
+        for (index, watch) in &self.plan.watches[&address] {
+            self.tell(*index, *watch, address, time);
         }
+    }
+
+    /// Tells that the CPU came to a watched place, with what is to be taken there.
+    fn tell(&self, index: u8, watch: Watch, address: u64, time: (Stamp<Virtual>, Insns)) {
+        let cpu = &self.vcpu().cpu;
+        let taken = match watch.take {
+            Take::Nothing => 0,
+            Take::First => cpu.register(General::Rdi),
+            Take::Second => cpu.register(General::Rsi),
+            Take::Count => u64::from(cpu.register(General::Rsi) as u32),
+            Take::Word(offset) => self.word(cpu.register(General::Rdi).wrapping_add(offset)),
+            Take::Top => self.word(cpu.register(General::Rsp)),
+        };
+        // Calls that tell by how much they disable tell of softirqs being served, too.
+        let counts = watch.take != Take::Count || taken & SOFTIRQ_DISABLE != 0;
+        let mut followed = self.followed();
+        let Followed { nests, stacks, task, .. } = &mut *followed;
+        let mut opened = 0;
+        let stack = match watch.stack {
+            Stack::Always => self.stack(stacks, &self.capture(address), time),
+            Stack::Opens(nesting) if counts => {
+                nests.open(nesting, *task, time.1, |opener| self.copy(opener, address));
+                0
+            }
+            Stack::Closes(nesting) if counts => {
+                let closed = nests.close(nesting, *task, time.1);
+                let long = closed.filter(|(length, _)| length.0 >= self.plan.stacks_from);
+                long.map_or(0, |(_, opener)| {
+                    opened = self.stack(stacks, opener, time);
+                    self.stack(stacks, &self.capture(address), time)
+                })
+            }
+            Stack::Never | Stack::Opens(_) | Stack::Closes(_) => 0,
+        };
+        record(Kind::Enter, index, stack, taken | u64::from(opened) << 32, time);
     }
 }
 
 fn record(kind: Kind, pins: u8, value: u32, number: u64, time: (Stamp<Virtual>, Insns)) {
     pass_on_among_many(&Record { kind, pins, value, number, at: time.0, insns: time.1 });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preemption_count_is_the_same_in_both_forms() {
+        // Preemption off once, bottom halves three times, in an interrupt, in an NMI; a reschedule needed and not.
+        let recorded = 1 | 3 << 9 | 1 << 16 | 1 << 20;
+        let short = |needed: u64| u64::from(recorded) | needed << 31;
+        let long = |needed: u64, disabled: u64| {
+            1 | 3 << 9 | disabled << 16 | 1 << 24 | 1 << 28 | needed << 63
+        };
+        for needed in [0, 1] {
+            assert_eq!(preempt_count(short(needed), false), recorded);
+            assert_eq!(preempt_count(long(needed, 0), true), recorded);
+            assert_eq!(preempt_count(long(needed, 2), true), recorded | 2 << 24);
+        }
+        assert_eq!(preempt_count(1 << 63, true), 0);
+    }
 }

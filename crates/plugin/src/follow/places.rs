@@ -103,7 +103,7 @@ impl Follower {
                 instruction.before(on_place, place(Why::Watch));
             }
             match change {
-                Some(store @ Change::StoresPerCpu(_)) => {
+                Some(store @ (Change::StoresPerCpu(_) | Change::StoresShort(_))) => {
                     instruction.after_store(on_store, place(Why::Change(store)));
                 }
                 Some(change) => instruction.before(on_place, place(Why::Change(change))),
@@ -117,6 +117,9 @@ impl Follower {
         match change {
             Change::StoresPerCpu(offset) => {
                 [self.plan.preempt, self.plan.current].contains(&Some(offset)).then_some(change)
+            }
+            Change::StoresShort(distance) => {
+                (self.plan.counter == Some(distance)).then_some(change)
             }
             _ => Some(change),
         }

@@ -71,6 +71,8 @@ pub struct Plan {
     pub gates: Vec<Range<u64>>,
     /// The preemption count, from the gs base.
     pub preempt: Option<Offset>,
+    /// Whether that counts interrupts that are disabled, too, and is of 64 bits.
+    pub counts_irqs: bool,
     /// The pointer to the current task, from the gs base.
     pub current: Option<Offset>,
     /// Where a task's name is.
@@ -84,6 +86,12 @@ pub struct Plan {
     pub releases: Option<u64>,
     /// From when on, since measuring began, every call of a function and its return are told.
     pub functions_from: Option<Nanos>,
+    /// A number of 16 bits in `task_struct` that counts, where calls do not tell of it: they are compiled into who calls.
+    pub counter: Option<Offset>,
+    /// What to take where the running task's counter rises.
+    pub rises: Option<(u8, Watch)>,
+    /// See `rises`.
+    pub falls: Option<(u8, Watch)>,
     /// Watched places by address: index and what to take.
     pub watches: BTreeMap<u64, Vec<(u8, Watch)>>,
 }
@@ -121,14 +129,22 @@ impl Plan {
             "holds" => self.holds = Some(n(0)?),
             "releases" => self.releases = Some(n(0)?),
             "functions" => self.functions_from = Some(Nanos(n(0)?)),
-            "preempt" => self.preempt = Some(n(0)?),
+            "preempt" => {
+                self.preempt = Some(n(0)?);
+                self.counts_irqs = match words[1..] {
+                    [] => false,
+                    ["irqs"] => true,
+                    _ => return None,
+                };
+            }
+            "counter" => self.counter = Some(n(0)?),
+            "rises" => self.rises = Some((numbered(watches)?, watch(&words)?)),
+            "falls" => self.falls = Some((numbered(watches)?, watch(&words)?)),
             "current" => self.current = Some(n(0)?),
             "task" => self.task = TaskFields { pid: n(0)?, comm: n(1)?, prio: n(2)? },
             "watch" => {
-                let take = words.get(1)?.parse().ok()?;
-                let watch = Watch { take, stack: Stack::of(words.get(2..)?)? };
-                self.watches.entry(n(0)?).or_default().push((*watches, watch));
-                *watches = watches.checked_add(1)?;
+                let watch = watch(words.get(1..)?)?;
+                self.watches.entry(n(0)?).or_default().push((numbered(watches)?, watch));
             }
             _ => return None,
         }
@@ -139,6 +155,19 @@ impl Plan {
     pub fn is_gate(&self, address: u64) -> bool {
         self.gates.iter().any(|gate| gate.contains(&address))
     }
+}
+
+/// What to take, and the stack.
+fn watch(words: &[&str]) -> Option<Watch> {
+    let (take, stack) = words.split_first()?;
+    Some(Watch { take: take.parse().ok()?, stack: Stack::of(stack)? })
+}
+
+/// The number of the next watch: events name it by that.
+fn numbered(watches: &mut u8) -> Option<u8> {
+    let number = *watches;
+    *watches = watches.checked_add(1)?;
+    Some(number)
 }
 
 fn number(word: &str) -> Option<u64> {
@@ -155,7 +184,8 @@ mod tests {
     #[test]
     fn every_line_arrives() {
         let text = "map /a b\nstacks_from 1000\ninside 4000 3\ngate 0xff00 0xff10\ngate 0x20 0x21\npreempt 0x33c88\ncurrent 0x33c80\n\
-                    task 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\nwatch 0x12 nothing opens 3\nwatch 0x13 count closes 3\npoint 0x77\nfunctions 250\nholds 0x78\nreleases 0x79\n";
+                    task 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\nwatch 0x12 nothing opens 3\nwatch 0x13 count closes 3\npoint 0x77\nfunctions 250\nholds 0x78\nreleases 0x79\n\
+                    counter 0x4c0\nrises nothing opens 2\nfalls nothing closes 2\nwatch 0x14 first\n";
         let plan = Plan::parse(text).unwrap();
         assert_eq!(plan.map, Some("/a b".into()));
         assert_eq!(
@@ -177,13 +207,27 @@ mod tests {
         let opens = (3, Watch { take: Take::Nothing, stack: Stack::Opens(3) });
         let closes = (4, Watch { take: Take::Count, stack: Stack::Closes(3) });
         assert_eq!((&plan.watches[&0x12], &plan.watches[&0x13]), (&vec![opens], &vec![closes]));
+        assert_eq!(plan.counter, Some(0x4c0));
+        let rises = (5, Watch { take: Take::Nothing, stack: Stack::Opens(2) });
+        let falls = (6, Watch { take: Take::Nothing, stack: Stack::Closes(2) });
+        assert_eq!((plan.rises, plan.falls), (Some(rises), Some(falls)));
+        let last = (7, Watch { take: Take::First, stack: Stack::Never });
+        assert_eq!(plan.watches[&0x14], vec![last], "they are numbered with the others");
+        assert!(!plan.counts_irqs && Plan::parse("preempt 0x10 irqs\n").unwrap().counts_irqs);
     }
 
     #[test]
     fn a_line_that_is_not_understood_is_named() {
-        for line in
-            ["colour red", "gate 5", "watch 0x1 third", "watch 0x1 top opens", "preempt x", ""]
-        {
+        for line in [
+            "colour red",
+            "gate 5",
+            "watch 0x1 third",
+            "watch 0x1 top opens",
+            "preempt x",
+            "preempt 0x1 more",
+            "rises third",
+            "",
+        ] {
             let error = Plan::parse(&format!("stacks_from 1\n{line}\n")).unwrap_err();
             assert!(error.contains(&format!("\"{line}\"")), "{error}");
         }

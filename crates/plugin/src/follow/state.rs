@@ -7,6 +7,7 @@ use super::nests::{Nests, Task};
 use super::plan::Plan;
 use super::record;
 use super::stacks::{Capture, Stacks};
+use rustc_hash::FxHashMap;
 use sample::{Aim, Insns, Kind, Nanos, Occurrence, Stamp, Stretch, Virtual};
 use std::collections::BTreeMap;
 
@@ -74,6 +75,8 @@ pub struct Followed {
     pub idle: bool,
     pub nests: Nests,
     pub stacks: Stacks,
+    /// What each task's counter was last, where it is followed.
+    pub counters: FxHashMap<Task, u16>,
     /// Priority and name by address of the task, as they were last told.
     pub tasks: BTreeMap<u64, (u32, u32, [u64; 2])>,
 }
@@ -98,6 +101,7 @@ impl Followed {
             task: 0,
             idle: false,
             nests: Nests::default(),
+            counters: FxHashMap::default(),
             stacks: Stacks::new(plan.map.as_deref())?,
             tasks: BTreeMap::new(),
         })

@@ -20,7 +20,7 @@ pub use held::{Unbounded, scheduling};
 pub use report::{BoundReport, TermReport};
 
 use crate::cpu::{Activity, Cpu, Interrupt};
-use crate::{At, Event, Place, Role, TIF_NEED_RESCHED_LAZY, What};
+use crate::{At, Event, LAZY, Place, Role, What};
 use interrupts::{NARROWEST, Source, WINDOWS};
 use rustc_hash::FxHashMap;
 use sample::{Nanos, Stamp, Virtual};
@@ -169,12 +169,12 @@ impl BoundMeter {
         Some(self.sources.values().map(|source| source.most[window]).sum())
     }
 
-    /// Somebody asks for another task by this flag. Not for one that the bound speaks of where the request is lazy: the kernel
+    /// Somebody asks for another task. Not for one that the bound speaks of where the request is lazy: the kernel
     /// may take until the next tick. And not where it is the scheduler itself, which withdraws the request when it has
     /// chosen (kernel/sched/core.c, `__schedule`, `clear_tsk_need_resched`).
-    fn ask(&mut self, flag: u64) {
+    fn ask(&mut self, urgency: u64) {
         let withdrawn = self.cpu.activity() == Activity::Scheduler;
-        self.asked |= flag != TIF_NEED_RESCHED_LAZY && !withdrawn;
+        self.asked |= urgency != LAZY && !withdrawn;
     }
 
     /// `time` passed since `from`, in the state before the event that ends it.

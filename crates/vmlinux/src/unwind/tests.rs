@@ -74,6 +74,7 @@ fn map(entries: &[Entry]) -> Map {
             (0..).map(at).zip(entries.iter().copied()).collect(),
         )),
         code: std::iter::once(CODE..at(entries.len())).collect(),
+        instructions: Vec::new(),
     };
     Map::of(&image, &Words::default()).unwrap()
 }
