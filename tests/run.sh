@@ -60,8 +60,8 @@ for name in 6.12 6.12-rt; do
 		FAILED=$((FAILED + 1))
 	fi
 done
-# Debian 13 has no 6.1 any more; the tests that want it say so.
-for name in 6.1 6.1-rt; do
+# An archive drops what it had; the tests that want one of these say so.
+for name in 7.3 7.3-rt 6.1 6.1-rt; do
 	"$ONSET" kernels fetch "$name" || echo "the tests of $name will be skipped"
 done
 
@@ -72,7 +72,7 @@ export ONSET ONSET_TEST_CACHE="$CACHE" ONSET_TEST_SKIPS
 tests cargo test --workspace --locked --no-fail-fast
 cat "$ONSET_TEST_SKIPS"
 # The harness of Rust takes a test that skipped itself for one that passed.
-itself=$(wc -l <"$ONSET_TEST_SKIPS")
+itself=$(grep -c '^skip: ' "$ONSET_TEST_SKIPS")
 SKIPPED=$((SKIPPED + itself))
 PASSED=$((PASSED - itself))
 

@@ -38,8 +38,17 @@ fn shared_cache() -> PathBuf {
 /// Says that the calling test cannot run here. The test harness of Rust knows no such outcome; `tests/run.sh`
 /// counts these lines and takes the tests off those that passed.
 pub fn skip(reason: &str) {
+    say("skip", reason);
+}
+
+/// Says what the calling test runs without.
+fn note(what: &str) {
+    say("note", what);
+}
+
+fn say(word: &str, what: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_string();
-    let line = format!("skip: {test}: {reason}\n");
+    let line = format!("{word}: {test}: {what}\n");
     eprint!("{line}");
     if let Some(path) = std::env::var_os("ONSET_TEST_SKIPS") {
         let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
@@ -61,6 +70,20 @@ pub fn have_kernels(names: &[&str]) -> bool {
         skip(&format!("no kernel {missing:?}; fetch it: onset kernels fetch"));
     }
     missing.is_empty()
+}
+
+/// Those of these kernels that are in the cache; without any of them the calling test is skipped. What a test runs without is
+/// said, and the test counts as run.
+pub fn those_here<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let kernels = shared_cache().join("onset/kernels");
+    let (here, missing): (Vec<&str>, Vec<&str>) =
+        names.iter().partition(|n| kernels.join(n).join("kernel.json").is_file());
+    match (here.is_empty(), missing.is_empty()) {
+        (true, _) => drop(have_kernels(names)),
+        (false, false) => note(&format!("without {missing:?}; fetch it: onset kernels fetch")),
+        (false, true) => {}
+    }
+    here
 }
 
 /// A place to work in: a store, a directory for experiments, a cache. All but a shared cache vanish with it.

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! No task is scheduled later than the longest stretches of its run can make.
 
-use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
+use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, those_here};
 
 #[test]
 fn no_task_is_scheduled_later_than_the_bound_of_its_run() {
-    let kernels = ["6.12", "6.12-rt"];
-    if !have_kernels(&kernels) {
+    let here = those_here(&["6.12", "6.12-rt", "7.3", "7.3-rt"]);
+    if here.is_empty() {
         return;
     }
     let lab = Lab::new();
-    let flavours = ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt"];
+    let of = |kernel: &&str| match *kernel {
+        "6.12" => vec!["6.12 preempt=none", "6.12 preempt=full"],
+        other => vec![other],
+    };
+    let flavours: Vec<&str> = here.iter().flat_map(of).collect();
     let text = experiment(&flavours, &["mixed"], 1_000, FIRST_AND_LAST);
     let path = lab.experiment(&text);
     let printed = lab.onset(&["bound", &path, "--json"]).exits(0).json();

@@ -3,7 +3,7 @@
 
 use crate::modules::module_for;
 use crate::oracle;
-use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
+use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels, those_here};
 use sample::Responder;
 use serde_json::Value;
 
@@ -90,12 +90,8 @@ fn assert_named(
 
 #[test]
 fn planted_delays_are_what_the_worst_answers_are_blamed_on() {
-    let kernels = ["6.12", "6.12-rt"];
-    if !have_kernels(&kernels) {
-        return;
-    }
     let lab = Lab::new();
-    for kernel in kernels {
+    for kernel in those_here(&["6.12", "6.12-rt", "7.3", "7.3-rt"]) {
         let run = run(&lab, kernel, TRIGGERS, ASKEW);
         let hardirq = worst_causes(&lab, &run, "hardirq");
         let (latency, cause) = &hardirq[0];
@@ -122,16 +118,13 @@ fn planted_delays_are_what_the_worst_answers_are_blamed_on() {
 #[test]
 fn a_planted_handler_and_a_planted_softirq_are_named_with_their_entry_and_their_module() {
     let lab = Lab::new();
-    for kernel in ["6.12", "6.12-rt"] {
-        if !have_kernels(&[kernel]) {
-            continue;
-        }
+    for kernel in those_here(&["6.12", "6.12-rt", "7.3", "7.3-rt"]) {
         let run = run(&lab, kernel, 5_000, ANY_TIME);
         let blamed = lab.onset(&["blame", &run, "--above", "all", "--json"]).exits(0).json();
         assert_as_promised_by("blame", &blamed);
         assert_named(&lab, &run, &blamed, ("hardirq", "interrupt"), ("local timer", HARDIRQ));
         // PREEMPT_RT runs softirqs in a thread, which no answer waits for.
-        if kernel == "6.12" {
+        if !kernel.ends_with("-rt") {
             assert_named(&lab, &run, &blamed, ("task", "softirq"), ("tasklet", SOFTIRQ));
         }
     }

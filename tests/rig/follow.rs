@@ -4,7 +4,7 @@
 
 use crate::modules::module_for;
 use agent::Load;
-use lab::{Lab, have_kernels};
+use lab::{Lab, those_here};
 use rig::{Bench, Calls, Ending, Follow, Following, Generator, Guest, Snapshot, Stimulus};
 use sample::{Insns, Nanos, Observation, Record, Responder, ResponderSet, Sample, Schedule, When};
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,15 +143,18 @@ fn writes(follow: &Follow, records: &[Record]) -> Vec<Write> {
     writes
 }
 
+/// As each is followed here: 7.3 as it comes, which is lazy.
+fn parameters_of(kernel: &str) -> &'static [&'static str] {
+    if kernel == "6.12" { &["preempt=full"] } else { &[] }
+}
+
 #[test]
 fn a_followed_run_is_the_plain_one_and_the_state_of_the_cpu_is_what_the_driver_runs_in() {
     let (period, jitter) = (Nanos::from_millis(1), Nanos::from_micros(200));
     let schedule = Schedule::Periodic { phase: period, period, jitter, seed: 3, count: TRIGGERS };
     let triggers = generator(schedule, ANSWER.into_iter().collect());
-    for (kernel, parameters) in [("6.12", &["preempt=full"][..]), ("6.12-rt", &[])] {
-        if !have_kernels(&[kernel]) {
-            continue;
-        }
+    for kernel in those_here(&["6.12", "6.12-rt", "7.3", "7.3-rt"]) {
+        let parameters = parameters_of(kernel);
         let subject = Subject::new(kernel, parameters, Some("responders=hardirq,task"), Vec::new());
         let plain = subject.run(triggers.clone(), None);
         assert_eq!(plain.len() as u64, TRIGGERS * ANSWER.len() as u64);
@@ -314,12 +317,8 @@ fn assert_sound(kernel: &str, told: &[Statement]) {
 
 #[test]
 fn the_follower_says_of_interrupts_and_of_the_preemption_count_what_the_guest_itself_reads() {
-    let kernels: [(&str, &[&str]); 4] =
-        [("6.1", &[]), ("6.1-rt", &[]), ("6.12", &["preempt=full"]), ("6.12-rt", &[])];
-    for (kernel, parameters) in kernels {
-        if !have_kernels(&[kernel]) {
-            continue;
-        }
+    for kernel in those_here(&["6.1", "6.1-rt", "6.12", "6.12-rt", "7.3", "7.3-rt"]) {
+        let parameters = parameters_of(kernel);
         let subject =
             Subject::new(kernel, parameters, None, vec![module_for(kernel, "test_flags")]);
         // Without the driver nobody has the interrupt of the one trigger: that is when to end.

@@ -3,13 +3,13 @@
 //! stacks.
 
 use crate::modules::module_for;
-use lab::{Lab, have_kernels};
+use lab::{Lab, those_here};
 use rig::{Bench, Guest, Look, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use vmlinux::{Ending, Map, Memory, unwind};
 
-const KERNELS: [&str; 4] = ["6.1", "6.1-rt", "6.12", "6.12-rt"];
+const KERNELS: [&str; 6] = ["6.1", "6.1-rt", "6.12", "6.12-rt", "7.3", "7.3-rt"];
 /// Below it is user space.
 const KERNEL_SPACE: u64 = 1 << 63;
 
@@ -59,11 +59,8 @@ fn function(line: &str) -> Option<Function<'_>> {
 
 #[test]
 fn a_map_has_the_functions_that_the_guest_itself_lists() {
-    if !have_kernels(&KERNELS) {
-        return;
-    }
     let lab = Lab::new();
-    for kernel in KERNELS {
+    for kernel in those_here(&KERNELS) {
         let module = module_for(kernel, "test_kallsyms");
         let mapped = Mapped::new(&lab, kernel, agent::Load::Mixed, vec![module]);
         let (map, look) = (&mapped.map, mapped.look());
@@ -125,11 +122,8 @@ fn is_inexact(memory: &dyn Memory, ip: u64, innermost: &str, caller: &str) -> bo
 
 #[test]
 fn stacks_of_a_busy_guest_lead_from_call_to_call_to_their_end() {
-    if !have_kernels(&KERNELS) {
-        return;
-    }
     let lab = Lab::new();
-    for kernel in KERNELS {
+    for kernel in those_here(&KERNELS) {
         let mapped = Mapped::new(&lab, kernel, agent::Load::Mixed, Vec::new());
         let (map, mut look) = (&mapped.map, mapped.look());
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -186,11 +180,8 @@ const CONTEXTS: [&str; 5] = ["thread", "work", "softirq", "hardirq", "exception"
 
 #[test]
 fn stacks_are_those_that_the_kernels_own_unwinder_sees() {
-    if !have_kernels(&KERNELS) {
-        return;
-    }
     let lab = Lab::new();
-    for kernel in KERNELS {
+    for kernel in those_here(&KERNELS) {
         let module = module_for(kernel, "test_stacks");
         let mapped = Mapped::new(&lab, kernel, agent::Load::Mixed, vec![module]);
         let (map, mut look) = (&mapped.map, mapped.look());
@@ -232,18 +223,28 @@ fn stacks_are_those_that_the_kernels_own_unwinder_sees() {
 
 #[test]
 fn the_layout_leads_to_the_task_that_runs() {
-    if !have_kernels(&KERNELS) {
-        return;
-    }
     let lab = Lab::new();
-    for kernel in KERNELS {
+    for kernel in those_here(&KERNELS) {
         let mapped = Mapped::new(&lab, kernel, agent::Load::Mixed, Vec::new());
         let (map, look) = (&mapped.map, mapped.look());
         let layout = map.layout();
         let cpu = number(&look, map.address("__per_cpu_offset"));
         let of_cpu = |offset: Option<u64>| number(&look, offset.map(|o| cpu + o));
         // The guest is stopped in init's user space: no rescheduling is needed, and nothing is disabled.
-        assert_eq!(of_cpu(layout.preempt_count) as u32, 0x8000_0000, "{kernel}");
+        let count = of_cpu(layout.preempt_count);
+        let since_7_2 = kernel.starts_with("7.");
+        assert_eq!(layout.counts_irqs_disabled(), since_7_2, "{kernel}");
+        let count = if since_7_2 { count } else { u64::from(count as u32) << 32 };
+        assert_eq!(count, 1 << 63, "{kernel}");
+        // Each has this number in its own headers, where it has lazy requests.
+        let need_resched = match kernel {
+            "7.3" | "7.3-rt" => Some(4),
+            "6.12-rt" => Some(3),
+            _ => None,
+        };
+        assert_eq!(layout.need_resched, need_resched, "{kernel}");
+        let bh_lock = kernel.ends_with("-rt").then_some(u64::from(!since_7_2));
+        assert_eq!(layout.bh_lock, bh_lock, "{kernel}");
         let task = of_cpu(layout.current_task);
         let of_task = |offset: Option<u64>| number(&look, offset.map(|o| task + o));
         assert_eq!(of_task(layout.comm).to_le_bytes()[..5], *b"init\0", "{kernel}");

@@ -23,7 +23,7 @@ fn run(flavour: &str) -> Option<(Lab, Value)> {
 
 #[test]
 fn hardly_any_time_of_any_responder_is_unexplained_and_ledgers_add_up_to_what_was_measured() {
-    for flavour in ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt"] {
+    for flavour in ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt", "7.3", "7.3-rt"] {
         let Some((lab, run)) = run(flavour) else { continue };
         let id = run["run"].as_str().expect("a name");
         let blamed = lab.onset(&["blame", id, "--above", "all", "--json"]).exits(0).json();
@@ -56,7 +56,7 @@ fn begins(explanation: &Value, stage: &str) -> Option<u64> {
 
 #[test]
 fn stages_begin_where_the_pins_say() {
-    for flavour in ["6.12 preempt=full", "6.12-rt"] {
+    for flavour in ["6.12 preempt=full", "6.12-rt", "7.3", "7.3-rt"] {
         let Some((lab, run)) = run(flavour) else { continue };
         let id = run["run"].as_str().expect("a name");
         // In answers to all kinds of moments.

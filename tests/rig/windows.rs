@@ -2,7 +2,7 @@
 //! Windows that a module plants are found: their function, their module, their length.
 
 use crate::modules::module_for;
-use lab::{Lab, assert_as_promised_by, experiment, figure, have_kernels};
+use lab::{Lab, assert_as_promised_by, experiment, figure, those_here};
 use serde_json::Value;
 
 /// What a function of test_delays.c plants.
@@ -114,10 +114,8 @@ fn windows(kernel: &str, more: &str) -> Vec<Value> {
 
 #[test]
 fn planted_delays_are_found_with_their_function_module_and_length_and_none_is_invented() {
-    for (kernel, planted) in [("6.12", &PLANTED), ("6.12-rt", &PLANTED_RT)] {
-        if !have_kernels(&[kernel]) {
-            continue;
-        }
+    for kernel in those_here(&["6.12", "6.12-rt", "7.3", "7.3-rt"]) {
+        let planted = if kernel.ends_with("-rt") { &PLANTED_RT } else { &PLANTED };
         let with =
             windows(kernel, &format!("guest.modules = [{:?}]", module_for(kernel, "test_delays")));
         planted.iter().for_each(|planted| assert_found(kernel, &with, planted));

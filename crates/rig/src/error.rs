@@ -35,6 +35,8 @@ pub enum Error {
         /// Where the one that there is came from; empty where that is not known.
         source: String,
     },
+    /// Debian's archive cannot be used, or lacks what is wanted.
+    Archive(String),
     /// The environment does not say where the user's cache is.
     NoCachePlace,
     /// A file or directory could not be read or written.
@@ -108,6 +110,7 @@ impl fmt::Display for Error {
                 }
                 write!(f, "; choose another --name, or give --replace")
             }
+            Error::Archive(why) => write!(f, "Debian's archive: {why}"),
             Error::NoCachePlace => {
                 write!(f, "neither XDG_CACHE_HOME nor HOME is an absolute path; set one of them")
             }

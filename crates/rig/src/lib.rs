@@ -29,7 +29,8 @@ pub use error::{Error, Result};
 pub use follow::{Calls, Follow};
 pub use image::Contents;
 pub use kernel::{
-    Candidate, Existing, Given, Kernel, KernelRecord, Kernels, is_kernel_name, series_of,
+    Announce, Completeness, Existing, Given, Kernel, KernelRecord, Kernels, Modules, Offer,
+    is_kernel_name, series_of,
 };
 pub use look::Look;
 pub use machine::{CPU, Generator, Machine, ProbeRun, QEMU, Stimulus, is_tried, qemu_version};

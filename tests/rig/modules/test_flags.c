@@ -88,10 +88,23 @@ static char *nowhere;
 /* The address space of init, to fault in. */
 static struct mm_struct *space;
 
+/*
+ * The preemption count in the form that kernels before 7.2 have it in: interrupts from bit 16 on, NMIs from bit 20. Since then
+ * interrupts that are disabled are counted in between.
+ */
+static unsigned int counted(void)
+{
+	unsigned int count = preempt_count();
+
+	return (count & (PREEMPT_MASK | SOFTIRQ_MASK)) |
+	       (unsigned int)((count & HARDIRQ_MASK) >> HARDIRQ_SHIFT) << 16 |
+	       (unsigned int)((count & NMI_MASK) >> NMI_SHIFT) << 20;
+}
+
 static void tell(enum place place)
 {
 	bool masked = irqs_disabled();
-	unsigned int bits, count = preempt_count();
+	unsigned int bits, count = counted();
 
 	outb(HEAD | (masked ? MASKED : 0) | place, DATA);
 	for (bits = 0; bits < COUNT_BITS; bits += BITS_AT_ONCE)

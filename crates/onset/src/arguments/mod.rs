@@ -136,17 +136,31 @@ pub struct StoreArgument {
 pub enum Kernels {
     /// List the kernels in the cache.
     List {
+        /// Those that Debian's archive has, instead: the newest of each series, and what there is of it.
+        #[arg(long)]
+        available: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Fetch the newest kernel of a series (6.12, 6.12-rt) from the machine's package archive.
+    /// Fetch the newest kernel of a series (7.3, 7.3-rt) from Debian's archive, and build its driver: no root is needed, and
+    /// the machine's own packages and package lists stay as they are.
     Fetch {
-        /// The series; several may be given.
+        /// The series; several may be given. The last one is `newest`, or `newest-rt`.
         #[arg(required = true)]
         names: Vec<String>,
     },
-    /// Take a kernel out of Debian packages: the image and, for the driver, its headers and kbuild.
+    /// Remove kernels from the cache, with their headers and drivers.
+    Remove {
+        /// Their names.
+        #[arg(required_unless_present = "build_roots")]
+        names: Vec<String>,
+        /// Also the compilers of other Debian releases that modules were built with; they are fetched again when needed.
+        #[arg(long)]
+        build_roots: bool,
+    },
+    /// Take a kernel out of packages of Debian, or of one that derives from it: the image, its modules and, for the driver,
+    /// its headers and kbuild.
     AddDeb {
         /// The packages.
         #[arg(required = true)]

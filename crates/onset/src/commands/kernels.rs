@@ -5,40 +5,96 @@ use super::{print, print_json};
 use crate::arguments::Kernels;
 use crate::failure::{Exit, Failure};
 use crate::terminal::{Align, Table};
-use rig::{Cache, Error, Existing, Given, KernelRecord};
+use rig::{Cache, Completeness, Error, Existing, Given, KernelRecord, Modules, Offer};
 use serde::Serialize;
 
 /// Version of the JSON that is printed.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 #[derive(Serialize)]
 struct Printed<'a> {
     schema: u32,
     kernels: &'a [KernelRecord],
+    build_roots: Vec<BuildRoot>,
+}
+
+#[derive(Serialize)]
+struct BuildRoot {
+    name: String,
+    size_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Available<'a> {
+    schema: u32,
+    available: Vec<Offered<'a>>,
+}
+
+#[derive(Serialize)]
+struct Offered<'a> {
+    name: &'a str,
+    release: &'a str,
+    version: &'a str,
+    /// `image`: probes run at rest alone; `no headers`: the driver cannot be built; `whole`.
+    completeness: &'static str,
+    /// Whether just this one is in the cache.
+    fetched: bool,
 }
 
 pub fn run(command: Kernels) -> Result<Exit, Failure> {
     let cache = Cache::of_user()?;
-    let kernels = cache.kernels()?;
+    let kernels = cache.kernels()?.announcing(|what| eprintln!("{what}"));
     match command {
-        Kernels::List { json } => {
+        Kernels::List { available: false, json } => {
             let records = kernels.list()?;
+            let roots = kernels.list_build_roots();
             if json {
-                print_json(&Printed { schema: SCHEMA, kernels: &records })?;
+                let build_roots =
+                    roots.into_iter().map(|(name, size_bytes)| BuildRoot { name, size_bytes });
+                let build_roots = build_roots.collect();
+                print_json(&Printed { schema: SCHEMA, kernels: &records, build_roots })?;
             } else {
-                print(&listed(&records))?;
+                print(&listed(&records, &roots))?;
+            }
+        }
+        Kernels::List { available: true, json } => {
+            let offers = kernels.available(&|what| eprintln!("{what}"))?;
+            let records = kernels.list()?;
+            let available: Vec<Offered> = offers.iter().map(|o| offered(o, &records)).collect();
+            if json {
+                print_json(&Available { schema: SCHEMA, available })?;
+            } else {
+                print(&listed_offers(&available))?;
             }
         }
         Kernels::Fetch { names } => {
             for name in names {
-                eprintln!("{name}: looking for the newest, fetching what is not here");
-                print(&added(&kernels.fetch(&name)?))?;
+                let kernel = kernels.fetch(&name, &|what| eprintln!("{what}"))?;
+                print(&added(&kernel))?;
+                // So that no run has to, which may be where nothing can be fetched. A kernel without is of use, too.
+                if kernel.record.headers.is_some() {
+                    match kernel.driver() {
+                        Ok(_) => {}
+                        Err(Error::Interrupted) => return Err(Error::Interrupted.into()),
+                        Err(e) => {
+                            eprintln!("{}: the driver cannot be built: {e}", kernel.record.name)
+                        }
+                    }
+                }
+            }
+        }
+        Kernels::Remove { names, build_roots } => {
+            for name in names {
+                kernels.remove(&name)?;
+            }
+            if build_roots {
+                kernels.remove_build_roots()?;
             }
         }
         Kernels::AddDeb { debs, name, replace } => {
             let sources: Vec<String> = debs.iter().map(|d| d.display().to_string()).collect();
             let (name, source) = (name.as_deref(), sources.join(" "));
-            let kernel = kernels.add_debs(&debs, name, &source, existing(replace));
+            let kernel = kernels.add_debs(&debs, name, &source, Modules::Needed, existing(replace));
             print(&added(&kernel.map_err(refused)?))?;
         }
         Kernels::Add { name, image, modules, headers, replace } => {
@@ -65,9 +121,46 @@ fn added(kernel: &rig::Kernel) -> String {
     format!("{}: {} ({})\n", kernel.record.name, kernel.record.release, kernel.record.source)
 }
 
-fn listed(records: &[KernelRecord]) -> String {
+fn offered<'a>(offer: &'a Offer, records: &[KernelRecord]) -> Offered<'a> {
+    let source = offer.source();
+    Offered {
+        name: &offer.name,
+        release: &offer.release,
+        version: &offer.version,
+        completeness: match offer.completeness {
+            Completeness::ImageOnly => "image",
+            Completeness::NoHeaders => "no headers",
+            Completeness::Whole => "whole",
+        },
+        fetched: records.iter().any(|r| r.source == source),
+    }
+}
+
+fn listed_offers(offers: &[Offered]) -> String {
+    let columns = [
+        ("name", Align::Left),
+        ("release", Align::Left),
+        ("here", Align::Left),
+        ("what the archive has of it", Align::Left),
+    ];
+    let mut table = Table::new(&columns);
+    for offer in offers {
+        let what = match offer.completeness {
+            "image" => "the image alone: probes run at rest, and no responders",
+            "no headers" => {
+                "image and modules: probes run, and no responders (the driver cannot be built)"
+            }
+            _ => "all of it",
+        };
+        let here = if offer.fetched { "yes" } else { "" };
+        table.row([offer.name.into(), offer.release.into(), here.into(), what.into()]);
+    }
+    table.lines().join("\n") + "\n"
+}
+
+fn listed(records: &[KernelRecord], roots: &[(String, u64)]) -> String {
     if records.is_empty() {
-        return "no kernels yet; get one with onset kernels fetch 6.12\n".into();
+        return "no kernels yet; get one with onset kernels fetch newest\n".into();
     }
     let columns = [
         ("name", Align::Left),
@@ -85,5 +178,12 @@ fn listed(records: &[KernelRecord]) -> String {
             record.source.clone(),
         ]);
     }
-    table.lines().join("\n") + "\n"
+    let mut text = table.lines().join("\n") + "\n";
+    for (name, bytes) in roots {
+        text += &format!(
+            "\nbuild root {name}: {} MB, the compiler of modules for kernels of that release; onset kernels remove --build-roots\n",
+            bytes / 1_000_000
+        );
+    }
+    text
 }

@@ -24,6 +24,17 @@ pub fn contents(guest: &Guest) -> BTreeMap<String, String> {
     if asked.driver.is_some() {
         add("onset's driver", guest.kernel.driver().ok().and_then(|path| of_file(&path)));
     }
+    // Of modules that are given as sources it is what is built of them.
+    let of_sources = |path: &Path| {
+        let mut hasher = blake3::Hasher::new();
+        for built in guest.kernel.modules_of(path).ok()? {
+            hasher.update(&std::fs::read(built).ok()?);
+        }
+        Some(hasher.finalize().to_hex().to_string())
+    };
+    for path in asked.modules.iter().filter(|path| path.is_dir()) {
+        add(&path.display().to_string(), of_sources(path));
+    }
     let named = asked.programs.iter().map(Path::new).filter(|program| program.is_absolute());
     let files = asked.files.iter().map(|(host, _)| host.as_path());
     for path in asked.modules.iter().map(AsRef::as_ref).chain(named).chain(files) {

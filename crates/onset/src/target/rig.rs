@@ -45,7 +45,7 @@ impl Rig {
     /// # Errors
     /// A kernel that is not in the cache, with those that are.
     pub fn new(bench: Bench, experiment: &Experiment) -> Result<Rig, Failure> {
-        let cache = bench.cache().kernels()?;
+        let cache = bench.cache().kernels()?.announcing(|what| eprintln!("{what}"));
         let mut kernels = BTreeMap::new();
         for flavour in &experiment.flavours {
             kernels.insert(flavour.kernel.clone(), cache.get(&flavour.kernel)?);

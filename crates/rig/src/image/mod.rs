@@ -134,7 +134,7 @@ fn put_modules(archive: &mut Archive, kernel: &Kernel, contents: &Contents) -> R
         archive.copy(&guest_module(&driver), 0o644, &driver)?;
         plan.push(Module { path: guest_module(&driver), parameters });
     }
-    for path in &contents.modules {
+    for path in &module_files(kernel, contents)? {
         let guest = guest_module(path);
         if plan.iter().any(|m| m.path == guest) {
             return Err(unusable(path, "has the name of another module of this guest; rename it"));
@@ -143,6 +143,19 @@ fn put_modules(archive: &mut Archive, kernel: &Kernel, contents: &Contents) -> R
         plan.push(Module { path: guest, parameters: String::new() });
     }
     Ok(plan)
+}
+
+/// The files of the experiment's own modules; those that are given as sources are built.
+fn module_files(kernel: &Kernel, contents: &Contents) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in &contents.modules {
+        if path.is_dir() {
+            files.extend(kernel.modules_of(path)?);
+        } else {
+            files.push(path.clone());
+        }
+    }
+    Ok(files)
 }
 
 fn guest_module(path: &Path) -> String {

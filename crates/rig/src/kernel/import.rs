@@ -44,6 +44,7 @@ impl Kernels {
         debs: &[PathBuf],
         name: Option<&str>,
         source: &str,
+        modules: Modules,
         existing: Existing,
     ) -> Result<Kernel> {
         name.map_or(Ok(()), |name| self.check_free(name, existing))?;
@@ -55,7 +56,7 @@ impl Kernels {
             tool::run(Command::new("dpkg-deb").arg("-x").arg(deb).arg(&unpacked), "dpkg", DEADLINE)
                 .map_err(|e| damaged(deb, e))?;
         }
-        let found = Unpacked::find(&unpacked)
+        let found = Unpacked::find(&unpacked, modules)
             .map_err(|why| Error::Kernel { name: name.unwrap_or("(new)").into(), why })?;
         let release = found.release;
         let name = name.map_or_else(|| series_of(&release), str::to_string);
@@ -66,7 +67,13 @@ impl Kernels {
         fs::rename(&found.image, made.join("vmlinuz")).at(&found.image)?;
         // Absent where it lies beside the modules, or in no package.
         let _ = fs::copy(unpacked.join(format!("boot/config-{release}")), made.join("config"));
-        move_modules(&found.modules, &made, &release)?;
+        match &found.modules {
+            Some(modules) => move_modules(modules, &made, &release)?,
+            None => {
+                let empty = made.join("root/lib/modules").join(&release);
+                fs::create_dir_all(&empty).at(&empty)?;
+            }
+        }
         let headers = relocate_headers(&unpacked, &made, &name, &release)?;
         self.finish(&made, name, release, source.to_string(), headers, existing)
     }
@@ -120,12 +127,21 @@ impl Kernels {
     }
 }
 
+/// Whether packages have to hold a kernel's modules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modules {
+    /// Who gives packages has forgotten them.
+    Needed,
+    /// There are none any more.
+    Gone,
+}
+
 /// The kernel among the files of unpacked packages.
 #[derive(Debug)]
 struct Unpacked {
     release: String,
     image: PathBuf,
-    modules: PathBuf,
+    modules: Option<PathBuf>,
 }
 
 /// Where packages have their modules: Debian since 13 in `/usr`, others and before in `/lib`.
@@ -136,7 +152,7 @@ const PACKAGES: &str = "give linux-image-* (since Debian's 6.19: linux-binary-*,
 impl Unpacked {
     /// The one kernel below `root`: in `/boot` with its modules elsewhere, or beside its modules (Debian since
     /// 6.19, Fedora). What is missing, and what to do, where there is not just one that is whole.
-    fn find(root: &Path) -> std::result::Result<Unpacked, String> {
+    fn find(root: &Path, needed: Modules) -> std::result::Result<Unpacked, String> {
         let directories = || MODULES.iter().flat_map(|d| entries(&root.join(d), ""));
         let mut images: Vec<(String, PathBuf)> = entries(&root.join("boot"), "vmlinuz-")
             .into_iter()
@@ -165,11 +181,14 @@ impl Unpacked {
             }
         };
         let modules = with_modules.iter().find(|d| file_name(d) == release).cloned();
-        let modules = modules.ok_or_else(|| {
+        if modules.is_none() && needed == Modules::Needed {
             let others = with_modules.iter().map(|d| file_name(d)).collect::<Vec<_>>().join(", ");
-            let instead = if others.is_empty() { String::new() } else { format!(", but for {others}") };
-            format!("the packages hold the image of {release} and no modules for it{instead}; {PACKAGES}")
-        })?;
+            let instead =
+                if others.is_empty() { String::new() } else { format!(", but for {others}") };
+            return Err(format!(
+                "the packages hold the image of {release} and no modules for it{instead}; {PACKAGES}"
+            ));
+        }
         Ok(Unpacked { release, image, modules })
     }
 }
@@ -303,7 +322,10 @@ mod tests {
         let (cache, kernels) = kernels();
         let deb = cache.path().join("linux-image.deb");
         fs::write(&deb, b"!<arch>\ndebian-binary   0").unwrap();
-        let e = kernels.add_debs(&[deb], None, "test", Existing::Keep).unwrap_err().to_string();
+        let e = kernels
+            .add_debs(&[deb], None, "test", Modules::Needed, Existing::Keep)
+            .unwrap_err()
+            .to_string();
         assert!(e.contains("linux-image.deb") && e.contains("fetch it again"), "{e}");
         assert_eq!(fs::read_dir(cache.path().join("kernels")).unwrap().count(), 0);
     }
@@ -333,7 +355,9 @@ mod tests {
         {
             let e = kernels.add(&given(cache.path(), name), Existing::Replace).unwrap_err();
             assert!(e.to_string().contains("starts with a letter or digit"), "{e}");
-            let e = kernels.add_debs(&[], Some(name), "test", Existing::Replace).unwrap_err();
+            let e = kernels
+                .add_debs(&[], Some(name), "test", Modules::Needed, Existing::Replace)
+                .unwrap_err();
             assert!(matches!(e, Error::KernelName { .. }), "{e}");
             assert!(matches!(kernels.get(name), Err(Error::KernelName { .. })));
         }
@@ -378,11 +402,60 @@ mod tests {
         fs::write(sources.join("linux-headers-9.9/Makefile"), include).unwrap();
         let common = "all:\n\t@echo built\n";
         fs::write(sources.join("linux-headers-9.9-common/Makefile"), common).unwrap();
-        let headers = relocate_headers(&unpacked, &made, "9.9").unwrap().unwrap();
+        let headers = relocate_headers(&unpacked, &made, "k", "9.9").unwrap().unwrap();
         assert!(Path::new(&headers).is_relative());
         let mut make = Command::new("make");
         make.arg("-s").arg("-C").arg(made.join(headers));
         assert_eq!(tool::run(&mut make, "make", DEADLINE).unwrap(), "built\n");
+    }
+
+    #[test]
+    fn a_kernel_is_found_in_both_layouts_of_packages() {
+        let root = tempfile::tempdir().unwrap();
+        let file = |path: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        };
+        let found = |inside: &str| Unpacked::find(&root.path().join(inside), Modules::Needed);
+        // One package for all, with modules in /lib and in /usr/lib; and beside its modules, where headers are, too.
+        file("old/boot/vmlinuz-6.12.9-amd64");
+        file("old/lib/modules/6.12.9-amd64/kernel/a.ko");
+        file("new/usr/lib/modules/7.3.4-amd64/vmlinuz");
+        file("new/usr/lib/modules/7.3.4-amd64/kernel/a.ko");
+        for (inside, release) in [("old", "6.12.9-amd64"), ("new", "7.3.4-amd64")] {
+            let unpacked = found(inside).unwrap();
+            assert_eq!(unpacked.release, release);
+            assert!(unpacked.image.is_file() && unpacked.modules.unwrap().join("kernel").is_dir());
+        }
+        // Half of one, each half; another version's modules; two kernels; nothing.
+        file("image/usr/lib/modules/7.3.4-amd64/vmlinuz");
+        file("modules/usr/lib/modules/7.3.4-amd64/kernel/a.ko");
+        file("mixed/boot/vmlinuz-7.3.4-amd64");
+        file("mixed/lib/modules/7.3.5-amd64/kernel/a.ko");
+        file("two/boot/vmlinuz-1");
+        file("two/boot/vmlinuz-2");
+        for (inside, words) in [
+            ("image", ["the image of 7.3.4-amd64 and no modules", "linux-modules-*"]),
+            ("modules", ["modules for 7.3.4-amd64 and no kernel image", "linux-binary-*"]),
+            ("mixed", ["but for 7.3.5-amd64", "one version"]),
+            ("two", ["2 kernel images", "one version"]),
+            ("nothing", ["0 kernel images", "linux-image-*"]),
+        ] {
+            let why = found(inside).unwrap_err();
+            assert!(words.iter().all(|word| why.contains(word)), "{inside}: {why}");
+        }
+        let bare = Unpacked::find(&root.path().join("image"), Modules::Gone).unwrap();
+        assert_eq!(bare.modules, None);
+    }
+
+    #[test]
+    fn headers_of_another_version_are_named_beside_the_image() {
+        let (cache, _) = kernels();
+        let unpacked = cache.path().join("unpacked");
+        fs::create_dir_all(unpacked.join("usr/src/linux-headers-9.8-common")).unwrap();
+        let e = relocate_headers(&unpacked, cache.path(), "k", "9.9").unwrap_err().to_string();
+        assert!(e.contains("linux-headers-9.8") && e.contains("give linux-headers-9.9"), "{e}");
     }
 
     #[test]

@@ -2,15 +2,20 @@
 //! Kernels and their cache: taken out of packages or given by the user, never installed.
 //!
 //! `kernels/NAME/` holds `kernel.json`, `vmlinuz`, `root/lib/modules/RELEASE/` and, where there are
-//! headers, `headers/` (a relocated tree to build the driver with) and `drivers/KEY/onset_port.ko`. Nothing in it
-//! depends on where the cache lies.
+//! headers, `headers/` (a relocated tree to build modules with), `drivers/KEY/onset_port.ko` and `modules/KEY/` (what was built
+//! of a user's sources). Beside the kernels, `.archive/` has the package lists and `.build-roots/` the compilers of other Debian
+//! releases. Nothing in it depends on where the cache lies.
 
-mod driver;
+mod archive;
 mod fetch;
 mod import;
+mod modules;
+mod offers;
+mod toolchain;
 
-pub use fetch::Candidate;
-pub use import::{Given, series_of};
+pub use archive::Announce;
+pub use import::{Given, Modules, series_of};
+pub use offers::{Completeness, Offer};
 
 use crate::cache::{self, DRAFT};
 use crate::error::At;
@@ -57,6 +62,7 @@ pub struct Kernel {
     /// Its record.
     pub record: KernelRecord,
     directory: PathBuf,
+    announce: fn(&str),
 }
 
 impl Kernel {
@@ -78,6 +84,11 @@ impl Kernel {
         headers.into_iter().chain(packaged).find_map(|path| fs::read_to_string(path).ok())
     }
 
+    /// The directory of all kernels.
+    fn kernels(&self) -> &Path {
+        self.directory.parent().expect("a kernel is in a directory of the cache")
+    }
+
     fn error(&self, why: impl Into<String>) -> Error {
         Error::Kernel { name: self.record.name.clone(), why: why.into() }
     }
@@ -87,6 +98,7 @@ impl Kernel {
 #[derive(Clone, Debug)]
 pub struct Kernels {
     directory: PathBuf,
+    announce: fn(&str),
 }
 
 impl Kernels {
@@ -94,7 +106,12 @@ impl Kernels {
     pub fn open(cache: &Path) -> Result<Kernels> {
         let directory = cache.join("kernels");
         fs::create_dir_all(&directory).at(&directory)?;
-        Ok(Kernels { directory })
+        Ok(Kernels { directory, announce: |_| () })
+    }
+
+    /// The same, and `announce` is called with what is going to take its time: a build root that has to be made.
+    pub fn announcing(self, announce: fn(&str)) -> Kernels {
+        Kernels { announce, ..self }
     }
 
     /// The records of all kernels, by name. A directory that is no kernel is passed over.
@@ -130,12 +147,24 @@ impl Kernels {
         };
         let record = serde_json::from_slice(&text)
             .map_err(|e| broken(format!("{} is damaged: {e}", path.display())))?;
-        let kernel = Kernel { record, directory };
+        let kernel = Kernel { record, directory, announce: self.announce };
         let image = fs::read(kernel.image()).at(&kernel.image())?;
         if blake3::hash(&image).to_hex().as_str() != kernel.record.image_blake3 {
             return Err(broken("its image is damaged".into()));
         }
         Ok(kernel)
+    }
+
+    /// Removes the kernel `name` with its headers and all that was built for it. One that is damaged goes, too.
+    ///
+    /// # Errors
+    /// [`Error::KernelName`], [`Error::UnknownKernel`], [`Error::File`].
+    pub fn remove(&self, name: &str) -> Result<()> {
+        let place = self.place(name)?;
+        if !place.join("kernel.json").exists() {
+            return Err(Error::UnknownKernel { name: name.into(), known: self.list_names() });
+        }
+        cache::discard(&place)
     }
 
     fn list_names(&self) -> Vec<String> {

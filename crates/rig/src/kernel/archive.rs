@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Debian's archive, as apt sees it through package lists of our own: every suite that has kernels, from the mirror that the
+//! machine uses, whatever the machine itself takes packages from. Nothing of the machine is changed, and no root is needed.
+
+use crate::cache::{self, DRAFT};
+use crate::error::At;
+use crate::{Error, Result, tool};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+/// Lists of all suites are some 35 MB, a kernel 130 MB of packages.
+const DEADLINE: Duration = Duration::from_secs(1200);
+/// The archive takes in packages four times a day, kernels every few days.
+const LISTS_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Signs every suite; part of Debian, and a package elsewhere.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// Suites with kernels: those of the releases that have some, and what becomes the next release. By their codenames, as
+/// machines have them: mirrors that keep what they were asked for have older lists under the names that move on.
+const SUITES: [&str; 7] = [
+    "bookworm",
+    "bookworm-updates",
+    "bookworm-backports",
+    "trixie",
+    "trixie-updates",
+    "trixie-backports",
+    NEXT,
+];
+/// What becomes the next release.
+const NEXT: &str = "sid";
+/// The suites of the archive of security updates, which has a place of its own.
+const SECURITY_SUITES: [&str; 2] = ["bookworm-security", "trixie-security"];
+
+/// Tells a person what is being done that takes its time.
+pub type Announce<'a> = &'a dyn Fn(&str);
+
+/// The archive.
+pub(super) struct Archive {
+    directory: PathBuf,
+    /// Held while lists are read or got, so that two commands do not get them at once.
+    _lock: File,
+}
+
+/// Where the machine gets Debian's packages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mirrors {
+    main: String,
+    security: Option<String>,
+}
+
+/// A suite whose package list is here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Suite {
+    site: String,
+    name: String,
+    codename: String,
+}
+
+impl Archive {
+    /// The archive, with lists in `directory` that are at most a day old.
+    ///
+    /// # Errors
+    /// [`Error::NoProgram`] without apt; [`Error::Archive`] where the machine takes nothing from a mirror of Debian, the keyring
+    /// is missing, or not one suite can be had and checked.
+    pub fn open(directory: &Path, announce: Announce) -> Result<Archive> {
+        let parts = ["lists/partial", "cache/archives/partial"];
+        for part in parts.map(|part| directory.join(part)) {
+            fs::create_dir_all(&part).at(&part)?;
+        }
+        let path = directory.join("lock");
+        let lock = File::create(&path).at(&path)?;
+        let _ = rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive));
+        let archive = Archive { directory: directory.into(), _lock: lock };
+        if !archive.is_fresh() {
+            archive.update(announce)?;
+        }
+        Ok(archive)
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.directory.join("apt.conf")
+    }
+
+    fn stamp(&self) -> PathBuf {
+        self.directory.join("updated")
+    }
+
+    fn is_fresh(&self) -> bool {
+        let modified = fs::metadata(self.stamp()).and_then(|m| m.modified());
+        let age = modified.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
+        age.is_some_and(|age| age < LISTS_AGE_MAX)
+    }
+
+    /// Gets the lists anew.
+    ///
+    /// # Errors
+    /// As [`Archive::open`].
+    pub fn update(&self, announce: Announce) -> Result<()> {
+        let mirrors = Mirrors::of_machine()?;
+        if !Path::new(KEYRING).is_file() {
+            return Err(Error::Archive(format!(
+                "{KEYRING} is missing, by which Debian's archive is checked; install it: apt-get install debian-archive-keyring"
+            )));
+        }
+        announce(&format!("getting the package lists of {} (some 35 MB)", mirrors.main));
+        self.write("sources.list", &mirrors.sources())?;
+        self.write("apt.conf", &self.settings())?;
+        let updated =
+            self.run(Command::new("apt-get").args(["update", "--allow-releaseinfo-change"]));
+        let missing = missing_of(&mirrors, &self.suites()?);
+        if missing.len() == mirrors.suites().count() {
+            return Err(match updated {
+                Err(Error::Interrupted) => Error::Interrupted,
+                Err(e) => Error::Archive(format!(
+                    "the package lists cannot be had: {e}. See whether the machine's own can: apt-get update"
+                )),
+                Ok(_) => Error::Archive(format!("{} has no suite that has kernels", mirrors.main)),
+            });
+        }
+        if let Err(Error::Interrupted) = updated {
+            return Err(Error::Interrupted);
+        }
+        if !missing.is_empty() {
+            announce(&format!(
+                "the mirror lacks {}; the other suites are used",
+                missing.join(", ")
+            ));
+        }
+        let stamp = self.stamp();
+        fs::write(&stamp, "").at(&stamp)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.directory.join(name);
+        fs::write(&path, text).at(&path)
+    }
+
+    /// What makes apt look here and nowhere else, and leaves proxies and credentials of the machine as they are.
+    fn settings(&self) -> String {
+        let own = self.directory.display();
+        let of_user = std::env::var("APT_CONFIG").unwrap_or_default();
+        let of_user =
+            if of_user.is_empty() { String::new() } else { format!("#include \"{of_user}\";\n") };
+        format!(
+            "{of_user}#clear APT::Update::Pre-Invoke;\n#clear APT::Update::Post-Invoke;\n#clear APT::Update::Post-Invoke-Success;\n\
+             #clear APT::Install::Pre-Invoke;\n#clear APT::Architectures;\n#clear APT::Default-Release;\n\
+             APT::Architecture \"amd64\";\nAPT::Architectures {{ \"amd64\"; }};\nAPT::Keep-Downloaded-Packages \"true\";\n\
+             APT::Install-Recommends \"false\";\nAcquire::Languages \"none\";\nDebug::NoLocking \"true\";\n\
+             Dir::State \"{own}\";\nDir::State::Lists \"{own}/lists\";\nDir::State::status \"/dev/null\";\n\
+             Dir::Cache \"{own}/cache\";\nDir::Etc::SourceList \"{own}/sources.list\";\nDir::Etc::SourceParts \"/dev/null\";\n\
+             Dir::Etc::Preferences \"/dev/null\";\nDir::Etc::PreferencesParts \"/dev/null\";\n"
+        )
+    }
+
+    /// Runs one of apt's programs with our settings.
+    fn run(&self, command: &mut Command) -> Result<String> {
+        tool::run(command.env("APT_CONFIG", self.configuration()), "apt", DEADLINE)
+    }
+
+    /// The suites whose lists are here.
+    fn suites(&self) -> Result<Vec<Suite>> {
+        let format = "$(IDENTIFIER)|$(SITE)|$(RELEASE)|$(CODENAME)|$(FILENAME)";
+        let told = self.run(Command::new("apt-get").args(["indextargets", "--format", format]))?;
+        Ok(told.lines().filter_map(Suite::parse).collect())
+    }
+
+    /// The names of the packages that match a pattern as apt-cache(8) takes it.
+    pub fn names(&self, pattern: &str) -> Result<Vec<String>> {
+        let found =
+            self.run(Command::new("apt-cache").args(["search", "--names-only", pattern]))?;
+        let names = found.lines().filter_map(|l| l.split_whitespace().next());
+        Ok(names.map(String::from).collect())
+    }
+
+    /// What the lists say of these packages, of each version a paragraph. Unknown names are passed over.
+    pub fn paragraphs(&self, names: &[String]) -> Result<String> {
+        if names.is_empty() {
+            return Ok(String::new());
+        }
+        // Of names of which it knows none apt-cache says that they are none, and fails.
+        self.run(Command::new("apt-cache").arg("show").args(names)).or_else(|e| match e {
+            Error::Program { .. } => Ok(String::new()),
+            other => Err(other),
+        })
+    }
+
+    /// Downloads these packages, each `NAME=VERSION`, into `directory`.
+    pub fn download(&self, packages: &[String], directory: &Path) -> Result<()> {
+        self.run(Command::new("apt-get").arg("download").args(packages).current_dir(directory))
+            .map(drop)
+    }
+
+    /// Downloads the compiler `gcc`, these `tools` and `libraries` (of each the first name that there is) of the release
+    /// `codename`, and all that they depend on, into `directory`. Debian's newest stands in for a release that does not exist yet.
+    pub fn download_with_dependencies(
+        &self,
+        codename: &str,
+        gcc: u32,
+        tools: &[&str],
+        libraries: &[&str],
+        directory: &Path,
+    ) -> Result<()> {
+        let suites = self.suites()?;
+        let of = |wanted: &str| -> Vec<Suite> {
+            let security = format!("{wanted}-security");
+            let is = |s: &&Suite| s.codename == wanted || s.codename == security;
+            suites.iter().filter(is).cloned().collect()
+        };
+        let release = Some(of(codename)).filter(|found| !found.is_empty());
+        let release = release.unwrap_or_else(|| of(NEXT));
+        if release.is_empty() {
+            return Err(Error::Archive(format!(
+                "the mirror has neither {codename} nor {NEXT}, one of which has the compiler that is needed"
+            )));
+        }
+        let place = cache::owned(&self.directory, DRAFT)?;
+        let list = place.path().join("sources.list");
+        let lines: String = release.iter().map(|s| line(&s.site, &s.name)).collect();
+        fs::write(&list, lines).at(&list)?;
+        let partial = directory.join("partial");
+        fs::create_dir_all(&partial).at(&partial)?;
+        let of_release = |program: &str| {
+            let mut command = Command::new(program);
+            command.arg("-o").arg(format!("Dir::Etc::SourceList={}", list.display()));
+            // The index in the cache is of all suites.
+            command.args(["-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache="]);
+            command
+        };
+        let known = self.run(of_release("apt-cache").args(["pkgnames", "lib"]))?;
+        let is_known = |name: &&str| known.lines().any(|line| line == *name);
+        let libraries = libraries.iter().filter_map(|names| names.split('|').find(is_known));
+        let mut install = of_release("apt-get");
+        install.args(["install", "--yes", "--download-only", "--no-install-recommends"]);
+        install.arg("-o").arg(format!("Dir::Cache::archives={}", directory.display()));
+        install.arg(format!("gcc-{gcc}")).args(tools).args(libraries);
+        self.run(&mut install).map(drop)
+    }
+}
+
+/// A line of sources.list(5): only the lists of packages, checked.
+fn line(site: &str, suite: &str) -> String {
+    format!("deb [arch=amd64 target=Packages signed-by={KEYRING}] {site} {suite} main\n")
+}
+
+fn missing_of(mirrors: &Mirrors, here: &[Suite]) -> Vec<&'static str> {
+    let is_here = |suite: &&str| here.iter().any(|s| s.name == *suite);
+    mirrors.suites().map(|(_, suite)| suite).filter(|suite| !is_here(suite)).collect()
+}
+
+impl Suite {
+    /// A line of `apt-get indextargets` in the format that is asked for, where it is of packages that are here.
+    fn parse(line: &str) -> Option<Suite> {
+        let mut fields = line.split('|');
+        let mut next = || fields.next().map(String::from);
+        let (identifier, site, name, codename) = (next()?, next()?, next()?, next()?);
+        let file = next()?;
+        (identifier == "Packages" && Path::new(&file).exists()).then_some(Suite {
+            site,
+            name,
+            codename,
+        })
+    }
+}
+
+impl Mirrors {
+    fn of_machine() -> Result<Mirrors> {
+        let format = "$(ORIGIN)|$(LABEL)|$(SITE)";
+        let lists = tool::run(
+            Command::new("apt-get").args(["indextargets", "--format", format]),
+            "apt",
+            DEADLINE,
+        )?;
+        // Where the machine's own lists were never got, the addresses are all there is.
+        let addresses = || {
+            let update = Command::new("apt-get").args(["update", "--print-uris"]).output();
+            update.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
+        };
+        Mirrors::in_lists(&lists).or_else(|| Mirrors::in_addresses(&addresses())).ok_or_else(|| {
+            Error::Archive(
+                "the machine takes no packages from a mirror of Debian, so there is none to fetch kernels from; get packages elsewhere and give them to `onset kernels add-deb`"
+                    .into(),
+            )
+        })
+    }
+
+    /// By what the archives call themselves.
+    fn in_lists(text: &str) -> Option<Mirrors> {
+        let site = |label: &str| {
+            text.lines().find_map(|l| l.strip_prefix(&format!("Debian|{label}|"))).map(String::from)
+        };
+        Some(Mirrors { main: site("Debian")?, security: site("Debian-Security") })
+    }
+
+    /// By the addresses from which apt would update, `'http://…/dists/SUITE/InRelease' …`: Debian's have suites of updates
+    /// and of security, which others lack.
+    fn in_addresses(text: &str) -> Option<Mirrors> {
+        let site = |suffix: &str| {
+            let releases = text.lines().filter_map(|l| {
+                let address = l.strip_prefix('\'')?.split_once("/InRelease'")?.0;
+                address.rsplit_once("/dists/")
+            });
+            releases
+                .into_iter()
+                .find_map(|(site, suite)| suite.ends_with(suffix).then(|| site.into()))
+        };
+        Some(Mirrors { main: site("-updates")?, security: site("-security") })
+    }
+
+    /// Where each suite is.
+    fn suites(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        let security = self.security.as_deref().into_iter();
+        let main = SUITES.iter().map(|suite| (self.main.as_str(), *suite));
+        main.chain(security.flat_map(|site| SECURITY_SUITES.iter().map(move |s| (site, *s))))
+    }
+
+    fn sources(&self) -> String {
+        self.suites().map(|(site, suite)| line(site, suite)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mirror_is_that_of_debian_and_of_nobody_else() {
+        let lists = "Docker|Docker CE|https://docker.example/debian\nDebian|Debian|http://mirror.example/debian\n\
+                     Debian Backports|Debian Backports|http://mirror.example/debian\n\
+                     Debian|Debian-Security|http://mirror.example/debian-security\n";
+        let found = Mirrors::in_lists(lists).unwrap();
+        assert_eq!(found.main, "http://mirror.example/debian");
+        assert_eq!(found.security.as_deref(), Some("http://mirror.example/debian-security"));
+        assert_eq!(Mirrors::in_lists("Ubuntu|Ubuntu|http://ubuntu.example/ubuntu\n"), None);
+    }
+
+    #[test]
+    fn a_machine_without_lists_has_its_mirror_by_addresses() {
+        let addresses = "'https://docker.example/debian/dists/trixie/InRelease' a 0 \n\
+                         'http://mirror.example/debian/dists/trixie/InRelease' a 0 \n\
+                         'http://mirror.example/debian/dists/trixie-updates/InRelease' a 0 \n\
+                         'http://mirror.example/debian/dists/trixie/main/binary-amd64/Packages.xz' a 0 \n";
+        let found = Mirrors::in_addresses(addresses).unwrap();
+        assert_eq!(found, Mirrors { main: "http://mirror.example/debian".into(), security: None });
+        assert_eq!(Mirrors::in_addresses("E: nothing\n"), None);
+    }
+
+    #[test]
+    fn every_suite_is_checked_and_those_of_security_come_from_their_place() {
+        let (main, security) = ("http://m.example/debian", "http://m.example/debian-security");
+        let mirrors = Mirrors { main: main.into(), security: Some(security.into()) };
+        let sources = mirrors.sources();
+        assert!(sources.lines().all(|l| l.contains("signed-by=")));
+        assert!(sources.contains(&format!("{main} sid main\n")));
+        assert!(sources.contains(&format!("{security} trixie-security main\n")));
+        let here = [Suite { site: main.into(), name: "trixie".into(), codename: "trixie".into() }];
+        let missing = missing_of(&mirrors, &here);
+        assert!(missing.contains(&"sid") && !missing.contains(&"trixie"));
+        assert_eq!(missing.len(), mirrors.suites().count() - 1);
+    }
+}

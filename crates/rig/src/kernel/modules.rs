@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Building modules for a kernel: the responders' driver, once per version of its source, and modules that a user gives as
+//! source directories.
+
+use super::Kernel;
+use super::toolchain::{HEADERS, MODULE, Toolchain, in_root};
+use crate::cache::{self, DRAFT, Owned};
+use crate::error::At;
+use crate::{Result, tool};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// The module's source, part of this program, so that every build of it is the same.
+const SOURCES: [(&str, &str); 10] = [
+    ("Kbuild", include_str!("../../../../driver/Kbuild")),
+    ("disturbance.c", include_str!("../../../../driver/disturbance.c")),
+    ("main.c", include_str!("../../../../driver/main.c")),
+    ("onset.h", include_str!("../../../../driver/onset.h")),
+    ("onset_port.h", include_str!("../../../../driver/onset_port.h")),
+    ("port.c", include_str!("../../../../driver/port.c")),
+    ("responders.c", include_str!("../../../../driver/responders.c")),
+    ("samples.c", include_str!("../../../../driver/samples.c")),
+    ("task.c", include_str!("../../../../driver/task.c")),
+    ("timer.c", include_str!("../../../../driver/timer.c")),
+];
+
+/// Sources of modules, each with its path from the directory of the Kbuild file.
+type Sources = Vec<(PathBuf, Vec<u8>)>;
+
+/// Modules that were built, in a directory that vanishes with this.
+struct Built {
+    modules: Vec<PathBuf>,
+    _workshop: Owned,
+}
+
+impl Kernel {
+    /// The driver for this kernel, built when needed.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] without headers; those of building, and of making what builds.
+    pub fn driver(&self) -> Result<PathBuf> {
+        let mut hasher = blake3::Hasher::new();
+        SOURCES.iter().for_each(|(name, text)| {
+            hasher.update(name.as_bytes()).update(text.as_bytes());
+        });
+        let key = &hasher.finalize().to_hex()[..16];
+        let drivers = self.directory.join("drivers");
+        let place = drivers.join(key);
+        let built = place.join("onset_port.ko");
+        if built.is_file() {
+            return Ok(built);
+        }
+        let source = |(name, text): (&str, &str)| (PathBuf::from(name), text.as_bytes().to_vec());
+        let made = self.build(&SOURCES.map(source).into())?;
+        let [module] = made.modules.as_slice() else {
+            return Err(self.error("building the driver gave more than one module"));
+        };
+        fs::create_dir_all(&place).at(&place)?;
+        let draft = cache::owned(&drivers, DRAFT)?;
+        let copy = draft.path().join("onset_port.ko");
+        fs::copy(module, &copy).at(&copy)?;
+        // Renamed into place whole; another process that built the same loses nothing.
+        fs::rename(&copy, &built).at(&built)?;
+        Ok(built)
+    }
+
+    /// The modules whose sources are in `directory`, which has a Kbuild file or a Makefile, built for this kernel when needed, in
+    /// the order in which that names them.
+    ///
+    /// # Errors
+    /// [`Error::File`]; [`Error::Kernel`] without headers; those of building.
+    pub fn modules_of(&self, directory: &Path) -> Result<Vec<PathBuf>> {
+        let sources = sources_in(directory)?;
+        if !["Kbuild", "Makefile"].iter().any(|f| sources.iter().any(|(p, _)| p == Path::new(f))) {
+            return Err(self.error(format!(
+                "{} has neither a Kbuild file nor a Makefile that says `obj-m += NAME.o`; add one, or name the built NAME.ko",
+                directory.display()
+            )));
+        }
+        let mut hasher = blake3::Hasher::new();
+        for (path, bytes) in &sources {
+            hasher.update(path.as_os_str().as_encoded_bytes()).update(&[0]);
+            hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+        }
+        let parent = self.directory.join("modules");
+        let place = parent.join(&hasher.finalize().to_hex()[..16]);
+        if !place.is_dir() {
+            let made = self.build(&sources)?;
+            fs::create_dir_all(&parent).at(&parent)?;
+            let draft = cache::owned(&parent, DRAFT)?;
+            let whole = draft.path().join("modules");
+            fs::create_dir(&whole).at(&whole)?;
+            let mut order = String::new();
+            for module in &made.modules {
+                let name = module.file_name().expect("a file");
+                fs::copy(module, whole.join(name)).at(module)?;
+                order += &format!("{}\n", name.to_string_lossy());
+            }
+            fs::write(whole.join("modules.order"), order).at(&whole)?;
+            match fs::rename(&whole, &place) {
+                Err(_) if place.is_dir() => {}
+                done => done.at(&place)?,
+            }
+        }
+        let order = place.join("modules.order");
+        let order = fs::read_to_string(&order).at(&order)?;
+        Ok(order.lines().map(|name| place.join(name)).collect())
+    }
+
+    /// Builds modules.
+    fn build(&self, sources: &Sources) -> Result<Built> {
+        // Not in the cache: kbuild takes no path with a space or a colon in it.
+        let workshop = cache::owned(&std::env::temp_dir(), "onset-driver-")?;
+        let inside = workshop.path().canonicalize().at(workshop.path())?;
+        let from = inside.join("driver");
+        for (name, bytes) in sources {
+            let path = from.join(name);
+            let parent = path.parent().expect("below the workshop");
+            fs::create_dir_all(parent).at(parent)?;
+            fs::write(&path, bytes).at(&path)?;
+        }
+        let headers = self.headers()?;
+        match self.toolchain(&headers)? {
+            Toolchain::Machine => {
+                let headers = self.headers_for_kbuild(&headers, &inside)?;
+                let mut make = Command::new("make");
+                make.args(arguments("gcc", &headers, &from));
+                tool::run(&mut make, "make gcc", DEADLINE)?;
+            }
+            Toolchain::Root { directory, compiler } => {
+                let (mounted, inside) = self.headers_to_mount(&headers);
+                let mut make = in_root(&directory, &mounted, &from);
+                let headers = Path::new(HEADERS).join(inside);
+                make.arg("make").args(arguments(&compiler, &headers, Path::new(MODULE)));
+                tool::run(&mut make, "bubblewrap", DEADLINE)?;
+            }
+        }
+        let modules = built_in(&from)?;
+        if modules.is_empty() {
+            return Err(self.error("building gave no module: the Kbuild file names none in obj-m"));
+        }
+        Ok(Built { modules, _workshop: workshop })
+    }
+
+    /// The tree to build against.
+    fn headers(&self) -> Result<PathBuf> {
+        let Some(inside) = &self.record.headers else {
+            return Err(self.error(
+                "it came without headers, and modules must be built for it; add it again with its headers (--headers DIR, or the linux-headers-* packages) and --replace",
+            ));
+        };
+        let headers = self.directory.join(inside);
+        headers.canonicalize().at(&headers)
+    }
+
+    /// The same, as make itself will name it; a copy in `workshop` where kbuild would refuse its path. (It follows links, so that
+    /// one would not help.)
+    fn headers_for_kbuild(&self, headers: &Path, workshop: &Path) -> Result<PathBuf> {
+        let (mounted, inside) = self.headers_to_mount(headers);
+        if inside.as_os_str().is_empty() || !refused_by_kbuild(headers) {
+            return Ok(headers.into());
+        }
+        tool::run(Command::new("cp").arg("-a").arg(&mounted).arg(workshop), "coreutils", DEADLINE)?;
+        let copy = workshop.join(mounted.file_name().expect("a directory of the cache"));
+        Ok(copy.join(inside))
+    }
+
+    /// The directory with all that the headers refer to, and where in it they are: Debian's are several side by side. Those of a
+    /// user refer to nothing outside.
+    fn headers_to_mount(&self, headers: &Path) -> (PathBuf, PathBuf) {
+        let all = self.directory.join("headers");
+        let all = all.canonicalize().unwrap_or(all);
+        match headers.strip_prefix(&all) {
+            Ok(inside) => (all.clone(), inside.into()),
+            Err(_) => (headers.into(), PathBuf::new()),
+        }
+    }
+}
+
+/// What make is told, with the paths as it will see them.
+fn arguments(compiler: &str, headers: &Path, from: &Path) -> Vec<String> {
+    // Debian's headers are two directories side by side.
+    let against = headers.parent().unwrap_or(headers).display();
+    vec![
+        "-s".into(),
+        format!("CC={compiler}"),
+        // Without the module's own BTF, which would need pahole and serves nobody here.
+        "CONFIG_DEBUG_INFO_BTF_MODULES=".into(),
+        "modules".into(),
+        "-C".into(),
+        headers.display().to_string(),
+        // Where it was built must not show in the module: it is part of a snapshot's key.
+        format!(
+            "KCFLAGS=-ffile-prefix-map={against}=headers -ffile-prefix-map={}=driver",
+            from.display()
+        ),
+        format!("M={}", from.display()),
+    ]
+}
+
+/// The modules that were built in a directory, as kbuild lists them: one path a line, from there or from the root, of the
+/// object or of the module (since 6.5 the former).
+fn built_in(directory: &Path) -> Result<Vec<PathBuf>> {
+    let path = directory.join("modules.order");
+    let order = fs::read_to_string(&path).at(&path)?;
+    let names = order.lines().filter_map(|line| Path::new(line).file_stem());
+    Ok(names.map(|name| directory.join(name).with_extension("ko")).collect())
+}
+
+/// The files of a source directory, in the order of their paths, without those that a build leaves there.
+fn sources_in(directory: &Path) -> Result<Sources> {
+    const LEFT: [&str; 6] = ["o", "ko", "mod", "cmd", "symvers", "order"];
+    let mut sources = Sources::new();
+    let mut left = vec![PathBuf::new()];
+    while let Some(inside) = left.pop() {
+        let place = directory.join(&inside);
+        for entry in fs::read_dir(&place).at(&place)? {
+            let entry = entry.at(&place)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = inside.join(&name);
+            let is_left =
+                Path::new(&name).extension().is_some_and(|e| LEFT.iter().any(|l| e == *l));
+            if name.starts_with('.') || name.ends_with(".mod.c") || is_left {
+                continue;
+            }
+            if entry.path().is_dir() {
+                left.push(path);
+            } else {
+                sources.push((path, fs::read(entry.path()).at(&entry.path())?));
+            }
+        }
+    }
+    sources.sort();
+    Ok(sources)
+}
+
+/// By the kernel's top Makefile: "source directory cannot contain spaces or colons".
+fn refused_by_kbuild(path: &Path) -> bool {
+    path.to_string_lossy().contains(|c: char| c.is_whitespace() || c == ':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::KernelRecord;
+    use super::*;
+
+    /// A kernel whose headers are a Makefile that builds nothing but says where, in a directory of this name.
+    fn kernel(root: &Path, name: &str) -> Kernel {
+        let directory = root.join(name);
+        let headers = directory.join("headers/usr/src/linux-headers-9.9");
+        fs::create_dir_all(&headers).unwrap();
+        let makefile = "modules:\n\t@echo $(words $(CURDIR)) '$(CURDIR)' >$(M)/onset_port.ko\n\
+                        \t@echo $(M)/onset_port.o >$(M)/modules.order\n";
+        fs::write(headers.join("Makefile"), makefile).unwrap();
+        let record = KernelRecord {
+            name: "9.9".into(),
+            release: "9.9".into(),
+            source: "test".into(),
+            image_blake3: String::new(),
+            headers: Some("headers/usr/src/linux-headers-9.9".into()),
+        };
+        Kernel { record, directory, announce: |_| () }
+    }
+
+    #[test]
+    fn a_configuration_lies_beside_the_headers_or_is_unknown() {
+        let root = tempfile::tempdir().unwrap();
+        let mut kernel = kernel(root.path(), "k");
+        assert_eq!(kernel.configuration(), None);
+        let inside = kernel.record.headers.clone().unwrap();
+        fs::write(kernel.directory.join(inside).join(".config"), "CONFIG_HZ=250\n").unwrap();
+        assert_eq!(kernel.configuration().as_deref(), Some("CONFIG_HZ=250\n"));
+        kernel.record.headers = None;
+        assert_eq!(kernel.configuration(), None);
+    }
+
+    #[test]
+    fn a_driver_is_built_against_the_headers_in_their_place_once() {
+        let root = tempfile::tempdir().unwrap();
+        let kernel = kernel(root.path(), "plain");
+        let built = kernel.driver().unwrap();
+        let said = fs::read_to_string(&built).unwrap();
+        assert!(said.contains("plain/headers/usr/src"), "{said}");
+        fs::remove_dir_all(kernel.directory.join("headers")).unwrap();
+        assert_eq!(kernel.driver().unwrap(), built);
+        assert_eq!(fs::read_dir(kernel.directory.join("drivers")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_cache_whose_path_kbuild_refuses_still_builds() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["with space", "with:colon"] {
+            let built = kernel(root.path(), name).driver().unwrap();
+            let said = fs::read_to_string(built).unwrap();
+            assert!(said.starts_with("1 ") && !said.contains(':'), "{said}");
+        }
+    }
+
+    #[test]
+    fn modules_of_a_directory_are_built_once_for_what_is_in_it_and_in_its_order() {
+        let root = tempfile::tempdir().unwrap();
+        let kernel = kernel(root.path(), "k");
+        let makefile = "modules:\n\t@for m in two one; do cat $(M)/sub/$$m.c >$(M)/$$m.ko; echo $$m.o; done >$(M)/modules.order\n";
+        let headers = kernel.directory.join(kernel.record.headers.as_ref().unwrap());
+        fs::write(headers.join("Makefile"), makefile).unwrap();
+        let sources = root.path().join("sources");
+        fs::create_dir_all(sources.join("sub")).unwrap();
+        fs::write(sources.join("sub/one.c"), "1").unwrap();
+        fs::write(sources.join("sub/two.c"), "2").unwrap();
+        let e = kernel.modules_of(&sources).unwrap_err().to_string();
+        assert!(e.contains("Kbuild") && e.contains("obj-m"), "{e}");
+        fs::write(sources.join("Kbuild"), "obj-m += two.o one.o\n").unwrap();
+        let read = |path: &PathBuf| {
+            (path.file_name().unwrap().to_owned(), fs::read_to_string(path).unwrap())
+        };
+        let built = kernel.modules_of(&sources).unwrap();
+        let told: Vec<_> = built.iter().map(read).collect();
+        assert_eq!(told, [("two.ko".into(), "2".into()), ("one.ko".into(), "1".into())]);
+        // What a build leaves is no source, and what is built is taken again.
+        fs::write(sources.join("one.ko"), "left").unwrap();
+        fs::remove_dir_all(&headers).unwrap();
+        assert_eq!(kernel.modules_of(&sources).unwrap(), built);
+        fs::write(sources.join("sub/one.c"), "3").unwrap();
+        assert!(kernel.modules_of(&sources).is_err(), "other sources are built anew");
+    }
+
+    #[test]
+    fn a_kernel_without_headers_says_how_to_add_them() {
+        let root = tempfile::tempdir().unwrap();
+        let mut kernel = kernel(root.path(), "k");
+        kernel.record.headers = None;
+        assert!(kernel.driver().unwrap_err().to_string().contains("--headers"));
+    }
+}
