@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # make demo      install what is missing, build, fetch kernels, run the comparison, write the report
-# make papers    the same for the papers' experiments: their tables with ours beside, in one report (half an hour)
+# make kernels   try every command that looks into a kernel on every kernel that the archive has, and print the table
+# make papers    the same as demo for the papers' experiments: their tables with ours beside, in one report (half an hour)
 # make test      install what is missing, run every test
 # make build     build everything into target/
 # make install   after make build: install the command, its parts, man pages and completions below PREFIX
@@ -22,13 +23,15 @@ DOCUMENTATION := target/documentation
 BUILT := $(ONSET) $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(LIB)/report.html $(DOCUMENTATION)/onset.1
 WEB_SOURCES := $(shell find web/src web/build.mjs web/package.json web/package-lock.json web/tsconfig.json 2>/dev/null)
 
-.PHONY: demo papers test build install bench lint prepare prepare-run prepare-test rust
+.PHONY: demo kernels papers test build install bench lint prepare prepare-run prepare-test rust
 # Installing packages comes before building, and building before running. cargo and npm use every core themselves.
 .NOTPARALLEL:
 
 demo: prepare-run build
-	$(ONSET) kernels fetch 6.12 6.12-rt
 	ONSET=$(ONSET) setup/demo.sh
+
+kernels: prepare-run build
+	ONSET=$(abspath $(ONSET)) setup/kernels.sh
 
 papers: prepare-run build
 	$(ONSET) kernels fetch 6.12 6.12-rt

@@ -12,7 +12,7 @@ BUILD="gcc libc6-dev make git"
 RUST="rustc-web cargo-web rustfmt-web"
 # The viewer of the report is built with npm.
 VIEWER="nodejs"
-RUN="kmod xz-utils zstd dpkg-dev libc-bin binutils e2fsprogs iproute2 iputils-ping iperf3 rt-tests stress-ng findutils tar"
+RUN="kmod xz-utils zstd dpkg-dev libc-bin binutils bubblewrap debian-archive-keyring e2fsprogs iproute2 iputils-ping iperf3 rt-tests stress-ng findutils tar"
 TEST="chromium fonts-dejavu-core python3-venv sigrok-cli"
 # The one that the plugin knows (VERSIONS_TRIED in crates/plugin/src/symbols.rs).
 QEMU=10.0

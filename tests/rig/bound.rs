@@ -10,11 +10,11 @@ fn no_task_is_scheduled_later_than_the_bound_of_its_run() {
         return;
     }
     let lab = Lab::new();
-    let of = |kernel: &&str| match *kernel {
+    let flavours = here.iter().flat_map(|kernel| match *kernel {
         "6.12" => vec!["6.12 preempt=none", "6.12 preempt=full"],
         other => vec![other],
-    };
-    let flavours: Vec<&str> = here.iter().flat_map(of).collect();
+    });
+    let flavours: Vec<&str> = flavours.collect();
     let text = experiment(&flavours, &["mixed"], 1_000, FIRST_AND_LAST);
     let path = lab.experiment(&text);
     let printed = lab.onset(&["bound", &path, "--json"]).exits(0).json();

@@ -235,8 +235,7 @@ fn all_planted_delays_are_found_with_their_functions_and_lengths_and_none_is_inv
             "6.12" => ("6.12 preempt=full", &PLANTED[..]),
             "6.12-rt" => (kernel, &PLANTED_RT[..]),
             "7.3" => (kernel, &PLANTED[..]),
-            // Nothing waits for who has bottom halves disabled: since 6.18 there is no lock.
-            _ => (kernel, &PLANTED_RT[..PLANTED_RT.len() - 1]),
+            _ => (kernel, &PLANTED_RT[..]),
         };
         assert_all_are_found((kernel, flavour), planted);
     }

@@ -69,6 +69,8 @@ fn a_map_has_the_functions_that_the_guest_itself_lists() {
         assert!(look.read(number(&look, map.address("test_kallsyms_text")), &mut text));
         let text = String::from_utf8(text).expect("text");
 
+        let data =
+            map.address("_etext").expect("a symbol")..map.address("_edata").expect("a symbol");
         // The module that reads the list still has what is thrown away after its start.
         let mut listed: Vec<Function> = text.lines().filter_map(function).collect();
         listed.retain(|(_, _, module)| *module != Some("test_kallsyms"));
@@ -80,8 +82,9 @@ fn a_map_has_the_functions_that_the_guest_itself_lists() {
         }
         for (address, (name, module)) in first {
             let place = map.resolve(address).map(|p| (p.symbol, p.offset, p.module));
-            // It is the end of the code, and not in it.
-            if name != "_etext" {
+            // It is the end of the code, and not in it. What lies behind is listed as functions since 7.x, whose section of data has
+            // the flag of instructions.
+            if !data.contains(&address) {
                 assert_eq!(place, Some((name, 0, module)), "{kernel}: {address:#x}");
             }
         }
@@ -229,7 +232,7 @@ fn the_layout_leads_to_the_task_that_runs() {
         let (map, look) = (&mapped.map, mapped.look());
         let layout = map.layout();
         let cpu = number(&look, map.address("__per_cpu_offset"));
-        let of_cpu = |offset: Option<u64>| number(&look, offset.map(|o| cpu + o));
+        let of_cpu = |offset: Option<u64>| number(&look, offset.map(|o| cpu.wrapping_add(o)));
         // The guest is stopped in init's user space: no rescheduling is needed, and nothing is disabled.
         let count = of_cpu(layout.preempt_count);
         let since_7_2 = kernel.starts_with("7.");
@@ -243,8 +246,6 @@ fn the_layout_leads_to_the_task_that_runs() {
             _ => None,
         };
         assert_eq!(layout.need_resched, need_resched, "{kernel}");
-        let bh_lock = kernel.ends_with("-rt").then_some(u64::from(!since_7_2));
-        assert_eq!(layout.bh_lock, bh_lock, "{kernel}");
         let task = of_cpu(layout.current_task);
         let of_task = |offset: Option<u64>| number(&look, offset.map(|o| task + o));
         assert_eq!(of_task(layout.comm).to_le_bytes()[..5], *b"init\0", "{kernel}");

@@ -86,7 +86,7 @@ impl Follow {
         if map.unwinds() {
             plan += &format!("map {}\n", path.display());
         }
-        let lock = (map.layout().bh_lock == Some(1)).then(|| bh_lock(map)).into_iter().flatten();
+        let lock = rt.then(|| bh_lock(map)).into_iter().flatten();
         for line in gates(map).chain(layout(map)).chain(points(map)).chain(lock) {
             plan += &line;
             plan.push('\n');
@@ -160,7 +160,8 @@ fn points(map: &Map) -> impl Iterator<Item = String> {
     POINTS.iter().filter_map(|name| map.address(name)).map(|at| format!("point {at:#x}"))
 }
 
-/// Where PREEMPT_RT takes and releases the lock that keeps bottom halves off (kernel/softirq.c).
+/// Where PREEMPT_RT takes and releases what keeps bottom halves off (kernel/softirq.c): a lock, since 6.18 only where that is
+/// configured; else the CPU's count, while which is not 0 nobody is woken to serve softirqs.
 fn bh_lock(map: &Map) -> impl Iterator<Item = String> {
     let functions = [("holds", "__local_bh_disable_ip"), ("releases", "__local_bh_enable_ip")];
     let found = functions.map(|(word, name)| Some((word, map.address(name)?)));

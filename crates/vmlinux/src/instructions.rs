@@ -27,13 +27,6 @@ fn calls<'a>(image: &Image<'a>, caller: &str, callee: &str) -> Vec<&'a [u8]> {
     (0..code.len()).filter(is_call).map(|at| &code[..at]).collect()
 }
 
-/// Whether the function `caller` calls `callee`; `None` where the kernel lacks one of them.
-pub(crate) fn is_called(image: &Image, caller: &str, callee: &str) -> Option<bool> {
-    image.function(caller)?;
-    image.address(callee)?;
-    Some(!calls(image, caller, callee).is_empty())
-}
-
 /// The constant that `caller` gives `callee` as its second argument, just before its call.
 pub(crate) fn second_argument(image: &Image, caller: &str, callee: &str) -> Option<u32> {
     calls(image, caller, callee).into_iter().find_map(|before| match *before.last_chunk()? {
@@ -70,17 +63,16 @@ mod tests {
         code.resize(48, 0x90);
         let with = image(&code);
         assert_eq!(second_argument(&with, "caller", "callee"), Some(4));
-        assert_eq!(is_called(&with, "caller", "callee"), Some(true));
-        assert_eq!(is_called(&with, "caller", "other"), Some(false));
-        assert_eq!(is_called(&with, "caller", "nobody"), None);
-        code[0] = 0x90;
-        assert_eq!(second_argument(&image(&code), "caller", "callee"), None);
+        assert_eq!(second_argument(&with, "caller", "other"), None);
+        assert_eq!(second_argument(&with, "caller", "nobody"), None);
         code[6] = 21;
-        assert_eq!(is_called(&image(&code), "caller", "callee"), Some(false));
+        assert_eq!(second_argument(&image(&code), "caller", "callee"), None);
+        (code[0], code[6]) = (0x90, 22);
+        assert_eq!(second_argument(&image(&code), "caller", "callee"), None);
     }
 
     #[test]
     fn a_function_whose_instructions_end_early_has_none() {
-        assert_eq!(is_called(&image(&[TO_SECOND, 4, 0]), "caller", "callee"), None);
+        assert_eq!(second_argument(&image(&[TO_SECOND, 4, 0]), "caller", "callee"), None);
     }
 }

@@ -2,7 +2,7 @@
 //! Where a kernel keeps what an observer follows.
 
 #[cfg(feature = "image")]
-use crate::instructions::{is_called, second_argument};
+use crate::instructions::second_argument;
 
 /// Offsets in bytes, if nothing else is said; `None` where the kernel has no such thing, or does not say where. Those of a CPU are counted from
 /// the beginning of that CPU's variables, which is in the GS base while in the kernel.
@@ -29,8 +29,6 @@ pub struct Layout {
     /// Number of the flag `TIF_NEED_RESCHED`, where the kernel has lazy requests, too: their flag is the next one
     /// (arch/x86/include/asm/thread_info.h; include/asm-generic/thread_info_tif.h since 6.18).
     pub need_resched: Option<u64>,
-    /// 1 where who disables bottom halves takes a lock (PREEMPT_RT; since 6.18 only if configured), else 0.
-    pub bh_lock: Option<u64>,
 }
 
 impl Layout {
@@ -41,7 +39,7 @@ impl Layout {
 }
 
 /// Numbers in a layout.
-pub(crate) const FIELDS: usize = 10;
+pub(crate) const FIELDS: usize = 9;
 
 impl Layout {
     /// Whether it is of a PREEMPT_RT kernel, where bottom halves are disabled by task.
@@ -60,7 +58,6 @@ impl Layout {
             migration_disabled,
             softirq_disable_cnt,
             need_resched,
-            bh_lock,
         ] = fields;
         Layout {
             preempt_count,
@@ -72,7 +69,6 @@ impl Layout {
             migration_disabled,
             softirq_disable_cnt,
             need_resched,
-            bh_lock,
         }
     }
 
@@ -88,7 +84,6 @@ impl Layout {
             self.migration_disabled,
             self.softirq_disable_cnt,
             self.need_resched,
-            self.bh_lock,
         ]
     }
 
@@ -103,7 +98,6 @@ impl Layout {
             hot().or_else(|| image.address(name))
         };
         let task = |name: &str| member("task_struct", name);
-        let takes_lock = || is_called(image, "__local_bh_disable_ip", "rt_spin_lock");
         Layout {
             preempt_count: of_cpu("__preempt_count", "preempt_count"),
             preempt_count_bytes: btf.and_then(|btf| btf.size_of_variable("__preempt_count")),
@@ -114,7 +108,6 @@ impl Layout {
             migration_disabled: task("migration_disabled"),
             softirq_disable_cnt: task("softirq_disable_cnt"),
             need_resched: second_argument(image, "resched_curr", "__resched_curr").map(u64::from),
-            bh_lock: takes_lock().map(u64::from),
         }
     }
 }
