@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # make demo      install what is missing, build, fetch kernels, run the comparison, write the report
-# make papers    the same for the papers' experiments: their tables with ours beside, in one report (half an hour)
+# make papers    the same for the papers' experiments: their tables with ours beside, in one report, each cell in three guests (half an hour)
 # make test      install what is missing, run every test
 # make build     build everything into target/
 # make install   after make build: install the command, its parts, man pages and completions below PREFIX
