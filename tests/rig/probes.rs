@@ -233,10 +233,12 @@ fn the_time_from_the_clocks_interrupt_to_the_task_is_known_also_with_timers_of_t
         assert_eq!(run.responders(), names);
         let [quickest, _, interrupt] = names.map(|name| run.series(name));
         assert_eq!((&quickest["count"], &interrupt["count"]), (&300.into(), &300.into()));
-        // Both are of the same answers and grids of the same period: a constant apart, which is what the quickest took.
+        // Both are of the same answers and of grids of one period: apart by what the quickest took, once that was known.
         let apart = |key: &str| interrupt[key].as_u64().unwrap() - quickest[key].as_u64().unwrap();
         assert!(apart("min_ns") > 1_000, "{flavour}: the way from an interrupt to user space");
-        assert_eq!(apart("min_ns"), apart("max_ns"), "{flavour}");
+        let moved = &run.file("manifest.json")["about"]["probe_counters"]["phase_moved_ns"];
+        let moved = moved.as_u64().expect("how far the anchor moved");
+        assert!(apart("min_ns").abs_diff(apart("max_ns")) <= moved, "{flavour}: {moved}");
     }
 }
 
