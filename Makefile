@@ -2,7 +2,7 @@
 #
 # make demo      install what is missing, build, fetch kernels, run the comparison, write the report
 # make kernels   try every command that looks into a kernel on every kernel that the archive has, and print the table
-# make papers    the same as demo for the papers' experiments: their tables with ours beside, in one report (half an hour)
+# make papers    as demo, for the papers' experiments: their tables with ours beside, in one report, each cell in three guests (half an hour)
 # make test      install what is missing, run every test
 # make build     build everything into target/
 # make install   after make build: install the command, its parts, man pages and completions below PREFIX

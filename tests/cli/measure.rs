@@ -133,7 +133,34 @@ fn async_measures_every_mechanism() {
 
 #[test]
 fn rtc_measures_its_stand_in_where_it_is_asked_to() {
-    assert_measures("rtc --rate 1024 --timerfd --count 500", &["timerfd-1024hz"], 500);
+    assert_measures(
+        "rtc --rate 1024 --timerfd --count 500",
+        &["timerfd-1024hz", "interval-1024hz"],
+        500,
+    );
+}
+
+#[test]
+fn an_experiment_of_a_paper_runs_on_this_machine_as_it_is_and_says_what_it_leaves_out() {
+    let lab = Lab::bare();
+    let papers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/papers");
+    let path = papers.join("2001-tables-3-4.toml");
+    let policy = format!("task.policy={}", policy());
+    let shorter =
+        ["--set", "repeats=2", "--set", "periodic.count=3", "--set", "periodic.periods=[\"2ms\"]"];
+    let words = ["run", path.to_str().expect("text"), "--json", "--set", "target=local"];
+    let finished = lab.onset(&[&words, &shorter[..], &["--set", &policy]].concat()).exits(3);
+    let finished = finished.says(&["left out on this machine", "flavours, guest.shift"]);
+    assert_sound(&lab, &finished);
+    let runs = finished.runs();
+    assert_eq!(runs.len(), 2);
+    for run in &runs {
+        assert_eq!(run.responders(), ["nanosleep-2ms", "busy-2ms"]);
+        assert_eq!(events(run, "busy-2ms"), 3);
+    }
+    // Who names a kernel for a machine is told that it runs the one that it runs.
+    let named = ["--set", "flavours=[\"6.12\"]"];
+    lab.onset(&[&words, &named[..]].concat()).exits(2).says(&["flavours with target"]);
 }
 
 #[test]

@@ -185,3 +185,73 @@ fn a_probe_that_cannot_run_says_why() {
         }
     }
 }
+
+/// Runs an experiment of one flavour at rest and returns its run.
+fn run_experiment(lab: &Lab, flavour: &str, section: &str) -> lab::Run {
+    let head = format!(
+        "title = \"t\"\ntarget = \"rig\"\nflavours = [\"{flavour}\"]\nloads = [\"idle\"]\n"
+    );
+    let path = lab.experiment(&format!("{head}{section}\n"));
+    lab.onset(&["run", &path, "--json"]).exits(3).run()
+}
+
+#[test]
+fn rhealstones_interrupt_is_of_the_line_and_every_round_of_every_component_is_answered() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let asked = "[rhealstone]\ncount = 200";
+    for flavour in ["6.12 preempt=none", "6.12 preempt=none highres=off nohz=off"] {
+        let run = run_experiment(&lab, flavour, asked);
+        for series in run.responders() {
+            assert_eq!(run.series(series)["count"], 200, "{flavour}: {series}");
+        }
+        // The handler answers some hundred instructions after the line rises; the driver's timer took thousands to come
+        // where only the tick drives timers.
+        let least = run.series("interrupt_latency")["min_ns"].as_u64().expect("a minimum");
+        assert!((100..2_000).contains(&least), "{flavour}: {least}");
+        let counters = &run.file("manifest.json")["about"]["probe_counters"];
+        assert!(
+            counters["rhealstones_per_second_sysv"].as_u64().is_some(),
+            "of all six: {counters}"
+        );
+        let again = run_experiment(&lab, flavour, asked);
+        assert_eq!(again.text("samples_blake3"), run.text("samples_blake3"), "{flavour}");
+    }
+}
+
+#[test]
+fn the_time_from_the_clocks_interrupt_to_the_task_is_known_also_with_timers_of_the_tick() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    for flavour in ["6.12 preempt=none", "6.12 preempt=none highres=off nohz=off"] {
+        let run = run_experiment(&lab, flavour, "[rtc]\ncount = 300");
+        let names = ["rtc-2048hz", "interval-2048hz", "interrupt-2048hz"];
+        assert_eq!(run.responders(), names);
+        let [quickest, _, interrupt] = names.map(|name| run.series(name));
+        assert_eq!((&quickest["count"], &interrupt["count"]), (&300.into(), &300.into()));
+        // Both are of the same answers and of grids of one period: apart by what the quickest took, once that was known.
+        let apart = |key: &str| interrupt[key].as_u64().unwrap() - quickest[key].as_u64().unwrap();
+        assert!(apart("min_ns") > 1_000, "{flavour}: the way from an interrupt to user space");
+        let moved = &run.file("manifest.json")["about"]["probe_counters"]["phase_moved_ns"];
+        let moved = moved.as_u64().expect("how far the anchor moved");
+        assert!(apart("min_ns").abs_diff(apart("max_ns")) <= moved, "{flavour}: {moved}");
+    }
+}
+
+#[test]
+fn a_busy_wait_ends_within_a_turn_of_its_loop_where_sleeping_takes_a_tick() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let asked = "[periodic]\nmethods = [\"busy\", \"precise\", \"nanosleep\"]\nperiods = [\"2ms\"]\ncount = 100";
+    let run = run_experiment(&lab, "6.12 preempt=none highres=off nohz=off", asked);
+    assert!(run.median("busy-2ms") < 1_000, "{}", run.median("busy-2ms"));
+    // A sleep that shall end before the period does is lengthened to the tick all the same.
+    assert!(run.median("precise-2ms") > 1_000_000, "{}", run.median("precise-2ms"));
+    assert!(run.median("nanosleep-2ms") > 1_000_000, "{}", run.median("nanosleep-2ms"));
+}

@@ -5,7 +5,7 @@
 // but positions on a screen.
 
 /** The only version of the contract that this viewer draws. */
-export const SCHEMA = 10;
+export const SCHEMA = 11;
 
 /** Clock domain. Numbers of different clocks never share an axis, so a report has exactly one. */
 export type Clock = "virtual" | "monotonic" | "tsc";
@@ -158,8 +158,8 @@ export interface PaperTable {
   absent: string[];
   /** What ours are to be read as. */
   note: string;
-  alike: Claim;
-  changed: Claim;
+  /** What the paper says, and what became of it. */
+  claims: Claim[];
   picture: ({ kind: "chart" } & WaitChart) | ({ kind: "screens" } & Screens) | null;
 }
 
@@ -167,16 +167,22 @@ export interface PaperTable {
 export interface PaperRow {
   label: string;
   whose: "paper" | "ours";
-  /** As they are to be read; `exact_ns` where ours is a time. */
-  cells: { text: string; exact_ns: number | null }[];
-  /** What ours stands on: a run, a series of it to look at, samples and losses. */
-  basis: { run: string; responder: string; count: number; lost: number } | null;
+  /** As they are to be read; of ours `exact_ns` where it is a time, `spread` where the repetitions differ in what is shown. */
+  cells: { text: string; exact_ns: number | null; spread: string | null }[];
+  /** What ours stands on: the first of its runs, a series of it to look at; repetitions, samples and losses of all of them. */
+  basis: { run: string; responder: string; repetitions: number; count: number; lost: number } | null;
 }
 
-/** A line about then and now: its text states numbers, its word what they decide. */
+/** What a paper says and what became of it. Relations within one clock; then and now are never divided by each other. */
 export interface Claim {
-  word: "alike" | "not alike" | "changed" | "hardly changed" | "not known";
-  text: string;
+  paper: string;
+  outcome: "alike" | "changed" | "no_difference" | "cannot_be_told";
+  /** What was seen here, or why it cannot be told. */
+  here: string;
+  /** What would count as a difference; null where it cannot be told. */
+  smallest_effect: string | null;
+  /** From the least to the greatest repetition; null where it cannot be told. */
+  spread: string | null;
 }
 
 /** How long the high thread waited against how long the middle one worked. */

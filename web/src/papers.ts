@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The papers' tables, ours beside or below, with what is alike and what changed. Numbers and words come from the
+// The papers' tables, ours beside or below, with what became of each claim. Numbers and outcomes come from the
 // report; here they are only laid out.
 
 import type { Claim, PaperRow, PaperTable, Report, Run, WaitChart } from "./contract.ts";
@@ -23,7 +23,9 @@ export function showPapers(report: Report, matrices: readonly Matrix[], go: Go):
     h(
       "p",
       { class: "lead" },
-      "Figures of the papers as printed, and below them the same measured today. “Lost” counts what has no number; no maximum is complete without it.",
+      "Figures of the papers as printed, and below them the same measured today. What a paper claims is a relation within its own measurements, and it is held " +
+        "against the same relation within ours, in each repetition: then and now have no common clock and are not divided by each other. “Lost” counts what has no " +
+        "number; no maximum is complete without it.",
     ),
     ...report.papers.map((table) => showTable(table, report, matrices, go)),
   );
@@ -40,13 +42,14 @@ function showTable(table: PaperTable, report: Report, matrices: readonly Matrix[
     ),
     h("th", { scope: "col" }, "lost"),
     h("th", { scope: "col" }, "samples"),
+    h("th", { scope: "col" }, "runs"),
   );
   const rows = table.rows.map((row) => showRow(row, report, matrices, go));
   return h(
     "article",
     { id: `paper-${table.id}` },
     h("h3", {}, table.heading, " ", h("small", {}, table.source)),
-    h("dl", { class: "claims" }, ...claim(table.alike), ...claim(table.changed)),
+    h("dl", { class: "claims" }, ...table.claims.flatMap(claim)),
     picture(table),
     scrollBox(table.heading, h("table", {}, h("thead", {}, head), h("tbody", {}, ...rows)), "wide"),
     h("p", { class: "readout" }, table.note),
@@ -54,8 +57,25 @@ function showTable(table: PaperTable, report: Report, matrices: readonly Matrix[
   );
 }
 
-function claim({ word, text }: Claim): HTMLElement[] {
-  return [h("dt", { class: word.replace(" ", "-") }, word), h("dd", {}, text)];
+const OUTCOMES: Record<Claim["outcome"], string> = {
+  alike: "alike",
+  changed: "changed",
+  no_difference: "no difference that this set-up can show",
+  cannot_be_told: "cannot be told here",
+};
+
+function claim({ paper, outcome, here, smallest_effect, spread }: Claim): HTMLElement[] {
+  const told = smallest_effect !== null && spread !== null;
+  return [
+    h("dt", { class: outcome }, OUTCOMES[outcome]),
+    h(
+      "dd",
+      {},
+      h("p", { class: "said" }, paper),
+      h("p", {}, h("b", {}, "Here: "), here),
+      told && h("p", { class: "evidence" }, `${spread}; smallest effect that counts: ${smallest_effect}`),
+    ),
+  ];
 }
 
 function showRow(row: PaperRow, report: Report, matrices: readonly Matrix[], go: Go): HTMLElement {
@@ -63,7 +83,7 @@ function showRow(row: PaperRow, report: Report, matrices: readonly Matrix[], go:
   const lost = basis?.lost ?? 0;
   const run = report.runs.find((run) => run.run === basis?.run);
   const unsound = run?.verdict === "invalid";
-  const cells = row.cells.map(({ text, exact_ns }) =>
+  const cells = row.cells.map(({ text, exact_ns, spread }) =>
     h(
       "td",
       {
@@ -71,6 +91,7 @@ function showRow(row: PaperRow, report: Report, matrices: readonly Matrix[], go:
         title: exact_ns === null ? undefined : `${exactNs(Math.round(exact_ns))} ns`,
       },
       text,
+      spread !== null && h("small", { class: "spread" }, spread),
     ),
   );
   const label =
@@ -83,6 +104,7 @@ function showRow(row: PaperRow, report: Report, matrices: readonly Matrix[], go:
     ...cells,
     h("td", { class: lost > 0 ? "lost some" : "lost" }, basis === null ? "" : integer(lost)),
     h("td", { class: "zero" }, basis === null ? "" : integer(basis.count)),
+    h("td", { class: "zero" }, basis === null ? "" : integer(basis.repetitions)),
   );
 }
 

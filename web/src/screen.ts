@@ -11,7 +11,7 @@ const HEIGHT = 120;
 const HIGH = 25;
 const LOW = 95;
 
-/** One screen for each run, all on one time base. */
+/** One screen for each flavour and load, all on one time base. */
 export function showScreens({ division_ns, width_ns, screens }: Screens): HTMLElement {
   return h(
     "figure",

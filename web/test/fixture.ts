@@ -47,7 +47,7 @@ export function fixture(): Report {
   const flavours = Object.keys(FLAVOURS);
   const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
   return {
-    schema: 10,
+    schema: 11,
     title: "Response ladder of 6.12",
     created: "2026-11-21T19:57:03Z",
     tool: { version: "0.1.0", revision: "018facc" },
@@ -269,16 +269,37 @@ function hunt(): Hunt {
   };
 }
 
-const CLAIMS: Pick<PaperTable, "alike" | "changed" | "absent" | "note"> = {
+const CLAIMS: Pick<PaperTable, "claims" | "absent" | "note"> = {
   absent: ["6.12-rt under disk"],
   note: "Ours: virtual time at 8 ns an instruction.",
-  alike: { word: "not alike", text: "Mean delay: 10.9 against 0.341 ms then, 2.00 against 1.90 ms now." },
-  changed: { word: "changed", text: "Worst delay: 104 ms then (C), 2.10 ms now (6.12 preempt=none), ÷ 49.5." },
+  claims: [
+    {
+      paper: "Timers of the tick lengthen each sleep: 10.9 ms against 0.341 ms, × 32.0.",
+      outcome: "alike",
+      here: "Mean delay with timers of the tick to that with precise ones: × 35.6.",
+      smallest_effect: "× 2.00",
+      spread: "× 35.1 to × 36.2 in 3 seeds",
+    },
+    {
+      paper: "The preemptible kernel does not help.",
+      outcome: "no_difference",
+      here: "Worst less mean delay of preempt=none to that of preempt=full: × 1.02.",
+      smallest_effect: "× 1.50",
+      spread: "× 0.80 to × 1.60 in 3 seeds",
+    },
+    {
+      paper: "Linux 2.4 is quicker than 2.2.",
+      outcome: "cannot_be_told",
+      here: "Neither kernel is measured here.",
+      smallest_effect: null,
+      spread: null,
+    },
+  ],
 };
 
 function delays(run: Run): PaperTable {
-  const cell = (text: string, exact_ns: number | null = null) => ({ text, exact_ns });
-  const basis = { run: run.run, responder: "hardirq", count: 1_000, lost: 3 };
+  const cell = (text: string, exact_ns: number | null = null, spread: string | null = null) => ({ text, exact_ns, spread });
+  const basis = { run: run.run, responder: "hardirq", repetitions: 3, count: 1_000, lost: 3 };
   return {
     ...CLAIMS,
     id: "2001-1",
@@ -295,7 +316,7 @@ function delays(run: Run): PaperTable {
       {
         label: run.flavour,
         whose: "ours",
-        cells: [cell("—"), cell("2.00", 2_000_000.4), cell("2.10", 2_100_000)],
+        cells: [cell("—"), cell("2.00", 2_000_000.4, "1.98 … 2.02"), cell("2.10", 2_100_000)],
         basis,
       },
     ],

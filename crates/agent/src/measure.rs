@@ -145,7 +145,7 @@ fn events(probe: &Probe) -> u64 {
         Probe::Gtod(p) => (p.clocks.len(), p.count),
         Probe::Async(p) => (p.mechanisms.len() * p.placements.len(), p.count),
         Probe::Rhealstone(p) => (p.components.len() * p.interfaces.len(), p.count),
-        Probe::Rtc(p) => (1, p.count),
+        Probe::Rtc(p) => (3, p.count),
         Probe::Noise(_) => (1, GAPS),
         Probe::Toggle(p) => (3, p.count),
         Probe::Inversion(p) => (2 * p.middle.len(), p.count),

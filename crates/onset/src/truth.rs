@@ -74,9 +74,13 @@ impl Error {
     }
 }
 
-/// Whether a witness can judge what the probe reports.
+/// Whether a witness can judge what the probe reports: it sees calls of the kernel, and a busy wait makes none.
 pub fn can_be_judged(probe: &Probe) -> bool {
-    matches!(probe, Probe::Periodic(_) | Probe::Cyclictest(_))
+    match probe {
+        Probe::Periodic(p) => !p.methods.contains(&SleepMethod::Busy),
+        Probe::Cyclictest(_) => true,
+        _ => false,
+    }
 }
 
 /// Judges a run of `plan` on one CPU: `samples` of the series `names`, as the probe reported them, whose times count from
@@ -181,7 +185,8 @@ impl Way {
             SleepMethod::ClockNanosleep | SleepMethod::Deadline => Asked::ByCall,
             SleepMethod::PosixTimer => Asked::ByTimer(TIMER_SETTIME),
             SleepMethod::Itimer => Asked::ByTimer(SETITIMER),
-            SleepMethod::Timerfd | SleepMethod::Precise => Asked::ByProbe,
+            // The busy wait is not judged ([`can_be_judged`]).
+            SleepMethod::Timerfd | SleepMethod::Precise | SleepMethod::Busy => Asked::ByProbe,
         }
     }
 
@@ -193,7 +198,8 @@ impl Way {
             SleepMethod::Nanosleep
             | SleepMethod::ClockNanosleep
             | SleepMethod::Deadline
-            | SleepMethod::Precise => CLOCK_NANOSLEEP,
+            | SleepMethod::Precise
+            | SleepMethod::Busy => CLOCK_NANOSLEEP,
         }
     }
 }

@@ -92,7 +92,8 @@ fn arguments(
         SleepMethod::Itimer
         | SleepMethod::Timerfd
         | SleepMethod::Deadline
-        | SleepMethod::Precise => {
+        | SleepMethod::Precise
+        | SleepMethod::Busy => {
             return Err(failure::plan(
                 "methods",
                 "cyclictest has no such; it knows clock_nanosleep, nanosleep and posix_timer",

@@ -37,4 +37,5 @@ pub mod validity;
 pub use output::Output;
 pub use plan::{Plan, Probe};
 pub use report::{Doubt, Report, RunError};
+pub use rhealstone::figures as rhealstone_figures;
 pub use run::{RAN_ON, run};

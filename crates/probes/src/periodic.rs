@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Probe `periodic`: how late a sleeping task runs (2001, §2 and tables 1–5: delay = slept − period).
 //!
-//! Every method but relative sleep is measured against one grid: event `n` is due at `start + (n + 1) · period`, and its
+//! Every method but relative sleep and the busy wait is measured against one grid: event `n` is due at `start + (n + 1) · period`, and its
 //! latency is the clock in user space after waking less that. The first period is event 0 and counts like any other.
 //! What it cannot see: when the timer's interrupt came; and the way back to user space is in the latency.
 
 mod timer;
 mod wait;
 
-use crate::plan::{Periodic, Plan, SleepMethod};
+use crate::pace::Pace;
+use crate::plan::{BUSY_MAX, Periodic, Plan, SleepMethod};
 use crate::report::{Doubt, Report, RunError};
 use crate::run::{check_count, check_time};
 use crate::series::{duration, per_cpu};
@@ -21,6 +22,9 @@ use wait::{Absolute, Precise, Relative, Wait};
 
 /// A real-time thread that did not block for so long will never again.
 const RUNAWAY: Nanos = Nanos::from_millis(1_000);
+/// Busy waits that follow each other without a rest take about so long, and one at least: many ticks of a kernel, so that
+/// they meet ticks as a loop without rests would.
+const BUSY_BURST: Nanos = Nanos::from_millis(100);
 
 /// A series of each of its threads, measured at once.
 struct Job {
@@ -81,6 +85,7 @@ pub(crate) fn name(method: SleepMethod) -> &'static str {
         SleepMethod::Itimer => "itimer",
         SleepMethod::Deadline => "deadline",
         SleepMethod::Precise => "precise",
+        SleepMethod::Busy => "busy",
     }
 }
 
@@ -104,6 +109,7 @@ pub(crate) fn run(
     }
     let jobs = jobs(plan, periodic);
     jobs.iter().try_for_each(|job| timer::check(job.method, job.period))?;
+    jobs.iter().try_for_each(|job| check_busy(job.method, job.period))?;
     // Refused where a stricter limit is in force, which does as well.
     let _guard = RuntimeLimit::hold(RUNAWAY);
     let (origin, mut report, mut series) = (rt::now(), Report::default(), 0);
@@ -124,6 +130,15 @@ pub(crate) fn run(
         }
     }
     Ok(report)
+}
+
+/// That a busy wait is short enough for others to live.
+fn check_busy(method: SleepMethod, period: Nanos) -> Result<(), RunError> {
+    if method != SleepMethod::Busy || period <= BUSY_MAX {
+        return Ok(());
+    }
+    let wrong = format!("a busy wait takes at most {BUSY_MAX}, not {period}; take precise");
+    Err(RunError::Plan { part: "periods_ns", wrong })
 }
 
 /// What a thread counted beside its samples.
@@ -176,6 +191,7 @@ impl Measurement<'_> {
         let (mut margin, mut early) = (None, 0);
         let mut tally = match self.job.method {
             SleepMethod::Nanosleep => self.watch(|m| m.relative()),
+            SleepMethod::Busy => self.watch(|m| m.busy()),
             SleepMethod::ClockNanosleep | SleepMethod::Deadline => {
                 self.watch(|m| m.grid(&mut Absolute, m.first(rt::now())))
             }
@@ -255,6 +271,25 @@ impl Measurement<'_> {
                 break;
             }
             self.migrate(number + 1)?;
+        }
+        Ok(Tally::default())
+    }
+
+    /// The loop of the busy wait: a period begins with a reading of the clock, as with relative sleep, and ends with the first
+    /// reading that is not before its end. After a burst the task rests, which is no part of any period.
+    fn busy(&mut self) -> Result<Tally, RunError> {
+        let period = self.job.period;
+        let mut pace = Pace::every((BUSY_BURST.0 / period.0).max(1));
+        for number in 0..self.periodic.count {
+            let (due, now) = wait::spin(&rt::SystemClock, period);
+            self.put(number, due, now.since(due));
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.migrate(number + 1)?;
+            if pace.is_due() {
+                pace.rest();
+            }
         }
         Ok(Tally::default())
     }

@@ -115,11 +115,12 @@ impl Probe {
     }
 
     /// Whether a measuring task is busy for whole periods, so that the kernel may throttle it.
-    pub const fn spins(&self) -> bool {
-        matches!(
-            self,
-            Probe::Noise(_) | Probe::Gtod(_) | Probe::Inversion(_) | Probe::Rhealstone(_)
-        )
+    pub fn spins(&self) -> bool {
+        match self {
+            Probe::Noise(_) | Probe::Gtod(_) | Probe::Inversion(_) | Probe::Rhealstone(_) => true,
+            Probe::Periodic(p) => p.methods.contains(&SleepMethod::Busy),
+            _ => false,
+        }
     }
 
     /// Programs that it runs.
@@ -148,6 +149,9 @@ pub struct Periodic {
     pub migrate: bool,
 }
 
+/// The longest period of a busy wait: a longer one would be throttled by the kernel, or taken for one that never ends.
+pub const BUSY_MAX: Nanos = Nanos::from_millis(400);
+
 /// How a task sleeps for a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -164,8 +168,10 @@ pub enum SleepMethod {
     Itimer,
     /// `clock_nanosleep` until an absolute time, under `SCHED_DEADLINE`.
     Deadline,
-    /// Sleep until shortly before, then spin on the clock (2001, tables 3 and 4: busy wait).
+    /// Sleep until shortly before, then spin on the clock.
     Precise,
+    /// Spin on the clock for the whole period (2001, tables 3 and 4: busy wait).
+    Busy,
 }
 
 /// See [`Probe::Gtod`]. One series a clock.

@@ -4,21 +4,28 @@
 //! Today's kernels emulate the periodic interrupt of every RTC driver by a high-resolution timer (drivers/rtc/interface.c:
 //! `rtc_update_hrtimer`, `rtc_pie_update_irq`): what is measured is that timer, and the wake-up from `read` of the
 //! device. Its period is a whole number of ns, ⌊10⁹ ÷ rate⌋, so there is no drift between it and CLOCK_MONOTONIC.
+//!
+//! Three series of the same answers: from when the interrupt was due, by the kernel's list of timers ([`expiry`]; 2002,
+//! "Preemption Latency": from the interrupt until the thread runs); by how much later an answer came than the quickest one, which
+//! needs no privilege; and by how much two answers are nearer or farther apart than a period, which is what realfeel shows.
+
+mod expiry;
 
 use crate::plan::{Plan, Rtc};
 use crate::recorder::Recorder;
 use crate::run::check_count;
 use crate::threads::measuring;
-use crate::{Output, Report, RunError, failure, overhead};
+use crate::{Doubt, Output, Report, RunError, failure, overhead};
+use expiry::{Due, TIMERS, next_expiry};
 use rt::{Policy, Usage, now};
 use rustix::io::{Errno, read, retry_on_intr};
 use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_getres,
+    timerfd_create, timerfd_settime,
 };
 use sample::{Loss, Monotonic, Nanos, Stamp};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,10 +37,21 @@ const RTC_IRQP_SET: libc::Ioctl = 0x4000_700c | (size_of::<libc::c_ulong>() as l
 /// The lowest byte of what is read says which interrupt; the rest counts them (rtc(4)).
 const COUNT_SHIFT: u32 = 8;
 
-/// `rtc-2048hz`, or `timerfd-2048hz`.
+/// Answers in time from which the numbers of interrupts are learned, before those that are measured.
+const LEARNED: u64 = 16;
+/// The list of timers is longer on machines with many processors.
+const TIMERS_BYTES: usize = 1 << 20;
+
+/// Places of the series in [`series`].
+const QUICKEST: usize = 0;
+const INTERVAL: usize = 1;
+const INTERRUPT: usize = 2;
+
+/// `rtc-2048hz`, `interval-2048hz`, `interrupt-2048hz`; or `timerfd-2048hz`, `interval-2048hz`.
 pub(crate) fn series(probe: &Rtc) -> Vec<String> {
-    let source = if probe.timerfd { "timerfd" } else { "rtc" };
-    vec![format!("{source}-{}hz", probe.rate_hz)]
+    let named: &[&str] =
+        if probe.timerfd { &["timerfd", "interval"] } else { &["rtc", "interval", "interrupt"] };
+    named.iter().map(|name| format!("{name}-{}hz", probe.rate_hz)).collect()
 }
 
 /// One thread of its own.
@@ -66,8 +84,13 @@ pub(crate) fn run(
     report.largest("overhead_ns", overhead::clock_read().0);
     for found in found {
         report.add("page_faults", found.faults);
+        report.largest("period_ns", found.period.0);
         if let Some(moved) = found.moved {
             report.largest("phase_moved_ns", moved.0);
+        }
+        if let Some(reason) = found.unknown {
+            let series = series(probe).swap_remove(INTERRUPT);
+            report.doubts.push(Doubt::NotMeasured { series, reason });
         }
     }
     Ok(report)
@@ -76,8 +99,12 @@ pub(crate) fn run(
 /// What the loop found beside its samples.
 struct Found {
     faults: u64,
+    /// From interrupt to interrupt.
+    period: Nanos,
     /// How far the anchor of the grid moved: the earliest samples may be too small by that much.
     moved: Option<Nanos>,
+    /// Why it is not known when the interrupts were due.
+    unknown: Option<String>,
 }
 
 /// The grid of interrupts, of which only the answers are seen: interrupt `n` is due `n` periods after the anchor, and
@@ -122,36 +149,102 @@ fn clock(
     stop: &AtomicBool,
 ) -> Result<Found, RunError> {
     let device = Ticking::start(probe.rate_hz)?;
-    device.ticks()?;
-    let origin = now();
+    let asked = period;
+    // Without high-resolution timers the kernel moves no timer on by less than a tick (hrtimer_forward()), and says so.
+    let period = asked.max(resolution());
+    let mut due = device.due(asked, period);
+    let (mut passed, mut last, mut learned) = (0, now(), 0);
+    while learned < LEARNED && !stop.load(Ordering::Relaxed) {
+        let ticks = device.ticks()?;
+        last = now();
+        passed += ticks;
+        // One that comes for several is late, and says less of the number.
+        learned += u64::from(ticks == 1);
+        if let Ok(due) = &mut due {
+            due.learn(passed, last);
+        }
+    }
+    let origin = last;
     let mut grid = Grid::anchored(origin, period);
-    let mut record = Recorder::new(output, 0, origin);
+    let mut record = Records::new(output, origin);
     let before = Usage::of_thread();
-    // Interrupt 0 is that which anchors the grid; those that are measured follow it.
+    // Interrupt 0 is the last that was learned from, which anchors the grid; those that are measured follow it.
     let mut next = 1;
     while next <= probe.count && !stop.load(Ordering::Relaxed) {
         let ticks = device.ticks()?;
         let answered = now();
         if ticks == 0 {
-            record.loss(Loss::Spurious, 1);
+            record.loss(QUICKEST, Loss::Spurious, 1);
             continue;
         }
         let newest = next + ticks - 1;
         // Numbers from 0, as everywhere.
-        match grid.answer(next, newest, answered) {
-            Some((due, latency)) => record.sample(next - 1, due, Some(latency)),
+        let number = next - 1;
+        let (quickest, late) = grid.answer(next, newest, answered).unzip();
+        record.sample(QUICKEST, number, quickest, late);
+        let apart = answered.ns().saturating_sub(last.ns()).abs_diff(asked.0);
+        record.sample(INTERVAL, number, Some(last), Some(Nanos(apart)));
+        let missed = newest.min(probe.count) - next;
+        record.loss(QUICKEST, Loss::Superseded, missed);
+        record.loss(INTERVAL, Loss::Superseded, missed);
+        if let Ok(due) = &due {
+            let due = due.of(passed + next);
+            record.sample(INTERRUPT, number, due, due.and_then(|due| answered.since(due)));
+            record.loss(INTERRUPT, Loss::Superseded, missed);
+        }
+        (next, last) = (newest + 1, answered);
+    }
+    let faults = record.faults(&before);
+    Ok(Found { faults, period, moved: Some(grid.moved), unknown: due.err() })
+}
+
+/// The resolution of the kernel's timers (clock_getres(2)): 1 ns, or a tick.
+fn resolution() -> Nanos {
+    let resolution = clock_getres(ClockId::Monotonic);
+    Nanos(resolution.tv_sec as u64 * 1_000_000_000 + resolution.tv_nsec as u64)
+}
+
+/// All series of the same answers on their way out.
+struct Records<'a> {
+    output: &'a mut Output,
+    origin: Stamp<Monotonic>,
+}
+
+impl<'a> Records<'a> {
+    fn new(output: &'a mut Output, origin: Stamp<Monotonic>) -> Records<'a> {
+        Records { output, origin }
+    }
+
+    /// Event `number` was due at `due` and took `latency`; without either it is tainted.
+    fn sample(
+        &mut self,
+        series: usize,
+        number: u64,
+        due: Option<Stamp<Monotonic>>,
+        latency: Option<Nanos>,
+    ) {
+        let mut record = Recorder::new(self.output, series, self.origin);
+        match due {
+            Some(due) => record.sample(number, due, latency),
             None => record.loss(Loss::Tainted, 1),
         }
-        record.loss(Loss::Superseded, newest.min(probe.count) - next);
-        next = newest + 1;
     }
-    record.loop_ended(&before);
-    Ok(Found { faults: record.faults(), moved: Some(grid.moved) })
+
+    fn loss(&mut self, series: usize, loss: Loss, count: u64) {
+        Recorder::new(self.output, series, self.origin).loss(loss, count);
+    }
+
+    /// Page faults of the calling thread since `before`.
+    fn faults(&self, before: &Usage) -> u64 {
+        Usage::of_thread().since(before).page_faults()
+    }
 }
 
 /// The device while its periodic interrupt is on.
 struct Ticking {
     device: File,
+    /// Between which readings of the clock it was switched on.
+    armed: (Stamp<Monotonic>, Stamp<Monotonic>),
 }
 
 impl Ticking {
@@ -165,8 +258,26 @@ impl Ticking {
             }
         };
         set("setting its rate", RTC_IRQP_SET, rate_hz.into())?;
+        let before = now();
         set("switching its periodic interrupt on", RTC_PIE_ON, 0)?;
-        Ok(Ticking { device })
+        Ok(Ticking { device, armed: (before, now()) })
+    }
+
+    /// When its interrupts are due, or why that is not known.
+    fn due(&self, first: Nanos, period: Nanos) -> Result<Due, String> {
+        let remedy = "run as root; the other series need no privilege";
+        let mut list = String::with_capacity(TIMERS_BYTES);
+        File::open(TIMERS)
+            .and_then(|mut file| file.read_to_string(&mut list))
+            .map_err(|e| format!("when its timer expires is in {TIMERS}: {e}: {remedy}"))?;
+        let expiry = next_expiry(&list).ok_or_else(|| {
+            format!("{TIMERS} does not show its timer, so nobody knows its interrupts")
+        })?;
+        let due = Due::at(expiry, period);
+        match due.fits(self.armed, first) {
+            true => Ok(due),
+            false => Err(format!("the timer in {TIMERS} is not the one that was armed")),
+        }
     }
 
     /// Blocks; how many interrupts there were since the last call.
@@ -225,9 +336,9 @@ fn timerfd(
     let when = Itimerspec { it_interval: timespec(period.0), it_value: timespec(first.ns()) };
     timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &when)
         .map_err(|e| failure::system("timerfd_settime")(e.into()))?;
-    let mut record = Recorder::new(output, 0, origin);
+    let mut record = Records::new(output, origin);
     let before = Usage::of_thread();
-    let mut next = 0;
+    let (mut next, mut last) = (0, origin);
     while next < probe.count && !stop.load(Ordering::Relaxed) {
         let mut expired = [0u8; 8];
         retry_on_intr(|| read(&timer, &mut expired))
@@ -235,12 +346,14 @@ fn timerfd(
         let answered = now();
         let newest = (next + u64::from_ne_bytes(expired)).min(probe.count);
         let due = Stamp::from_ns(first.ns() + next * period.0);
-        record.sample(next, due, answered.since(due));
-        record.loss(Loss::Superseded, newest - next - 1);
-        next = newest;
+        record.sample(QUICKEST, next, Some(due), answered.since(due));
+        let apart = answered.ns().saturating_sub(last.ns()).abs_diff(period.0);
+        record.sample(INTERVAL, next, Some(last), Some(Nanos(apart)));
+        record.loss(QUICKEST, Loss::Superseded, newest - next - 1);
+        record.loss(INTERVAL, Loss::Superseded, newest - next - 1);
+        (next, last) = (newest, answered);
     }
-    record.loop_ended(&before);
-    Ok(Found { faults: record.faults(), moved: None })
+    Ok(Found { faults: record.faults(&before), period, moved: None, unknown: None })
 }
 
 #[cfg(test)]

@@ -11,12 +11,13 @@ use sample::Nanos;
 use std::sync::atomic::AtomicBool;
 
 /// All but the interval timer, whose signal goes to the whole process: see itimer.rs.
-const METHODS: [SleepMethod; 5] = [
+const METHODS: [SleepMethod; 6] = [
     SleepMethod::Nanosleep,
     SleepMethod::ClockNanosleep,
     SleepMethod::Timerfd,
     SleepMethod::PosixTimer,
     SleepMethod::Precise,
+    SleepMethod::Busy,
 ];
 
 fn plan(methods: &[SleepMethod], period: Nanos, count: u64) -> Plan {
@@ -58,8 +59,14 @@ fn no_faults(report: &probes::Report) {
 fn every_period_of_every_method_is_a_sample_or_a_counted_loss_and_no_page_fault_comes_between() {
     let (all, report) = measured(&plan(&METHODS, Nanos::from_millis(1), 200)).unwrap();
     let names: Vec<_> = all.iter().map(|series| series.name.as_str()).collect();
-    let want =
-        ["nanosleep-1ms", "clock_nanosleep-1ms", "timerfd-1ms", "posix_timer-1ms", "precise-1ms"];
+    let want = [
+        "nanosleep-1ms",
+        "clock_nanosleep-1ms",
+        "timerfd-1ms",
+        "posix_timer-1ms",
+        "precise-1ms",
+        "busy-1ms",
+    ];
     assert_eq!(names, want);
     for series in &all {
         accounts_for(series, 200);
@@ -185,6 +192,10 @@ fn plans_that_make_no_sense_are_refused_by_the_part_that_is_wrong() {
     case("periods_ns", |p| periodic(p).periods = vec![Nanos(u64::MAX)]);
     case("probe", |p| periodic(p).periods = vec![]);
     case("probe", |p| periodic(p).methods = vec![SleepMethod::Timerfd; 2]);
+    case("periods_ns", |p| {
+        periodic(p).methods = vec![SleepMethod::Busy];
+        periodic(p).periods = vec![Nanos::from_millis(401)];
+    });
     case("cpus", |p| p.cpus = vec![]);
     case("cpus", |p| p.cpus = vec![1, 0]);
     case("periods_ns", |p| {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub enum Measure {
     /// How late a sleeping task runs.
     Periodic {
-        /// How it sleeps: nanosleep, clock_nanosleep, timerfd, posix_timer, itimer, deadline, precise.
+        /// How it sleeps: nanosleep, clock_nanosleep, timerfd, posix_timer, itimer, deadline, precise, busy.
         #[arg(long = "method", value_name = "METHOD", value_delimiter = ',')]
         methods: Vec<String>,
         /// How long, as 1ms; several are measured in turn.

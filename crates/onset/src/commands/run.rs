@@ -22,11 +22,15 @@ const SCHEMA: u32 = 1;
 pub fn run(arguments: &Run) -> Result<Exit, Failure> {
     let replacements = arguments.replacements();
     // All are read before the first is measured: a mistake in the last must not cost an hour.
-    let experiments = arguments.experiments.iter().map(|path| {
-        let experiment = Experiment::load(path)?;
-        Ok(experiment.with_overrides(&replacements)?)
-    });
-    let experiments = experiments.collect::<Result<Vec<_>, Failure>>()?;
+    let mut experiments = Vec::new();
+    for path in &arguments.experiments {
+        let experiment = Experiment::load(path)?.with_overrides(&replacements)?;
+        if !experiment.left_out.is_empty() {
+            let (path, keys) = (path.display(), experiment.left_out.join(", "));
+            eprintln!("{path}: left out on this machine, since only the rig has it: {keys}");
+        }
+        experiments.extend(experiment.repetitions()?);
+    }
     run_all(&experiments, arguments.jobs, &arguments.outcome)
 }
 

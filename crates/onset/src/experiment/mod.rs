@@ -10,6 +10,7 @@ mod document;
 mod flavour;
 mod guest;
 mod limits;
+mod local;
 mod paper;
 mod paths;
 mod probe;
@@ -149,6 +150,10 @@ pub struct Experiment {
     pub target: Target,
     /// Of everything random; 0 … 2⁶³−1 (TOML has no larger integers).
     pub seed: u64,
+    /// How often each cell is run, at least once ([`Experiment::repetitions`]).
+    pub repeats: u32,
+    /// What the file says of the rig alone and the command line, by `target=local`, left out; dotted keys.
+    pub left_out: Vec<String>,
     /// At least one, no two equal; for this machine the one that it runs.
     pub flavours: Vec<Flavour>,
     /// At least one, no two equal.
@@ -262,6 +267,19 @@ impl Experiment {
         let Experiment { flavours, loads, .. } = file;
         let known = Lists { flavours, loads, series, complete: true };
         build(&self.directory, &self.path, &self.source, &all, known)
+    }
+
+    /// The experiment once for each repetition. In the rig the guest's seed is the next one each time: the same guest with another
+    /// history, since with the same seed it would give the same samples. A machine is simply measured again.
+    pub fn repetitions(&self) -> Result<Vec<Self>, Problems> {
+        let again = |n: u32| match (n, self.target) {
+            (0, _) | (_, Target::Local) => Ok(self.clone()),
+            (n, Target::Rig) => {
+                let seed = self.guest.seed.wrapping_add(n);
+                self.with_overrides(&[("guest.seed".into(), seed.to_string())])
+            }
+        };
+        (0..self.repeats).map(again).collect()
     }
 
     /// The matrix: for each flavour in order, each load in order, each instrument in order.

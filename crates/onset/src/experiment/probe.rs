@@ -5,8 +5,9 @@ use super::diagnostic::{Place, known_words};
 use super::document::Entry;
 use super::read::{Reader, Section};
 use probes::plan::{
-    Async, Component, Cyclictest, Gtod, Interface, Inversion, Ladder, Line, Mechanism, Noise,
-    Overrun, Periodic, Placement, Plan, Probe, ReadClock, Rhealstone, Rtc, SleepMethod, Toggle,
+    Async, BUSY_MAX, Component, Cyclictest, Gtod, Interface, Inversion, Ladder, Line, Mechanism,
+    Noise, Overrun, Periodic, Placement, Plan, Probe, ReadClock, Rhealstone, Rtc, SleepMethod,
+    Toggle,
 };
 use rt::Policy;
 use sample::Nanos;
@@ -91,13 +92,7 @@ struct Keys<'r, 'a> {
 impl Keys<'_, '_> {
     fn probe(&mut self) -> Probe {
         match self.section.name {
-            "periodic" => Probe::Periodic(Periodic {
-                methods: self.words("methods", &[SleepMethod::ClockNanosleep]),
-                periods: self.periods(),
-                count: self.count(),
-                overrun: self.word("overrun", Overrun::Skip),
-                migrate: self.boolean("migrate"),
-            }),
+            "periodic" => self.periodic(),
             "gtod" => Probe::Gtod(Gtod {
                 clocks: self.words("clocks", &[ReadClock::Monotonic]),
                 count: self.count(),
@@ -139,6 +134,25 @@ impl Keys<'_, '_> {
                 count: self.count(),
             }),
         }
+    }
+
+    fn periodic(&mut self) -> Probe {
+        let methods = self.words("methods", &[SleepMethod::ClockNanosleep]);
+        let periods = self.periods();
+        let longest = periods.iter().max().copied().unwrap_or_default();
+        if methods.contains(&SleepMethod::Busy) && longest > BUSY_MAX {
+            let message = format!("no task can be busy for whole periods of {longest}");
+            let at = self.section.entry("periods").map_or(&self.section.at, |e| &e.node.at);
+            let help = format!("with busy, periods are at most {BUSY_MAX}; precise sleeps first");
+            self.reader.note(at, message, help);
+        }
+        Probe::Periodic(Periodic {
+            methods,
+            periods,
+            count: self.count(),
+            overrun: self.word("overrun", Overrun::Skip),
+            migrate: self.boolean("migrate"),
+        })
     }
 
     fn toggle(&mut self) -> Probe {

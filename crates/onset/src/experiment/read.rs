@@ -23,6 +23,7 @@ pub(super) const KEYS: [(&str, &[&str]); 16] = [
             "paper",
             "target",
             "seed",
+            "repeats",
             "flavours",
             "loads",
             "warm_up",

@@ -6,7 +6,7 @@ use super::paths::Paths;
 use super::read::{Reader, Section};
 use super::{
     ALL_LOADS, Driver, Experiment, Flavour, Generator, Instrument, Load, LoadPlace, Paper, Target,
-    document, guest, limits, probe, trigger,
+    document, guest, limits, local, probe, trigger,
 };
 use crate::truth;
 use sample::{ALL_RESPONDERS, Nanos, Responder, ResponderSet, SeriesName};
@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// Seed of an experiment that names none.
 const SEED: u64 = 1;
+/// More is a slip of the pen: each repetition takes as long as the experiment.
+const REPEATS_MAX: u64 = 100;
 /// Time under load before measuring, where the experiment names none: the load's own start is over, and
 /// caches of the kernel (slab, dentries, page cache) are in use.
 const WARM_UP: Nanos = Nanos::from_millis(200);
@@ -51,6 +53,7 @@ pub fn build(
             reader.problems.push(problem);
         }
     }
+    let left_out = local::leave_out(&mut root);
     let paths = Paths::in_directory(directory);
     let experiment = check(&mut reader, &root, &paths, known);
     match experiment {
@@ -58,6 +61,7 @@ pub fn build(
             path: path.into(),
             source: text.into(),
             overrides: overrides.to_vec(),
+            left_out,
             ..experiment
         }),
         _ => Err(Problems::new(sources, reader.problems)),
@@ -76,6 +80,7 @@ fn check(
     let paper = root.entry("paper").map(|e| paper(reader, e));
     let target = target(reader, &root);
     let seed = root.entry("seed").and_then(|e| reader.integer(e, 0..=u64::MAX)).unwrap_or(SEED);
+    let repeats = root.entry("repeats").and_then(|e| reader.integer(e, 1..=REPEATS_MAX));
     let flavours = flavours(reader, &root, target);
     let loads = loads(reader, &root);
     let warm_up = root.entry("warm_up").and_then(|e| reader.duration(e));
@@ -118,6 +123,9 @@ fn check(
         paper: paper.flatten(),
         target: target?,
         seed,
+        // At most REPEATS_MAX.
+        repeats: repeats.unwrap_or(1) as u32,
+        left_out: Vec::new(),
         flavours: flavours?,
         loads: loads?,
         warm_up: warm_up.map_or(WARM_UP, |(duration, _)| duration),
@@ -147,7 +155,11 @@ fn check_witness(
     };
     if let Some(other) = instruments.unwrap_or_default().iter().find(|i| !judged(i)) {
         let message = format!("no witness can judge [{}]", other.name());
-        reader.note(&entry.key_at, message, "it judges [periodic] and [cyclictest]; leave it out");
+        reader.note(
+            &entry.key_at,
+            message,
+            "it judges [periodic] but for busy, and [cyclictest]; leave it out",
+        );
     }
 }
 

@@ -251,7 +251,7 @@ fn each_mistake_is_named_with_its_remedy() {
             "[trigger]",
             "guest.witness = true\n[trigger]",
             "no witness can judge [trigger]",
-            "[periodic] and [cyclictest]",
+            "[periodic] but for busy, and [cyclictest]",
         ),
         ("count = 10", "count = = 10", "error: ", "x.toml:7:9"),
     ] {

@@ -25,7 +25,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Number of the format between this module and the viewer (web/src/contract.ts).
-const SCHEMA: u32 = 10;
+const SCHEMA: u32 = 11;
 /// What the viewer's page has in place of the numbers.
 const MARKER: &str = "__ONSET_REPORT__";
 
@@ -174,10 +174,11 @@ pub fn page(viewer: &str, material: &Material, created: UtcTime) -> Result<Strin
     let details = bundles.iter().map(Bundle::details).collect::<Result<Vec<_>, _>>()?;
     let tool = bundles.first().map_or_else(Tool::this, |b| b.manifest().about.tool.clone());
     let mut code = Code::default();
-    let runs = bundles.iter().zip(&details).map(|(bundle, details)| {
+    let named = bundles.iter().zip(&details).zip(experiments(bundles));
+    let runs = named.map(|((bundle, details), experiment)| {
         let seen = insides.get(bundle.manifest().run.as_str());
         let inside = seen.map(|seen| inside::inside(bundle.path(), seen, &mut code));
-        run(bundle, details, experiment(bundle, bundles), inside)
+        run(bundle, details, experiment, inside)
     });
     let runs = runs.collect();
     let report = Report {
@@ -219,17 +220,30 @@ fn title(Material { bundles, hunts, .. }: &Material) -> String {
     }
 }
 
-/// What runs of one flavour and load are told apart by: the experiment's title, and the instrument where one experiment
-/// measured with several.
-fn experiment(bundle: &Bundle, all: &[Bundle]) -> String {
-    let about = &bundle.manifest().about;
-    let instrument = |b: &Bundle| b.manifest().about.experiment.instrument();
-    let own = instrument(bundle);
-    let alike = all.iter().filter(|b| b.manifest().about.title == about.title);
-    if alike.map(instrument).all(|other| other == own) {
-        return about.title.clone();
-    }
-    format!("{}: {own}", about.title)
+/// What runs of one flavour and load are told apart by: the experiment's title, the instrument where one experiment
+/// measured with several, and the guest's seed where it was repeated with others.
+fn experiments(bundles: &[Bundle]) -> Vec<String> {
+    let about =
+        |b: &Bundle| (b.manifest().about.title.clone(), b.manifest().about.experiment.instrument());
+    let seeds: Vec<Option<u32>> =
+        bundles.iter().map(|b| papers::guest_seed(b.manifest())).collect();
+    let name = |(bundle, seed): (&Bundle, &Option<u32>)| {
+        let (title, own) = about(bundle);
+        let alike =
+            || bundles.iter().zip(&seeds).filter(|(b, _)| b.manifest().about.title == title);
+        let instrument = if alike().all(|(b, _)| about(b).1 == own) {
+            String::new()
+        } else {
+            format!(": {own}")
+        };
+        match seed {
+            Some(n) if alike().any(|(_, other)| other != seed) => {
+                format!("{title}{instrument} · guest seed {n}")
+            }
+            _ => title + &instrument,
+        }
+    };
+    bundles.iter().zip(&seeds).map(name).collect()
 }
 
 fn run<'a>(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The tables and figures of the papers, the paper's figures beside ours. Everything is computed here from the bundles; what a
-//! line says of both is decided by the numbers, never taken for granted.
+//! The tables and figures of the papers, the paper's figures beside ours, and what became of each of its claims. Everything is
+//! computed here from the bundles; the outcome of a claim is decided by the numbers of several repetitions, never taken for
+//! granted, and never by a number of the paper divided by one of ours.
 //!
 //! What this cannot see: whether a difference comes from the kernel or from the machine. The note under each table says in
 //! which time ours were measured.
@@ -9,6 +10,7 @@ mod claim;
 mod delay;
 mod internals;
 mod inversion;
+mod periods;
 mod rhealstone;
 mod runs;
 mod toggle;
@@ -17,6 +19,7 @@ use crate::bundle::{Bundle, BundleError};
 use crate::experiment::Paper;
 use claim::Claim;
 use runs::Runs;
+pub(super) use runs::guest_seed;
 use serde::Serialize;
 use stats::{Quantile, Summary};
 
@@ -37,10 +40,8 @@ pub struct Table {
     pub absent: Vec<String>,
     /// What ours are to be read as.
     pub note: String,
-    /// What is as it was.
-    pub alike: Claim,
-    /// What is not.
-    pub changed: Claim,
+    /// What the paper says, and what became of it.
+    pub claims: Vec<Claim>,
     /// The figure.
     pub picture: Option<Picture>,
 }
@@ -80,13 +81,15 @@ pub struct Row {
 /// What a row of ours stands on.
 #[derive(Debug, Serialize)]
 pub struct Basis {
-    /// The run.
+    /// The first of its runs.
     pub run: String,
     /// A series of the run to look at.
     pub responder: String,
-    /// Samples of all the row's series.
+    /// How many runs: guests of different seeds, or of a machine one after the other.
+    pub repetitions: u64,
+    /// Samples of all the row's series in all runs.
     pub count: u64,
-    /// Losses of all the row's series.
+    /// Losses of all the row's series in all runs.
     pub lost: u64,
 }
 
@@ -97,6 +100,15 @@ pub struct Cell {
     pub text: String,
     /// Ours, before rounding, where it is a time.
     pub exact_ns: Option<f64>,
+    /// Of ours the least and the greatest of the repetitions, where they differ in what is shown.
+    pub spread: Option<String>,
+}
+
+impl Cell {
+    /// A word, or a figure as the paper prints it.
+    fn word(text: impl Into<String>) -> Cell {
+        Cell { text: text.into(), exact_ns: None, spread: None }
+    }
 }
 
 /// What is drawn beside a table.
@@ -110,14 +122,45 @@ pub enum Picture {
 }
 
 /// A statistic of a series, in ns.
-type Statistic = fn(&Summary) -> Option<f64>;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Statistic {
+    Min,
+    Mean,
+    Stddev,
+    Max,
+    Median,
+    /// The 99.9th percentile.
+    Tail,
+    /// The first event's latency.
+    First,
+}
 
-const MIN: Statistic = |s| s.min.map(|n| n.0 as f64);
-const MEAN: Statistic = |s| s.mean_ns;
-const STDDEV: Statistic = |s| s.stddev_ns;
-const MAX: Statistic = |s| s.max.map(|n| n.0 as f64);
-const MEDIAN: Statistic = |s| s.quantile(Quantile::P50).map(|n| n.0 as f64);
-const TAIL: Statistic = |s| s.quantile(Quantile::P999).map(|n| n.0 as f64);
+impl Statistic {
+    /// Of a series' numbers; the first event is not among them.
+    fn of(self, summary: &Summary) -> Option<f64> {
+        let ns = |nanos: sample::Nanos| nanos.0 as f64;
+        match self {
+            Statistic::Min => summary.min.map(ns),
+            Statistic::Mean => summary.mean_ns,
+            Statistic::Stddev => summary.stddev_ns,
+            Statistic::Max => summary.max.map(ns),
+            Statistic::Median => summary.quantile(Quantile::P50).map(ns),
+            Statistic::Tail => summary.quantile(Quantile::P999).map(ns),
+            Statistic::First => None,
+        }
+    }
+
+    /// Of several repetitions: their extreme where it is one, else the middle one.
+    fn pooled(self, values: &[f64]) -> Option<f64> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        match self {
+            Statistic::Min | Statistic::First => sorted.first().copied(),
+            Statistic::Max => sorted.last().copied(),
+            _ => sorted.get(sorted.len() / 2).copied(),
+        }
+    }
+}
 
 /// A unit of time that a paper uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,10 +195,13 @@ fn figure(value: f64) -> String {
         return "0".into();
     }
     let decimals = (2.0 - value.abs().log10().floor()).clamp(0.0, 5.0) as usize;
-    format!("{value:.decimals$}")
+    let text = format!("{value:.decimals$}");
+    // Too small for that many decimals.
+    if text.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) { text } else { "0".into() }
 }
 
 /// The number of a figure as a paper prints it; none where it is a word or a dash.
+#[cfg(test)]
 fn number(text: &str) -> Option<f64> {
     text.trim_start_matches("≈ ").trim_end_matches('*').parse().ok()
 }
@@ -167,14 +213,21 @@ type Printed = (&'static str, &'static [&'static str]);
 const ABSENT: &str = "—";
 
 fn printed((label, figures): &Printed) -> Row {
-    let cell = |text: &&str| Cell { text: (*text).into(), exact_ns: None };
-    let cells = figures.iter().map(cell).collect();
+    let cells = figures.iter().map(|text| Cell::word(*text)).collect();
     Row { label: (*label).into(), whose: Whose::Paper, cells, basis: None }
 }
 
-fn time_cell(ns: Option<f64>, unit: Unit) -> Cell {
-    let text = ns.map_or(ABSENT.into(), |ns| figure(unit.of_ns(ns)));
-    Cell { text, exact_ns: ns }
+/// Ours: the values of a statistic in the repetitions.
+fn time_cell(values: &[f64], statistic: Statistic, unit: Unit) -> Cell {
+    let pooled = statistic.pooled(values);
+    let text = |ns: f64| figure(unit.of_ns(ns));
+    let least = values.iter().copied().reduce(f64::min).map(text);
+    let greatest = values.iter().copied().reduce(f64::max).map(text);
+    let spread = match (least, greatest) {
+        (Some(least), Some(greatest)) if least != greatest => Some(format!("{least} … {greatest}")),
+        _ => None,
+    };
+    Cell { text: pooled.map_or(ABSENT.into(), text), exact_ns: pooled, spread }
 }
 
 /// The tables that `bundles` hold runs for, in the order of the papers.
@@ -184,11 +237,11 @@ fn time_cell(ns: Option<f64>, unit: Unit) -> Cell {
 pub fn tables(bundles: &[Bundle]) -> Result<Vec<Table>, BundleError> {
     let mut tables = Vec::new();
     for paper in Paper::ALL {
-        let Some(runs) = Runs::of(paper, bundles) else { continue };
+        let Some(runs) = Runs::of(paper, bundles)? else { continue };
         match paper {
             Paper::Delay2001 => tables.extend([delay::disk(&runs), delay::net(&runs)]),
-            Paper::Periods2001 => tables.extend([delay::precise(&runs), delay::ticking(&runs)]),
-            Paper::Disk2001 => tables.push(delay::two_periods(&runs)),
+            Paper::Periods2001 => tables.extend([periods::precise(&runs), periods::ticking(&runs)]),
+            Paper::Disk2001 => tables.push(periods::under_disk(&runs)),
             Paper::Rhealstone2001 => {
                 tables.extend([rhealstone::preemption(&runs), rhealstone::semaphore(&runs)]);
             }

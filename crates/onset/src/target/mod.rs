@@ -7,6 +7,7 @@
 mod contents;
 #[cfg(test)]
 pub mod fake;
+mod line;
 pub mod local;
 mod rig;
 
@@ -68,6 +69,22 @@ pub struct Measured {
     pub console: Option<String>,
     /// Doubts about the target; those that follow from the numbers are added above.
     pub warnings: Vec<Warning>,
+}
+
+impl Measured {
+    /// What two guests of one run yield: the first one's, with what the second one adds, doubts and lost.
+    fn joined(mut self, other: Measured) -> Measured {
+        self.machine.contents_blake3.extend(other.machine.contents_blake3);
+        self.dropped += other.dropped;
+        let new = |w: &Warning| !self.warnings.contains(w);
+        let new: Vec<Warning> = other.warnings.into_iter().filter(new).collect();
+        self.warnings.extend(new);
+        self.console = match (self.console, other.console) {
+            (Some(first), Some(second)) => Some(first + &second),
+            (first, second) => first.or(second),
+        };
+        self
+    }
 }
 
 /// The kernel by its own words, under the name that it is kept under or its release.

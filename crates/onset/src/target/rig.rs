@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The virtual target: translates an experiment into the rig's terms and its outcome into warnings.
 
-use super::{Measured, Target};
+use super::{Measured, Target, line};
 use crate::bundle::{Machine, Warning};
 use crate::edges::{self, Seen};
 use crate::experiment::{Cell, Experiment, Flavour, Generator, Instrument, Load};
@@ -11,7 +11,6 @@ use ::rig::{
     Bench, Contents, Ending, Fault, Guest, Observer, Outcome, ProbeRun, Progress, Stimulus,
 };
 use probes::context::{hz, keys};
-use probes::plan::Component;
 use probes::{Doubt, Plan, Probe};
 use sample::{
     Clock, Monotonic, Nanos, Observation, Responder, ResponderSet, Sample, SeriesName, Stamp, When,
@@ -118,12 +117,6 @@ impl Rig {
                 let period_ns = ladder.period.0;
                 (Some(format!("trigger=timer period_ns={period_ns}")), false)
             }
-            // The line from interrupt to handler needs an interrupt, and the driver is its handler.
-            Instrument::Probe(Plan { probe: Probe::Rhealstone(r), .. })
-                if r.components.contains(&Component::InterruptLatency) =>
-            {
-                (Some("trigger=timer responders=hardirq".into()), false)
-            }
             Instrument::Probe(_) => (None, false),
         }
     }
@@ -174,6 +167,48 @@ impl Target for Rig {
     }
 
     fn measure(
+        &self,
+        experiment: &Experiment,
+        cell: Cell,
+        observe: &mut Observer,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Measured, Failure> {
+        let Instrument::Probe(plan) = cell.instrument else {
+            return self.measure_part(experiment, cell, observe, progress);
+        };
+        let Some(parts) = line::parts(plan, experiment.seed) else {
+            return self.measure_part(experiment, cell, observe, progress);
+        };
+        let (mut whole, mut mean) = (None::<Measured>, line::Mean::default());
+        for part in &parts {
+            let cell = Cell { instrument: &part.instrument, ..cell };
+            let is_line = matches!(part.instrument, Instrument::Generator(_));
+            let mut place = |observation| {
+                let observation = part.placed(observation);
+                if is_line {
+                    mean.add(&observation);
+                }
+                observe(observation)
+            };
+            let measured = self.measure_part(experiment, cell, &mut place, progress)?;
+            let ended = measured.warnings.iter().any(|w| matches!(w, Warning::Interrupted));
+            whole = Some(match whole {
+                None => measured,
+                Some(before) => before.joined(measured),
+            });
+            if ended {
+                break;
+            }
+        }
+        let mut whole = whole.expect("an instrument has a part");
+        mean.enter(plan, &mut whole.probe_counters);
+        Ok(whole)
+    }
+}
+
+impl Rig {
+    /// Measures what one guest measures.
+    fn measure_part(
         &self,
         experiment: &Experiment,
         cell: Cell,

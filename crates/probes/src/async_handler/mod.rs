@@ -80,7 +80,7 @@ pub(crate) fn run(
                 not_measured(
                     &mut report,
                     name(mechanism, placement),
-                    "it needs two CPUs; name them",
+                    "it needs two CPUs, and the probe may use one",
                 );
                 continue;
             }
@@ -104,16 +104,21 @@ pub(crate) fn run(
 /// `None` where there are too few CPUs.
 fn course(plan: &Plan, probe: &Async, placement: Placement) -> Result<Option<Course>, RunError> {
     let sender = match placement {
-        Placement::Same => plan.cpus.first(),
-        Placement::Across => plan.cpus.get(1),
+        Placement::Same => plan.cpus.first().copied(),
+        Placement::Across => plan.cpus.get(1).copied().or_else(|| another(&plan.cpus)),
     };
     let (Some(receiver), Some(sender)) = (plan.cpus.first(), sender) else { return Ok(None) };
     Ok(Some(Course {
         receiver: (*receiver, plan.policy),
-        sender: (*sender, below(plan.policy, 1)?),
+        sender: (sender, below(plan.policy, 1)?),
         period: probe.period,
         count: probe.count,
     }))
+}
+
+/// The first CPU that this process may use beside those of the plan, whose latencies nobody measures.
+fn another(measured: &[u32]) -> Option<u32> {
+    rt::allowed_cpus().ok()?.into_iter().find(|cpu| !measured.contains(cpu))
 }
 
 /// On a thread of its own: it becomes the sender.

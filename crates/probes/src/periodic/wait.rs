@@ -52,6 +52,25 @@ impl Wait for Precise {
     }
 }
 
+/// Spins on the clock for a period from now. Returns when that should have ended, and the first reading at or after it.
+///
+/// The reading is before the end only when the clock stands still or goes backwards: spinning ends after as many readings as the
+/// period has nanoseconds, and no clock is read in less than one.
+#[inline]
+pub(super) fn spin(clock: &impl Clock, period: Nanos) -> (Stamp<Monotonic>, Stamp<Monotonic>) {
+    let begun = clock.now();
+    let due = Stamp::from_ns(begun.ns().saturating_add(period.0));
+    let mut now = begun;
+    for _ in 0..period.0 {
+        if now >= due {
+            break;
+        }
+        std::hint::spin_loop();
+        now = clock.now();
+    }
+    (due, now)
+}
+
 /// `clock_nanosleep` for a relative time.
 pub(super) struct Relative {
     period: Nanos,
@@ -83,5 +102,43 @@ impl Relative {
         }
         let woke = rt::now();
         (Stamp::from_ns(begun.ns().saturating_add(self.period.0)), woke)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// A clock of which each reading is so much later than the one before; nobody sleeps by it.
+    struct Spun {
+        now: Cell<u64>,
+        reading: u64,
+    }
+
+    impl Clock for Spun {
+        fn now(&self) -> Stamp<Monotonic> {
+            self.now.set(self.now.get() + self.reading);
+            Stamp::from_ns(self.now.get())
+        }
+
+        fn sleep_until(&self, due: Stamp<Monotonic>) {
+            panic!("a busy wait slept until {due:?}");
+        }
+    }
+
+    #[test]
+    fn a_busy_wait_ends_with_the_first_reading_after_its_period_and_never_sleeps() {
+        let clock = Spun { now: Cell::new(1_000), reading: 30 };
+        let (due, now) = spin(&clock, Nanos(100));
+        // It begins at 1,030; the readings after that are at 1,060, 1,090, 1,120 and 1,150.
+        assert_eq!((due.ns(), now.ns()), (1_130, 1_150));
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_cannot_keep_it_spinning() {
+        let clock = Spun { now: Cell::new(1_000), reading: 0 };
+        let (due, now) = spin(&clock, Nanos(100));
+        assert!(now < due);
     }
 }

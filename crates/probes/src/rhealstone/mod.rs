@@ -21,6 +21,7 @@ use crate::{Output, Report, RunError, failure, ladder, overhead};
 use bench::Bench;
 use rt::now;
 use sample::{Nanos, Reading, Responder, Stamp};
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 /// All six; Kar's benchmark is the mean of them.
@@ -92,7 +93,6 @@ pub(crate) fn run(
     let mut report = Report::default();
     report.largest("overhead_ns", overhead::clock_read().0);
     let origin = now();
-    let mut means = Vec::new();
     for (series, part) in parts(probe).enumerate() {
         let mut record = Recorder::new(output, series, origin);
         let mut bench =
@@ -110,15 +110,20 @@ pub(crate) fn run(
         }
         if let Some(mean) = record.mean() {
             report.largest(format!("mean_ns_{}", name(part)), mean.0);
-            means.push((part, mean));
         }
     }
-    for interface in &probe.interfaces {
-        if let Some((counter, value)) = combine(&means, *interface) {
-            report.largest(counter, value);
-        }
-    }
+    report.counters.extend(figures(probe, &report.counters));
     Ok(report)
+}
+
+/// The combined figures of all components whose means are among `counters`, one for each interface ([`combine`]).
+pub fn figures(probe: &Rhealstone, counters: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
+    let mean = |part: Part| {
+        let mean = counters.get(&format!("mean_ns_{}", name(part)))?;
+        Some((part, Nanos(*mean)))
+    };
+    let means: Vec<(Part, Nanos)> = parts(probe).filter_map(mean).collect();
+    probe.interfaces.iter().filter_map(|interface| combine(&means, *interface)).collect()
 }
 
 /// On a thread of its own, whose policy may be changed.

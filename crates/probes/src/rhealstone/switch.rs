@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Task switch and preemption.
 
-use super::bench::Bench;
+use super::bench::{Bench, Partner};
 use crate::RunError;
 use crate::gate::Gate;
-use rt::{Clock, SystemClock, now};
-use sample::{Monotonic, Nanos, Stamp};
+use rt::now;
+use sample::{Monotonic, Stamp};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// How long the high thread sleeps, and the low one loops, before each preemption. Long enough that the low one is
-/// back in its loop, short enough for millions.
-const LOOPING: Nanos = Nanos::from_micros(50);
 
 /// The thread beside the one that records: it stamps again and again until it is told to rest or to end.
 #[derive(Default)]
@@ -87,35 +83,39 @@ pub(super) fn task_switch(bench: &mut Bench) -> Result<(), RunError> {
     })
 }
 
-/// A thread loops in user space, reading the clock; another one of higher priority, whose sleep ends, preempts it: from
-/// the last reading of the one to the first of the other. So the timer's interrupt and the scheduler are in it, and
-/// how late the timer was is not; at most one turn of the loop is in it too.
+/// A thread loops in user space, reading the clock; in each turn of its loop it makes another one of higher priority ready
+/// (FUTEX_WAKE), which preempts it: from the last reading of the one to the first of the other. The system call that wakes,
+/// the scheduler and the switch are in it; no interrupt is, and nobody sleeps, so each repetition is answered.
 pub(super) fn preemption(bench: &mut Bench) -> Result<(), RunError> {
-    bench.enter(1)?;
-    let low = &Other::default();
+    let (ready, high) = (&Gate::default(), &Partner::default());
+    bench.enter(0)?;
     std::thread::scope(|threads| {
-        threads.spawn(move || low.run(|| ()));
-        let placed = bench.enter(0);
+        threads.spawn(move || {
+            loop {
+                ready.pass();
+                let running = now();
+                if high.has_ended() {
+                    return;
+                }
+                high.answer(running, running);
+            }
+        });
+        let placed = bench.enter(1);
         let done = placed.and_then(|()| {
             bench.repeat(
                 |bench, number| {
-                    let began = now();
-                    SystemClock.sleep_until(Stamp::from_ns(began.ns() + LOOPING.0));
-                    let to = now();
-                    let from = low.stamp();
-                    // The sleep was over before the low one could run: nothing was preempted.
-                    if from < began {
-                        bench.miss()
-                    } else {
-                        bench.record(number, from, &[(from, to)])
+                    let low = now();
+                    ready.open();
+                    if let Some((_, running)) = high.answered() {
+                        bench.record(number, low, &[(low, running)]);
                     }
                     Ok(())
                 },
-                |pace| low.rest(|| pace.rest()),
+                |pace| pace.rest(),
             )
         });
-        low.end();
-        low.wake.open();
+        high.end();
+        ready.open();
         done
     })
 }

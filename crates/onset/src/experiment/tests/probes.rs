@@ -270,6 +270,11 @@ fn each_mistake_about_a_probe_is_named_with_its_remedy() {
 fn each_mistake_in_the_section_of_a_probe_is_named_with_its_remedy() {
     for (section, what, remedy) in [
         ("", "no generator triggers this machine", "write one of [periodic]"),
+        (
+            "[periodic]\nmethods = [\"busy\"]\nperiods = [\"1ms\", \"500ms\"]",
+            "busy for whole periods of 500 ms",
+            "at most 400 ms",
+        ),
         ("[gtod]\nclocks = [\"tcs\"]", "\"tcs\" is none of the clocks", "mean \"tsc\"?"),
         ("[async]\nmechanisms = [\"futx\"]", "none of the mechanisms", "mean \"futex\"?"),
         ("[async]\nplacements = [\"far\"]", "none of the placements", "same, across"),
@@ -295,6 +300,90 @@ fn each_mistake_in_the_section_of_a_probe_is_named_with_its_remedy() {
         let shown = refused_section(section);
         assert!(shown.contains(what) && shown.contains(remedy), "{section}:\n{shown}");
     }
+}
+
+/// An experiment of the rig with all that a machine cannot have.
+const RIGGED: &str = r#"title = "t"
+target = "rig"
+flavours = ["6.12 preempt=none", "6.12-rt"]
+loads = ["idle"]
+repeats = 3
+responders = ["task"]
+[guest]
+shift = 3
+seed = 7
+[trigger]
+period = "1ms"
+count = 10
+[toggle]
+line = "parport:0x378"
+count = 50
+[limits."6.12-rt"]
+all.max = "1ms"
+"#;
+
+#[test]
+fn an_experiment_of_the_rig_runs_on_this_machine_without_what_only_the_rig_has_and_says_what_that_is()
+ {
+    let local =
+        set(&parse(RIGGED).unwrap(), &[("target", "local")]).unwrap_or_else(|p| panic!("{p}"));
+    let left_out = [
+        "flavours",
+        "guest.shift",
+        "guest.seed",
+        "trigger.period",
+        "trigger.count",
+        "responders",
+        "toggle.line",
+    ];
+    assert_eq!(local.left_out, left_out);
+    assert_eq!((local.target, &local.flavours[..]), (Target::Local, &[Flavour::local()][..]));
+    let Probe::Toggle(toggle) = &plan(&local).probe else { panic!("the toggle") };
+    assert_eq!((&toggle.line, toggle.count), (&Line::Memory, 50));
+    // What the command line says is kept, or refused.
+    let asked = [("target", "local"), ("toggle.line", "parport:0x3bc")];
+    let asked = set(&parse(RIGGED).unwrap(), &asked).unwrap_or_else(|p| panic!("{p}"));
+    let Probe::Toggle(toggle) = &plan(&asked).probe else { panic!("the toggle") };
+    assert_eq!(toggle.line, Line::ParallelPort(0x3bc));
+    let wrong = [("target", "local"), ("flavours", "[\"6.12\"]")];
+    let wrong = set(&parse(RIGGED).unwrap(), &wrong).unwrap_err().to_string();
+    assert!(wrong.contains("flavours with target = \"local\""), "{wrong}");
+    // In the rig nothing is left out, and a file that says local itself is read as it stands.
+    assert!(parse(RIGGED).unwrap().left_out.is_empty());
+    assert!(refusal(&RIGGED.replace("\"rig\"", "\"local\"")).contains("flavours with target"));
+}
+
+#[test]
+fn triggers_alone_cannot_become_an_experiment_of_this_machine() {
+    let triggers = RIGGED.split("[toggle]").next().unwrap();
+    let refused = set(&parse(triggers).unwrap(), &[("target", "local")]).unwrap_err().to_string();
+    assert!(refused.contains("no generator triggers this machine"), "{refused}");
+}
+
+#[test]
+fn every_experiment_of_the_papers_runs_in_three_guests_and_on_this_machine() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/papers");
+    for entry in fs::read_dir(root).unwrap() {
+        let experiment = Experiment::load(&entry.unwrap().path()).unwrap_or_else(|e| panic!("{e}"));
+        let seeds = |of: &Experiment| {
+            of.repetitions().unwrap().iter().map(|e| e.guest.seed).collect::<Vec<_>>()
+        };
+        assert_eq!(seeds(&experiment), [1, 2, 3], "{}", experiment.title);
+        let local = set(&experiment, &[("target", "local")]).unwrap_or_else(|p| panic!("{p}"));
+        assert_eq!(seeds(&local).len(), 3, "{}", experiment.title);
+        assert!(local.left_out.contains(&"flavours".to_string()), "{}", experiment.title);
+    }
+}
+
+#[test]
+fn a_repetition_is_the_next_seed_of_the_guest_and_of_a_machine_the_same_again() {
+    let rig = parse(RIGGED).unwrap().repetitions().unwrap();
+    assert_eq!(rig.iter().map(|e| e.guest.seed).collect::<Vec<_>>(), [7, 8, 9]);
+    assert_eq!(rig[2].overrides, [("guest.seed".to_string(), "9".to_string())]);
+    let once = set(&parse(RIGGED).unwrap(), &[("repeats", "1")]).unwrap();
+    assert_eq!(once.repetitions().unwrap().len(), 1);
+    let refused = set(&once, &[("repeats", "0")]).unwrap_err().to_string();
+    assert!(refused.contains("repeats cannot be 0"), "{refused}");
 }
 
 proptest! {

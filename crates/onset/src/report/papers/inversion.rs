@@ -2,13 +2,13 @@
 //! Rostedt, Hart: Internals of the RT Patch (2007), figures 1 and 2: unbounded and bounded priority inversion. The paper draws
 //! them without numbers; here the high thread's wait is measured against the middle one's work.
 
-use super::claim::Claim;
-use super::runs::{Runs, row};
-use super::{MAX, MEDIAN, Picture, Row, Table, Unit};
+use super::claim::{Expects, Said, Scale};
+use super::runs::{Repetition, Run, Runs, row, summary};
+use super::{Picture, Row, Statistic, Table, Unit};
 use crate::bundle::Manifest;
 use sample::Nanos;
 use serde::Serialize;
-use stats::Verdict;
+use std::rc::Rc;
 
 const MS: Unit = Unit::Millis;
 
@@ -41,20 +41,44 @@ pub struct Point {
     pub wait_max: Nanos,
 }
 
+const PLAIN: Said = Said {
+    paper: "Without priority inheritance the high thread waits for as long as the middle one likes (figure 1): all of the middle one's work is \
+            added to its wait.",
+    what: "Share of the middle thread's work that is added to the high one's longest wait, plain mutex, of the kernel where it is least",
+    scale: Scale::Share,
+    expects: Expects::Exactly,
+    effect: 0.9,
+    needs: "sound runs with two lengths of the middle thread's work at least",
+};
+const INHERITING: Said = Said {
+    paper: "With priority inheritance the wait is bounded (figure 2): none of the middle one's work is added to it.",
+    what: "Share of the middle thread's work that is added to the high one's longest wait, inheriting mutex, of the kernel where it is most",
+    expects: Expects::Same,
+    effect: 0.1,
+    ..PLAIN
+};
+
 /// Figures 1 and 2.
 pub(super) fn table(runs: &Runs) -> Table {
     let mut rows = Vec::new();
     let mut lines = Vec::new();
-    for manifest in runs.manifests() {
+    for group in runs.groups() {
         for inherits in [false, true] {
-            rows.extend(rows_of(manifest, inherits));
-            lines.push((manifest.conclusion.verdict, line(manifest, inherits)));
+            rows.extend(rows_of(&group, inherits));
+            let points = group.iter().map(|run| line(run.manifest(), inherits));
+            lines.extend(points.reduce(longest));
         }
     }
-    let sound = lines.iter().filter(|(verdict, _)| *verdict != Verdict::Invalid).map(|(_, l)| l);
-    let (alike, changed) = claims(&sound.collect::<Vec<_>>());
-    let lines: Vec<Line> =
-        lines.into_iter().map(|(_, l)| l).filter(|l| !l.points.is_empty()).collect();
+    lines.retain(|line| !line.points.is_empty());
+    let seeds = runs.repetitions();
+    let slopes = |r: &Repetition, inherits: bool| -> Vec<f64> {
+        let of = |run: &Run| slope(&line(run.manifest(), inherits).points);
+        r.iter().filter_map(of).collect()
+    };
+    let claims = vec![
+        PLAIN.told(&runs.each(|r| slopes(r, false).into_iter().reduce(f64::min)), seeds),
+        INHERITING.told(&runs.each(|r| slopes(r, true).into_iter().reduce(f64::max)), seeds),
+    ];
     Table {
         id: "2007-inversion",
         heading: "Priority inversion, unbounded and bounded",
@@ -66,10 +90,18 @@ pub(super) fn table(runs: &Runs) -> Table {
             "{} Rows: kind of mutex and work of the middle thread. The paper draws both figures without numbers.",
             runs.note()
         ),
-        alike,
-        changed,
+        claims,
         picture: (!lines.is_empty()).then_some(Picture::Chart(Chart { lines })),
     }
+}
+
+/// The line through the longer of the waits of two repetitions.
+fn longest(a: Line, b: Line) -> Line {
+    let longer = |p: &Point| {
+        let other = b.points.iter().find(|q| q.work == p.work).map_or(p.wait_max, |q| q.wait_max);
+        Point { work: p.work, wait_max: p.wait_max.max(other) }
+    };
+    Line { points: a.points.iter().map(longer).collect(), ..a }
 }
 
 /// Series of one mutex with the middle thread's work, by rising work. Their names hold it: `plain-1ms`.
@@ -82,18 +114,18 @@ fn series(manifest: &Manifest, inherits: bool) -> Vec<(Nanos, &str)> {
     found
 }
 
-fn rows_of(manifest: &Manifest, inherits: bool) -> Vec<Row> {
+fn rows_of(group: &[Rc<Run>], inherits: bool) -> Vec<Row> {
     let mutex = if inherits { "inheriting" } else { "plain" };
     let row = |(work, name): (Nanos, &str)| {
-        let label = format!("{}, {mutex}, {work}", manifest.about.flavour);
-        row(manifest, label, MS, &[(name, MEDIAN), (name, MAX)])
+        let label = format!("{}, {mutex}, {work}", group[0].flavour());
+        row(group, label, MS, &[(name, Statistic::Median), (name, Statistic::Max)])
     };
-    series(manifest, inherits).into_iter().filter_map(row).collect()
+    series(group[0].manifest(), inherits).into_iter().filter_map(row).collect()
 }
 
 fn line(manifest: &Manifest, inherits: bool) -> Line {
     let point = |(work, name)| {
-        let wait_max = super::runs::summary(manifest, name)?.max?;
+        let wait_max = summary(manifest, name)?.max?;
         Some(Point { work, wait_max })
     };
     let points = series(manifest, inherits).into_iter().filter_map(point).collect();
@@ -111,42 +143,6 @@ fn slope(points: &[Point]) -> Option<f64> {
     (along > 0.0).then(|| across / along)
 }
 
-fn claims(lines: &[&Line]) -> (Claim, Claim) {
-    let slopes = |inherits| -> Vec<f64> {
-        lines.iter().filter(|l| l.inherits == inherits).filter_map(|l| slope(&l.points)).collect()
-    };
-    let plain = slopes(false).into_iter().reduce(f64::min);
-    let bounded = slopes(true).into_iter().reduce(f64::max);
-    let (Some(plain), Some(bounded)) = (plain, bounded) else {
-        let why = "It takes both mutexes with two lengths of work at least.";
-        return (Claim::unknown(why), Claim::unknown(why));
-    };
-    // Without a sign before a zero.
-    let per_ms = |slope: f64| format!("{:.2}", (slope * 100.0).round() / 100.0 + 0.0);
-    let text = format!(
-        "What each ms of the middle thread's work adds to the high one's wait: all of it against nothing then, at least {} ms with \
-         a plain mutex against at most {} ms with an inheriting one now.",
-        per_ms(plain),
-        per_ms(bounded),
-    );
-    // In full against hardly: between them lies a kernel that does something else.
-    let alike = Claim::alike(plain > 0.9 && bounded < 0.1, text);
-    let longest = |inherits| {
-        lines
-            .iter()
-            .filter(|l| l.inherits == inherits)
-            .flat_map(|l| &l.points)
-            .map(|p| p.wait_max)
-            .max()
-    };
-    let plain = longest(false).map_or(super::ABSENT.into(), |n| n.to_string());
-    let inheriting = longest(true).map_or(super::ABSENT.into(), |n| n.to_string());
-    let text = format!(
-        "A drawing then, numbers now: the longest wait is {plain} with a plain mutex, {inheriting} with an inheriting one."
-    );
-    (alike, Claim { word: "changed", text })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,14 +154,17 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_grows_with_the_work_is_unbounded_and_one_that_does_not_is_bounded() {
+    fn what_is_added_to_the_wait_is_all_of_the_work_or_none_of_it() {
         let grows = line(false, [1_500_000, 2_500_000, 10_500_000]);
         let stays = line(true, [500_000, 510_000, 505_000]);
         assert!((slope(&grows.points).unwrap() - 1.0).abs() < 1e-9);
-        assert_eq!(claims(&[&grows, &stays]).0.word, "alike");
-        // An inheritance that does not work must not be called bounded.
-        let broken = Line { inherits: true, ..line(false, [1_500_000, 2_500_000, 10_500_000]) };
-        assert_eq!(claims(&[&grows, &broken]).0.word, "not alike");
-        assert_eq!(claims(&[&grows]).0.word, "not known");
+        assert!(slope(&stays.points).unwrap().abs() < 0.01);
+        assert_eq!(slope(&grows.points[..1]), None);
+    }
+
+    #[test]
+    fn of_several_repetitions_the_longest_waits_are_drawn() {
+        let both = longest(line(true, [500, 900, 600]), line(true, [700, 800, 600]));
+        assert_eq!(both.points.iter().map(|p| p.wait_max.0).collect::<Vec<_>>(), [700, 900, 600]);
     }
 }

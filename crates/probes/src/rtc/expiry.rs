@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! When the kernel's timer behind the clock expires, by the kernel's own list of timers, and so when each interrupt is due.
+//!
+//! The list (`/proc/timer_list`, for root alone) shows the absolute time at which each armed timer expires, on
+//! `CLOCK_MONOTONIC` for this one (rtc_device_register: `hrtimer_init(&rtc->pie_timer, CLOCK_MONOTONIC, …)`). The kernel moves
+//! it on by whole periods, so one line tells all of them.
+
+use sample::{Monotonic, Nanos, Stamp};
+
+/// The list of timers.
+pub(super) const TIMERS: &str = "/proc/timer_list";
+/// The handler of the periodic interrupt (drivers/rtc/interface.c).
+const HANDLER: &str = "rtc_pie_update_irq";
+
+/// When the clock's timer next expires; `None` where the list does not show it.
+pub(super) fn next_expiry(list: &str) -> Option<Stamp<Monotonic>> {
+    let mut lines = list.lines();
+    lines.find(|line| line.contains(HANDLER))?;
+    let times = lines.next()?.trim().strip_prefix("# expires at ")?;
+    let digits = times.find(|c: char| !c.is_ascii_digit())?;
+    times[..digits].parse().ok().map(Stamp::from_ns)
+}
+
+/// The grid of interrupts as the kernel keeps it.
+pub(super) struct Due {
+    /// Where some interrupt is due.
+    expiry: i128,
+    period: i128,
+    /// Of interrupt 0: how many periods after `expiry`; as late as the answers so far allow.
+    zero: i128,
+}
+
+impl Due {
+    /// Interrupts are due whole periods from `expiry` on, before and after. Nothing is known yet of their numbers.
+    pub(super) fn at(expiry: Stamp<Monotonic>, period: Nanos) -> Due {
+        Due { expiry: expiry.ns().into(), period: period.0.into(), zero: i128::MAX }
+    }
+
+    /// Interrupt `newest`, and none after it, was answered at `answered`: it was due before. Of several answers the quickest
+    /// tells the number of the interrupt, as long as it took less than a period.
+    pub(super) fn learn(&mut self, newest: u64, answered: Stamp<Monotonic>) {
+        let periods = (i128::from(answered.ns()) - self.expiry).div_euclid(self.period);
+        self.zero = self.zero.min(periods - i128::from(newest));
+    }
+
+    /// When interrupt `number` is due; `None` beyond the clock's range, or before anything was learned.
+    pub(super) fn of(&self, number: u64) -> Option<Stamp<Monotonic>> {
+        let periods = self.zero.checked_add(number.into())?;
+        let due = self.expiry.checked_add(periods.checked_mul(self.period)?)?;
+        u64::try_from(due).ok().map(Stamp::from_ns)
+    }
+
+    /// Whether a timer that was armed for `first` from some instant of `armed` on expires so: what the list showed is checked
+    /// against the clock.
+    pub(super) fn fits(&self, armed: (Stamp<Monotonic>, Stamp<Monotonic>), first: Nanos) -> bool {
+        let begun = i128::from(armed.0.ns()) + i128::from(first.0);
+        let since = (self.expiry - begun).rem_euclid(self.period);
+        since <= i128::from(armed.1.ns()) - i128::from(armed.0.ns())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "active timers:\n #0: <0000000000000000>, tick_nohz_handler, S:01\n \
+        # expires at 5000000000-5000000000 nsecs [in 1 to 1 nsecs]\n \
+        #1: <0000000000000000>, rtc_pie_update_irq, S:01\n \
+        # expires at 5000300123-5000300123 nsecs [in 300123 to 300123 nsecs]\n";
+
+    fn at(ns: u64) -> Stamp<Monotonic> {
+        Stamp::from_ns(ns)
+    }
+
+    #[test]
+    fn the_clocks_own_timer_is_found_in_the_kernels_list_and_no_other() {
+        assert_eq!(next_expiry(LIST), Some(at(5_000_300_123)));
+        assert_eq!(next_expiry(&LIST.replace("rtc_pie_update_irq", "hrtimer_wakeup")), None);
+        assert_eq!(next_expiry(""), None);
+    }
+
+    #[test]
+    fn interrupts_are_due_on_the_kernels_grid_whichever_of_them_the_list_showed() {
+        for shown in [1_000, 1_300, 700] {
+            let mut due = Due::at(at(shown), Nanos(100));
+            // The first answer came more than a period late, the next in time.
+            due.learn(0, at(1_230));
+            due.learn(2, at(1_304));
+            assert_eq!(due.of(2), Some(at(1_300)), "{shown}");
+            assert_eq!(due.of(3), Some(at(1_400)));
+        }
+    }
+
+    #[test]
+    fn a_grid_of_which_no_answer_is_known_tells_no_time() {
+        assert_eq!(Due::at(at(1_000), Nanos(100)).of(0), None);
+    }
+
+    #[test]
+    fn a_timer_that_nobody_armed_then_is_not_ours() {
+        let due = Due::at(at(1_042), Nanos(100));
+        assert!(due.fits((at(740), at(745)), Nanos(100)));
+        assert!(!due.fits((at(743), at(745)), Nanos(100)));
+        assert!(!due.fits((at(736), at(741)), Nanos(100)));
+        // Timers of the tick: the first period is as asked for, those that follow are longer.
+        assert!(due.fits((at(702), at(705)), Nanos(40)));
+    }
+}
