@@ -14,7 +14,8 @@ RUST="rustc-web cargo-web rustfmt-web"
 VIEWER="nodejs"
 RUN="kmod xz-utils zstd dpkg-dev libc-bin binutils bubblewrap debian-archive-keyring e2fsprogs iproute2 iputils-ping iperf3 rt-tests stress-ng findutils tar"
 TEST="chromium fonts-dejavu-core python3-venv sigrok-cli"
-# The one that the plugin knows (VERSIONS_TRIED in crates/plugin/src/symbols.rs).
+# The oldest that the plugin gets on with, and the one that is installed where there is none (VERSIONS_TRIED in
+# crates/plugin/src/checks.rs). A newer one that is there stays: the plugin looks into it itself.
 QEMU=10.0
 
 die() {
@@ -98,11 +99,20 @@ of_series() {
 	awk -v series="$QEMU" '{ version = $0; sub(/^[0-9]+:/, "", version) } index(version, series ".") == 1'
 }
 
+# Whether a version of the package is of the series QEMU or newer.
+is_new_enough() {
+	dpkg --compare-versions "$1" ge "1:$QEMU"
+}
+
 install_qemu() {
 	installed=
 	if is_installed qemu-system-x86; then
 		installed=$(dpkg-query -W -f '${Version}' qemu-system-x86)
-		[ -z "$(echo "$installed" | of_series)" ] || return 0
+		if is_new_enough "$installed"; then
+			[ -n "$(echo "$installed" | of_series)" ] ||
+				echo "setup: QEMU $installed is installed and stays; onset doctor says whether it is one that onset was tried with"
+			return
+		fi
 	fi
 	update_lists
 	codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
@@ -110,10 +120,11 @@ install_qemu() {
 		add_backports
 	fi
 	version=$(offered_qemu | of_series | head -n 1)
-	[ -n "$version" ] ||
-		die "onset was tried with QEMU $QEMU only, and apt offers: $(offered_qemu | tr '\n' ' ')(installed: ${installed:-none})"
-	if [ -n "$installed" ] && dpkg --compare-versions "$installed" gt "$version"; then
-		die "QEMU $installed is installed, and onset was tried with $QEMU only; apt offers $version, to which you can go back: apt-get install --allow-downgrades qemu-system-x86=$version qemu-system-common=$version qemu-system-data=$version"
+	if [ -z "$version" ]; then
+		# A release without that series has a newer one.
+		version=$(offered_qemu | head -n 1)
+		[ -n "$version" ] && is_new_enough "$version" ||
+			die "onset needs QEMU $QEMU or later, and apt offers: $(offered_qemu | tr '\n' ' ')(installed: ${installed:-none})"
 	fi
 	echo "setup: installing qemu-system-x86 $version"
 	target=
@@ -133,7 +144,7 @@ install_rust() {
 }
 
 command -v apt-get >/dev/null && [ "$(dpkg --print-architecture)" = amd64 ] ||
-	die "knows Debian 12 and 13 on amd64; on another system install by hand: $BUILD $VIEWER npm qemu-system-x86 (QEMU $QEMU) $RUN"
+	die "knows Debian 12 and 13 on amd64; on another system install by hand: $BUILD $VIEWER npm qemu-system-x86 (QEMU $QEMU or later) $RUN"
 for stage in "$@"; do
 	case $stage in
 	build)

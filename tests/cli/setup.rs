@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which QEMU `setup/debian.sh` takes: the one that the plugin knows, and never another. The machine's package tools
-//! are replaced by scripts; nothing is installed.
+//! Which QEMU `setup/debian.sh` takes: where there is none, the oldest that the plugin gets on with; a newer one that is
+//! there stays. The machine's package tools are replaced by scripts; nothing is installed.
 
 use lab::{Finished, Lab};
 use std::path::Path;
@@ -34,24 +34,31 @@ fn setup(installed: &str, offered: &[&str]) -> Finished {
 }
 
 #[test]
-fn the_qemu_that_the_plugin_knows_is_left_as_it_is() {
-    let finished = setup("1:10.0.2+ds-2+deb13u1", &["1:10.2.1+ds-1"]).exits(0);
-    assert!(!finished.stderr.contains("apt-get install"), "{}", finished.stderr);
+fn a_qemu_that_is_new_enough_is_left_as_it_is_and_one_of_another_series_is_told() {
+    let newer = ["1:11.1.3+ds-1~bpo13+1", "1:10.2.1+ds-1", "1:12.0.0+ds-1"];
+    for installed in ["1:10.0.2+ds-2+deb13u1"].iter().chain(&newer) {
+        let finished = setup(installed, &["1:11.1.3+ds-1~bpo13+1", "1:10.0.2+ds-2"]).exits(0);
+        assert!(!finished.stderr.contains("apt-get install"), "{}", finished.stderr);
+        let told = format!("QEMU {installed} is installed and stays");
+        assert_eq!(finished.stdout.contains(&told), newer.contains(installed), "{told}");
+    }
 }
 
 #[test]
-fn an_older_qemu_is_replaced_by_just_the_version_that_the_plugin_knows() {
-    let offered = ["1:10.2.1+ds-1", "1:10.0.2+ds-2", "1:7.2+dfsg-7"];
-    for installed in ["", "1:7.2+dfsg-7"] {
+fn an_older_qemu_or_none_is_replaced_by_the_oldest_that_the_plugin_gets_on_with() {
+    let offered = ["1:11.1.3+ds-1~bpo13+1", "1:10.2.1+ds-1", "1:10.0.2+ds-2", "1:7.2+dfsg-7"];
+    for installed in ["", "1:7.2+dfsg-7", "1:9.2.4+ds-1"] {
         setup(installed, &offered).exits(0).says(&["qemu-system-x86=1:10.0.2+ds-2"]);
     }
 }
 
 #[test]
-fn a_newer_qemu_is_not_taken_for_it_and_the_way_back_is_named() {
-    let finished = setup("1:10.2.1+ds-1", &["1:10.2.1+ds-1", "1:10.0.2+ds-2"]).exits(1);
-    finished.says(&["1:10.2.1+ds-1", "tried with 10.0", "qemu-system-x86=1:10.0.2+ds-2"]);
-    setup("1:10.2.1+ds-1", &["1:10.2.1+ds-1"]).exits(1).says(&["10.0", "apt offers", "10.2.1"]);
+fn a_release_without_that_series_gives_the_newest_that_it_has_if_that_is_newer() {
+    setup("", &["1:11.1.3+ds-2", "1:10.2.1+ds-1"])
+        .exits(0)
+        .says(&["qemu-system-x86=1:11.1.3+ds-2"]);
+    let refused = setup("", &["1:7.2+dfsg-7"]).exits(1);
+    refused.says(&["needs QEMU 10.0 or later", "7.2", "installed: none"]);
 }
 
 #[test]

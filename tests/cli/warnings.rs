@@ -25,6 +25,7 @@ fn all() -> Vec<Warning> {
         Warning::GuestWarned { text: text() },
         Warning::GuestDidNotEnd { text: text() },
         Warning::MachineDied { text: text() },
+        Warning::QemuUntried { version: text() },
         Warning::Unanswered { responder: responder(), triggers: 1 },
         Warning::Superseded { responder: responder(), triggers: 1 },
         Warning::Spurious { responder: responder(), edges: 1 },

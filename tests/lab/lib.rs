@@ -4,7 +4,8 @@
 //!
 //! Three variables of the environment, set by `tests/run.sh`, each with a default for a test that is run by hand:
 //! `ONSET` (the command), `ONSET_TEST_CACHE` (what becomes `XDG_CACHE_HOME`: kernels and snapshots, shared by
-//! all tests) and `ONSET_TEST_SKIPS` (a file with a line for each test that was skipped).
+//! all tests) and `ONSET_TEST_SKIPS` (a file with a line for each test that was skipped). A fourth, `ONSET_TEST_QEMU`, names
+//! a second QEMU for the tests of `tests/rig/qemu.rs`.
 
 mod contract;
 mod outcome;

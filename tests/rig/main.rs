@@ -22,6 +22,7 @@ mod modules;
 mod oracle;
 mod probes;
 mod programs;
+mod qemu;
 mod report;
 mod snapshots;
 mod stages;

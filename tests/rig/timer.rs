@@ -5,11 +5,10 @@
 use crate::programs::program;
 use cpio::newc::{Builder, trailer};
 use lab::{Finished, Lab, have_kernels};
-use rig::{Cache, Kernel, Machine, QEMU};
+use rig::{Cache, Emulator, Kernel, Machine};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::process::Command;
 use std::sync::LazyLock;
 
 const SAMPLE: u8 = 5;
@@ -89,7 +88,7 @@ impl Guest {
             shift: 0,
             seed: 1,
         };
-        let mut qemu = Command::new(QEMU);
+        let mut qemu = Emulator::find().expect("a QEMU").command();
         qemu.args(machine.arguments()).arg("-kernel").arg(&machine.kernel);
         qemu.arg("-initrd").arg(&image);
         qemu.arg("-serial").arg(format!("file:{}", console.display()));

@@ -201,15 +201,16 @@ extern "C" fn on_machine_built() {
     with(|g| {
         let parts = || -> Result<Parts, String> {
             Ok(Parts {
-                rise: g.qemu.timer(on_rise),
-                fall: g.qemu.timer(on_fall),
+                rise: g.qemu.timer(on_rise)?,
+                fall: g.qemu.timer(on_fall)?,
                 line: g.qemu.ioapic_line(PORT_IRQ)?,
                 wire: g.qemu.wire(WIRE)?,
-                disturb: g.qemu.timer(on_disturb),
+                disturb: g.qemu.timer(on_disturb)?,
                 disturbing: g.qemu.ioapic_line(DISTURBANCE_IRQ)?,
             })
         };
         g.parts = Some(parts().unwrap_or_else(|e| fail(&e)));
+        g.qemu.check_ports().unwrap_or_else(|failed| fail(&g.qemu.refusal(&failed)));
         g.qemu.claim_ports(c"onset-port", PORT_BASE, 3, ParallelPort);
         g.qemu.claim_ports(c"onset-mark", MARK_PORT, 1, MarkPort);
         g.qemu.claim_ports(c"onset-disturbance", DISTURBANCE_PORT, 1, DisturbancePort);
@@ -225,6 +226,10 @@ extern "C" fn on_machine_built() {
 
 extern "C" fn on_run_state(running: bool) {
     with(|g| {
+        if running {
+            let checked = g.qemu.check_virtual_clock();
+            checked.unwrap_or_else(|failed| fail(&g.qemu.refusal(&failed)));
+        }
         if running && g.config.start != Start::Boot && g.origin.is_none() {
             g.begin();
         }

@@ -3,12 +3,13 @@
 //!
 //! While the vCPU is idle QEMU's main loop moves the virtual clock to the next timer. It takes the vCPU for idle as soon as
 //! that has executed `hlt`, on a thread of its own and without the big lock; what was executed since the clock was last read is
-//! added to it a moment later (QEMU 10.0: `do_hlt`, `icount_start_warp_timer`, `icount_process_data`). The main loop is awake
+//! added to it a moment later (QEMU 10.0 and 11.1: `do_hlt`, `icount_start_warp_timer`, `icount_process_data`). The main loop is awake
 //! every now and then, since each timer that ends wakes it. Where that falls into this moment, the clock is moved by the time
 //! from the last reading to the timer, then what was executed is added, and the timer is late by as much: rarely, but more often
 //! on a busy host, two runs from one snapshot were not the same. Reading the clock before `hlt` leaves nothing to add.
 
-use crate::instrument::{Block, INSTRUCTION_BYTES_MAX, Instrument};
+use crate::checks::Failed;
+use crate::instrument::{Block, INSTRUCTION_BYTES_MAX, Instrument, Instruments};
 use crate::qemu::Qemu;
 use std::ffi::{c_uint, c_void};
 use std::sync::OnceLock;
@@ -29,15 +30,19 @@ pub fn prepare(qemu: Qemu) {
 ///
 /// # Errors
 /// A QEMU that lacks a part of the interface.
-pub fn install(id: u64) -> Result<(), String> {
-    let instrument = Instrument::attach(id)?;
-    INSTRUMENT.get_or_init(|| instrument).on_translation(on_translation);
+pub fn install(qemu: Qemu, id: u64) -> Result<(), Failed> {
+    let instrument = Instrument::attach(id, qemu.interface())?;
+    INSTRUMENT.get_or_init(|| instrument).on::<Halting>();
     Ok(())
 }
 
-extern "C" fn on_translation(_id: u64, block: *mut c_void) {
-    let instrument = INSTRUMENT.get().expect("set before the callback is registered");
-    before_halts(&instrument.block(block));
+struct Halting;
+
+impl Instruments for Halting {
+    fn translates(block: *mut c_void) {
+        let instrument = INSTRUMENT.get().expect("set before the callback is registered");
+        before_halts(&instrument.block(block));
+    }
 }
 
 /// Has the clock read before the instruction by which the block halts the vCPU, if there is one: it would be the last.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! QEMU's plugin interface, as far as it is needed: callbacks at chosen instructions, and what the guest's
-//! registers and memory hold there. Shapes as in QEMU 10.0's `include/qemu/qemu-plugin.h` (version 4 of the interface) and
-//! GLib's `garray.h`.
+//! registers and memory hold there. Shapes as in QEMU 10.0's `include/qemu/qemu-plugin.h` (version 4 of the interface) and 11.1's
+//! `include/plugins/qemu-plugin.h` (version 7), and in GLib's `garray.h`.
 
+use crate::checks::{Check, Failed};
+use crate::interface::Interface;
+use crate::layout::GENERAL;
 use crate::symbols::symbols;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -19,10 +22,19 @@ const STORES: c_int = 2;
 /// The only vCPU of the rig.
 const VCPU: c_uint = 0;
 
-/// Called when a block of code is translated.
-pub type OnTranslation = extern "C" fn(u64, *mut c_void);
-/// Called when the vCPU has been made.
-pub type OnVcpu = extern "C" fn(u64, c_uint);
+/// Whoever instruments the guest's code. QEMU has one for a plugin.
+pub trait Instruments {
+    /// A block of code is translated ([`Instrument::block`]).
+    fn translates(block: *mut c_void);
+    /// The vCPU has been made.
+    fn has_vcpu() {}
+}
+
+/// What QEMU calls when a block is translated: with our number and the block, since version 7 with the block and what was
+/// registered.
+type OnTranslation = extern "C" fn(*mut c_void, *mut c_void);
+/// The same when the vCPU has been made, of which nothing is used.
+type OnVcpu = extern "C" fn();
 /// Called before an instruction is executed, with the number that was given for it.
 pub type OnInstruction = extern "C" fn(c_uint, *mut c_void);
 
@@ -39,9 +51,9 @@ struct Value {
 
 /// `GByteArray`; a `GArray` begins alike.
 #[repr(C)]
-struct Bytes {
-    data: *mut u8,
-    len: c_uint,
+pub(crate) struct Bytes {
+    pub(crate) data: *mut u8,
+    pub(crate) len: c_uint,
 }
 
 /// `qemu_plugin_u64`: where in a scoreboard a counter is.
@@ -52,7 +64,7 @@ struct Entry {
     offset: usize,
 }
 
-/// `qemu_plugin_reg_descriptor`.
+/// `qemu_plugin_reg_descriptor`; version 6 has more behind it.
 #[repr(C)]
 struct Descriptor {
     handle: *mut c_void,
@@ -63,8 +75,8 @@ struct Descriptor {
 symbols! {
     /// The functions, resolved.
     struct Symbols {
-        qemu_plugin_register_vcpu_init_cb: fn(u64, OnVcpu);
-        qemu_plugin_register_vcpu_tb_trans_cb: fn(u64, OnTranslation);
+        qemu_plugin_register_vcpu_init_cb: fn(u64, OnVcpu, *mut c_void);
+        qemu_plugin_register_vcpu_tb_trans_cb: fn(u64, OnTranslation, *mut c_void);
         qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu: fn(*mut c_void, c_int, Entry, u64);
         qemu_plugin_register_vcpu_tb_exec_cond_cb: fn(*mut c_void, OnInstruction, c_int, c_int, Entry, u64, *mut c_void);
         qemu_plugin_register_vcpu_insn_exec_cb: fn(*mut c_void, OnInstruction, c_int, *mut c_void);
@@ -83,6 +95,7 @@ symbols! {
         qemu_plugin_scoreboard_new: fn(usize) -> *mut c_void;
         qemu_plugin_u64_get: fn(Entry, c_uint) -> u64;
         qemu_plugin_u64_set: fn(Entry, c_uint, u64);
+        g_array_get_element_size: fn(*mut Bytes) -> c_uint;
         g_byte_array_new: fn() -> *mut Bytes;
         g_byte_array_set_size: fn(*mut Bytes, c_uint) -> *mut Bytes;
     }
@@ -92,6 +105,7 @@ symbols! {
 pub struct Instrument {
     symbols: Symbols,
     id: u64,
+    interface: Interface,
     /// What registers and memory are read into, so that reading allocates nothing.
     buffer: *mut Bytes,
     counter: Entry,
@@ -120,7 +134,10 @@ unsafe impl Send for Register {}
 
 impl Instrument {
     /// Resolves the interface for the plugin that QEMU calls `id`; called while it is being installed.
-    pub fn attach(id: u64) -> Result<Instrument, String> {
+    ///
+    /// # Errors
+    /// A QEMU that lacks a part of it.
+    pub fn attach(id: u64, interface: Interface) -> Result<Instrument, Failed> {
         let symbols = Symbols::resolve()?;
         // SAFETY: making an array has no precondition, and a scoreboard may be made while installing.
         let (buffer, score) = unsafe {
@@ -129,19 +146,30 @@ impl Instrument {
         };
         let [counter, countdown, telling] =
             [0, 1, 2].map(|index| Entry { score, offset: index * size_of::<u64>() });
-        Ok(Instrument { symbols, id, buffer, counter, countdown, telling })
+        Ok(Instrument { symbols, id, interface, buffer, counter, countdown, telling })
     }
 
-    /// Calls `each` for the vCPU.
-    pub fn on_vcpu(&self, each: OnVcpu) {
-        // SAFETY: static code.
-        unsafe { (self.symbols.qemu_plugin_register_vcpu_init_cb)(self.id, each) }
-    }
-
-    /// Calls `each` for each block, instead of what was called before: QEMU has one for a plugin.
-    pub fn on_translation(&self, each: OnTranslation) {
-        // SAFETY: static code.
-        unsafe { (self.symbols.qemu_plugin_register_vcpu_tb_trans_cb)(self.id, each) }
+    /// Calls `T` for the vCPU, and for each block that is translated.
+    pub fn on<T: Instruments>(&self) {
+        extern "C" fn has_vcpu<T: Instruments>() {
+            T::has_vcpu();
+        }
+        extern "C" fn with_id<T: Instruments>(_id: *mut c_void, block: *mut c_void) {
+            T::translates(block);
+        }
+        extern "C" fn with_data<T: Instruments>(block: *mut c_void, _data: *mut c_void) {
+            T::translates(block);
+        }
+        let translates = match self.interface >= Interface::HANDS_ON {
+            true => with_data::<T>,
+            false => with_id::<T>,
+        };
+        // SAFETY: static code, which takes no more than QEMU passes; a QEMU that knows no third argument does not look at it.
+        unsafe {
+            let nothing = std::ptr::null_mut();
+            (self.symbols.qemu_plugin_register_vcpu_init_cb)(self.id, has_vcpu::<T>, nothing);
+            (self.symbols.qemu_plugin_register_vcpu_tb_trans_cb)(self.id, translates, nothing);
+        }
     }
 
     /// The block that a translation callback was given.
@@ -150,22 +178,40 @@ impl Instrument {
     }
 
     /// The registers of these names (those of GDB); called when the vCPU has been made.
-    pub fn registers<const N: usize>(&self, names: [&CStr; N]) -> Result<[Register; N], String> {
+    ///
+    /// # Errors
+    /// A vCPU that has none of such a name.
+    pub fn registers<const N: usize>(&self, names: [&CStr; N]) -> Result<[Register; N], Failed> {
         // SAFETY: called on the vCPU's thread; returns a GArray of descriptors with static names.
-        let known = unsafe {
-            let array = &*(self.symbols.qemu_plugin_get_registers)();
-            std::slice::from_raw_parts(array.data.cast::<Descriptor>(), array.len as usize)
+        let (known, size) = unsafe {
+            let array = (self.symbols.qemu_plugin_get_registers)();
+            (&*array, (self.symbols.g_array_get_element_size)(array) as usize)
         };
+        Check::Interface.passes(size >= size_of::<Descriptor>(), || {
+            format!("what it tells of a register has {size} bytes")
+        })?;
         let mut found = [Register(std::ptr::null_mut()); N];
         for (register, name) in found.iter_mut().zip(names) {
-            // SAFETY: QEMU's names are NUL-terminated.
-            let is = |d: &&Descriptor| unsafe { CStr::from_ptr(d.name) } == name;
-            let descriptor = known.iter().find(is);
-            *register = Register(
-                descriptor.ok_or_else(|| format!("the vCPU has no register {name:?}"))?.handle,
-            );
+            let descriptor = (0..known.len as usize)
+                // SAFETY: inside of the array, whose elements begin so.
+                .map(|index| unsafe { &*known.data.add(index * size).cast::<Descriptor>() })
+                // SAFETY: QEMU's names are NUL-terminated.
+                .find(|d| unsafe { CStr::from_ptr(d.name) } == name);
+            let missing = || Check::Interface.fails(format!("the vCPU has no register {name:?}"));
+            *register = Register(descriptor.ok_or_else(missing)?.handle);
         }
         Ok(found)
+    }
+
+    /// The general registers, in the order of their numbers in instructions; called when the vCPU has been made.
+    ///
+    /// # Errors
+    /// As [`Instrument::registers`].
+    pub fn general(&self) -> Result<[Register; GENERAL], Failed> {
+        self.registers([
+            c"rax", c"rcx", c"rdx", c"rbx", c"rsp", c"rbp", c"rsi", c"rdi", c"r8", c"r9", c"r10",
+            c"r11", c"r12", c"r13", c"r14", c"r15",
+        ])
     }
 
     /// What a register holds, of at most 8 bytes; called before an instruction, or while a block is translated that is executed

@@ -6,6 +6,7 @@
 //! the probe measured. It instruments no instruction but those that halt, unless it is asked to be a [`witness`] of the probe or
 //! to [`follow`] the kernel, so the guest runs at full speed, and it is not part of the guest's saved state.
 
+mod checks;
 mod config;
 pub mod disturbance;
 pub mod follow;
@@ -13,27 +14,30 @@ pub mod generator;
 pub mod guest;
 mod halting;
 mod instrument;
+pub mod interface;
+mod layout;
+mod physical;
 mod qemu;
 mod symbols;
+mod trying;
+mod vcpu;
 pub mod witness;
+
+use interface::Info;
 
 pub use config::{Config, ConfigError, Start, Stimulus, Triggers};
 
 use std::ffi::{CStr, c_char, c_int};
 use std::os::fd::BorrowedFd;
 
-/// The plugin interface that witness and follower need: the first that reads the guest's memory.
-#[unsafe(no_mangle)]
-pub static qemu_plugin_version: c_int = 4;
-
 /// QEMU's entry point. Non-zero makes QEMU refuse to start.
 ///
 /// # Safety
-/// Called by QEMU with `argc` NUL-terminated strings in `argv`.
+/// Called by QEMU with `argc` NUL-terminated strings in `argv`, and what it says of itself in `info`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qemu_plugin_install(
     id: u64,
-    _info: *const std::ffi::c_void,
+    info: *const Info,
     argc: c_int,
     argv: *const *const c_char,
 ) -> c_int {
@@ -41,7 +45,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
         // SAFETY: promised by the caller.
         .map(|i| unsafe { CStr::from_ptr(*argv.add(i)) }.to_string_lossy().into_owned())
         .collect();
-    match start(id, &words) {
+    // SAFETY: promised by the caller.
+    match start(id, unsafe { &*info }, &words) {
         Ok(()) => 0,
         Err(message) => {
             eprintln!("{message}");
@@ -50,10 +55,22 @@ pub unsafe extern "C" fn qemu_plugin_install(
     }
 }
 
-fn start(id: u64, words: &[String]) -> Result<(), String> {
+/// The one word with which QEMU is tried and nothing is measured: it ends, with [`PASSED`] where it passes what can be checked
+/// before there is a machine.
+pub const TRIAL: &str = "trial";
+/// What is said then, before the version of the plugin interface.
+pub const PASSED: &str = "onset plugin: passed, with version ";
+
+fn start(id: u64, info: &Info, words: &[String]) -> Result<(), String> {
+    let qemu = qemu::Qemu::attach(info).map_err(|e| format!("onset plugin: {e}"))?;
+    if words.iter().any(|word| word.starts_with(TRIAL)) {
+        let said = try_all(qemu, id).map_err(|e| format!("onset plugin: {e}"))?;
+        println!("{said}");
+        // SAFETY: ends the process, before QEMU has made anything.
+        unsafe { libc::_exit(0) }
+    }
     let config = Config::parse(words.iter().map(String::as_str), |path| std::fs::read(path))
         .map_err(|e| e.to_string())?;
-    let qemu = qemu::Qemu::attach().map_err(|e| format!("onset plugin: {e}"))?;
     // SAFETY: a descriptor that our parent left open for us, for as long as we live; it promises that nobody
     // else writes records.
     let records = unsafe { sample::producer_of(BorrowedFd::borrow_raw(config.ring_fd)) }
@@ -63,9 +80,16 @@ fn start(id: u64, words: &[String]) -> Result<(), String> {
     let instrumented = match config.follow.clone() {
         Some(plan) => follow::install(qemu, id, plan, config.aim()),
         None if config.witness => witness::install(qemu, id),
-        None => halting::install(id),
+        None => halting::install(qemu, id).map_err(|failed| qemu.refusal(&failed)),
     };
     instrumented.map_err(|e| format!("onset plugin: {e}"))?;
     generator::install(qemu, config, records);
     Ok(())
+}
+
+/// Whether QEMU has all of the plugin interface.
+fn try_all(qemu: qemu::Qemu, id: u64) -> Result<String, String> {
+    let attached = instrument::Instrument::attach(id, qemu.interface());
+    attached.map_err(|failed| qemu.refusal(&failed))?;
+    Ok(format!("{PASSED}{}", qemu.interface().number()))
 }

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! QEMU's internal interfaces, all of them and only here.
+//! QEMU's internal interfaces. All of them are here and, of a vCPU and of the guest's memory, in `vcpu.rs` and `physical.rs`.
 //!
-//! They are not a stable interface, so they are looked up by name at start, and the version is
-//! compared with those that were tried; anything else is refused before the machine is built. What is
-//! used has the shape given in QEMU 10.0's `include/qemu/timer.h`, `include/exec/memory.h`,
-//! `include/qemu/notify.h`, `include/system/runstate.h`, `include/exec/cpu-common.h`, `include/hw/core/cpu.h`,
-//! `include/hw/irq.h` and `include/chardev/char.h`.
+//! They are not a stable interface, so they are looked up by name at start, and what of them can be tried is tried
+//! ([`Check`]). A QEMU that does not pass is refused, whatever its version. What is used has the shape given in QEMU 10.0's and 11.1's
+//! `include/qemu/timer.h`, `include/system/memory.h` (`include/exec/memory.h` in 10.0), `include/qemu/notify.h`,
+//! `include/system/runstate.h`, `include/exec/cpu-common.h`, `include/hw/core/cpu.h`, `include/hw/irq.h`,
+//! `include/qapi/util.h` and `include/chardev/char.h`.
 
-use crate::symbols::{VERSIONS_TRIED, laid_out_otherwise, symbol, symbols, versions_tried};
+use crate::checks::{Check, Failed, refusal};
+use crate::interface::{Info, Interface};
+use crate::physical::Reads;
+use crate::symbols::{symbol, symbols};
+use crate::vcpu::Cpu;
 use sample::{Insns, Nanos, Stamp, Virtual};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 
-const QEMU_CLOCK_VIRTUAL: c_int = 1;
+pub(crate) const QEMU_CLOCK_VIRTUAL: c_int = 1;
 const SCALE_NS: c_int = 1;
-/// `RunState`'s `paused` (qapi/run-state.json, fifth of the enum).
-const RUN_STATE_PAUSED: c_int = 4;
-/// Where in a `CPUState` it says whether the clock may be read: `neg.can_do_io`, at the end of the structure, whose size
-/// is 0x2bc0 (include/hw/core/cpu.h). [`Cpu::check`] compares it with what it has to be.
-const CAN_DO_IO: usize = 0x2bbc;
-/// Where the vCPU's registers are: what stands first behind its `CPUState` (`CPUX86State.regs`, target/i386/cpu.h). Whoever uses
-/// them compares [`Cpu::register`] with what the plugin interface gives.
-const REGISTERS: usize = 0x2bc0;
-/// The size of QEMU's `MemoryRegion` (272 in 10.0) and of `QEMUTimer` (56), with room to grow.
+/// Room for QEMU's `MemoryRegion` (272 in 10.0) and `QEMUTimer` (56). The second half is to stay as it is: who
+/// wrote there would need more than is known.
 const OPAQUE_BYTES: usize = 4096;
+/// What is there.
+const UNTOUCHED: u64 = 0x0bad_f00d_0bad_f00d;
 
 type TimerCallback = extern "C" fn(*mut c_void);
 type IoRead = extern "C" fn(*mut c_void, u64, u32) -> u64;
@@ -79,8 +78,7 @@ symbols! {
         icount_get_raw: fn() -> i64;
         icount_to_ns: fn(i64) -> i64;
         qemu_get_cpu: fn(c_int) -> *mut c_void;
-        cpu_get_phys_page_attrs_debug: fn(*mut c_void, u64, *mut [u64; 2]) -> u64;
-        cpu_physical_memory_map: fn(u64, *mut u64, bool) -> *const u8;
+        qapi_enum_parse: fn(*const c_void, *const c_char, c_int, *mut c_void) -> c_int;
         async_run_on_cpu: fn(*mut c_void, extern "C" fn(*mut c_void, usize), usize);
         timer_init_full: fn(*mut c_void, *mut c_void, c_int, c_int, c_int, TimerCallback, *mut c_void);
         timer_mod_ns: fn(*mut c_void, i64);
@@ -111,6 +109,10 @@ pub struct Qemu {
     /// The main loop's lists of timers.
     main_loop_tlg: *mut c_void,
     version: [i64; 3],
+    interface: Interface,
+    reads: Reads,
+    /// The number of the state `paused`.
+    paused: c_int,
 }
 
 // SAFETY: addresses of QEMU's code and static data, the same for every thread; who may call what is said above.
@@ -126,24 +128,6 @@ pub struct Line(*mut c_void);
 
 /// A serial line's host end, into which bytes can be put at an exact virtual time.
 pub struct Wire(*mut c_void);
-
-/// Where [`Ram`] begins in the guest's memory.
-const RAM_FROM: u64 = 1 << 20;
-
-/// The vCPU, whose clock it reads anywhere.
-#[derive(Clone, Copy)]
-pub struct Cpu {
-    qemu: Qemu,
-    cpu: *mut c_void,
-    can_do_io: *mut u8,
-}
-
-/// The guest's RAM from its first MiB (below that are holes) to the next hole, as the host has it.
-#[derive(Clone, Copy)]
-pub struct Ram {
-    begin: *const u8,
-    length: u64,
-}
 
 /// What owns a stretch of I/O ports.
 pub trait Ports: 'static {
@@ -165,123 +149,61 @@ pub enum Width {
     Word = 4,
 }
 
-/// A register, by its number in instructions.
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "they are the processor's")]
-#[repr(usize)]
-pub enum General {
-    Rax = 0,
-    Rsp = 4,
-    Rbp = 5,
-    Rsi = 6,
-    Rdi = 7,
-    R11 = 11,
-}
-
-impl Cpu {
-    /// What a register holds, in a callback that may read registers: what the plugin interface gives by several calls and a copy.
-    pub fn register(&self, register: General) -> u64 {
-        // SAFETY: our own thread's vCPU, and aligned as QEMU's structure is.
-        unsafe { self.cpu.byte_add(REGISTERS).cast::<u64>().add(register as usize).read() }
-    }
-
-    /// When the instruction that is `left` instructions before the end of its block begins, that being the instruction at
-    /// or after which we are called: virtual time and instructions completed.
-    ///
-    /// QEMU counts a block when it begins it, and refuses to read the clock before its last instruction lest somebody took
-    /// that for the time there. Who knows the place in the block may subtract, so the refusal is lifted for a moment.
-    pub fn time(&self, left: u64) -> (Stamp<Virtual>, Insns) {
-        // SAFETY: our own thread's vCPU, which is in our callback; a byte inside the structure, and a `bool` of QEMU's as far as
-        // its value can tell.
-        unsafe {
-            let allowed = self.can_do_io.read();
-            if allowed > 1 {
-                crate::generator::fail(&self.otherwise());
-            }
-            self.can_do_io.write(1);
-            let (at, insns) = (self.qemu.now(), self.qemu.insns());
-            self.can_do_io.write(allowed);
-            let ahead = (self.qemu.symbols.icount_to_ns)(left as i64) as u64;
-            (Stamp::from_ns(at.ns() - ahead), Insns(insns.0 - left))
-        }
-    }
-
-    /// Whether QEMU's structure is what it is taken for: whether the clock may be read is known to be `last`, whether
-    /// we are called at the last instruction of a block.
-    pub fn check(&self, last: bool) -> bool {
-        // SAFETY: a byte inside the structure.
-        unsafe { self.can_do_io.read() == u8::from(last) }
-    }
-
-    /// Why a QEMU is refused whose structures are not those that were looked into.
-    pub fn otherwise(&self) -> String {
-        laid_out_otherwise(self.qemu.version)
-    }
-
-    /// The guest's RAM, once the machine is built: every machine of the rig has some at its first MiB. `None` where QEMU
-    /// does not give it.
-    pub fn ram(&self) -> Option<Ram> {
-        let mut length = u64::MAX - RAM_FROM;
-        // SAFETY: QEMU maps under a lock of its own (RCU), not the big one. It is never unmapped, so that it stays where it is.
-        let begin = unsafe {
-            (self.qemu.symbols.cpu_physical_memory_map)(RAM_FROM, &raw mut length, false)
-        };
-        (!begin.is_null()).then_some(Ram { begin, length })
-    }
-
-    /// Where in the guest's memory the page at `address`, a multiple of its size, lies now; `None` where there is none.
-    pub fn physical(&self, address: u64) -> Option<u64> {
-        // Larger than MemTxAttrs.
-        let mut attributes = [0; 2];
-        // SAFETY: our own thread's vCPU, whose page tables are only read; QEMU's gdbstub does so without the big lock, too.
-        let found = unsafe {
-            (self.qemu.symbols.cpu_get_phys_page_attrs_debug)(
-                self.cpu,
-                address,
-                &raw mut attributes,
-            )
-        };
-        (found != u64::MAX).then_some(found)
-    }
-}
-
-impl Ram {
-    /// Fills `bytes` with what is at this physical address; false where that is no RAM. Called on the vCPU's thread.
-    pub fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
-        let Some(from) = address.checked_sub(RAM_FROM) else { return false };
-        if from.checked_add(bytes.len() as u64).is_none_or(|end| end > self.length) {
-            return false;
-        }
-        // SAFETY: inside of what QEMU mapped. The vCPU, which writes to it, waits for us, and no device of the rig does so by itself.
-        unsafe {
-            self.begin.add(from as usize).copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len())
-        };
-        true
-    }
-}
-
+/// What QEMU makes a structure of its own in; it lives for ever.
 fn opaque_memory() -> *mut c_void {
-    Box::leak(Box::new([0u64; OPAQUE_BYTES / 8])).as_mut_ptr().cast()
+    const HALF: usize = OPAQUE_BYTES / 8 / 2;
+    let mut words = Box::new([0u64; 2 * HALF]);
+    words[HALF..].fill(UNTOUCHED);
+    Box::leak(words).as_mut_ptr().cast()
+}
+
+/// Whether QEMU found room enough in memory of [`opaque_memory`].
+pub(crate) fn had_room(memory: *const c_void) -> Result<(), Failed> {
+    // SAFETY: as many bytes as were made.
+    let bytes = unsafe { memory.cast::<[u64; OPAQUE_BYTES / 8]>().read_volatile() };
+    let untouched = bytes[bytes.len() / 2..].iter().all(|word| *word == UNTOUCHED);
+    Check::Room.passes(untouched, || {
+        format!("a structure of it is larger than {} bytes", OPAQUE_BYTES / 2)
+    })
 }
 
 impl Qemu {
-    /// Resolves QEMU's functions and checks its version.
-    pub fn attach() -> Result<Qemu, String> {
-        let symbols = Symbols::resolve()?;
+    /// Resolves QEMU's functions, and checks what can be checked before there is a machine.
+    ///
+    /// # Errors
+    /// What is said of a QEMU that does not pass.
+    pub fn attach(info: &Info) -> Result<Qemu, String> {
+        let symbols = Symbols::resolve().map_err(|failed| refusal(None, &failed))?;
         // SAFETY: returns a heap object with a valid version triple (qapi/control.json).
-        let (major, minor, micro) = unsafe {
+        let version = unsafe {
             let info = (symbols.qmp_query_version)(null_mut());
             let v = &*(*info).qemu;
-            (v.major, v.minor, v.micro)
+            [v.major, v.minor, v.micro]
         };
-        if !VERSIONS_TRIED.contains(&(major, minor)) {
-            return Err(format!(
-                "QEMU {major}.{minor}.{micro} is not a version whose internals are known; {}",
-                versions_tried()
-            ));
-        }
-        let version = [major, minor, micro];
-        Ok(Qemu { symbols, main_loop_tlg: symbol("main_loop_tlg")?, version })
+        let attach = || -> Result<Qemu, Failed> {
+            let interface = Interface::agreed(info)?;
+            let reads = Reads::resolve(interface)?;
+            let main_loop_tlg = symbol("main_loop_tlg")?;
+            let states = symbol("RunState_lookup")?;
+            // SAFETY: QEMU's table of the names of run states; no error object is asked for.
+            let paused =
+                unsafe { (symbols.qapi_enum_parse)(states, c"paused".as_ptr(), -1, null_mut()) };
+            Check::RunStates.passes(paused >= 0, || "none is called `paused`".into())?;
+            let qemu = Qemu { symbols, main_loop_tlg, version, interface, reads, paused };
+            qemu.check_clocks()?;
+            Ok(qemu)
+        };
+        attach().map_err(|failed| refusal(Some(version), &failed))
+    }
+
+    /// What is said where it does not pass a check.
+    pub(crate) fn refusal(&self, failed: &Failed) -> String {
+        refusal(Some(self.version), failed)
+    }
+
+    /// The version of the plugin interface that is spoken.
+    pub fn interface(&self) -> Interface {
+        self.interface
     }
 
     /// Calls `then` once the machine is built, before it runs.
@@ -325,19 +247,30 @@ impl Qemu {
         Insns(unsafe { (self.symbols.icount_get_raw)() } as u64)
     }
 
+    /// The time that so many instructions take.
+    pub(crate) fn length(&self, instructions: u64) -> Nanos {
+        // SAFETY: arithmetic.
+        Nanos(unsafe { (self.symbols.icount_to_ns)(instructions as i64) } as u64)
+    }
+
     /// The vCPU; called once it has been made.
     pub fn cpu(&self) -> Result<Cpu, String> {
         // SAFETY: any index may be asked for.
         let cpu = unsafe { (self.symbols.qemu_get_cpu)(0) };
         if cpu.is_null() {
-            return Err("the machine has no vCPU yet".into());
+            Err("the machine has no vCPU yet".into())
+        } else {
+            Ok(Cpu::new(*self, cpu))
         }
-        // SAFETY: inside the structure.
-        Ok(Cpu { qemu: *self, cpu, can_do_io: unsafe { cpu.byte_add(CAN_DO_IO) }.cast() })
+    }
+
+    /// How the guest's memory is read.
+    pub(crate) fn reads(&self) -> Reads {
+        self.reads
     }
 
     /// A timer that calls `fire`; not armed.
-    pub fn timer(&self, fire: extern "C" fn(*mut c_void)) -> Timer {
+    pub fn timer(&self, fire: extern "C" fn(*mut c_void)) -> Result<Timer, String> {
         let timer = opaque_memory();
         // SAFETY: zeroed memory at least as large as a QEMUTimer, which lives for ever.
         unsafe {
@@ -351,7 +284,8 @@ impl Qemu {
                 null_mut(),
             );
         }
-        Timer(timer)
+        had_room(timer).map_err(|failed| self.refusal(&failed))?;
+        Ok(Timer(timer))
     }
 
     /// Arms `timer` for `origin + after`.
@@ -382,7 +316,14 @@ impl Qemu {
     }
 
     /// Makes `ports` answer `count` I/O ports from `base` on, before any device there.
-    pub fn claim_ports<P: Ports>(&self, name: &'static CStr, base: u16, count: u64, ports: P) {
+    /// Gives QEMU's region of them.
+    pub fn claim_ports<P: Ports>(
+        &self,
+        name: &'static CStr,
+        base: u16,
+        count: u64,
+        ports: P,
+    ) -> *mut c_void {
         extern "C" fn read<P: Ports>(ports: *mut c_void, offset: u64, _size: u32) -> u64 {
             // SAFETY: the leaked P below; QEMU calls with the big lock held, so never twice at once.
             u64::from(unsafe { &mut *ports.cast::<P>() }.read(offset))
@@ -433,6 +374,7 @@ impl Qemu {
                 PRIORITY,
             );
         }
+        region
     }
 
     /// Has the vCPU's thread call `work` before the vCPU executes anything more. From a timer's callback the machine cannot be
@@ -464,7 +406,7 @@ impl Qemu {
         // state first and then waits for this vCPU, which executes nothing more once this returns.
         unsafe {
             (self.symbols.qemu_system_vmstop_request_prepare)();
-            (self.symbols.qemu_system_vmstop_request)(RUN_STATE_PAUSED);
+            (self.symbols.qemu_system_vmstop_request)(self.paused);
             (self.symbols.bql_unlock)();
             while (self.symbols.runstate_is_running)() {
                 std::thread::yield_now();
@@ -487,5 +429,22 @@ impl Qemu {
     pub fn send(&self, wire: &Wire, byte: u8) {
         // SAFETY: a chardev from `wire`, and one readable byte.
         unsafe { (self.symbols.qemu_chr_be_write)(wire.0, &byte, 1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_structure_that_is_larger_than_there_is_room_for_fails_its_check() {
+        let memory = opaque_memory();
+        assert_eq!(had_room(memory), Ok(()));
+        // SAFETY: inside of it.
+        unsafe { memory.byte_add(OPAQUE_BYTES / 2 - 1).cast::<u8>().write(7) };
+        assert_eq!(had_room(memory), Ok(()));
+        // SAFETY: as above.
+        unsafe { memory.byte_add(OPAQUE_BYTES / 2).cast::<u8>().write(7) };
+        assert_eq!(had_room(memory).unwrap_err().check, Check::Room);
     }
 }

@@ -12,7 +12,7 @@
 
 use crate::generator::{fail, pass_on};
 use crate::halting::before_halts;
-use crate::instrument::{INSTRUCTION_BYTES_MAX, Instrument, Register};
+use crate::instrument::{Block, INSTRUCTION_BYTES_MAX, Instrument, Instruments, Register};
 use crate::qemu::Qemu;
 use sample::{Kind, Record};
 use std::collections::BTreeMap;
@@ -116,42 +116,29 @@ fn witness() -> &'static Witness {
 /// # Errors
 /// A QEMU that lacks a part of the interface.
 pub fn install(qemu: Qemu, id: u64) -> Result<(), String> {
-    let instrument = Instrument::attach(id)?;
+    let attached = Instrument::attach(id, qemu.interface());
+    let instrument = attached.map_err(|failed| qemu.refusal(&failed))?;
     let threads = Mutex::new(Threads::default());
     let witness = Witness { qemu, instrument, registers: OnceLock::new(), threads };
     if WITNESS.set(witness).is_err() {
         return Err("the plugin was loaded twice".into());
     }
-    self::witness().instrument.on_vcpu(on_vcpu);
-    self::witness().instrument.on_translation(on_translation);
+    self::witness().instrument.on::<Witness>();
     Ok(())
 }
 
-extern "C" fn on_vcpu(_id: u64, _vcpu: c_uint) {
-    let names = [c"rax", c"rdi", c"rsi", c"rdx", c"rsp", c"fs_base", c"cr3"];
-    let [rax, rdi, rsi, rdx, rsp, fs_base, cr3] =
-        witness().instrument.registers(names).unwrap_or_else(|e| fail(&e));
-    witness().registers.get_or_init(|| Registers { rax, rdi, rsi, rdx, rsp, fs_base, cr3 });
-}
-
-extern "C" fn on_translation(_id: u64, block: *mut c_void) {
-    let block = witness().instrument.block(block);
-    before_halts(&block);
-    let user = block.address() < USER_END;
-    if user {
-        block.count();
+impl Instruments for Witness {
+    fn has_vcpu() {
+        let names = [c"rax", c"rdi", c"rsi", c"rdx", c"rsp", c"fs_base", c"cr3"];
+        let Witness { qemu, instrument, .. } = witness();
+        let found = instrument.registers(names);
+        let [rax, rdi, rsi, rdx, rsp, fs_base, cr3] =
+            found.unwrap_or_else(|failed| fail(&qemu.refusal(&failed)));
+        witness().registers.get_or_init(|| Registers { rax, rdi, rsi, rdx, rsp, fs_base, cr3 });
     }
-    let Some(last) = block.last() else { return };
-    let mut bytes = [0; INSTRUCTION_BYTES_MAX];
-    let code = last.code(&mut bytes);
-    if user {
-        if code.starts_with(&SYSCALL) {
-            last.before(on_call, 0);
-        }
-    } else if code.starts_with(&SYSRETQ) {
-        last.before(on_return, BY_SYSRET);
-    } else if code.starts_with(&IRETQ) {
-        last.before(on_return, BY_IRET);
+
+    fn translates(block: *mut c_void) {
+        witness().look(&witness().instrument.block(block));
     }
 }
 
@@ -164,6 +151,27 @@ extern "C" fn on_return(_vcpu: c_uint, how: *mut c_void) {
 }
 
 impl Witness {
+    /// At a block that is translated.
+    fn look(&self, block: &Block<'_>) {
+        before_halts(block);
+        let user = block.address() < USER_END;
+        if user {
+            block.count();
+        }
+        let Some(last) = block.last() else { return };
+        let mut bytes = [0; INSTRUCTION_BYTES_MAX];
+        let code = last.code(&mut bytes);
+        if user {
+            if code.starts_with(&SYSCALL) {
+                last.before(on_call, 0);
+            }
+        } else if code.starts_with(&SYSRETQ) {
+            last.before(on_return, BY_SYSRET);
+        } else if code.starts_with(&IRETQ) {
+            last.before(on_return, BY_IRET);
+        }
+    }
+
     fn registers(&self) -> &Registers {
         self.registers.get().expect("found when the vCPU was made")
     }

@@ -4,7 +4,7 @@
 
 use crate::collect::{MARK_MEASURING, read_words, why_it_ended, why_it_stands_still};
 use crate::error::At;
-use crate::machine::{Generator, Origin, Plugin, Running, Stimulus};
+use crate::machine::{Emulator, Generator, Origin, Plugin, Running, Stimulus};
 use crate::run::{END_DEADLINE, Ending, Outcome, RECORDS, wait_until_paused};
 use crate::snapshot::{self, Snapshot};
 use crate::{
@@ -79,8 +79,13 @@ impl Bench {
         let stimulus = no_triggers();
         let mut channel = Channel::with_capacity(RECORDS)?;
         let plugin = Some(self.plugin(&stimulus, None, &channel));
-        let mut running =
-            Running::start(&guest.machine(), Origin::Boot { image }, plugin, scratch)?;
+        let mut running = Running::start(
+            self.emulator(),
+            &guest.machine(),
+            Origin::Boot { image },
+            plugin,
+            scratch,
+        )?;
         let mut reach = |record: &Record| {
             let is_mark = record.kind == Kind::Mark;
             let is_measuring = is_mark && record.value as u8 == MARK_MEASURING;
@@ -110,7 +115,7 @@ impl Bench {
         let stimulus = no_triggers();
         let mut channel = Channel::with_capacity(RECORDS)?;
         let plugin = self.plugin(&stimulus, None, &channel);
-        let mut running = start_from(guest, (from, time), plugin, scratch)?;
+        let mut running = start_from(self.emulator(), guest, (from, time), plugin, scratch)?;
         progress(Progress::WarmingUp);
         let end = wait_for_end(&mut running, &mut channel, time, &mut |_| ())?;
         save_after(from, &mut running, &end, draft, progress)
@@ -138,7 +143,7 @@ impl Bench {
         let stimulus = Stimulus::Triggers(generator);
         let mut channel = Channel::with_capacity(RECORDS)?;
         let plugin = self.plugin(&stimulus, Some(&following.follow.plan), &channel);
-        let mut running = start_from(guest, (from, time), plugin, scratch.path())?;
+        let mut running = start_from(self.emulator(), guest, (from, time), plugin, scratch.path())?;
         let ending = match wait_for_end(&mut running, &mut channel, time, following.see) {
             Ok(end) => {
                 let place = self.cache().place("snapshots")?.join(key_after(key, time));
@@ -239,6 +244,7 @@ fn key_after(key: &str, time: Nanos) -> String {
 
 /// Lets a saved guest run on, to be stopped after so long.
 fn start_from(
+    emulator: &Emulator,
     guest: &Guest,
     (from, time): (&Snapshot, Nanos),
     plugin: Plugin<'_>,
@@ -250,7 +256,7 @@ fn start_from(
         registers: (from.record.pins, from.record.control),
         advance: Some(time),
     };
-    let mut running = Running::start(&guest.machine(), origin, Some(plugin), scratch)?;
+    let mut running = Running::start(emulator, &guest.machine(), origin, Some(plugin), scratch)?;
     running.greet(END_DEADLINE)?;
     wait_until_paused(&mut running)?;
     running.call("cont", json!({}), END_DEADLINE)?;

@@ -33,7 +33,9 @@ pub use kernel::{
     is_kernel_name, series_of,
 };
 pub use look::Look;
-pub use machine::{CPU, Generator, Machine, ProbeRun, QEMU, Stimulus, is_tried, qemu_version};
+pub use machine::{
+    CHOICE, CPU, Emulator, Generator, Machine, ProbeRun, QEMU, Stimulus, is_tried, versions_tried,
+};
 pub use run::{Bench, Ending, Following, Guest, Outcome, Progress};
 pub use snapshot::Snapshot;
 pub use witness::{ClockLine, ClockPoint, Level, Wake, Witness};

@@ -4,7 +4,7 @@
 use crate::error::At;
 use crate::kernel::Kernel;
 use crate::look::Look;
-use crate::run::{self, Bench, Guest};
+use crate::run::{Bench, Guest};
 use crate::snapshot::Snapshot;
 use crate::{Error, Result, tool};
 use std::fs;
@@ -56,7 +56,7 @@ impl Bench {
     /// Those of restoring.
     pub fn look(&self, guest: &Guest, (snapshot, _): &(Snapshot, String)) -> Result<Look> {
         let scratch = self.cache().scratch()?;
-        let running = run::restore_paused(guest, snapshot, None, scratch.path())?;
+        let running = self.restore_paused(guest, snapshot, None, scratch.path())?;
         Ok(Look::at(running, scratch))
     }
 

@@ -4,7 +4,7 @@
 use crate::collect::{Collector, Observer, Seer};
 use crate::console::{self, Fault};
 use crate::kernel::Kernel;
-use crate::machine::{self, Machine, Origin, Plugin, Running, Stimulus};
+use crate::machine::{Emulator, Machine, Origin, Plugin, Running, Stimulus};
 use crate::snapshot::{self, Snapshot};
 use crate::{Cache, Contents, Error, Follow, Parts, Result, Witness, tool};
 use agent::Load;
@@ -165,27 +165,29 @@ pub struct Following<'a> {
 pub struct Bench {
     cache: Cache,
     parts: Parts,
-    qemu_version: String,
+    emulator: Emulator,
     plugin_blake3: String,
 }
 
 impl Bench {
-    /// Looks at the host: QEMU's version, our parts.
+    /// Looks at the host: QEMU, our parts, and whether they get on with each other.
+    ///
+    /// # Errors
+    /// No QEMU, or one that the plugin refuses; no plugin.
     pub fn new(cache: Cache, parts: Parts) -> Result<Bench> {
-        let qemu_version = machine::qemu_version()?;
-        if !machine::is_tried(&qemu_version) {
-            return Err(Error::Qemu(format!(
-                "version {qemu_version} was found, whose internals the plugin does not know; install version {}: make prepare-run",
-                machine::VERSION_TRIED
-            )));
-        }
         let plugin_blake3 = snapshot::hash_file(&parts.plugin)?;
-        Ok(Bench { cache, parts, qemu_version, plugin_blake3 })
+        let emulator = Emulator::find()?.tried_with(&parts.plugin)?;
+        Ok(Bench { cache, parts, emulator, plugin_blake3 })
     }
 
     /// QEMU's version.
     pub fn qemu_version(&self) -> &str {
-        &self.qemu_version
+        self.emulator.version()
+    }
+
+    /// QEMU.
+    pub fn emulator(&self) -> &Emulator {
+        &self.emulator
     }
 
     /// blake3 of the plugin.
@@ -224,7 +226,7 @@ impl Bench {
             follow: following.as_ref().map(|f| f.follow.plan.as_str()),
             channel: &collector.channel,
         };
-        let running = restore(guest, snapshot, Some(plugin), scratch.path())?;
+        let running = self.restore(guest, snapshot, Some(plugin), scratch.path())?;
         let see = following.map(|f| f.see);
         let outcome = collector.collect(running, begun, (observe, see), progress, snapshot)?;
         Ok(Outcome { snapshot: key.clone(), ..outcome })
@@ -235,7 +237,7 @@ impl Bench {
     pub fn run_without_plugin(&self, guest: &Guest, snapshot: &Snapshot) -> Result<Duration> {
         let scratch = self.cache.scratch()?;
         let begun = Instant::now();
-        let mut running = restore(guest, snapshot, None, scratch.path())?;
+        let mut running = self.restore(guest, snapshot, None, scratch.path())?;
         while !running.ended()? {
             if tool::interrupted() {
                 return Err(Error::Interrupted);
@@ -245,39 +247,42 @@ impl Bench {
         Ok(begun.elapsed())
     }
 
+    /// Starts QEMU from a snapshot and lets the guest go on.
+    fn restore(
+        &self,
+        guest: &Guest,
+        snapshot: &Snapshot,
+        plugin: Option<Plugin<'_>>,
+        scratch: &Path,
+    ) -> Result<Running> {
+        let mut running = self.restore_paused(guest, snapshot, plugin, scratch)?;
+        running.call("cont", json!({}), END_DEADLINE)?;
+        Ok(running)
+    }
+
+    /// Starts QEMU from a snapshot, and leaves the guest paused.
+    pub(crate) fn restore_paused(
+        &self,
+        guest: &Guest,
+        snapshot: &Snapshot,
+        plugin: Option<Plugin<'_>>,
+        scratch: &Path,
+    ) -> Result<Running> {
+        snapshot.touch();
+        let (image, state) = (snapshot.image(), snapshot.state());
+        let registers = (snapshot.record.pins, snapshot.record.control);
+        let origin = Origin::Restore { image: &image, state: &state, registers, advance: None };
+        let mut running =
+            Running::start(self.emulator(), &guest.machine(), origin, plugin, scratch)?;
+        running.greet(END_DEADLINE)?;
+        wait_until_paused(&mut running)?;
+        Ok(running)
+    }
+
     /// Where the cache is.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
-}
-
-/// Starts QEMU from a snapshot and lets the guest go on.
-fn restore(
-    guest: &Guest,
-    snapshot: &Snapshot,
-    plugin: Option<Plugin<'_>>,
-    scratch: &Path,
-) -> Result<Running> {
-    let mut running = restore_paused(guest, snapshot, plugin, scratch)?;
-    running.call("cont", json!({}), END_DEADLINE)?;
-    Ok(running)
-}
-
-/// Starts QEMU from a snapshot, and leaves the guest paused.
-pub(crate) fn restore_paused(
-    guest: &Guest,
-    snapshot: &Snapshot,
-    plugin: Option<Plugin<'_>>,
-    scratch: &Path,
-) -> Result<Running> {
-    snapshot.touch();
-    let (image, state) = (snapshot.image(), snapshot.state());
-    let registers = (snapshot.record.pins, snapshot.record.control);
-    let origin = Origin::Restore { image: &image, state: &state, registers, advance: None };
-    let mut running = Running::start(&guest.machine(), origin, plugin, scratch)?;
-    running.greet(END_DEADLINE)?;
-    wait_until_paused(&mut running)?;
-    Ok(running)
 }
 
 pub(crate) fn wait_until_paused(running: &mut Running) -> Result<()> {

@@ -365,6 +365,7 @@ fn every_warning_carries_its_texts_and_reads_back() {
         Warning::ChannelDropped { records: 3 },
         Warning::GuestPanicked { text },
         Warning::GuestDidNotEnd { text: "t".into() },
+        Warning::QemuUntried { version: "10.2.0".into() },
         Warning::Unanswered { responder: name("bh_work"), triggers: 2 },
         Warning::Overrun { responder: name("futex"), periods: 2 },
         Warning::Probe(probes::Doubt::NotMeasured { series: "futex".into(), reason: "r".into() }),

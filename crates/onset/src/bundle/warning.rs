@@ -49,6 +49,11 @@ pub enum Warning {
         /// How: exit status and last words.
         text: String,
     },
+    /// The machine ran in a QEMU of a version that onset was not tried with.
+    QemuUntried {
+        /// Which.
+        version: String,
+    },
     /// Triggers were never answered.
     Unanswered {
         /// By whom.
@@ -152,6 +157,7 @@ impl Warning {
             Self::GuestWarned { .. } => "guest_warned",
             Self::GuestDidNotEnd { .. } => "guest_did_not_end",
             Self::MachineDied { .. } => "machine_died",
+            Self::QemuUntried { .. } => "qemu_untried",
             Self::Unanswered { .. } => "unanswered",
             Self::Superseded { .. } => "superseded",
             Self::Spurious { .. } => "spurious",
@@ -182,6 +188,7 @@ impl Warning {
             | Self::Killed => true,
             // Losses are weighed by the verdict itself; the rest does not touch the numbers.
             Self::GuestWarned { .. }
+            | Self::QemuUntried { .. }
             | Self::Unanswered { .. }
             | Self::Superseded { .. }
             | Self::Spurious { .. }
@@ -207,6 +214,9 @@ impl Warning {
                 format!("the guest did not end properly after the measurement: {text}")
             }
             Self::MachineDied { text } => format!("the machine ended early: {text}"),
+            Self::QemuUntried { version } => {
+                format!("the machine ran in QEMU {version}, with which onset was not tried")
+            }
             Self::Unanswered { responder, triggers } => {
                 format!("{responder} never answered {triggers} triggers")
             }
@@ -250,6 +260,9 @@ impl Warning {
             Self::GuestWarned { .. } => "a defect in the kernel or in a module",
             Self::GuestDidNotEnd { .. } => "the guest hangs, or the load cannot be stopped",
             Self::MachineDied { .. } => "QEMU was killed, or gave up",
+            Self::QemuUntried { .. } => {
+                "it passed the plugin's own checks, which do not see everything that the plugin relies on"
+            }
             Self::Unanswered { .. } => "the responder starved, or the run ended before its answer",
             Self::Superseded { .. } => "the responder was delayed by more than one period",
             Self::Spurious { .. } => {
@@ -285,6 +298,10 @@ impl Warning {
             }
             Self::GuestDidNotEnd { .. } => "read console.txt in the bundle; repeat under load idle",
             Self::MachineDied { .. } => "look for the reason in its last words and repeat",
+            Self::QemuUntried { .. } => {
+                "run it twice: the samples have to be the same; or take a version of the table in docs/rig.md \
+                 (ONSET_QEMU)"
+            }
             Self::Unanswered { .. } => "lengthen the period, or trigger.grace",
             Self::Superseded { .. } => {
                 "where no answer is spurious the maximum holds; for quantiles that count every trigger \

@@ -6,7 +6,7 @@ use crate::experiment::ALL_LOADS;
 use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
 use crate::terminal::{Align, Table};
-use rig::{Cache, tool};
+use rig::{Cache, Emulator, tool};
 use serde::Serialize;
 use std::path::Path;
 
@@ -101,17 +101,36 @@ fn bad(
 
 fn qemu() -> Check {
     const WHAT: &str = "QEMU";
-    let remedy =
-        "install qemu-system-x86 10.0 (Debian 13, or Debian 12 with backports): make prepare-run";
-    match rig::qemu_version() {
-        Err(e) => bad(WHAT, State::Missing, e.to_string(), remedy),
-        Ok(version) if rig::is_tried(&version) => good(WHAT, version),
-        Ok(version) => bad(
+    let remedy = format!(
+        "install qemu-system-x86 {} (Debian 13, or Debian 12 with backports: make prepare-run), or name another by {}",
+        rig::versions_tried(),
+        rig::CHOICE
+    );
+    let found = match Emulator::find() {
+        Err(e) => return bad(WHAT, State::Missing, e.to_string(), remedy),
+        Ok(found) => found,
+    };
+    let version = match std::env::var(rig::CHOICE) {
+        Ok(choice) if !choice.is_empty() => format!("{}, by {}", found.version(), rig::CHOICE),
+        _ => found.version().to_owned(),
+    };
+    let is_tried = found.is_tried();
+    // What is missing of the plugin is said beside.
+    let plugin = Installation::find().map(|i| i.parts().plugin).ok().filter(|p| p.is_file());
+    match plugin.map(|plugin| found.tried_with(&plugin)) {
+        Some(Err(e)) => bad(WHAT, State::Missing, e.to_string(), remedy),
+        _ if is_tried => good(WHAT, version),
+        Some(Ok(_)) => bad(
             WHAT,
-            State::Missing,
-            format!("{version}: its internals are not known to the plugin"),
-            remedy,
+            State::Limited,
+            format!(
+                "{version}: it passes the plugin's first checks, and onset was not tried with it"
+            ),
+            format!("runs with it carry a doubt; {remedy}"),
         ),
+        None => {
+            bad(WHAT, State::Limited, format!("{version}: onset was not tried with it"), remedy)
+        }
     }
 }
 

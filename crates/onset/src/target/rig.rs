@@ -253,7 +253,7 @@ impl Rig {
             },
             versions: Some((self.bench.qemu_version().to_string(), plugin_version(&self.bench))),
             dropped: outcome.dropped,
-            warnings: doubts(&outcome, cell.load),
+            warnings: doubts(self.bench.qemu_version(), &outcome, cell.load),
             counters: outcome.counters,
             probe_counters: outcome.report.map_or_else(BTreeMap::new, |r| r.counters),
             truth,
@@ -309,8 +309,11 @@ fn version(release: &str) -> (u32, u32) {
 }
 
 /// Every doubt that the rig's outcome raises.
-fn doubts(outcome: &Outcome, load: Load) -> Vec<Warning> {
+fn doubts(qemu: &str, outcome: &Outcome, load: Load) -> Vec<Warning> {
     let mut warnings = Vec::new();
+    if !::rig::is_tried(qemu) {
+        warnings.push(Warning::QemuUntried { version: qemu.to_owned() });
+    }
     match &outcome.ending {
         Ending::Whole => {}
         Ending::Died(why) | Ending::Failed(why) => {
@@ -365,12 +368,21 @@ mod tests {
     }
 
     fn codes(outcome: &Outcome, load: Load) -> Vec<&'static str> {
-        doubts(outcome, load).iter().map(Warning::code).collect()
+        doubts("10.0.2 (Debian)", outcome, load).iter().map(Warning::code).collect()
     }
 
     #[test]
     fn a_sound_idle_run_raises_no_doubt() {
         assert!(codes(&outcome(), Load::Idle).is_empty());
+    }
+
+    #[test]
+    fn a_qemu_that_onset_was_not_tried_with_is_doubted_by_name_and_the_run_stands() {
+        let warnings = doubts("11.0.2 (Ubuntu)", &outcome(), Load::Idle);
+        let version = "11.0.2 (Ubuntu)".to_owned();
+        assert_eq!(warnings, [Warning::QemuUntried { version }]);
+        assert!(!warnings[0].invalidates());
+        assert!(doubts("11.1.3 (Debian)", &outcome(), Load::Idle).is_empty());
     }
 
     #[test]
@@ -392,7 +404,7 @@ mod tests {
     fn a_guest_that_panics_makes_the_run_unsound_with_its_text() {
         let mut o = outcome();
         o.faults = vec![Fault::Panic("Kernel panic - not syncing".into())];
-        let warnings = doubts(&o, Load::Idle);
+        let warnings = doubts("10.0.2 (Debian)", &o, Load::Idle);
         assert!(warnings[0].invalidates());
         assert!(warnings[0].symptom().contains("not syncing"));
     }

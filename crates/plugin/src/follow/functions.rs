@@ -6,7 +6,7 @@ use super::places::{Place, Why};
 use super::{Follower, KERNEL, follower, record};
 use crate::follow::state::Followed;
 use crate::generator::since_measuring_began;
-use crate::qemu::General;
+use crate::vcpu::General;
 use sample::{Kind, Stamp, Virtual};
 use std::ffi::{c_uint, c_void};
 
@@ -31,6 +31,7 @@ impl Follower {
         let cpu = &self.vcpu().cpu;
         let stack = cpu.register(General::Rsp);
         if stack >= KERNEL {
+            cpu.check(place.left == 1);
             let kind = if place.why == Why::Function { Kind::Function } else { Kind::Return };
             record(kind, 0, stack as u32, place.address, cpu.time(place.left));
         }

@@ -5,9 +5,9 @@
 //! stack. Where the pages of a kernel stack lie does not change while its task runs: that is remembered, and forgotten when
 //! another task runs, since only then the stack of the one before may go.
 
+use crate::checks::{Check, Failed};
 use crate::instrument::Instrument;
-use crate::qemu::{Cpu, Ram};
-use std::sync::OnceLock;
+use crate::physical::Physical;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes of a page.
@@ -20,18 +20,16 @@ const NONE: u64 = u64::MAX;
 
 /// The memory in which stacks lie. Used on the vCPU's thread only.
 pub struct StackMemory {
-    cpu: Cpu,
+    physical: Physical,
     /// Whether it is told when another task runs.
     is_told: bool,
-    /// Looked up when it is needed first: a vCPU is made before the machine has RAM.
-    ram: OnceLock<Option<Ram>>,
     pages: Pages,
 }
 
 impl StackMemory {
-    /// That of this vCPU. Where [`StackMemory::forget`] will not be called (`is_told`), nothing is remembered.
-    pub fn new(cpu: Cpu, is_told: bool) -> StackMemory {
-        StackMemory { cpu, is_told, ram: OnceLock::new(), pages: Pages::new() }
+    /// That of a vCPU. Where [`StackMemory::forget`] will not be called (`is_told`), nothing is remembered.
+    pub fn new(physical: Physical, is_told: bool) -> StackMemory {
+        StackMemory { physical, is_told, pages: Pages::new() }
     }
 
     /// Another task runs: what becomes of the stack of the one before is not known.
@@ -41,12 +39,25 @@ impl StackMemory {
 
     /// Fills `bytes` with what is at `address`; false where it cannot be read.
     pub fn fill(&self, instrument: &Instrument, address: u64, bytes: &mut [u8]) -> bool {
-        let ram = self.ram.get_or_init(|| self.is_told.then(|| self.cpu.ram()).flatten());
-        let walk = |number: u64| self.cpu.physical(number * PAGE);
-        let known = ram.as_ref().is_some_and(|ram| {
-            self.pages.pieces(address, bytes, walk, |at, piece| ram.read(at, piece))
-        });
-        known || instrument.fill(address, bytes)
+        self.is_told && self.fill_by_pages(address, bytes) || instrument.fill(address, bytes)
+    }
+
+    fn fill_by_pages(&self, address: u64, bytes: &mut [u8]) -> bool {
+        let walk = |number: u64| self.physical.page(number * PAGE);
+        self.pages.pieces(address, bytes, walk, |at, piece| self.physical.read(at, piece))
+    }
+
+    /// What is read page by page at `address` is what the plugin interface reads there, if both read something.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn check(&self, instrument: &Instrument, address: u64) -> Result<(), Failed> {
+        let (mut here, mut there) = ([0; 64], [0; 64]);
+        let read = self.fill_by_pages(address, &mut here) && instrument.fill(address, &mut there);
+        self.forget();
+        Check::Memory.passes(!read || here == there, || {
+            format!("at {address:#x} there is {there:02x?}, and by its page {here:02x?}")
+        })
     }
 }
 

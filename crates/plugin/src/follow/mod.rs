@@ -10,6 +10,7 @@
 //! faults is told as if it had been done.
 
 mod aim;
+mod beginning;
 mod code;
 mod functions;
 mod looks;
@@ -24,8 +25,10 @@ pub use plan::Plan;
 
 use crate::generator::{fail, pass_on_among_many, trigger_at, waits_for_aim};
 use crate::halting::before_halts;
-use crate::instrument::{Instrument, Register};
-use crate::qemu::{Cpu, General, Qemu};
+use crate::instrument::{Instrument, Instruments, Register};
+use crate::layout::GENERAL;
+use crate::qemu::Qemu;
+use crate::vcpu::{Cpu, General};
 use aim::Opening;
 use code::{Change, INTERRUPT_FLAG};
 use memory::StackMemory;
@@ -66,8 +69,7 @@ const LOCKING: Nanos = Nanos(500);
 /// The registers that are looked at once.
 #[derive(Clone, Copy)]
 struct Registers {
-    rsp: Register,
-    rbp: Register,
+    general: [Register; GENERAL],
     cs: Register,
     eflags: Register,
     /// Of the mode that runs, and of the other one (`swapgs`).
@@ -109,7 +111,8 @@ fn follower() -> &'static Follower {
 /// # Errors
 /// A QEMU that lacks a part of the interface; a map that cannot be read.
 pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), String> {
-    let instrument = Instrument::attach(id)?;
+    let attached = Instrument::attach(id, qemu.interface());
+    let instrument = attached.map_err(|failed| qemu.refusal(&failed))?;
     let followed = Followed::new(&plan, aim)?;
     let functions = plan.functions_from.map(|_| followed.stacks.functions()).unwrap_or_default();
     let (vcpu, begun, followed) = (OnceLock::new(), Once::new(), RefCell::new(followed));
@@ -117,30 +120,25 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
     if FOLLOWER.set(follower).is_err() {
         return Err("the plugin was loaded twice".into());
     }
-    self::follower().instrument.on_vcpu(on_vcpu);
-    self::follower().instrument.on_translation(on_translation);
+    self::follower().instrument.on::<Follower>();
     Ok(())
 }
 
-extern "C" fn on_vcpu(_id: u64, _vcpu: c_uint) {
-    let follower = follower();
-    let names = [c"rsp", c"rbp", c"cs", c"eflags"];
-    let [rsp, rbp, cs, eflags] = follower.instrument.registers(names).unwrap_or_else(|e| fail(&e));
-    let gs_bases = follower.instrument.registers([c"gs_base", c"k_gs_base"]);
-    let gs_bases = gs_bases.unwrap_or_else(|e| fail(&e));
-    let cpu = follower.qemu.cpu().unwrap_or_else(|e| fail(&e));
-    let memory = StackMemory::new(cpu, follower.plan.current.is_some());
-    let registers = Registers { rsp, rbp, cs, eflags, gs_bases };
-    follower.vcpu.get_or_init(|| Vcpu { cpu, registers, memory });
-}
+impl Instruments for Follower {
+    fn has_vcpu() {
+        let follower = follower();
+        let vcpu = follower.look_up().unwrap_or_else(|e| fail(&e));
+        follower.vcpu.get_or_init(|| vcpu);
+    }
 
-extern "C" fn on_translation(_id: u64, block: *mut c_void) {
-    let follower = follower();
-    let block = follower.instrument.block(block);
-    before_halts(&block);
-    follower.begun.call_once(|| follower.begin());
-    if block.address() >= KERNEL {
-        follower.look(&block);
+    fn translates(block: *mut c_void) {
+        let follower = follower();
+        let block = follower.instrument.block(block);
+        before_halts(&block);
+        follower.begun.call_once(|| follower.begin());
+        if block.address() >= KERNEL {
+            follower.look(&block);
+        }
     }
 }
 
@@ -178,34 +176,10 @@ impl Follower {
         self.instrument.memory(address).map_or(0, |[word]| word)
     }
 
-    /// Before anything is executed. At the warm-up's end the guest is in user space; one that was let run on may be anywhere.
-    fn begin(&self) {
-        let Vcpu { cpu, registers, .. } = self.vcpu();
-        let told = [registers.rsp, registers.rbp].map(|register| self.read(register));
-        if told != [General::Rsp, General::Rbp].map(|register| cpu.register(register)) {
-            fail(&cpu.otherwise());
-        }
-        if self.read(registers.cs) & 3 != 0 {
-            return;
-        }
-        let mut followed = self.followed();
-        followed.masked = self.read(registers.eflags) & INTERRUPT_FLAG == 0;
-        let bases = registers.gs_bases.map(|base| self.read(base));
-        let Some(base) = bases.into_iter().find(|base| *base >= KERNEL) else { return };
-        let variable =
-            |offset: Option<u64>| offset.map_or(0, |at| self.word(base.wrapping_add(at)));
-        followed.preempt = preempt_count(variable(self.plan.preempt), self.plan.counts_irqs);
-        followed.task = variable(self.plan.current);
-        let pid = self.word(followed.task.wrapping_add(self.plan.task.pid)) as u32;
-        followed.idle = followed.task != 0 && pid == 0;
-    }
-
     /// Before an instruction.
     fn at(&self, place: &Place) {
         let cpu = &self.vcpu().cpu;
-        if !cpu.check(place.left == 1) {
-            fail(&cpu.otherwise());
-        }
+        cpu.check(place.left == 1);
         let before = || cpu.time(place.left);
         let after = || cpu.time(place.left - 1);
         match place.why {
@@ -259,7 +233,9 @@ impl Follower {
 
     /// After a store, perhaps to one of the per-CPU variables, or to the running task's counter.
     fn stored(&self, place: &Place, address: u64, value: u64) {
-        let time = self.vcpu().cpu.time(place.left - 1);
+        let cpu = &self.vcpu().cpu;
+        cpu.check(place.left == 1);
+        let time = cpu.time(place.left - 1);
         let offset = match place.why {
             Why::Change(Change::StoresPerCpu(offset)) => offset,
             Why::Change(Change::StoresShort(distance)) => {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The virtual machine: QEMU without an accelerator, in deterministic virtual time, with our plugin.
 
+mod emulator;
 mod qmp;
+
+pub use emulator::{CHOICE, Emulator, QEMU, is_tried, versions_tried};
 
 use crate::error::At;
 use crate::tool::{self, Reaped};
@@ -12,13 +15,9 @@ use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// The name of QEMU's program.
-pub const QEMU: &str = "qemu-system-x86_64";
-/// The version that the plugin was tried with (crates/plugin/src/qemu.rs), which checks it again from inside.
-pub const VERSION_TRIED: &str = "10.0";
 /// Date at which the guest's clock starts, so that it does not depend on ours.
 const RTC_BASE: &str = "2026-01-01T00:00:00";
 /// The guest's processor. It does not say that string instructions are fast (ERMS, FSRM, FSRS): QEMU counts each iteration of
@@ -189,6 +188,7 @@ struct Files {
 impl Running {
     /// Starts QEMU. `scratch` takes its output and outlives it.
     pub(crate) fn start(
+        emulator: &Emulator,
         machine: &Machine,
         origin: Origin,
         plugin: Option<Plugin<'_>>,
@@ -199,10 +199,8 @@ impl Running {
             wire: scratch.join("wire"),
             complaints: scratch.join("qemu"),
         };
-        let program = tool::find(QEMU)
-            .ok_or(Error::NoProgram { name: QEMU.into(), package: "qemu-system-x86" })?;
         let (ours, theirs) = qmp::pair()?;
-        let mut command = Command::new(program);
+        let mut command = emulator.command();
         command.args(machine.arguments()).arg("-kernel").arg(&machine.kernel);
         command
             .args(["-chardev", &format!("file,id=console,path={}", option_value(&files.console))]);
@@ -392,24 +390,10 @@ fn disturbance_words(disturbances: &[Disturbance], scratch: &Path) -> Result<Str
     Ok(format!(",disturbances={}", file_value(scratch, "disturbances", bytes)?))
 }
 
-/// Whether the plugin knows the internals of this version (as [`qemu_version`] gives it).
-pub fn is_tried(version: &str) -> bool {
-    version.strip_prefix(VERSION_TRIED).is_some_and(|rest| rest.starts_with('.'))
-}
-
-/// The version that QEMU gives of itself, as `10.0.2 (Debian 1:10.0.2+ds-2)`.
-pub fn qemu_version() -> Result<String> {
-    let program = tool::find(QEMU)
-        .ok_or(Error::NoProgram { name: QEMU.into(), package: "qemu-system-x86" })?;
-    let deadline = Duration::from_secs(60);
-    let text = tool::run(Command::new(program).arg("--version"), "qemu-system-x86", deadline)?;
-    let first = text.lines().next().unwrap_or_default();
-    Ok(first.trim_start_matches("QEMU emulator version ").to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     /// A machine whose QEMU is a shell script that reads one command from the control connection.
     fn running(scratch: &Path, script: &str) -> Running {

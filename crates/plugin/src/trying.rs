@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Tries QEMU where it can be tried: its clocks, and ports of ours.
+
+use crate::checks::{Check, Failed};
+use crate::qemu::{Ports, QEMU_CLOCK_VIRTUAL, Qemu, Width, had_room};
+use crate::symbols::symbols;
+use std::ffi::{c_int, c_void};
+
+const QEMU_CLOCK_REALTIME: c_int = 0;
+const QEMU_CLOCK_HOST: c_int = 2;
+/// By how much a clock of the host's may differ from what the host says of it in the next moment, in ns.
+const READ_WITHIN: i64 = 60_000_000_000;
+
+symbols! {
+    /// What it takes; looked up at each trial, of which the first is before there is a machine.
+    struct Symbols {
+        qemu_clock_get_ns: fn(c_int) -> i64;
+        icount_get: fn() -> i64;
+        cpu_inl: fn(u32) -> u32;
+        cpu_outl: fn(u32, u32);
+        cpu_inb: fn(u32) -> u8;
+        memory_region_set_enabled: fn(*mut c_void, bool);
+    }
+}
+
+impl Qemu {
+    /// Before there is a machine, when the virtual clock stands.
+    pub(crate) fn check_clocks(&self) -> Result<(), Failed> {
+        let symbols = Symbols::resolve()?;
+        let clocks = [QEMU_CLOCK_REALTIME, QEMU_CLOCK_VIRTUAL, QEMU_CLOCK_HOST];
+        // SAFETY: legal before there is a vCPU.
+        let clocks = clocks.map(|clock| unsafe { (symbols.qemu_clock_get_ns)(clock) });
+        are_clocks(clocks, [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME].map(host_clock))
+    }
+
+    /// When the machine begins to run: the virtual clock is the one that counts instructions.
+    pub fn check_virtual_clock(&self) -> Result<(), Failed> {
+        let symbols = Symbols::resolve()?;
+        // SAFETY: legal where `now` is.
+        let (now, counted) = (self.now(), unsafe { (symbols.icount_get)() } as u64);
+        Check::Clocks.passes(now.ns() == counted, || {
+            format!("the one numbered 1 is at {} ns, and the instructions' at {counted}", now.ns())
+        })
+    }
+
+    /// When ports are claimed: claims one more and tries it, with both halves of a word different from each other.
+    pub fn check_ports(&self) -> Result<(), Failed> {
+        /// Above the ports for probes, and of no device; nobody in the guest knows it.
+        const TRIED: u16 = 0x4f5c;
+        const MARK: u32 = 0x0102_8304;
+        struct Tried(u32);
+        impl Ports for Tried {
+            const WIDTH: Width = Width::Word;
+            fn read(&mut self, offset: u64) -> u32 {
+                self.0.wrapping_add(offset as u32)
+            }
+            fn write(&mut self, offset: u64, value: u32) {
+                self.0 = !value.wrapping_add(offset as u32);
+            }
+        }
+        let symbols = Symbols::resolve()?;
+        let region = self.claim_ports(c"onset-tried", TRIED, 4, Tried(MARK));
+        let port = u32::from(TRIED);
+        // SAFETY: the big lock is held, and nobody else owns the port.
+        let (read, byte, again) = unsafe {
+            let read = (symbols.cpu_inl)(port);
+            let byte = (symbols.cpu_inb)(port);
+            (symbols.cpu_outl)(port, MARK);
+            let again = (symbols.cpu_inl)(port);
+            (symbols.memory_region_set_enabled)(region, false);
+            (read, byte, again)
+        };
+        Check::Ports.passes(read == MARK && again == !MARK && byte != MARK as u8, || {
+            format!("one that holds {MARK:#x} reads as {read:#x}, by a byte as {byte:#x}, and when that was written as {again:#x}")
+        })?;
+        had_room(region)
+    }
+}
+
+/// Whether clocks of QEMU read so are those of the host that they are taken for, which read so at the same time, and the virtual
+/// one stands at 0; all in ns.
+fn are_clocks([realtime, virt, host]: [i64; 3], [monotonic, wall]: [i64; 2]) -> Result<(), Failed> {
+    let near = |a: i64, b: i64| a.abs_diff(b) < READ_WITHIN as u64;
+    Check::Clocks.passes(near(realtime, monotonic) && near(host, wall) && virt == 0, || {
+        format!("those numbered 0, 1 and 2 are at {realtime}, {virt} and {host} ns; expected were {monotonic}, 0 and {wall}")
+    })
+}
+
+/// A clock of the host's, in ns.
+fn host_clock(clock: libc::clockid_t) -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a clock that every Linux has, and room for its time.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_that_have_other_numbers_fail_their_check() {
+        let [monotonic, wall] = [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME].map(host_clock);
+        assert_eq!(are_clocks([monotonic, 0, wall], [monotonic + 5, wall + 5]), Ok(()));
+        let orders = [[0, monotonic, wall], [wall, 0, monotonic], [monotonic, wall, 0]];
+        for order in orders {
+            let failed = are_clocks(order, [monotonic, wall]).unwrap_err();
+            assert_eq!(failed.check, Check::Clocks);
+        }
+    }
+}

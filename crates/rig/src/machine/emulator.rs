@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Which QEMU runs the machines: the host's own, or one that the user names, and whether the plugin gets on with it.
+//!
+//! What the plugin needs of a QEMU is no stable interface. It looks itself (`crates/plugin/src/checks.rs`), and is asked to before
+//! a machine is made: a QEMU is refused by a check that it does not pass, and not by its version.
+
+use crate::tool;
+use crate::{Error, Result};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// The name of QEMU's program.
+pub const QEMU: &str = "qemu-system-x86_64";
+/// The variable of the environment that names another QEMU: its program, or the root directory of another release.
+pub const CHOICE: &str = "ONSET_QEMU";
+/// The versions that onset was tried with, rising (as `VERSIONS_TRIED` in crates/plugin/src/checks.rs).
+pub const VERSIONS_TRIED: [&str; 2] = ["10.0", "11.1"];
+/// The variable by which the plugin is told which version of QEMU's plugin interface to declare, and the versions that it
+/// knows (crates/plugin/src/interface.rs).
+const DECLARES: &str = "ONSET_PLUGIN_INTERFACE";
+const INTERFACES: std::ops::RangeInclusive<u32> = 4..=7;
+/// The plugin's answer to a trial (crates/plugin/src/lib.rs).
+const PASSED: &str = "onset plugin: passed, with version ";
+/// What QEMU says of a plugin that declares more than it has (plugins/loader.c).
+const AT_MOST: &str = "supports only up to version ";
+/// QEMU's package in Debian.
+const PACKAGE: &str = "qemu-system-x86";
+/// A version, or a trial, is there in a moment.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Where a root directory has the dynamic linker of its release: Debian's and Ubuntu's place, then Fedora's.
+const LINKERS: [&str; 2] =
+    ["usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", "usr/lib64/ld-linux-x86-64.so.2"];
+/// Where it has libraries, and QEMU's firmware.
+const LIBRARIES: [&str; 3] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib64"];
+const FIRMWARE: [&str; 3] = ["usr/share/qemu", "usr/share/seabios", "usr/share/seavgabios"];
+
+/// A QEMU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Emulator {
+    program: PathBuf,
+    /// Arguments that come before all others.
+    leading: Vec<OsString>,
+    version: String,
+    /// The version of the plugin interface that was agreed upon in a trial.
+    interface: Option<u32>,
+}
+
+impl Emulator {
+    /// The one that `ONSET_QEMU` names, else the host's.
+    ///
+    /// # Errors
+    /// There is none, or it does not say its version.
+    pub fn find() -> Result<Emulator> {
+        let (program, leading) = match std::env::var_os(CHOICE).filter(|choice| !choice.is_empty())
+        {
+            Some(choice) => chosen(Path::new(&choice))?,
+            None => {
+                let missing = || Error::NoProgram { name: QEMU.into(), package: PACKAGE };
+                (tool::find(QEMU).ok_or_else(missing)?, Vec::new())
+            }
+        };
+        let mut found = Emulator { program, leading, version: String::new(), interface: None };
+        let text = tool::run(found.command().arg("--version"), PACKAGE, DEADLINE)?;
+        let first = text.lines().next().unwrap_or_default();
+        found.version = first.trim_start_matches("QEMU emulator version ").to_string();
+        Ok(found)
+    }
+
+    /// The version that it gives of itself, as `10.0.2 (Debian 1:10.0.2+ds-2)`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Whether onset was tried with this version.
+    pub fn is_tried(&self) -> bool {
+        is_tried(&self.version)
+    }
+
+    /// Its program with the arguments that it always needs.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.leading);
+        if let Some(version) = self.interface {
+            command.env(DECLARES, version.to_string());
+        }
+        command
+    }
+
+    /// The same QEMU, once the plugin has looked into it: it passes what can be checked before there is a machine.
+    ///
+    /// # Errors
+    /// [`Error::Qemu`] with the check that it does not pass.
+    pub fn tried_with(self, plugin: &Path) -> Result<Emulator> {
+        let first = self.trial(plugin, *INTERFACES.end());
+        let interface = match first {
+            Err(said) => match at_most(&said).filter(|version| INTERFACES.contains(version)) {
+                Some(version) => self.trial(plugin, version),
+                None => Err(said),
+            },
+            passed => passed,
+        };
+        match interface {
+            Ok(version) => Ok(Emulator { interface: Some(version), ..self }),
+            Err(said) => Err(Error::Qemu(refusal(&self.version, &said))),
+        }
+    }
+
+    /// Has the plugin declare this version and look; the version, or what was said.
+    fn trial(&self, plugin: &Path, version: u32) -> std::result::Result<u32, String> {
+        let mut command = self.command();
+        command.env(DECLARES, version.to_string());
+        command.args(["-nodefaults", "-no-user-config", "-display", "none", "-S"]);
+        command.args(["-machine", "none", "-accel", "tcg", "-plugin"]);
+        command.arg(format!("file={},trial=on", super::option_value(plugin)));
+        let said = match tool::run(&mut command, PACKAGE, DEADLINE) {
+            Err(Error::Program { why, .. }) => return Err(why),
+            other => other.map_err(|e| e.to_string())?,
+        };
+        let passed = said.lines().any(|line| {
+            line.strip_prefix(PASSED).is_some_and(|number| number == version.to_string())
+        });
+        if passed { Ok(version) } else { Err(said) }
+    }
+}
+
+/// Whether onset was tried with this version (as [`Emulator::version`] gives it).
+pub fn is_tried(version: &str) -> bool {
+    VERSIONS_TRIED
+        .iter()
+        .any(|tried| version.strip_prefix(tried).is_some_and(|rest| rest.starts_with('.')))
+}
+
+/// The versions, for messages.
+pub fn versions_tried() -> String {
+    VERSIONS_TRIED.join(" and ")
+}
+
+/// The newest version of the plugin interface, where QEMU said that it has no newer.
+fn at_most(said: &str) -> Option<u32> {
+    let rest = said.split(AT_MOST).nth(1)?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// What is said of a QEMU of this version that does not pass. The plugin names the check; where QEMU did not take the plugin, that is
+/// one, too.
+fn refusal(version: &str, said: &str) -> String {
+    if said.contains("the check `") {
+        return said.to_owned();
+    }
+    format!(
+        "{version} is refused, the check `interface` failed: {said}\nonset was tried with QEMU {}",
+        versions_tried()
+    )
+}
+
+/// The program and its leading arguments that a user means by `choice`.
+fn chosen(choice: &Path) -> Result<(PathBuf, Vec<OsString>)> {
+    if !choice.is_dir() {
+        let found = choice.to_str().and_then(tool::find);
+        let missing = || {
+            Error::Qemu(format!(
+                "{CHOICE} is {}, and there is no such program or directory",
+                choice.display()
+            ))
+        };
+        return Ok((found.ok_or_else(missing)?, Vec::new()));
+    }
+    let inside = |places: &[&str]| -> Vec<PathBuf> {
+        places.iter().map(|place| choice.join(place)).filter(|path| path.exists()).collect()
+    };
+    let program = choice.join("usr/bin").join(QEMU);
+    let linker = inside(&LINKERS).into_iter().next().filter(|_| program.is_file());
+    let linker = linker.ok_or_else(|| {
+        Error::Qemu(format!(
+            "{CHOICE} is {}, which is no root directory with usr/bin/{QEMU} and a dynamic linker in it",
+            choice.display()
+        ))
+    })?;
+    let libraries = std::env::join_paths(inside(&LIBRARIES)).map_err(|_| {
+        Error::Qemu(format!("{CHOICE} is {}, whose path has a colon in it", choice.display()))
+    })?;
+    let mut leading = vec!["--library-path".into(), libraries, program.into_os_string()];
+    for directory in inside(&FIRMWARE) {
+        leading.extend(["-L".into(), directory.into_os_string()]);
+    }
+    Ok((linker, leading))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A QEMU that is a shell script.
+    fn emulator(directory: &Path, script: &str) -> Emulator {
+        let program = directory.join("qemu");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let version = "12.3.4 (made up)".into();
+        Emulator { program, leading: Vec::new(), version, interface: None }
+    }
+
+    fn tried(script: &str) -> std::result::Result<Option<u32>, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let tried = emulator(directory.path(), script).tried_with(Path::new("/the/plugin.so"));
+        tried.map(|e| e.interface).map_err(|e| e.to_string())
+    }
+
+    const SAYS_ITS_VERSION: &str =
+        r#"echo "onset plugin: passed, with version $ONSET_PLUGIN_INTERFACE""#;
+
+    #[test]
+    fn versions_that_were_tried_are_told_from_others() {
+        for version in ["10.0.2 (Debian 1:10.0.2+ds-2)", "11.1.3", "11.1.0-rc1"] {
+            assert_eq!(is_tried(version), version != "11.1.0-rc1" || version.starts_with("11.1."));
+        }
+        for version in ["10.1.0", "11.0.2", "1.1", "10.02", "12.0.0", "110.0.1"] {
+            assert!(!is_tried(version), "{version}");
+        }
+    }
+
+    #[test]
+    fn the_newest_interface_is_taken_that_both_have() {
+        assert_eq!(tried(SAYS_ITS_VERSION), Ok(Some(7)));
+        let old = format!(
+            r#"[ $ONSET_PLUGIN_INTERFACE -le 5 ] || {{ echo "requires 7, but this QEMU supports only up to version 5" >&2; exit 1; }}
+            {SAYS_ITS_VERSION}"#
+        );
+        assert_eq!(tried(&old), Ok(Some(5)));
+    }
+
+    #[test]
+    fn a_qemu_whose_interface_is_not_known_is_refused_by_the_check_of_it() {
+        let ancient = "echo 'this QEMU supports only up to version 3' >&2; exit 1";
+        let coming = "echo 'this QEMU supports only a minimum version of 9' >&2; exit 1";
+        for script in
+            [ancient, coming, "echo something else", SAYS_ITS_VERSION.replace('$', "\\$").as_str()]
+        {
+            let said = tried(script).unwrap_err();
+            for word in ["12.3.4", "`interface`", "10.0 and 11.1"] {
+                assert!(said.contains(word), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_check_that_the_plugin_names_is_passed_on() {
+        let script = "echo 'onset plugin: this QEMU 12.3.4 is refused, the check `clocks` failed: so' >&2; exit 1";
+        let said = tried(&script.replace('`', "\\`").replace('\'', "\"")).unwrap_err();
+        assert!(said.contains("`clocks`") && !said.contains("`interface`"), "{said}");
+    }
+
+    #[test]
+    fn a_root_directory_is_run_by_its_own_linker_with_its_own_libraries_and_firmware() {
+        let root = tempfile::tempdir().unwrap();
+        let none = chosen(root.path()).unwrap_err().to_string();
+        assert!(none.contains("no root directory"), "{none}");
+        for file in [LINKERS[0], "usr/bin/qemu-system-x86_64", "usr/share/seabios/bios.bin"] {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let (program, leading) = chosen(root.path()).unwrap();
+        assert_eq!(program, root.path().join(LINKERS[0]));
+        let words: Vec<String> = leading
+            .iter()
+            .map(|w| w.to_string_lossy().replace(root.path().to_str().unwrap(), "R"))
+            .collect();
+        assert_eq!(
+            words,
+            [
+                "--library-path",
+                "R/usr/lib/x86_64-linux-gnu",
+                "R/usr/bin/qemu-system-x86_64",
+                "-L",
+                "R/usr/share/seabios",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named_with_the_variable_that_asked_for_it() {
+        let said = chosen(Path::new("/no/such/qemu")).unwrap_err().to_string();
+        assert!(said.contains("ONSET_QEMU is /no/such/qemu"), "{said}");
+        assert_eq!(chosen(Path::new("/bin/sh")).unwrap(), ("/bin/sh".into(), Vec::new()));
+    }
+}
