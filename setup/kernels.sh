@@ -29,13 +29,22 @@ outcome() {
 	fi
 }
 
+# An image without modules runs no load.
+load_of() {
+	if "$ONSET" kernels list --available --json | tr '{' '\n' | grep "\"$1\"" | grep -q '"image"'; then
+		echo idle
+	else
+		echo mixed
+	fi
+}
+
 # The driver's responders under load, 300 triggers.
 ladder() {
 	cat >"$place/$1.toml" <<-END
 		title = "$1"
 		target = "rig"
 		flavours = ["$1"]
-		loads = ["mixed"]
+		loads = ["${2:-mixed}"]
 		responders = ["hardirq", "task"]
 		[trigger]
 		period = "1ms"
@@ -70,7 +79,8 @@ for name; do
 			periods = ["1ms"]
 			count = 300
 		END
-		echo "| $name | $release | probe: $(outcome run "$place/$name.toml") | $(outcome "$ONSET" windows "$place/$name.toml") | – | – | – | – | – | – |"
+		ran="probe: $(outcome run "$place/$name.toml")"
+		echo "| $name | $release | $ran | $(outcome "$ONSET" windows "$(ladder "$name" "$(load_of "$name")")") | – | – | – | – | – | – |"
 		continue
 	fi
 	experiment=$(ladder "$name")

@@ -38,7 +38,7 @@ impl fmt::Display for Error {
             }
             Error::Kallsyms(why) => write!(
                 f,
-                "the kernel has no symbol table that could be read: {why}; it takes CONFIG_KALLSYMS=y, and its forms in Linux 6.1 … 6.12 are known"
+                "the kernel has no symbol table that could be read: {why}; it takes CONFIG_KALLSYMS=y, and its forms in Linux 6.1 … 7.3 are known"
             ),
             Error::Map(why) => write!(f, "the map is damaged: {why}; remove it, it is made again"),
             Error::MapVersion(theirs, ours) => write!(

@@ -26,29 +26,55 @@ const KERNEL: u64 = 0xffff_ffff_8000_0000;
 ///
 /// `address` is that of `rodata`.
 pub(crate) fn symbols(rodata: &[u8], address: u64) -> Result<Vec<Symbol>, Error> {
-    let (form, tokens) = [Form::Long, Form::Short]
-        .into_iter()
-        .find_map(|form| Some((form, Tokens::find(rodata, form)?)))
-        .ok_or(Error::Kallsyms("its tokens were not found"))?;
-    let names = Names::find(rodata, tokens.table, form)
-        .ok_or(Error::Kallsyms("its names were not found before its tokens"))?;
+    // Tokens of the one form may lie as those of the other by chance: what cannot be read so is read otherwise.
+    symbols_of(Form::Long, rodata, address)
+        .or_else(|long| {
+            // What is missing in the form that goes further is the better reason.
+            symbols_of(Form::Short, rodata, address).map_err(|short| short.max(long))
+        })
+        .map_err(|missing| Error::Kallsyms(missing.what()))
+}
+
+/// What was not found of a table; the later, the more was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Missing {
+    Tokens,
+    Names,
+    Addresses,
+    Text(&'static str),
+}
+
+impl Missing {
+    fn what(self) -> &'static str {
+        match self {
+            Missing::Tokens => "its tokens were not found",
+            Missing::Names => "its names were not found before its tokens",
+            Missing::Addresses => "its addresses were not found around its names",
+            Missing::Text(what) => what,
+        }
+    }
+}
+
+fn symbols_of(form: Form, rodata: &[u8], address: u64) -> Result<Vec<Symbol>, Missing> {
+    let tokens = Tokens::find(rodata, form).ok_or(Missing::Tokens)?;
+    let names = Names::find(rodata, tokens.table, form).ok_or(Missing::Names)?;
     let addresses = match form {
         Form::Long => addresses(rodata, &names, &tokens),
         Form::Short => addresses_from_themselves(rodata, address, &names, &tokens),
     }
-    .ok_or(Error::Kallsyms("its addresses were not found around its names"))?;
+    .ok_or(Missing::Addresses)?;
     let mut symbols = Vec::with_capacity(names.count);
     let mut at = names.start;
     for address in addresses {
-        let (from, length) = name(rodata, at).ok_or(Error::Kallsyms("a name is cut short"))?;
+        let (from, length) = name(rodata, at).ok_or(Missing::Text("a name is cut short"))?;
         at = from + length;
         let text: Vec<u8> = rodata[from..at]
             .iter()
             .flat_map(|token| tokens.text(rodata, *token))
             .copied()
             .collect();
-        let (kind, text) = text.split_first().ok_or(Error::Kallsyms("a name is empty"))?;
-        let name = std::str::from_utf8(text).map_err(|_| Error::Kallsyms("a name is no text"))?;
+        let (kind, text) = text.split_first().ok_or(Missing::Text("a name is empty"))?;
+        let name = std::str::from_utf8(text).map_err(|_| Missing::Text("a name is no text"))?;
         symbols.push(Symbol { address, kind: *kind, name: name.to_string() });
     }
     Ok(symbols)
@@ -277,9 +303,9 @@ mod tests {
             bytes
         }
 
-        /// A table of names without compression (each token one character), with something in front of it.
-        fn table(self, symbols: &[(u64, &str)]) -> Vec<u8> {
-            let mut bytes = vec![0xaa; 1024 + self.form().alignment()];
+        /// A table of names without compression (each token one character), with so many bytes in front of it.
+        fn table(self, symbols: &[(u64, &str)], before: usize) -> Vec<u8> {
+            let mut bytes = vec![0xaa; before];
             if matches!(self, Kernel::OffsetsFirst { .. }) {
                 bytes.extend(self.offsets(symbols));
             }
@@ -339,13 +365,16 @@ mod tests {
             );
             let given = percpu.then_some(&of_cpu).into_iter().chain(&given);
             let given: Vec<(u64, &str)> = given.map(|(a, n)| (*a, n.as_str())).collect();
-            let found = symbols(&kernel.table(&given), RODATA).unwrap();
-            let found: Vec<(u64, String)> = found
-                .into_iter()
-                .map(|s| (s.address, format!("{}{}", char::from(s.kind), s.name)))
-                .collect();
-            let found: Vec<(u64, &str)> = found.iter().map(|(a, n)| (*a, n.as_str())).collect();
-            assert_eq!(found, given, "{kernel:?}");
+            // Whatever is in front, the parts of the one form lie as those of the other sometimes.
+            for before in (1024..1024 + 64).step_by(kernel.form().alignment()) {
+                let found = symbols(&kernel.table(&given, before), RODATA).unwrap();
+                let found: Vec<(u64, String)> = found
+                    .into_iter()
+                    .map(|s| (s.address, format!("{}{}", char::from(s.kind), s.name)))
+                    .collect();
+                let found: Vec<(u64, &str)> = found.iter().map(|(a, n)| (*a, n.as_str())).collect();
+                assert_eq!(found, given, "{kernel:?}, {before}");
+            }
         }
     }
 
@@ -353,7 +382,7 @@ mod tests {
     fn a_table_that_is_damaged_is_not_found() {
         let text = KERNEL + 0x100_0000;
         for kernel in [Kernel::OffsetsLast { percpu: true }, Kernel::FromThemselves] {
-            let whole = kernel.table(&[(text, "Tstart"), (text + 16, "tnext")]);
+            let whole = kernel.table(&[(text, "Tstart"), (text + 16, "tnext")], 1024);
             assert!(symbols(&whole, RODATA).is_ok(), "{kernel:?}");
             for length in 0..whole.len() - 64 {
                 assert!(symbols(&whole[..length], RODATA).is_err(), "{kernel:?} {length}");

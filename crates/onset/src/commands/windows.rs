@@ -112,7 +112,7 @@ pub struct SeenWindows {
 
 fn watch(
     bench: &Bench,
-    cell: Cell,
+    mut cell: Cell,
     arguments: &arguments::Windows,
     progress: &dyn Fn(Progress),
 ) -> Result<SeenWindows, Failure> {
@@ -124,6 +124,7 @@ fn watch(
     let counted = [WindowKind::IrqsOff, WindowKind::PreemptOff];
     let is_counted = kinds.iter().all(|k| counted.contains(k));
     let calls = if is_counted { Calls::None } else { Calls::Stretches };
+    let without = cell.subject.spare_driver();
     let ready = Ready::new(bench, cell.subject, progress)?;
     let (map, follow) = ready.follow(STACKS_FROM, calls)?;
     let follow = follow.looking_inside(INSIDE_FROM);
@@ -139,7 +140,7 @@ fn watch(
         triggers: stretches.triggers(),
         kinds,
         totals,
-        missing: follow.missing,
+        missing: without.into_iter().chain(follow.missing).collect(),
         losses: reader.losses(),
         report,
     })
