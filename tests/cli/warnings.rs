@@ -62,6 +62,8 @@ fn of_the_machine() -> Vec<validity::Doubt> {
         CpuNotAllowed { cpus: cpus() },
         CpuNotUsed { cpus: cpus() },
         CpuNotAsked { cpus: cpus() },
+        PreemptionDiffers { asked: "none".into(), found: "lazy".into(), modes: words() },
+        BootWordsRefused { words: words() },
         MeasuredNotIsolated { cpus: vec![0], isolated: vec![1] },
         IrqOnIsolated { irqs: words() },
         DebugKernel { options: words() },

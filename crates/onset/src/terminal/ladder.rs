@@ -5,6 +5,7 @@ use super::axis::Axis;
 use super::table::{Align, Table};
 use super::truth;
 use crate::bundle::{Bundle, BundleError, Details, Experiment, Manifest, Schedule, Warning};
+use probes::context::keys;
 use sample::{Clock, Nanos};
 use stats::{Finding, Quantile, Summary, Verdict};
 
@@ -79,7 +80,19 @@ fn subtitle(manifest: &Manifest) -> String {
         Clock::Tsc => "time-stamp counter",
     };
     let asked = asked_for(&manifest.about.experiment);
-    format!("{asked}, seed {}, {clock}\n{}", manifest.about.seed, manifest.run)
+    let preemption =
+        preemption(manifest).map_or_else(String::new, |mode| format!(", preemption {mode}"));
+    format!("{asked}, seed {}{preemption}, {clock}\n{}", manifest.about.seed, manifest.run)
+}
+
+/// How the kernel that ran may be preempted, by its own words: `lazy`, or `rt (full)` where a real-time kernel has a choice.
+fn preemption(manifest: &Manifest) -> Option<String> {
+    let reported = &manifest.about.kernel.as_ref()?.reported;
+    let preemption = reported.get(keys::PREEMPTION)?;
+    Some(match reported.get(keys::PREEMPTION_MODE) {
+        Some(mode) if mode != preemption => format!("{preemption} ({mode})"),
+        _ => preemption.clone(),
+    })
 }
 
 fn asked_for(experiment: &Experiment) -> String {
