@@ -117,6 +117,8 @@ pub const VIRTUALISATION: &str = "virtualisation";
 pub const VENDOR: &str = "vendor";
 /// The machine's name by its firmware.
 pub const PRODUCT: &str = "product";
+/// The machine's name in its network; of a guest of the rig, which has none, absent.
+pub const HOST: &str = "host";
 /// The kind of container that the reading process is in.
 pub const CONTAINER: &str = "container";
 /// How much memory the reading process may lock, in bytes or `unlimited`.

@@ -54,6 +54,7 @@ fn server() -> Machine {
         ("proc/sys/kernel/osrelease", "6.12.57+deb13-amd64\n"),
         ("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.12.57-1\n"),
         ("proc/sys/kernel/arch", "x86_64\n"),
+        ("proc/sys/kernel/hostname", "lathe\n"),
         ("proc/cmdline", "root=/dev/sda1 isolcpus=1,3 irqaffinity=0,2 preempt=full\n"),
         ("proc/sys/kernel/tainted", "0\n"),
         ("proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
@@ -129,6 +130,7 @@ fn a_server_is_described_whole() {
     for (key, value) in [
         (keys::RELEASE, "6.12.57+deb13-amd64"),
         (keys::ARCHITECTURE, "x86_64"),
+        (keys::HOST, "lathe"),
         (keys::PREEMPTION, "full"),
         (keys::IRQAFFINITY, "0,2"),
         (keys::DEFAULT_SMP_AFFINITY, "0,2"),
