@@ -35,6 +35,7 @@ fn all() -> Vec<Warning> {
         Warning::Interrupted,
         Warning::Killed,
         Warning::TooFewSamples { responder: responder(), quantile: "p99.9".into(), count: 0 },
+        Warning::MaximumOfFew { responder: responder(), count: 1 },
         Warning::ResponderMissing { responder: responder(), release: text() },
     ];
     all.extend(of_probes().into_iter().map(Warning::Probe));
@@ -63,6 +64,8 @@ fn of_the_machine() -> Vec<validity::Doubt> {
         CpuNotAllowed { cpus: cpus() },
         CpuNotUsed { cpus: cpus() },
         CpuNotAsked { cpus: cpus() },
+        PreemptionDiffers { asked: "none".into(), found: "lazy".into(), modes: words() },
+        BootWordsRefused { words: words() },
         MeasuredNotIsolated { cpus: vec![0], isolated: vec![1] },
         IrqOnIsolated { irqs: words() },
         DebugKernel { options: words() },
@@ -83,7 +86,8 @@ fn of_the_machine() -> Vec<validity::Doubt> {
 fn printed(warnings: Value) -> Value {
     let run = json!({
         "run": "20261121-203911-t-idle-9591", "bundle": "/t", "complete": true, "flavour": "6.12",
-        "load": "idle", "instrument": "async", "seed": 1, "clock": "monotonic", "samples_blake3": "0".repeat(64),
+        "load": "idle", "instrument": "async", "seed": 1, "clock": "monotonic",
+        "evidence": { "samples_min": 0, "samples_max": 0, "measured_ns": null }, "samples_blake3": "0".repeat(64),
         "series": [{
             "responder": "futex-same", "clock": "monotonic", "count": 0,
             "losses": { "unanswered": 0, "superseded": 0, "spurious": 0, "tainted": 0, "overrun": 0, "dropped": 0 },
@@ -91,7 +95,7 @@ fn printed(warnings: Value) -> Value {
         }],
         "warnings": warnings, "findings": [], "verdict": "inconclusive"
     });
-    json!({ "schema": 1, "runs": [run], "errors": [] })
+    json!({ "schema": 1, "runs": [run], "unequal": [], "errors": [] })
 }
 
 #[test]

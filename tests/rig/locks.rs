@@ -39,12 +39,12 @@ fn sum<'a>(rows: impl IntoIterator<Item = &'a Value>, key: &str) -> u64 {
 
 fn all_kinds(value: &Value) -> u64 {
     let kinds = value["kinds"].as_object().expect("kinds");
-    kinds.values().map(|ns| ns.as_u64().expect("a number")).sum()
+    kinds.values().map(|kind| kind["ns"].as_u64().expect("a number")).sum()
 }
 
 /// Of the paper's latencies; 0 where nothing belongs to it.
 fn kind(value: &Value, name: &str) -> u64 {
-    value["kinds"].get(name).map_or(0, |ns| ns.as_u64().expect("a number"))
+    value["kinds"].get(name).map_or(0, |kind| kind["ns"].as_u64().expect("a number"))
 }
 
 fn is_lock(row: &&Value) -> bool {

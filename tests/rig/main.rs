@@ -9,6 +9,7 @@ mod disturbance;
 mod ending;
 mod explain;
 mod finds;
+mod flavours;
 mod follow;
 mod guest;
 mod hunt;

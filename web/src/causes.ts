@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Causes, stages and stacks as a reader sees them.
 
-import type { Code, LatencyKind, Others, Stage } from "./contract.ts";
+import type { Code, LatencyKind, Others, Stage, Sum } from "./contract.ts";
 import { h } from "./element.ts";
-import { duration, integer, percentage } from "./format.ts";
+import { ABSENT, duration, exactNs, integer, percentage, sumText } from "./format.ts";
 
 /** Each cause's colour: alike are those that are of one kind. What the path itself takes has none. */
 const LOOKS: Record<string, string> = {
@@ -56,9 +56,25 @@ const KINDS: [LatencyKind, string][] = [
 ];
 
 /** A whole by the latencies of “Internals of the RT Patch”. */
-export function kindsLine(kinds: Partial<Record<LatencyKind, number>>, whole_ns: number): string {
-  const part = (ns: number) => `${duration(ns)} (${percentage(ns / Math.max(1, whole_ns))})`;
-  return KINDS.map(([kind, name]) => `${name} ${part(kinds[kind] ?? 0)}`).join(", ");
+export function kindsLine(kinds: Partial<Record<LatencyKind, Sum>>, whole_ns: number): string {
+  const part = (sum: Sum) => `${sumText(sum)} (${percentage(sum.ns / Math.max(1, whole_ns))})`;
+  return KINDS.map(([kind, name]) => `${name} ${part(kinds[kind] ?? NOTHING)}`).join("; ");
+}
+
+const NOTHING: Sum = { ns: 0, stretches: 0, longest_ns: 0 };
+
+/** Heads of the columns of {@link sumCells}. */
+export const SUM_HEADS = ["time", "share", "stretches", "longest"];
+
+/** A sum as cells: its time, its share of a whole, of how many stretches it is, and the longest of them. */
+export function sumCells({ ns, stretches, longest_ns }: Sum, share: number): HTMLElement[] {
+  const known = stretches > 0;
+  return [
+    h("td", { class: "max", title: `${exactNs(ns)} ns` }, duration(ns)),
+    h("td", {}, percentage(share)),
+    h("td", {}, known ? integer(stretches) : ABSENT),
+    h("td", { title: `${exactNs(longest_ns)} ns` }, known ? duration(longest_ns) : ABSENT),
+  ];
 }
 
 /** The names of a stack, innermost first. */
@@ -103,10 +119,10 @@ export function causeCells(code: Code, index: number): HTMLElement[] {
 }
 
 /** The line of what has no row of its own; nothing where there is none. `columns` are those after the stack. */
-export function othersRow({ rows, total_ns, share }: Others, columns: number): HTMLElement[] {
+export function othersRow({ rows, total_ns, stretches, longest_ns, share }: Others, columns: number): HTMLElement[] {
   if (rows === 0) return [];
   const empty = Array.from({ length: columns }, () => h("td", {}));
   const name = rows === 1 ? "1 other" : `${integer(rows)} others`;
-  const numbers = [duration(total_ns), percentage(share)].map((text) => h("td", {}, text));
+  const numbers = sumCells({ ns: total_ns, stretches, longest_ns }, share);
   return [h("tr", { class: "others" }, ...numbers, h("td", { class: "text" }, name), h("td", {}), ...empty)];
 }

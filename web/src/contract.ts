@@ -22,6 +22,8 @@ export interface Report {
   tool: { version: string; revision: string };
   clock: Clock;
   runs: Run[];
+  /** Where the runs of an experiment were not answered by the same responders, so that they do not compare. */
+  unequal: Unequal[];
   /** In the order of the papers; empty where no run belongs to one. */
   papers: PaperTable[];
   /** On the virtual clock; a report of nothing but hunts has no runs. */
@@ -39,6 +41,23 @@ export interface Code {
   causes: { cause: string; who: string; stack: number }[];
 }
 
+/** Times added up: the sum, of how many stretches, and the longest; 0 stretches where a hunt of before did not count them. */
+export interface Sum {
+  ns: number;
+  stretches: number;
+  longest_ns: number;
+}
+
+/** Each that answers a trigger makes those after it later. */
+export interface Unequal {
+  experiment: string;
+  lacking: { flavour: string; responders: string[] }[];
+  /** What every run has. */
+  common: string[];
+  /** What runs the experiment with those alone, on the command line of `onset run`. */
+  setting: string;
+}
+
 /** One execution of one flavour under one load: one bundle. */
 export interface Run {
   /** Identity of the run, as `onset list` shows it. */
@@ -51,6 +70,8 @@ export interface Run {
   seed: number;
   clock: Clock;
   verdict: Verdict;
+  /** Samples of the limited series with the fewest and the most, and for how long was measured; null in older bundles. */
+  evidence: { samples_min: number; samples_max: number; measured_ns: number | null };
   /** False where the run was cut short and holds what it had until then. */
   complete: boolean;
   /** When the run began, RFC 3339. */
@@ -279,7 +300,7 @@ export interface Ledger {
   /** The p99 of the run; 0 where it is too short for that, and all answers are in. */
   from_ns: number;
   total_ns: number;
-  kinds: Partial<Record<LatencyKind, number>>;
+  kinds: Partial<Record<LatencyKind, Sum>>;
   /** By total, at most 40. */
   rows: LedgerRow[];
   others: Others;
@@ -292,10 +313,14 @@ export interface LedgerRow {
   cause: number;
   /** In how many answers. */
   count: number;
+  /** The sum, of how many stretches, and the longest of them. */
   total_ns: number;
+  stretches: number;
+  longest_ns: number;
   share: number;
-  /** The most of its time in one answer, that answer's trigger, and the command that replays it. */
+  /** The most of its time in one answer, in how many stretches, that answer's trigger, and the command that replays it. */
   max_ns: number;
+  max_stretches: number;
   max_trigger: number;
   replay: string;
 }
@@ -304,18 +329,19 @@ export interface LedgerRow {
 export interface Others {
   rows: number;
   total_ns: number;
+  stretches: number;
+  longest_ns: number;
   share: number;
 }
 
 /** A box of a ledger's icicle, each before those below it: cause, by whom, functions from the outermost in. */
-export interface IcicleNode {
+export interface IcicleNode extends Sum {
   depth: number;
   what: "cause" | "who" | "function";
   /** Index of its name. */
   frame: number;
   /** Where it begins, of the ledger's total, and its own total with all below it. Below 0.2 % it is absent. */
   from_ns: number;
-  ns: number;
   share: number;
 }
 
@@ -343,7 +369,7 @@ export interface Latency {
   /** The responder's task with its priority; empty where an interrupt or softirqs answered. */
   task: string;
   stages: Partial<Record<Stage, number>>;
-  kinds: Partial<Record<LatencyKind, number>>;
+  kinds: Partial<Record<LatencyKind, Sum>>;
   /**
    * Interrupts of the device that disturbs: when its line was to rise, since the trigger (negative where it was before), and
    * how many timers it started.
@@ -353,7 +379,7 @@ export interface Latency {
   /** In their order, from the line to the pin. */
   parts: Part[];
   /** The parts by cause, the longest first, at most 20. */
-  causes: { cause: number; ns: number; share: number }[];
+  causes: CausePart[];
   others: Others;
 }
 
@@ -474,7 +500,7 @@ export interface OtherFind {
 }
 
 /** What one cause took of a latency. */
-export interface CausePart {
+export interface CausePart extends Sum {
   /** Index of the cause. */
   cause: number;
   /** 0 to 1. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Numbers as a reader sees them. Durations follow the command's own terminal output digit for digit.
 
+import type { Sum } from "./contract.ts";
+
 /** Shown where a statistic is absent. Never a zero: nothing was measured. */
 export const ABSENT = "—";
 
@@ -30,7 +32,14 @@ export function integer(n: number): string {
 
 /** A count with what is counted, as in `1 window` and `2 windows`. */
 export function several(n: number, what: string): string {
-  return `${integer(n)} ${what}${n === 1 ? "" : "s"}`;
+  return `${integer(n)} ${what}${n === 1 ? "" : what.endsWith("ch") ? "es" : "s"}`;
+}
+
+/** A sum is not a stretch: `106 µs`, or `1.28 ms in 12 stretches, longest 106 µs`. */
+export function sumText({ ns, stretches, longest_ns }: Sum): string {
+  if (stretches === 0 && ns > 0) return `${duration(ns)} in stretches that were not counted`;
+  if (stretches < 2) return duration(ns);
+  return `${duration(ns)} in ${several(stretches, "stretch")}, longest ${duration(longest_ns)}`;
 }
 
 /** A share of a whole, 0 to 1, as in `12.3 %`. */

@@ -13,6 +13,10 @@ export interface Answers {
   name: string;
   look: number;
   series: Series;
+  /** The limits of this flavour on its maximum. */
+  limits: Limit[];
+  /** Whether it has any limit on this responder. */
+  limited: boolean;
 }
 
 /** The axis begins below one answer, so that a single one is still seen to stand above nothing. */

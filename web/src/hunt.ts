@@ -2,10 +2,10 @@
 // Hunts: how the worst answers grew, what each strategy did, and what was found.
 
 import { again } from "./again.ts";
-import { causeCells, showStack } from "./causes.ts";
+import { causeCells, showStack, SUM_HEADS, sumCells } from "./causes.ts";
 import type { CausePart, Code, Find, Hunt, Hunted, Losses, OtherFind, Report } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
-import { ABSENT, duration, exactNs, integer, percentage, seed, several } from "./format.ts";
+import { ABSENT, duration, exactNs, integer, percentage, seed, several, sumText } from "./format.ts";
 import { showGrowth } from "./growth.ts";
 import { showLatency } from "./latency.ts";
 
@@ -121,13 +121,15 @@ function showFind({ flavour }: Hunt, { responder, losses, find, others }: Hunted
 
 /** What made the worst so late, where the page has no more of it than that. */
 function showCauses(responder: string, causes: readonly CausePart[], code: Code): HTMLElement {
-  const rows = causes.map(({ share, cause }) => h("tr", {}, h("td", {}, percentage(share)), ...causeCells(code, cause)));
-  const table = findsTable(`Causes of the worst of ${responder}`, "causes", ["share", "cause", "stack"], rows);
+  const rows = causes.map(({ share, cause, ...sum }) =>
+    h("tr", {}, ...sumCells(sum, share), ...causeCells(code, cause)),
+  );
+  const table = findsTable(`Causes of the worst of ${responder}`, "causes", [...SUM_HEADS, "cause", "stack"], rows);
   return h("div", {}, h("h4", {}, "Where its time went"), table);
 }
 
 /** Columns of numbers among those of the finds below the worst. */
-const NUMBERS = ["latency", "share"];
+const NUMBERS = ["latency", ...SUM_HEADS];
 
 /** The finds below the worst, each with its main cause and the file for `onset replay`. */
 function showOthers(responder: string, others: OtherFind[], code: Code): HTMLElement {
@@ -141,7 +143,7 @@ function showOthers(responder: string, others: OtherFind[], code: Code): HTMLEle
       h("td", { title: `${exactNs(latency_ns)} ns` }, duration(latency_ns)),
       text(`${strategy}, trial ${integer(trial)}`, disturbed && h("small", {}, " disturbed")),
       elsewhere && text(under ?? ABSENT),
-      h("td", {}, main === null ? ABSENT : percentage(main.share)),
+      main === null ? h("td", {}, ABSENT) : h("td", { title: sumText(main) }, mainShare(main)),
       ...(main === null ? [text("not explained"), text()] : causeCells(code, main.cause)),
       text(file === null ? ABSENT : h("code", {}, file)),
     ),
@@ -152,6 +154,11 @@ function showOthers(responder: string, others: OtherFind[], code: Code): HTMLEle
     h("h4", {}, "Below it"),
     findsTable(`Other finds of ${responder}`, "finds", heads, rows),
   );
+}
+
+/** The share of a cause, and in how many stretches that is. */
+function mainShare({ share, stretches }: CausePart): string {
+  return stretches > 1 ? `${percentage(share)} in ${integer(stretches)}` : percentage(share);
 }
 
 function findsTable(label: string, of: string, heads: readonly string[], rows: readonly HTMLElement[]): HTMLElement {

@@ -46,6 +46,7 @@ export function showLadder(
       "How long each mechanism of Linux takes to answer the same triggers. “Lost” counts what has no latency; no maximum is complete without it.",
     ),
     invalidNote(lanes),
+    unequalNote(matrix),
     scrollBox(`Ladder under ${view.load}`, table, "wide"),
   );
 }
@@ -57,6 +58,19 @@ function invalidNote(lanes: readonly Lane[]): HTMLElement | string {
     "p",
     { class: "callout", role: "note" },
     `Unsound, do not use its numbers: ${unsound.map((lane) => lane.name).join(", ")}. The warnings below say why.`,
+  );
+}
+
+/** That the flavours were not answered in the same company. */
+function unequalNote({ unequal }: Matrix): HTMLElement | string {
+  if (unequal === undefined) return "";
+  const lacking = unequal.lacking.map(({ flavour, responders }) => `${flavour} lacks ${responders.join(", ")}`);
+  return h(
+    "p",
+    { class: "callout", role: "note" },
+    `Not the same responders answered, and each that answers makes those after it later: ${lacking.join("; ")}. Do not compare across these; the set that all have is run with `,
+    h("code", {}, unequal.setting),
+    ".",
   );
 }
 

@@ -2,7 +2,18 @@
 // One latency from the line to the pin: its stages, its parts below them, and the causes that had them.
 
 import { type Arrow, type Box, showBoxes } from "./boxes.ts";
-import { causeCells, causeLine, causeLook, kindsLine, othersRow, STAGE_ORDER, stageText, stageWord } from "./causes.ts";
+import {
+  causeCells,
+  causeLine,
+  causeLook,
+  kindsLine,
+  othersRow,
+  STAGE_ORDER,
+  stageText,
+  stageWord,
+  SUM_HEADS,
+  sumCells,
+} from "./causes.ts";
 import type { Code, Latency, Part } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
 import { duration, exactNs, integer, percentage } from "./format.ts";
@@ -108,7 +119,7 @@ function partText(part: Part, code: Code): string {
 }
 
 function causesTable({ causes, others }: Latency, code: Code): HTMLTableElement {
-  const heads = ["time", "share"].map((head) => h("th", { scope: "col" }, head));
+  const heads = SUM_HEADS.map((head) => h("th", { scope: "col" }, head));
   const texts = ["cause", "stack, innermost first"].map((head) => h("th", { scope: "col", class: "text" }, head));
   return h(
     "table",
@@ -117,15 +128,7 @@ function causesTable({ causes, others }: Latency, code: Code): HTMLTableElement 
     h(
       "tbody",
       {},
-      ...causes.map(({ cause, ns, share }) =>
-        h(
-          "tr",
-          {},
-          h("td", { class: "max", title: `${exactNs(ns)} ns` }, duration(ns)),
-          h("td", {}, percentage(share)),
-          ...causeCells(code, cause),
-        ),
-      ),
+      ...causes.map(({ cause, share, ...sum }) => h("tr", {}, ...sumCells(sum, share), ...causeCells(code, cause))),
       ...othersRow(others, 0),
     ),
   );

@@ -4,10 +4,10 @@
 
 import { command } from "./again.ts";
 import { type Arrow, type Box, showBoxes } from "./boxes.ts";
-import { causeCells, causeLook, kindsLine, othersRow } from "./causes.ts";
+import { causeCells, causeLook, kindsLine, othersRow, SUM_HEADS, sumCells } from "./causes.ts";
 import type { Code, IcicleNode, Ledger } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
-import { duration, exactNs, integer, percentage, several } from "./format.ts";
+import { duration, exactNs, integer, percentage, several, sumText } from "./format.ts";
 
 /** The ledger of a run; `name` names the run's flavour. */
 export function showLedger(name: string, ledger: Ledger, code: Code): HTMLElement {
@@ -37,11 +37,11 @@ function icicle(label: string, { icicle, total_ns }: Ledger, code: Code): HTMLEl
   const whole = Math.max(1, total_ns);
   // Each box has the colour of the cause that it is below.
   let look = "";
-  const boxes = icicle.map(({ depth, what, frame, from_ns, ns, share }): Box => {
+  const boxes = icicle.map(({ depth, what, frame, from_ns, share, ...sum }): Box => {
     const text = code.frames[frame] ?? "";
     if (depth === 0) look = causeLook(text);
-    const says = `${text}: ${duration(ns)}, ${percentage(share)} of the time${what === "who" ? ", by whom" : ""}`;
-    return { row: depth, from: from_ns / whole, share: ns / whole, look, text, says };
+    const says = `${text}: ${sumText(sum)}; ${percentage(share)} of the time${what === "who" ? ", by whom" : ""}`;
+    return { row: depth, from: from_ns / whole, share: sum.ns / whole, look, text, says };
   });
   return showBoxes(label, boxes, "Point at a box, or use the arrow keys, to read it.", (from, arrow) =>
     step(icicle, from, arrow),
@@ -71,7 +71,7 @@ function rowsTable({ rows, others }: Ledger, code: Code): HTMLTableElement {
       h(
         "tr",
         {},
-        ...numbers(["time", "share"]),
+        ...numbers(SUM_HEADS),
         ...["cause", "stack, innermost first"].map((head) => h("th", { scope: "col", class: "text" }, head)),
         ...numbers(["answers", "most in one"]),
         h("th", { scope: "col", class: "text" }, "have that one again"),
@@ -84,11 +84,14 @@ function rowsTable({ rows, others }: Ledger, code: Code): HTMLTableElement {
         h(
           "tr",
           {},
-          h("td", { class: "max", title: `${exactNs(row.total_ns)} ns` }, duration(row.total_ns)),
-          h("td", {}, percentage(row.share)),
+          ...sumCells({ ns: row.total_ns, stretches: row.stretches, longest_ns: row.longest_ns }, row.share),
           ...causeCells(code, row.cause),
           h("td", {}, integer(row.count)),
-          h("td", { title: `${exactNs(row.max_ns)} ns` }, duration(row.max_ns)),
+          h(
+            "td",
+            { title: `${exactNs(row.max_ns)} ns in ${several(row.max_stretches, "stretch")}` },
+            row.max_stretches > 1 ? `${duration(row.max_ns)} in ${integer(row.max_stretches)}` : duration(row.max_ns),
+          ),
           h("td", { class: "text" }, command(row.replay)),
         ),
       ),

@@ -7,27 +7,30 @@ import { duration, exactNs, integer } from "./format.ts";
 import { type Answers, drawHistogram } from "./histogram.ts";
 import { drawPercentiles } from "./percentile.ts";
 import { drawTimelines } from "./timeline.ts";
-import { type Lane, limitsOn, seriesOf } from "./transpose.ts";
+import { type Lane, type LimitOf, limitsOn, seriesOf } from "./transpose.ts";
 import type { View } from "./view.ts";
 
 type Draw = (host: HTMLElement, answers: readonly Answers[], limits: Limit[]) => boolean;
+
+/** A limit as a line. Where several flavours share a chart it names those that it is of, unless it is of all. */
+function line(axis: "x" | "y", { finding, whose }: LimitOf, shown: number): Limit {
+  const { statistic, bound_ns } = finding;
+  const of = whose.length === shown ? "" : ` of ${whose.join(", ")}`;
+  return { axis, value: bound_ns, text: `limit${of}: ${statistic} ≤ ${duration(bound_ns)}` };
+}
 
 /** Fills the section, which must be in the page already, with the charts of the view's responder. */
 export function showResponder(section: HTMLElement, view: View, lanes: readonly Lane[]): void {
   const answers = lanes.flatMap((lane): Answers[] => {
     const series = seriesOf(lane.run, view.responder);
-    return series === undefined ? [] : [{ name: lane.name, look: lane.look, series }];
+    // Over time each has a panel of its own, on which a quantile has no place.
+    const own = limitsOn([lane], view.responder);
+    const limits = own.filter(({ finding }) => finding.statistic === "max").map((of) => line("y", of, 1));
+    return series === undefined ? [] : [{ name: lane.name, look: lane.look, series, limits, limited: own.length > 0 }];
   });
   section.replaceChildren(h("h2", {}, h("em", {}, view.responder), " under ", h("em", {}, view.load)));
   const found = limitsOn(lanes, view.responder);
-  const limits = (axis: "x" | "y", all: boolean) =>
-    found
-      .filter(({ statistic }) => all || statistic === "max")
-      .map(({ statistic, bound_ns }): Limit => ({
-        axis,
-        value: bound_ns,
-        text: `limit: ${statistic} ≤ ${duration(bound_ns)}`,
-      }));
+  const limits = (axis: "x" | "y") => found.map((of) => line(axis, of, answers.length));
   figure(
     section,
     "histogram",
@@ -35,7 +38,7 @@ export function showResponder(section: HTMLElement, view: View, lanes: readonly 
     "A tail is what reaches far to the right, however low.",
     drawHistogram,
     answers,
-    limits("x", true),
+    limits("x"),
     histogramTable,
   );
   figure(
@@ -45,7 +48,7 @@ export function showResponder(section: HTMLElement, view: View, lanes: readonly 
     "Read the latency that all but one in ten, hundred, thousand … answers stay below.",
     drawPercentiles,
     answers,
-    limits("y", true),
+    limits("y"),
     percentileTable,
   );
   figure(
@@ -55,7 +58,7 @@ export function showResponder(section: HTMLElement, view: View, lanes: readonly 
     "The span of each slice of time; marks are the worst answers.",
     drawTimelines,
     answers,
-    limits("y", false),
+    [],
     timelineTable,
   );
 }

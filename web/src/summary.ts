@@ -3,7 +3,7 @@
 
 import type { Clock, Finding, Report, Run, Verdict } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
-import { date, duration, several } from "./format.ts";
+import { date, duration, integer, several } from "./format.ts";
 import { swatch } from "./look.ts";
 import type { Matrix } from "./transpose.ts";
 import type { View } from "./view.ts";
@@ -81,9 +81,20 @@ export function showVerdicts(matrices: readonly Matrix[], go: (change: Partial<V
   const tables = matrices.map((matrix) => {
     const table = scrollBox(`Verdicts of ${matrix.experiment}`, verdictTable(matrix, go));
     if (matrices.length === 1) return table;
-    return h("details", { class: "printed" }, h("summary", {}, matrix.experiment), table);
+    // What failed is never behind a closed section.
+    const worst = worstVerdict(matrix);
+    const open = worst === "fail" || worst === "invalid";
+    return h("details", { class: "printed", open }, h("summary", {}, `${matrix.experiment} `, chip(worst)), table);
   });
   return h("section", { id: "verdicts" }, h("h2", {}, "Verdict"), ...tables);
+}
+
+/** From the one that says most against an experiment. */
+const WORST: readonly Verdict[] = ["fail", "invalid", "inconclusive", "pass"];
+
+function worstVerdict(matrix: Matrix): Verdict {
+  const all = matrix.loads.flatMap((load) => matrix.lanes(load).map(({ run }) => run.verdict));
+  return WORST.find((verdict) => all.includes(verdict)) ?? "pass";
 }
 
 function verdictTable(matrix: Matrix, go: (change: Partial<View>) => void): HTMLTableElement {
@@ -132,9 +143,17 @@ function verdictCell(run: Run | undefined): HTMLElement {
     "td",
     {},
     runChips(run),
-    ...(run.findings.length === 0 ? [h("div", { class: "finding" }, "no limit set")] : run.findings.map(findingLine)),
+    h("div", { class: "evidence" }, evidenceText(run)),
+    ...(run.findings.length === 0 ? [h("div", { class: "finding" }, "no limit")] : run.findings.map(findingLine)),
     warnings > 0 && h("div", { class: "finding doubted" }, warnings === 1 ? "1 warning" : `${warnings} warnings`),
   );
+}
+
+/** What the verdict stands on: `500 samples, 500 ms`. */
+export function evidenceText({ evidence: { samples_min, samples_max, measured_ns } }: Run): string {
+  const fewest = samples_min === samples_max ? "" : `${integer(samples_min)} to `;
+  const samples = `${fewest}${several(samples_max, "sample")}`;
+  return measured_ns === null ? samples : `${samples}, ${duration(measured_ns)}`;
 }
 
 function findingLine(finding: Finding): HTMLElement {

@@ -3,7 +3,7 @@
 // least to its greatest latency, exact and never interpolated, and the worst answers marked.
 
 import uPlot from "uplot";
-import { drawChart, drawMarker, type Limit } from "./chart.ts";
+import { drawChart, drawMarker } from "./chart.ts";
 import type { Series, WorstSample } from "./contract.ts";
 import { h } from "./element.ts";
 import { duration, integer, tick } from "./format.ts";
@@ -15,30 +15,30 @@ import { logRange, type Range } from "./ticks.ts";
 const NEAR = 0.02;
 
 /** Draws into `host`; nothing where nothing was answered. */
-export function drawTimelines(host: HTMLElement, answers: readonly Answers[], limits: Limit[]): boolean {
+export function drawTimelines(host: HTMLElement, answers: readonly Answers[]): boolean {
   const slices = answers.flatMap(({ series }) => series.timeline);
   const y = logRange([
     ...slices.flatMap(({ min_ns, max_ns }) => [min_ns, max_ns]),
-    ...limits.map(({ value }) => value),
+    ...answers.flatMap(({ limits }) => limits.map(({ value }) => value)),
   ]);
   if (y === null) return false;
   const end_ns = Math.max(...slices.map(({ at_ns, width_ns }) => at_ns + width_ns));
-  answers.forEach(({ name, look, series }, i) => {
-    const panel = h("div", { class: "panel" }, h("p", { class: "panel-name" }, swatch(look), ` ${name}`));
+  answers.forEach((each, i) => {
+    const unlimited = !each.limited && h("small", {}, " no limit");
+    const panel = h("div", { class: "panel" }, h("p", { class: "panel-name" }, swatch(each.look), ` ${each.name}`, unlimited));
     host.append(panel);
     // What is common to all panels is said once, below the last.
     const last = i === answers.length - 1;
-    drawPanel(panel, { name, look, series }, { low: 0, high: end_ns }, y, limits, last);
+    drawPanel(panel, each, { low: 0, high: end_ns }, y, last);
   });
   return true;
 }
 
 function drawPanel(
   host: HTMLElement,
-  { name, look, series }: Answers,
+  { name, look, series, limits }: Answers,
   x: Range,
   y: Range,
-  limits: Limit[],
   last: boolean,
 ): void {
   drawChart(host, {

@@ -2,7 +2,7 @@
 // The one transpose: from runs, as they were executed, to load × flavour × responder, as they are read.
 // Pure. It picks and orders; it computes no statistic.
 
-import type { Finding, Report, Run, Series } from "./contract.ts";
+import type { Finding, Report, Run, Series, Unequal } from "./contract.ts";
 
 /** A run with the name and the look that it has everywhere on the page. */
 export interface Lane {
@@ -22,6 +22,8 @@ export interface Matrix {
   flavours: string[];
   /** In the order of the report, which is that of each run. */
   responders: string[];
+  /** Where its runs were not answered by the same responders. */
+  unequal: Unequal | undefined;
   /** The lanes of one load, in the order of `flavours`. */
   lanes(load: string): Lane[];
 }
@@ -33,11 +35,13 @@ export function transpose(report: Report): Matrix[] {
     matrixOf(
       experiment,
       report.runs.filter((run) => run.experiment === experiment),
+      // Only triggers are answered by responders in company.
+      report.unequal.find((of) => [of.experiment, `${of.experiment}: trigger`].includes(experiment)),
     ),
   );
 }
 
-function matrixOf(experiment: string, runs: readonly Run[]): Matrix {
+function matrixOf(experiment: string, runs: readonly Run[], unequal: Unequal | undefined): Matrix {
   const names = laneNames(runs);
   const flavours = [...new Set(names)];
   const all = runs.map((run, i): Lane => {
@@ -49,6 +53,7 @@ function matrixOf(experiment: string, runs: readonly Run[]): Matrix {
     loads: [...new Set(runs.map((run) => run.load))],
     flavours,
     responders: [...new Set(runs.flatMap((run) => run.series.map((s) => s.responder)))],
+    unequal,
     lanes: (load) => all.filter((lane) => lane.run.load === load).sort((a, b) => a.look - b.look),
   };
 }
@@ -87,11 +92,23 @@ export function seriesOf(run: Run, responder: string): Series | undefined {
   return run.series.find((series) => series.responder === responder);
 }
 
-/** The limits on `responder` among the runs of some lanes, each once. */
-export function limitsOn(lanes: readonly Lane[], responder: string): Finding[] {
-  const limits = new Map<string, Finding>();
-  for (const finding of lanes.flatMap((lane) => lane.run.findings)) {
-    if (finding.responder === responder) limits.set(`${finding.statistic} ${finding.bound_ns}`, finding);
+/** A limit with the lanes that have it. */
+export interface LimitOf {
+  finding: Finding;
+  /** Names of the lanes. */
+  whose: string[];
+}
+
+/** The limits on `responder` among the runs of some lanes, each once, with those that it belongs to. */
+export function limitsOn(lanes: readonly Lane[], responder: string): LimitOf[] {
+  const limits = new Map<string, LimitOf>();
+  for (const { name, run } of lanes) {
+    for (const finding of run.findings.filter((f) => f.responder === responder)) {
+      const key = `${finding.statistic} ${finding.bound_ns}`;
+      const known = limits.get(key);
+      if (known === undefined) limits.set(key, { finding, whose: [name] });
+      else known.whose.push(name);
+    }
   }
   return [...limits.values()];
 }

@@ -61,9 +61,46 @@ test("the verdicts show each run's verdict and what its limit found", async () =
     const row = (await cells(page, "#verdicts tbody tr"))[0]!;
     const [idle, mixed] = fixture().runs.filter((run) => run.flavour === "6.12 preempt=none");
     assert.match(row[1]!, /pass/);
+    assert.ok(row[1]!.includes("10\u202f000 samples, 10.0 s"), row[1]);
     assert.ok(row[1]!.includes(duration(idle!.findings[0]!.measured_ns)));
     assert.match(row[2]!, /fail/);
     assert.ok(row[2]!.includes(`${duration(mixed!.findings[0]!.measured_ns)} > 250 µs`));
+  });
+});
+
+test("what failed is behind no closed section, and a cell without limits says so", async () => {
+  const report = papers();
+  report.runs[0]!.findings = [];
+  report.runs[0]!.verdict = "inconclusive";
+  await visit(await write("open", report), async (page) => {
+    const sections = page.locator("#verdicts details");
+    assert.deepEqual(await sections.evaluateAll((all) => all.map((one) => (one as HTMLDetailsElement).open)), [true, false]);
+    assert.match(await sections.first().locator("summary").innerText(), /fail/);
+    const row = (await cells(page, "#verdicts tbody tr"))[0]!;
+    assert.match(row[1]!, /no limit$/);
+  });
+});
+
+test("a limit is drawn on the panels of the flavours that have it", async () => {
+  const report = fixture();
+  for (const run of report.runs.filter(({ flavour }) => flavour !== "6.12-rt")) run.findings = [];
+  await visit(await write("limits", report), async (page) => {
+    const names = await page.locator("#timelines .panel-name").allInnerTexts();
+    assert.deepEqual(
+      names.map((name) => name.trim()),
+      ["6.12 preempt=none no limit", "6.12 preempt=full no limit", "6.12-rt"],
+    );
+  });
+});
+
+test("flavours that were not answered in the same company say so, with the set that all have", async () => {
+  const report = fixture();
+  const setting = "--set 'responders=[\"hardirq\", \"task\"]'";
+  const lacking = [{ flavour: "6.1", responders: ["bh_work"] }];
+  report.unequal = [{ experiment: report.runs[0]!.experiment, lacking, common: ["hardirq", "task"], setting }];
+  await visit(await write("unequal", report), async (page) => {
+    const note = await page.locator("#ladder .callout").innerText();
+    assert.ok(note.includes("6.1 lacks bh_work") && note.includes(setting), note);
   });
 });
 
@@ -381,14 +418,14 @@ test("a run that was looked into shows its ledger, its worst answers and its win
     const ledger = await cells(page, "#inside .ledger tbody tr");
     const replay = (trigger: number) => `onset replay onset-runs/made-up --sample ${trigger} --responder task`;
     assert.deepEqual(
-      ledger.map((row) => [row[0], row[1], row[4], row[6]]),
+      ledger.map((row) => [...row.slice(0, 4), ...row.slice(6)]),
       [
-        ["1.00 ms", "71.4 %", "2", replay(17)],
-        ["390 µs", "27.9 %", "1", replay(18)],
-        ["10.0 µs", "0.7 %", "", ""],
+        ["1.00 ms", "71.4 %", "2", "700 µs", "2", "700 µs", replay(17)],
+        ["390 µs", "27.9 %", "12", "106 µs", "1", "390 µs in 12", replay(18)],
+        ["10.0 µs", "0.7 %", "1", "10.0 µs", "", "", ""],
       ],
     );
-    assert.match(ledger[0]![3]!, /_raw_spin_lock_irq\+0x9 < null_queue_rq\+0x126 \[null_blk\]/);
+    assert.match(ledger[0]![5]!, /_raw_spin_lock_irq\+0x9 < null_queue_rq\+0x126 \[null_blk\]/);
     const text = await page.locator("#inside").innerText();
     for (const part of ["Not looked into: 6.12 preempt=full, 6.12-rt", "Not seen: calls of ktime_get", "1 other", "1\u202f000\u202f000 ns", "unexplained 1.00 µs"]) {
       assert.ok(text.includes(part), `${part} in ${text}`);
@@ -445,7 +482,7 @@ test("boxes are as wide as their share, and are read by pointing and by the arro
     assert.ok(Math.abs(first.width / field.width - 1 / 1.4) < 0.01, `${first.width} of ${field.width}`);
     const readout = page.locator("#inside .ledger .readout");
     await boxes.nth(4).hover();
-    assert.match(await readout.innerText(), /^tar prio 120: 390 µs, 27\.9 % of the time/);
+    assert.match(await readout.innerText(), /^tar prio 120: 390 µs in 12 stretches, longest 106 µs; 27\.9 % of the time/);
     await boxes.first().focus();
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowDown");
@@ -507,12 +544,12 @@ test("a hunt alone is a report: growth, coverage, strategies, finds and how to h
     assert.deepEqual((await cells(page, ".hunt .columns tbody tr"))[0], ["random", "2", "250", "251 ms", "—", "150 µs"]);
     const causes = await cells(page, ".hunt .find:nth-of-type(1) .causes tbody tr");
     assert.deepEqual(causes, [
-      ["90.0 %", "irqs_off", "_raw_spin_lock_irq+0x9 < null_queue_rq+0x126 [null_blk]"],
-      ["10.0 %", "unexplained", "no stack"],
+      ["169 µs", "90.0 %", "3", "100 µs", "irqs_off", "_raw_spin_lock_irq+0x9 < null_queue_rq+0x126 [null_blk]"],
+      ["18.8 µs", "10.0 %", "1", "18.8 µs", "unexplained", "no stack"],
     ]);
     assert.match(text, /Rings: what triggers at random/);
     const others = await cells(page, ".hunt .finds tbody tr");
-    assert.deepEqual(others[0]?.slice(0, 4), ["90.0 µs", "window_start, trial 5", "fork", "75.0 %"]);
+    assert.deepEqual(others[0]?.slice(0, 4), ["90.0 µs", "window_start, trial 5", "fork", "75.0 % in 5"]);
     assert.equal(others[0]?.at(-1), "task.2.find.json");
     assert.deepEqual(others[1]?.slice(0, 5), ["120 µs", "disturb, trial 8 disturbed", "mixed", "—", "not explained"]);
     assert.equal(await page.locator(".growth path.wait").count(), 4);

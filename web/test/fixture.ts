@@ -13,6 +13,7 @@ import type {
   Report,
   Run,
   Series,
+  Sum,
   WorstSample,
 } from "../src/contract.ts";
 
@@ -53,6 +54,7 @@ export function fixture(): Report {
     tool: { version: "0.1.0", revision: "018facc" },
     clock: "virtual",
     runs,
+    unequal: [],
     papers: [],
     hunts: [],
     code: { frames: [], stacks: [[]], causes: [] },
@@ -104,7 +106,7 @@ function latency(responder: string): Latency {
     insns: 999_990,
     task: "init prio 19",
     stages: { line: 700_000, need_resched: 299_000, user: 1_000 },
-    kinds: { interrupt: 700_000, wakeup: 300_000 },
+    kinds: { interrupt: once(700_000), wakeup: { ns: 300_000, stretches: 14, longest_ns: 290_000 } },
     disturbances: [],
     unexplained_ns: 1_000,
     parts: [
@@ -114,11 +116,16 @@ function latency(responder: string): Latency {
       { stage: "user", cause: 2, pieces: 1, from_ns: 999_000, ns: 1_000, insns: 1_000 },
     ],
     causes: [
-      { cause: 0, ns: 700_000, share: 0.7 },
-      { cause: 1, ns: 290_000, share: 0.29 },
+      { cause: 0, ...once(700_000), share: 0.7 },
+      { cause: 1, ns: 290_000, stretches: 12, longest_ns: 106_000, share: 0.29 },
     ],
-    others: { rows: 3, total_ns: 10_000, share: 0.01 },
+    others: { rows: 3, total_ns: 10_000, stretches: 13, longest_ns: 1_000, share: 0.01 },
   };
+}
+
+/** One stretch. */
+function once(ns: number): Sum {
+  return { ns, stretches: 1, longest_ns: ns };
 }
 
 function replay(trigger: number): string {
@@ -155,18 +162,18 @@ function seen(): Inside {
         samples: 2,
         from_ns: 300_000,
         total_ns: 1_400_000,
-        kinds: { interrupt: 1_000_000, wakeup: 400_000 },
+        kinds: { interrupt: { ns: 1_000_000, stretches: 2, longest_ns: 700_000 }, wakeup: once(400_000) },
         rows: [
-          { cause: 0, count: 2, total_ns: 1_000_000, share: 1 / 1.4, max_ns: 700_000, max_trigger: 17, replay: replay(17) },
-          { cause: 1, count: 1, total_ns: 390_000, share: 0.39 / 1.4, max_ns: 390_000, max_trigger: 18, replay: replay(18) },
+          { cause: 0, count: 2, total_ns: 1_000_000, stretches: 2, longest_ns: 700_000, share: 1 / 1.4, max_ns: 700_000, max_stretches: 1, max_trigger: 17, replay: replay(17) },
+          { cause: 1, count: 1, total_ns: 390_000, stretches: 12, longest_ns: 106_000, share: 0.39 / 1.4, max_ns: 390_000, max_stretches: 12, max_trigger: 18, replay: replay(18) },
         ],
-        others: { rows: 1, total_ns: 10_000, share: 0.01 / 1.4 },
+        others: { rows: 1, total_ns: 10_000, stretches: 1, longest_ns: 10_000, share: 0.01 / 1.4 },
         icicle: [
-          { depth: 0, what: "cause", frame: 3, from_ns: 0, ns: 1_000_000, share: 1 / 1.4 },
-          { depth: 1, what: "function", frame: 7, from_ns: 0, ns: 1_000_000, share: 1 / 1.4 },
-          { depth: 2, what: "function", frame: 4, from_ns: 0, ns: 1_000_000, share: 1 / 1.4 },
-          { depth: 0, what: "cause", frame: 5, from_ns: 1_000_000, ns: 390_000, share: 0.39 / 1.4 },
-          { depth: 1, what: "who", frame: 6, from_ns: 1_000_000, ns: 390_000, share: 0.39 / 1.4 },
+          { depth: 0, what: "cause", frame: 3, from_ns: 0, ns: 1_000_000, stretches: 2, longest_ns: 700_000, share: 1 / 1.4 },
+          { depth: 1, what: "function", frame: 7, from_ns: 0, ns: 1_000_000, stretches: 2, longest_ns: 700_000, share: 1 / 1.4 },
+          { depth: 2, what: "function", frame: 4, from_ns: 0, ns: 1_000_000, stretches: 2, longest_ns: 700_000, share: 1 / 1.4 },
+          { depth: 0, what: "cause", frame: 5, from_ns: 1_000_000, ns: 390_000, stretches: 12, longest_ns: 106_000, share: 0.39 / 1.4 },
+          { depth: 1, what: "who", frame: 6, from_ns: 1_000_000, ns: 390_000, stretches: 12, longest_ns: 106_000, share: 0.39 / 1.4 },
         ],
       },
     ],
@@ -217,8 +224,8 @@ function hunt(): Hunt {
           replay: null,
           missing: [],
           causes: [
-            { cause: 0, share: 0.9 },
-            { cause: 2, share: 0.1 },
+            { cause: 0, ns: 169_200, stretches: 3, longest_ns: 100_000, share: 0.9 },
+            { cause: 2, ...once(18_800), share: 0.1 },
           ],
           explanation: null,
         },
@@ -254,7 +261,7 @@ function hunt(): Hunt {
             strategy: "window_start",
             under: "fork",
             disturbed: false,
-            main: { cause: 0, share: 0.75 },
+            main: { cause: 0, ns: 67_500, stretches: 5, longest_ns: 40_000, share: 0.75 },
             file: "task.2.find.json",
           },
           { latency_ns: 120_000, trial: 8, strategy: "disturb", under: "mixed", disturbed: true, main: null, file: null },
@@ -375,6 +382,7 @@ function run(flavour: string, load: string, index: number): Run {
     seed: 1,
     clock: "virtual",
     verdict: findings.every((finding) => finding.verdict === "pass") ? "pass" : "fail",
+    evidence: { samples_min: TRIGGERS, samples_max: TRIGGERS, measured_ns: 10_000_400_000 },
     complete: true,
     created: "2026-11-21T19:50:00Z",
     series,

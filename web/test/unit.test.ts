@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Arrow } from "../src/boxes.ts";
 import { parseReport, type Report, SCHEMA, Unreadable } from "../src/contract.ts";
-import { duration, integer, nines, quantileName, seed, several, tick } from "../src/format.ts";
+import { duration, integer, nines, quantileName, seed, several, tick, sumText } from "../src/format.ts";
 import { linearTicks, stepped } from "../src/growth.ts";
 import { neighbour } from "../src/latency.ts";
 import { step } from "../src/ledger.ts";
@@ -170,9 +170,31 @@ test("the first view is the load with the latest answer and the responder with a
 test("the same limit of several runs is one line, the same doubt of several runs one warning", () => {
   const doubt = { code: "host_steal", symptom: "s", cause: "c", action: "a" };
   const report = changed(({ runs }) => runs.slice(0, 2).forEach((run) => run.warnings.push({ ...doubt })));
-  assert.equal(limitsOn(only(report).lanes("mixed"), "task").length, 1);
+  const lanes = only(report).lanes("mixed");
+  assert.deepEqual(
+    limitsOn(lanes, "task").map(({ whose }) => whose),
+    [lanes.map(({ name }) => name)],
+  );
   const { symptom, ...kind } = doubt;
   assert.deepEqual(doubts(report.runs), [{ ...kind, seen: [{ symptom, runs: report.runs.slice(0, 2) }] }]);
+});
+
+test("a limit belongs to the flavours that have it, and to no other", () => {
+  const report = changed(({ runs }) => {
+    for (const run of runs.filter(({ flavour }) => flavour !== "6.12-rt")) run.findings = [];
+  });
+  const lanes = only(report).lanes("mixed");
+  assert.deepEqual(
+    limitsOn(lanes, "task").map(({ whose }) => whose),
+    [["6.12-rt"]],
+  );
+  assert.deepEqual(limitsOn(lanes.slice(0, 2), "task"), []);
+});
+
+test("a sum is told with its stretches and the longest, and one stretch without", () => {
+  assert.equal(sumText({ ns: 1_280_000, stretches: 12, longest_ns: 106_000 }), "1.28 ms in 12 stretches, longest 106 µs");
+  assert.equal(sumText({ ns: 106_000, stretches: 1, longest_ns: 106_000 }), "106 µs");
+  assert.equal(sumText({ ns: 5_000, stretches: 0, longest_ns: 0 }), "5.00 µs in stretches that were not counted");
 });
 
 test("doubts of one kind stand together, each with its own symptom", () => {

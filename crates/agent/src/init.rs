@@ -102,6 +102,9 @@ fn mount_all() -> Result<(), String> {
         rustix::mount::mount(kind, at, kind, MountFlags::empty(), None)
             .map_err(|e| format!("mount {at}: {e}"))?;
     }
+    // Where the kernel says how it may be preempted. One that was built without it says less, and runs.
+    let _ =
+        rustix::mount::mount("debugfs", "/sys/kernel/debug", "debugfs", MountFlags::empty(), None);
     fs::create_dir_all("/dev/shm").map_err(|e| format!("/dev/shm: {e}"))?;
     fs::create_dir_all(COUNTERS_DIR).map_err(|e| format!("{COUNTERS_DIR}: {e}"))
 }

@@ -4,6 +4,7 @@
 pub mod arguments;
 pub mod bundle;
 pub mod commands;
+pub mod company;
 pub mod edges;
 pub mod experiment;
 pub mod failure;

@@ -5,8 +5,10 @@
 //! It judges by what the kernel reports at two moments. What began and ended between them without a counter, it
 //! cannot see. What could not be read raises no doubt.
 
+mod boot;
 mod doubt;
 
+pub use boot::boot;
 pub use doubt::Doubt;
 
 use crate::context::{Context, cpu_list, keys};
@@ -47,6 +49,7 @@ pub struct Measured {
 pub fn check(before: &Context, after: &Context, measured: &Measured) -> Vec<Doubt> {
     let seen = Seen { before, after, measured };
     let mut doubts = seen.placement();
+    doubts.extend(boot(&boot::judged_words(before), before));
     doubts.extend(seen.isolation());
     doubts.extend(seen.kernel());
     doubts.extend(seen.rivals());

@@ -94,6 +94,11 @@ impl Snapshot {
         Ok(whole.then_some(snapshot))
     }
 
+    /// What the guest said of itself before measuring.
+    pub fn context(&self) -> &BTreeMap<String, String> {
+        &self.record.context
+    }
+
     /// QEMU's migration stream.
     pub(crate) fn state(&self) -> PathBuf {
         self.directory.join("state")

@@ -69,7 +69,8 @@ pub enum Kind {
     /// The follower looked where the CPU is, in a stretch that had become long: `value` is the stack there, `pins` the
     /// [kinds](crate::Stretch) of the open stretches for which it was time, added up. It looks when a stretch is as long as a
     /// given number of instructions, twice that, four times that, and so on: the last look of a stretch that is long enough
-    /// for one lies in its second half.
+    /// for one lies in its second half. `number` is how long the stretch [`Unscheduled`](crate::Stretch::Unscheduled) is, in
+    /// instructions, where one is open: the lengths of the others are known from when they opened.
     Inside = 18,
     /// The line of the device that disturbs was to rise; `value` is how many timers its handler starts.
     Disturbance = 19,

@@ -2,7 +2,7 @@
 //! The latencies of a run by cause: where all of their time went. The rows add up to the total exactly.
 
 use crate::blame::Named;
-use crate::{CauseReport, Explanation, LatencyKind, Reader, Stacks, Symbols};
+use crate::{Cause, CauseReport, Explanation, LatencyKind, Reader, StackId, Stacks, Sum, Symbols};
 use sample::Nanos;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 pub struct Ledger {
     from: Nanos,
     rows: HashMap<Named, Row>,
-    kinds: BTreeMap<LatencyKind, Nanos>,
+    kinds: BTreeMap<LatencyKind, Sum>,
     samples: u64,
     total: Nanos,
 }
@@ -20,8 +20,8 @@ pub struct Ledger {
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     samples: u64,
-    total: Nanos,
-    worst: Nanos,
+    all: Sum,
+    worst: Sum,
     worst_trigger: u64,
 }
 
@@ -35,10 +35,16 @@ pub struct LedgerRow {
     pub count: u64,
     /// Its time in all of them.
     pub total_ns: Nanos,
+    /// Of how many stretches that is the sum.
+    pub stretches: u64,
+    /// The longest of them.
+    pub longest_ns: Nanos,
     /// Its part of the ledger's total, 0 to 1.
     pub share: f64,
     /// The most of its time in one sample.
     pub max_ns: Nanos,
+    /// Of how many stretches that is the sum.
+    pub max_stretches: u64,
     /// The trigger of that sample, the first of them where several are alike.
     pub max_trigger: u64,
 }
@@ -55,7 +61,14 @@ pub struct LedgerReport {
     /// The rows, by their total; they add up to `total_ns`.
     pub rows: Vec<LedgerRow>,
     /// The total by the latencies of the RT patch's paper.
-    pub kinds: BTreeMap<LatencyKind, Nanos>,
+    pub kinds: BTreeMap<LatencyKind, Sum>,
+}
+
+impl LedgerRow {
+    /// Its time in all samples.
+    pub fn all(&self) -> Sum {
+        Sum { time: self.total_ns, stretches: self.stretches, longest: self.longest_ns }
+    }
 }
 
 impl Ledger {
@@ -72,21 +85,23 @@ impl Ledger {
         }
         self.samples += 1;
         self.total.0 += latency.0;
-        for (kind, length) in explanation.kinds() {
-            self.kinds.entry(kind).or_default().0 += length.time.0;
+        for (kind, sum) in explanation.kinds() {
+            self.kinds.entry(kind).or_default().add(sum);
         }
         // Causes that differ in what has no name are one row, and one sample of it.
-        let mut sums: BTreeMap<Named, Nanos> = BTreeMap::new();
-        for ((cause, inside), length) in explanation.reasons() {
-            let named = cause.named(inside, reader, symbols);
-            sums.entry(named).or_default().0 += length.time.0;
-        }
-        for (cause, time) in sums {
+        let mut names: BTreeMap<(&Cause, &[StackId]), Named> = BTreeMap::new();
+        let parts = explanation.parts.segments().map(|part| {
+            let (cause, inside) = (&part.label.cause, part.label.inside.as_slice());
+            let named = names.entry((cause, inside));
+            let named = named.or_insert_with(|| cause.named(inside, reader, symbols));
+            (named.clone(), part.length.time)
+        });
+        for (cause, sum) in Sum::by(parts.collect::<Vec<_>>()) {
             let row = self.rows.entry(cause).or_default();
             row.samples += 1;
-            row.total.0 += time.0;
-            if time > row.worst || row.samples == 1 {
-                (row.worst, row.worst_trigger) = (time, explanation.trigger);
+            row.all.add(sum);
+            if sum.time > row.worst.time || row.samples == 1 {
+                (row.worst, row.worst_trigger) = (sum, explanation.trigger);
             }
         }
     }
@@ -94,13 +109,16 @@ impl Ledger {
     /// The accounts with names, by their total.
     pub fn report(&self, stacks: &Stacks, symbols: &dyn Symbols) -> LedgerReport {
         let mut rows: Vec<_> = self.rows.iter().collect();
-        rows.sort_by_key(|&(cause, row)| (std::cmp::Reverse(row.total), cause));
+        rows.sort_by_key(|&(cause, row)| (std::cmp::Reverse(row.all.time), cause));
         let row = |(cause, row): (&Named, &Row)| LedgerRow {
             cause: cause.report(stacks, symbols),
             count: row.samples,
-            total_ns: row.total,
-            share: row.total.0 as f64 / self.total.0.max(1) as f64,
-            max_ns: row.worst,
+            total_ns: row.all.time,
+            stretches: row.all.stretches,
+            longest_ns: row.all.longest,
+            share: row.all.time.0 as f64 / self.total.0.max(1) as f64,
+            max_ns: row.worst.time,
+            max_stretches: row.worst.stretches,
             max_trigger: row.worst_trigger,
         };
         LedgerReport {
@@ -116,7 +134,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{At, Blame, Cause, Partition, Place, Stage};
+    use crate::{At, Blame, Partition, Place, Stage};
     use proptest::prelude::*;
     use sample::{Insns, Stamp};
 
@@ -164,8 +182,12 @@ mod tests {
         assert_eq!((first.cause.cause.as_str(), first.count), ("irqs_off", 2));
         assert_eq!((first.total_ns, first.max_ns, first.max_trigger), (Nanos(150), Nanos(80), 1));
         assert_eq!(first.cause.stack, ["0x10"]);
+        let row = |row: &LedgerRow| (row.stretches, row.longest_ns, row.max_stretches);
+        assert_eq!(row(first), (3, Nanos(70), 2), "60 and 20, then 70");
         assert_eq!(report.rows[1].total_ns, Nanos(70));
-        assert_eq!(report.kinds, BTreeMap::from([(LatencyKind::Wakeup, Nanos(220))]));
+        // Each answer is one stretch of it.
+        let wakeup = Sum { time: Nanos(220), stretches: 2, longest: Nanos(120) };
+        assert_eq!(report.kinds, BTreeMap::from([(LatencyKind::Wakeup, wakeup)]));
         let json = serde_json::to_value(&report.rows).expect("JSON");
         assert_eq!(json[0]["cause"], "irqs_off");
         assert_eq!(json[0]["max_trigger"], 1);
@@ -195,7 +217,7 @@ mod tests {
             let report = ledger.report(&Stacks::default(), &Nameless);
             prop_assert_eq!(report.total_ns, Nanos(total));
             prop_assert_eq!(report.rows.iter().map(|r| r.total_ns.0).sum::<u64>(), total);
-            prop_assert_eq!(report.kinds.values().map(|n| n.0).sum::<u64>(), total);
+            prop_assert_eq!(report.kinds.values().map(|n| n.time.0).sum::<u64>(), total);
         }
     }
 }

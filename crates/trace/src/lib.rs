@@ -16,6 +16,7 @@ mod ledger;
 mod partition;
 mod perfetto;
 mod reader;
+mod sum;
 mod symbols;
 mod vcd;
 mod watched;
@@ -35,6 +36,7 @@ pub use perfetto::perfetto;
 pub use reader::{
     At, Event, Place, Reader, ReaderLosses, StackId, Stacks, Task, TaskId, Tasks, What,
 };
+pub use sum::Sum;
 pub use symbols::{Symbols, named};
 pub use vcd::vcd;
 pub use watched::{Edge, LAZY, Role, WATCHED, Watch, Watched, places};

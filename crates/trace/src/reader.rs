@@ -150,8 +150,8 @@ pub enum What {
         irqs_off: bool,
         /// The preemption count was not 0, that of the idle task not 1.
         preempt_off: bool,
-        /// The kernel was not at a place where it would schedule.
-        unscheduled: bool,
+        /// How long the kernel was not at a place where it would schedule; `None` where the look is not for that.
+        unscheduled: Option<Insns>,
         /// Where the CPU was.
         place: Place,
     },
@@ -338,7 +338,7 @@ impl Reader {
                 What::Inside {
                     irqs_off: of(Stretch::IrqsOff),
                     preempt_off: of(Stretch::PreemptOff),
-                    unscheduled: of(Stretch::Unscheduled),
+                    unscheduled: of(Stretch::Unscheduled).then_some(Insns(r.number)),
                     place: self.stack(r.value),
                 }
             }
@@ -404,9 +404,14 @@ mod tests {
     fn a_look_into_stretches_says_into_which_and_where_the_cpu_was() {
         let mut r = Reader::new(&[]);
         assert_eq!(r.read(&record(Kind::Stack, 0, 1, 0xa, 0)), None);
-        let looked = r.read(&record(Kind::Inside, 5, 1, 0, 7)).expect("an event");
+        let looked = r.read(&record(Kind::Inside, 5, 1, 900, 7)).expect("an event");
         let place = Place::Stack(StackId(1));
-        let inside = What::Inside { irqs_off: true, preempt_off: false, unscheduled: true, place };
+        let inside = What::Inside {
+            irqs_off: true,
+            preempt_off: false,
+            unscheduled: Some(Insns(900)),
+            place,
+        };
         assert_eq!(looked.what, inside);
     }
 

@@ -231,6 +231,9 @@ impl Conclusion {
 pub struct SamplesRecord {
     /// How many, of all responders.
     pub count: u64,
+    /// When the last answer came, since measuring began; absent without a sample, and in older bundles.
+    #[serde(rename = "until_ns", skip_serializing_if = "Option::is_none", default)]
+    pub until: Option<Nanos>,
     /// Hash of their canonical bytes (see [`Fingerprint`](super::Fingerprint)), in hexadecimal.
     pub blake3: String,
 }
@@ -245,7 +248,37 @@ pub struct FileRecord {
     pub blake3: String,
 }
 
+/// What a verdict stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// Samples of the series that has the fewest, of those that are limited, or of all where none is.
+    pub samples_min: u64,
+    /// Of the one that has the most.
+    pub samples_max: u64,
+    /// For how long was measured, to the last answer; absent where nothing was answered, and in older bundles.
+    #[serde(rename = "measured_ns")]
+    pub measured: Option<Nanos>,
+}
+
 impl Manifest {
+    /// What the verdict stands on.
+    pub fn evidence(&self) -> Evidence {
+        let limited =
+            |s: &&Summary| self.conclusion.limits.iter().any(|l| l.responder == s.responder);
+        let counts = |series: &mut dyn Iterator<Item = &Summary>| -> Vec<u64> {
+            series.map(|s| s.count).collect()
+        };
+        let mut judged = counts(&mut self.series.iter().filter(limited));
+        if judged.is_empty() {
+            judged = counts(&mut self.series.iter());
+        }
+        Evidence {
+            samples_min: judged.iter().copied().min().unwrap_or(0),
+            samples_max: judged.iter().copied().max().unwrap_or(0),
+            measured: self.samples.until,
+        }
+    }
+
     /// Reads the manifest of the bundle in `dir`, and nothing else of it.
     ///
     /// # Errors

@@ -30,11 +30,12 @@ mod writer;
 pub use details::Details;
 pub use error::BundleError;
 pub use manifest::{
-    About, Conclusion, Experiment, FileRecord, Kernel, MANIFEST, Machine, Manifest, SCHEMA,
-    SamplesRecord, Schedule, Tool, Trigger,
+    About, Conclusion, Evidence, Experiment, FileRecord, Kernel, MANIFEST, Machine, Manifest,
+    SCHEMA, SamplesRecord, Schedule, Tool, Trigger,
 };
 pub use run_id::{NotARunId, NotATime, RunId, UtcTime};
 pub use salvage::salvage;
+use samples::answered;
 pub use samples::{Fingerprint, GROUP_ROWS};
 pub use warning::Warning;
 pub(crate) use writer::lock_root;
@@ -148,14 +149,16 @@ impl Bundle {
         let clock = self.manifest.clock;
         let new = |s: &stats::Summary| Series::new(s.responder.clone(), clock);
         let mut series: Vec<Series> = self.manifest.series.iter().map(new).collect();
-        let (mut fingerprint, mut count) = (Fingerprint::default(), 0u64);
+        let (mut fingerprint, mut count, mut until) = (Fingerprint::default(), 0u64, None);
         self.samples(|sample| {
             fingerprint.add(&sample);
             count += 1;
+            until = until.max(Some(answered(&sample)));
             series[sample.series.index()].record(&sample);
         })?;
         let recorded = &self.manifest.samples;
-        if (count, fingerprint.hex()) != (recorded.count, recorded.blake3.clone()) {
+        let is_as_long = recorded.until.is_none() || recorded.until == until;
+        if (count, fingerprint.hex()) != (recorded.count, recorded.blake3.clone()) || !is_as_long {
             let why = "its samples are not those of the manifest";
             return Err(BundleError::damaged(&self.path.join(SAMPLES), why));
         }

@@ -189,7 +189,7 @@ mod tests {
         assert_eq!((manifest.complete, manifest.conclusion.verdict), (false, Verdict::Invalid));
         assert_eq!(manifest.series[1].losses.superseded, 2);
         let codes: Vec<_> = manifest.conclusion.warnings.iter().map(Warning::code).collect();
-        assert_eq!(codes, ["killed", "superseded"]);
+        assert_eq!(codes, ["killed", "superseded", "maximum_of_few"]);
         assert_eq!(manifest.conclusion.findings.len(), 1);
         assert_eq!((&manifest.about.kernel, manifest.about.seed), (&None, u64::MAX));
     }

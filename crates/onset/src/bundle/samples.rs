@@ -108,6 +108,11 @@ impl Write for HashedFile {
     }
 }
 
+/// When a sample's answer came, since measuring began.
+pub fn answered(sample: &Sample) -> Nanos {
+    Nanos(sample.at.0.saturating_add(sample.latency.0))
+}
+
 /// Writes `samples.parquet`.
 pub struct SamplesWriter {
     file: SerializedFileWriter<HashedFile>,
@@ -115,6 +120,7 @@ pub struct SamplesWriter {
     names: Vec<ByteArray>,
     waiting: Vec<Sample>,
     count: u64,
+    until: Option<Nanos>,
     fingerprint: Fingerprint,
 }
 
@@ -122,6 +128,8 @@ pub struct SamplesWriter {
 pub struct Written {
     /// Samples in it.
     pub count: u64,
+    /// When the last answer came, since measuring began; absent without a sample.
+    pub until: Option<Nanos>,
     /// Their [`Fingerprint`].
     pub fingerprint: String,
     /// Length of the file.
@@ -153,6 +161,7 @@ impl SamplesWriter {
             names: names.iter().map(|name| ByteArray::from(name.as_str())).collect(),
             waiting: Vec::with_capacity(GROUP_ROWS),
             count: 0,
+            until: None,
             fingerprint: Fingerprint::default(),
         })
     }
@@ -161,6 +170,7 @@ impl SamplesWriter {
     pub fn push(&mut self, sample: &Sample) -> io::Result<()> {
         self.fingerprint.add(sample);
         self.count += 1;
+        self.until = self.until.max(Some(answered(sample)));
         self.waiting.push(*sample);
         if self.waiting.len() == GROUP_ROWS { self.write_group() } else { Ok(()) }
     }
@@ -172,7 +182,8 @@ impl SamplesWriter {
         }
         self.file.finish().map_err(into_io)?;
         let (bytes, blake3) = self.file.inner_mut().sync()?;
-        Ok(Written { count: self.count, fingerprint: self.fingerprint.hex(), bytes, blake3 })
+        let (count, until, fingerprint) = (self.count, self.until, self.fingerprint.hex());
+        Ok(Written { count, until, fingerprint, bytes, blake3 })
     }
 
     fn write_group(&mut self) -> io::Result<()> {

@@ -4,7 +4,7 @@
 use super::*;
 use proptest::prelude::*;
 use sample::{Clock, Insns, Loss, Nanos, Observation, SeriesId};
-use stats::{Limit, Statistic, Verdict};
+use stats::{Limit, Statistic, Summary, Verdict};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -115,6 +115,32 @@ pub(super) fn writer(root: &Path, run: &RunId, triggers: u64) -> BundleWriter {
     writer
 }
 
+/// The manifest of a run of a flavour that these responders answered, each ten times.
+pub(crate) fn manifest_of(flavour: &str, responders: &[&str]) -> Manifest {
+    let series = responders.iter().map(|responder| {
+        let mut series = Series::new(name(responder), Clock::Virtual);
+        (0..10).for_each(|trigger| series.record(&sample(HARDIRQ, trigger)));
+        series.summary()
+    });
+    let series: Vec<Summary> = series.collect();
+    let limits = Vec::new();
+    Manifest {
+        schema: SCHEMA,
+        run: run_id(1),
+        complete: true,
+        clock: Clock::Virtual,
+        about: About { flavour: flavour.to_owned(), ..about() },
+        conclusion: Conclusion::of(&series, limits, Vec::new()),
+        samples: SamplesRecord {
+            count: 10 * series.len() as u64,
+            until: Some(Nanos::from_millis(10)),
+            blake3: String::new(),
+        },
+        series,
+        files: BTreeMap::new(),
+    }
+}
+
 pub(crate) fn write_bundle(root: &Path, run: &RunId, triggers: u64) -> PathBuf {
     let writer = writer(root, run, triggers);
     let conclusion = conclusion(&writer);
@@ -147,6 +173,19 @@ fn a_bundle_reads_back_as_it_was_written_and_verifies() {
     assert_eq!(manifest.conclusion.warnings[0].code(), "superseded");
     assert_eq!(bundle.histogram(&name("task")).unwrap().len(), 1_000);
     assert_eq!(bundle.details().unwrap()[0].worst.len(), stats::WORST_KEPT);
+}
+
+#[test]
+fn a_bundle_says_for_how_long_was_measured_and_another_time_does_not_verify() {
+    let root = tempfile::tempdir().unwrap();
+    let path = write_bundle(root.path(), &run_id(0), 10);
+    let last = [HARDIRQ, TASK].map(|series| sample(series, 9));
+    let until = last.iter().map(|s| Nanos(s.at.0 + s.latency.0)).max();
+    let mut manifest = Manifest::read(&path).unwrap();
+    assert_eq!(manifest.samples.until, until);
+    manifest.samples.until = Some(Nanos::from_millis(999));
+    fs::write(path.join(MANIFEST), serde_json::to_vec(&manifest).unwrap()).unwrap();
+    assert!(Bundle::open(&path).unwrap().verify().is_err());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use sample::SeriesName;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use stats::{Finding, Reason, Statistic, Summary};
+use stats::{Finding, Quantile, Reason, Statistic, Summary};
 
 /// A doubt. In JSON an object with `code`, `symptom`, `cause`, `action` and the fields of its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +107,13 @@ pub enum Warning {
         /// How many there were.
         count: u64,
     },
+    /// A maximum was found to keep its limit on few samples.
+    MaximumOfFew {
+        /// Whose.
+        responder: SeriesName,
+        /// How many there were.
+        count: u64,
+    },
     /// The kernel does not have this mechanism.
     ResponderMissing {
         /// Which.
@@ -167,6 +174,7 @@ impl Warning {
             Self::Interrupted => "interrupted",
             Self::Killed => "killed",
             Self::TooFewSamples { .. } => "too_few_samples",
+            Self::MaximumOfFew { .. } => "maximum_of_few",
             Self::ResponderMissing { .. } => "responder_missing",
             Self::Probe(doubt) => doubt.code(),
             Self::Validity(doubt) => doubt.code(),
@@ -195,6 +203,7 @@ impl Warning {
             | Self::Tainted { .. }
             | Self::Overrun { .. }
             | Self::TooFewSamples { .. }
+            | Self::MaximumOfFew { .. }
             | Self::ResponderMissing { .. } => false,
             Self::Probe(doubt) => doubt.invalidates(),
             Self::Validity(doubt) => doubt.invalidates(),
@@ -235,6 +244,9 @@ impl Warning {
             Self::LoadDidNoWork { counter } => format!("the load's counter {counter} stood still"),
             Self::Interrupted => "the run was interrupted".to_owned(),
             Self::Killed => "onset was killed during the run".to_owned(),
+            Self::MaximumOfFew { responder, count } => {
+                format!("the maximum of {responder} was judged on {count} samples")
+            }
             Self::TooFewSamples { responder, quantile, count } => {
                 format!("{count} samples of {responder} do not support its limit on {quantile}")
             }
@@ -278,6 +290,9 @@ impl Warning {
             Self::Interrupted => "Ctrl-C or a signal",
             Self::Killed => "SIGKILL, too little memory on the machine, or the machine went down",
             Self::TooFewSamples { .. } => "the experiment's count of triggers is too small for it",
+            Self::MaximumOfFew { .. } => {
+                "the run is short: of what makes fewer than one answer in so many late it knows nothing"
+            }
             Self::ResponderMissing { .. } => "the mechanism came with a later kernel",
             Self::Probe(doubt) => doubt.cause(),
             Self::Validity(doubt) => doubt.cause(),
@@ -317,7 +332,13 @@ impl Warning {
             }
             Self::Interrupted | Self::Killed => "repeat it for a verdict",
             Self::TooFewSamples { .. } => "raise count, or limit a lower quantile",
-            Self::ResponderMissing { .. } => "take it out of responders for this kernel",
+            Self::MaximumOfFew { .. } => {
+                "raise count before the pass is relied on; onset hunt looks for the worst instead of waiting for it"
+            }
+            Self::ResponderMissing { .. } => {
+                "to compare with a kernel that has it, take it out of responders for both: whoever answers makes those \
+                 after it later"
+            }
             Self::Probe(doubt) => doubt.action(),
             Self::Validity(doubt) => doubt.action(),
         }
@@ -349,16 +370,46 @@ impl Warning {
         warnings
     }
 
-    /// The doubt that a finding raises, for a limited quantile with too few samples.
+    /// The doubt that a finding raises: too few samples for a limited quantile, or few for a maximum that kept its limit,
+    /// which are those that do not support p99.9.
     pub fn of_finding(finding: &Finding, summaries: &[Summary]) -> Option<Warning> {
-        let (Statistic::Quantile(quantile), Reason::TooFewSamples) =
-            (finding.statistic, finding.reason)
-        else {
-            return None;
-        };
         let responder = finding.responder.clone();
-        let summary = summaries.iter().find(|s| s.responder == responder)?;
-        let quantile = quantile.name().to_owned();
-        Some(Warning::TooFewSamples { responder, quantile, count: summary.count })
+        let count = summaries.iter().find(|s| s.responder == responder)?.count;
+        match (finding.statistic, finding.reason) {
+            (Statistic::Quantile(quantile), Reason::TooFewSamples) => {
+                let quantile = quantile.name().to_owned();
+                Some(Warning::TooFewSamples { responder, quantile, count })
+            }
+            (Statistic::Max, Reason::Within) if !Quantile::P999.supported_by(count) => {
+                Some(Warning::MaximumOfFew { responder, count })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::Conclusion;
+    use crate::bundle::tests::manifest_of;
+    use sample::Nanos;
+    use stats::Limit;
+
+    #[test]
+    fn a_maximum_that_kept_its_limit_is_doubted_where_few_samples_were_made_and_a_failed_one_is_not()
+     {
+        let mut series = manifest_of("6.12", &["task"]).series;
+        let mut codes = |count: u64, bound: Nanos| -> Vec<&'static str> {
+            series[0].count = count;
+            let limit =
+                Limit { responder: series[0].responder.clone(), statistic: Statistic::Max, bound };
+            let conclusion = Conclusion::of(&series, vec![limit], Vec::new());
+            conclusion.warnings.iter().map(Warning::code).collect()
+        };
+        let high = Nanos::from_millis(1);
+        assert_eq!(codes(999, high), ["maximum_of_few"]);
+        assert!(codes(1_000, high).is_empty());
+        assert!(codes(10, Nanos(1)).is_empty());
     }
 }

@@ -196,7 +196,11 @@ impl BundleWriter {
         let details: Vec<Details> = collected.iter().map(Details::of).collect();
         files.insert(SERIES.to_owned(), write_file(&dir.join(SERIES), &drawing(&details))?);
 
-        let samples = SamplesRecord { count: written.count, blake3: written.fingerprint };
+        let samples = SamplesRecord {
+            count: written.count,
+            until: written.until,
+            blake3: written.fingerprint,
+        };
         let manifest = Manifest {
             schema: SCHEMA,
             run,

@@ -11,10 +11,10 @@ use rig::{Bench, Progress};
 use sample::{Nanos, Sample};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use trace::{LatencyKind, LedgerRow, Reader};
+use trace::{LatencyKind, LedgerRow, Reader, Sum};
 
 /// Version of the JSON that is printed (docs/blame.schema.json).
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 
 #[derive(Serialize)]
 struct Printed<'a> {
@@ -31,7 +31,7 @@ struct PrintedLedger<'a> {
     from_ns: Nanos,
     total_ns: Nanos,
     rows: Vec<PrintedRow<'a>>,
-    kinds: &'a BTreeMap<LatencyKind, Nanos>,
+    kinds: &'a BTreeMap<LatencyKind, Sum>,
 }
 
 #[derive(Serialize)]

@@ -3,6 +3,7 @@
 
 use super::{open, print, print_json};
 use crate::bundle::Manifest;
+use crate::company::{Unequal, unequal};
 use crate::failure::{Exit, Failure};
 use crate::terminal;
 use sample::{Clock, Losses, SeriesName};
@@ -19,6 +20,9 @@ struct Printed<'a> {
     after: &'a str,
     clock: Clock,
     identical_samples: bool,
+    /// Absent where both answered in the same company.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unequal: Option<Unequal>,
     responders: Vec<PrintedResponder<'a>>,
 }
 
@@ -77,6 +81,7 @@ fn printed<'a>(before: &'a Manifest, after: &'a Manifest) -> Result<Printed<'a>,
         after: after.run.as_str(),
         clock: before.clock,
         identical_samples: before.samples.blake3 == after.samples.blake3,
+        unequal: unequal([before, after]),
         responders,
     })
 }

@@ -9,7 +9,7 @@ use crate::terminal::{self, Shown};
 use serde::Serialize;
 
 /// Version of the JSON that is printed (docs/explain.schema.json).
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]

@@ -3,13 +3,15 @@
 
 use super::{SystemClock, print, print_json, report};
 use crate::arguments::{Outcome, Run};
-use crate::bundle::{Bundle, Manifest, Warning};
+use crate::bundle::{Bundle, Evidence, Manifest, Warning};
+use crate::company::{Unequal, unequal_by_experiment};
 use crate::experiment::{Experiment, Target};
 use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
 use crate::target::{self, Local, Rig};
 use crate::truth::Truth;
 use crate::{matrix, terminal};
+use probes::context::keys;
 use rig::{Bench, Cache};
 use sample::Clock;
 use serde::Serialize;
@@ -101,6 +103,8 @@ fn conclude(results: &Results, outcome: &Outcome) -> Result<Exit, Failure> {
 struct Printed<'a> {
     schema: u32,
     runs: Vec<PrintedRun<'a>>,
+    /// Where the runs of an experiment did not answer in the same company.
+    unequal: Vec<Unequal>,
     errors: Vec<PrintedError>,
 }
 
@@ -136,6 +140,9 @@ struct PrintedRun<'a> {
     instrument: &'static str,
     seed: u64,
     clock: Clock,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preemption: Option<&'a str>,
+    evidence: Evidence,
     samples_blake3: &'a str,
     series: &'a [Summary],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,7 +155,8 @@ struct PrintedRun<'a> {
 impl<'a> Printed<'a> {
     fn new(bundles: &'a [Bundle], errors: Vec<PrintedError>) -> Self {
         let runs = bundles.iter().map(|b| printed_run(b.manifest(), b.path())).collect();
-        Printed { schema: SCHEMA, runs, errors }
+        let unequal = unequal_by_experiment(bundles.iter().map(Bundle::manifest));
+        Printed { schema: SCHEMA, runs, unequal, errors }
     }
 }
 
@@ -162,6 +170,13 @@ fn printed_run<'a>(manifest: &'a Manifest, path: &Path) -> PrintedRun<'a> {
         instrument: manifest.about.experiment.instrument(),
         seed: manifest.about.seed,
         clock: manifest.clock,
+        preemption: manifest
+            .about
+            .kernel
+            .as_ref()
+            .and_then(|kernel| kernel.reported.get(keys::PREEMPTION))
+            .map(String::as_str),
+        evidence: manifest.evidence(),
         samples_blake3: &manifest.samples.blake3,
         series: &manifest.series,
         truth: manifest.about.truth.as_deref(),

@@ -5,11 +5,11 @@ use super::{bench, print, print_json};
 use crate::arguments;
 use crate::experiment::Experiment;
 use crate::failure::{Exit, Failure};
-use crate::followed::{INSIDE_FROM, Ready, Stretches, Subject, Total, narrow};
+use crate::followed::{INSIDE_FROM, Ready, Stretches, Subject, Total, WINDOWS_FROM, narrow};
 use crate::target::Rig;
 use crate::terminal::{self, Shown};
 use rig::{Bench, Calls, Progress};
-use sample::{Insns, Nanos};
+use sample::Nanos;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,9 +18,6 @@ use trace::{Order, ReaderLosses, WindowKind, WindowRow};
 
 /// Version of the JSON that is printed (docs/windows.schema.json).
 const SCHEMA: u32 = 2;
-/// Stretches shorter than this get no stack: taking one costs the host more than the guest runs meanwhile, and a microsecond
-/// is what an interrupt's own path takes.
-const STACKS_FROM: Insns = Insns(1_000);
 
 pub fn run(arguments: &arguments::Windows) -> Result<Exit, Failure> {
     let all = each_cell(&arguments.cells, |bench, cell, progress| {
@@ -126,7 +123,7 @@ fn watch(
     let calls = if is_counted { Calls::None } else { Calls::Stretches };
     let without = cell.subject.spare_driver();
     let ready = Ready::new(bench, cell.subject, progress)?;
-    let (map, follow) = ready.follow(STACKS_FROM, calls)?;
+    let (map, follow) = ready.follow(WINDOWS_FROM, calls)?;
     let follow = follow.looking_inside(INSIDE_FROM);
     let mut stretches = Stretches::default();
     let reader = ready.run(Some(&follow), &mut stretches, progress)?;

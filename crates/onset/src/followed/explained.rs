@@ -6,8 +6,7 @@ use crate::failure::Failure;
 use rig::{Bench, Progress};
 use sample::{Insns, Nanos, Responder, Sample};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use trace::{CauseReport, Explanation, ExplanationReport, Reader, Symbols};
+use trace::{CauseReport, Explanation, ExplanationReport, Reader, Sum, Symbols};
 
 /// Stretches shorter than this get no stack. A tenth of what is worth a line of its own.
 pub const STACKS_FROM: Insns = Insns(100);
@@ -38,8 +37,9 @@ pub struct CauseShare {
     /// The cause.
     #[serde(flatten)]
     pub cause: CauseReport,
-    /// Their time.
-    pub ns: Nanos,
+    /// Their time, of how many stretches it is, and the longest.
+    #[serde(flatten)]
+    pub sum: Sum,
     /// Of the latency, 0 to 1.
     pub share: f64,
 }
@@ -54,27 +54,27 @@ impl Explained {
         symbols: &dyn Symbols,
     ) -> Explained {
         let report = explanation.report(reader, symbols);
-        let mut sums: BTreeMap<(&str, &str, &[String]), Nanos> = BTreeMap::new();
-        for part in &report.parts {
+        let parts = report.parts.iter().map(|part| {
             let CauseReport { cause, who, stack } = &part.cause;
-            sums.entry((cause, who, stack)).or_default().0 += part.ns.0;
-        }
+            ((cause.as_str(), who.as_str(), stack.as_slice()), part.ns)
+        });
+        let sums = Sum::by(parts);
         let whole = report.latency_ns.0;
-        let sum: u64 = sums.values().map(|ns| ns.0).sum();
+        let sum: u64 = sums.values().map(|sum| sum.time.0).sum();
         assert_eq!((sum, sample.latency), (whole, report.latency_ns), "the parts are the latency");
         let unexplained = sums.iter().filter(|((cause, ..), _)| *cause == "unexplained");
-        let unexplained_ns = Nanos(unexplained.map(|(_, ns)| ns.0).sum());
-        let cause = |((cause, who, stack), ns): (&(&str, &str, &[String]), &Nanos)| CauseShare {
+        let unexplained_ns = Nanos(unexplained.map(|(_, sum)| sum.time.0).sum());
+        let cause = |((cause, who, stack), sum): (&(&str, &str, &[String]), &Sum)| CauseShare {
             cause: CauseReport {
                 cause: (*cause).into(),
                 who: (*who).into(),
                 stack: stack.to_vec(),
             },
-            ns: *ns,
-            share: ns.0 as f64 / whole.max(1) as f64,
+            sum: *sum,
+            share: sum.time.0 as f64 / whole.max(1) as f64,
         };
         let mut causes: Vec<CauseShare> = sums.iter().map(cause).collect();
-        causes.sort_by_key(|c| std::cmp::Reverse(c.ns));
+        causes.sort_by_key(|c| std::cmp::Reverse(c.sum.time));
         Explained { responder: responder.name(), at_ns: sample.at, causes, unexplained_ns, report }
     }
 }

@@ -30,6 +30,6 @@ pub use ready::{Ready, Watcher};
 pub(crate) use replay::shell_word;
 pub use replay::{replay_of_answer, replay_of_find};
 pub use reproducer::{Answer, Reproducer};
-pub use stretches::{INSIDE_FROM, Stretches, Total};
+pub use stretches::{INSIDE_FROM, Stretches, Total, WINDOWS_FROM};
 pub(crate) use subject::narrow;
 pub use subject::{MadeWith, Subject};

@@ -3,13 +3,15 @@
 
 use super::explained::{LOOKS_FROM, STACKS_FROM};
 use super::{MadeWith, Subject};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
+use probes::validity;
 use rig::{
     Bench, Calls, Ending, Follow, Following, Generator, Guest, Observer, Outcome, Progress,
     Snapshot, Stimulus,
 };
 use sample::{Insns, Nanos, Observation, Record, Responder, Sample};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use trace::{Event, Reader};
@@ -37,7 +39,8 @@ impl<'a> Ready<'a> {
     /// Boots the guest where its snapshot is not kept any more.
     ///
     /// # Errors
-    /// What it was made with is not here, with the difference; those of booting.
+    /// What it was made with is not here, with the difference; a guest that does not run what its flavour says, unless a
+    /// bundle has said so already; those of booting.
     pub fn new(
         bench: &'a Bench,
         subject: Subject,
@@ -48,8 +51,9 @@ impl<'a> Ready<'a> {
             made_with.check(&MadeWith::here(bench, &guest, &made_with.snapshot))?;
         }
         let snapshot = bench.snapshot(&guest, progress)?;
-        if let Some(made_with) = &made_with {
-            made_with.check_snapshot(&snapshot.1)?;
+        match &made_with {
+            Some(made_with) => made_with.check_snapshot(&snapshot.1)?,
+            None => check_boot(&guest.parameters, snapshot.0.context())?,
         }
         let responders = generator.responders.iter().collect();
         Ok(Ready { bench, guest, generator, responders, snapshot })
@@ -200,6 +204,17 @@ impl<'a> Ready<'a> {
     }
 }
 
+/// Whether the guest runs what its flavour says.
+fn check_boot(words: &[String], context: &BTreeMap<String, String>) -> Result<(), Failure> {
+    match validity::boot(words, &context.clone().into()).first() {
+        None => Ok(()),
+        Some(doubt) => Err(Failure {
+            exit: Exit::Undecided,
+            message: format!("{}: {}; {}", doubt.symptom(), doubt.cause(), doubt.action()),
+        }),
+    }
+}
+
 fn unless_lost(outcome: Outcome) -> Result<Outcome, Failure> {
     if outcome.dropped > 0 {
         return Err(Failure::unavailable(format!(
@@ -217,5 +232,22 @@ fn check(outcome: &Outcome, enough: bool) -> Result<(), Failure> {
         Ending::Interrupted => Err(rig::Error::Interrupted.into()),
         Ending::Died(why) => Err(Failure::unavailable(format!("the guest died: {why}"))),
         Ending::Failed(why) => Err(Failure::unavailable(format!("the machine failed: {why}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use probes::context::keys;
+
+    #[test]
+    fn a_guest_that_does_not_run_what_its_flavour_says_is_not_followed() {
+        let context = [(keys::PREEMPTION_MODE, "lazy"), (keys::PREEMPTION_MODES, "full lazy")];
+        let context = context.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let asked = |word: &str| check_boot(&[word.to_owned()], &context);
+        let failure = asked("preempt=none").unwrap_err();
+        assert_eq!(failure.exit, Exit::Undecided);
+        assert!(failure.message.contains("the kernel runs lazy"), "{}", failure.message);
+        assert!(asked("preempt=lazy").is_ok());
     }
 }

@@ -11,6 +11,9 @@ use trace::{At, Event, Order, Reader, Stacks, Symbols, What, WindowKind, Windows
 /// How long a stretch is when it is looked inside first: each look costs as much as a stack, and shorter ones are the
 /// interrupts' own paths.
 pub const INSIDE_FROM: Insns = Insns(4_000);
+/// How long a stretch is that gets a stack: taking one costs the host more than the guest runs meanwhile, and a microsecond
+/// is what an interrupt's own path takes.
+pub const WINDOWS_FROM: Insns = Insns(1_000);
 
 /// All windows of a kind together.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -23,8 +26,7 @@ pub struct Total {
     pub total_ns: Nanos,
 }
 
-/// Follows the windows of a whole run.
-#[derive(Default)]
+/// Follows the windows of a whole run: the same, however closely it is followed.
 pub struct Stretches {
     windows: Windows,
     triggers: u64,
@@ -42,6 +44,13 @@ impl Watcher for Stretches {
 
     fn answer(&mut self, _: &Sample, _: &Reader) -> ControlFlow<()> {
         ControlFlow::Continue(())
+    }
+}
+
+impl Default for Stretches {
+    fn default() -> Self {
+        let windows = Windows::new(WINDOWS_FROM, INSIDE_FROM);
+        Stretches { windows, triggers: 0, ends: None }
     }
 }
 

@@ -162,7 +162,7 @@ fn leave_out_repetitions(finds: &mut Vec<Find>) {
 mod tests {
     use super::*;
     use crate::hunt::{Best, Strategy};
-    use trace::CauseReport;
+    use trace::{CauseReport, Sum};
 
     fn find(responder: Responder, latency: u64, cause: &str, stack: &[&str]) -> Find {
         let cause = CauseReport {
@@ -172,7 +172,8 @@ mod tests {
         };
         let best = Best { latency_ns: Nanos(latency), ..Best::default() };
         let known = !cause.cause.is_empty();
-        let causes = known.then_some(CauseShare { cause, ns: Nanos(latency), share: 1.0 });
+        let causes =
+            known.then_some(CauseShare { cause, sum: Sum::of(Nanos(latency)), share: 1.0 });
         Find {
             responder,
             found: Found { trial: 0, strategy: Strategy::Random, best },

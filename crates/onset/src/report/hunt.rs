@@ -9,6 +9,7 @@ use sample::{Losses, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use trace::Sum;
 
 /// The least share of a cause in what a hunt knows of a find that is not explained here.
 const SHARE_KEPT: f64 = 0.01;
@@ -103,11 +104,13 @@ struct PartOf {
     cause: usize,
     /// Of the latency, 0 to 1.
     share: f64,
+    #[serde(flatten)]
+    sum: Sum,
 }
 
 impl PartOf {
     fn new(of: &CauseShare, code: &mut Code) -> PartOf {
-        PartOf { cause: code.cause(&of.cause), share: of.share }
+        PartOf { cause: code.cause(&of.cause), share: of.share, sum: of.sum }
     }
 }
 

@@ -6,7 +6,7 @@ use super::code::{Code, FRAMES_KEPT, Frame};
 use sample::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use trace::LedgerRow;
+use trace::{LedgerRow, Sum};
 
 /// What has less of the time would be narrower than a line on the page.
 const SHARE_KEPT: f64 = 0.002;
@@ -21,7 +21,8 @@ pub struct Node {
     frame: Frame,
     /// Where it begins: those below a node begin with it, the greatest first.
     from_ns: Nanos,
-    ns: Nanos,
+    #[serde(flatten)]
+    sum: Sum,
     share: f64,
 }
 
@@ -36,7 +37,7 @@ enum What {
 
 #[derive(Default)]
 struct Branch {
-    ns: u64,
+    sum: Sum,
     children: BTreeMap<(What, String), Branch>,
 }
 
@@ -47,7 +48,7 @@ pub fn nodes(rows: &[LedgerRow], total: Nanos, code: &mut Code) -> Vec<Node> {
         let mut branch = &mut root;
         for key in path(row) {
             branch = branch.children.entry(key).or_default();
-            branch.ns += row.total_ns.0;
+            branch.sum.add(row.all());
         }
     }
     let mut nodes = Vec::new();
@@ -80,25 +81,18 @@ fn place(
     nodes: &mut Vec<Node>,
 ) {
     let mut children: Vec<_> = branch.children.iter().collect();
-    children.sort_by_key(|&(key, child)| (std::cmp::Reverse(child.ns), key));
+    children.sort_by_key(|&(key, child)| (std::cmp::Reverse(child.sum.time), key));
     let mut from = from;
     for ((what, name), child) in children {
-        let share = child.ns as f64 / total.0.max(1) as f64;
+        let share = child.sum.time.0 as f64 / total.0.max(1) as f64;
         if share < SHARE_KEPT {
             // The others are no greater.
             break;
         }
         let frame = code.frame(name);
-        nodes.push(Node {
-            depth,
-            what: *what,
-            frame,
-            from_ns: Nanos(from),
-            ns: Nanos(child.ns),
-            share,
-        });
+        nodes.push(Node { depth, what: *what, frame, from_ns: Nanos(from), sum: child.sum, share });
         place(child, (depth + 1, from), total, code, nodes);
-        from += child.ns;
+        from += child.sum.time.0;
     }
 }
 
@@ -113,8 +107,11 @@ mod tests {
             cause: CauseReport { cause: cause.into(), who: who.into(), stack },
             count: 1,
             total_ns: Nanos(ns),
+            stretches: 2,
+            longest_ns: Nanos(ns - 1),
             share: 0.0,
             max_ns: Nanos(ns),
+            max_stretches: 2,
             max_trigger: 0,
         }
     }
@@ -132,7 +129,7 @@ mod tests {
         let json = serde_json::to_value(&code).expect("JSON");
         let seen = nodes.iter().map(|n| {
             let name = json["frames"][n.frame].as_str().expect("a name");
-            (n.depth, name, n.from_ns.0, n.ns.0)
+            (n.depth, name, n.from_ns.0, n.sum.time.0)
         });
         assert_eq!(
             seen.collect::<Vec<_>>(),
@@ -146,5 +143,7 @@ mod tests {
                 (1, "tar prio 120", 800, 199),
             ]
         );
+        let outer = Sum { time: Nanos(800), stretches: 4, longest: Nanos(499) };
+        assert_eq!(nodes[0].sum, outer, "a box knows of how many stretches it is");
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use trace::{
-    BoundReport, Bucket, Disturbed, LatencyKind, PartReport, ReaderLosses, Stage, TermReport,
+    BoundReport, Bucket, Disturbed, LatencyKind, PartReport, ReaderLosses, Stage, Sum, TermReport,
     WindowKind, WindowRow,
 };
 
@@ -95,7 +95,7 @@ struct Ledger {
     samples: u64,
     from_ns: Nanos,
     total_ns: Nanos,
-    kinds: BTreeMap<LatencyKind, Nanos>,
+    kinds: BTreeMap<LatencyKind, Sum>,
     rows: Vec<Row>,
     others: Others,
     icicle: Vec<Node>,
@@ -106,8 +106,11 @@ struct Row {
     cause: usize,
     count: u64,
     total_ns: Nanos,
+    stretches: u64,
+    longest_ns: Nanos,
     share: f64,
     max_ns: Nanos,
+    max_stretches: u64,
     max_trigger: u64,
     replay: String,
 }
@@ -117,6 +120,8 @@ struct Row {
 struct Others {
     rows: usize,
     total_ns: Nanos,
+    stretches: u64,
+    longest_ns: Nanos,
     share: f64,
 }
 
@@ -130,7 +135,7 @@ pub struct Latency {
     insns: Insns,
     task: String,
     stages: BTreeMap<Stage, Nanos>,
-    kinds: BTreeMap<LatencyKind, Nanos>,
+    kinds: BTreeMap<LatencyKind, Sum>,
     disturbances: Vec<Disturbed>,
     unexplained_ns: Nanos,
     parts: Vec<Part>,
@@ -160,7 +165,8 @@ struct Part {
 #[derive(Serialize)]
 struct Share {
     cause: usize,
-    ns: Nanos,
+    #[serde(flatten)]
+    sum: Sum,
     share: f64,
 }
 
@@ -235,8 +241,11 @@ fn ledger(bundle: &Path, Account { responder, report }: &Account, code: &mut Cod
         cause: code.cause(&row.cause),
         count: row.count,
         total_ns: row.total_ns,
+        stretches: row.stretches,
+        longest_ns: row.longest_ns,
         share: row.share,
         max_ns: row.max_ns,
+        max_stretches: row.max_stretches,
         max_trigger: row.max_trigger,
         replay: replay_of_answer(bundle, responder, row.max_trigger),
     };
@@ -247,7 +256,7 @@ fn ledger(bundle: &Path, Account { responder, report }: &Account, code: &mut Cod
         total_ns: report.total_ns,
         kinds: report.kinds.clone(),
         rows: kept.iter().map(|r| row(r, code)).collect(),
-        others: Others::of(others.iter().map(|r| r.total_ns), report.total_ns),
+        others: Others::of(others.iter().map(trace::LedgerRow::all), report.total_ns),
         icicle: icicle::nodes(&report.rows, report.total_ns, code),
     }
 }
@@ -272,7 +281,7 @@ pub fn latency(explained: &Explained, parts_kept: usize, code: &mut Code) -> Lat
     let (kept, others) = explained.causes.split_at(explained.causes.len().min(CAUSES_KEPT));
     let share = |c: &CauseShare, code: &mut Code| Share {
         cause: code.cause(&c.cause),
-        ns: c.ns,
+        sum: c.sum,
         share: c.share,
     };
     Latency {
@@ -288,7 +297,7 @@ pub fn latency(explained: &Explained, parts_kept: usize, code: &mut Code) -> Lat
         unexplained_ns: explained.unexplained_ns,
         parts: parts(&report.parts, parts_kept, code),
         causes: kept.iter().map(|c| share(c, code)).collect(),
-        others: Others::of(others.iter().map(|c| c.ns), report.latency_ns),
+        others: Others::of(others.iter().map(|c| c.sum), report.latency_ns),
     }
 }
 
@@ -321,10 +330,11 @@ fn parts(all: &[PartReport], kept: usize, code: &mut Code) -> Vec<Part> {
 }
 
 impl Others {
-    fn of(lengths: impl ExactSizeIterator<Item = Nanos>, whole: Nanos) -> Others {
-        let rows = lengths.len();
-        let total_ns = Nanos(lengths.map(|ns| ns.0).sum());
-        Others { rows, total_ns, share: share(total_ns, whole) }
+    fn of(sums: impl ExactSizeIterator<Item = Sum>, whole: Nanos) -> Others {
+        let rows = sums.len();
+        let Sum { time, stretches, longest } = sums.collect();
+        let share = share(time, whole);
+        Others { rows, total_ns: time, stretches, longest_ns: longest, share }
     }
 }
 

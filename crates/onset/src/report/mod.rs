@@ -7,12 +7,15 @@ mod hunt;
 mod icicle;
 mod inside;
 mod papers;
+mod title;
 
 pub use hunt::Hunted;
 
 use crate::bundle::{
-    About, Bundle, BundleError, Details, Experiment, Manifest, Schedule, Tool, UtcTime, Warning,
+    About, Bundle, BundleError, Details, Evidence, Experiment, Manifest, Schedule, Tool, UtcTime,
+    Warning,
 };
+use crate::company::{Unequal, unequal_by_experiment};
 use crate::followed::Inside;
 use code::Code;
 use probes::context::keys;
@@ -92,6 +95,7 @@ struct Report<'a> {
     tool: &'a crate::bundle::Tool,
     clock: Clock,
     runs: Vec<Run<'a>>,
+    unequal: Vec<Unequal>,
     papers: Vec<papers::Table>,
     hunts: Vec<hunt::Hunt<'a>>,
     code: Code,
@@ -106,6 +110,7 @@ struct Run<'a> {
     seed: u64,
     clock: Clock,
     verdict: Verdict,
+    evidence: Evidence,
     complete: bool,
     created: UtcTime,
     series: Vec<Series<'a>>,
@@ -183,11 +188,12 @@ pub fn page(viewer: &str, material: &Material, created: UtcTime) -> Result<Strin
     let runs = runs.collect();
     let report = Report {
         schema: SCHEMA,
-        title: title(material),
+        title: title::title(material),
         created,
         tool: &tool,
         clock,
         runs,
+        unequal: unequal_by_experiment(bundles.iter().map(Bundle::manifest)),
         papers: papers::tables(bundles)?,
         hunts: hunts.iter().map(|hunted| hunt::hunt(hunted, &mut code)).collect(),
         code,
@@ -197,27 +203,6 @@ pub fn page(viewer: &str, material: &Material, created: UtcTime) -> Result<Strin
     let json = json.replace('<', "\\u003c");
     let (before, after) = viewer.split_once(MARKER).ok_or(ReportError::Viewer)?;
     Ok([before, &json, after].concat())
-}
-
-/// The experiment's title; of several, that of the first and how many more.
-fn title(Material { bundles, hunts, .. }: &Material) -> String {
-    let mut titles: Vec<&str> = Vec::new();
-    for bundle in *bundles {
-        let title = bundle.manifest().about.title.as_str();
-        if !titles.contains(&title) {
-            titles.push(title);
-        }
-    }
-    match titles[..] {
-        [] => {
-            let cells = hunts.iter().map(|h| &h.kept.about);
-            let cells = cells.map(|about| format!("{} · {}", about.flavour, about.loads()));
-            format!("Hunt: {}", cells.collect::<Vec<_>>().join("; "))
-        }
-        [title] => title.into(),
-        [first, second] => format!("{first}; {second}"),
-        [first, ..] => format!("{first}, and {} more experiments", titles.len() - 1),
-    }
 }
 
 /// What runs of one flavour and load are told apart by: the experiment's title, the instrument where one experiment
@@ -262,6 +247,7 @@ fn run<'a>(
         seed: about.seed,
         clock: manifest.clock,
         verdict: manifest.conclusion.verdict,
+        evidence: manifest.evidence(),
         complete: manifest.complete,
         created: about.created,
         series: manifest.series.iter().filter_map(|s| series(s, details)).collect(),

@@ -11,7 +11,7 @@ use ::rig::{
     Bench, Contents, Ending, Fault, Guest, Observer, Outcome, ProbeRun, Progress, Stimulus,
 };
 use probes::context::{hz, keys};
-use probes::{Doubt, Plan, Probe};
+use probes::{Doubt, Plan, Probe, validity};
 use sample::{
     Clock, Monotonic, Nanos, Observation, Responder, ResponderSet, Sample, SeriesName, Stamp, When,
 };
@@ -253,7 +253,7 @@ impl Rig {
             },
             versions: Some((self.bench.qemu_version().to_string(), plugin_version(&self.bench))),
             dropped: outcome.dropped,
-            warnings: doubts(self.bench.qemu_version(), &outcome, cell.load),
+            warnings: doubts(self.bench.qemu_version(), &outcome, cell.flavour, cell.load),
             counters: outcome.counters,
             probe_counters: outcome.report.map_or_else(BTreeMap::new, |r| r.counters),
             truth,
@@ -309,8 +309,9 @@ fn version(release: &str) -> (u32, u32) {
 }
 
 /// Every doubt that the rig's outcome raises.
-fn doubts(qemu: &str, outcome: &Outcome, load: Load) -> Vec<Warning> {
-    let mut warnings = Vec::new();
+fn doubts(qemu: &str, outcome: &Outcome, flavour: &Flavour, load: Load) -> Vec<Warning> {
+    let refused = validity::boot(&flavour.parameters, &outcome.context.clone().into());
+    let mut warnings: Vec<Warning> = refused.into_iter().map(Warning::Validity).collect();
     if !::rig::is_tried(qemu) {
         warnings.push(Warning::QemuUntried { version: qemu.to_owned() });
     }
@@ -368,7 +369,12 @@ mod tests {
     }
 
     fn codes(outcome: &Outcome, load: Load) -> Vec<&'static str> {
-        doubts("10.0.2 (Debian)", outcome, load).iter().map(Warning::code).collect()
+        let flavour = flavour("6.12");
+        doubts("10.0.2 (Debian)", outcome, &flavour, load).iter().map(Warning::code).collect()
+    }
+
+    fn flavour(text: &str) -> Flavour {
+        text.parse().expect("a flavour")
     }
 
     #[test]
@@ -401,10 +407,23 @@ mod tests {
     }
 
     #[test]
+    fn a_guest_that_does_not_run_what_its_flavour_says_makes_the_run_unsound_with_a_remedy() {
+        let mut o = outcome();
+        let said = [(keys::PREEMPTION_MODE, "voluntary"), (keys::BOOT_WORDS_UNKNOWN, "nosuch")];
+        o.context = said.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let warnings = doubts(&o, &flavour("6.12 preempt=fulll nosuch"), Load::Idle);
+        let codes: Vec<&str> = warnings.iter().map(Warning::code).collect();
+        assert_eq!(codes, ["preemption_differs", "boot_words_refused"]);
+        assert!(warnings.iter().all(Warning::invalidates));
+        assert!(warnings[0].symptom().contains("preempt=fulll was asked for"));
+        assert!(warnings[0].action().contains("a mode that the kernel can be told"));
+    }
+
+    #[test]
     fn a_guest_that_panics_makes_the_run_unsound_with_its_text() {
         let mut o = outcome();
         o.faults = vec![Fault::Panic("Kernel panic - not syncing".into())];
-        let warnings = doubts("10.0.2 (Debian)", &o, Load::Idle);
+        let warnings = doubts("10.0.2 (Debian)", &o, &flavour("6.12"), Load::Idle);
         assert!(warnings[0].invalidates());
         assert!(warnings[0].symptom().contains("not syncing"));
     }

@@ -6,7 +6,7 @@ use super::stack;
 use super::table::{Align, Table};
 use sample::Nanos;
 use std::collections::BTreeMap;
-use trace::CauseReport;
+use trace::{CauseReport, Sum};
 
 /// Below this share of the whole, causes and stacks are shown together: JSON has each.
 const SHARE_SHOWN: f64 = 0.01;
@@ -15,12 +15,12 @@ const STACKS: usize = 3;
 /// Columns before a stack: its time stands there.
 const INDENT: usize = 21;
 
-/// The time of one cause with one stack.
+/// The stretches of one cause with one stack.
 pub struct Item<'a> {
     /// The cause.
     pub cause: &'a CauseReport,
-    /// Its time.
-    pub time: Nanos,
+    /// Its stretches.
+    pub sum: Sum,
     /// What else is to be said of it, in lines; without any, a cause that has no stack has its row alone.
     pub note: String,
 }
@@ -33,19 +33,22 @@ pub fn table(items: &[Item], whole: Nanos) -> String {
         groups.entry((&item.cause.cause, &item.cause.who)).or_default().push(item);
     }
     let mut groups: Vec<_> = groups.into_iter().map(|(k, items)| (sum(&items), k, items)).collect();
-    groups.sort_by_key(|(time, key, _)| (std::cmp::Reverse(*time), *key));
-    let is_shown = |time: Nanos| time.0 as f64 >= SHARE_SHOWN * whole.0 as f64;
-    let shown = groups.iter().take_while(|(time, ..)| is_shown(*time)).count();
+    groups.sort_by_key(|(sum, key, _)| (std::cmp::Reverse(sum.time), *key));
+    let is_shown = |sum: Sum| sum.time.0 as f64 >= SHARE_SHOWN * whole.0 as f64;
+    let shown = groups.iter().take_while(|(sum, ..)| is_shown(*sum)).count();
     let (shown, rest) = groups.split_at(shown);
-    let columns = [("time", Align::Right), ("share", Align::Right), ("cause", Align::Left)];
-    let mut table = Table::new(&[&columns[..], &[("who", Align::Left)]].concat());
-    let mut row = |time: Nanos, cause: &str, who: &str| {
-        table.row([time.to_string(), share(time, whole), cause.into(), who.into()]);
+    let numbers = ["time", "share", "stretches", "longest"].map(|name| (name, Align::Right));
+    let texts = ["cause", "who"].map(|name| (name, Align::Left));
+    let mut table = Table::new(&[&numbers[..], &texts].concat());
+    let mut row = |sum: Sum, cause: &str, who: &str| {
+        let numbers = [sum.time.to_string(), share(sum.time, whole)];
+        let texts = [cause.into(), who.into()];
+        table.row(numbers.into_iter().chain(of_how_many(sum)).chain(texts));
     };
-    shown.iter().for_each(|(time, (cause, who), _)| row(*time, cause, who));
+    shown.iter().for_each(|(sum, (cause, who), _)| row(*sum, cause, who));
     if !rest.is_empty() {
-        let time = Nanos(rest.iter().map(|(time, ..)| time.0).sum());
-        row(time, &several(rest.len() as u64, "other"), "");
+        let others = rest.iter().map(|(sum, ..)| *sum).collect();
+        row(others, &several(rest.len() as u64, "other"), "");
     }
     let unexplained = items.iter().filter(|item| item.cause.cause == "unexplained");
     let unexplained: Vec<&Item> = unexplained.collect();
@@ -66,10 +69,10 @@ pub fn table(items: &[Item], whole: Nanos) -> String {
 fn stacks(items: &[&Item], whole: Nanos) -> String {
     let is_told = |item: &&&Item| !item.cause.stack.is_empty() || !item.note.is_empty();
     let mut items: Vec<_> = items.iter().filter(is_told).collect();
-    items.sort_by_key(|item| std::cmp::Reverse(item.time));
+    items.sort_by_key(|item| std::cmp::Reverse(item.sum.time));
     let mut text = String::new();
     for item in items.iter().take(STACKS) {
-        let time = item.time.to_string();
+        let time = item.sum.time.to_string();
         let mut lines = stack::lines(&item.cause.stack, INDENT);
         if lines.is_empty() && items.len() > 1 {
             lines.push("no stack".into());
@@ -78,19 +81,34 @@ fn stacks(items: &[&Item], whole: Nanos) -> String {
             *first = format!("{time:>width$}  {}", first.trim_start(), width = INDENT - 2);
         }
         lines.iter().for_each(|line| text += &format!("{line}\n"));
+        // Of one stack alone the row above has told it.
+        if items.len() > 1 && item.sum.stretches != 1 {
+            text += &format!("{:INDENT$}{}\n", "", item.sum);
+        }
         item.note.lines().for_each(|line| text += &format!("{:INDENT$}{line}\n", ""));
     }
     let rest: Vec<&Item> = items.iter().skip(STACKS).map(|item| **item).collect();
     if !rest.is_empty() {
-        let (time, others) = (sum(&rest), several(rest.len() as u64, "other stack"));
-        let part = share(time, whole);
-        text += &format!("{:>19}  from {others} ({part})\n", time.to_string());
+        let (sum, others) = (sum(&rest), several(rest.len() as u64, "other stack"));
+        let (time, part) = (sum.time.to_string(), share(sum.time, whole));
+        let [stretches, longest] = of_how_many(sum);
+        let text_of = format!("from {others} ({part}), {stretches} stretches, longest {longest}");
+        text += &format!("{time:>19}  {text_of}\n");
     }
     text
 }
 
-fn sum(items: &[&Item]) -> Nanos {
-    Nanos(items.iter().map(|item| item.time.0).sum())
+fn sum(items: &[&Item]) -> Sum {
+    items.iter().map(|item| item.sum).collect()
+}
+
+/// How many stretches, and the longest of them; a question mark where that is not known, nothing of nothing.
+fn of_how_many(sum: Sum) -> [String; 2] {
+    match sum.stretches {
+        0 if sum.time.0 > 0 => ["?", "?"].map(Into::into),
+        0 => ["–", "–"].map(Into::into),
+        n => [n.to_string(), sum.longest.to_string()],
+    }
 }
 
 /// A share as people read it.
@@ -110,33 +128,35 @@ mod tests {
             stack: stack.iter().map(|s| s.to_string()).collect(),
         };
         let causes = [
-            (cause("irqs_off", "", &["a+0x1", "b+0x2"]), 300),
-            (cause("unexplained", "", &[]), 5),
-            (cause("task", "tar prio 120", &[]), 500),
-            (cause("irqs_off", "", &["c+0x3"]), 400),
-            (cause("switch", "", &[]), 4),
+            (cause("irqs_off", "", &["a+0x1", "b+0x2"]), &[100, 120, 80][..]),
+            (cause("unexplained", "", &[]), &[5]),
+            (cause("task", "tar prio 120", &[]), &[500]),
+            (cause("irqs_off", "", &["c+0x3"]), &[400]),
+            (cause("switch", "", &[]), &[4]),
         ];
-        let items = causes.iter().map(|(cause, ns)| {
-            let note =
-                if [300, 500].contains(ns) { "in 2 samples:\nagain".into() } else { String::new() };
-            Item { cause, time: Nanos(*ns), note }
+        let items = causes.iter().map(|(cause, lengths)| {
+            let sum: Sum = lengths.iter().map(|ns| Sum::of(Nanos(*ns))).collect();
+            let noted = [300, 500].contains(&sum.time.0);
+            let note = if noted { "in 2 samples:\nagain".into() } else { String::new() };
+            Item { cause, sum, note }
         });
         let text = table(&items.collect::<Vec<_>>(), Nanos(1_209));
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         assert_eq!(
             lines,
             [
-                "time   share  cause        who",
-                "700 ns  57.9 %  irqs_off",
+                "time   share  stretches  longest  cause        who",
+                "700 ns  57.9 %          4   400 ns  irqs_off",
                 "400 ns  c+0x3",
                 "300 ns  a+0x1 < b+0x2",
+                "300 ns in 3 stretches, longest 120 ns",
                 "in 2 samples:",
                 "again",
-                "500 ns  41.4 %  task         tar prio 120",
+                "500 ns  41.4 %          1   500 ns  task         tar prio 120",
                 "in 2 samples:",
                 "again",
-                "4 ns   0.3 %  1 other",
-                "5 ns   0.4 %  unexplained",
+                "4 ns   0.3 %          1     4 ns  1 other",
+                "5 ns   0.4 %          1     5 ns  unexplained",
             ]
         );
     }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Two runs side by side: per responder and statistic, before, after, and the difference.
 
+use super::company::company;
 use super::table::{Align, Table};
 use crate::bundle::Manifest;
+use crate::company::unequal;
 use sample::Nanos;
 use stats::{Mismatch, compare};
 
@@ -60,6 +62,9 @@ pub fn comparison(before: &Manifest, after: &Manifest) -> Result<String, Mismatc
     only.extend(missing.map(|s| format!("{} is only in the run after", s.responder)));
     table.lines().iter().for_each(|line| text += &format!("{line}\n"));
     only.iter().for_each(|line| text += &format!("{line}\n"));
+    if let Some(unequal) = unequal([before, after]) {
+        text += &company(&unequal);
+    }
     let same = before.samples.blake3 == after.samples.blake3;
     if same {
         text += "\nThe samples are identical.\n";
@@ -74,4 +79,20 @@ fn time(ns: Option<f64>) -> String {
 fn signed(ns: f64) -> String {
     let size = Nanos(ns.abs().round() as u64);
     if size.0 == 0 { "0".into() } else { format!("{}{size}", if ns < 0.0 { "−" } else { "+" }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::tests::manifest_of;
+
+    #[test]
+    fn runs_in_unequal_company_are_compared_with_a_warning_and_the_way_to_equal_one() {
+        let old = manifest_of("6.1", &["hardirq", "task"]);
+        let new = manifest_of("6.12", &["hardirq", "bh_work", "task"]);
+        let text = comparison(&old, &new).unwrap();
+        assert!(text.contains("6.1 lacks bh_work"), "{text}");
+        assert!(text.contains("--set 'responders=[\"hardirq\", \"task\"]'"), "{text}");
+        assert!(!comparison(&new, &new).unwrap().contains("lacks"));
+    }
 }

@@ -6,7 +6,7 @@ use super::table::{Align, Table};
 use crate::followed::Explained;
 use sample::Nanos;
 use std::collections::BTreeMap;
-use trace::{Disturbed, LatencyKind, Stage};
+use trace::{Disturbed, LatencyKind, Stage, Sum};
 
 /// All of them, with what cannot be seen in that kernel.
 pub fn explanations(title: &str, missing: &[String], explanations: &[Explained]) -> String {
@@ -74,12 +74,12 @@ fn what(stage: Stage) -> &'static str {
 fn causes(explained: &Explained) -> String {
     let whole = explained.report.latency_ns;
     let causes =
-        explained.causes.iter().map(|c| Item { cause: &c.cause, time: c.ns, note: String::new() });
+        explained.causes.iter().map(|c| Item { cause: &c.cause, sum: c.sum, note: String::new() });
     causes::table(&causes.collect::<Vec<_>>(), whole)
 }
 
 /// The latencies of the paper, in one line.
-pub fn kinds(kinds: &BTreeMap<LatencyKind, Nanos>, whole: Nanos) -> String {
+pub fn kinds(kinds: &BTreeMap<LatencyKind, Sum>, whole: Nanos) -> String {
     let named = [
         (LatencyKind::Interrupt, "interrupt latency"),
         (LatencyKind::Wakeup, "wakeup latency"),
@@ -88,8 +88,8 @@ pub fn kinds(kinds: &BTreeMap<LatencyKind, Nanos>, whole: Nanos) -> String {
         (LatencyKind::Other, "none of these"),
     ];
     let one = |(kind, name): (LatencyKind, &str)| {
-        let time = kinds.get(&kind).copied().unwrap_or_default();
-        format!("{name} {time} ({})", share(time, whole))
+        let sum = kinds.get(&kind).copied().unwrap_or_default();
+        format!("{name} {sum} ({})", share(sum.time, whole))
     };
-    named.map(one).join(", ")
+    named.map(one).join("; ")
 }

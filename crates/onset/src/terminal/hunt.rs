@@ -117,10 +117,13 @@ fn worst(about: &About, name: &str, finds: &[&Find]) -> String {
         let _ = writeln!(text, "      disturbed at {disturbance}");
     }
     let worth = first.causes.iter().take(CAUSES).take_while(|cause| cause.share >= SHARE_SHOWN);
-    for CauseShare { cause, ns, .. } in worth {
-        let share = causes::share(*ns, best.latency_ns);
-        let (time, cause, stack) = (ns.to_string(), [&*cause.cause, &*cause.who], &cause.stack);
+    for CauseShare { cause, sum, .. } in worth {
+        let (time, share) = (sum.time.to_string(), causes::share(sum.time, best.latency_ns));
+        let (cause, stack) = ([&*cause.cause, &*cause.who], &cause.stack);
         let _ = writeln!(text, "      {time:>7}  {share:>6}  {}", cause.join(" ").trim_end());
+        if sum.stretches != 1 {
+            let _ = writeln!(text, "{:INDENT$}{sum}", "");
+        }
         let frames = &stack[..stack.len().min(FRAMES)];
         stack::lines(frames, INDENT).iter().for_each(|line| text += &format!("{line}\n"));
     }
@@ -135,9 +138,13 @@ fn worst(about: &About, name: &str, finds: &[&Find]) -> String {
 fn other(find: &Find) -> String {
     let best = &find.found.best;
     let (why, stack) = match find.causes.first() {
-        Some(CauseShare { cause, ns, .. }) => {
-            let share = causes::share(*ns, best.latency_ns);
-            let why = format!("{share} {} {}", cause.cause, cause.who);
+        Some(CauseShare { cause, sum, .. }) => {
+            let share = causes::share(sum.time, best.latency_ns);
+            let stretches = match sum.stretches {
+                0 | 1 => String::new(),
+                n => format!(" in {}", several(n, "stretch")),
+            };
+            let why = format!("{share}{stretches} {} {}", cause.cause, cause.who);
             (why.trim_end().to_string(), &cause.stack)
         }
         // Too many were to be explained, and what was not aimed has no place either.

@@ -2,9 +2,15 @@
 //! The ladder of each run as a table: every responder with its shape, its numbers and what was lost.
 
 use super::axis::Axis;
+use super::company::company;
+use super::count::several;
 use super::table::{Align, Table};
 use super::truth;
-use crate::bundle::{Bundle, BundleError, Details, Experiment, Manifest, Schedule, Warning};
+use crate::bundle::{
+    Bundle, BundleError, Details, Evidence, Experiment, Manifest, Schedule, Warning,
+};
+use crate::company::unequal_by_experiment;
+use probes::context::keys;
 use sample::{Clock, Nanos};
 use stats::{Finding, Quantile, Summary, Verdict};
 
@@ -29,13 +35,18 @@ pub fn ladders(bundles: &[Bundle]) -> Result<String, BundleError> {
         text += &ladder(bundle.manifest(), &bundle.details()?, &axis);
         text.push('\n');
     }
+    for unequal in unequal_by_experiment(bundles.iter().map(Bundle::manifest)) {
+        text += &format!("{}\n", company(&unequal));
+    }
     Ok(text)
 }
 
 fn ladder(manifest: &Manifest, details: &[Details], axis: &Axis) -> String {
     let about = &manifest.about;
     let verdict = manifest.conclusion.verdict;
-    let mut text = format!("{} · {}   {}\n", about.flavour, about.load, verdict_word(verdict));
+    let evidence = evidence(manifest.evidence());
+    let verdict = verdict_word(verdict);
+    let mut text = format!("{} · {}   {verdict} ({evidence})\n", about.flavour, about.load);
     text += &format!("{}\n", subtitle(manifest));
     let mut columns = vec![("responder", Align::Left)];
     let heading = axis.heading();
@@ -58,6 +69,9 @@ fn ladder(manifest: &Manifest, details: &[Details], axis: &Axis) -> String {
     if let Some(truths) = &about.truth {
         text += &truth::table(truths);
     }
+    if manifest.conclusion.findings.is_empty() {
+        text += "  no limit\n";
+    }
     manifest.conclusion.findings.iter().for_each(|f| text += &finding(f));
     text += &doubts(&manifest.conclusion.warnings);
     text
@@ -72,6 +86,15 @@ fn verdict_word(verdict: Verdict) -> &'static str {
     }
 }
 
+/// `500 samples, 500 ms`; of series that do not have as many, from the fewest to the most.
+fn evidence(Evidence { samples_min, samples_max, measured }: Evidence) -> String {
+    let samples = match samples_min == samples_max {
+        true => several(samples_max, "sample"),
+        false => format!("{samples_min} to {}", several(samples_max, "sample")),
+    };
+    measured.map_or_else(|| samples.clone(), |measured| format!("{samples}, {measured}"))
+}
+
 fn subtitle(manifest: &Manifest) -> String {
     let clock = match manifest.clock {
         Clock::Virtual => "virtual time (instructions; no caches, no bus)",
@@ -79,7 +102,19 @@ fn subtitle(manifest: &Manifest) -> String {
         Clock::Tsc => "time-stamp counter",
     };
     let asked = asked_for(&manifest.about.experiment);
-    format!("{asked}, seed {}, {clock}\n{}", manifest.about.seed, manifest.run)
+    let preemption =
+        preemption(manifest).map_or_else(String::new, |mode| format!(", preemption {mode}"));
+    format!("{asked}, seed {}{preemption}, {clock}\n{}", manifest.about.seed, manifest.run)
+}
+
+/// How the kernel that ran may be preempted, by its own words: `lazy`, or `rt (full)` where a real-time kernel has a choice.
+fn preemption(manifest: &Manifest) -> Option<String> {
+    let reported = &manifest.about.kernel.as_ref()?.reported;
+    let preemption = reported.get(keys::PREEMPTION)?;
+    Some(match reported.get(keys::PREEMPTION_MODE) {
+        Some(mode) if mode != preemption => format!("{preemption} ({mode})"),
+        _ => preemption.clone(),
+    })
 }
 
 fn asked_for(experiment: &Experiment) -> String {
@@ -160,7 +195,10 @@ pub fn configuration(manifest: &Manifest) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bundle::Conclusion;
+    use crate::bundle::tests::manifest_of;
     use sample::Responder;
+    use stats::{Limit, Statistic};
 
     #[test]
     fn warnings_of_one_kind_share_their_cause_and_next_action() {
@@ -175,5 +213,40 @@ mod tests {
         for warning in &warnings {
             assert_eq!(text.matches(&warning.symptom()).count(), 1, "{text}");
         }
+    }
+
+    #[test]
+    fn a_verdict_shows_its_evidence_and_a_run_without_a_limit_says_so() {
+        let mut manifest = manifest_of("6.12", &["hardirq", "task"]);
+        let axis = Axis::new(100, 100_000);
+        let said = |manifest: &Manifest| ladder(manifest, &[], &axis);
+        let unlimited = said(&manifest);
+        assert!(unlimited.contains("inconclusive (10 samples, 10.0 ms)\n"), "{unlimited}");
+        assert!(unlimited.contains("\n  no limit\n"), "{unlimited}");
+        let (responder, statistic) = (Responder::Task.into(), Statistic::Max);
+        let limits = vec![Limit { responder, statistic, bound: Nanos::from_millis(1) }];
+        // Another series with more samples is not what is judged.
+        manifest.series[0].count = 500;
+        manifest.conclusion = Conclusion::of(&manifest.series, limits, Vec::new());
+        let limited = said(&manifest);
+        assert!(limited.contains("PASS (10 samples, 10.0 ms)\n"), "{limited}");
+        assert!(limited.contains("the maximum of task was judged on 10 samples"), "{limited}");
+        assert!(!limited.contains("no limit"), "{limited}");
+    }
+
+    #[test]
+    fn what_ran_stands_beside_what_was_asked_for() {
+        let mut manifest = manifest_of("7.3-rt", &["task"]);
+        let mut says = |entries: &[(&str, &str)]| {
+            let entries = entries.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+            let kernel = manifest.about.kernel.as_mut().expect("a kernel");
+            kernel.reported = entries.collect();
+            subtitle(&manifest)
+        };
+        let rt = [(keys::PREEMPTION, "rt"), (keys::PREEMPTION_MODE, "full")];
+        assert!(says(&rt).contains(", preemption rt (full), "));
+        let lazy = [(keys::PREEMPTION, "lazy"), (keys::PREEMPTION_MODE, "lazy")];
+        assert!(says(&lazy).contains(", preemption lazy, "));
+        assert!(!says(&[]).contains("preemption"));
     }
 }

@@ -20,11 +20,12 @@ pub fn ledger(bundle: &Path, Account { responder, report }: &Account) -> String 
     let mut text = format!("{responder}: {answers}{from}, together {total_ns}\n");
     let items = rows.iter().map(|row| Item {
         cause: &row.cause,
-        time: row.total_ns,
+        sum: row.all(),
         note: format!(
-            "in {}, at most {}:\n{}",
+            "in {}, most in one {} in {}:\n{}",
             several(row.count, "answer"),
             row.max_ns,
+            several(row.max_stretches, "stretch"),
             replay_of_answer(bundle, responder, row.max_trigger)
         ),
     });

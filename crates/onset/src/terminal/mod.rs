@@ -4,6 +4,7 @@
 mod axis;
 mod bound;
 mod causes;
+mod company;
 mod comparison;
 mod count;
 mod explanation;
@@ -18,6 +19,7 @@ mod truth;
 mod windows;
 
 pub use bound::bound;
+pub use company::company;
 pub use comparison::comparison;
 pub use explanation::explanations;
 pub use hunt::{hunted, progress as hunt_progress};

@@ -18,11 +18,17 @@ struct Open {
     due: u64,
 }
 
+/// A countdown is set anew when a stretch is so long, twice, four, eight … times as long, whether it is looked at yet or not: it
+/// counts by blocks and is off by a few, so whoever looks at shorter stretches too would else look at the longer ones elsewhere.
+const FIRST: u64 = 500;
+
 /// Decides; the countdown itself is [`crate::instrument::Block::when_due`], in the blocks that end loops and functions
 /// ([`super::places`]). So that is where it is looked.
 #[derive(Debug)]
 pub struct Looks {
-    /// How long a stretch is at its first look.
+    /// How long a stretch is when its countdown ends first.
+    first: u64,
+    /// How long it is at its first look.
     from: u64,
     /// The kinds that are looked at, as a sum.
     kinds: u8,
@@ -35,7 +41,8 @@ pub struct Looks {
 impl Looks {
     /// Looks at stretches of these `kinds`, a sum, that become as long as `from`, at least one instruction.
     pub fn new(from: Insns, kinds: u8) -> Looks {
-        Looks { from: from.0.max(1), kinds, open: [None; Stretch::ALL.len()], ends: 0 }
+        let from = from.0.max(1);
+        Looks { first: from.min(FIRST), from, kinds, open: [None; Stretch::ALL.len()], ends: 0 }
     }
 
     /// Whether a stretch of this kind is open.
@@ -49,18 +56,23 @@ impl Looks {
         if self.kinds & kind as u8 == 0 {
             return None;
         }
-        let due = now.0 + self.from;
+        let due = now.0 + self.first;
         self.open[index(kind)] = Some(Open { since: now.0, due });
         if now.0 < self.ends && self.ends <= due {
             return None;
         }
         self.ends = due;
-        Some(Insns(self.from))
+        Some(Insns(self.first))
     }
 
     /// A stretch closes.
     pub fn end(&mut self, kind: Stretch) {
         self.open[index(kind)] = None;
+    }
+
+    /// How long a stretch of this kind has become; 0 where none is open.
+    fn length(&self, kind: Stretch, now: Insns) -> Insns {
+        Insns(self.open[index(kind)].map_or(0, |open| now.0.saturating_sub(open.since)))
     }
 
     /// The countdown has ended: for which kinds of stretches to look, added up, and to what to set it; `None` where
@@ -69,7 +81,9 @@ impl Looks {
         let mut kinds = 0;
         for (kind, open) in Stretch::ALL.into_iter().zip(&mut self.open) {
             let Some(open) = open.as_mut().filter(|open| open.due <= now.0) else { continue };
-            kinds |= kind as u8;
+            if now.0 - open.since >= self.from {
+                kinds |= kind as u8;
+            }
             while open.due <= now.0 {
                 open.due += open.due - open.since;
             }
@@ -122,10 +136,11 @@ impl Follower {
         let mut followed = self.followed();
         let Some(looks) = &mut followed.looks else { return };
         let (kinds, wait) = looks.due(time.1);
+        let unscheduled = looks.length(Stretch::Unscheduled, time.1);
         self.instrument.due_in(wait.map_or(u64::MAX, |wait| wait.0));
         if kinds != 0 {
             let stack = self.stack(&mut followed.stacks, &self.capture(place.address), time);
-            record(Kind::Inside, kinds, stack, 0, time);
+            record(Kind::Inside, kinds, stack, unscheduled.0, time);
         }
     }
 }
@@ -141,6 +156,8 @@ mod tests {
         assert_eq!(looks.begin(Stretch::IrqsOff, Insns(1000)), Some(Insns(100)));
         assert_eq!(looks.due(Insns(1100)), (1, Some(Insns(100))));
         assert_eq!(looks.due(Insns(1203)), (1, Some(Insns(197))));
+        assert_eq!(looks.length(Stretch::IrqsOff, Insns(1203)), Insns(203));
+        assert_eq!(looks.length(Stretch::PreemptOff, Insns(1203)), Insns(0));
         assert_eq!(looks.due(Insns(1400)), (1, Some(Insns(400))));
     }
 
@@ -172,6 +189,23 @@ mod tests {
         looks.begin(Stretch::Unscheduled, Insns(0));
         assert_eq!(looks.due(Insns(90)), (0, Some(Insns(10))));
         assert_eq!(looks.due(Insns(100)), (4, Some(Insns(100))));
+    }
+
+    #[test]
+    fn long_stretches_are_looked_at_when_they_would_be_if_shorter_ones_were_too() {
+        let looked = |from| {
+            let mut looks = Looks::new(Insns(from), 7);
+            let mut next = looks.begin(Stretch::IrqsOff, Insns(10)).map(|wait| 10 + wait.0);
+            let mut looked = Vec::new();
+            while let Some(now) = next.filter(|now| *now < 40_000) {
+                let (kinds, wait) = looks.due(Insns(now));
+                looked.extend((kinds != 0).then_some(now - 10));
+                next = wait.map(|wait| now + wait.0);
+            }
+            looked
+        };
+        assert_eq!(looked(4_000), [4_000, 8_000, 16_000, 32_000]);
+        assert_eq!(looked(500)[3..], looked(4_000));
     }
 
     proptest! {

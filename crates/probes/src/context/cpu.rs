@@ -20,10 +20,14 @@ pub fn read(tree: &Tree, cpus: &BTreeSet<u32>, context: &mut Context) {
         frequency(tree, *cpu, context);
         idle(tree, *cpu, context);
         heat(tree, *cpu, context);
-        let server = format!("sys/kernel/debug/sched/fair_server/cpu{cpu}");
-        let part = |name| tree.number(&format!("{server}/{name}"));
-        let both = part("runtime").zip(part("period"));
-        context.set_of_cpu(keys::FAIR_SERVER_NS, *cpu, both.map(|(r, p)| format!("{r}/{p}")));
+        for (key, server) in
+            [(keys::FAIR_SERVER_NS, "fair_server"), (keys::EXT_SERVER_NS, "ext_server")]
+        {
+            let server = format!("sys/kernel/debug/sched/{server}/cpu{cpu}");
+            let part = |name| tree.number(&format!("{server}/{name}"));
+            let both = part("runtime").zip(part("period"));
+            context.set_of_cpu(key, *cpu, both.map(|(r, p)| format!("{r}/{p}")));
+        }
         let topology = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
         context.set_of_cpu(keys::SMT_SIBLINGS, *cpu, tree.text(&topology));
     }

@@ -3,7 +3,7 @@
 
 use super::parse::{chosen, command_line_value};
 use super::tree::Tree;
-use super::{Context, keys};
+use super::{Context, boot, keys};
 use flate2::read::GzDecoder;
 use std::io::Read;
 
@@ -49,14 +49,22 @@ pub fn read(tree: &Tree, context: &mut Context) {
     let command_line = tree.text("proc/cmdline");
     let config = configuration(tree, release.as_deref());
     let options = config.as_ref().map_or("", |(_, text)| text);
+    let log = tree.whole("dev/kmsg").filter(|log| !log.is_empty());
+    let unknown = log.as_deref().and_then(boot::unknown_words);
+    let modes = tree.text("sys/kernel/debug/sched/preempt");
     let preemption = preemption(&Said {
         realtime: tree.text("sys/kernel/realtime").as_deref() == Some("1"),
-        active: tree.text("sys/kernel/debug/sched/preempt").as_deref().unwrap_or_default(),
+        active: modes.as_deref().unwrap_or_default(),
         build: build.as_deref().unwrap_or_default(),
         command_line: command_line.as_deref().unwrap_or_default(),
+        unknown: unknown.as_deref().unwrap_or_default(),
         config: options,
     });
     context.set(keys::PREEMPTION, preemption);
+    context.set(keys::PREEMPTION_MODE, modes.as_deref().and_then(|m| chosen(m, '(', ')')));
+    context.set(keys::PREEMPTION_MODES, modes.as_deref().map(|m| m.replace(['(', ')'], "")));
+    context.set(keys::BOOT_WORDS_UNKNOWN, unknown);
+    context.set(keys::BOOT_WORDS_REFUSED, log.as_deref().and_then(boot::refused_words));
     context.set(keys::DEBUG_OPTIONS, debug_options(tree, config.as_ref().map(|c| c.1.as_str())));
     context.set(keys::HZ, hz(options));
     context.set(keys::CONFIG, config.map(|(path, _)| path));
@@ -76,7 +84,7 @@ pub fn read(tree: &Tree, context: &mut Context) {
     ] {
         context.set(key, tree.number(path));
     }
-    context.set(keys::RT_THROTTLED, throttled(tree));
+    context.set(keys::RT_THROTTLED, log.as_deref().map(throttled));
     let clock = "sys/devices/system/clocksource/clocksource0";
     context.set(keys::CLOCKSOURCE, tree.text(&format!("{clock}/current_clocksource")));
     context.set(keys::CLOCKSOURCES_AVAILABLE, tree.text(&format!("{clock}/available_clocksource")));
@@ -133,6 +141,8 @@ struct Said<'a> {
     active: &'a str,
     build: &'a str,
     command_line: &'a str,
+    /// Words of the command line that the kernel did not know.
+    unknown: &'a str,
     config: &'a str,
 }
 
@@ -144,7 +154,10 @@ fn preemption(said: &Said) -> Option<&'static str> {
         return Some("rt");
     }
     let dynamic = built("PREEMPT_DYNAMIC");
-    let asked = command_line_value(said.command_line, "preempt").filter(|_| dynamic);
+    let asked = command_line_value(said.command_line, "preempt").filter(|asked| {
+        let is_refused = |word: &str| word.strip_prefix("preempt=") == Some(*asked);
+        dynamic && !said.unknown.split_whitespace().any(is_refused)
+    });
     let named = |word: &str| MODELS.into_iter().find(|m| *m == word);
     let by_default = [
         ("PREEMPT_NONE", "none"),
@@ -162,9 +175,8 @@ fn preemption(said: &Said) -> Option<&'static str> {
 }
 
 /// Whether the kernel's log has the line of sched_rt_runtime_exceeded() (kernel/sched/rt.c), which it prints once.
-fn throttled(tree: &Tree) -> Option<bool> {
-    let log = tree.whole("dev/kmsg").filter(|log| !log.is_empty())?;
-    Some(log.contains("sched: RT throttling activated"))
+fn throttled(log: &str) -> bool {
+    log.contains("sched: RT throttling activated")
 }
 
 #[cfg(test)]
@@ -172,7 +184,7 @@ mod tests {
     use super::*;
 
     fn said<'a>(build: &'a str, command_line: &'a str, config: &'a str) -> Said<'a> {
-        Said { realtime: false, active: "", build, command_line, config }
+        Said { realtime: false, active: "", build, command_line, unknown: "", config }
     }
 
     #[test]
@@ -185,6 +197,16 @@ mod tests {
         assert_eq!(preemption(&said(dynamic, "preempt=full", config)), Some("full"));
         assert_eq!(preemption(&said(dynamic, "quiet", config)), Some("voluntary"));
         assert_eq!(preemption(&said(dynamic, "quiet", "")), None);
+    }
+
+    #[test]
+    fn a_model_that_the_kernel_did_not_know_is_not_taken_for_active() {
+        let dynamic = "#1 SMP PREEMPT_DYNAMIC Debian";
+        let mut all = said(dynamic, "preempt=none", "CONFIG_PREEMPT_LAZY=y\n");
+        all.unknown = "nosuch preempt=none";
+        assert_eq!(preemption(&all), Some("lazy"));
+        all.config = "";
+        assert_eq!(preemption(&all), None);
     }
 
     #[test]

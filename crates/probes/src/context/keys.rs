@@ -13,6 +13,15 @@ pub const ARCHITECTURE: &str = "architecture";
 pub const COMMAND_LINE: &str = "command_line";
 /// How the kernel may be preempted now: `none`, `voluntary`, `full`, `lazy` or `rt`.
 pub const PREEMPTION: &str = "preemption";
+/// The mode of preemption in force, of those that this kernel can be told: `none`, `voluntary`, `full` or `lazy`. On a
+/// real-time kernel too, where it can be told one; absent where there is no choice, or it cannot be read.
+pub const PREEMPTION_MODE: &str = "preemption_mode";
+/// All of those, separated by spaces.
+pub const PREEMPTION_MODES: &str = "preemption_modes";
+/// Words of the command line that the kernel did not know, separated by spaces, as far as its log reaches back.
+pub const BOOT_WORDS_UNKNOWN: &str = "boot_words_unknown";
+/// What the kernel's log says of words that it knew and did not take, separated by `; `.
+pub const BOOT_WORDS_REFUSED: &str = "boot_words_refused";
 /// Where the kernel's configuration was found.
 pub const CONFIG: &str = "config";
 /// Options of the kernel that make it slower to find its defects, without `CONFIG_`; `none` where it has none.
@@ -31,6 +40,9 @@ pub const RT_THROTTLED: &str = "rt_throttled";
 /// Of each measured CPU: what ordinary tasks are given where real-time tasks starve them, `RUNTIME/PERIOD` in ns
 /// (Linux 6.12 and later, through debugfs).
 pub const FAIR_SERVER_NS: &str = "fair_server_ns";
+/// Of each measured CPU: the same of tasks that a loaded scheduler of BPF manages (sched_ext), as far as the kernel keeps
+/// time for them beside real-time tasks (Linux 7.0 and later, through debugfs).
+pub const EXT_SERVER_NS: &str = "ext_server_ns";
 /// The clock source in use.
 pub const CLOCKSOURCE: &str = "clocksource";
 /// Those that could be used.
@@ -105,6 +117,8 @@ pub const VIRTUALISATION: &str = "virtualisation";
 pub const VENDOR: &str = "vendor";
 /// The machine's name by its firmware.
 pub const PRODUCT: &str = "product";
+/// The machine's name in its network; of a guest of the rig, which has none, absent.
+pub const HOST: &str = "host";
 /// The kind of container that the reading process is in.
 pub const CONTAINER: &str = "container";
 /// How much memory the reading process may lock, in bytes or `unlimited`.

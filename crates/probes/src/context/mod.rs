@@ -6,6 +6,7 @@
 //! architecture there is less of it. It sees one moment; compare two to see what happened between them
 //! ([`crate::validity`]).
 
+mod boot;
 mod cpu;
 mod kernel;
 pub mod keys;

@@ -63,6 +63,11 @@ pub fn command_line_value<'a>(command_line: &'a str, key: &str) -> Option<&'a st
     words.filter_map(|w| w.strip_prefix(key)?.strip_prefix('=')).last()
 }
 
+/// The text of a record of `/dev/kmsg`: what stands behind its numbers (Documentation/ABI/testing/dev-kmsg).
+pub fn record_text(record: &str) -> &str {
+    record.split_once(';').map_or(record, |(_, text)| text)
+}
+
 /// How a CPU spent its time since boot, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticks {

@@ -27,6 +27,9 @@ pub fn read(tree: &Tree, context: &mut Context) {
     context.set(keys::VIRTUALISATION, virtualisation(tree, &firmware));
     context.set(keys::VENDOR, vendor);
     context.set(keys::PRODUCT, product);
+    let host = tree.text("proc/sys/kernel/hostname");
+    // What the kernel says before anybody has named it (init/version.c).
+    context.set(keys::HOST, host.filter(|host| host != "(none)"));
     context.set(keys::CONTAINER, container(tree));
     let limits = tree.text("proc/self/limits");
     let locked = limits.as_deref().and_then(|l| soft_limit(l, "Max locked memory"));

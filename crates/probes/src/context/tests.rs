@@ -54,6 +54,7 @@ fn server() -> Machine {
         ("proc/sys/kernel/osrelease", "6.12.57+deb13-amd64\n"),
         ("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.12.57-1\n"),
         ("proc/sys/kernel/arch", "x86_64\n"),
+        ("proc/sys/kernel/hostname", "lathe\n"),
         ("proc/cmdline", "root=/dev/sda1 isolcpus=1,3 irqaffinity=0,2 preempt=full\n"),
         ("proc/sys/kernel/tainted", "0\n"),
         ("proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
@@ -89,6 +90,8 @@ fn server() -> Machine {
         ("dev/kmsg", "6,1,2,-;Linux\n4,2,3,-;sched: RT throttling activated\n"),
         ("sys/kernel/debug/sched/fair_server/cpu1/runtime", "50000000\n"),
         ("sys/kernel/debug/sched/fair_server/cpu1/period", "1000000000\n"),
+        ("sys/kernel/debug/sched/ext_server/cpu1/runtime", "40000000\n"),
+        ("sys/kernel/debug/sched/ext_server/cpu1/period", "1000000000\n"),
     ]);
     machine.file("dev/cpu_dma_latency", &2_000_000_000i32.to_ne_bytes());
     for (path, text) in [
@@ -127,6 +130,7 @@ fn a_server_is_described_whole() {
     for (key, value) in [
         (keys::RELEASE, "6.12.57+deb13-amd64"),
         (keys::ARCHITECTURE, "x86_64"),
+        (keys::HOST, "lathe"),
         (keys::PREEMPTION, "full"),
         (keys::IRQAFFINITY, "0,2"),
         (keys::DEFAULT_SMP_AFFINITY, "0,2"),
@@ -134,6 +138,7 @@ fn a_server_is_described_whole() {
         (keys::RT_RUNTIME_US, "950000"),
         (keys::RT_THROTTLED, "true"),
         ("fair_server_ns.cpu1", "50000000/1000000000"),
+        ("ext_server_ns.cpu1", "40000000/1000000000"),
         (keys::CPUS_ONLINE, "0-3"),
         (keys::CPUS_ALLOWED, "0-3"),
         (keys::AFFINITY, "0,2"),
@@ -278,4 +283,28 @@ fn a_context_is_a_flat_object_in_files() {
     let text = serde_json::to_string(&context).unwrap();
     assert_eq!(text, r#"{"release":"6.1"}"#);
     assert_eq!(serde_json::from_str::<Context>(&text).unwrap(), context);
+}
+
+#[test]
+fn the_mode_in_force_is_read_back_and_so_are_the_words_that_the_kernel_did_not_take() {
+    let machine = server();
+    machine.file("sys/kernel/debug/sched/preempt", b"full (lazy) \n");
+    machine.file(
+        "dev/kmsg",
+        b"4,1,2,-;Dynamic Preempt: unsupported mode: none\n5,2,3,-;Unknown kernel command line parameters \"nosuch preempt=none\", will be passed to user space.\n",
+    );
+    let context = machine.read(&[1]);
+    for (key, value) in [
+        (keys::PREEMPTION, "lazy"),
+        (keys::PREEMPTION_MODE, "lazy"),
+        (keys::PREEMPTION_MODES, "full lazy"),
+        (keys::BOOT_WORDS_UNKNOWN, "nosuch preempt=none"),
+        (keys::BOOT_WORDS_REFUSED, "Dynamic Preempt: unsupported mode: none"),
+    ] {
+        assert_eq!(context.get(key), Some(value), "{key}");
+    }
+    machine.file("sys/kernel/realtime", b"1\n");
+    let realtime = machine.read(&[1]);
+    assert_eq!(realtime.get(keys::PREEMPTION), Some("rt"));
+    assert_eq!(realtime.get(keys::PREEMPTION_MODE), Some("lazy"));
 }

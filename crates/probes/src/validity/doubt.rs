@@ -29,6 +29,20 @@ pub enum Doubt {
         /// Which.
         cpus: Vec<u32>,
     },
+    /// The kernel may be preempted otherwise than it was told at boot.
+    PreemptionDiffers {
+        /// The mode that was asked for.
+        asked: String,
+        /// The mode in force.
+        found: String,
+        /// Those that this kernel can be told; none where it cannot be told any, or does not say.
+        modes: Vec<String>,
+    },
+    /// The kernel did not take words that it was given at boot.
+    BootWordsRefused {
+        /// Each with why.
+        words: Vec<String>,
+    },
     /// Some CPUs are isolated, and none of them was measured.
     MeasuredNotIsolated {
         /// Those that were measured.
@@ -127,6 +141,8 @@ impl Doubt {
             Self::CpuNotAllowed { .. } => "cpu_not_allowed",
             Self::CpuNotUsed { .. } => "cpu_not_used",
             Self::CpuNotAsked { .. } => "cpu_not_asked",
+            Self::PreemptionDiffers { .. } => "preemption_differs",
+            Self::BootWordsRefused { .. } => "boot_words_refused",
             Self::MeasuredNotIsolated { .. } => "measured_not_isolated",
             Self::IrqOnIsolated { .. } => "irq_on_isolated",
             Self::DebugKernel { .. } => "debug_kernel",
@@ -151,6 +167,8 @@ impl Doubt {
                 | Self::CpuNotAllowed { .. }
                 | Self::CpuNotUsed { .. }
                 | Self::CpuNotAsked { .. }
+                | Self::PreemptionDiffers { .. }
+                | Self::BootWordsRefused { .. }
                 | Self::RtThrottled
         )
     }
@@ -168,6 +186,19 @@ impl Doubt {
             }
             Self::CpuNotAsked { cpus } => {
                 format!("measuring threads ran on CPUs that were not asked for: {}", list(cpus))
+            }
+            Self::PreemptionDiffers { asked, found, modes } => {
+                let which = match modes.join(", ") {
+                    modes if modes.is_empty() => String::new(),
+                    modes => format!("; it can be told {modes}"),
+                };
+                format!("preempt={asked} was asked for, and the kernel runs {found}{which}")
+            }
+            Self::BootWordsRefused { words } => {
+                format!(
+                    "the kernel did not take words that it was booted with: {}",
+                    words.join(", ")
+                )
             }
             Self::MeasuredNotIsolated { cpus, isolated } => {
                 format!("CPUs {} are isolated, but {} measured", list(isolated), list(cpus))
@@ -225,6 +256,14 @@ impl Doubt {
             Self::CpuNotAsked { .. } => {
                 "the affinity was changed from outside, or its CPU went offline"
             }
+            Self::PreemptionDiffers { .. } => {
+                "the word is misspelt, or this kernel does not have the mode: since Linux 7.0 none and voluntary are \
+                 refused where lazy exists, before 6.13 only patched kernels have lazy, and some kernels have no choice; \
+                 or it was changed while running"
+            }
+            Self::BootWordsRefused { .. } => {
+                "they are misspelt, or this kernel does not have the parameter or does not take the value"
+            }
             Self::MeasuredNotIsolated { .. } => "isolcpus= and --cpus name different CPUs",
             Self::IrqOnIsolated { .. } => {
                 "irqaffinity= is missing or contradicts isolcpus=, or irqbalance moved them, or the kernel \
@@ -261,6 +300,13 @@ impl Doubt {
             }
             Self::CpuNotUsed { .. } | Self::CpuNotAsked { .. } => {
                 "repeat with nothing that changes cpusets or affinities beside it"
+            }
+            Self::PreemptionDiffers { .. } => {
+                "ask for a mode that the kernel can be told, or for none: a flavour without preempt= runs the kernel's \
+                 default"
+            }
+            Self::BootWordsRefused { .. } => {
+                "correct or remove them; parameters of a module are written MODULE.PARAMETER=VALUE"
             }
             Self::MeasuredNotIsolated { .. } => "measure the isolated CPUs by --cpus",
             Self::IrqOnIsolated { .. } => {

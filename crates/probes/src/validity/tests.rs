@@ -240,3 +240,14 @@ fn a_doubt_invalidates_only_where_something_else_was_measured_than_asked() {
         ["cpu_offline", "cpu_not_allowed", "cpu_not_used", "cpu_not_asked", "rt_throttled"];
     assert_eq!(codes, expected);
 }
+
+#[test]
+fn a_machine_that_runs_another_mode_than_its_command_line_asks_for_is_contradicted() {
+    let asked = (keys::COMMAND_LINE, "BOOT_IMAGE=/vmlinuz quiet preempt=none");
+    let unknown = (keys::BOOT_WORDS_UNKNOWN, "BOOT_IMAGE=/vmlinuz");
+    let mode = |mode| {
+        [asked, unknown, (keys::PREEMPTION_MODE, mode), (keys::PREEMPTION_MODES, "full lazy")]
+    };
+    assert_eq!(always(&mode("lazy")), ["preemption_differs"]);
+    assert!(always(&mode("none")).is_empty());
+}

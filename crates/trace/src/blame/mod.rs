@@ -22,7 +22,7 @@ pub(crate) use report::Named;
 pub use report::{CauseReport, ExplanationReport, PartReport};
 
 use crate::cpu::{Activity, Cpu};
-use crate::{Event, Length, Partition, StackId, TaskId, Tasks};
+use crate::{Event, Length, Partition, Sum, TaskId, Tasks};
 use path::Path;
 use sample::{Insns, Nanos};
 use serde::{Deserialize, Serialize};
@@ -69,14 +69,9 @@ impl Explanation {
         self.by(|blame| &blame.cause)
     }
 
-    /// Time of each cause with the stacks that were taken in it; adds up to the latency.
-    pub(crate) fn reasons(&self) -> BTreeMap<(&Cause, &[StackId]), Length> {
-        self.by(|blame| (&blame.cause, blame.inside.as_slice()))
-    }
-
-    /// Time of each of the four latencies of the RT patch's paper, and of none of them; adds up to the latency.
-    pub fn kinds(&self) -> BTreeMap<LatencyKind, Length> {
-        self.by(Blame::kind)
+    /// Stretches of each of the four latencies of the RT patch's paper, and of none of them; add up to the latency.
+    pub fn kinds(&self) -> BTreeMap<LatencyKind, Sum> {
+        Sum::by(self.parts.segments().map(|part| (part.label.kind(), part.length.time)))
     }
 
     fn by<'a, K: Ord>(&'a self, key: impl Fn(&'a Blame) -> K) -> BTreeMap<K, Length> {

@@ -5,7 +5,7 @@ use super::{Blame, Cause, Disturbed, Explanation, LatencyKind, Stage};
 use crate::cpu::{Activity, Interrupt};
 use crate::entries::{Callee, Of, interrupt_name, interrupted, softirq_name, without_place};
 use crate::symbols::named;
-use crate::{Length, Place, Reader, Segment, StackId, Stacks, Symbols, TaskId, Tasks};
+use crate::{Length, Place, Reader, Segment, StackId, Stacks, Sum, Symbols, TaskId, Tasks};
 use sample::{Insns, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -66,8 +66,8 @@ pub struct ExplanationReport {
     pub parts: Vec<PartReport>,
     /// Time by stage.
     pub stages: BTreeMap<Stage, Nanos>,
-    /// Time by the latencies of the RT patch's paper.
-    pub kinds: BTreeMap<LatencyKind, Nanos>,
+    /// Stretches of the latencies of the RT patch's paper.
+    pub kinds: BTreeMap<LatencyKind, Sum>,
     /// What disturbed, from half a millisecond before the trigger on.
     pub disturbances: Vec<Disturbed>,
 }
@@ -244,7 +244,7 @@ impl Explanation {
             task: self.task.map_or_else(String::new, |task| task_name(task, reader.tasks())),
             parts: self.parts.segments().map(part).collect(),
             stages: self.stages().into_iter().map(time).collect(),
-            kinds: self.kinds().into_iter().map(|(k, length)| (k, length.time)).collect(),
+            kinds: self.kinds(),
             disturbances: self.disturbances.clone(),
         }
     }

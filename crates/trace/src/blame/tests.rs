@@ -454,7 +454,7 @@ proptest! {
         for sum in [
             e.stages().values().map(|l| l.time.0).sum::<u64>(),
             e.causes().values().map(|l| l.time.0).sum(),
-            e.kinds().values().map(|l| l.time.0).sum(),
+            e.kinds().values().map(|sum| sum.time.0).sum(),
         ] {
             prop_assert_eq!(sum, to - from);
         }
@@ -468,7 +468,7 @@ fn who_turned_off_what_is_still_off_at_the_answer_is_known_by_the_last_look() {
     let look = |irqs_off, stack| What::Inside {
         irqs_off,
         preempt_off: !irqs_off,
-        unscheduled: false,
+        unscheduled: None,
         place: on(stack),
     };
     let mut events = vec![

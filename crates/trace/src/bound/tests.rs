@@ -165,7 +165,7 @@ fn each_term_has_who_began_it_and_where_the_cpu_was() {
     let look = |stack| What::Inside {
         irqs_off: true,
         preempt_off: true,
-        unscheduled: false,
+        unscheduled: None,
         place: on(stack),
     };
     let asks = What::Enter {

@@ -18,7 +18,7 @@ pub use tally::{Length, Longest, Parts, Tally};
 
 use crate::{At, Edge, Event, Place, Role, TaskId, What};
 use rustc_hash::FxHashMap;
-use sample::Nanos;
+use sample::{Insns, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// Bits of the preemption count (include/linux/preempt.h).
@@ -75,6 +75,9 @@ pub struct Cuts {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     at: At,
+    /// Who opened it, as it was told then.
+    first: Place,
+    /// The same, or the stack that was told when it closed.
     place: Place,
     /// Where the CPU was when the follower looked last.
     inside: Place,
@@ -86,7 +89,7 @@ struct Open {
 
 impl Open {
     fn new(at: At, place: Place, before: Parts) -> Self {
-        Open { at, place, inside: Place::Unknown, before, others: Nanos(0) }
+        Open { at, first: place, place, inside: Place::Unknown, before, others: Nanos(0) }
     }
 
     /// What it consisted of, when so much has been spent.
@@ -153,12 +156,16 @@ pub struct Windows {
     bh_tasks: FxHashMap<TaskId, Nest>,
     /// Whether the kernel tells bottom halves by calls (PREEMPT_RT).
     bh_by_calls: bool,
+    /// Shorter ones have no stack, and are not looked into, whatever the follower told.
+    stacks_from: Insns,
+    inside_from: Insns,
 }
 
 impl Windows {
-    /// Nothing followed yet.
-    pub fn new() -> Self {
-        Self::default()
+    /// Nothing followed yet. A follower may tell the stacks of shorter stretches, and look into shorter ones, than windows
+    /// shall have them: the same run then has the same windows by the same stacks, however closely it was followed.
+    pub fn new(stacks_from: Insns, inside_from: Insns) -> Self {
+        Windows { stacks_from, inside_from, ..Self::default() }
     }
 
     /// Follows one event.
@@ -182,7 +189,7 @@ impl Windows {
                 self.enter((role, taken), at, place, opened);
             }
             What::Inside { irqs_off, preempt_off, unscheduled, place } => {
-                self.inside([irqs_off, preempt_off, unscheduled], place);
+                self.inside([irqs_off, preempt_off], unscheduled, at, place);
             }
             What::Gap => self.forget(),
             What::Trigger { .. }
@@ -232,7 +239,14 @@ impl Windows {
         // The reader lets no event go back in time.
         let Some((time, insns)) = at.since(open.at) else { return };
         let length = Length { time, insns };
-        let key = Key { kind, opened_by: open.place, inside: open.inside };
+        let told = |place: Place| match place {
+            Place::Stack(_) if insns < self.stacks_from => Place::Unknown,
+            place => place,
+        };
+        // An interrupt's gate is told when the window opens, however long it will be.
+        let opened_by = if insns < self.stacks_from { open.first } else { open.place };
+        let (opened_by, closed_by) = (told(opened_by), told(closed_by));
+        let key = Key { kind, opened_by, inside: open.inside };
         // Nothing comes between while interrupts are masked.
         let parts = match kind {
             WindowKind::IrqsOff => Parts::default(),
@@ -317,7 +331,20 @@ impl Windows {
 
     /// The follower has looked into what is open: with interrupts masked, with preemption off, and what a task does from one
     /// place where the kernel would schedule to the next, which is as near as it comes to what only calls of functions tell.
-    fn inside(&mut self, [irqs_off, preempt_off, unscheduled]: [bool; 3], place: Place) {
+    fn inside(
+        &mut self,
+        [irqs_off, preempt_off]: [bool; 2],
+        unscheduled: Option<Insns>,
+        at: At,
+        place: Place,
+    ) {
+        let from = self.inside_from;
+        let is_long = |open: Option<Option<Open>>| {
+            open.flatten().and_then(|o| at.since(o.at)).is_some_and(|(_, insns)| insns >= from)
+        };
+        let irqs_off = irqs_off && is_long(self.masked);
+        let preempt_off = preempt_off && is_long(self.preempt);
+        let unscheduled = unscheduled.is_some_and(|insns| insns >= from);
         let counted = [
             (irqs_off, &mut self.masked),
             (preempt_off, &mut self.preempt),

@@ -31,6 +31,7 @@ fn enter(ns: u64, role: Role, taken: u64, stack: u32) -> Event {
 }
 
 fn looked([irqs_off, preempt_off, unscheduled]: [bool; 3], stack: u32) -> What {
+    let unscheduled = unscheduled.then_some(Insns(1_000));
     What::Inside { irqs_off, preempt_off, unscheduled, place: on(stack) }
 }
 
@@ -39,7 +40,7 @@ fn inside(ns: u64, kinds: [bool; 3], stack: u32) -> Event {
 }
 
 fn follow(events: &[Event]) -> Windows {
-    let mut windows = Windows::new();
+    let mut windows = Windows::new(Insns(0), Insns(0));
     events.iter().for_each(|e| windows.event(e));
     windows.finish();
     windows
@@ -330,7 +331,7 @@ proptest! {
     fn windows_never_add_up_to_more_than_the_time_that_passed(
         steps in prop::collection::vec(any_event(), 0..300)
     ) {
-        let (mut now, mut windows) = (0, Windows::new());
+        let (mut now, mut windows) = (0, Windows::new(Insns(0), Insns(0)));
         for (step, what) in steps {
             now += step;
             windows.event(&Event { at: at(now), what });
@@ -357,11 +358,52 @@ proptest! {
     fn memory_grows_with_stacks_and_not_with_time(
         steps in prop::collection::vec(any_event(), 300..600)
     ) {
-        let mut windows = Windows::new();
+        let mut windows = Windows::new(Insns(0), Insns(0));
         for (i, (_, what)) in steps.into_iter().enumerate() {
             windows.event(&Event { at: at(i as u64), what });
         }
         prop_assert!(windows.tallies().count() <= WindowKind::ALL.len() * 6 * 6);
         prop_assert!(windows.migration.len() <= 3 && windows.bh_tasks.len() <= 3);
     }
+}
+
+#[test]
+fn a_run_that_was_followed_more_closely_has_the_same_windows_by_the_same_stacks() {
+    // An instruction takes 2 ns here: a window of 400 instructions, and one of 3,000 in which was looked at 600 and at 2,400.
+    let closes = |ns, stack, opened| {
+        let what = What::Irqs { masked: false, place: on(stack), opened: on(opened) };
+        Event { at: at(ns), what }
+    };
+    let gate = |ns| {
+        let what = What::Irqs { masked: true, place: Place::Address(7), opened: Place::Unknown };
+        Event { at: at(ns), what }
+    };
+    let look = |ns, stack| inside(ns, [true, false, false], stack);
+    let close = [
+        gate(0),
+        closes(800, 2, 1),
+        gate(1_000),
+        look(2_200, 3),
+        look(5_800, 4),
+        closes(7_000, 2, 1),
+    ];
+    let far = [gate(0), irqs(800, false, 0), gate(1_000), look(5_800, 4), closes(7_000, 2, 1)];
+    let far = far.map(|mut event| {
+        if let What::Irqs { masked: false, place, .. } = &mut event.what
+            && *place == on(0)
+        {
+            *place = Place::Unknown;
+        }
+        event
+    });
+    let keys = |events: &[Event], from: (u64, u64)| {
+        let mut windows = Windows::new(Insns(from.0), Insns(from.1));
+        events.iter().for_each(|e| windows.event(e));
+        let mut keys: Vec<_> =
+            windows.tallies().map(|(key, tally)| (key, tally.count(), tally.closed_by())).collect();
+        keys.sort_unstable_by_key(|(key, ..)| *key);
+        keys
+    };
+    assert_eq!(keys(&close, (1_000, 2_000)), keys(&far, (0, 0)));
+    assert_ne!(keys(&close, (0, 0)), keys(&far, (0, 0)));
 }

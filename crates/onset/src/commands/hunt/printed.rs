@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Version of the format.
-const SCHEMA: u32 = 5;
+const SCHEMA: u32 = 6;
 
 /// All of it.
 #[derive(Serialize)]

@@ -71,7 +71,7 @@ const SOFTIRQ: What = What::Enter {
 };
 
 fn look(stack: u32) -> What {
-    What::Inside { irqs_off: true, preempt_off: false, unscheduled: false, place: on(stack) }
+    What::Inside { irqs_off: true, preempt_off: false, unscheduled: None, place: on(stack) }
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_task_that_serves_softirqs_is_late_for_those_before_the_one_that_answers() {
     let look = |stack| What::Inside {
         irqs_off: false,
         preempt_off: false,
-        unscheduled: true,
+        unscheduled: Some(Insns(500)),
         place: on(stack),
     };
     let mut events = vec![(0, run(LOAD)), (0, preempt(0, 0)), (10, irqs(false, 0)), (50, TRIGGER)];

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Whether a kernel runs as it was told at boot: the preemption mode that was asked for, and words that it did not take.
+//!
+//! It judges by what the kernel says of itself. A word that the kernel takes and then ignores, and one for a module, it
+//! cannot see.
+
+use super::Doubt;
+use crate::context::{Context, keys};
+
+/// The doubts about a kernel that `words` were given to at boot. What could not be read raises none.
+///
+/// Only those words are judged: a boot loader and an initramfs have words of their own, which the kernel does not know either.
+pub fn boot(words: &[String], context: &Context) -> Vec<Doubt> {
+    let differs = preemption(words, context);
+    let judged = |word: &&String| differs.is_none() || !word.starts_with(PREEMPT);
+    let refused: Vec<String> =
+        words.iter().filter(judged).filter_map(|word| refusal(word, context)).collect();
+    let refused = (!refused.is_empty()).then_some(Doubt::BootWordsRefused { words: refused });
+    differs.into_iter().chain(refused).collect()
+}
+
+/// The words of a whole command line that are held against what runs, whoever wrote it.
+pub(super) fn judged_words(context: &Context) -> Vec<String> {
+    let line = context.get(keys::COMMAND_LINE).unwrap_or_default();
+    let words = line.split_whitespace().take_while(|word| *word != "--");
+    words.filter(|word| word.starts_with(PREEMPT)).map(str::to_owned).collect()
+}
+
+const PREEMPT: &str = "preempt=";
+/// Before a mode that the kernel does not have (kernel/sched/core.c, `setup_preempt_mode`).
+const UNSUPPORTED: &str = "Dynamic Preempt: unsupported mode: ";
+
+/// The last mode that was asked for, where another one is in force.
+fn preemption(words: &[String], context: &Context) -> Option<Doubt> {
+    let asked = words.iter().rev().find_map(|word| word.strip_prefix(PREEMPT))?;
+    let found = context.get(keys::PREEMPTION_MODE).or_else(|| context.get(keys::PREEMPTION))?;
+    let modes = context.get(keys::PREEMPTION_MODES).unwrap_or_default();
+    (asked != found).then(|| Doubt::PreemptionDiffers {
+        asked: asked.to_owned(),
+        found: found.to_owned(),
+        modes: modes.split_whitespace().map(str::to_owned).collect(),
+    })
+}
+
+/// Why the kernel did not take a word; absent where it did, as far as it says.
+fn refusal(word: &str, context: &Context) -> Option<String> {
+    let said = |key| context.get(key).unwrap_or_default();
+    if said(keys::BOOT_WORDS_UNKNOWN).split(' ').any(|unknown| unknown == word) {
+        return Some(format!("{word} (unknown)"));
+    }
+    let name = word.split('=').next().unwrap_or(word);
+    // The name stands between quotation marks, of which older kernels have an opening one of its own.
+    let value = word.strip_prefix(PREEMPT);
+    let names = |text: &&str| {
+        text.split(['\'', '`']).any(|quoted| quoted == name)
+            || (value.is_some() && text.strip_prefix(UNSUPPORTED) == value)
+    };
+    if let Some(text) = said(keys::BOOT_WORDS_REFUSED).split("; ").find(names) {
+        return Some(format!("{word} ({text})"));
+    }
+    let line = context.get(keys::COMMAND_LINE)?;
+    let is_there = line.split_whitespace().any(|given| given == word);
+    (!is_there).then(|| format!("{word} (not on the command line that the kernel has)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn context(entries: &[(&str, &str)]) -> Context {
+        let entries = entries.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+        Context::from(entries.collect::<BTreeMap<_, _>>())
+    }
+
+    fn words(flavour: &str) -> Vec<String> {
+        flavour.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn modes<'a>(found: &'a str, all: &'a str) -> [(&'a str, &'a str); 2] {
+        [(keys::PREEMPTION_MODE, found), (keys::PREEMPTION_MODES, all)]
+    }
+
+    #[test]
+    fn a_mode_that_the_kernel_does_not_have_is_told_once_with_those_that_it_has() {
+        let refused = [
+            (keys::BOOT_WORDS_UNKNOWN, "preempt=none"),
+            (keys::BOOT_WORDS_REFUSED, "Dynamic Preempt: unsupported mode: none"),
+        ];
+        let context = context(&[&modes("lazy", "full lazy")[..], &refused].concat());
+        let expected = Doubt::PreemptionDiffers {
+            asked: "none".into(),
+            found: "lazy".into(),
+            modes: words("full lazy"),
+        };
+        assert_eq!(boot(&words("quiet preempt=none"), &context)[0], expected);
+        assert_eq!(boot(&words("preempt=none"), &context), [expected]);
+        assert!(boot(&words("preempt=lazy"), &context).is_empty());
+    }
+
+    #[test]
+    fn of_several_modes_the_last_is_the_one_that_was_asked_for() {
+        let context = context(&modes("full", "none voluntary full"));
+        assert!(boot(&words("preempt=none preempt=full"), &context).is_empty());
+        assert_eq!(boot(&words("preempt=full preempt=none"), &context).len(), 1);
+    }
+
+    #[test]
+    fn a_real_time_kernel_without_modes_has_no_mode_to_be_asked_for() {
+        let fixed = context(&[(keys::PREEMPTION, "rt")]);
+        assert!(
+            matches!(&boot(&words("preempt=full"), &fixed)[..], [Doubt::PreemptionDiffers { found, .. }] if found == "rt")
+        );
+        assert!(boot(&words("quiet"), &fixed).is_empty());
+        let chosen =
+            context(&[&modes("lazy", "full lazy")[..], &[(keys::PREEMPTION, "rt")]].concat());
+        assert!(boot(&words("preempt=lazy"), &chosen).is_empty());
+    }
+
+    #[test]
+    fn words_that_were_not_taken_are_told_with_why_and_those_of_others_are_not() {
+        let context = context(&[
+            (keys::BOOT_WORDS_UNKNOWN, "nosuch BOOT_IMAGE=/vmlinuz"),
+            (
+                keys::BOOT_WORDS_REFUSED,
+                "Malformed early option 'nmi_watchdog'; Booting kernel: `x' invalid for parameter `hz'",
+            ),
+            (keys::COMMAND_LINE, "console=ttyS0 nosuch nmi_watchdog=x hz=x usbcore.nosuch=1"),
+        ]);
+        let doubts = boot(&words("nosuch nmi_watchdog=x hz=x usbcore.nosuch=1 quiet"), &context);
+        let [Doubt::BootWordsRefused { words }] = &doubts[..] else { panic!("{doubts:?}") };
+        assert_eq!(
+            words[..],
+            [
+                "nosuch (unknown)",
+                "nmi_watchdog=x (Malformed early option 'nmi_watchdog')",
+                "hz=x (Booting kernel: `x' invalid for parameter `hz')",
+                "quiet (not on the command line that the kernel has)",
+            ]
+        );
+    }
+
+    #[test]
+    fn where_the_kernel_says_nothing_there_is_no_doubt() {
+        assert!(boot(&words("preempt=fulll nosuch"), &Context::default()).is_empty());
+    }
+}
