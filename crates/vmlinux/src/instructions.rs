@@ -51,7 +51,7 @@ mod tests {
             symbols: symbols.map(symbol).into(),
             btf: Err("there are no types"),
             orc: Err("there is no table"),
-            code: vec![CODE..CODE + 48],
+            code: std::iter::once(CODE..CODE + 48).collect(),
             instructions: vec![(CODE, code)],
         }
     }

@@ -384,11 +384,11 @@ mod tests {
 
     #[test]
     fn a_qemu_that_onset_was_not_tried_with_is_doubted_by_name_and_the_run_stands() {
-        let warnings = doubts("11.0.2 (Ubuntu)", &outcome(), Load::Idle);
+        let warnings = doubts("11.0.2 (Ubuntu)", &outcome(), &flavour("6.12"), Load::Idle);
         let version = "11.0.2 (Ubuntu)".to_owned();
         assert_eq!(warnings, [Warning::QemuUntried { version }]);
         assert!(!warnings[0].invalidates());
-        assert!(doubts("11.1.3 (Debian)", &outcome(), Load::Idle).is_empty());
+        assert!(doubts("11.1.3 (Debian)", &outcome(), &flavour("6.12"), Load::Idle).is_empty());
     }
 
     #[test]
@@ -411,7 +411,8 @@ mod tests {
         let mut o = outcome();
         let said = [(keys::PREEMPTION_MODE, "voluntary"), (keys::BOOT_WORDS_UNKNOWN, "nosuch")];
         o.context = said.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
-        let warnings = doubts(&o, &flavour("6.12 preempt=fulll nosuch"), Load::Idle);
+        let warnings =
+            doubts("10.0.2 (Debian)", &o, &flavour("6.12 preempt=fulll nosuch"), Load::Idle);
         let codes: Vec<&str> = warnings.iter().map(Warning::code).collect();
         assert_eq!(codes, ["preemption_differs", "boot_words_refused"]);
         assert!(warnings.iter().all(Warning::invalidates));
