@@ -5,6 +5,7 @@
 mod bundles;
 mod finds;
 mod installation;
+mod kernels;
 mod measure;
 mod refusals;
 mod report;

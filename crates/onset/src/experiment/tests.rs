@@ -71,10 +71,14 @@ fn every_shipped_experiment_is_sound_and_limited_in_every_cell_but_what_a_hunt_h
         [
             "6.12 preempt=none/idle",
             "6.12 preempt=none/mixed",
-            "6.12 preempt=full/idle",
-            "6.12 preempt=full/mixed",
             "6.12-rt/idle",
             "6.12-rt/mixed",
+            "7.3 preempt=lazy/idle",
+            "7.3 preempt=lazy/mixed",
+            "7.3 preempt=full/idle",
+            "7.3 preempt=full/mixed",
+            "7.3-rt/idle",
+            "7.3-rt/mixed",
         ]
     );
     assert_eq!(generator(&ladder).trigger.schedule.count(), 10_000);
