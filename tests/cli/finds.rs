@@ -20,7 +20,7 @@ fn find() -> Value {
 /// Each command with this file; QEMU is only asked for its version.
 fn each(text: &str, check: impl Fn(Finished)) {
     let lab = Lab::bare();
-    lab.script("qemu-system-x86_64", "echo 'QEMU emulator version 10.0.2'");
+    lab.qemu("10.0.2");
     lab.write("find.json", text);
     for command in COMMANDS {
         let mut words = lab.command(&[command, "find.json"]);
@@ -75,7 +75,7 @@ fn a_find_of_a_kernel_that_is_not_here_says_how_to_get_it() {
 #[test]
 fn a_bound_needs_a_run_or_an_experiment_with_triggers() {
     let lab = Lab::bare();
-    lab.script("qemu-system-x86_64", "echo 'QEMU emulator version 10.0.2'");
+    lab.qemu("10.0.2");
     let bound = |words: &[&str]| {
         let words = [&["bound"], words].concat();
         Finished::of(lab.command(&words).env("PATH", lab.with_bin()))
@@ -92,7 +92,7 @@ fn a_bound_needs_a_run_or_an_experiment_with_triggers() {
 #[test]
 fn what_is_neither_a_find_nor_a_run_is_told_apart_by_its_name() {
     let lab = Lab::bare();
-    lab.script("qemu-system-x86_64", "echo 'QEMU emulator version 10.0.2'");
+    lab.qemu("10.0.2");
     for name in ["none.json", "hunts/task.find", "/nowhere/task.find.json"] {
         for command in COMMANDS {
             let mut words = lab.command(&[command, name]);

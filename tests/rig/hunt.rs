@@ -423,7 +423,7 @@ fn aiming_at_what_keeps_the_scheduler_away_has_the_task_woken_there() {
         return;
     }
     let lab = Lab::new();
-    let found = alone(&lab, "stage_aware", 40);
+    let found = alone(&lab, "stage_aware", 60);
     let of_task = |(find, planted): &(&Value, &Planted)| {
         find["responder"] == "task" && planted.1 == "preempt_off"
     };

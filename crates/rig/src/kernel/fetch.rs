@@ -3,6 +3,7 @@
 
 use super::archive::{Announce, Archive};
 use super::offers::{self, Completeness, Offer, SOURCE};
+use super::toolchain::debian_of_machine;
 use super::{Existing, Kernel, Kernels, Modules};
 use crate::error::At;
 use crate::{Error, Result};
@@ -88,7 +89,8 @@ impl Kernels {
 }
 
 fn offered(archive: &Archive) -> Result<Vec<Offer>> {
-    offers::offers(&archive.paragraphs(&archive.names(offers::PACKAGES)?)?)
+    let paragraphs = archive.paragraphs(&archive.names(offers::PACKAGES)?)?;
+    offers::offers(&paragraphs, debian_of_machine())
 }
 
 fn check_series(name: &str) -> Result<()> {

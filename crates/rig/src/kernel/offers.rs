@@ -55,13 +55,14 @@ struct Package {
     depends: Vec<String>,
 }
 
-/// The newest offer of each series that is as whole as any of that series, in the order of series.
+/// One offer of each series, in the order of series: of those that are as whole as any the one of the machine's own Debian, whose
+/// number is `machine`, since its compiler builds for it; else the newest.
 ///
 /// `paragraphs` is what apt-cache(8) shows of [`PACKAGES`].
 ///
 /// # Errors
 /// Those of running dpkg.
-pub(super) fn offers(paragraphs: &str) -> Result<Vec<Offer>> {
+pub(super) fn offers(paragraphs: &str, machine: Option<u32>) -> Result<Vec<Offer>> {
     let mut best: BTreeMap<(Vec<u32>, bool), Offer> = BTreeMap::new();
     for offer in all(paragraphs) {
         let (series, rt) = series(&offer.release);
@@ -71,6 +72,9 @@ pub(super) fn offers(paragraphs: &str) -> Result<Vec<Offer>> {
             None => true,
             Some(before) if before.completeness != offer.completeness => {
                 offer.completeness > before.completeness
+            }
+            Some(before) if of_machine(&offer, machine) != of_machine(before, machine) => {
+                of_machine(&offer, machine)
             }
             Some(before) => is_newer(&offer.version, &before.version)?,
         };
@@ -86,6 +90,11 @@ pub(super) fn offers(paragraphs: &str) -> Result<Vec<Offer>> {
 pub(super) fn newest(offers: &[Offer], rt: bool) -> Option<&Offer> {
     let is = |o: &&Offer| o.completeness == Completeness::Whole && o.name.ends_with("-rt") == rt;
     offers.iter().rfind(is)
+}
+
+/// Whether it was built for the Debian of that number.
+fn of_machine(offer: &Offer, machine: Option<u32>) -> bool {
+    machine.is_some() && super::toolchain::debian_number(&offer.release) == machine
 }
 
 fn series(release: &str) -> (String, bool) {
@@ -241,7 +250,7 @@ mod tests {
 
     #[test]
     fn each_series_is_offered_once_as_whole_as_it_is() {
-        let offers = offers(&lists()).unwrap();
+        let offers = offers(&lists(), None).unwrap();
         let told: Vec<_> =
             offers.iter().map(|o| (o.name.as_str(), o.release.as_str(), o.completeness)).collect();
         assert_eq!(
@@ -267,8 +276,28 @@ mod tests {
     }
 
     #[test]
+    fn of_one_series_that_of_the_machines_own_debian_is_taken_where_it_is_as_whole() {
+        let of = |release: &str, version: &str| {
+            let headers = format!("linux-headers-{release}");
+            paragraph(&format!("linux-image-{release}-unsigned"), version, "kmod")
+                + &paragraph(&headers, version, "gcc-12")
+        };
+        let mut both = of("6.12.117+deb12-amd64", "6.12.117-1~deb12u1");
+        both += &of("6.12.118+deb13-amd64", "6.12.118-1");
+        let taken =
+            |lists: &str, machine: Option<u32>| offers(lists, machine).unwrap()[0].release.clone();
+        assert_eq!(taken(&both, Some(12)), "6.12.117+deb12-amd64");
+        assert_eq!(taken(&both, Some(13)), "6.12.118+deb13-amd64");
+        assert_eq!(taken(&both, None), "6.12.118+deb13-amd64");
+        // An image without headers is no better for being of the machine's release.
+        let lists = paragraph("linux-image-6.12.119+deb12-amd64", "6.12.119-1", "kmod")
+            + &of("6.12.118+deb13-amd64", "6.12.118-1");
+        assert_eq!(taken(&lists, Some(12)), "6.12.118+deb13-amd64");
+    }
+
+    #[test]
     fn the_newest_is_the_last_series_that_is_whole() {
-        let offers = offers(&lists()).unwrap();
+        let offers = offers(&lists(), None).unwrap();
         assert_eq!(newest(&offers, false).unwrap().name, "7.3");
         assert_eq!(newest(&offers, true).unwrap().name, "7.3-rt");
         assert_eq!(newest(&offers[..3], false).unwrap().name, "6.12");

@@ -114,11 +114,26 @@ fn machine_fits(needed: u32, headers: &Path) -> std::result::Result<(), String> 
     }
 }
 
-/// The codename of the release that a kernel of Debian's was built for.
-fn debian_release(release: &str) -> Option<&'static str> {
+/// The number of the release that a kernel of Debian's was built for.
+pub(super) fn debian_number(release: &str) -> Option<u32> {
     let number = release.split_once("+deb")?.1;
     let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-    let number: u32 = number[..digits].parse().ok()?;
+    number[..digits].parse().ok()
+}
+
+/// The number of the Debian that this machine runs (os-release(5)).
+pub(super) fn debian_of_machine() -> Option<u32> {
+    let text = fs::read_to_string("/etc/os-release").ok()?;
+    let field = |name: &str| {
+        let line = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('='));
+        line.map(|value| value.trim_matches('"').to_string())
+    };
+    field("ID").filter(|id| id == "debian").and_then(|_| field("VERSION_ID")?.parse().ok())
+}
+
+/// Its codename.
+fn debian_release(release: &str) -> Option<&'static str> {
+    let number = debian_number(release)?;
     RELEASES.iter().find(|(n, _)| *n == number).map(|(_, codename)| *codename)
 }
 
