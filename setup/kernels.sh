@@ -31,7 +31,7 @@ outcome() {
 
 # An image without modules runs no load.
 load_of() {
-	if "$ONSET" kernels list --available --json | tr '{' '\n' | grep "\"$1\"" | grep -q '"image"'; then
+	if "$ONSET" kernels list --available | awk -v name="$1" '$1 == name' | grep -q 'the image alone'; then
 		echo idle
 	else
 		echo mixed
