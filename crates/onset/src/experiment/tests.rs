@@ -86,7 +86,10 @@ fn every_shipped_experiment_is_sound_and_limited_in_every_cell_but_what_a_hunt_h
     assert_eq!(loads.loads, ALL_LOADS);
     let hunt = parse(HUNT).unwrap();
     let names: Vec<_> = hunt.cells().map(|c| c.flavour.to_string()).collect();
-    assert_eq!(names, ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt"]);
+    assert_eq!(
+        names,
+        ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt", "7.3 preempt=lazy", "7.3-rt"]
+    );
     let generator = generator(&hunt);
     let responders: Vec<_> = generator.responders.iter().map(|r| r.name()).collect();
     assert_eq!(responders, ["hardirq", "task"]);
