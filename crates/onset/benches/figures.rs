@@ -5,6 +5,7 @@
 //! only what the plugin costs; with `ONSET_QEMU` in another QEMU.
 
 mod figure;
+mod processor;
 
 use figure::{heading, print, spread};
 use onset::bundle::{
@@ -12,6 +13,7 @@ use onset::bundle::{
 };
 use onset::experiment::Load;
 use onset::installation::Installation;
+use processor::processor_time;
 use rig::{Bench, Cache, Generator, Guest, Outcome, Progress, Snapshot, Stimulus};
 use sample::{
     ALL_RESPONDERS, Answers, Clock, Consumer, Insns, Kind, Nanos, Producer, Record, ResponderSet,
@@ -229,15 +231,6 @@ fn overhead(bench: &Bench, guest: &Guest, snapshot: &(Snapshot, String)) {
     print("wall time with the plugin and 1 kHz of triggers / without", "1.10", spread(ratios, 2));
     print("  the same of QEMU's processor time", "1.10", spread(shares, 2));
     print("restored snapshot to first recorded answer, s", "0.5", spread(firsts, 2));
-}
-
-/// What the machines that have ended took of the processors: where others use them, wall time tells little.
-fn processor_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
-    let (_, behind_the_name) = stat.rsplit_once(')').expect("proc_pid_stat(5)");
-    // cutime and cstime, the 16th and 17th, in hundredths of a second.
-    let ticks = behind_the_name.split_whitespace().skip(13).take(2);
-    Duration::from_millis(10 * ticks.map(|n| n.parse::<u64>().expect("a number")).sum::<u64>())
 }
 
 /// The comparison of `make demo`, first with its snapshots made, then restored from them.

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The figures that onset promises of the hunt: against waiting, how often a find comes again, whether ledgers are exact, and
 //! how fast it looks. Prints; asserts nothing. Takes four hours on two processors, most of them for the waiting; `cargo bench --bench hunt -- PART…`
-//! measures only what is named: `speed`, `strategies`, or a flavour.
+//! measures only what is named: `speed`, `followed`, `strategies`, or a flavour.
 //!
-//! Needs what `make build` builds, the kernels 6.12 and 6.12-rt in the cache, and cyclictest (package rt-tests).
+//! Needs what `make build` builds, the kernels 6.12 and 6.12-rt in the cache, and cyclictest (package rt-tests). `followed` also
+//! measures whichever of the other kernels of docs/kernels.md are in the cache.
 
 mod figure;
+mod processor;
 
 use figure::{heading, print, spread};
 use onset::hunt::{ALL, Strategy};
+use processor::processor_time;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,9 +20,10 @@ use std::time::{Duration, Instant};
 
 const EXPERIMENT: &str = "experiments/hunt.toml";
 const SPEED: &str = "speed";
+const FOLLOWED: &str = "followed";
 const FLAVOURS: [&str; 3] = ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt"];
 const STRATEGIES: &str = "strategies";
-const PARTS: [&str; 5] = [SPEED, STRATEGIES, FLAVOURS[0], FLAVOURS[1], FLAVOURS[2]];
+const PARTS: [&str; 6] = [SPEED, FOLLOWED, STRATEGIES, FLAVOURS[0], FLAVOURS[1], FLAVOURS[2]];
 const RESPONDERS: [&str; 2] = ["hardirq", "task"];
 /// Hunts of each flavour.
 const SEEDS: [u64; 3] = [1, 2, 3];
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
     };
     let measure = |part| match part {
         SPEED => speed(store.path()),
+        FOLLOWED => followed(store.path()),
         STRATEGIES => FLAVOURS.into_iter().try_for_each(|flavour| alone(flavour, store.path())),
         flavour => compare(flavour, store.path()),
     };
@@ -131,7 +136,7 @@ fn speed(store: &Path) -> Answer<()> {
     let (replayed, _) = onset(&["replay", find, "--times", "100"], store)?;
     let (identical, times) = (&replayed["identical_times"], &replayed["times"]);
     print("replays that are identical", "100", format!("{identical} of {times}"));
-    followed(store)
+    Ok(())
 }
 
 /// A hunt of at least so many virtual seconds. Trials differ in length: it goes on with as many again until it has them.
@@ -183,23 +188,31 @@ fn alone(flavour: &str, store: &Path) -> Answer<()> {
     Ok(())
 }
 
-/// What following costs with all there is to watch, and stacks.
+/// What following costs with all there is to watch, and stacks. The flavours that the figure was promised for come first.
 fn followed(store: &Path) -> Answer<()> {
-    for flavour in FLAVOURS {
+    let others = ["6.1", "6.1-rt", "7.2", "7.3 preempt=lazy", "7.3 preempt=full", "7.3-rt"];
+    let (listed, _) = onset(&["kernels", "list"], store)?;
+    let kernels: Vec<&str> = list(&listed["kernels"])?.iter().map(|k| text(&k["name"])).collect();
+    let kernel = |flavour: &str| flavour.split(' ').next().is_some_and(|k| kernels.contains(&k));
+    for flavour in FLAVOURS.into_iter().chain(others).filter(|flavour| kernel(flavour)) {
         let flavours = format!("flavours=[{flavour:?}]");
-        let (run, _) =
-            onset(&["run", EXPERIMENT, "--set", "trigger.count=2000", "--set", &flavours], store)?;
+        let plain = ["run", EXPERIMENT, "--set", "trigger.count=2000", "--set", &flavours];
+        let (run, _) = onset(&plain, store)?;
         let bundle = text(&run["runs"][0]["bundle"]).to_owned();
         ledgers(flavour, &run["runs"][0], store)?;
-        let mut ratios = Vec::new();
+        let (mut ratios, mut shares) = (Vec::new(), Vec::new());
         for _ in 0..3 {
-            let plain = ["run", EXPERIMENT, "--set", "trigger.count=2000", "--set", &flavours];
+            let before = processor_time();
             let (_, plain) = onset(&plain, store)?;
+            let between = processor_time();
             let (_, watched) = onset(&["windows", &bundle], store)?;
+            let after = processor_time();
             ratios.push(watched.as_secs_f64() / plain.as_secs_f64());
+            shares.push((after - between).as_secs_f64() / (between - before).as_secs_f64());
         }
         let figure = format!("wall time followed, with stacks, / plain: {flavour}");
         print(&figure, "1.25", spread(ratios, 2));
+        print("  the same of processor time", "1.25", spread(shares, 2));
     }
     Ok(())
 }
