@@ -12,6 +12,7 @@ mod processor;
 use figure::{heading, print, spread};
 use onset::hunt::{ALL, Strategy};
 use processor::processor_time;
+use rig::Cache;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -191,9 +192,8 @@ fn alone(flavour: &str, store: &Path) -> Answer<()> {
 /// What following costs with all there is to watch, and stacks. The flavours that the figure was promised for come first.
 fn followed(store: &Path) -> Answer<()> {
     let others = ["6.1", "6.1-rt", "7.2", "7.3 preempt=lazy", "7.3 preempt=full", "7.3-rt"];
-    let (listed, _) = onset(&["kernels", "list"], store)?;
-    let kernels: Vec<&str> = list(&listed["kernels"])?.iter().map(|k| text(&k["name"])).collect();
-    let kernel = |flavour: &str| flavour.split(' ').next().is_some_and(|k| kernels.contains(&k));
+    let cache = Cache::of_user().and_then(|cache| cache.kernels()).map_err(|e| e.to_string())?;
+    let kernel = |flavour: &str| flavour.split(' ').next().is_some_and(|k| cache.get(k).is_ok());
     for flavour in FLAVOURS.into_iter().chain(others).filter(|flavour| kernel(flavour)) {
         let flavours = format!("flavours=[{flavour:?}]");
         let plain = ["run", EXPERIMENT, "--set", "trigger.count=2000", "--set", &flavours];
