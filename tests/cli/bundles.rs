@@ -175,7 +175,10 @@ fn a_run_is_shown_by_the_beginning_of_its_name_or_its_path() {
 fn verifying_finds_a_flipped_bit_in_every_file_of_a_bundle() {
     let lab = Lab::bare();
     let run = write(&lab, 0, Clock::Virtual, 0);
-    lab.onset(&["show", "latest", "--verify"]).exits(0);
+    let verified = lab.onset(&["show", "latest", "--verify"]).exits(0).stdout;
+    for words in ["every byte of 6 files", "all numbers, histograms", "by the hash alone"] {
+        assert!(verified.contains(words), "{verified}");
+    }
     for file in ["samples.parquet", "series.json", "histograms/hardirq.hdr", "histograms/task.hdr"]
     {
         let path = run.join(file);
@@ -192,9 +195,9 @@ fn verifying_finds_a_flipped_bit_in_every_file_of_a_bundle() {
     let manifest = run.join("manifest.json");
     let text = fs::read_to_string(&manifest).expect("a manifest");
     fs::write(&manifest, text.replacen("\"max_ns\": 499", "\"max_ns\": 498", 1)).expect("ours");
-    lab.onset(&["show", "latest", "--verify"]).exits(69).says(&["do not follow from the samples"]);
-    fs::write(&manifest, text.replacen("\"schema\": 2", "\"schema\": 3", 1)).expect("ours");
-    lab.onset(&["show", "latest"]).exits(69).says(&["schema 3", "use the onset that wrote it"]);
+    lab.onset(&["show", "latest"]).exits(69).says(&["manifest.json is damaged", "its seal"]);
+    fs::write(&manifest, text.replacen("\"schema\": 3", "\"schema\": 4", 1)).expect("ours");
+    lab.onset(&["show", "latest"]).exits(69).says(&["schema 4", "use the onset that wrote it"]);
 }
 
 #[test]

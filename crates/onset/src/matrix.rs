@@ -125,19 +125,20 @@ impl One<'_> {
                 ControlFlow::Break(())
             }
         };
-        let measured = self.target.measure(self.experiment, self.cell, &mut observe, progress)?;
-        if let Some(e) = broken {
-            return Err(e.into());
-        }
+        let measured = self.target.measure(self.experiment, self.cell, &mut observe, progress);
+        let measured = match (measured, broken) {
+            (Ok(measured), None) => measured,
+            (Err(failure), None) => return Err(keep(writer, begun, failure)),
+            (_, Some(broken)) => return Err(keep(writer, begun, broken.into())),
+        };
         writer.add_dropped(measured.dropped);
+        let kept = writer.kept();
+        let left = |e: BundleError| left(e.into(), kept.as_deref());
         if let Some(console) = &measured.console {
-            writer.add_console(console)?;
+            writer.add_console(console).map_err(&left)?;
         }
-        let complete = !measured
-            .warnings
-            .iter()
-            .any(|w| matches!(w, Warning::Interrupted | Warning::MachineDied { .. }));
         let warnings = [measured.warnings, begun.warnings].concat();
+        let complete = !warnings.iter().any(Warning::cuts_short);
         let conclusion = Conclusion::of(&writer.summaries(), begun.limits, warnings);
         let verdict = conclusion.verdict;
         (about.kernel, about.machine) = (Some(measured.kernel), Some(measured.machine));
@@ -145,8 +146,11 @@ impl One<'_> {
         about.load_counters = measured.counters;
         about.probe_counters = measured.probe_counters;
         about.truth = measured.truth;
-        let path = writer.finish(about, conclusion, complete)?;
-        Ok((path, verdict))
+        match writer.finish(about, conclusion, complete) {
+            // It is there and whole, so that its verdict counts; only its message has to be heard.
+            Err(e @ BundleError::NotDurable { .. }) => Err(e.into()),
+            finished => Ok((finished.map_err(left)?, verdict)),
+        }
     }
 
     /// Begins the bundle under a name that no other run of the store has. A probe may take less than a second, so a script
@@ -211,6 +215,37 @@ impl One<'_> {
     }
 }
 
+/// Makes a bundle of what was observed before the measurement failed, where there is anything. Returns the failure, with
+/// where that is.
+fn keep(writer: BundleWriter, begun: Begun, failure: Failure) -> Failure {
+    let Some(kept) = writer.kept() else { return failure };
+    let Begun { about, limits, mut warnings, .. } = begun;
+    warnings.push(Warning::Failed { text: failure.message.clone() });
+    let conclusion = Conclusion::of(&writer.summaries(), limits, warnings);
+    match writer.finish(about, conclusion, false) {
+        Ok(bundle) | Err(BundleError::NotDurable { path: bundle, .. }) => Failure {
+            message: format!(
+                "{}; what was measured before is in {}",
+                failure.message,
+                bundle.display()
+            ),
+            ..failure
+        },
+        Err(_) => left(failure, Some(&kept)),
+    }
+}
+
+/// The failure, with where what was observed is.
+fn left(failure: Failure, kept: Option<&Path>) -> Failure {
+    let Some(kept) = kept else { return failure };
+    let message = format!(
+        "{}; what was measured is kept in {}, and the next onset that uses the store makes a bundle of it",
+        failure.message,
+        kept.display()
+    );
+    Failure { message, ..failure }
+}
+
 /// The triggers as the manifest has them.
 fn trigger(asked: &Trigger) -> bundle::Trigger {
     bundle::Trigger {
@@ -240,6 +275,7 @@ fn salt(index: usize) -> u16 {
 mod tests {
     use super::*;
     use crate::bundle::Bundle;
+    use crate::store::Store;
     use crate::target::fake::Fake;
 
     struct Fixed;
@@ -305,6 +341,28 @@ mod tests {
         let left = std::fs::read_dir(root.path()).unwrap().flatten();
         let left: Vec<_> = left.map(|e| e.file_name().into_string().unwrap()).collect();
         assert_eq!(left.iter().filter(|n| !n.starts_with(".lock")).count(), 2, "{left:?}");
+    }
+
+    #[test]
+    fn a_measurement_that_fails_leaves_what_it_had_and_says_why_and_where() {
+        let fake = Fake { failing_at: 123, ..Fake::default() };
+        let (root, results) = matrix(&fake, 1);
+        let store = Store::at(root.path());
+        assert!(store.salvage().is_empty());
+        let entries = store.list().unwrap();
+        assert_eq!(entries.len(), 4);
+        for result in &results {
+            let Failure { exit, message } = result.as_ref().unwrap_err();
+            assert_eq!(*exit, Exit::Unavailable);
+            let place = message.rsplit("; what was measured before is in ").next().unwrap();
+            let bundle = Bundle::open(Path::new(place)).unwrap();
+            assert_eq!(bundle.verify().unwrap().samples, 246);
+            let manifest = bundle.manifest();
+            assert!(!manifest.complete);
+            assert_eq!(manifest.conclusion.verdict, Verdict::Invalid);
+            let why = manifest.conclusion.warnings[0].symptom();
+            assert_eq!(why, "the measurement failed: told to fail");
+        }
     }
 
     #[test]

@@ -18,6 +18,13 @@ pub enum BundleError {
         /// Its reason.
         source: io::Error,
     },
+    /// The bundle is there and whole, but the system did not say that it would survive a power loss.
+    NotDurable {
+        /// The bundle.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A run of this name is in the store already.
     Exists {
         /// Where.
@@ -62,6 +69,12 @@ impl fmt::Display for BundleError {
                 write!(f, "cannot {action} {}: {source}", path.display())?;
                 f.write_str(remedy(source.kind()))
             }
+            Self::NotDurable { path, source } => write!(
+                f,
+                "the bundle {} is there and whole, but could not be made durable ({source}): a power loss may undo it; copy \
+                 it elsewhere",
+                path.display()
+            ),
             Self::Exists { path } => {
                 write!(f, "{} exists already; bundles are never overwritten", path.display())
             }
@@ -86,7 +99,7 @@ impl fmt::Display for BundleError {
 impl std::error::Error for BundleError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io { source, .. } => Some(source),
+            Self::Io { source, .. } | Self::NotDurable { source, .. } => Some(source),
             _ => None,
         }
     }

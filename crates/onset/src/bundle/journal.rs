@@ -37,6 +37,15 @@ const WINDOW: usize = 4 * BLOCK;
 const SAMPLE: u64 = 1;
 const SAMPLE_WITH_PATH: u64 = 2;
 const LOSS: u64 = 3;
+/// Whether the journal in this file has a first entry, whole or not.
+pub fn has_entry(file: &File) -> io::Result<bool> {
+    let mut first = [0; ENTRY];
+    match file.read_exact_at(&mut first, 0) {
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| first[..8] != [0; 8]),
+    }
+}
+
 /// Appends to a journal, or reads it.
 pub struct Journal {
     file: File,

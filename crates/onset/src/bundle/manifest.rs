@@ -2,16 +2,18 @@
 //! `manifest.json`: what was run, on what, and what came out. Everything needed to judge or repeat the
 //! run, in one file. Unknown keys are refused: a file of another schema must say so by its number.
 
-use super::{BundleError, RunId, UtcTime, Warning};
+use super::{BundleError, FILE_MAX, RunId, UtcTime, Warning};
 use crate::truth::Truth;
+use confined::Directory;
 use sample::{Clock, Disturbance, Nanos};
 use serde::{Deserialize, Serialize};
 use stats::{Finding, Limit, Summary, Verdict, judge};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The number of the format that this version writes and reads.
-pub const SCHEMA: u64 = 2;
+pub const SCHEMA: u64 = 3;
 
 /// Name of the manifest in a bundle.
 pub const MANIFEST: &str = "manifest.json";
@@ -38,6 +40,9 @@ pub struct Manifest {
     pub series: Vec<Summary>,
     /// Every other file of the bundle by its path in it.
     pub files: BTreeMap<String, FileRecord>,
+    /// BLAKE3 of the file before the line of the seal, in hexadecimal: it tells that a byte was changed. It is no signature,
+    /// since whoever knows this can make another.
+    pub seal: String,
 }
 
 /// What was run, and on what.
@@ -279,15 +284,37 @@ impl Manifest {
         }
     }
 
+    /// The file: indented, so that two can be compared line by line, with its seal.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let unsealed = Manifest { seal: String::new(), ..self.clone() };
+        let mut text = serde_json::to_vec_pretty(&unsealed).expect("plain data without odd keys");
+        text.push(b'\n');
+        text.truncate(text.len() - end_of("").len());
+        let seal = blake3::hash(&text).to_hex();
+        text.extend(end_of(&seal).bytes());
+        text
+    }
+
     /// Reads the manifest of the bundle in `dir`, and nothing else of it.
     ///
     /// # Errors
     /// [`BundleError`]: not a bundle, another schema, or not the text that was written.
     pub fn read(dir: &Path) -> Result<Self, BundleError> {
-        let path = dir.join(MANIFEST);
-        let bytes = match std::fs::read(&path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                return Err(BundleError::NotABundle { path: dir.to_owned() });
+        let not_a_bundle = || BundleError::NotABundle { path: dir.to_owned() };
+        match Directory::open(dir) {
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Err(not_a_bundle())
+            }
+            opened => Self::read_in(&opened.map_err(BundleError::io("open", dir))?),
+        }
+    }
+
+    /// As [`read`](Self::read), of a directory that is open.
+    pub(crate) fn read_in(dir: &Directory) -> Result<Self, BundleError> {
+        let path = dir.at(MANIFEST);
+        let bytes = match dir.read(MANIFEST, FILE_MAX) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                return Err(BundleError::NotABundle { path: dir.path().to_owned() });
             }
             read => read.map_err(BundleError::io("read", &path))?,
         };
@@ -301,6 +328,17 @@ impl Manifest {
         if found != SCHEMA {
             return Err(BundleError::ForeignSchema { path, found });
         }
-        serde_json::from_slice(&bytes).map_err(damaged)
+        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(damaged)?;
+        let sealed = bytes.strip_suffix(end_of(&manifest.seal).as_bytes());
+        if sealed.is_none_or(|text| blake3::hash(text).to_hex().as_str() != manifest.seal) {
+            let why = "it was changed after it was written: its seal is of another text";
+            return Err(BundleError::damaged(&path, why));
+        }
+        Ok(manifest)
     }
+}
+
+/// How a manifest with this seal ends.
+fn end_of(seal: &str) -> String {
+    format!("  \"seal\": \"{seal}\"\n}}\n")
 }

@@ -98,6 +98,11 @@ pub enum Warning {
     Interrupted,
     /// onset was killed while it measured; a later command made the bundle of what there was.
     Killed,
+    /// The measurement failed; the bundle holds what there was before.
+    Failed {
+        /// Why.
+        text: String,
+    },
     /// Too few samples for a quantile that is limited.
     TooFewSamples {
         /// Whose.
@@ -173,6 +178,7 @@ impl Warning {
             Self::LoadDidNoWork { .. } => "load_did_no_work",
             Self::Interrupted => "interrupted",
             Self::Killed => "killed",
+            Self::Failed { .. } => "failed",
             Self::TooFewSamples { .. } => "too_few_samples",
             Self::MaximumOfFew { .. } => "maximum_of_few",
             Self::ResponderMissing { .. } => "responder_missing",
@@ -193,7 +199,8 @@ impl Warning {
             | Self::LoadDidNoWork { .. }
             | Self::ChannelDropped { .. }
             | Self::Interrupted
-            | Self::Killed => true,
+            | Self::Killed
+            | Self::Failed { .. } => true,
             // Losses are weighed by the verdict itself; the rest does not touch the numbers.
             Self::GuestWarned { .. }
             | Self::QemuUntried { .. }
@@ -208,6 +215,14 @@ impl Warning {
             Self::Probe(doubt) => doubt.invalidates(),
             Self::Validity(doubt) => doubt.invalidates(),
         }
+    }
+
+    /// Whether the run ended before its time, so that its bundle holds only what there was.
+    pub const fn cuts_short(&self) -> bool {
+        matches!(
+            self,
+            Self::Interrupted | Self::Killed | Self::MachineDied { .. } | Self::Failed { .. }
+        )
     }
 
     /// What was seen, with its numbers.
@@ -244,6 +259,7 @@ impl Warning {
             Self::LoadDidNoWork { counter } => format!("the load's counter {counter} stood still"),
             Self::Interrupted => "the run was interrupted".to_owned(),
             Self::Killed => "onset was killed during the run".to_owned(),
+            Self::Failed { text } => format!("the measurement failed: {text}"),
             Self::MaximumOfFew { responder, count } => {
                 format!("the maximum of {responder} was judged on {count} samples")
             }
@@ -289,6 +305,7 @@ impl Warning {
             }
             Self::Interrupted => "Ctrl-C or a signal",
             Self::Killed => "SIGKILL, too little memory on the machine, or the machine went down",
+            Self::Failed { .. } => "something outside onset, as its message says",
             Self::TooFewSamples { .. } => "the experiment's count of triggers is too small for it",
             Self::MaximumOfFew { .. } => {
                 "the run is short: of what makes fewer than one answer in so many late it knows nothing"
@@ -331,6 +348,7 @@ impl Warning {
                 "raise count; read console.txt in the bundle for what the load wrote"
             }
             Self::Interrupted | Self::Killed => "repeat it for a verdict",
+            Self::Failed { .. } => "mend what the message says, and repeat it for a verdict",
             Self::TooFewSamples { .. } => "raise count, or limit a lower quantile",
             Self::MaximumOfFew { .. } => {
                 "raise count before the pass is relied on; onset hunt looks for the worst instead of waiting for it"

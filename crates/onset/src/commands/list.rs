@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset list`: the runs of a store, newest first.
 
-use super::{print, print_json};
+use super::{print, print_json, store};
 use crate::failure::{Exit, Failure};
-use crate::store::{Entry, Headline, Store};
+use crate::store::{Entry, Headline};
 use crate::terminal::{Align, Table};
 use serde::Serialize;
 use std::path::Path;
@@ -26,7 +26,7 @@ struct PrintedRun<'a> {
 }
 
 pub fn run(root: &Path, json: bool) -> Result<Exit, Failure> {
-    let entries = Store::at(root).list()?;
+    let entries = store(root).list()?;
     if json {
         let runs = entries.iter().map(|e| PrintedRun {
             run: e.run.as_str(),

@@ -81,7 +81,16 @@ pub(crate) fn open(run: &str, store: &Path) -> Result<Bundle, Failure> {
     if path.join(crate::bundle::MANIFEST).is_file() {
         return Ok(Bundle::open(path)?);
     }
-    Ok(Bundle::open(&Store::at(store).find(run)?)?)
+    Ok(Bundle::open(&self::store(store).find(run)?)?)
+}
+
+/// The store, in which bundles were made of what killed or failed commands left; the user is told of what none can be made of.
+pub(crate) fn store(root: &Path) -> Store {
+    let store = Store::at(root);
+    for left in store.salvage() {
+        eprintln!("onset: warning: {left}");
+    }
+    store
 }
 
 /// What runs guests.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset run`: every flavour under every load, with every instrument.
 
-use super::{SystemClock, print, print_json, report};
+use super::{SystemClock, print, print_json, report, store};
 use crate::arguments::{Outcome, Run};
 use crate::bundle::{Bundle, Evidence, Manifest, Warning};
 use crate::company::{Unequal, unequal_by_experiment};
@@ -43,6 +43,7 @@ pub fn run_all(
     outcome: &Outcome,
 ) -> Result<Exit, Failure> {
     let targets = experiments.iter().map(target).collect::<Result<Vec<_>, Failure>>()?;
+    let store = store(&outcome.store.store);
     let mut results = Vec::new();
     for (experiment, target) in experiments.iter().zip(&targets) {
         // Two probes on one machine would measure each other.
@@ -51,8 +52,8 @@ pub fn run_all(
             Target::Rig => jobs.map_or_else(processors, usize::from),
         };
         let mut shown = terminal::Shown::new(experiment);
-        let root = &outcome.store.store;
-        let run = matrix::run(experiment, &**target, root, &SystemClock, jobs, |e| shown.show(e));
+        let run =
+            matrix::run(experiment, &**target, store.root(), &SystemClock, jobs, |e| shown.show(e));
         results.push((experiment, run));
     }
     conclude(&results, outcome)

@@ -18,9 +18,7 @@ struct Printed<'a> {
 
 pub fn run(run: &str, store: &Path, json: bool, verify: bool) -> Result<Exit, Failure> {
     let bundle = open(run, store)?;
-    if verify {
-        bundle.verify()?;
-    }
+    let verified = verify.then(|| bundle.verify()).transpose()?;
     if json {
         let manifest = bundle.manifest();
         print_json(&Printed { instrument: manifest.about.experiment.instrument(), manifest })?;
@@ -30,8 +28,8 @@ pub fn run(run: &str, store: &Path, json: bool, verify: bool) -> Result<Exit, Fa
     print(&terminal::ladders(&bundles)?)?;
     print(&terminal::configuration(bundles[0].manifest()))?;
     print(&format!("Bundle\n  {}\n", bundles[0].path().display()))?;
-    if verify {
-        print("  every number follows from the samples\n")?;
+    if let Some(verified) = verified {
+        print(&format!("\nVerified\n{verified}"))?;
     }
     Ok(Exit::Success)
 }

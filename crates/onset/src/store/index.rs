@@ -6,14 +6,15 @@
 
 use super::Headline;
 use crate::bundle::{BundleError, RunId, lock_root};
+use confined::Directory;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 use std::collections::HashMap;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const FILE: &str = "index.sqlite";
+const JOURNAL: &str = "index.sqlite-journal";
 
 /// Format of the index in `user_version`; another number is as good as no index.
 const VERSION: i64 = 2;
@@ -26,11 +27,12 @@ const BUSY: Duration = Duration::from_secs(5);
 pub struct Stamp([i64; 3]);
 
 impl Stamp {
-    /// Of the file at `path`; `None` where there is none.
-    pub fn of(path: &Path) -> Option<Self> {
-        let m = path.metadata().ok()?;
-        let changed = m.mtime().saturating_mul(1_000_000_000).saturating_add(m.mtime_nsec());
-        Some(Stamp([m.size() as i64, m.ino() as i64, changed]))
+    /// Of this file of a run in the store; `None` where there is none.
+    pub fn of(store: &Directory, run: &RunId, file: &str) -> Option<Self> {
+        let stat = store.directory(run.as_str()).ok()?.stat(file).ok()?;
+        let changed =
+            stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec as i64);
+        Some(Stamp([stat.st_size, stat.st_ino as i64, changed]))
     }
 }
 
@@ -38,25 +40,23 @@ impl Stamp {
 pub struct Index(Option<Connection>);
 
 impl Index {
-    /// Opens the index of the store at `root`; makes a new one in place of one that is corrupt. Where
-    /// it cannot be written it is only read, and where that fails there is none.
-    pub fn open(root: &Path) -> Self {
-        let path = root.join(FILE);
+    /// Opens the index of the store; makes a new one in place of one that is corrupt. Where it cannot be written it is only
+    /// read. There is none where that fails, and in a store that belongs to another user, who could put anything in its place.
+    pub fn open(store: &Directory) -> Self {
+        let Some(path) = place(store) else { return Index(None) };
         let made = connect(&path).or_else(|error| {
             if !is_corrupt(&error) {
                 return Err(error);
             }
             // Alone, and if it still is: another process may have replaced it already.
-            let Ok(_exclusive) = lock_root(root) else { return Err(error) };
+            let Ok(_exclusive) = lock_root(store) else { return Err(error) };
             connect(&path).or_else(|_| {
-                let _ = remove_files(root);
+                let _ = remove_files(store);
                 connect(&path)
             })
         });
-        let read_only = |_| {
-            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            Connection::open_with_flags(&path, flags)
-        };
+        let read_only =
+            |_| Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY | NO_LINKS);
         Index(made.or_else(read_only).ok())
     }
 
@@ -82,16 +82,28 @@ impl Index {
     }
 }
 
-/// Removes the index of the store at `root`.
-pub fn remove(root: &Path) -> Result<(), BundleError> {
-    let _exclusive = lock_root(root)?;
-    remove_files(root).map_err(BundleError::io("remove", &root.join(FILE)))
+/// SQLite follows no link at the end of the path, nor on the way: it is given the real path.
+const NO_LINKS: OpenFlags = OpenFlags::SQLITE_OPEN_NOFOLLOW.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+
+/// The real path of the index, where opening it cannot lead elsewhere: the store is this user's, and what has the names of the
+/// index and its journal are files of this user without a second name, or nothing.
+fn place(store: &Directory) -> Option<PathBuf> {
+    let path = std::fs::canonicalize(store.path()).ok()?;
+    let is_there = Directory::open(&path).is_ok_and(|there| there.is_same(store));
+    let is_sound = store.is_mine() && is_there && store.can_edit(FILE) && store.can_edit(JOURNAL);
+    is_sound.then(|| path.join(FILE))
+}
+
+/// Removes the index of the store.
+pub fn remove(store: &Directory) -> Result<(), BundleError> {
+    let _exclusive = lock_root(store)?;
+    remove_files(store).map_err(BundleError::io("remove", &store.at(FILE)))
 }
 
 /// The journal first: left alone it would be rolled back into the next index of that name.
-fn remove_files(root: &Path) -> io::Result<()> {
-    for name in [&format!("{FILE}-journal"), FILE] {
-        match std::fs::remove_file(root.join(name)) {
+fn remove_files(store: &Directory) -> io::Result<()> {
+    for name in [JOURNAL, FILE] {
+        match store.remove(name) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}
         }
@@ -100,7 +112,8 @@ fn remove_files(root: &Path) -> io::Result<()> {
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let mut connection = Connection::open(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | NO_LINKS;
+    let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     let version = |c: &Connection| -> rusqlite::Result<i64> {
         c.pragma_query_value(None, "user_version", |row| row.get(0))

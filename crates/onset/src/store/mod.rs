@@ -10,7 +10,8 @@ mod index;
 #[cfg(test)]
 mod tests;
 
-use crate::bundle::{self, BundleError, MANIFEST, Manifest, RunId, UtcTime};
+use crate::bundle::{self, BundleError, Left, MANIFEST, Manifest, RunId, UtcTime};
+use confined::Directory;
 use index::{Index, Stamp};
 use serde::{Deserialize, Serialize};
 use stats::Verdict;
@@ -162,21 +163,18 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`] when the directory cannot be read.
     pub fn list(&self) -> Result<Vec<Entry>, StoreError> {
-        let runs = self.runs()?;
-        if !self.root.is_dir() {
-            return Ok(Vec::new());
-        }
-        let mut index = Index::open(&self.root);
+        let Some(store) = self.opened()? else { return Ok(Vec::new()) };
+        let runs = runs_of(&store)?;
+        let mut index = Index::open(&store);
         let mut known: HashMap<RunId, (Stamp, Headline)> = index.rows();
         let mut news = Vec::new();
         let mut entries = Vec::with_capacity(runs.len());
         for run in runs {
-            let dir = self.root.join(run.as_str());
-            let stamp = Stamp::of(&dir.join(MANIFEST));
+            let stamp = Stamp::of(&store, &run, MANIFEST);
             let state = match known.remove(&run) {
                 Some((then, headline)) if Some(then) == stamp => Ok(headline),
                 _ => {
-                    let headline = headline(&dir, &run);
+                    let headline = headline(&store, &run);
                     // Damage is not remembered: it is looked at again, for it may be repaired.
                     if let (Ok(headline), Some(stamp)) = (&headline, stamp) {
                         news.push((run.clone(), stamp, headline.clone()));
@@ -196,7 +194,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] with the names that were meant, perhaps.
     pub fn find(&self, wanted: &str) -> Result<PathBuf, StoreError> {
-        let runs = self.runs()?;
+        let runs = self.opened()?.map_or(Ok(Vec::new()), |store| runs_of(&store))?;
         let Some(newest) = runs.first() else {
             return Err(StoreError::Empty { root: self.root.clone() });
         };
@@ -219,38 +217,45 @@ impl Store {
         }
     }
 
+    /// Makes bundles of what killed or failed commands left. Returns what none can be made of. In a store that cannot be
+    /// written all stays as it is, for whoever can.
+    pub fn salvage(&self) -> Vec<Left> {
+        bundle::salvage(&self.root).unwrap_or_default()
+    }
+
     /// Forgets the index, so that the next list reads every manifest.
     ///
     /// # Errors
     /// [`StoreError::Io`] when it cannot be removed.
     pub fn forget_index(&self) -> Result<(), StoreError> {
-        Ok(index::remove(&self.root)?)
+        Ok(self.opened()?.map_or(Ok(()), |store| index::remove(&store))?)
     }
 
-    /// Names of the runs, newest first, those that killed commands left among them. Anything else in the
-    /// directory is passed over.
-    fn runs(&self) -> Result<Vec<RunId>, StoreError> {
-        // In a store that cannot be written it stays as it is, for whoever can.
-        let _ = bundle::salvage(&self.root);
-        let reading = || BundleError::io("list", &self.root);
-        let entries = match std::fs::read_dir(&self.root) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(reading())?,
-        };
-        let names = entries.map(|e| Ok(e?.file_name()));
-        let names: Vec<_> = names.collect::<io::Result<_>>().map_err(reading())?;
-        let mut runs: Vec<RunId> =
-            names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
-        runs.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(runs)
+    /// The directory, where there is one.
+    fn opened(&self) -> Result<Option<Directory>, BundleError> {
+        match Directory::open(&self.root) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some).map_err(BundleError::io("list", &self.root)),
+        }
     }
 }
 
-fn headline(dir: &Path, run: &RunId) -> Result<Headline, String> {
-    let manifest = Manifest::read(dir).map_err(|e| e.to_string())?;
+/// Names of the runs, newest first. Anything else in the directory is passed over.
+fn runs_of(store: &Directory) -> Result<Vec<RunId>, BundleError> {
+    let names = store.names().map_err(BundleError::io("list", store.path()))?;
+    let mut runs: Vec<RunId> =
+        names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
+    runs.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(runs)
+}
+
+fn headline(store: &Directory, run: &RunId) -> Result<Headline, String> {
+    let dir = store.directory(run.as_str());
+    let dir = dir.map_err(|e| format!("cannot open {}: {e}", store.at(run.as_str()).display()))?;
+    let manifest = Manifest::read_in(&dir).map_err(|e| e.to_string())?;
     if manifest.run != *run {
         let named = manifest.run;
-        return Err(format!("{} holds the run {named}: rename it back", dir.display()));
+        return Err(format!("{} holds the run {named}: rename it back", dir.path().display()));
     }
     Ok(Headline::from(&manifest))
 }

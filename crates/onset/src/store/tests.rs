@@ -55,7 +55,7 @@ fn bundles_that_come_and_go_are_noticed() {
     fs::remove_dir_all(root.path().join(run_id(0).as_str())).unwrap();
     write_bundle(root.path(), &run_id(7), 2);
     assert_eq!(listed(&store), [7, 1].map(run_id));
-    assert_eq!(Index::open(root.path()).rows().len(), 2);
+    assert_eq!(Index::open(&Directory::open(root.path()).unwrap()).rows().len(), 2);
 }
 
 #[test]

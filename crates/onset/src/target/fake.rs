@@ -18,6 +18,8 @@ pub struct Fake {
     pub lose_every: u64,
     /// Loads (by name) that fail outright.
     pub failing: Vec<String>,
+    /// At which trigger it fails; 0 for never.
+    pub failing_at: u64,
 }
 
 impl Target for Fake {
@@ -49,6 +51,9 @@ impl Target for Fake {
         let count = generator.trigger.schedule.count();
         'measuring: for trigger in 0..count {
             progress(Progress::Measuring(trigger, count));
+            if self.failing_at > 0 && trigger == self.failing_at {
+                return Err(Failure::unavailable("told to fail"));
+            }
             for responder in generator.responders.iter() {
                 let series = generator.responders.rank(responder);
                 let lost = self.lose_every > 0 && trigger % self.lose_every == 0;

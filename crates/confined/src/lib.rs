@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Files below a directory that somebody else may have prepared.
+//!
+//! A store, a hunt's directory or a cache may come from an archive, another user or another machine. Whoever made it may have put
+//! symbolic links, hard links, devices or pipes where files are expected. A [`Directory`] reaches what is in it by one name at
+//! a time, relative to its descriptor, and follows no link; what it opens is a regular file; what it changes belongs to the
+//! user who runs and has no second name. So nothing outside is read or written, also where somebody renames meanwhile.
+//!
+//! [`read`] is for a file that the user named: links are the user's own there, and are followed.
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock, fstat, fsync,
+    mkdirat, openat, renameat_with, statat, unlinkat,
+};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// A directory that was opened. It is the same one whatever its name becomes.
+#[derive(Debug)]
+pub struct Directory {
+    descriptor: OwnedFd,
+    /// As it was named, for messages.
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Opens the directory that the user named; links in its path are followed.
+    ///
+    /// # Errors
+    /// Of the operating system; `NotADirectory` where it is something else.
+    pub fn open(path: &Path) -> io::Result<Directory> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let descriptor = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Directory { descriptor, path: path.to_owned() })
+    }
+
+    /// As it was named when it was opened. What is there now may be something else.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where something in it would be, for messages.
+    pub fn at(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.path.join(name.as_ref())
+    }
+
+    /// Whether it belongs to the user who runs.
+    pub fn is_mine(&self) -> bool {
+        fstat(&self.descriptor).is_ok_and(|stat| is_mine(&stat))
+    }
+
+    /// Whether it still has the name by which it was opened.
+    pub fn is_at_its_path(&self) -> bool {
+        Directory::open(&self.path).is_ok_and(|there| there.is_same(self))
+    }
+
+    /// Whether the other is the same directory, by whatever name.
+    pub fn is_same(&self, other: &Directory) -> bool {
+        let (Ok(a), Ok(b)) = (fstat(&self.descriptor), fstat(&other.descriptor)) else {
+            return false;
+        };
+        (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
+    }
+
+    /// The names in it, in no order.
+    ///
+    /// # Errors
+    /// Of the operating system.
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.descriptor)? {
+            let name = entry?.file_name().to_bytes().to_vec();
+            if name != b"." && name != b".." {
+                names.push(OsString::from_vec(name));
+            }
+        }
+        Ok(names)
+    }
+
+    /// A directory in it.
+    ///
+    /// # Errors
+    /// Of the operating system; a symbolic link is none.
+    pub fn directory(&self, name: impl AsRef<OsStr>) -> io::Result<Directory> {
+        let name = single(name.as_ref())?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let descriptor = openat(&self.descriptor, name, flags, Mode::empty())?;
+        Ok(Directory { descriptor, path: self.path.join(name) })
+    }
+
+    /// Makes a directory in it.
+    ///
+    /// # Errors
+    /// Of the operating system; `AlreadyExists` where there is anything of that name.
+    pub fn make_directory(&self, name: impl AsRef<OsStr>) -> io::Result<Directory> {
+        let name = single(name.as_ref())?;
+        mkdirat(&self.descriptor, name, Mode::from_raw_mode(0o777))?;
+        self.directory(name)
+    }
+
+    /// What is there by this name: its length in bytes, its inode, and when it changed, in ns since 1970. A link is not followed.
+    ///
+    /// # Errors
+    /// Of the operating system.
+    pub fn stat(&self, name: impl AsRef<OsStr>) -> io::Result<Stat> {
+        Ok(statat(&self.descriptor, single(name.as_ref())?, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    /// Whether there is anything by this name.
+    pub fn has(&self, name: impl AsRef<OsStr>) -> bool {
+        self.stat(name).is_ok()
+    }
+
+    /// Opens a regular file to read it.
+    ///
+    /// # Errors
+    /// Of the operating system; anything else than a regular file is refused, and never waited for.
+    pub fn file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        self.opened(name.as_ref(), OFlags::RDONLY)
+    }
+
+    /// All of a regular file that is at most `limit` bytes long.
+    ///
+    /// # Errors
+    /// As [`file`](Self::file); `FileTooLarge` where it is longer.
+    pub fn read(&self, name: impl AsRef<OsStr>, limit: u64) -> io::Result<Vec<u8>> {
+        bounded(self.file(name)?, limit)
+    }
+
+    /// A new file that can be read and written.
+    ///
+    /// # Errors
+    /// Of the operating system; `AlreadyExists` where there is anything of that name.
+    pub fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        let name = single(name.as_ref())?;
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(&self.descriptor, name, flags, Mode::from_raw_mode(0o666))?.into())
+    }
+
+    /// A new file with these bytes, which are made durable.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn write_new(&self, name: impl AsRef<OsStr>, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.create(name)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+
+    /// Opens a regular file to read and change it; makes an empty one where there is none.
+    ///
+    /// # Errors
+    /// Of the operating system; `PermissionDenied` for another user's file, and for one with a second name, which could be
+    /// anywhere.
+    pub fn edit(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        let file = self.opened(name.as_ref(), OFlags::RDWR | OFlags::CREATE)?;
+        let stat = fstat(&file)?;
+        if !is_mine(&stat) {
+            return Err(refused("belongs to another user"));
+        }
+        if stat.st_nlink > 1 {
+            return Err(refused("has a second name elsewhere (a hard link)"));
+        }
+        Ok(file)
+    }
+
+    /// Whether [`edit`](Self::edit) would open what is there by this name, or make it.
+    pub fn can_edit(&self, name: impl AsRef<OsStr>) -> bool {
+        match self.stat(name) {
+            Ok(stat) => {
+                let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+                is_file && is_mine(&stat) && stat.st_nlink == 1
+            }
+            Err(e) => e.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
+    /// Removes a file, or a link itself.
+    ///
+    /// # Errors
+    /// Of the operating system.
+    pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(unlinkat(&self.descriptor, single(name.as_ref())?, AtFlags::empty())?)
+    }
+
+    /// Removes whatever is there by this name, with all that is in it; links are removed and not followed.
+    ///
+    /// # Errors
+    /// Of the operating system; `NotFound` where there is nothing.
+    pub fn remove_all(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        let name = single(name.as_ref())?;
+        if FileType::from_raw_mode(self.stat(name)?.st_mode) != FileType::Directory {
+            return self.remove(name);
+        }
+        let inner = self.directory(name)?;
+        inner.names()?.into_iter().try_for_each(|entry| inner.remove_all(entry))?;
+        Ok(unlinkat(&self.descriptor, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Gives what is there another name, which nothing has yet.
+    ///
+    /// # Errors
+    /// Of the operating system; `AlreadyExists` where there is anything of that name.
+    pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
+        let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
+        let at = |flags| renameat_with(&self.descriptor, from, &self.descriptor, to, flags);
+        match at(RenameFlags::NOREPLACE) {
+            // A file system without that, as some on networks: a directory never takes the place of one that holds something.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !self.has(to) => {
+                Ok(at(RenameFlags::empty())?)
+            }
+            done => Ok(done?),
+        }
+    }
+
+    /// Makes the names in it durable.
+    ///
+    /// # Errors
+    /// Of the operating system.
+    pub fn sync(&self) -> io::Result<()> {
+        Ok(fsync(&self.descriptor)?)
+    }
+
+    fn opened(&self, name: &OsStr, how: OFlags) -> io::Result<File> {
+        let name = single(name)?;
+        // Without NONBLOCK a pipe would be waited for.
+        let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = openat(&self.descriptor, name, flags, Mode::from_raw_mode(0o666));
+        let opened = opened.map_err(|e| match e {
+            rustix::io::Errno::LOOP => refused("is a symbolic link, which is not followed here"),
+            // Of a pipe that nobody reads, or a socket.
+            rustix::io::Errno::NXIO => refused("is no regular file"),
+            e => e.into(),
+        })?;
+        regular(opened.into())
+    }
+}
+
+/// All of the regular file at `path`, which the user named: links are followed. At most `limit` bytes.
+///
+/// # Errors
+/// Of the operating system; anything else than a regular file is refused and never waited for; `FileTooLarge` where it is
+/// longer.
+pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    bounded(file(path)?, limit)
+}
+
+/// Opens the regular file at `path`, which the user named, to read it: links are followed.
+///
+/// # Errors
+/// Of the operating system; anything else than a regular file is refused and never waited for.
+pub fn file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    regular(rustix::fs::open(path, flags, Mode::empty())?.into())
+}
+
+/// Waits until nobody else has this file locked; the lock ends with the file.
+///
+/// # Errors
+/// Of the operating system.
+pub fn lock(file: &File) -> io::Result<()> {
+    Ok(rustix::io::retry_on_intr(|| flock(file, FlockOperation::LockExclusive))?)
+}
+
+/// Locks this file where nobody else has it locked; the lock ends with the file.
+///
+/// # Errors
+/// `WouldBlock` where somebody has; of the operating system.
+pub fn try_lock(file: impl AsFd) -> io::Result<()> {
+    Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
+}
+
+fn regular(file: File) -> io::Result<File> {
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(file),
+        FileType::Directory => Err(io::ErrorKind::IsADirectory.into()),
+        _ => Err(refused("is no regular file")),
+    }
+}
+
+/// All of a file that is at most `limit` bytes long.
+///
+/// # Errors
+/// Of the operating system; `FileTooLarge` where it is longer.
+pub fn bounded(file: File, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // Not by its length alone, since it may grow.
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let why = format!("is longer than {limit} bytes, which none that onset wrote is");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}
+
+fn is_mine(stat: &Stat) -> bool {
+    stat.st_uid == rustix::process::geteuid().as_raw()
+}
+
+fn refused(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
+}
+
+/// A name that leads nowhere else.
+fn single(name: &OsStr) -> io::Result<&OsStr> {
+    let bytes = name.as_encoded_bytes();
+    if bytes.is_empty()
+        || bytes == b"."
+        || bytes == b".."
+        || bytes.contains(&b'/')
+        || bytes.contains(&0)
+    {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{name:?} is no name of a file"),
+        ));
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests;
