@@ -10,7 +10,7 @@
 
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock, fstat, fsync,
-    mkdirat, openat, renameat_with, statat, unlinkat,
+    mkdirat, openat, renameat, renameat_with, statat, unlinkat,
 };
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -152,6 +152,28 @@ impl Directory {
         file.sync_all()
     }
 
+    /// Gives a file these bytes, durably: whoever opens it meets what it was, or all of them. A link of that name is replaced,
+    /// and what it leads to stays.
+    ///
+    /// # Errors
+    /// Of the operating system; then the file is as it was.
+    pub fn replace(&self, name: impl AsRef<OsStr>, bytes: &[u8]) -> io::Result<()> {
+        let name = single(name.as_ref())?;
+        let mut new = OsString::from(".");
+        new.push(name);
+        new.push(format!(".{}", std::process::id()));
+        // Of a process that had this number before.
+        let _ = self.remove_all(&new);
+        let written = self
+            .write_new(&new, bytes)
+            .and_then(|()| Ok(renameat(&self.descriptor, &new, &self.descriptor, name)?));
+        if written.is_err() {
+            let _ = self.remove(&new);
+        }
+        written?;
+        self.sync()
+    }
+
     /// Opens a regular file to read and change it; makes an empty one where there is none.
     ///
     /// # Errors
@@ -241,6 +263,16 @@ impl Directory {
     }
 }
 
+/// The directory that holds what is, or would be, at this path, and its name there.
+///
+/// # Errors
+/// Of the operating system; `InvalidInput` where the path ends in no name.
+pub fn directory_of(path: &Path) -> io::Result<(Directory, &OsStr)> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let name = path.file_name().ok_or_else(|| nameless(path.as_os_str()))?;
+    Ok((Directory::open(parent.unwrap_or(Path::new(".")))?, name))
+}
+
 /// All of the regular file at `path`, which the user named: links are followed. At most `limit` bytes.
 ///
 /// # Errors
@@ -315,12 +347,13 @@ fn single(name: &OsStr) -> io::Result<&OsStr> {
         || bytes.contains(&b'/')
         || bytes.contains(&0)
     {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("{name:?} is no name of a file"),
-        ));
+        return Err(nameless(name));
     }
     Ok(name)
+}
+
+fn nameless(name: &OsStr) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no name of a file"))
 }
 
 #[cfg(test)]

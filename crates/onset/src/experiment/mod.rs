@@ -229,7 +229,7 @@ impl Experiment {
     /// Reads an experiment from its file.
     pub fn load(path: &Path) -> Result<Self, ExperimentError> {
         let unreadable = |cause| ExperimentError::Unreadable { path: path.into(), cause };
-        let file = std::fs::File::open(path).map_err(unreadable)?;
+        let file = confined::file(path).map_err(unreadable)?;
         let mut bytes = Vec::new();
         file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > FILE_BYTES_MAX {

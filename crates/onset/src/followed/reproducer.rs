@@ -8,6 +8,7 @@ use rig::{Bench, Cache, Contents, Generator, Guest};
 use sample::{Disturbance, Insns, Nanos, Responder, ResponderSet, Sample, Schedule, When};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The number of the format that this version writes and reads.
@@ -160,11 +161,12 @@ impl Reproducer {
                 "{shown} is no find, or a damaged one: {why}; take another file of the hunt, or a run"
             ))
         };
-        let length = path.metadata().map_err(unreadable)?.len();
-        if length > FILE_BYTES_MAX {
-            return Err(corrupt(format!("it is larger than {} MiB", FILE_BYTES_MAX >> 20)));
-        }
-        let bytes = std::fs::read(path).map_err(unreadable)?;
+        let bytes = match confined::read(path, FILE_BYTES_MAX) {
+            Err(e) if e.kind() == ErrorKind::FileTooLarge => {
+                return Err(corrupt(format!("it is larger than {} MiB", FILE_BYTES_MAX >> 20)));
+            }
+            read => read.map_err(unreadable)?,
+        };
         /// The one key that every schema has.
         #[derive(Deserialize)]
         struct Any {

@@ -7,12 +7,11 @@ use super::finding::Tried;
 use super::{Hunt, Strategy};
 use crate::failure::Failure;
 use crate::followed::Ready;
-use rustix::fs::{FlockOperation, flock};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// What a hunt is about. Only with the same can it be gone on with.
@@ -93,6 +92,11 @@ impl About {
     }
 }
 
+/// How a journal begins, of whatever version.
+const BEGINNING: &[u8] = b"{\"journal\":";
+/// How long a journal is at most, in bytes: a trial takes some 400, and a hunt of a week makes ten million.
+const BYTES_MAX: u64 = 8 << 30;
+
 /// The file.
 #[derive(Debug)]
 pub struct Journal {
@@ -117,16 +121,16 @@ impl Journal {
     pub fn open(path: &Path, about: &About) -> Result<Journal, Failure> {
         let refused = |why: String| Failure::usage(format!("{}: {why}", path.display()));
         let io = |e: std::io::Error| Failure::unavailable(format!("{}: {e}", path.display()));
-        let mut options = OpenOptions::new();
-        let mut file = options.read(true).create(true).append(true).open(path).map_err(io)?;
+        let (directory, name) = confined::directory_of(path).map_err(io)?;
+        let mut file = directory.edit(name).map_err(io)?;
         // Until the file is closed, also by a kill.
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+        confined::try_lock(&file).map_err(|_| {
             refused(
                 "is being written by another hunt; wait for it, or choose another directory".into(),
             )
         })?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(io)?;
+        let bytes =
+            file.try_clone().and_then(|file| confined::bounded(file, BYTES_MAX)).map_err(io)?;
         let Parsed { contents, whole } = parse(&bytes).map_err(refused)?;
         let first = contents.as_ref().map(|(known, _)| known);
         if let Some(difference) = first.and_then(|known| difference(known, about)) {
@@ -137,6 +141,7 @@ impl Journal {
         let is_new = first.is_none();
         say_what_is_left_out(path, &bytes[whole..]);
         file.set_len(whole as u64).map_err(io)?;
+        file.seek(SeekFrom::End(0)).map_err(io)?;
         let tried = contents.map_or_else(BTreeMap::new, |(_, tried)| tried);
         let mut journal =
             Journal { path: path.into(), file, tried, whole: whole as u64, is_broken: false };
@@ -152,7 +157,8 @@ impl Journal {
     /// A file that cannot be read, is damaged before its end, or is no journal of this version.
     pub fn read(path: &Path) -> Result<Contents, Failure> {
         let refused = |why: String| Failure::unavailable(format!("{}: {why}", path.display()));
-        let bytes = std::fs::read(path).map_err(|e| refused(e.to_string()))?;
+        let bytes = confined::directory_of(path).and_then(|(dir, name)| dir.read(name, BYTES_MAX));
+        let bytes = bytes.map_err(|e| refused(e.to_string()))?;
         let Parsed { contents, whole } = parse(&bytes).map_err(refused)?;
         say_what_is_left_out(path, &bytes[whole..]);
         contents.ok_or_else(|| refused("is no journal of a hunt: it is empty; hunt anew".into()))
@@ -212,7 +218,11 @@ struct Parsed {
 fn parse(bytes: &[u8]) -> Result<Parsed, String> {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
     let Some(first) = lines.next().filter(|line| line.ends_with(b"\n")) else {
-        return Ok(Parsed { contents: None, whole: 0 });
+        // A hunt was killed while it wrote the first line; or it is somebody else's file, which stays as it is.
+        return match BEGINNING.starts_with(&bytes[..bytes.len().min(BEGINNING.len())]) {
+            true => Ok(Parsed { contents: None, whole: 0 }),
+            false => Err("is no journal of a hunt; choose another directory".into()),
+        };
     };
     let none = |e| format!("is no journal of a hunt: {e}");
     /// The one key that every version has.
@@ -330,6 +340,30 @@ mod tests {
         Journal::open(&path, &about(5)).unwrap().append(&trials[0]).unwrap();
         let again = Journal::open(&path, &about(5)).unwrap();
         assert_eq!((again.count(), again.tried(7).as_ref()), (3, Some(&trials[0])));
+    }
+
+    #[test]
+    fn a_file_that_is_no_journal_stays_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        for theirs in ["my notes", "{\"a\": 1}", "{\"journal\"", "two\nlines\n", "\0"] {
+            fs::write(&path, theirs).unwrap();
+            let opened = Journal::open(&path, &about(5));
+            // The beginning of ours, as a kill leaves it, is begun anew.
+            assert_eq!(opened.is_ok(), BEGINNING.starts_with(theirs.as_bytes()), "{theirs:?}");
+            if let Err(refused) = opened {
+                assert!(refused.message.contains("is no journal of a hunt"), "{}", refused.message);
+                assert_eq!(fs::read_to_string(&path).unwrap(), theirs);
+            }
+        }
+        let victim = directory.path().join("victim");
+        for text in ["", "{\"jour"] {
+            fs::write(&victim, text).unwrap();
+            fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink(&victim, &path).unwrap();
+            assert!(Journal::open(&path, &about(5)).is_err());
+            assert_eq!(fs::read_to_string(&victim).unwrap(), text);
+        }
     }
 
     #[test]

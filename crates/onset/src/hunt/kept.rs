@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub const JOURNAL: &str = "trials.jsonl";
 /// The name of what `--json` prints, as a file of its own.
 pub const CONCLUSION: &str = "hunt.json";
+/// How long it is at most, in bytes.
+const CONCLUSION_MAX: u64 = 256 << 20;
 
 /// The name of the file by which a responder's worst answer can be had again, or the one of this rank below it.
 pub fn find_file(responder: &str, rank: usize) -> String {
@@ -103,7 +105,8 @@ fn conclusion(path: &Path) -> Result<Option<Conclusion>, Failure> {
         let path = path.display();
         Failure::unavailable(format!("{path}: {why}; remove it, the trials tell the rest"))
     };
-    match std::fs::read(path) {
+    let read = confined::directory_of(path).and_then(|(dir, name)| dir.read(name, CONCLUSION_MAX));
+    match read {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(damaged(e.to_string())),
         Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| damaged(e.to_string())),

@@ -12,7 +12,11 @@ use std::path::Path;
 /// names. What cannot be read is left out; who builds the guest fails with the reason.
 pub fn contents(guest: &Guest) -> BTreeMap<String, String> {
     let of_bytes = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
-    let of_file = |path: &Path| std::fs::read(path).ok().map(|bytes| of_bytes(&bytes));
+    let of_file = |path: &Path| {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(confined::file(path).ok()?).ok()?;
+        Some(hasher.finalize().to_hex().to_string())
+    };
     let asked = &guest.contents;
     let mut contents = BTreeMap::new();
     let mut add = |name: &str, hash: Option<String>| {
@@ -28,7 +32,7 @@ pub fn contents(guest: &Guest) -> BTreeMap<String, String> {
     let of_sources = |path: &Path| {
         let mut hasher = blake3::Hasher::new();
         for built in guest.kernel.modules_of(path).ok()? {
-            hasher.update(&std::fs::read(built).ok()?);
+            hasher.update_reader(confined::file(&built).ok()?).ok()?;
         }
         Some(hasher.finalize().to_hex().to_string())
     };

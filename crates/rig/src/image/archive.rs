@@ -50,7 +50,7 @@ impl Archive {
 
     /// A regular file with the content of one of the host, and the directories above it.
     pub fn copy(&mut self, path: &str, mode: u32, host: &Path) -> Result<()> {
-        let mut file = File::open(host).at(host)?;
+        let mut file = confined::file(host).at(host)?;
         let length = file.metadata().at(host)?.len();
         self.entry(path, REGULAR | mode, &host.to_string_lossy(), length, None, &mut file)
     }

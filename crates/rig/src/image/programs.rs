@@ -4,6 +4,7 @@
 use super::unusable;
 use crate::{Error, Result, tool};
 use agent::load::package_of;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -39,8 +40,11 @@ impl Program {
 
     /// The shared libraries it needs, and the loader; none for a static program or a script.
     pub fn libraries(&self) -> Result<Vec<PathBuf>> {
-        let bytes = std::fs::read(&self.host).map_err(|e| unusable(&self.host, &e.to_string()))?;
-        if !bytes.starts_with(b"\x7fELF") {
+        let mut file =
+            confined::file(&self.host).map_err(|e| unusable(&self.host, &e.to_string()))?;
+        let mut magic = [0; 4];
+        // A script may be shorter than that.
+        if file.read_exact(&mut magic).is_err() || magic != *b"\x7fELF" {
             return Ok(Vec::new());
         }
         match tool::run(Command::new("ldd").arg(&self.host), "libc-bin", DEADLINE) {

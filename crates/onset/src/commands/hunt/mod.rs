@@ -172,7 +172,8 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Fail
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    super::report::write_whole(path, text.as_bytes())
+    confined::directory_of(path)
+        .and_then(|(directory, name)| directory.replace(name, text.as_bytes()))
         .map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))
 }
 

@@ -8,6 +8,7 @@
 
 mod load;
 
+use super::report::write_chosen;
 use super::{bench, print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
@@ -94,7 +95,8 @@ pub fn run(arguments: &arguments::Minimise) -> Result<Exit, Failure> {
     search.confirm(&find)?;
     let minimal = reached(search.minimise())?;
     let replayed = minimal && reached(search.confirm(&search.best))?;
-    super::hunt::write_json(&output, &search.best)?;
+    let text = serde_json::to_string_pretty(&search.best).expect("plain data") + "\n";
+    write_chosen(&output, text.as_bytes())?;
     let minimised = Minimised {
         schema: SCHEMA,
         find: output,
