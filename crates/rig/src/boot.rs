@@ -4,6 +4,7 @@
 
 use crate::collect::{MARK_MEASURING, read_words, why_it_ended, why_it_stands_still};
 use crate::error::At;
+use crate::intact;
 use crate::machine::{Emulator, Generator, Origin, Plugin, Running, Stimulus};
 use crate::run::{END_DEADLINE, Ending, Outcome, RECORDS, wait_until_paused};
 use crate::snapshot::{self, Snapshot};
@@ -301,7 +302,7 @@ fn save_state(running: &mut Running, state: &Path) -> Result<String> {
     loop {
         let status = running.call("query-migrate", json!({}), END_DEADLINE)?;
         match status.get("status").and_then(|s| s.as_str()) {
-            Some("completed") => return snapshot::hash_file(state),
+            Some("completed") => return intact::hash_file(state),
             Some("failed" | "cancelled") => {
                 let why = status.get("error-desc").and_then(|s| s.as_str()).unwrap_or("failed");
                 let state = state.display();

@@ -12,6 +12,7 @@ mod console;
 mod error;
 mod follow;
 mod image;
+mod intact;
 mod kernel;
 mod look;
 mod machine;

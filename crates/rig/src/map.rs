@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The map of a snapshot: what its kernel and modules say of their code (crates/vmlinux), kept beside it.
 
+use crate::cache::{self, DRAFT};
 use crate::error::At;
 use crate::kernel::Kernel;
 use crate::look::Look;
 use crate::run::{Bench, Guest};
 use crate::snapshot::Snapshot;
-use crate::{Error, Result, tool};
+use crate::{Error, Result, intact, tool};
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -23,8 +23,10 @@ impl Bench {
     /// # Errors
     /// [`Error::Kernel`] where the kernel's image cannot be read, or its memory is out of sight; those of restoring.
     pub fn map(&self, guest: &Guest, snapshot: &(Snapshot, String)) -> Result<PathBuf> {
-        let path = snapshot.0.map();
-        if fs::read(&path).is_ok_and(|bytes| Map::from_bytes(bytes).is_ok()) {
+        let place = snapshot.0.map();
+        let path = place.join("map");
+        let is_intact = intact::is_intact(&place)?;
+        if is_intact && fs::read(&path).is_ok_and(|bytes| Map::from_bytes(bytes).is_ok()) {
             return Ok(path);
         }
         let elf = self.decompressed(&guest.kernel)?;
@@ -43,10 +45,16 @@ impl Bench {
         }
         let map = Map::of(&image, &look).map_err(|e| refused(e.to_string()))?;
         look.confirm()?;
-        let directory = path.parent().expect("a file of the snapshot");
-        let mut draft = tempfile::NamedTempFile::new_in(directory).at(directory)?;
-        draft.write_all(map.to_bytes()).at(&path)?;
-        draft.persist(&path).map_err(|e| e.error).at(&path)?;
+        let parent = place.parent().expect("a directory of the snapshot");
+        let draft = cache::owned(parent, DRAFT)?;
+        let made = draft.path().join("made");
+        fs::create_dir(&made).at(&made)?;
+        fs::write(made.join("map"), map.to_bytes()).at(&made)?;
+        if is_intact {
+            // Of another version.
+            cache::discard(&place)?;
+        }
+        intact::publish(&made, &place)?;
         Ok(path)
     }
 

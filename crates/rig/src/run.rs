@@ -5,8 +5,8 @@ use crate::collect::{Collector, Observer, Seer};
 use crate::console::{self, Fault};
 use crate::kernel::Kernel;
 use crate::machine::{Emulator, Machine, Origin, Plugin, Running, Stimulus};
-use crate::snapshot::{self, Snapshot};
-use crate::{Cache, Contents, Error, Follow, Parts, Result, Witness, tool};
+use crate::snapshot::Snapshot;
+use crate::{Cache, Contents, Error, Follow, Parts, Result, Witness, intact, tool};
 use agent::Load;
 use sample::{Channel, Nanos};
 use serde_json::json;
@@ -175,7 +175,7 @@ impl Bench {
     /// # Errors
     /// No QEMU, or one that the plugin refuses; no plugin.
     pub fn new(cache: Cache, parts: Parts) -> Result<Bench> {
-        let plugin_blake3 = snapshot::hash_file(&parts.plugin)?;
+        let plugin_blake3 = intact::hash_file(&parts.plugin)?;
         let emulator = Emulator::find()?.tried_with(&parts.plugin)?;
         Ok(Bench { cache, parts, emulator, plugin_blake3 })
     }

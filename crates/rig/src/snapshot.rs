@@ -2,11 +2,12 @@
 //! Saved machines: a guest under load, stopped at the instruction where measuring begins.
 //!
 //! A snapshot is a directory `snapshots/KEY/` with the machine's state (QEMU's migration stream), the
-//! image that it was booted from, the boot's console and `snapshot.json`. The key is a hash of everything
+//! image that it was booted from, the boot's console, `snapshot.json`, and the hashes of all these. The key is a hash of everything
 //! that the state depends on, so a snapshot is never stale; at worst it is unused.
 
 use crate::cache::{self, DRAFT};
 use crate::error::At;
+use crate::intact::Hashes;
 use crate::{Error, Result};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -84,14 +85,13 @@ impl Snapshot {
     fn read(directory: &Path, image_blake3: &str) -> Result<Option<Snapshot>> {
         // Before anything is read: it may be just about to be removed.
         let held = hold(directory)?;
-        let path = directory.join("snapshot.json");
-        let Ok(record) = serde_json::from_slice::<Record>(&fs::read(&path).at(&path)?) else {
+        let Some(hashes) = Hashes::read(directory) else { return Ok(None) };
+        if !hashes.are_intact()? || hashes.of(Path::new("image")) != Some(image_blake3) {
             return Ok(None);
-        };
-        let snapshot = Snapshot { directory: directory.into(), record, _held: held };
-        let whole = hash_file(&snapshot.state())? == snapshot.record.state_blake3
-            && hash_file(&snapshot.image())? == image_blake3;
-        Ok(whole.then_some(snapshot))
+        }
+        let path = directory.join("snapshot.json");
+        let record = serde_json::from_slice::<Record>(&fs::read(&path).at(&path)?).ok();
+        Ok(record.map(|record| Snapshot { directory: directory.into(), record, _held: held }))
     }
 
     /// What the guest said of itself before measuring.
@@ -109,7 +109,7 @@ impl Snapshot {
         self.directory.join("image")
     }
 
-    /// What the kernel and its modules say of their code; made when it is first asked for.
+    /// A directory with what the kernel and its modules say of their code; made when it is first asked for.
     pub(crate) fn map(&self) -> PathBuf {
         self.directory.join("map")
     }
@@ -124,6 +124,7 @@ impl Snapshot {
         let path = draft.join("snapshot.json");
         let json = serde_json::to_vec_pretty(&record).expect("a record serialises");
         fs::write(&path, json).at(&path)?;
+        Hashes::write(draft, &[])?;
         match fs::rename(draft, place) {
             Ok(()) => {}
             // Another command made the same one in the meantime; it is as good.
@@ -156,17 +157,10 @@ fn forget_unused(snapshots: &Path) {
     }
 }
 
-/// The blake3 of a reader's content, hashed as it is read.
-pub(crate) fn hash_file(path: &Path) -> Result<String> {
-    let mut hasher = blake3::Hasher::new();
-    let file = fs::File::open(path).at(path)?;
-    hasher.update_reader(file).at(path)?;
-    Ok(hasher.finalize().to_hex().to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intact::hash_file;
 
     fn saved(root: &Path, name: &str) -> PathBuf {
         let draft = root.join(format!(".{name}"));

@@ -97,6 +97,11 @@ impl Reaped {
         (self.0.stdin.take(), self.0.stdout.take(), self.0.stderr.take())
     }
 
+    /// Its exit status, once it has ended.
+    pub fn wait(&mut self) -> std::io::Result<std::process::ExitStatus> {
+        self.0.wait()
+    }
+
     /// Sends it SIGTERM.
     pub fn ask_to_end(&self) {
         // SAFETY: a plain system call; until it is reaped nobody else has its number.

@@ -123,6 +123,7 @@ fn put_modules(archive: &mut Archive, kernel: &Kernel, contents: &Contents) -> R
             if plan.iter().any(|m| m.path == guest) {
                 continue;
             }
+            kernel.check(&path)?;
             archive.file(&guest, 0o644, &path.to_string_lossy(), &modules::unpack(&path)?)?;
             let own = modules::name_of(&path) == name;
             let parameters = if own { parameters.clone() } else { String::new() };

@@ -36,8 +36,15 @@ impl Index {
     pub fn read(kernel: &Kernel) -> Result<Index> {
         let directory = kernel.modules();
         let dep = directory.join("modules.dep");
+        kernel.check(&dep)?;
         let text = fs::read_to_string(&dep).at(&dep)?;
-        let builtin = fs::read_to_string(directory.join("modules.builtin")).unwrap_or_default();
+        let builtin = directory.join("modules.builtin");
+        let builtin = if builtin.exists() {
+            kernel.check(&builtin)?;
+            fs::read_to_string(&builtin).at(&builtin)?
+        } else {
+            String::new()
+        };
         Ok(Index {
             kernel: kernel.record.name.clone(),
             files: parse(&text),

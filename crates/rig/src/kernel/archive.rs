@@ -6,6 +6,7 @@ use crate::cache::{self, DRAFT};
 use crate::error::At;
 use crate::{Error, Result, tool};
 use rustix::fs::{FlockOperation, flock};
+use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,6 +14,8 @@ use std::time::{Duration, SystemTime};
 
 /// Lists of all suites are some 35 MB, a kernel 130 MB of packages.
 const DEADLINE: Duration = Duration::from_secs(1200);
+/// How long a package is at most, in bytes: those of modules take 120 MiB.
+const DEB_MAX: u64 = 4 << 30;
 /// The archive takes in packages four times a day, kernels every few days.
 const LISTS_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Signs every suite; part of Debian, and a package elsewhere.
@@ -187,10 +190,12 @@ impl Archive {
         })
     }
 
-    /// Downloads these packages, each `NAME=VERSION`, into `directory`.
-    pub fn download(&self, packages: &[String], directory: &Path) -> Result<()> {
-        self.run(Command::new("apt-get").arg("download").args(packages).current_dir(directory))
-            .map(drop)
+    /// Downloads the newest version of these packages into `directory`, which nobody else can write to. Returns their files,
+    /// in that order: each has the hash that the signed list of its suite gives.
+    pub fn download(&self, packages: &[String], directory: &Path) -> Result<Vec<PathBuf>> {
+        self.run(Command::new("apt-get").arg("download").args(packages).current_dir(directory))?;
+        let paragraphs = self.paragraphs(packages)?;
+        packages.iter().map(|package| checked(package, &paragraphs, directory)).collect()
     }
 
     /// Downloads the compiler `gcc`, these `tools` and `libraries` (of each the first name that there is) of the release
@@ -237,6 +242,33 @@ impl Archive {
         install.arg("-o").arg(format!("Dir::Cache::archives={}", directory.display()));
         install.arg(format!("gcc-{gcc}")).args(tools).args(libraries);
         self.run(&mut install).map(drop)
+    }
+}
+
+/// The file of a package that was downloaded: of the versions that the lists know, the one that is there, with the hash that
+/// they give.
+fn checked(package: &str, paragraphs: &str, directory: &Path) -> Result<PathBuf> {
+    let listed = paragraphs.split("\n\n").filter_map(|paragraph| {
+        let field = |name: &str| {
+            let line = paragraph.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(": "));
+            line.map(str::trim)
+        };
+        let (name, version) = (field("Package")?, field("Version")?.replace(':', "%3a"));
+        // As apt names it: a colon of the version would be one of a path.
+        let file = format!("{name}_{version}_{}.deb", field("Architecture")?);
+        (name == package).then_some((directory.join(file), field("SHA256")?))
+    });
+    let refused = |why: String| Error::Archive(format!("{package}: {why}; fetch it again"));
+    let Some((file, sha256)) = listed.into_iter().find(|(file, _)| file.is_file()) else {
+        return Err(refused("no file of a version that the lists know was downloaded".into()));
+    };
+    let bytes = confined::read(&file, DEB_MAX).at(&file)?;
+    let found: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    match found == sha256 {
+        true => Ok(file),
+        false => {
+            Err(refused(format!("{} is not what the archive's signed list says", file.display())))
+        }
     }
 }
 
@@ -324,6 +356,28 @@ impl Mirrors {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_package_that_is_not_what_the_signed_list_says_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let list = |sha256: &str| {
+            let other = "Package: linux-x\nVersion: 1:1-1\nArchitecture: amd64\nSHA256: 00\n\n";
+            format!(
+                "{other}Package: linux-x\nVersion: 1:2-1\nArchitecture: amd64\nSHA256: {sha256}\n"
+            )
+        };
+        let file = directory.path().join("linux-x_1%3a2-1_amd64.deb");
+        fs::write(&file, "abc").unwrap();
+        // FIPS 180-2, appendix B.1.
+        let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let check = |package: &str, list: &str| checked(package, list, directory.path());
+        assert_eq!(check("linux-x", &list(sha256)).unwrap(), file);
+        fs::write(&file, "abd").unwrap();
+        let refused = check("linux-x", &list(sha256)).unwrap_err().to_string();
+        assert!(refused.contains("signed list") && refused.contains("again"), "{refused}");
+        fs::remove_file(&file).unwrap();
+        assert!(check("linux-x", &list(sha256)).is_err());
+    }
 
     #[test]
     fn the_mirror_is_that_of_debian_and_of_nobody_else() {

@@ -5,10 +5,7 @@ use super::archive::{Announce, Archive};
 use super::offers::{self, Completeness, Offer, SOURCE};
 use super::toolchain::debian_of_machine;
 use super::{Existing, Kernel, Kernels, Modules};
-use crate::error::At;
 use crate::{Error, Result};
-use std::fs;
-use std::path::{Path, PathBuf};
 
 impl Kernels {
     /// The newest kernel of each series that the archive has.
@@ -78,11 +75,8 @@ impl Kernels {
             announce(&format!("{}: the archive has {lacks}", offer.name));
         }
         let downloads = self.draft()?;
-        // apt drops its privileges for downloading; let it write here.
-        let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-        fs::set_permissions(downloads.path(), open).at(downloads.path())?;
-        archive.download(&offer.packages, downloads.path())?;
-        let debs = debs_in(downloads.path())?;
+        // Nobody else may write there (0700), also not the user that apt becomes for downloading: it then does not become it.
+        let debs = archive.download(&offer.packages, downloads.path())?;
         let (name, source) = (Some(offer.name.as_str()), offer.source());
         self.add_debs(&debs, name, &source, modules, Existing::Replace)
     }
@@ -119,15 +113,6 @@ fn wanted(name: &str, offers: &[Offer]) -> Result<Offer> {
         );
         Error::Kernel { name: name.into(), why }
     })
-}
-
-fn debs_in(directory: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(directory).at(directory)?;
-    Ok(entries
-        .flatten()
-        .map(|e| e.path())
-        .filter(|p| p.extension().is_some_and(|e| e == "deb"))
-        .collect())
 }
 
 #[cfg(test)]

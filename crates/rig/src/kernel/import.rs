@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Putting kernels into the cache: out of .deb files, or from what the user built.
 
-use super::{Existing, Kernel, KernelRecord, Kernels};
+use super::package::Unpacking;
+use super::{Existing, Kernel, KernelRecord, Kernels, is_kernel_name};
 use crate::error::At;
 use crate::{Error, Result, tool};
 use std::fs;
@@ -9,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+/// How long an image is at most, in bytes: with debugging information it takes some 60 MiB.
+const IMAGE_MAX: u64 = 512 << 20;
 /// Unpacking and indexing one kernel takes seconds; this is for a machine that is stuck.
 const DEADLINE: Duration = Duration::from_secs(300);
 
@@ -50,15 +53,17 @@ impl Kernels {
         name.map_or(Ok(()), |name| self.check_free(name, existing))?;
         let draft = self.draft()?;
         let unpacked = draft.path().join("unpacked");
+        let mut unpacking = Unpacking::into(&unpacked)?;
         for deb in debs {
-            fs::File::open(deb).at(deb)?;
+            confined::file(deb).at(deb)?;
             check_architecture(deb)?;
-            tool::run(Command::new("dpkg-deb").arg("-x").arg(deb).arg(&unpacked), "dpkg", DEADLINE)
-                .map_err(|e| damaged(deb, e))?;
+            unpacking.take(deb).map_err(|e| damaged(deb, e))?;
         }
+        unpacking.finish()?;
         let found = Unpacked::find(&unpacked, modules)
             .map_err(|why| Error::Kernel { name: name.unwrap_or("(new)").into(), why })?;
         let release = found.release;
+        check_release(name.unwrap_or("(new)"), &release)?;
         let name = name.map_or_else(|| series_of(&release), str::to_string);
         self.check_free(&name, existing)?;
         let made = draft.path().join("kernel");
@@ -85,11 +90,14 @@ impl Kernels {
     pub fn add(&self, given: &Given, existing: Existing) -> Result<Kernel> {
         self.check_free(&given.name, existing)?;
         let release = given.modules.canonicalize().at(&given.modules).map(|p| file_name(&p))?;
+        check_release(&given.name, &release)?;
+        let image = confined::read(&given.image, IMAGE_MAX).at(&given.image)?;
+        check_image(&given.name, &image)?;
         let draft = self.draft()?;
         let made = draft.path().join("kernel");
         let target = made.join("root/lib/modules").join(&release);
         fs::create_dir_all(&target).at(&target)?;
-        fs::copy(&given.image, made.join("vmlinuz")).at(&given.image)?;
+        fs::write(made.join("vmlinuz"), image).at(&made)?;
         tool::run(
             Command::new("cp").arg("-rL").arg(given.modules.join("kernel")).arg(&target),
             "coreutils",
@@ -117,7 +125,7 @@ impl Kernels {
         existing: Existing,
     ) -> Result<Kernel> {
         let path = made.join("vmlinuz");
-        let image = fs::read(&path).at(&path)?;
+        let image = confined::read(&path, IMAGE_MAX).at(&path)?;
         check_image(&name, &image)?;
         let root = made.join("root");
         tool::run(Command::new("depmod").arg("-b").arg(&root).arg(&release), "kmod", DEADLINE)?;
@@ -190,6 +198,19 @@ impl Unpacked {
             ));
         }
         Ok(Unpacked { release, image, modules })
+    }
+}
+
+/// A release becomes the name of a directory, and an argument of programs.
+fn check_release(name: &str, release: &str) -> Result<()> {
+    match is_kernel_name(release) {
+        true => Ok(()),
+        false => Err(Error::Kernel {
+            name: name.into(),
+            why: format!(
+                "{release:?} is no release of a kernel, as uname -r says it: letters, digits and .-_+~"
+            ),
+        }),
     }
 }
 
@@ -303,6 +324,7 @@ fn file_name(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intact::Hashes;
 
     #[test]
     fn a_release_is_named_after_its_series() {
@@ -363,6 +385,38 @@ mod tests {
         }
         assert!(precious.is_dir());
         assert_eq!(fs::read_dir(cache.path().join("kernels")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_release_that_is_none_and_an_image_that_is_none_are_refused_before_anything_is_copied() {
+        let (cache, kernels) = kernels();
+        for release in ["9.6 x;id", "-9", "9\n6", "ä"] {
+            let mut given = given(cache.path(), "k");
+            given.modules = cache.path().join("lib/modules").join(release);
+            fs::create_dir_all(given.modules.join("kernel")).unwrap();
+            let e = kernels.add(&given, Existing::Keep).unwrap_err().to_string();
+            assert!(e.contains("no release of a kernel"), "{e}");
+        }
+        let mut given = given(cache.path(), "k");
+        for (image, says) in [("/dev/zero", "no regular file"), ("/etc/passwd", "not a bzImage")] {
+            given.image = image.into();
+            let e = kernels.add(&given, Existing::Keep).unwrap_err().to_string();
+            assert!(e.contains(says), "{e}");
+        }
+        assert_eq!(fs::read_dir(cache.path().join("kernels")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_module_that_changed_is_not_put_into_a_guest() {
+        let (cache, kernels) = kernels();
+        let given = given(cache.path(), "k");
+        fs::write(given.modules.join("kernel/a.ko"), "a").unwrap();
+        let kernel = kernels.add(&given, Existing::Keep).unwrap();
+        let module = kernel.modules().join("kernel/a.ko");
+        kernel.check(&module).unwrap();
+        fs::write(&module, "b").unwrap();
+        let e = kernel.check(&module).unwrap_err().to_string();
+        assert!(e.contains("a.ko is damaged") && e.contains("--replace"), "{e}");
     }
 
     #[test]
@@ -481,6 +535,7 @@ mod tests {
         };
         fs::write(directory.join("kernel.json"), serde_json::to_vec(&record).unwrap()).unwrap();
         fs::write(directory.join("vmlinuz"), b"image").unwrap();
+        Hashes::write(&directory, &[]).unwrap();
         assert_eq!(kernels.get("k").unwrap().record, record);
         fs::write(directory.join("vmlinuz"), b"other").unwrap();
         assert!(kernels.get("k").unwrap_err().to_string().contains("damaged"));

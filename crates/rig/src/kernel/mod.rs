@@ -4,13 +4,14 @@
 //! `kernels/NAME/` holds `kernel.json`, `vmlinuz`, `root/lib/modules/RELEASE/` and, where there are
 //! headers, `headers/` (a relocated tree to build modules with), `drivers/KEY/onset_port.ko` and `modules/KEY/` (what was built
 //! of a user's sources). Beside the kernels, `.archive/` has the package lists and `.build-roots/` the compilers of other Debian
-//! releases. Nothing in it depends on where the cache lies.
+//! releases. `hashes.json` beside the record has the hashes of all but the headers. Nothing in it depends on where the cache lies.
 
 mod archive;
 mod fetch;
 mod import;
 mod modules;
 mod offers;
+mod package;
 mod toolchain;
 
 pub use archive::Announce;
@@ -19,10 +20,15 @@ pub use offers::{Completeness, Offer};
 
 use crate::cache::{self, DRAFT};
 use crate::error::At;
+use crate::intact::Hashes;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// What is recorded of a kernel, and its image.
+const RECORD: &str = "kernel.json";
+const IMAGE: &str = "vmlinuz";
 
 /// What is recorded of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +56,7 @@ pub enum Existing {
     Replace,
 }
 
-/// Whether `name` may be that of a kernel. It is also the name of its directory.
+/// Whether `name` may be that of a kernel, or of a release. It is also the name of its directory.
 pub fn is_kernel_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || ".-_+~".contains(c);
     name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(allowed)
@@ -62,13 +68,14 @@ pub struct Kernel {
     /// Its record.
     pub record: KernelRecord,
     directory: PathBuf,
+    hashes: Hashes,
     announce: fn(&str),
 }
 
 impl Kernel {
     /// The compressed image.
     pub fn image(&self) -> PathBuf {
-        self.directory.join("vmlinuz")
+        self.directory.join(IMAGE)
     }
 
     /// `lib/modules/RELEASE`.
@@ -87,6 +94,20 @@ impl Kernel {
     /// The directory of all kernels.
     fn kernels(&self) -> &Path {
         self.directory.parent().expect("a kernel is in a directory of the cache")
+    }
+
+    /// Whether one of its modules, or what says of them, is what it was when the kernel was added.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`], where it is not.
+    pub(crate) fn check(&self, path: &Path) -> Result<()> {
+        if self.hashes.is_intact(path)? {
+            return Ok(());
+        }
+        let (path, name) = (path.display(), &self.record.name);
+        Err(self.error(format!(
+            "{path} is damaged; get the kernel again: onset kernels fetch {name} (or add it again with --replace)"
+        )))
     }
 
     fn error(&self, why: impl Into<String>) -> Error {
@@ -131,7 +152,7 @@ impl Kernels {
     /// The kernel `name`, checked: its image is what was recorded.
     pub fn get(&self, name: &str) -> Result<Kernel> {
         let directory = self.place(name)?;
-        let path = directory.join("kernel.json");
+        let path = directory.join(RECORD);
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(_) => {
@@ -147,10 +168,13 @@ impl Kernels {
         };
         let record = serde_json::from_slice(&text)
             .map_err(|e| broken(format!("{} is damaged: {e}", path.display())))?;
-        let kernel = Kernel { record, directory, announce: self.announce };
-        let image = fs::read(kernel.image()).at(&kernel.image())?;
-        if blake3::hash(&image).to_hex().as_str() != kernel.record.image_blake3 {
-            return Err(broken("its image is damaged".into()));
+        let hashes = Hashes::read(&directory)
+            .ok_or_else(|| broken("the list of its files' hashes is damaged, or missing".into()))?;
+        let kernel = Kernel { record, directory, hashes, announce: self.announce };
+        for file in [RECORD, IMAGE] {
+            if !kernel.hashes.is_intact(Path::new(file))? {
+                return Err(broken(format!("its {file} is damaged")));
+            }
         }
         Ok(kernel)
     }
@@ -201,6 +225,8 @@ impl Kernels {
         let path = made.join("kernel.json");
         let json = serde_json::to_vec_pretty(record).expect("a record serialises");
         fs::write(&path, json).at(&path)?;
+        // What modules are built against is read by the compiler alone; what it makes has hashes of its own.
+        Hashes::write(made, &["headers"])?;
         self.check_free(&record.name, existing)?;
         let place = self.place(&record.name)?;
         cache::discard(&place)?;

@@ -3,10 +3,10 @@
 //! source directories.
 
 use super::Kernel;
-use super::toolchain::{HEADERS, MODULE, Toolchain, in_root};
+use super::toolchain::{HEADERS, MODULE, Toolchain, in_root, on_machine};
 use crate::cache::{self, DRAFT, Owned};
 use crate::error::At;
-use crate::{Result, tool};
+use crate::{Result, intact, tool};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,6 +27,9 @@ const SOURCES: [(&str, &str); 10] = [
     ("task.c", include_str!("../../../../driver/task.c")),
     ("timer.c", include_str!("../../../../driver/timer.c")),
 ];
+
+/// How long a file among a user's sources is at most, in bytes.
+const SOURCE_MAX: u64 = 64 << 20;
 
 /// Sources of modules, each with its path from the directory of the Kbuild file.
 type Sources = Vec<(PathBuf, Vec<u8>)>;
@@ -51,7 +54,7 @@ impl Kernel {
         let drivers = self.directory.join("drivers");
         let place = drivers.join(key);
         let built = place.join("onset_port.ko");
-        if built.is_file() {
+        if intact::is_intact(&place)? && built.is_file() {
             return Ok(built);
         }
         let source = |(name, text): (&str, &str)| (PathBuf::from(name), text.as_bytes().to_vec());
@@ -59,12 +62,12 @@ impl Kernel {
         let [module] = made.modules.as_slice() else {
             return Err(self.error("building the driver gave more than one module"));
         };
-        fs::create_dir_all(&place).at(&place)?;
+        fs::create_dir_all(&drivers).at(&drivers)?;
         let draft = cache::owned(&drivers, DRAFT)?;
-        let copy = draft.path().join("onset_port.ko");
-        fs::copy(module, &copy).at(&copy)?;
-        // Renamed into place whole; another process that built the same loses nothing.
-        fs::rename(&copy, &built).at(&built)?;
+        let whole = draft.path().join("driver");
+        fs::create_dir(&whole).at(&whole)?;
+        fs::copy(module, whole.join("onset_port.ko")).at(module)?;
+        intact::publish(&whole, &place)?;
         Ok(built)
     }
 
@@ -88,7 +91,7 @@ impl Kernel {
         }
         let parent = self.directory.join("modules");
         let place = parent.join(&hasher.finalize().to_hex()[..16]);
-        if !place.is_dir() {
+        if !intact::is_intact(&place)? {
             let made = self.build(&sources)?;
             fs::create_dir_all(&parent).at(&parent)?;
             let draft = cache::owned(&parent, DRAFT)?;
@@ -101,10 +104,7 @@ impl Kernel {
                 order += &format!("{}\n", name.to_string_lossy());
             }
             fs::write(whole.join("modules.order"), order).at(&whole)?;
-            match fs::rename(&whole, &place) {
-                Err(_) if place.is_dir() => {}
-                done => done.at(&place)?,
-            }
+            intact::publish(&whole, &place)?;
         }
         let order = place.join("modules.order");
         let order = fs::read_to_string(&order).at(&order)?;
@@ -126,8 +126,9 @@ impl Kernel {
         let headers = self.headers()?;
         match self.toolchain(&headers)? {
             Toolchain::Machine => {
+                let cache = self.headers_in_cache(&headers);
                 let headers = self.headers_for_kbuild(&headers, &inside)?;
-                let mut make = Command::new("make");
+                let mut make = on_machine("make", cache.as_deref(), &inside);
                 make.args(arguments("gcc", &headers, &from));
                 tool::run(&mut make, "make gcc", DEADLINE)?;
             }
@@ -172,12 +173,18 @@ impl Kernel {
     /// The directory with all that the headers refer to, and where in it they are: Debian's are several side by side. Those of a
     /// user refer to nothing outside.
     fn headers_to_mount(&self, headers: &Path) -> (PathBuf, PathBuf) {
+        let inside = |all: &PathBuf| headers.strip_prefix(all).ok().map(Path::to_path_buf);
+        match self.headers_in_cache(headers).and_then(|all| Some((inside(&all)?, all))) {
+            Some((inside, all)) => (all, inside),
+            None => (headers.into(), PathBuf::new()),
+        }
+    }
+
+    /// The directory of the cache that these headers are in; none where a user named theirs.
+    pub(super) fn headers_in_cache(&self, headers: &Path) -> Option<PathBuf> {
         let all = self.directory.join("headers");
         let all = all.canonicalize().unwrap_or(all);
-        match headers.strip_prefix(&all) {
-            Ok(inside) => (all.clone(), inside.into()),
-            Err(_) => (headers.into(), PathBuf::new()),
-        }
+        headers.starts_with(&all).then_some(all)
     }
 }
 
@@ -230,7 +237,8 @@ fn sources_in(directory: &Path) -> Result<Sources> {
             if entry.path().is_dir() {
                 left.push(path);
             } else {
-                sources.push((path, fs::read(entry.path()).at(&entry.path())?));
+                let bytes = confined::read(&entry.path(), SOURCE_MAX).at(&entry.path())?;
+                sources.push((path, bytes));
             }
         }
     }
@@ -247,6 +255,7 @@ fn refused_by_kbuild(path: &Path) -> bool {
 mod tests {
     use super::super::KernelRecord;
     use super::*;
+    use crate::intact::Hashes;
 
     /// A kernel whose headers are a Makefile that builds nothing but says where, in a directory of this name.
     fn kernel(root: &Path, name: &str) -> Kernel {
@@ -263,7 +272,9 @@ mod tests {
             image_blake3: String::new(),
             headers: Some("headers/usr/src/linux-headers-9.9".into()),
         };
-        Kernel { record, directory, announce: |_| () }
+        Hashes::write(&directory, &["headers"]).unwrap();
+        let hashes = Hashes::read(&directory).unwrap();
+        Kernel { record, directory, hashes, announce: |_| () }
     }
 
     #[test]
@@ -288,6 +299,47 @@ mod tests {
         fs::remove_dir_all(kernel.directory.join("headers")).unwrap();
         assert_eq!(kernel.driver().unwrap(), built);
         assert_eq!(fs::read_dir(kernel.directory.join("drivers")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_damaged_driver_is_made_again() {
+        let root = tempfile::tempdir().unwrap();
+        let kernel = kernel(root.path(), "k");
+        let built = kernel.driver().unwrap();
+        let sound = fs::read(&built).unwrap();
+        let mut flipped = sound.clone();
+        flipped[0] ^= 1;
+        for damaged in [&flipped[..], &sound[..3], b""] {
+            fs::write(&built, damaged).unwrap();
+            assert_eq!(kernel.driver().unwrap(), built);
+            assert_eq!(fs::read(&built).unwrap(), sound);
+        }
+        fs::remove_file(&built).unwrap();
+        fs::create_dir(&built).unwrap();
+        assert_eq!(fs::read(kernel.driver().unwrap()).unwrap(), sound);
+    }
+
+    #[test]
+    fn a_makefile_of_somebody_else_reaches_neither_the_users_files_nor_a_network() {
+        let root = tempfile::tempdir().unwrap();
+        let kernel = kernel(root.path(), "k");
+        let victim = root.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        let makefile = format!(
+            "modules:\n\t-@echo bad >{victim}; echo bad >/etc/onset-was-here; echo bad >{headers}/x\n\
+             \t@ls /root /home; cat /proc/net/dev >$(M)/onset_port.ko\n\
+             \t@echo $(M)/onset_port.o >$(M)/modules.order\n",
+            victim = victim.display(),
+            headers = kernel.directory.join("headers").display(),
+        );
+        let headers = kernel.directory.join(kernel.record.headers.as_ref().unwrap());
+        fs::write(headers.join("Makefile"), makefile).unwrap();
+        let devices = fs::read_to_string(kernel.driver().unwrap()).unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert!(!Path::new("/etc/onset-was-here").exists());
+        assert!(!kernel.directory.join("headers/x").exists());
+        // Two lines of heading, and the loopback device of a network of its own.
+        assert_eq!(devices.lines().count(), 3, "{devices}");
     }
 
     #[test]

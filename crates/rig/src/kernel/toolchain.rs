@@ -77,7 +77,10 @@ impl Kernel {
             }
             Some(Compiler::Gcc(major)) => major,
         };
-        let Err(why) = machine_fits(needed, headers) else { return Ok(Toolchain::Machine) };
+        let cache = self.headers_in_cache(headers);
+        let Err(why) = machine_fits(needed, headers, cache.as_deref()) else {
+            return Ok(Toolchain::Machine);
+        };
         let Some(codename) = debian_release(&self.record.release) else {
             return Err(self.error(format!(
                 "{why}, and it is no kernel of Debian's, of whose release a build root could be made: install gcc {needed} or newer"
@@ -91,7 +94,11 @@ impl Kernel {
 }
 
 /// Whether the machine's compiler is as new as a kernel's and the programs that came with its headers run here; or why not.
-fn machine_fits(needed: u32, headers: &Path) -> std::result::Result<(), String> {
+fn machine_fits(
+    needed: u32,
+    headers: &Path,
+    cache: Option<&Path>,
+) -> std::result::Result<(), String> {
     let version = tool::run(Command::new("gcc").arg("-dumpversion"), "gcc", DEADLINE);
     let major = version.ok().and_then(|v| v.trim().split('.').next()?.parse::<u32>().ok());
     match major {
@@ -103,7 +110,12 @@ fn machine_fits(needed: u32, headers: &Path) -> std::result::Result<(), String> 
     }
     // Where the headers bring no such programs, make says so.
     let modpost = headers.join("scripts/mod/modpost");
-    let run = tool::run(Command::new(&modpost).arg("/dev/null"), "make", DEADLINE);
+    if !modpost.is_file() {
+        return Ok(());
+    }
+    let Ok(workshop) = cache::owned(&std::env::temp_dir(), "onset-driver-") else { return Ok(()) };
+    let mut modpost = on_machine(&modpost.to_string_lossy(), cache, workshop.path());
+    let run = tool::run(modpost.arg("/dev/null"), "make", DEADLINE);
     match run {
         Err(Error::Program { why, .. })
             if why.contains("version `GLIBC") || why.contains("shared librar") =>
@@ -257,6 +269,35 @@ pub(super) fn in_root(root: &Path, headers: &Path, module: &Path) -> Command {
     bwrap
 }
 
+/// What runs a program of a kernel's headers on the machine, or make by them: without network and privileges, with nothing
+/// to write to but `workshop`. Of headers in the `cache`, which may be anybody's, without the user's files too; a tree that the user
+/// built may need them. Where the machine permits no namespaces it runs as it is.
+pub(super) fn on_machine(program: &str, cache: Option<&Path>, workshop: &Path) -> Command {
+    if check_namespaces().is_err() {
+        return Command::new(program);
+    }
+    let mut bwrap = Command::new("bwrap");
+    bwrap.args(["--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--clearenv"]);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    bwrap.args(["--setenv", "LC_ALL", "C", "--setenv", "PATH"]).arg(path);
+    bwrap.args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+    if let Some(headers) = cache {
+        for hidden in ["/home", "/root", "/run", "/tmp", "/var/tmp"] {
+            if Path::new(hidden).is_dir() {
+                bwrap.args(["--tmpfs", hidden]);
+            }
+        }
+        // After these, since it may be in one of them.
+        bwrap.arg("--ro-bind").arg(headers).arg(headers);
+    } else {
+        // The compiler's temporary files.
+        bwrap.args(["--tmpfs", "/tmp"]);
+    }
+    bwrap.arg("--bind").arg(workshop).arg(workshop);
+    bwrap.arg("--chdir").arg(workshop).arg(program);
+    bwrap
+}
+
 /// Whether programs may be run in namespaces of their own.
 fn check_namespaces() -> Result<()> {
     let mut probe = Command::new("bwrap");
@@ -318,8 +359,8 @@ mod tests {
     #[test]
     fn a_machine_whose_compiler_is_older_does_not_fit_and_says_why() {
         let nowhere = Path::new("/nonexistent");
-        assert_eq!(machine_fits(1, nowhere), Ok(()));
-        let why = machine_fits(99, nowhere).unwrap_err();
+        assert_eq!(machine_fits(1, nowhere, None), Ok(()));
+        let why = machine_fits(99, nowhere, None).unwrap_err();
         assert!(why.contains("gcc 99") && why.contains("this machine"), "{why}");
     }
 
@@ -335,11 +376,15 @@ mod tests {
             fs::set_permissions(&modpost, mode).unwrap();
         };
         script("exit 1");
-        assert_eq!(machine_fits(1, headers.path()), Ok(()));
+        assert_eq!(machine_fits(1, headers.path(), None), Ok(()));
         script(
             "echo \"$0: /lib/libc.so.6: version \\`GLIBC_2.38' not found (required by $0)\" >&2; exit 1",
         );
-        assert!(machine_fits(1, headers.path()).unwrap_err().contains("C library"));
+        assert!(
+            machine_fits(1, headers.path(), Some(headers.path()))
+                .unwrap_err()
+                .contains("C library")
+        );
     }
 
     #[test]

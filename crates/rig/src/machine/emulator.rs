@@ -193,15 +193,14 @@ fn chosen(choice: &Path) -> Result<(PathBuf, Vec<OsString>)> {
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
 
     /// A QEMU that is a shell script.
     fn emulator(directory: &Path, script: &str) -> Emulator {
-        let program = directory.join("qemu");
-        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        // Read by the shell: a program that was just written cannot be run while a child of another test still has it open.
+        let path = directory.join("qemu");
+        fs::write(&path, format!("{script}\n")).unwrap();
         let version = "12.3.4 (made up)".into();
-        Emulator { program, leading: Vec::new(), version, interface: None }
+        Emulator { program: "/bin/sh".into(), leading: vec![path.into()], version, interface: None }
     }
 
     fn tried(script: &str) -> std::result::Result<Option<u32>, String> {

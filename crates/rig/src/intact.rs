@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Directories of the cache that are told from damaged ones: beside their files is a list of the files' hashes.
+//!
+//! All of it is made durable before the directory gets its name, and looked at before it is used. What is not intact is
+//! made again by whoever needs it.
+
+use crate::error::At;
+use crate::{Error, Result, tool};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The list's name.
+const LIST: &str = "hashes.json";
+/// How long it is at most, in bytes: a kernel of 6,000 modules has one of 1 MiB.
+const LIST_MAX: u64 = 64 << 20;
+
+/// The hashes of a directory's files, by their paths in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hashes {
+    directory: PathBuf,
+    files: BTreeMap<String, String>,
+}
+
+impl Hashes {
+    /// Lists all files below a directory, except below those of its directories that are named, and makes it durable.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::Error::File).
+    pub(crate) fn write(directory: &Path, except: &[&str]) -> Result<()> {
+        let mut files = BTreeMap::new();
+        let mut left = vec![PathBuf::new()];
+        while let Some(inside) = left.pop() {
+            let place = directory.join(&inside);
+            for entry in fs::read_dir(&place).at(&place)? {
+                let entry = entry.at(&place)?;
+                let path = inside.join(entry.file_name());
+                let kind = entry.file_type().at(&place)?;
+                if kind.is_dir() && !except.iter().any(|e| path == Path::new(e)) {
+                    left.push(path);
+                } else if kind.is_file() {
+                    let hash = hash_file(&directory.join(&path))?;
+                    files.insert(path.to_string_lossy().into_owned(), hash);
+                }
+            }
+        }
+        let list = directory.join(LIST);
+        fs::write(&list, serde_json::to_vec_pretty(&files).expect("a map of texts")).at(&list)?;
+        make_durable(directory)
+    }
+
+    /// The list of a directory; `None` where there is none that can be read.
+    pub(crate) fn read(directory: &Path) -> Option<Hashes> {
+        let text = confined::read(&directory.join(LIST), LIST_MAX).ok()?;
+        let files = serde_json::from_slice(&text).ok()?;
+        Some(Hashes { directory: directory.into(), files })
+    }
+
+    /// The hash of this file of it; `None` where it is not in the list.
+    pub(crate) fn of(&self, path: &Path) -> Option<&str> {
+        let inside = path.strip_prefix(&self.directory).unwrap_or(path);
+        self.files.get(inside.to_str()?).map(String::as_str)
+    }
+
+    /// Whether this file of it is there and what it was.
+    ///
+    /// # Errors
+    /// [`Error::File`] where it cannot be read, which says nothing about what is in it; [`Error::Interrupted`].
+    pub(crate) fn is_intact(&self, path: &Path) -> Result<bool> {
+        match hash_file(&self.directory.join(path)) {
+            Ok(hash) => Ok(self.of(path) == Some(&hash)),
+            Err(_) if tool::interrupted() => Err(Error::Interrupted),
+            Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(false)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Whether every file of it is what it was.
+    ///
+    /// # Errors
+    /// Those of [`is_intact`](Self::is_intact).
+    pub(crate) fn are_intact(&self) -> Result<bool> {
+        for path in self.files.keys() {
+            if !self.is_intact(Path::new(path))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether a directory has a list, and every file of it can be read and is what it was.
+///
+/// # Errors
+/// [`Error::Interrupted`].
+pub(crate) fn is_intact(directory: &Path) -> Result<bool> {
+    let Some(hashes) = Hashes::read(directory) else { return Ok(false) };
+    match hashes.are_intact() {
+        Err(Error::Interrupted) => Err(Error::Interrupted),
+        looked => Ok(looked.unwrap_or(false)),
+    }
+}
+
+/// Puts a finished directory in its place for good. Another that is intact there stays; a damaged one makes room.
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File).
+pub(crate) fn publish(made: &Path, place: &Path) -> Result<()> {
+    Hashes::write(made, &[])?;
+    if place.exists() && !is_intact(place)? {
+        crate::cache::discard(place)?;
+    }
+    match fs::rename(made, place) {
+        // Another command made it at the same time.
+        Err(_) if place.is_dir() => Ok(()),
+        done => done.at(place),
+    }
+}
+
+/// The blake3 of a file, in hexadecimal; a regular file, since anything else would be waited for.
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File).
+pub(crate) fn hash_file(path: &Path) -> Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(Heeding(confined::file(path).at(path)?)).at(path)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+/// A reader that ends when the user asks to stop.
+struct Heeding(File);
+
+impl io::Read for Heeding {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match tool::interrupted() {
+            true => Err(io::Error::other("the user asked to stop")),
+            false => self.0.read(buffer),
+        }
+    }
+}
+
+/// By one call for the whole file system, since a kernel is thousands of files.
+fn make_durable(directory: &Path) -> Result<()> {
+    let opened = File::open(directory).at(directory)?;
+    rustix::fs::syncfs(&opened).map_err(io::Error::from).at(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(root: &Path, name: &str) -> PathBuf {
+        let made = root.join(name);
+        fs::create_dir_all(made.join("in/side")).unwrap();
+        fs::write(made.join("a"), "1").unwrap();
+        fs::write(made.join("in/side/b"), "2").unwrap();
+        made
+    }
+
+    #[test]
+    fn every_change_of_a_listed_file_shows() {
+        let root = tempfile::tempdir().unwrap();
+        let place = root.path().join("place");
+        publish(&made(root.path(), ".draft"), &place).unwrap();
+        assert!(is_intact(&place).unwrap());
+        let changes: [&dyn Fn(&Path); 5] = [
+            &|p| fs::write(p.join("in/side/b"), "3").unwrap(),
+            &|p| fs::write(p.join("a"), "").unwrap(),
+            &|p| fs::remove_file(p.join("a")).unwrap(),
+            &|p| fs::write(p.join(LIST), "{").unwrap(),
+            &|p| fs::remove_file(p.join(LIST)).unwrap(),
+        ];
+        for (n, change) in changes.iter().enumerate() {
+            change(&place);
+            assert!(!is_intact(&place).unwrap(), "{n}");
+            // A damaged one makes room.
+            publish(&made(root.path(), ".draft"), &place).unwrap();
+            assert!(is_intact(&place).unwrap(), "{n}");
+        }
+    }
+
+    #[test]
+    fn what_is_excepted_may_change_and_what_is_not_listed_is_not_intact() {
+        let root = tempfile::tempdir().unwrap();
+        let made = made(root.path(), "made");
+        Hashes::write(&made, &["in"]).unwrap();
+        fs::write(made.join("in/side/b"), "3").unwrap();
+        let hashes = Hashes::read(&made).unwrap();
+        assert!(hashes.are_intact().unwrap() && hashes.is_intact(&made.join("a")).unwrap());
+        assert!(!hashes.is_intact(Path::new("in/side/b")).unwrap());
+    }
+}
