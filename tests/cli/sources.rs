@@ -37,3 +37,23 @@ fn every_file_begins_with_its_licence() {
     });
     assert_eq!(without.collect::<Vec<_>>(), [""; 0]);
 }
+
+/// Foreign text reaches a terminal only where it is written out.
+#[test]
+fn one_place_prints() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/onset/src");
+    let allowed = ["visible.rs", "main.rs"];
+    let mut left = vec![root];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(&directory).expect("a directory").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                left.push(path);
+            } else if !allowed.iter().any(|name| path.ends_with(name)) {
+                let text = fs::read_to_string(&path).expect("text");
+                let prints = text.contains("println!(") || text.contains("print!(");
+                assert!(!prints, "{} prints by itself; take crate::visible", path.display());
+            }
+        }
+    }
+}

@@ -161,7 +161,9 @@ impl Load {
 }
 
 /// The Debian packages of the programs that loads run, for those that a system may lack.
-const PACKAGES: [(&str, &str); 10] = [
+const PACKAGES: [(&str, &str); 12] = [
+    ("mount", "mount"),
+    ("umount", "mount"),
     ("mke2fs", "e2fsprogs"),
     ("ip", "iproute2"),
     ("ping", "iputils-ping"),

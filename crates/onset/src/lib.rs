@@ -17,3 +17,4 @@ pub mod store;
 pub mod target;
 pub mod terminal;
 pub mod truth;
+pub mod visible;

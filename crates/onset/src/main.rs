@@ -4,6 +4,7 @@
 use clap::Parser;
 use onset::arguments::Arguments;
 use onset::commands;
+use onset::visible::visible;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -14,7 +15,7 @@ fn main() -> ExitCode {
     match commands::run(arguments.command) {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(failure) => {
-            eprintln!("onset: {}", failure.message);
+            eprintln!("onset: {}", visible(&failure.message));
             ExitCode::from(failure.exit as u8)
         }
     }

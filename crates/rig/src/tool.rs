@@ -156,7 +156,7 @@ pub(crate) fn run_bytes(
     deadline: Duration,
 ) -> Result<Vec<u8>> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let line = format!("{command:?}").replace('"', "");
+    let line = line_of(command);
     let failed = |why: String| Error::Program { command: line.clone(), why };
     let Some(program) = find(&name) else {
         return Err(Error::NoProgram { name, package });
@@ -193,6 +193,16 @@ pub(crate) fn run_bytes(
     }
     let said = if err.trim_ascii().is_empty() { out } else { err };
     Err(failed(format!("{status}: {}", last_lines(&String::from_utf8_lossy(&said), 12))))
+}
+
+/// The command line as a person reads it; of a program in namespaces of its own what runs in them.
+fn line_of(command: &Command) -> String {
+    let line = format!("{command:?}").replace('"', "");
+    let inner = line.strip_prefix("bwrap ").and_then(|rest| rest.split_once(" --chdir "));
+    match inner.and_then(|(_, rest)| rest.split_once(' ')) {
+        Some((_, inner)) => format!("{inner} (by bwrap)"),
+        None => line,
+    }
 }
 
 /// The same command with the program at `path`: an ordinary user's PATH is without the administrator's

@@ -5,6 +5,7 @@ use super::{print, print_json};
 use crate::arguments::Kernels;
 use crate::failure::{Exit, Failure};
 use crate::terminal::{Align, Table};
+use crate::visible::tell;
 use rig::{Cache, Completeness, Error, Existing, Given, KernelRecord, Modules, Offer};
 use serde::Serialize;
 
@@ -43,7 +44,7 @@ struct Offered<'a> {
 
 pub fn run(command: Kernels) -> Result<Exit, Failure> {
     let cache = Cache::of_user()?;
-    let kernels = cache.kernels()?.announcing(|what| eprintln!("{what}"));
+    let kernels = cache.kernels()?.announcing(|what| tell!("{what}"));
     match command {
         Kernels::List { available: false, json } => {
             let records = kernels.list()?;
@@ -58,7 +59,7 @@ pub fn run(command: Kernels) -> Result<Exit, Failure> {
             }
         }
         Kernels::List { available: true, json } => {
-            let offers = kernels.available(&|what| eprintln!("{what}"))?;
+            let offers = kernels.available(&|what| tell!("{what}"))?;
             let records = kernels.list()?;
             let available: Vec<Offered> = offers.iter().map(|o| offered(o, &records)).collect();
             if json {
@@ -69,7 +70,7 @@ pub fn run(command: Kernels) -> Result<Exit, Failure> {
         }
         Kernels::Fetch { names } => {
             for name in names {
-                let kernel = kernels.fetch(&name, &|what| eprintln!("{what}"))?;
+                let kernel = kernels.fetch(&name, &|what| tell!("{what}"))?;
                 print(&added(&kernel))?;
                 // So that no run has to, which may be where nothing can be fetched. A kernel without is of use, too.
                 if kernel.record.headers.is_some() {
@@ -77,7 +78,7 @@ pub fn run(command: Kernels) -> Result<Exit, Failure> {
                         Ok(_) => {}
                         Err(Error::Interrupted) => return Err(Error::Interrupted.into()),
                         Err(e) => {
-                            eprintln!("{}: the driver cannot be built: {e}", kernel.record.name)
+                            tell!("{}: the driver cannot be built: {e}", kernel.record.name)
                         }
                     }
                 }

@@ -30,6 +30,7 @@ use crate::installation::Installation;
 use crate::matrix::WallClock;
 use crate::store::Store;
 use crate::target::{Rig, Target};
+use crate::visible::{tell, visible, visible_json};
 use rig::{Bench, Cache};
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
@@ -88,7 +89,7 @@ pub(crate) fn open(run: &str, store: &Path) -> Result<Bundle, Failure> {
 pub(crate) fn store(root: &Path) -> Store {
     let store = Store::at(root);
     for left in store.salvage() {
-        eprintln!("onset: warning: {left}");
+        tell!("onset: warning: {left}");
     }
     store
 }
@@ -105,7 +106,7 @@ fn tell_missing(rig: &Rig, experiment: &Experiment) {
     for (index, warning) in missing.iter().enumerate() {
         // Once for each kernel, not for each load.
         if !missing[..index].contains(warning) {
-            eprintln!("! {}: {}; {}", warning.symptom(), warning.cause(), warning.action());
+            tell!("! {}: {}; {}", warning.symptom(), warning.cause(), warning.action());
         }
     }
 }
@@ -115,6 +116,10 @@ fn tell_missing(rig: &Rig, experiment: &Experiment) {
 /// # Errors
 /// A result that nobody gets, because the disk is full for instance.
 fn print(text: &str) -> Result<(), Failure> {
+    write_out(&visible(text))
+}
+
+fn write_out(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => {
@@ -130,5 +135,5 @@ fn print(text: &str) -> Result<(), Failure> {
 /// Those of [`print`].
 fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).expect("plain data");
-    print(&(text + "\n"))
+    write_out(&(visible_json(&text) + "\n"))
 }

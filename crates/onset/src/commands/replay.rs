@@ -9,6 +9,7 @@ use crate::followed::{
     Answer, Choice, EVENTS_KEPT, Named, Ready, Reproducer, STACKS_FROM, Subject, Watcher,
 };
 use crate::terminal::Shown;
+use crate::visible::tell;
 use rig::{Bench, Calls, Progress};
 use sample::{Insns, Nanos, Sample, When};
 use serde::Serialize;
@@ -216,7 +217,7 @@ fn write_traces(
         follow = follow.telling_functions(Nanos(from));
     }
     for missing in &follow.missing {
-        eprintln!("! not seen in this kernel: {missing}");
+        tell!("! not seen in this kernel: {missing}");
     }
     let wait = Wait { wanted, answer: None };
     let mut tape = Tape { wait, history: History::new(EVENTS_KEPT), excerpt: None };

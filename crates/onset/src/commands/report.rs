@@ -10,6 +10,7 @@ use crate::installation::Installation;
 use crate::matrix::WallClock;
 use crate::report::{self, Hunted, Material, ReportError};
 use crate::terminal::Shown;
+use crate::visible::tell;
 use rig::Bench;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -29,7 +30,7 @@ pub fn run(names: &[String], look: bool, output: &Path, store: &Path) -> Result<
     let material = Material { bundles: &bundles, insides: &insides, hunts: &hunts };
     print(&format!("{}\n", write_page(&material, output)?.display()))?;
     let exceeded = exceeded(&insides);
-    exceeded.iter().for_each(|line| eprintln!("{line}"));
+    exceeded.iter().for_each(|line| tell!("{line}"));
     Ok(if exceeded.is_empty() { Exit::Success } else { Exit::Exceeded })
 }
 
@@ -79,7 +80,7 @@ fn look_inside(
         let about = &bundle.manifest().about;
         let run = bundle.manifest().run.as_str();
         if about.target != "rig" || about.experiment.trigger.is_none() {
-            eprintln!("{run}: not looked into: only triggers in the rig can be had once more");
+            tell!("{run}: not looked into: only triggers in the rig can be had once more");
             continue;
         }
         let title = format!("{} · {}", about.flavour, about.load);
@@ -103,7 +104,7 @@ fn explain_finds(
         let worst = hunted.kept.known.worst(responder);
         if worst.is_none_or(|worst| worst.best.latency_ns != reproducer.answer.latency_ns) {
             let path = path.display();
-            eprintln!("{path}: not explained: the hunt went on after it; let the hunt end");
+            tell!("{path}: not explained: the hunt went on after it; let the hunt end");
             continue;
         }
         let find = Named::Find(Box::new(reproducer));

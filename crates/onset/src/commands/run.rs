@@ -10,6 +10,7 @@ use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
 use crate::target::{self, Local, Rig};
 use crate::truth::Truth;
+use crate::visible::tell;
 use crate::{matrix, terminal};
 use probes::context::keys;
 use rig::{Bench, Cache};
@@ -29,7 +30,7 @@ pub fn run(arguments: &Run) -> Result<Exit, Failure> {
         let experiment = Experiment::load(path)?.with_overrides(&replacements)?;
         if !experiment.left_out.is_empty() {
             let (path, keys) = (path.display(), experiment.left_out.join(", "));
-            eprintln!("{path}: left out on this machine, since only the rig has it: {keys}");
+            tell!("{path}: left out on this machine, since only the rig has it: {keys}");
         }
         experiments.extend(experiment.repetitions()?);
     }
@@ -85,7 +86,7 @@ fn conclude(results: &Results, outcome: &Outcome) -> Result<Exit, Failure> {
     }
     if let (Some(output), false) = (&outcome.report, bundles.is_empty()) {
         // To stderr: stdout may be JSON.
-        eprintln!("The report: {}", report::write(&bundles, output)?.display());
+        tell!("The report: {}", report::write(&bundles, output)?.display());
     }
     if rig::tool::interrupted() {
         return Err(rig::Error::Interrupted.into());

@@ -39,6 +39,13 @@ use std::path::{Path, PathBuf};
 
 /// Largest file that is read. A million explicit trigger times take less.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+/// For how long a run measures at most, its last grace included: a month.
+pub(crate) const RUN_MAX: Nanos = Nanos::from_millis(31 * 24 * 3_600_000);
+/// How long a warm-up takes at most: a day.
+pub(crate) const WARM_UP_MAX: Nanos = Nanos::from_millis(24 * 3_600_000);
+/// How many triggers or rounds a run has at most: a week at 1 ms has 604,800,000. The journal of so many, each answered by
+/// one responder, takes 40 GB.
+const COUNT_MAX: u64 = 1_000_000_000;
 
 /// The system under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

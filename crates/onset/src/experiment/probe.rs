@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `[task]` and the section named for a probe: what is measured on the target itself.
 
+use super::COUNT_MAX;
 use super::diagnostic::{Place, known_words};
 use super::document::Entry;
 use super::read::{Reader, Section};
@@ -193,7 +194,7 @@ impl Keys<'_, '_> {
 
     fn count(&mut self) -> u64 {
         let entry = self.section.entry("count");
-        entry.map_or(COUNT, |e| self.reader.integer(e, 1..=u64::MAX).unwrap_or(COUNT))
+        entry.map_or(COUNT, |e| self.reader.integer(e, 1..=COUNT_MAX).unwrap_or(COUNT))
     }
 
     fn rate(&mut self) -> u32 {

@@ -6,7 +6,7 @@ use super::paths::Paths;
 use super::read::{Reader, Section};
 use super::{
     ALL_LOADS, Driver, Experiment, Flavour, Generator, Instrument, Load, LoadPlace, Paper, Target,
-    document, guest, limits, local, probe, trigger,
+    WARM_UP_MAX, document, guest, limits, local, probe, trigger,
 };
 use crate::truth;
 use sample::{ALL_RESPONDERS, Nanos, Responder, ResponderSet, SeriesName};
@@ -84,6 +84,10 @@ fn check(
     let flavours = flavours(reader, &root, target);
     let loads = loads(reader, &root);
     let warm_up = root.entry("warm_up").and_then(|e| reader.duration(e));
+    if let Some((long, at)) = warm_up.filter(|(duration, _)| *duration > WARM_UP_MAX) {
+        let message = format!("a warm-up cannot take {long}");
+        reader.note(at, message, format!("it is at most {WARM_UP_MAX}, a day"));
+    }
     let instruments = instruments(reader, &root, target, seed);
     let section = reader.section(&root, "load");
     let load = LoadPlace {

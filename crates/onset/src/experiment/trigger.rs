@@ -4,13 +4,11 @@
 use super::diagnostic::Place;
 use super::document::Entry;
 use super::read::{Found, Reader, Section};
+use super::{COUNT_MAX, RUN_MAX};
 use sample::{Disturbance, Nanos, Schedule};
 
 /// Triggers that are closer could not each make an edge that an interrupt controller sees.
 const DISTANCE_MIN: Nanos = Nanos::from_micros(1);
-/// QEMU counts virtual time in signed 64-bit nanoseconds; half of them (146 years) leave the other half to
-/// what comes before measuring.
-const END_MAX: Nanos = Nanos(i64::MAX as u64 / 2);
 const GRACE: Nanos = Nanos::from_millis(1_000);
 const DUTY: f64 = 0.5;
 /// What `duty` is a share of where a single trigger has no neighbour.
@@ -52,10 +50,10 @@ pub(super) fn read(reader: &mut Reader, section: &Section, seed: u64) -> Option<
     let duty_entry = section.entry("duty");
     let duty = duty_entry.map_or(Some(DUTY), |e| reader.share(e));
     let (schedule, grace, duty) = (schedule?, grace.unwrap_or(Some(GRACE))?, duty?);
-    let end = schedule.end().and_then(|end| end.checked_add(grace)).filter(|end| *end <= END_MAX);
+    let end = schedule.end().and_then(|end| end.checked_add(grace)).filter(|end| *end <= RUN_MAX);
     let Some(end) = end else {
-        let message = "the last trigger and its grace lie beyond the end of virtual time";
-        reader.note(&section.at, message, "a run can last 2^62 ns, 146 years");
+        let message = format!("the last trigger and its grace come later than {RUN_MAX}");
+        reader.note(&section.at, message, "a run measures for 31 days at most; make several");
         return None;
     };
     let at = duty_entry.map_or(&section.at, |e| &e.node.at);
@@ -93,7 +91,7 @@ fn periodic(reader: &mut Reader, section: &Section, seed: u64) -> Option<Schedul
         reader.duration_from(e, DISTANCE_MIN, "closer triggers could not each make an edge")
     });
     let count =
-        reader.required(section, "count", "10000").and_then(|e| reader.integer(e, 1..=u64::MAX));
+        reader.required(section, "count", "10000").and_then(|e| reader.integer(e, 1..=COUNT_MAX));
     let jitter = section.entry("jitter").map(|e| reader.duration(e));
     let phase = section.entry("phase").map(|e| reader.duration(e));
     let period = period?.0;

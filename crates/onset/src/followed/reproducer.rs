@@ -2,7 +2,9 @@
 //! Everything it takes to have one latency once more, to the instruction: a small JSON file.
 
 use super::{MadeWith, Subject};
-use crate::experiment::{GUEST_SEED, Load, MEMORY_MAX, MEMORY_MIN, Mebibytes, SHIFT_MAX};
+use crate::experiment::{
+    GUEST_SEED, Load, MEMORY_MAX, MEMORY_MIN, Mebibytes, RUN_MAX, SHIFT_MAX, WARM_UP_MAX,
+};
 use crate::failure::Failure;
 use rig::{Bench, Cache, Contents, Generator, Guest};
 use sample::{Disturbance, Insns, Nanos, Responder, ResponderSet, Sample, Schedule, When};
@@ -205,6 +207,18 @@ impl Reproducer {
         if self.high_ns.0 == 0 {
             return Err("its line is never high");
         }
+        let last = self.times_ns.last().and_then(|at| at.checked_add(self.grace_ns));
+        if last.is_none_or(|end| end > RUN_MAX) || self.high_ns > RUN_MAX {
+            return Err("its last trigger and its grace come later than a run of 31 days ends");
+        }
+        if self.warm_up_ns > WARM_UP_MAX || self.begin_after_ns > RUN_MAX {
+            return Err(
+                "its warm-up is longer than a day, or it begins later than a run of 31 days ends",
+            );
+        }
+        if self.answer.latency_ns > RUN_MAX {
+            return Err("its answer is later than a run of 31 days ends");
+        }
         if !(MEMORY_MIN..=MEMORY_MAX).contains(&Mebibytes(self.memory_mib)) {
             return Err("its guest has a memory_mib that no guest can have");
         }
@@ -389,6 +403,12 @@ mod tests {
         damage(|r| r.disturbances[0].timers = 65, "more timers");
         damage(|r| r.answer.responder = Responder::Work, "none of its responders");
         damage(|r| r.high_ns = Nanos(0), "never high");
+        damage(|r| *r.times_ns.last_mut().unwrap() = Nanos(u64::MAX - 1), "31 days");
+        damage(|r| r.grace_ns = Nanos(u64::MAX), "31 days");
+        damage(|r| r.high_ns = Nanos(u64::MAX), "31 days");
+        damage(|r| r.begin_after_ns = Nanos(u64::MAX), "31 days");
+        damage(|r| r.answer.latency_ns = Nanos(u64::MAX), "31 days");
+        damage(|r| r.warm_up_ns = Nanos(u64::MAX), "longer than a day");
         damage(|r| r.memory_mib = 1, "memory_mib");
         damage(|r| r.icount_shift = 11, "icount_shift");
         damage(|r| r.schema = 9, "schema 9");

@@ -6,6 +6,7 @@ use super::workers::at_once;
 use super::{Found, Grounds, Known};
 use crate::failure::{Exit, Failure};
 use crate::followed::{self, Answer, CauseShare, Named, Ready, Reproducer};
+use crate::visible::tell;
 use rig::{Bench, Generator};
 use sample::{Nanos, Responder};
 use std::ops::ControlFlow;
@@ -107,7 +108,7 @@ pub fn explain_finds(bench: &Bench, finds: &mut Vec<Find>, jobs: usize) -> Resul
         (0..finds.len()).filter(|n| is_affordable(*n) || is_worst(*n)).collect();
     // First what a hunt that is interrupted now is asked for.
     wanted.sort_by_key(|n| !is_worst(*n));
-    eprintln!("explaining {} finds", wanted.len());
+    tell!("explaining {} finds", wanted.len());
     let explained = Mutex::new(Vec::new());
     let interrupted = AtomicBool::new(false);
     at_once(jobs, wanted.len(), |n| {
@@ -117,14 +118,14 @@ pub fn explain_finds(bench: &Bench, finds: &mut Vec<Find>, jobs: usize) -> Resul
                 let mut explained = explained.lock().unwrap_or_else(|p| p.into_inner());
                 explained.push((index, causes));
                 if explained.len().is_multiple_of(TOLD) {
-                    eprintln!("explained {} of {} finds", explained.len(), wanted.len());
+                    tell!("explained {} of {} finds", explained.len(), wanted.len());
                 }
             }
             Err(failure) if failure.exit == Exit::Interrupted => {
                 interrupted.store(true, Ordering::Relaxed);
                 return ControlFlow::Break(());
             }
-            Err(failure) => eprintln!("! a find is not explained: {}", failure.message),
+            Err(failure) => tell!("! a find is not explained: {}", failure.message),
         }
         ControlFlow::Continue(())
     });

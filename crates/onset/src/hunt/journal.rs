@@ -7,6 +7,7 @@ use super::finding::Tried;
 use super::{Hunt, Strategy};
 use crate::failure::Failure;
 use crate::followed::Ready;
+use crate::visible::tell;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -266,7 +267,7 @@ fn is_whole(line: &[u8]) -> bool {
 
 fn say_what_is_left_out(path: &Path, end: &[u8]) {
     if !end.is_empty() {
-        eprintln!(
+        tell!(
             "! {}: its last {} bytes are no whole lines, as after a kill or a power loss, and are left out; their trials count as not made",
             path.display(),
             end.len()

@@ -7,6 +7,7 @@ use crate::edges::{self, Seen};
 use crate::experiment::{Cell, Experiment, Flavour, Generator, Instrument, Load};
 use crate::failure::Failure;
 use crate::truth::{self, Truth};
+use crate::visible::tell;
 use ::rig::{
     Bench, Contents, Ending, Fault, Guest, Observer, Outcome, ProbeRun, Progress, Stimulus,
 };
@@ -44,7 +45,7 @@ impl Rig {
     /// # Errors
     /// A kernel that is not in the cache, with those that are.
     pub fn new(bench: Bench, experiment: &Experiment) -> Result<Rig, Failure> {
-        let cache = bench.cache().kernels()?.announcing(|what| eprintln!("{what}"));
+        let cache = bench.cache().kernels()?.announcing(|what| tell!("{what}"));
         let mut kernels = BTreeMap::new();
         for flavour in &experiment.flavours {
             kernels.insert(flavour.kernel.clone(), cache.get(&flavour.kernel)?);

@@ -3,6 +3,7 @@
 
 use crate::experiment::{Cell, Experiment};
 use crate::matrix::Event;
+use crate::visible::{tell, visible};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use rig::Progress;
 use std::cell::RefCell;
@@ -74,7 +75,7 @@ impl Shown {
             Kind::Bars(all, bars) => {
                 let bar = bars[cell].get_or_insert_with(|| {
                     let bar = all.add(ProgressBar::new_spinner());
-                    bar.set_prefix(name.clone());
+                    bar.set_prefix(visible(name).into_owned());
                     bar.set_style(style("{prefix:30!} {spinner} {msg} {elapsed}"));
                     bar.enable_steady_tick(TICK);
                     bar
@@ -98,7 +99,7 @@ impl Shown {
                     other => phase(other).to_string(),
                 };
                 if told[cell].as_ref() != Some(&line) {
-                    eprintln!("{name}: {line}");
+                    tell!("{name}: {line}");
                     told[cell] = Some(line);
                 }
             }
@@ -112,9 +113,10 @@ impl Shown {
                 if let Some(bar) = bars[cell].take() {
                     bar.finish_and_clear();
                 }
-                let _ = all.println(format!("{}: {how}", self.names[cell]));
+                let line = format!("{}: {how}", self.names[cell]);
+                let _ = all.println(visible(&line));
             }
-            Kind::Lines(_) => eprintln!("{}: {how}", self.names[cell]),
+            Kind::Lines(_) => tell!("{}: {how}", self.names[cell]),
         }
     }
 }

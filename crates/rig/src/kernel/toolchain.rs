@@ -289,10 +289,9 @@ pub(super) fn on_machine(program: &str, cache: Option<&Path>, workshop: &Path) -
         }
         // After these, since it may be in one of them.
         bwrap.arg("--ro-bind").arg(headers).arg(headers);
-    } else {
-        // The compiler's temporary files.
-        bwrap.args(["--tmpfs", "/tmp"]);
     }
+    // For the compiler's temporary files.
+    bwrap.args(["--setenv", "TMPDIR"]).arg(workshop);
     bwrap.arg("--bind").arg(workshop).arg(workshop);
     bwrap.arg("--chdir").arg(workshop).arg(program);
     bwrap

@@ -18,6 +18,7 @@ use crate::hunt::{
 use crate::matrix::WallClock;
 use crate::target::Rig;
 use crate::terminal::{self, Shown};
+use crate::visible::tell;
 use ::rig::{Bench, Calls};
 use printed::Printed;
 use sample::{Insns, Nanos, Responder, ResponderSet};
@@ -58,12 +59,12 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let about = About::of(&hunt, &experiment.source, flavour.to_string(), grounds.first());
     let mut journal = Journal::open(&directory.join(JOURNAL), &about)?;
     match journal.count() {
-        0 => eprintln!(
+        0 => tell!(
             "{}: what is found; to go on after an end, add --directory {}",
             directory.display(),
             shell_word(&directory)
         ),
-        trials => eprintln!("{}: going on after {trials} trials", directory.display()),
+        trials => tell!("{}: going on after {trials} trials", directory.display()),
     }
     let (known, ended, failure) = match search(&hunt, &grounds, &mut journal) {
         Ok((known, ended)) => (known, ended, None),
@@ -141,12 +142,12 @@ pub(super) fn search(
     let seen = seen.collect::<Result<Vec<_>, Failure>>()?;
     // The guests have one kernel.
     for missing in seen.iter().take(1).flat_map(|(_, follow)| &follow.missing) {
-        eprintln!("! not seen in this kernel: {missing}");
+        tell!("! not seen in this kernel: {missing}");
     }
     let views = seen.iter().map(|(map, follow)| View { follow, symbols: map }).collect();
     let field = Field { grounds, views };
     hunt.search(&|trial| field.run(trial), journal, &mut |known| {
-        eprintln!("{}", terminal::hunt_progress(known));
+        tell!("{}", terminal::hunt_progress(known));
     })
 }
 

@@ -7,6 +7,7 @@ use crate::commands::hunt;
 use crate::failure::Failure;
 use crate::followed::{Reproducer, Subject};
 use crate::hunt::{ALL, About, Budget, Ended, Find, Grounds, Hunt, JOURNAL, Journal, Strategy};
+use crate::visible::tell;
 use agent::Load;
 use rig::{Bench, Guest};
 use sample::Nanos;
@@ -27,10 +28,10 @@ pub fn under_less(
         let Some(found) = latest(bench, find, load, budget, jobs)? else { continue };
         let latency = found.answer.latency_ns;
         if enough(latency, find.answer.latency_ns) {
-            eprintln!("under {load} alone: {latency}, which is enough");
+            tell!("under {load} alone: {latency}, which is enough");
             return Ok(Some(found));
         }
-        eprintln!("under {load} alone: {latency}");
+        tell!("under {load} alone: {latency}");
     }
     Ok(None)
 }

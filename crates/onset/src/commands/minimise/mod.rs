@@ -14,6 +14,7 @@ use crate::arguments;
 use crate::failure::{Exit, Failure};
 use crate::followed::{Answer, Named, Ready, Reproducer};
 use crate::terminal::{self, Shown};
+use crate::visible::tell;
 use rig::{Ending, Generator};
 use sample::{Disturbance, Insns, Nanos, Observation, Sample, Schedule, When};
 use serde::Serialize;
@@ -198,7 +199,7 @@ impl Search<'_> {
         let disturbances = disturbances.to_vec();
         self.best = Reproducer { times_ns: times, disturbances, answer, ..self.find.clone() };
         let kept = terminal::kept(Size::of(&self.best), Size::of(self.find));
-        eprintln!("{} trials: {kept} are enough for {}", self.trials, sample.latency);
+        tell!("{} trials: {kept} are enough for {}", self.trials, sample.latency);
         Ok(true)
     }
 

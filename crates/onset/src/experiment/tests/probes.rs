@@ -205,7 +205,7 @@ fn each_mistake_about_a_probe_is_named_with_its_remedy() {
         ("\"1ms\"", "\"1ms\", \"1000us\"", "1.00 ms is in periods twice", "leave one"),
         ("periods", "perods", "unknown key \"perods\" in [periodic]", "mean \"periods\"?"),
         ("periods", "period", "unknown key \"period\" in [periodic]", "belongs in"),
-        ("periods", "count = 0\nperiods", "count cannot be 0", "at least 1"),
+        ("periods", "count = 0\nperiods", "count cannot be 0", "from 1 to"),
         (
             "periods",
             "methods = [\"nanoslep\"]\nperiods",
