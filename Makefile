@@ -4,6 +4,7 @@
 # make kernels   try every command that looks into a kernel on every kernel that the archive has, and print the table
 # make papers    as demo, for the papers' experiments: their tables with ours beside, in one report, each cell in three guests (half an hour)
 # make test      install what is missing, run every test
+# make torture   kill, fail, flip and deceive it, a thousand times each, and print the table of docs/reliability.md
 # make build     build everything into target/
 # make install   after make build: install the command, its parts, man pages and completions below PREFIX
 # make bench     print the figures that onset promises, measured here
@@ -23,7 +24,7 @@ DOCUMENTATION := target/documentation
 BUILT := $(ONSET) $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(LIB)/report.html $(DOCUMENTATION)/onset.1
 WEB_SOURCES := $(shell find web/src web/build.mjs web/package.json web/package-lock.json web/tsconfig.json 2>/dev/null)
 
-.PHONY: demo kernels papers test build install bench lint prepare prepare-run prepare-test rust
+.PHONY: demo kernels papers test torture build install bench lint prepare prepare-run prepare-test rust
 # Installing packages comes before building, and building before running. cargo and npm use every core themselves.
 .NOTPARALLEL:
 
@@ -39,6 +40,11 @@ papers: prepare-run build
 
 test: prepare-run prepare-test build
 	tests/run.sh
+
+torture: prepare-run prepare-test build
+	$(ONSET) kernels fetch 6.12
+	ONSET=$(abspath $(ONSET)) ONSET_TORTURE=all \
+		$(CARGO) test --locked -p onset-tests --test torture -- --nocapture --test-threads 1
 
 build: prepare rust $(LIB)/report.html
 

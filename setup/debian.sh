@@ -12,8 +12,8 @@ BUILD="gcc libc6-dev make git"
 RUST="rustc-web cargo-web rustfmt-web"
 # The viewer of the report is built with npm.
 VIEWER="nodejs"
-RUN="kmod xz-utils zstd dpkg-dev libc-bin binutils bubblewrap debian-archive-keyring e2fsprogs iproute2 iputils-ping iperf3 rt-tests stress-ng findutils tar"
-TEST="chromium fonts-dejavu-core python3-venv sigrok-cli"
+RUN="mount kmod xz-utils zstd dpkg-dev libc-bin binutils bubblewrap debian-archive-keyring e2fsprogs iproute2 iputils-ping iperf3 rt-tests stress-ng findutils tar"
+TEST="chromium fonts-dejavu-core python3-venv sigrok-cli strace"
 # The oldest that the plugin gets on with, and the one that is installed where there is none (VERSIONS_TRIED in
 # crates/plugin/src/checks.rs). A newer one that is there stays: the plugin looks into it itself.
 QEMU=10.0

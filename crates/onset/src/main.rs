@@ -4,18 +4,18 @@
 use clap::Parser;
 use onset::arguments::Arguments;
 use onset::commands;
-use onset::visible::visible;
+use onset::visible::tell_line;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if let Err(e) = ctrlc::set_handler(rig::tool::interrupt) {
-        eprintln!("onset: cannot handle signals: {e}");
+        tell_line(&format!("onset: cannot handle signals: {e}"));
     }
     match commands::run(arguments.command) {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(failure) => {
-            eprintln!("onset: {}", visible(&failure.message));
+            tell_line(&format!("onset: {}", failure.message));
             ExitCode::from(failure.exit as u8)
         }
     }

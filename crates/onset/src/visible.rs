@@ -3,6 +3,7 @@
 //! stands in them: colours, titles, an order of letters that hides others. All that onset prints passes here.
 
 use std::borrow::Cow;
+use std::io::Write;
 
 /// The text with every character by which a terminal is told something written out, as `\u{1b}`; line feeds and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
@@ -33,9 +34,15 @@ fn tells_a_terminal(c: char) -> bool {
     directs || (c.is_control() && c != '\n' && c != '\t')
 }
 
-/// Prints a line to stderr, [`visible`].
+/// Prints a line to stderr. Where that cannot be written, as a log on a full disk, the work goes on unheard.
+pub fn tell_line(text: &str) {
+    let line = format!("{}\n", visible(text));
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// [`tell_line`] of what is formatted.
 macro_rules! tell {
-    ($($text:tt)*) => { eprintln!("{}", $crate::visible::visible(&format!($($text)*))) };
+    ($($text:tt)*) => { $crate::visible::tell_line(&format!($($text)*)) };
 }
 pub(crate) use tell;
 

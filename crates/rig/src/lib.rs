@@ -28,7 +28,7 @@ pub use collect::{Observer, Seer};
 pub use console::Fault;
 pub use error::{Error, Result};
 pub use follow::{Calls, Follow};
-pub use image::Contents;
+pub use image::{Contents, check_programs};
 pub use kernel::{
     Announce, Completeness, Existing, Given, Kernel, KernelRecord, Kernels, Modules, Offer,
     is_kernel_name, series_of,

@@ -40,16 +40,17 @@ impl Rig {
         &self.bench
     }
 
-    /// Finds every kernel of the experiment.
+    /// Finds every kernel of the experiment, and the programs of its loads.
     ///
     /// # Errors
-    /// A kernel that is not in the cache, with those that are.
+    /// A kernel that is not in the cache, with those that are; a program that this machine lacks, with its package.
     pub fn new(bench: Bench, experiment: &Experiment) -> Result<Rig, Failure> {
         let cache = bench.cache().kernels()?.announcing(|what| tell!("{what}"));
         let mut kernels = BTreeMap::new();
         for flavour in &experiment.flavours {
             kernels.insert(flavour.kernel.clone(), cache.get(&flavour.kernel)?);
         }
+        experiment.loads.iter().try_for_each(|load| ::rig::check_programs(*load))?;
         Ok(Rig { bench, kernels })
     }
 

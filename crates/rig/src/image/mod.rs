@@ -182,6 +182,14 @@ fn put_programs(archive: &mut Archive, contents: &Contents) -> Result<()> {
     Ok(())
 }
 
+/// Whether the machine has every program that a guest under this load is given.
+///
+/// # Errors
+/// [`Error::NoProgram`] with the package of the first that is missing.
+pub fn check_programs(load: Load) -> Result<()> {
+    load.programs().into_iter().try_for_each(|name| programs::Program::find(name).map(drop))
+}
+
 /// An error of the experiment's own additions to the guest.
 fn unusable(path: &Path, why: &str) -> Error {
     Error::Guest { phase: "being put together", why: format!("{}: {why}", path.display()) }
