@@ -227,6 +227,36 @@ fn a_comparison_gives_the_difference_of_each_statistic() {
 }
 
 #[test]
+fn a_comparison_fails_where_a_condition_holds_and_is_undecided_where_nothing_can_be_told() {
+    let lab = Lab::bare();
+    let [before, after] =
+        [(0, 0), (1, 50)].map(|(n, slower)| write(&lab, n, Clock::Virtual, slower));
+    let compare = |conditions: &[&str]| {
+        let mut words = vec!["compare".to_owned(), name(&before), name(&after)];
+        words.extend(conditions.iter().flat_map(|c| ["--fail-if".to_owned(), (*c).to_owned()]));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        lab.onset(&words)
+    };
+    // Each answer is 50 ns later: a tenth of the worst of hardirq, a thousandth of that of task.
+    for (conditions, status) in [
+        (&["task.p99 > +5%"][..], 0),
+        (&["hardirq.max > +5%"], 1),
+        (&["task.p99 > +5%", "hardirq.max > +49ns"], 1),
+        (&["hardirq.max > 1us"], 0),
+        (&["hardirq.max > 500ns"], 1),
+        (&["nobody.max > 1us"], 3),
+        (&["task.p99.99 > +5%"], 3),
+        (&["nobody.max > 1us", "hardirq.max > +5%"], 1),
+    ] {
+        compare(conditions).exits(status);
+    }
+    let told = compare(&["hardirq.max > +5%"]).stdout;
+    assert!(told.starts_with("The run after is later at the most in hardirq."), "{told}");
+    assert!(told.contains("✗ hardirq.max > +5 %: it is"), "{told}");
+    compare(&["hardirq.max"]).exits(2).says(&["no \">\"", "task.p99 > +5%"]);
+}
+
+#[test]
 fn runs_of_different_clocks_share_neither_comparison_nor_report() {
     let lab = Lab::bare();
     let [one, other] =

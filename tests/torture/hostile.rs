@@ -52,8 +52,11 @@ fn pipe(path: &Path) {
     assert!(made.expect("coreutils").success());
 }
 
+/// What it is, and how it is put to a path.
+type Place<'a> = (&'static str, Box<dyn Fn(&Path) + 'a>);
+
 /// What somebody may have put in a file's place.
-fn places(victim: &Path) -> Vec<(&'static str, Box<dyn Fn(&Path) + '_>)> {
+fn places(victim: &Path) -> Vec<Place<'_>> {
     vec![
         ("a link", Box::new(move |path| symlink(victim, path).expect("a free name"))),
         ("a second name", Box::new(move |path| fs::hard_link(victim, path).expect("a free name"))),

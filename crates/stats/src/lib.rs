@@ -8,6 +8,7 @@
 //! [`judge`] as one bit.
 
 mod compare;
+mod condition;
 mod exact;
 mod limits;
 mod series;
@@ -16,6 +17,7 @@ mod summary;
 mod timeline;
 
 pub use compare::{Comparison, Difference, compare};
+pub use condition::{Bound, Condition, NotACondition, Outcome};
 pub use limits::{Finding, Judgement, Limit, Reason, Statistic, UnknownStatistic, Verdict, judge};
 pub use series::{DIGITS, LATENCY_MAX, Mismatch, Series, WORST_KEPT, Worst};
 pub use shape::{Column, CurvePoint};

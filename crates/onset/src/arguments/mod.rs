@@ -20,6 +20,12 @@ const EXIT_CODES: &str = "Exit status:
   69  something outside failed: no QEMU, no kernel, a guest that does not boot
   130 interrupted";
 
+const COMPARE_EXAMPLES: &str = "Exit status: 0; 1 where a --fail-if holds; 3 where one has no number to hold, or the runs have no responder in common.
+
+Examples:
+  onset compare 20261125-0801 latest
+  onset compare before/ after/ --fail-if 'task.p99 > +5%' --fail-if 'hardirq.max > 50us'";
+
 /// Measures, explains and compares how late Linux answers.
 #[derive(Debug, Parser)]
 #[command(name = "onset", version, after_help = EXIT_CODES, infer_subcommands = true)]
@@ -74,12 +80,17 @@ pub enum Command {
         #[arg(long)]
         verify: bool,
     },
-    /// Compare two runs, responder by responder.
+    /// Compare two runs, responder by responder, those that got worst first.
+    #[command(after_help = COMPARE_EXAMPLES)]
     Compare {
-        /// The run before.
+        /// The run before: the beginning of its name, `latest`, or the path of its bundle.
         before: String,
         /// The run after.
         after: String,
+        /// Exit with 1 where this holds, as `task.p99 > +5%`, `task.max > +20us` or `task.max > 100us`; with 3 where a run has no
+        /// such number. Several times: where one of them holds.
+        #[arg(long, value_name = "CONDITION")]
+        fail_if: Vec<stats::Condition>,
         /// Where the bundles are.
         #[command(flatten)]
         store: StoreArgument,

@@ -8,6 +8,7 @@ use crate::failure::{Exit, Failure};
 use crate::terminal;
 use sample::{Clock, Losses, SeriesName};
 use serde::Serialize;
+use stats::{Condition, Outcome, Summary};
 use std::path::Path;
 
 /// Version of the JSON that is printed.
@@ -23,7 +24,16 @@ struct Printed<'a> {
     /// Absent where both answered in the same company.
     #[serde(skip_serializing_if = "Option::is_none")]
     unequal: Option<Unequal>,
+    /// Those of `--fail-if`, in their order.
+    conditions: Vec<PrintedCondition>,
     responders: Vec<PrintedResponder<'a>>,
+}
+
+#[derive(Serialize)]
+struct PrintedCondition {
+    condition: String,
+    /// `kept`, `exceeded`, or `undecided` where a run has no such number.
+    outcome: &'static str,
 }
 
 #[derive(Serialize)]
@@ -43,18 +53,40 @@ struct PrintedStatistic {
     difference_relative: Option<f64>,
 }
 
-pub fn run(before: &str, after: &str, store: &Path, json: bool) -> Result<Exit, Failure> {
+pub fn run(
+    (before, after): (&str, &str),
+    fail_if: &[Condition],
+    store: &Path,
+    json: bool,
+) -> Result<Exit, Failure> {
     let (before, after) = (open(before, store)?, open(after, store)?);
     let (before, after) = (before.manifest(), after.manifest());
+    let judged = fail_if.iter().map(|condition| {
+        let outcome = condition.judge(&before.series, &after.series);
+        outcome.map(|outcome| (condition, outcome)).map_err(Failure::usage)
+    });
+    let judged: Vec<(&Condition, Outcome)> = judged.collect::<Result<_, Failure>>()?;
     if json {
-        print_json(&printed(before, after)?)?;
+        print_json(&printed(before, after, &judged)?)?;
     } else {
-        print(&terminal::comparison(before, after).map_err(Failure::usage)?)?;
+        print(&terminal::comparison(before, after, &judged).map_err(Failure::usage)?)?;
     }
-    Ok(Exit::Success)
+    let any = |wanted| judged.iter().any(|(_, outcome)| *outcome == wanted);
+    let in_common = |s: &Summary| after.series.iter().any(|other| other.responder == s.responder);
+    Ok(if any(Outcome::Exceeded) {
+        Exit::Exceeded
+    } else if any(Outcome::Undecided) || !before.series.iter().any(in_common) {
+        Exit::Undecided
+    } else {
+        Exit::Success
+    })
 }
 
-fn printed<'a>(before: &'a Manifest, after: &'a Manifest) -> Result<Printed<'a>, Failure> {
+fn printed<'a>(
+    before: &'a Manifest,
+    after: &'a Manifest,
+    judged: &[(&Condition, Outcome)],
+) -> Result<Printed<'a>, Failure> {
     let mut responders = Vec::new();
     for one in &before.series {
         let Some(other) = after.series.iter().find(|s| s.responder == one.responder) else {
@@ -82,6 +114,17 @@ fn printed<'a>(before: &'a Manifest, after: &'a Manifest) -> Result<Printed<'a>,
         clock: before.clock,
         identical_samples: before.samples.blake3 == after.samples.blake3,
         unequal: unequal([before, after]),
+        conditions: judged
+            .iter()
+            .map(|(condition, outcome)| PrintedCondition {
+                condition: condition.to_string(),
+                outcome: match outcome {
+                    Outcome::Kept => "kept",
+                    Outcome::Exceeded => "exceeded",
+                    Outcome::Undecided => "undecided",
+                },
+            })
+            .collect(),
         responders,
     })
 }

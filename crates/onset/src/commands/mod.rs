@@ -49,8 +49,8 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Hunt(arguments) => hunt::run(&arguments),
         Command::List { store, json } => list::run(&store.store, json),
         Command::Show { run, store, json, verify } => show::run(&run, &store.store, json, verify),
-        Command::Compare { before, after, store, json } => {
-            compare::run(&before, &after, &store.store, json)
+        Command::Compare { before, after, fail_if, store, json } => {
+            compare::run((&before, &after), &fail_if, &store.store, json)
         }
         Command::Report { runs, inside, output, store } => {
             report::run(&runs, inside, &output, &store.store)

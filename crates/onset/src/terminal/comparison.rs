@@ -1,22 +1,103 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Two runs side by side: per responder and statistic, before, after, and the difference.
+//! Two runs side by side: a sentence, then per responder and statistic before, after and the difference, those that got worst
+//! first.
 
 use super::company::company;
 use super::table::{Align, Table};
 use crate::bundle::Manifest;
 use crate::company::unequal;
-use sample::Nanos;
-use stats::{Mismatch, compare};
+use sample::{Nanos, SeriesName};
+use stats::{Comparison, Condition, Difference, Mismatch, Outcome, compare};
 
-/// The comparison as text.
+/// A responder that both runs have.
+struct Compared<'a> {
+    responder: &'a SeriesName,
+    comparison: Comparison,
+}
+
+impl Compared<'_> {
+    /// What got worst of it, as a share.
+    fn worst(&self) -> Option<(&Difference, f64)> {
+        let relative = self.comparison.differences.iter().filter_map(|d| Some((d, d.relative()?)));
+        relative.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
+/// The comparison as text, and what became of the conditions on which it fails.
 ///
 /// # Errors
 /// Runs of different clocks are refused.
-pub fn comparison(before: &Manifest, after: &Manifest) -> Result<String, Mismatch> {
+pub fn comparison(
+    before: &Manifest,
+    after: &Manifest,
+    judged: &[(&Condition, Outcome)],
+) -> Result<String, Mismatch> {
+    let mut compared = Vec::new();
+    let mut only = Vec::new();
+    for one in &before.series {
+        match after.series.iter().find(|s| s.responder == one.responder) {
+            Some(other) => compared
+                .push(Compared { responder: &one.responder, comparison: compare(one, other)? }),
+            None => only.push(format!("{} is only in the run before", one.responder)),
+        }
+    }
+    let missing =
+        after.series.iter().filter(|s| !before.series.iter().any(|b| b.responder == s.responder));
+    only.extend(missing.map(|s| format!("{} is only in the run after", s.responder)));
+    // Stable: where nothing changed they are in the order of the run.
+    let worst = |c: &Compared| c.worst().map_or(f64::NEG_INFINITY, |(_, share)| share);
+    compared.sort_by(|a, b| worst(b).total_cmp(&worst(a)));
+
     let name = |m: &Manifest| {
         format!("{} · {} · seed {} ({})", m.about.flavour, m.about.load, m.about.seed, m.run)
     };
-    let mut text = format!("before  {}\nafter   {}\n\n", name(before), name(after));
+    let same = before.samples.blake3 == after.samples.blake3;
+    let mut text = format!("{}\n\n", sentence(&compared, same));
+    judged.iter().for_each(|(condition, outcome)| text += &told(condition, *outcome));
+    if !judged.is_empty() {
+        text += "\n";
+    }
+    text += &format!("before  {}\nafter   {}\n\n", name(before), name(after));
+    table(&compared).lines().iter().for_each(|line| text += &format!("{line}\n"));
+    only.iter().for_each(|line| text += &format!("{line}\n"));
+    if let Some(unequal) = unequal([before, after]) {
+        text += &company(&unequal);
+    }
+    Ok(text)
+}
+
+/// What a reader in a hurry takes away.
+fn sentence(compared: &[Compared], same: bool) -> String {
+    if same {
+        return "The samples are identical.".into();
+    }
+    if compared.is_empty() {
+        return "The runs have no responder in common: nothing can be compared.".into();
+    }
+    let first = compared.first().and_then(|c| Some((c.responder, c.worst()?)));
+    match first.filter(|(_, (_, share))| *share > 0.0) {
+        None => "The run after is in no number later than the run before.".into(),
+        Some((responder, (difference, share))) => format!(
+            "The run after is later at the most in {responder}.{}: {} instead of {} ({}).",
+            difference.statistic,
+            time(difference.after_ns),
+            time(difference.before_ns),
+            percent(share)
+        ),
+    }
+}
+
+fn told(condition: &Condition, outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Exceeded => format!("✗ {condition}: it is\n"),
+        Outcome::Kept => format!("✓ {condition}: it is not\n"),
+        Outcome::Undecided => format!(
+            "? {condition}: cannot be told, since one of the runs has no such number (another responder, or too few samples)\n"
+        ),
+    }
+}
+
+fn table(compared: &[Compared]) -> Table {
     let columns = [
         ("responder", Align::Left),
         ("statistic", Align::Left),
@@ -26,50 +107,33 @@ pub fn comparison(before: &Manifest, after: &Manifest) -> Result<String, Mismatc
         ("", Align::Right),
     ];
     let mut table = Table::new(&columns);
-    let mut only = Vec::new();
-    for one in &before.series {
-        let Some(other) = after.series.iter().find(|s| s.responder == one.responder) else {
-            only.push(format!("{} is only in the run before", one.responder));
-            continue;
-        };
-        let comparison = compare(one, other)?;
-        let losses = (comparison.losses.0.total(), comparison.losses.1.total());
-        for (row, difference) in comparison.differences.iter().enumerate() {
-            let responder = if row == 0 { one.responder.to_string() } else { String::new() };
+    for Compared { responder, comparison } in compared {
+        let known = comparison.differences.iter();
+        let known = known.filter(|d| d.before_ns.is_some() || d.after_ns.is_some());
+        for (row, difference) in known.enumerate() {
             table.row([
-                responder,
+                if row == 0 { responder.to_string() } else { String::new() },
                 difference.statistic.to_string(),
                 time(difference.before_ns),
                 time(difference.after_ns),
                 difference.absolute_ns().map_or_else(|| "–".into(), signed),
-                difference
-                    .relative()
-                    .map_or_else(|| "–".into(), |r| format!("{:+.1} %", r * 100.0)),
+                difference.relative().map_or_else(|| "–".into(), percent),
             ]);
         }
-        let lost = losses.1 as i128 - losses.0 as i128;
-        table.row([
-            "".into(),
-            "lost".into(),
-            losses.0.to_string(),
-            losses.1.to_string(),
-            format!("{lost:+}"),
-            "".into(),
-        ]);
+        let losses = (comparison.losses.0.total(), comparison.losses.1.total());
+        if losses != (0, 0) {
+            let (more, fewer) =
+                (losses.1.saturating_sub(losses.0), losses.0.saturating_sub(losses.1));
+            let difference = match (more, fewer) {
+                (0, 0) => "0".into(),
+                (0, fewer) => format!("−{fewer}"),
+                (more, _) => format!("+{more}"),
+            };
+            let (before, after) = (losses.0.to_string(), losses.1.to_string());
+            table.row(["".into(), "lost".into(), before, after, difference, "".into()]);
+        }
     }
-    let missing =
-        after.series.iter().filter(|s| !before.series.iter().any(|b| b.responder == s.responder));
-    only.extend(missing.map(|s| format!("{} is only in the run after", s.responder)));
-    table.lines().iter().for_each(|line| text += &format!("{line}\n"));
-    only.iter().for_each(|line| text += &format!("{line}\n"));
-    if let Some(unequal) = unequal([before, after]) {
-        text += &company(&unequal);
-    }
-    let same = before.samples.blake3 == after.samples.blake3;
-    if same {
-        text += "\nThe samples are identical.\n";
-    }
-    Ok(text)
+    table
 }
 
 fn time(ns: Option<f64>) -> String {
@@ -78,7 +142,16 @@ fn time(ns: Option<f64>) -> String {
 
 fn signed(ns: f64) -> String {
     let size = Nanos(ns.abs().round() as u64);
-    if size.0 == 0 { "0".into() } else { format!("{}{size}", if ns < 0.0 { "−" } else { "+" }) }
+    if size.0 == 0 { "0".into() } else { format!("{}{size}", sign(ns)) }
+}
+
+fn percent(share: f64) -> String {
+    let percent = format!("{:.1}", (share * 100.0).abs());
+    if percent == "0.0" { "0 %".into() } else { format!("{}{percent} %", sign(share)) }
+}
+
+fn sign(number: f64) -> char {
+    if number < 0.0 { '−' } else { '+' }
 }
 
 #[cfg(test)]
@@ -90,9 +163,34 @@ mod tests {
     fn runs_in_unequal_company_are_compared_with_a_warning_and_the_way_to_equal_one() {
         let old = manifest_of("6.1", &["hardirq", "task"]);
         let new = manifest_of("6.12", &["hardirq", "bh_work", "task"]);
-        let text = comparison(&old, &new).unwrap();
+        let text = comparison(&old, &new, &[]).unwrap();
         assert!(text.contains("6.1 lacks bh_work"), "{text}");
         assert!(text.contains("--set 'responders=[\"hardirq\", \"task\"]'"), "{text}");
-        assert!(!comparison(&new, &new).unwrap().contains("lacks"));
+        assert!(!comparison(&new, &new, &[]).unwrap().contains("lacks"));
+    }
+
+    #[test]
+    fn a_sentence_comes_first_and_what_got_worst_and_nothing_that_nobody_has() {
+        let old = manifest_of("6.1", &["hardirq", "task"]);
+        let mut new = manifest_of("6.12", &["hardirq", "task"]);
+        new.samples.blake3 = "other".into();
+        new.series[1].max = new.series[1].max.map(|max| Nanos(max.0 * 2));
+        new.series[0].max = new.series[0].max.map(|max| Nanos(max.0 / 2));
+        let condition: Condition = "task.max > +5%".parse().unwrap();
+        let text = comparison(&old, &new, &[(&condition, Outcome::Exceeded)]).unwrap();
+        assert!(text.starts_with("The run after is later at the most in task.max:"), "{text}");
+        assert!(text.contains("(+100.0 %)") && text.contains("✗ task.max > +5 %: it is"), "{text}");
+        assert!(
+            text.contains("−50.0 %") && !text.contains('-'.to_string().repeat(2).as_str()),
+            "{text}"
+        );
+        let place = |name: &str| text.find(&format!("\n{name} ")).unwrap();
+        assert!(place("task") < place("hardirq"), "{text}");
+        // Ten samples support no p99.9, and nothing was lost.
+        assert!(!text.contains("p99.9") && !text.contains("lost"), "{text}");
+        let mut apart = manifest_of("6.12", &["work"]);
+        apart.samples.blake3 = "other".into();
+        let apart = comparison(&old, &apart, &[]).unwrap();
+        assert!(apart.starts_with("The runs have no responder in common"), "{apart}");
     }
 }
