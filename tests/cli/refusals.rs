@@ -96,6 +96,7 @@ fn fake_kernel(lab: &Lab) {
         "image_blake3": blake3::hash(image.as_bytes()).to_hex().as_str(),
     });
     lab.write("cache/onset/kernels/6.1/kernel.json", &record.to_string());
+    lab::write_hashes(&lab.cache().join("kernels/6.1"));
 }
 
 #[test]
@@ -266,4 +267,38 @@ fn commands_that_read_do_not_make_a_store() {
         lab.onset(words).exits(2).says(&["no runs in", "onset run"]);
     }
     assert!(!lab.store().exists());
+}
+
+#[test]
+fn a_slip_of_the_hand_is_answered_with_what_was_meant() {
+    let lab = Lab::bare();
+    lab.write("lab/one.toml", "");
+    lab.write("lab/two.toml", "");
+    lab.write("lab/notes.txt", "");
+    let experiment = lab.experiment("title = \"t\"\ntarget = \"lokal\"\n");
+    for (words, says) in [
+        (&["rnu"][..], &["'run'"][..]),
+        (&["mesure", "periodic"], &["'measure'"]),
+        (&["run", "lab/"], &["is a directory", "one.toml, two.toml"]),
+        (&["run", &experiment, "--seed", "abc"], &["a whole number from 0", "abc"]),
+        (&["explain", "latest", "--worst", "0"], &["a whole number from 1 up"]),
+        (&["show", "./lab"], &["neither a bundle nor the directory of a hunt", "--store ./lab"]),
+    ] {
+        let finished = lab.onset(words).exits(2).says(says);
+        assert!(!finished.stderr.contains("notes.txt"), "{}", finished.stderr);
+    }
+    // A mistake in an experiment has a heading of its own.
+    let told = lab.onset(&["run", &experiment]).exits(2).stderr;
+    assert!(told.starts_with("error: ") && told.contains("did you mean \"local\"?"), "{told}");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_refused_before_anything_is_measured() {
+    let lab = Lab::bare();
+    for output in ["nowhere/report.html", "."] {
+        let words =
+            ["measure", "periodic", "--count", "10", "--policy", "other", "--report", output];
+        lab.onset(&words).exits(2).says(&["choose another file"]);
+    }
+    assert_eq!(lab.bundles(), [""; 0]);
 }

@@ -34,6 +34,7 @@ fn all() -> Vec<Warning> {
         Warning::LoadDidNoWork { counter: text() },
         Warning::Interrupted,
         Warning::Killed,
+        Warning::Failed { text: text() },
         Warning::TooFewSamples { responder: responder(), quantile: "p99.9".into(), count: 0 },
         Warning::MaximumOfFew { responder: responder(), count: 1 },
         Warning::ResponderMissing { responder: responder(), release: text() },

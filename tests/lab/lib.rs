@@ -228,6 +228,19 @@ pub fn experiment(flavours: &[&str], loads: &[&str], count: u64, more: &str) -> 
     )
 }
 
+/// Writes the list of hashes that the cache has beside files (crates/rig/src/intact.rs), of all files in a directory.
+pub fn write_hashes(directory: &Path) {
+    let list = "hashes.json";
+    let names = Lab::names(directory).into_iter().filter(|name| name != list);
+    let hash = |name: String| {
+        let bytes = std::fs::read(directory.join(&name)).expect("a file");
+        (name, serde_json::Value::from(blake3::hash(&bytes).to_hex().as_str()))
+    };
+    let hashes: serde_json::Map<_, _> = names.map(hash).collect();
+    let text = serde_json::Value::Object(hashes).to_string();
+    std::fs::write(directory.join(list), text).expect("writable");
+}
+
 /// Waits until `condition` gives something. Panics after minutes, since a test that hangs tells nothing.
 pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(300);

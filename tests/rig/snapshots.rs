@@ -49,6 +49,8 @@ fn a_damaged_kernel_is_refused_with_its_remedy() {
     fs::create_dir_all(&to).expect("ours");
     fs::copy(from.join("kernel.json"), to.join("kernel.json")).expect("a kernel");
     let image = fs::read(from.join("vmlinuz")).expect("a kernel");
+    fs::write(to.join("vmlinuz"), &image).expect("ours");
+    lab::write_hashes(&to);
     fs::write(to.join("vmlinuz"), &image[..image.len() - 1]).expect("ours");
     let text = experiment(&["6.12"], &["idle"], 5, "");
     lab.run(&text, &[]).exits(69).says(&["6.12", "damaged", "onset kernels fetch 6.12"]);

@@ -38,7 +38,7 @@ fn doctored(mut map: Vec<u8>) -> Vec<u8> {
 /// The map of the one snapshot in the lab's cache.
 fn map_of(lab: &Lab) -> PathBuf {
     let snapshots = lab.cache().join("snapshots");
-    let maps = Lab::names(&snapshots).into_iter().map(|key| snapshots.join(key).join("map"));
+    let maps = Lab::names(&snapshots).into_iter().map(|key| snapshots.join(key).join("map/map"));
     maps.into_iter().find(|map| map.is_file()).expect("a map was made")
 }
 
@@ -62,6 +62,7 @@ fn a_kernel_without_types_and_unwind_tables_shows_the_rest_and_says_what_is_miss
     let map = map_of(&lab);
     let bytes = std::fs::read(&map).expect("a map");
     std::fs::write(&map, doctored(bytes)).expect("writable");
+    lab::write_hashes(map.parent().expect("a directory"));
     let blind = windows();
     let missing = blind["cells"][0]["missing"].to_string();
     assert!(missing.contains("no types") && missing.contains("no unwind table"), "{missing}");

@@ -70,7 +70,6 @@ impl Hashes {
     pub(crate) fn is_intact(&self, path: &Path) -> Result<bool> {
         match hash_file(&self.directory.join(path)) {
             Ok(hash) => Ok(self.of(path) == Some(&hash)),
-            Err(_) if tool::interrupted() => Err(Error::Interrupted),
             Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 Ok(false)
             }
@@ -123,10 +122,14 @@ pub(crate) fn publish(made: &Path, place: &Path) -> Result<()> {
 /// The blake3 of a file, in hexadecimal; a regular file, since anything else would be waited for.
 ///
 /// # Errors
-/// [`Error::File`](crate::Error::File).
+/// [`Error::File`]; [`Error::Interrupted`].
 pub(crate) fn hash_file(path: &Path) -> Result<String> {
     let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(Heeding(confined::file(path).at(path)?)).at(path)?;
+    let hashed = hasher.update_reader(Heeding(confined::file(path).at(path)?));
+    if hashed.is_err() && tool::interrupted() {
+        return Err(Error::Interrupted);
+    }
+    hashed.at(path)?;
     Ok(hasher.finalize().to_hex().to_string())
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Options of the commands that run something once more and look inside.
 
-use super::StoreArgument;
+use super::{StoreArgument, at_least_one};
 use crate::experiment::Load;
 use crate::followed::Choice;
 use crate::hunt::Budget;
@@ -142,7 +142,7 @@ pub struct Explained {
     #[arg(long, value_name = "N")]
     pub sample: Option<u64>,
     /// This many of the longest; one where nothing is said.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub worst: Option<NonZeroUsize>,
 }
 
@@ -220,7 +220,7 @@ pub struct Replay {
     #[arg(long, value_name = "N", conflicts_with = "worst")]
     pub sample: Option<u64>,
     /// The N-th longest of the run; the longest where nothing is said.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub worst: Option<NonZeroUsize>,
     /// How often.
     #[arg(long, value_name = "N", default_value = "1")]

@@ -9,7 +9,9 @@ pub use measure::{How, Measure};
 
 use crate::experiment::Load;
 use crate::hunt::{Budget, Strategy};
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "Exit status:
@@ -33,6 +35,32 @@ pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The same error with the command that a mistyped one may have meant.
+pub fn explained(mut error: clap::Error) -> clap::Error {
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) => typed.clone(),
+        _ => return error,
+    };
+    let known = Arguments::command();
+    let alike = known.get_subcommands().map(|c| c.get_name());
+    let nearest = alike.min_by_key(|name| strsim::damerau_levenshtein(name, &typed));
+    if let Some(name) = nearest.filter(|name| strsim::damerau_levenshtein(name, &typed) <= 2) {
+        let suggested = ContextValue::Strings(vec![name.to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, suggested);
+    }
+    error
+}
+
+/// A number from 1 up.
+pub(crate) fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| format!("it is a whole number from 1 up, not {text:?}"))
+}
+
+/// A seed.
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("it is a whole number from 0 to {}, not {text:?}", u64::MAX))
 }
 
 /// The commands.
@@ -210,7 +238,7 @@ pub struct Run {
     #[arg(required = true)]
     pub experiments: Vec<PathBuf>,
     /// Replaces the experiments' seed.
-    #[arg(long)]
+    #[arg(long, value_parser = seed)]
     pub seed: Option<u64>,
     /// Replaces a value of the experiments, as in trigger.count=100000; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
@@ -250,7 +278,7 @@ pub struct Hunt {
     #[arg(long = "strategy", value_name = "NAME", value_parser = str::parse::<Strategy>)]
     pub strategies: Vec<Strategy>,
     /// Of everything random; the same seed finds the same.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = seed)]
     pub seed: u64,
     /// How many machines of the rig run at once; by default one per processor. More than 8 are of no use: a hunt makes 8 trials at
     /// once at the most.

@@ -48,6 +48,7 @@ pub fn run(command: Kernels) -> Result<Exit, Failure> {
     match command {
         Kernels::List { available: false, json } => {
             let records = kernels.list()?;
+            kernels.damaged().iter().for_each(|error| tell!("! {error}"));
             let roots = kernels.list_build_roots();
             if json {
                 let build_roots =

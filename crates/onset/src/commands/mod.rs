@@ -82,6 +82,11 @@ pub(crate) fn open(run: &str, store: &Path) -> Result<Bundle, Failure> {
     if path.join(crate::bundle::MANIFEST).is_file() {
         return Ok(Bundle::open(path)?);
     }
+    if path.is_dir() && run.contains('/') {
+        return Err(Failure::usage(format!(
+            "{run} is neither a bundle nor the directory of a hunt; name one, or a run of a store: --store {run}"
+        )));
+    }
     Ok(Bundle::open(&self::store(store).find(run)?)?)
 }
 

@@ -117,6 +117,17 @@ fn explain_finds(
     Ok(explained)
 }
 
+/// Whether a file that the user chose can be written: the directory that it goes to is there.
+pub(super) fn check_chosen(path: &Path) -> Result<(), Failure> {
+    let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if path.is_dir() || !directory.is_dir() {
+        let why =
+            if path.is_dir() { "is a directory" } else { "lies in no directory that is there" };
+        return Err(Failure::usage(format!("{} {why}; choose another file", path.display())));
+    }
+    Ok(())
+}
+
 /// Writes a file that the user chose.
 pub(super) fn write_chosen(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_whole(path, bytes).map_err(|e| {

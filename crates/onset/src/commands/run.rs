@@ -44,6 +44,8 @@ pub fn run_all(
     outcome: &Outcome,
 ) -> Result<Exit, Failure> {
     let targets = experiments.iter().map(target).collect::<Result<Vec<_>, Failure>>()?;
+    // Not after an hour.
+    outcome.report.as_deref().map_or(Ok(()), report::check_chosen)?;
     let store = store(&outcome.store.store);
     let mut results = Vec::new();
     for (experiment, target) in experiments.iter().zip(&targets) {

@@ -206,6 +206,14 @@ pub enum ExperimentError {
 impl fmt::Display for ExperimentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unreadable { path, .. } if path.is_dir() => {
+                write!(f, "{} is a directory; name an experiment in it", path.display())?;
+                let within = experiments_in(path);
+                if !within.is_empty() {
+                    write!(f, ": {}", within.join(", "))?;
+                }
+                Ok(())
+            }
             Self::Unreadable { path, cause } => {
                 write!(f, "cannot read the experiment {}: {cause}", path.display())
             }
@@ -221,6 +229,15 @@ impl fmt::Display for ExperimentError {
             Self::Invalid(problems) => problems.fmt(f),
         }
     }
+}
+
+/// The names of the experiments in a directory, in their order.
+fn experiments_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".toml")).collect();
+    names.sort();
+    names
 }
 
 impl std::error::Error for ExperimentError {

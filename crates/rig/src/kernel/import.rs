@@ -539,6 +539,8 @@ mod tests {
         assert_eq!(kernels.get("k").unwrap().record, record);
         fs::write(directory.join("vmlinuz"), b"other").unwrap();
         assert!(kernels.get("k").unwrap_err().to_string().contains("damaged"));
+        assert!(kernels.list().unwrap().is_empty());
+        assert!(kernels.damaged()[0].to_string().contains("onset kernels fetch k"));
         let e = kernels.get("j").unwrap_err().to_string();
         assert!(e.contains("there are k") && e.contains("onset kernels fetch j"), "{e}");
     }

@@ -149,6 +149,11 @@ impl Kernels {
             .collect())
     }
 
+    /// What is wrong with each kernel that is here and cannot be used, with what to do.
+    pub fn damaged(&self) -> Vec<Error> {
+        self.list_names().iter().filter_map(|name| self.get(name).err()).collect()
+    }
+
     /// The kernel `name`, checked: its image is what was recorded.
     pub fn get(&self, name: &str) -> Result<Kernel> {
         let directory = self.place(name)?;
