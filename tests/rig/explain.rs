@@ -226,10 +226,10 @@ fn a_replay_on_another_qemu_is_refused_with_both_versions() {
         let mut changed = altered.clone();
         let place = keys.iter().fold(&mut changed["about"], |place, key| &mut place[*key]);
         *place = value.into();
-        std::fs::write(&manifest, changed.to_string()).expect("writable");
+        lab::write_manifest(&manifest, &changed);
         lab.onset(&["replay", &run]).exits(69).says(&[said, &format!("was {value} then")]);
     }
     altered["about"]["target"] = "local".into();
-    std::fs::write(&manifest, altered.to_string()).expect("writable");
+    lab::write_manifest(&manifest, &altered);
     lab.onset(&["replay", &run]).exits(2).says(&["measured on a machine"]);
 }
