@@ -37,6 +37,7 @@ const WINDOW: usize = 4 * BLOCK;
 const SAMPLE: u64 = 1;
 const SAMPLE_WITH_PATH: u64 = 2;
 const LOSS: u64 = 3;
+
 /// Whether the journal in this file has a first entry, whole or not.
 pub fn has_entry(file: &File) -> io::Result<bool> {
     let mut first = [0; ENTRY];

@@ -300,13 +300,7 @@ impl Manifest {
     /// # Errors
     /// [`BundleError`]: not a bundle, another schema, or not the text that was written.
     pub fn read(dir: &Path) -> Result<Self, BundleError> {
-        let not_a_bundle = || BundleError::NotABundle { path: dir.to_owned() };
-        match Directory::open(dir) {
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                Err(not_a_bundle())
-            }
-            opened => Self::read_in(&opened.map_err(BundleError::io("open", dir))?),
-        }
+        Self::read_in(&super::directory(dir)?)
     }
 
     /// As [`read`](Self::read), of a directory that is open.

@@ -68,6 +68,16 @@ fn histogram_path(responder: &SeriesName) -> String {
     format!("{HISTOGRAMS}/{}", histogram_file(responder))
 }
 
+/// Opens the directory of a bundle.
+fn directory(path: &Path) -> Result<Directory, BundleError> {
+    Directory::open(path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            BundleError::NotABundle { path: path.to_owned() }
+        }
+        _ => BundleError::io("open", path)(e),
+    })
+}
+
 /// A bundle that was opened: its manifest was read and its files are there at their full length.
 #[derive(Debug)]
 pub struct Bundle {
@@ -81,12 +91,7 @@ impl Bundle {
     /// # Errors
     /// [`BundleError`] names the file that is missing, cut short or foreign, and what to do.
     pub fn open(path: &Path) -> Result<Self, BundleError> {
-        let directory = Directory::open(path).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                BundleError::NotABundle { path: path.to_owned() }
-            }
-            _ => BundleError::io("open", path)(e),
-        })?;
+        let directory = directory(path)?;
         let manifest = Manifest::read_in(&directory)?;
         let bundle = Bundle { directory, manifest };
         let histograms = bundle.manifest.series.iter().map(|s| histogram_path(&s.responder));
