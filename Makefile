@@ -4,11 +4,13 @@
 # make kernels   try every command that looks into a kernel on every kernel that the archive has, and print the table
 # make papers    as demo, for the papers' experiments: their tables with ours beside, in one report, each cell in three guests (half an hour)
 # make test      install what is missing, run every test
-# make torture   kill, fail, flip and deceive it, a thousand times each, and print the table of docs/reliability.md
+# make torture   kill, fail, flip, deceive and fuzz it, and print the table of docs/reliability.md (an hour)
 # make build     build everything into target/
 # make install   after make build: install the command, its parts, man pages and completions below PREFIX
 # make bench     print the figures that onset promises, measured here
 # make lint      formatting and lints
+# make check     what can be told without QEMU: formatting, lints, the rules of the house, the unit tests
+# make contract  write docs/*.schema.json and web/src/contract.ts anew, of the types of what is printed
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -24,7 +26,7 @@ DOCUMENTATION := target/documentation
 BUILT := $(ONSET) $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(LIB)/report.html $(DOCUMENTATION)/onset.1
 WEB_SOURCES := $(shell find web/src web/build.mjs web/package.json web/package-lock.json web/tsconfig.json 2>/dev/null)
 
-.PHONY: demo kernels papers test torture build install bench lint prepare prepare-run prepare-test rust
+.PHONY: demo kernels papers test torture build install bench lint check contract prepare prepare-run prepare-test rust
 # Installing packages comes before building, and building before running. cargo and npm use every core themselves.
 .NOTPARALLEL:
 
@@ -45,6 +47,7 @@ torture: prepare-run prepare-test build
 	$(ONSET) kernels fetch 6.12
 	ONSET=$(abspath $(ONSET)) ONSET_TORTURE=all \
 		$(CARGO) test --locked -p onset-tests --test torture -- --nocapture --test-threads 1
+	ONSET=$(abspath $(ONSET)) tests/torture/fuzz.sh
 
 build: prepare rust $(LIB)/report.html
 
@@ -94,8 +97,15 @@ bench: prepare-run build
 	$(CARGO) test --locked -p onset-tests --test rig -- delays_are_found --nocapture --test-threads 1
 	$(CARGO) bench --locked -p onset --bench hunt
 
+check: lint
+	$(CARGO) test --locked --quiet --workspace --lib
+
 lint: prepare
 	@$(CARGO) fmt --version >/dev/null 2>&1 && $(CARGO) clippy --version >/dev/null 2>&1 || \
 		{ echo "make lint: needs rustfmt and clippy: rustup component add clippy rustfmt" >&2; exit 1; }
-	$(CARGO) fmt --all --check
+	$(CARGO) fmt --all --check -- crates/probes/src/*.rs crates/probes/src/*/*.rs
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+contract: prepare
+	$(CARGO) run --locked --target-dir target -p onset-view --example contract
+	cd web && npm ci --no-audit --no-fund --loglevel=error && npm run --silent contract

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Disturbances: a second device, whose interrupt nobody answers and which takes
- * the CPU's time. The handler does what the least handler does, it reads the one
- * register of its device, which acknowledges. The register also says how many
- * high-resolution timers to start, all of which expire at one instant, each
- * with a callback that only counts: a burst of timers, as of many sleepers.
+ * the CPU's time. The handler does the least that a handler can: it reads its
+ * device's one register, which acknowledges. The register also says how many
+ * high-resolution timers to start. All of them expire at one instant, each with
+ * a callback that only counts: a burst of timers, like that of many sleepers.
  *
  * Handler and callbacks run in hard interrupt context on every kernel
- * (IRQF_NO_THREAD, HRTIMER_MODE_HARD), so that a disturbance is the same one on
- * PREEMPT_RT. Without high resolution (highres=off) timers expire with the tick.
+ * (IRQF_NO_THREAD, HRTIMER_MODE_HARD), so a disturbance is the same on
+ * PREEMPT_RT. Without high resolution (highres=off) timers expire at the tick.
  *
  * The device exists in the virtual rig only (crates/plugin/src/disturbance.rs).
  */
@@ -29,7 +29,7 @@
 
 /**
  * struct onset_disturbance - the one device
- * @timers: the burst; those of a number that is asked for are its first ones
+ * @timers: the burst; where fewer are asked for, the first ones are started
  * @taken: interrupts that were acknowledged
  * @expired: timers that have expired
  */
@@ -58,8 +58,8 @@ static enum hrtimer_restart onset_expire_in_burst(struct hrtimer *unused)
  *
  * A timer that is still waiting from the burst before is started anew.
  *
- * Return: IRQ_HANDLED, or IRQ_NONE when what was read is no number of timers:
- * then no device is there, and it was not ours.
+ * Return: IRQ_HANDLED, or IRQ_NONE when the register reads as no number of
+ * timers: then no device is there, and the interrupt was not ours.
  */
 static irqreturn_t onset_take_disturbance(int line, void *unused)
 {
@@ -137,8 +137,8 @@ out_release:
 }
 
 /**
- * onset_disconnect_disturbance() - wait for the handler, and then, as nobody
- * starts them any more, for the timers; say how many there were
+ * onset_disconnect_disturbance() - wait for the handler, then for the timers,
+ * which nobody starts any more; say how many there were
  */
 void onset_disconnect_disturbance(void)
 {

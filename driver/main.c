@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * onset_port - answers each trigger from every mechanism that Linux has for it,
- * so that it is seen how long each of them takes: the interrupt of a parallel
+ * and so shows how long each takes. A trigger is the interrupt of a parallel
  * port, answered on its data pins for an instrument at the other end of the
- * cable, or a high-resolution timer, answered by reading the clock.
+ * cable; or a high-resolution timer's, answered by reading the clock.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -6,32 +6,21 @@
 #include <linux/bits.h>
 #include <linux/types.h>
 
-/* The responders, each numbered by the data pin that it toggles. */
-enum onset_responder {
-	ONSET_HARDIRQ,
-	ONSET_THREADED_IRQ,
-	ONSET_TASKLET,
-	ONSET_BH_WORK,
-	ONSET_WORK,
-	ONSET_WORK_HIGHPRI,
-	ONSET_KTHREAD,
-	ONSET_TASK,
-	ONSET_RESPONDERS
-};
+#include "onset_wire.h"
 
 /* Holds the names of all responders and the commas between them. */
 #define ONSET_NAMES_SIZE	96
 
 /**
- * struct onset_source - what triggers, and what an answer to it is
- * @claim: takes what it needs; nothing triggers yet
+ * struct onset_source - what triggers, and how a trigger is answered
+ * @claim: takes what the source needs; nothing triggers yet
  * @release: gives that back; no responder runs any more
- * @connect: from here on it may trigger
- * @disconnect: waits until it does not
+ * @connect: from here on the source may trigger
+ * @disconnect: waits until it does not trigger any more
  * @enable: lets it trigger, when nothing can fail any more
  * @disable: keeps it from triggering
- * @answer: the answer of a responder to the triggers from number @first to
- *	    before @taken, with all other answers excluded and interrupts off
+ * @answer: makes a responder's answer to the triggers from number @first to
+ *	    before @taken; all other answers are excluded, interrupts are off
  */
 struct onset_source {
 	int (*claim)(void);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The parallel port as trigger: an instrument raises nACK, which is the port's
+ * The parallel port as trigger. An instrument raises nACK, which is the port's
  * interrupt, and watches D0 ... D7, on which the responders answer. The module
- * owns the port by itself, without parport, whose locking and sharing would be
- * part of what is measured.
+ * owns the port by itself. It does without parport, whose locking and sharing
+ * would be part of what is measured.
  *
  * On PREEMPT_RT the hard handler stays hard (IRQF_NO_THREAD), unless the
  * parameter `threaded` is set.
@@ -15,6 +15,7 @@
 #include <linux/io.h>
 #include <linux/ioport.h>
 #include <linux/moduleparam.h>
+#include <linux/stringify.h>
 
 #include "onset.h"
 
@@ -39,19 +40,19 @@ struct onset_port {
 
 static struct onset_port port;
 
-static unsigned short io = 0x378;
+static unsigned short io = ONSET_PORT;
 module_param_hw(io, ushort, ioport, 0444);
-MODULE_PARM_DESC(io, "port: first I/O port (default 0x378)");
+MODULE_PARM_DESC(io, "port: first I/O port (default " __stringify(ONSET_PORT) ")");
 
-static unsigned int irq = 7;
+static unsigned int irq = ONSET_PORT_IRQ;
 module_param_hw(irq, uint, irq, 0444);
-MODULE_PARM_DESC(irq, "port: interrupt (default 7)");
+MODULE_PARM_DESC(irq, "port: interrupt (default " __stringify(ONSET_PORT_IRQ) ")");
 
 bool onset_threaded;
 module_param_named(threaded, onset_threaded, bool, 0444);
 MODULE_PARM_DESC(threaded, "port: let PREEMPT_RT make the hard handler a thread (default N)");
 
-/* The edge tells the instrument that; it counts the triggers by itself. */
+/* The edge tells the instrument; it counts the triggers by itself. */
 static void onset_toggle(enum onset_responder r, u64 first, u64 taken)
 {
 	port.latch ^= BIT(r);
@@ -61,7 +62,7 @@ static void onset_toggle(enum onset_responder r, u64 first, u64 taken)
 static irqreturn_t onset_run_threaded_irq(int line, void *unused)
 {
 	onset_answer(ONSET_THREADED_IRQ);
-	/* Also with nothing to answer: the core counts this against "nobody cared". */
+	/* Also with nothing to answer: the core counts it against "nobody cared". */
 	return IRQ_HANDLED;
 }
 
@@ -71,9 +72,9 @@ static irqreturn_t onset_run_threaded_irq(int line, void *unused)
  * @unused: nothing
  *
  * Every call counts as an interrupt of the port. nACK is a pulse on an edge
- * triggered ISA line, which the port does not latch, so there is nothing to
- * ask whether it was ours; nor can such a line be shared, so it is not asked
- * for IRQF_SHARED. In particular the 8259 signals its spurious interrupts as
+ * triggered ISA line, and the port does not latch it, so nothing can be asked
+ * whether the interrupt was ours. Such a line cannot be shared either, so
+ * IRQF_SHARED is not asked for. The 8259 signals its spurious interrupts as
  * interrupt 7: where the PIC is used, one of them makes edges that the
  * instrument counts as answers to nothing. IRQ_NONE for them would be a guess.
  *

@@ -2,17 +2,17 @@
 /*
  * The responders: every mechanism that Linux has to answer a trigger from. This
  * file starts them in hard interrupt context and keeps what each of them has
- * answered; what an answer does, the source of the triggers knows.
+ * answered. The source of the triggers knows what an answer does.
  *
- * One trigger: the hard handler counts it and answers for hardirq; then it
- * starts, in the order of the pins, whichever of tasklet, bh_work, work,
- * work_highpri, kthread and task are active; it returns, and threaded_irq is
- * woken. Each of them answers, unless all triggers counted so far are answered.
- * So every answer but that of hardirq contains the starting of the others; to
- * measure one alone, make it the only one active.
+ * One trigger: the hard handler counts it and answers for hardirq. Then it
+ * starts those of tasklet, bh_work, work, work_highpri, kthread and task that
+ * are active, in the order of the pins. It returns, and threaded_irq is woken.
+ * Each responder answers, unless all triggers counted so far are answered. So
+ * every answer but that of hardirq contains the starting of the others. To
+ * measure one responder alone, make it the only active one.
  *
- * The hard handler stays hard on PREEMPT_RT, so all that it calls must do with
- * raw locks:
+ * The hard handler stays hard on PREEMPT_RT, so everything that it calls must
+ * do with raw locks:
  *
  *   tasklet_schedule()	a per-CPU list and raise_softirq_irqoff(), no lock;
  *   queue_work()	the lock of a worker pool, raw since Linux 5.8, and
@@ -164,7 +164,7 @@ MODULE_PARM_DESC(responders, "comma-separated list of who answers (default: all 
 
 /*
  * One answer is for all the triggers taken before it. An execution that finds
- * none, because an earlier one answered for it, does nothing.
+ * none does nothing: an earlier answer was for its trigger, too.
  */
 static void onset_answer_locked(enum onset_responder r)
 {
@@ -233,7 +233,7 @@ bool onset_see(u64 *taken)
 }
 
 /**
- * onset_see_answered() - make new again what no task has answered
+ * onset_see_answered() - make triggers new again that no task has answered
  */
 void onset_see_answered(void)
 {
@@ -271,7 +271,7 @@ static DECLARE_WORK(onset_work_highpri, onset_run_work_highpri);
 static int onset_run_kthread(void *unused)
 {
 	while (!kthread_should_stop()) {
-		/* Idle: a wait that is no load and that hung_task leaves alone. */
+		/* Idle: such a wait is no load, and hung_task leaves it alone. */
 		swait_event_idle_exclusive(state.kthread_wait,
 					  onset_behind(&state.answered[ONSET_KTHREAD]) ||
 					  kthread_should_stop());
@@ -312,7 +312,7 @@ void onset_trigger(u64 triggers)
 }
 
 /**
- * onset_give_up() - let nobody answer any more what was triggered until now
+ * onset_give_up() - let nobody answer the triggers until now any more
  * @unanswered: takes, for each responder, how many triggers it has not answered
  *
  * Return: how many triggers were taken since the module was loaded.
@@ -347,7 +347,7 @@ int onset_start_responders(void)
 	kthread = kthread_create(onset_run_kthread, NULL, "onset_kthread");
 	if (IS_ERR(kthread))
 		return PTR_ERR(kthread);
-	/* The priority of threaded interrupts, so that the two compare. */
+	/* The priority of threaded interrupts, so that both can be compared. */
 	sched_set_fifo(kthread);
 	state.kthread = kthread;
 	wake_up_process(kthread);
@@ -357,7 +357,7 @@ int onset_start_responders(void)
 /**
  * onset_stop_responders() - wait until none of them runs
  *
- * Only when the hard handler is gone and nothing starts them again.
+ * To be called only when the hard handler is gone and nothing starts them.
  */
 void onset_stop_responders(void)
 {

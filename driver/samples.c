@@ -11,11 +11,11 @@
  * The trigger with number n is due n periods after the first one, so nothing
  * needs to be kept of it. Samples go through a ring with one writer (answers
  * exclude each other) and one reader (@reading), and no lock between them.
- * Losses are counted beside it, so that a full ring loses none of them.
+ * Losses are counted beside the ring, so a full ring loses none of them.
  *
- * Nobody is woken from an answer: it would be part of what the responders after
- * it are measured with. Somebody who waits is woken by a delayed work of the
- * unbound workqueue, which looks every ONSET_BATCH_MS.
+ * An answer wakes nobody: the wake-up would be part of what the responders
+ * after it are measured with. A delayed work of the unbound workqueue looks
+ * every ONSET_BATCH_MS and wakes whoever waits.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -87,7 +87,7 @@ static void onset_lose(enum onset_responder r, enum onset_loss loss, u64 trigger
 	atomic64_add(triggers, &samples.lost[r][loss]);
 }
 
-/* Whether there was room. */
+/* Gives whether there was room. */
 static bool onset_put(enum onset_responder r, u64 number, u64 due_ns, u64 latency_ns)
 {
 	unsigned int head = samples.head;
@@ -143,7 +143,7 @@ void onset_begin_samples(u64 due_ns, u64 period_ns)
  */
 void onset_end_samples(int end)
 {
-	/* The first stays: the handler may lose its CPU while ONSET_STOP waits for it. */
+	/* The first one stays: a handler that ONSET_STOP waits for may lose its CPU. */
 	cmpxchg(&samples.end, 0, end);
 }
 
@@ -252,7 +252,7 @@ static ssize_t onset_copy(struct onset_record __user *buf, size_t room)
 static ssize_t onset_read_records(struct file *file, struct onset_record __user *buf, size_t room)
 {
 	for (;;) {
-		/* Before the ring: what was answered before the end is in it. */
+		/* Read before the ring, which then has all answers before the end. */
 		int end = smp_load_acquire(&samples.end);
 		ssize_t done = onset_copy(buf, room);
 		int err;

@@ -3,10 +3,10 @@
  * The device of the task responder: a process blocks in read() and answers by
  * ioctl().
  *
- * wake_up() is not among what a hard handler may call: the lock of an ordinary
- * wait queue sleeps on PREEMPT_RT. poll() needs such a queue, so its sleepers
- * are woken by an irq_work (a thread on PREEMPT_RT), and only when there are
- * any. read(), the path that is measured, is woken by the hard handler itself.
+ * A hard handler may not call wake_up(): the lock of an ordinary wait queue
+ * sleeps on PREEMPT_RT. poll() needs such a queue, so an irq_work (a thread on
+ * PREEMPT_RT) wakes its sleepers, and only when there are any. The hard handler
+ * itself wakes read(), the path that is measured.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -39,7 +39,7 @@ static void onset_wake_pollers(struct irq_work *unused)
 static DEFINE_IRQ_WORK(onset_poll_work, onset_wake_pollers);
 
 /**
- * onset_wake_task() - tell who waits that there is a trigger
+ * onset_wake_task() - tell whoever waits that there is a trigger
  */
 void onset_wake_task(void)
 {
@@ -127,8 +127,8 @@ static struct miscdevice onset_misc = {
 /**
  * onset_register_task() - create the device
  *
- * A file may be opened as soon as it is there, so this is the last of what can
- * fail when the module is loaded.
+ * A file may be opened as soon as the device is there. So of all steps of
+ * loading the module that can fail, this one is the last.
  *
  * Return: 0, or the error of misc_register().
  */

@@ -3,13 +3,13 @@
  * A high-resolution timer as trigger, for machines without an instrument. The
  * timer's handler is the hard handler: HRTIMER_MODE_HARD keeps it in hard
  * interrupt context on PREEMPT_RT. A trigger is due when the timer is
- * programmed to expire; so a latency contains, before the hard handler, the
+ * programmed to expire. So a latency contains, before the hard handler, the
  * programming of the timer's hardware and the kernel's search for what expired.
- * What it cannot see is an error of the clock itself.
+ * It does not show an error of the clock itself.
  *
- * There is no interrupt line and so no thread of one: threaded_irq is a thread
- * of ours that waits as irq_thread() does (kernel/irq/manage.c), at the same
- * priority, on the CPU of the timer, and is woken last, as the core does it.
+ * There is no interrupt line, so the kernel has no thread for one: threaded_irq
+ * is a thread of ours. It waits as irq_thread() does (kernel/irq/manage.c), at
+ * the same priority, on the timer's CPU, and is woken last, as by the core.
  *
  * The timer runs while ONSET_SAMPLES is open.
  */
@@ -30,7 +30,7 @@
 
 #include "onset.h"
 
-/* Below, the eight responders do not come to an end; above, nobody waits. */
+/* Below, the eight responders do not come to an end; nobody waits longer. */
 #define ONSET_PERIOD_NS_MIN	20000U
 #define ONSET_PERIOD_NS_MAX	1000000000U
 
@@ -125,7 +125,7 @@ static enum hrtimer_restart onset_expire(struct hrtimer *hrtimer)
 	return HRTIMER_RESTART;
 }
 
-/* On the timer's CPU with interrupts off, so that the first is not late already. */
+/* On the timer's CPU, interrupts off, so the first trigger is not late yet. */
 static void onset_arm(void *unused)
 {
 	timer.due_ns = ktime_get_ns() + timer.period_ns;

@@ -13,9 +13,9 @@ RUST="rustc-web cargo-web rustfmt-web"
 # The viewer of the report is built with npm.
 VIEWER="nodejs"
 RUN="mount kmod xz-utils zstd dpkg-dev libc-bin binutils bubblewrap debian-archive-keyring e2fsprogs iproute2 iputils-ping iperf3 rt-tests stress-ng findutils tar"
-TEST="chromium fonts-dejavu-core python3-venv sigrok-cli strace"
-# The oldest that the plugin gets on with, and the one that is installed where there is none (VERSIONS_TRIED in
-# crates/plugin/src/checks.rs). A newer one that is there stays: the plugin looks into it itself.
+TEST="procps g++ chromium fonts-dejavu-core python3-venv sigrok-cli strace"
+# The oldest that the plugin gets on with, and the one that is installed where there is none (QEMUS_TRIED in
+# crates/wire/src/arguments.rs). A newer one that is there stays: the plugin looks into it itself.
 QEMU=10.0
 
 die() {

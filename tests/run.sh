@@ -14,9 +14,11 @@ PASSED=0
 FAILED=0
 SKIPPED=0
 
+begun=$(date +%s)
+
 section() {
 	echo
-	echo "== $*"
+	echo "== $* (after $(($(date +%s) - begun)) s)"
 }
 
 # Adds up what the tests of Rust and of node say in $LOG.
@@ -53,26 +55,44 @@ user_cache=${XDG_CACHE_HOME:-$HOME/.cache}/onset
 mkdir -p "$user_cache/kernels" "$CACHE/onset"
 ln -sfn "$user_cache/kernels" "$CACHE/onset/kernels"
 
-section "kernels"
-for name in 6.12 6.12-rt; do
-	if ! "$ONSET" kernels fetch "$name"; then
+# An archive drops what it had; the tests that want one of the last four say so. A line of each that is not there goes
+# to $MISSING.
+MISSING=$PWD/target/test-kernels-missing
+fetch() {
+	: >"$MISSING"
+	for name in 6.12 6.12-rt 7.3 7.3-rt 6.1 6.1-rt; do
+		"$ONSET" kernels fetch "$name" || echo "$name" >>"$MISSING"
+	done
+}
+
+# Fetching waits for the network and for one compiler after the other, and the tests' build has the other processor
+# meanwhile.
+section "kernels, and building the tests"
+fetch >"$LOG.kernels" 2>&1 &
+fetching=$!
+cargo test --workspace --locked --no-run || echo "the tests do not build: see below"
+wait "$fetching"
+cat "$LOG.kernels"
+for name in $(cat "$MISSING"); do
+	case $name in
+	6.12 | 6.12-rt)
 		echo "failed: kernels fetch $name"
 		FAILED=$((FAILED + 1))
-	fi
-done
-# An archive drops what it had; the tests that want one of these say so.
-for name in 7.3 7.3-rt 6.1 6.1-rt; do
-	"$ONSET" kernels fetch "$name" || echo "the tests of $name will be skipped"
+		;;
+	*) echo "the tests of $name will be skipped" ;;
+	esac
 done
 
 section "crates, command and rig"
-ONSET_TEST_SKIPS=$PWD/target/test-skips
-: >"$ONSET_TEST_SKIPS"
-export ONSET ONSET_TEST_CACHE="$CACHE" ONSET_TEST_SKIPS
+ONSET_TEST_NOTES=$PWD/target/test-notes
+: >"$ONSET_TEST_NOTES"
+export ONSET ONSET_TEST_CACHE="$CACHE" ONSET_TEST_NOTES
 tests cargo test --workspace --locked --no-fail-fast
-cat "$ONSET_TEST_SKIPS"
+grep -v '^took: ' "$ONSET_TEST_NOTES"
+echo "what took longest:"
+sed -n 's/^took: \(.*\): \([0-9]*\) s$/\2 s  \1/p' "$ONSET_TEST_NOTES" | sort -rn | head -n 25
 # The harness of Rust takes a test that skipped itself for one that passed.
-itself=$(grep -c '^skip: ' "$ONSET_TEST_SKIPS")
+itself=$(grep -c '^skip: ' "$ONSET_TEST_NOTES")
 SKIPPED=$((SKIPPED + itself))
 PASSED=$((PASSED - itself))
 
@@ -90,5 +110,5 @@ fi
 tests npm --prefix web test
 
 echo
-echo "$PASSED passed, $FAILED failed, $SKIPPED skipped"
+echo "$PASSED passed, $FAILED failed, $SKIPPED skipped, in $(($(date +%s) - begun)) s"
 [ "$FAILED" = 0 ]

@@ -66,7 +66,7 @@ async function buildReport() {
 
 async function buildTests() {
   await build({
-    entryPoints: ["unit", "browser"].map((name) => here(`test/${name}.test.ts`)),
+    entryPoints: ["unit", "browser", "reading", "generator"].map((name) => here(`test/${name}.test.ts`)),
     bundle: true,
     platform: "node",
     format: "esm",

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Any bytes are records or refused without loss, and any sequence of records ends with each trigger
-//! accounted for exactly once per responder. The first two bytes are the active responders and the pins.
+//! Any bytes are events or refused without loss, and any sequence of events ends with each trigger
+//! accounted for exactly once per responder. The first two bytes are the active responders and the pins. A follower's
+//! reader takes any sequence, too.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sample::{Answers, Kind, Loss, Observation, Record, ResponderSet, Stamp};
+use sample::{Answers, Loss, Observation, ResponderSet, Stamp};
+use trace::Reader;
+use wire::Event;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&[active, pins], rest)) = bytes.split_first_chunk() else { return };
@@ -16,13 +19,14 @@ fuzz_target!(|bytes: &[u8]| {
         Observation::Loss(_, Loss::Spurious, _) => {}
         Observation::Loss(series, _, n) => accounted[series.index()] += n,
     };
-    let mut raised = 0;
-    for bytes in rest.chunks_exact(Record::BYTES) {
-        let bytes: &[u8; Record::BYTES] = bytes.try_into().expect("chunks of this size");
-        let Ok(record) = Record::decode(bytes) else { continue };
-        assert_eq!(&record.encode(), bytes);
-        raised += u64::from(record.kind == Kind::Trigger);
-        answers.observe(&record, &mut account);
+    let (mut raised, mut reader) = (0, Reader::new(&[]));
+    for bytes in rest.chunks_exact(Event::BYTES) {
+        let bytes: &[u8; Event::BYTES] = bytes.try_into().expect("chunks of this size");
+        let Ok(event) = Event::decode(bytes) else { continue };
+        assert_eq!(&event.encode(), bytes);
+        raised += u64::from(matches!(event, Event::Trigger { .. }));
+        event.tell(&mut answers, &mut account);
+        let _ = reader.read(&event);
     }
     answers.finish(&mut account);
     for responder in active.iter() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Damaged finds, and what is none: what is wrong, and what to do.
 
-use lab::{Finished, Lab};
 use serde_json::{Value, json};
+use testbench::{Finished, Lab};
 
 /// The commands that take a find.
 const COMMANDS: [&str; 3] = ["explain", "replay", "minimise"];
@@ -81,7 +81,7 @@ fn a_bound_needs_a_run_or_an_experiment_with_triggers() {
         Finished::of(lab.command(&words).env("PATH", lab.with_bin()))
     };
     bound(&["latest"]).exits(2);
-    let text = lab::experiment(&["6.12 preempt=none"], &["idle"], 5, "");
+    let text = testbench::experiment(&["6.12 preempt=none"], &["idle"], 5, "");
     let path = lab.experiment(&text);
     bound(&[&path, "--flavour", "6.13"]).exits(2).says(&["6.13", "\"6.12 preempt=none\""]);
     bound(&[&path, "--load", "mixed"]).exits(2).says(&["mixed", "idle"]);

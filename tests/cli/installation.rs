@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What `make install` puts where, and that the installed command finds its parts.
 
-use lab::{Finished, Lab};
 use std::path::Path;
 use std::process::Command;
+use testbench::{Finished, Lab};
 
 #[test]
 fn an_installed_command_finds_its_parts_and_its_documentation_is_there() {
     let lab = Lab::bare();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let built = root.join("target/release/onset").canonicalize().ok();
-    if built != Some(lab::onset()) {
-        return lab::skip("make install installs target/release/onset, and ONSET is another");
+    if built != Some(testbench::onset()) {
+        return testbench::skip("make install installs target/release/onset, and ONSET is another");
     }
     let to = lab.path().join("to");
     let mut make = Command::new("make");
@@ -46,7 +46,7 @@ fn an_installed_command_finds_its_parts_and_its_documentation_is_there() {
 
 #[test]
 fn the_guest_and_the_plugin_name_no_directory_of_the_machine_that_built_them() {
-    let lib = lab::onset().with_file_name("").join("../lib/onset");
+    let lib = testbench::onset().with_file_name("").join("../lib/onset");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("it is here");
     let cargo =
         std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|h| h + "/.cargo"));

@@ -10,5 +10,4 @@ mod measure;
 mod refusals;
 mod report;
 mod setup;
-mod sources;
 mod warnings;

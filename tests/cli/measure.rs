@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset measure` on this machine, for real: what it measures, what it refuses, what it leaves.
 
-use lab::{Finished, Lab, Run, Started, assert_as_promised, is_alive, onset, skip};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use testbench::{Finished, Lab, Run, Started, assert_as_promised, is_alive, onset, skip};
 
 /// Nobody, on Debian as elsewhere.
 const NOBODY: u32 = 65_534;
@@ -150,7 +150,10 @@ fn an_experiment_of_a_paper_runs_on_this_machine_as_it_is_and_says_what_it_leave
         ["--set", "repeats=2", "--set", "periodic.count=3", "--set", "periodic.periods=[\"2ms\"]"];
     let words = ["run", path.to_str().expect("text"), "--json", "--set", "target=local"];
     let finished = lab.onset(&[&words, &shorter[..], &["--set", &policy]].concat()).exits(3);
-    let finished = finished.says(&["left out on this machine", "flavours, guest.shift"]);
+    let finished = finished.says(&[
+        "onset ignores these keys on this machine, since only the rig has them: ",
+        "flavours, guest.shift",
+    ]);
     assert_sound(&lab, &finished);
     let runs = finished.runs();
     assert_eq!(runs.len(), 2);
@@ -378,7 +381,8 @@ fn as_ordinary_user(lab: &Lab, words: &[&str]) -> Finished {
     Finished::of(command.args(words))
 }
 
-/// A copy of the command and its parts that every user can run: a build tree may be in a home that nobody else may enter.
+/// A copy of the command and its parts that every user can run: a build tree may be in a home that nobody else may
+/// enter.
 fn install_for_all(lab: &Lab) -> std::path::PathBuf {
     let (bin, parts) = (lab.path().join("all/bin"), lab.path().join("all/lib/onset"));
     let command = bin.join("onset");

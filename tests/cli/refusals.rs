@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Wrong words, wrong experiments, missing and foreign programs: what failed, why, what to do next.
 
-use lab::{Finished, Lab, experiment};
 use serde_json::json;
+use testbench::{Finished, Lab, experiment};
 
 /// Runs an experiment with a QEMU that is only asked for its version.
 fn run(lab: &Lab, text: &str, words: &[&str]) -> Finished {
@@ -63,7 +63,7 @@ fn a_result_that_nobody_gets_is_a_failure_and_one_that_somebody_has_enough_of_is
     let output = lab.command(&["list"]).stdout(full).output().expect("it starts");
     assert_eq!(output.status.code(), Some(69), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("cannot be written to stdout: No space left on device"), "{said}");
+    assert!(said.contains("cannot write the result to stdout: No space left on device"), "{said}");
 
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -96,7 +96,7 @@ fn fake_kernel(lab: &Lab) {
         "image_blake3": blake3::hash(image.as_bytes()).to_hex().as_str(),
     });
     lab.write("cache/onset/kernels/6.1/kernel.json", &record.to_string());
-    lab::write_hashes(&lab.cache().join("kernels/6.1"));
+    testbench::write_hashes(&lab.cache().join("kernels/6.1"));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_responder_that_the_kernel_lacks_is_told_before_anything_is_followed_or_hunt
     lab.qemu("10.0.2");
     fake_kernel(&lab);
     let command = |words: &[&str]| Finished::of(lab.command(words).env("PATH", lab.with_bin()));
-    let told = "! Linux 6.1.0-9-amd64 has no bh_work: the mechanism came with a later kernel; to compare with a kernel that has it, take it out";
+    let told = "! Linux 6.1.0-9-amd64 does not have the responder bh_work: a later kernel introduced this mechanism; before you compare with a kernel that has this responder, remove it";
     let path = lab.experiment(&experiment(&["6.1"], &["idle", "mixed"], 5, ""));
     let hunt = ["hunt", &path, "--flavour", "6.1", "--budget", "1trials", "--load", "idle"];
     for words in [&["windows", &path][..], &["bound", &path], &hunt] {
@@ -120,7 +120,7 @@ fn a_responder_that_the_kernel_lacks_is_told_before_anything_is_followed_or_hunt
         assert!(!finished.stderr.contains("bh_work"), "{}", finished.stderr);
     }
     let asked = command(&[&hunt[..], &["--responder", "bh_work"]].concat()).exits(2);
-    asked.says(&["6.1 has no bh_work here", "work_highpri", "docs/experiments.md"]);
+    asked.says(&["6.1 has no responder bh_work here", "work_highpri", "docs/experiments.md"]);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Reports of hunts that no machine made: whole ones, killed ones, damaged ones.
 
-use lab::Lab;
 use serde_json::{Value, json};
 use std::fs;
+use testbench::Lab;
 
 /// The version of journals that onset reads.
 const VERSION: u32 = 10;
@@ -75,8 +75,15 @@ fn a_report_of_a_hunt_needs_no_run_and_tells_how_the_worst_grew() {
     let conclusion = json!({"ended": "stale", "worst": worst});
     fs::write(hunt.join("hunt.json"), conclusion.to_string()).expect("writable");
     fs::write(hunt.join("task.find.json"), "{}").expect("writable");
-    lab.onset(&["report", "a hunt", "-o", "ended.html"]).exits(0);
-    let told = &numbers_of(&lab, "ended.html")["hunts"][0];
+    // Named by its whole path, as a script does.
+    let whole = hunt.to_str().expect("the lab's path is text");
+    lab.onset(&["report", whole, "-o", "ended.html"]).exits(0);
+    let report = numbers_of(&lab, "ended.html");
+    assert!(!report.to_string().contains(&*lab.path().to_string_lossy()), "{report:#}");
+    let lead = report["lead"][0].as_str().expect("a sentence");
+    let part = "made task answer as late as 500 ns of virtual time, the worst of 30 triggers.";
+    assert!(lead.contains(part), "{lead}");
+    let told = &report["hunts"][0];
     assert_eq!(told["ended"], "stale");
     let task = &told["responders"][1];
     assert_eq!(task["find"]["replay"], "onset replay 'a hunt/task.find.json'");

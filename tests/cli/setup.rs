@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which QEMU `setup/debian.sh` takes: where there is none, the oldest that the plugin gets on with; a newer one that is
-//! there stays. The machine's package tools are replaced by scripts; nothing is installed.
+//! Which QEMU `setup/debian.sh` takes: where there is none, the oldest that the plugin gets on with; a newer one that
+//! is there stays. The machine's package tools are replaced by scripts; nothing is installed.
 
-use lab::{Finished, Lab};
 use std::path::Path;
 use std::process::Command;
+use testbench::{Finished, Lab};
 
 /// Runs the stage that installs QEMU where `installed` is (empty: none) and apt offers `offered`. What apt-get was
 /// asked to do stands in its output.
@@ -87,4 +87,89 @@ fn rust_is_installed_where_there_is_none_and_left_alone_where_there_is_one() {
     lab.script("cargo", "");
     let finished = setup().exits(0);
     assert!(!finished.stderr.contains("apt-get install"), "{}", finished.stderr);
+}
+
+/// The packages that `setup/debian.sh` installs, of all its stages.
+fn installed_by_setup() -> Vec<String> {
+    let script = include_str!("../../setup/debian.sh");
+    let lists = ["BUILD", "RUST", "VIEWER", "RUN", "TEST"];
+    let of = |list: &str| {
+        let line = script.lines().find_map(|l| l.strip_prefix(&format!("{list}=\"")));
+        line.unwrap_or_else(|| panic!("no {list}")).trim_end_matches('"').to_owned()
+    };
+    let words = lists.map(of).join(" ");
+    words.split(' ').chain(["npm", "qemu-system-x86"]).map(String::from).collect()
+}
+
+/// The programs that the sources start by name: onset's own, its loads' and its tests'.
+fn started() -> std::collections::BTreeSet<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut programs = std::collections::BTreeSet::new();
+    let mut left = vec![root.join("crates"), root.join("tests")];
+    while let Some(directory) = left.pop() {
+        for entry in std::fs::read_dir(directory).expect("a directory").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                left.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            if path.extension().is_some_and(|e| e == "sh") {
+                let lines = text.lines().filter(|l| l.starts_with("# programs"));
+                let words =
+                    lines.filter_map(|l| l.split_once(": ")).flat_map(|(_, w)| w.split(' '));
+                programs.extend(words.map(String::from));
+            }
+            for call in ["Command::new(\"", "tool::find(\"", "tool::run(\""] {
+                let named = text.split(call).skip(1).filter_map(|rest| rest.split('"').next());
+                let is_word = |w: &&str| {
+                    !w.is_empty()
+                        && w.bytes().all(|b| b.is_ascii_lowercase() || b"-0123456789_".contains(&b))
+                };
+                programs.extend(named.filter(is_word).map(String::from));
+            }
+        }
+    }
+    programs
+}
+
+/// What dpkg prints, or nothing.
+fn dpkg(words: &[&str]) -> String {
+    let output = Command::new("dpkg-query").args(words).output().expect("dpkg is essential");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn every_program_that_is_started_is_in_a_package_that_setup_installs_or_that_every_debian_has() {
+    let (listed, started) = (installed_by_setup(), started());
+    for expected in ["mount", "cyclictest", "strace", "bwrap", "depmod"] {
+        assert!(started.contains(expected), "{expected} is not among {started:?}");
+    }
+    let mut checked = 0;
+    for program in &started {
+        let directories = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"];
+        let owners: Vec<String> = directories
+            .iter()
+            .map(|directory| dpkg(&["-S", &format!("{directory}/{program}")]))
+            .flat_map(|said| said.lines().map(String::from).collect::<Vec<_>>())
+            // dash diverts sh.
+            .filter(|line| !line.starts_with("diversion"))
+            .filter_map(|line| Some(line.split([':', ',']).next()?.trim().to_owned()))
+            .filter(|package| !package.is_empty())
+            .collect();
+        // One that no package has here is made by the tests themselves, is a link of update-alternatives, or is not
+        // installed.
+        let Some(package) = owners.first() else { continue };
+        checked += 1;
+        let is_listed = listed.contains(package);
+        let every_debian = dpkg(&["-W", "-f", "${Essential} ${Priority}", package]);
+        let has_it = every_debian.starts_with("yes")
+            || every_debian.contains("required")
+            || package == "apt";
+        assert!(
+            is_listed || has_it,
+            "{program} is in {package}, which setup/debian.sh does not install"
+        );
+    }
+    assert!(checked > 15, "{checked} of {started:?}");
 }

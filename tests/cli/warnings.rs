@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Every doubt that a run can have: it survives a bundle, scripts are promised it, and the documentation explains it.
 
-use lab::{assert_as_promised, is_as_promised};
-use onset::bundle::Warning;
+use bundle::Warning;
 use probes::{Doubt, validity};
 use sample::Nanos;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use testbench::{assert_as_promised, is_as_promised};
 
 const SCHEMA: &str = include_str!("../../docs/run.schema.json");
 const METHODS: [&str; 2] =
@@ -35,6 +35,7 @@ fn all() -> Vec<Warning> {
         Warning::Interrupted,
         Warning::Killed,
         Warning::Failed { text: text() },
+        Warning::Imported { text: text() },
         Warning::TooFewSamples { responder: responder(), quantile: "p99.9".into(), count: 0 },
         Warning::MaximumOfFew { responder: responder(), count: 1 },
         Warning::ResponderMissing { responder: responder(), release: text() },
@@ -117,7 +118,7 @@ fn every_doubt_is_promised_to_scripts_with_its_fields_and_no_other() {
         assert!(!is_as_promised(&printed(json!([warning.clone()]))), "{warning}");
     }
     let schema: Value = serde_json::from_str(SCHEMA).expect("the schema is JSON");
-    let promised = schema["$defs"]["warning"]["oneOf"].as_array().expect("kinds").iter();
+    let promised = schema["$defs"]["Warning"]["oneOf"].as_array().expect("kinds").iter();
     let promised = promised.filter_map(|kind| kind["properties"]["code"]["const"].as_str());
     let promised: BTreeSet<&str> = promised.collect();
     let raised = all.as_array().expect("a list").iter();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! No task is scheduled later than the longest stretches of its run can make.
 
-use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, those_here};
+use testbench::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, those_here};
 
 #[test]
 fn no_task_is_scheduled_later_than_the_bound_of_its_run() {

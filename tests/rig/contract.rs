@@ -2,8 +2,8 @@
 //! What `onset run --json` prints is what docs/run.schema.json promises to scripts.
 
 use crate::modules::module;
-use lab::{Lab, assert_as_promised, experiment, have_kernels, is_as_promised};
 use serde_json::Value;
+use testbench::{Lab, assert_as_promised, experiment, have_kernels, is_as_promised};
 
 #[test]
 fn the_json_of_a_run_is_as_the_schema_says() {

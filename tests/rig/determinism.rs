@@ -2,8 +2,8 @@
 //! The same experiment, kernel and seed give the same samples; another seed gives others.
 
 use crate::programs::program;
-use lab::{Finished, Lab, experiment, have_kernels};
 use std::process::{Child, Command};
+use testbench::{Finished, Lab, experiment, have_kernels};
 
 /// Processes that keep every processor of the host busy; killed when dropped.
 struct Busy(Vec<Child>);

@@ -2,15 +2,15 @@
 //! Interrupts of a second device, and bursts of timers, that take the guest's time beside its triggers.
 
 use crate::modules::module_for;
-use lab::{FIRST_AND_LAST, Lab, Run, assert_as_promised_by, experiment, have_kernels};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use testbench::{FIRST_AND_LAST, Lab, Run, assert_as_promised_by, experiment, have_kernels};
 
-/// A trigger at each of six milliseconds. The first has no disturbance before it; what the others have is when their line
-/// is raised: while the handler runs that only acknowledges, while it starts 64 timers, and while those expire.
+/// A trigger at each of six milliseconds. The first has no disturbance before it; what the others have is when their
+/// line is raised: while the handler runs that only acknowledges, while it starts 64 timers, and while those expire.
 const DISTURBANCES: [&str; 4] = ["1.9995ms", "2.999ms 64 timers", "3.975ms 64 timers", "5.5ms"];
-/// The trigger of each of the first three, how much later its hard handler is at the least, and when it was disturbed since the
-/// trigger, with how many timers.
+/// The trigger of each of the first three, how much later its hard handler is at the least, and when it was disturbed
+/// since the trigger, with how many timers.
 const LATER_NS: [(u64, u64, i64, u8); 3] =
     [(1, 100, -500, 0), (2, 5_000, -1_000, 64), (3, 2_000, -25_000, 64)];
 

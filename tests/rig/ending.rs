@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Every way to end early: what was measured is kept and marked, and nothing else stays behind.
 
-use lab::{Lab, Started, cpu_ticks, experiment, have_kernels, is_alive, kill, users_of, wait_for};
 use std::fs;
+use testbench::{
+    Lab, Started, cpu_ticks, experiment, have_kernels, is_alive, kill, users_of, wait_for,
+};
 
 const QEMU: &str = "qemu-system-x86_64";
 const NONE: &str = "6.12 preempt=none";

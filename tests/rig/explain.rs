@@ -3,14 +3,15 @@
 
 use crate::modules::module_for;
 use crate::oracle;
-use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels, those_here};
 use sample::Responder;
 use serde_json::Value;
+use testbench::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels, those_here};
 
 /// Two virtual seconds: a delay takes some thousandth of the time, and several triggers have to meet each.
 const TRIGGERS: u64 = 2_000;
 
-/// The delays begin at the guest's timer tick, of which a millisecond is a part: triggers of that period would meet none.
+/// The delays begin at the guest's timer tick, of which a millisecond is a part: triggers of that period would meet
+/// none.
 const ASKEW: &str = "period = \"1030us\", jitter = \"200us\"";
 /// Anything that the guest does at its ticks is met at times, whatever phase they have.
 const ANY_TIME: &str = "period = \"1030us\", jitter = \"800us\", duty = 0.1";
@@ -130,7 +131,8 @@ fn a_planted_handler_and_a_planted_softirq_are_named_with_their_entry_and_their_
     }
 }
 
-/// The two traces as others read them have the line, the answer of the task, and what was between them, at the same times.
+/// The two traces as others read them have the line, the answer of the task, and what was between them, at the same
+/// times.
 fn assert_traces_show(lab: &Lab, replayed: &Value) {
     let latency = replayed["latency_ns"].as_u64().expect("a number");
     let pin = format!("D{}", Responder::Task.pin());
@@ -226,10 +228,10 @@ fn a_replay_on_another_qemu_is_refused_with_both_versions() {
         let mut changed = altered.clone();
         let place = keys.iter().fold(&mut changed["about"], |place, key| &mut place[*key]);
         *place = value.into();
-        lab::write_manifest(&manifest, &changed);
+        testbench::write_manifest(&manifest, &changed);
         lab.onset(&["replay", &run]).exits(69).says(&[said, &format!("was {value} then")]);
     }
     altered["about"]["target"] = "local".into();
-    lab::write_manifest(&manifest, &altered);
+    testbench::write_manifest(&manifest, &altered);
     lab.onset(&["replay", &run]).exits(2).says(&["measured on a machine"]);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A run, and a find, are had again from any directory, by the guest that they were made with and no other.
 
-use lab::{FIRST_AND_LAST, Finished, Lab, assert_as_promised_by, experiment, have_kernels};
 use serde_json::Value;
 use std::path::Path;
+use testbench::{FIRST_AND_LAST, Finished, Lab, assert_as_promised_by, experiment, have_kernels};
 
 /// A run of `sub/e.toml`, which puts `sub/words` into the guest by a relative path.
 fn run(lab: &Lab) -> String {
@@ -68,7 +68,10 @@ fn an_answer_that_is_another_is_no_replay(lab: &Lab, find: &Value) {
     }
     let said = lab.onset(&["replay", "other.json"]).exits(1).stdout;
     assert!(said.contains("0 of 1 times identical"), "{said}");
-    assert!(said.contains(&format!("the first that is another: {latency} ns, {insns}")), "{said}");
+    assert!(
+        said.contains(&format!("the first replay that differs: {latency} ns, {insns}")),
+        "{said}"
+    );
 }
 
 /// Each by itself, as on a machine that has another.

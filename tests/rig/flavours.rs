@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What a flavour says is what ran: the mode of preemption, and that the kernel took each word.
 
-use lab::{Lab, Run, experiment, have_kernels};
 use serde_json::Value;
+use testbench::{Lab, Run, experiment, have_kernels};
 
 /// What the guest said of itself.
 fn reported(run: &Run, key: &str) -> Value {
@@ -45,7 +45,7 @@ fn a_flavour_that_the_kernel_does_not_run_is_invalid_with_a_remedy_and_is_not_fo
         serde_json::json!(["nosuch=1 (unknown)"])
     );
     let experiment = lab.experiment(&limited(&flavours[..1]));
-    lab.onset(&["windows", &experiment]).exits(3).says(&["preempt=fulll was asked for"]);
+    lab.onset(&["windows", &experiment]).exits(3).says(&["the flavour asks for preempt=fulll"]);
 }
 
 #[test]

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The follower against what is known of the guest from elsewhere: it disturbs nothing, and what it says of the CPU is so
-//! where the driver's own code shows it, and where the guest itself has looked.
+//! The follower against what is known of the guest from elsewhere: it disturbs nothing, and what it says of the CPU is
+//! so where the driver's own code shows it, and where the guest itself has looked.
 
 use crate::modules::module_for;
 use agent::Load;
-use lab::{Lab, those_here};
 use rig::{Bench, Calls, Ending, Follow, Following, Generator, Guest, Snapshot, Stimulus};
-use sample::{Insns, Nanos, Observation, Record, Responder, ResponderSet, Sample, Schedule, When};
+use sample::{Insns, Nanos, Observation, Responder, ResponderSet, Sample, Schedule, When};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use testbench::{Lab, those_here};
 use trace::{Reader, ReaderLosses, What};
+use wire::Event;
 
 const ANSWER: [Responder; 2] = [Responder::Hardirq, Responder::Task];
 const TRIGGERS: u64 = 300;
@@ -69,12 +70,12 @@ impl Subject {
     }
 
     /// The same with the follower, and what that saw.
-    fn run_followed(&self, triggers: Generator) -> (Vec<Sample>, Vec<Record>) {
-        let mut records = Vec::new();
-        let mut see = |record: &Record| records.push(*record);
+    fn run_followed(&self, triggers: Generator) -> (Vec<Sample>, Vec<Event>) {
+        let mut events = Vec::new();
+        let mut see = |event: &Event| events.push(*event);
         let following = Following { follow: &self.follow, see: &mut see };
         let samples = self.run(triggers, Some(following));
-        (samples, records)
+        (samples, events)
     }
 }
 
@@ -101,14 +102,14 @@ struct Write {
     running: String,
 }
 
-fn writes(follow: &Follow, records: &[Record]) -> Vec<Write> {
+fn writes(follow: &Follow, events: &[Event]) -> Vec<Write> {
     let mut reader = Reader::new(&follow.watches).with_lazy_flag(follow.lazy);
     let mut writes = Vec::new();
     // Measuring begins in user space.
     let (mut masked, mut count, mut running, mut level) = (false, 0, String::new(), None);
     let mut looks = 0;
-    for record in records {
-        let Some(event) = reader.read(record) else { continue };
+    for told in events {
+        let Some(event) = reader.read(told) else { continue };
         match event.what {
             What::Irqs { masked: now, .. } => {
                 assert_ne!(masked, now, "only changes are told: {event:?}");

@@ -2,7 +2,7 @@
 //! What an experiment puts into its guest, and what becomes of a guest that misbehaves.
 
 use crate::modules::module;
-use lab::{Finished, Lab, experiment, have_kernels};
+use testbench::{Finished, Lab, experiment, have_kernels};
 
 const NONE: &str = "6.12 preempt=none";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The numbers make sense: their order, their dependence on kernel, load and driver, their place in time.
 
-use lab::{Lab, Run, experiment, have_kernels};
+use testbench::{Lab, Run, experiment, have_kernels};
 
 const NONE: &str = "6.12 preempt=none";
 const RT: &str = "6.12-rt";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A guest can be saved at any time, not only where its warm-up ends, and measured from there.
 
-use lab::{Lab, experiment, have_kernels};
 use std::fs;
+use testbench::{Lab, experiment, have_kernels};
 
 #[test]
 fn measuring_can_begin_later_from_a_snapshot_that_comes_out_the_same_when_it_is_made_anew() {
@@ -11,8 +11,8 @@ fn measuring_can_begin_later_from_a_snapshot_that_comes_out_the_same_when_it_is_
     }
     let lab = Lab::private();
     let snapshots = lab.cache().join("snapshots");
-    // An idle guest waits for its next interrupt when it is stopped, a busy one executes. What is later than 200 ms is reached by
-    // way of guests saved there, after 400 ms, 800 ms …
+    // An idle guest waits for its next interrupt when it is stopped, a busy one executes. What is later than 200 ms is
+    // reached by way of guests saved there, after 400 ms, 800 ms …
     for (load, later, made_anew) in
         [("idle", "133456789ns", 1), ("idle", "433456789ns", 3), ("mixed", "40ms", 1)]
     {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Every load does its work in the time of a short experiment.
 
-use lab::{Lab, experiment, have_kernels};
+use testbench::{Lab, experiment, have_kernels};
 
 const LOADS: [&str; 8] = ["disk", "net", "fork", "fs", "compile", "ipc", "memory", "mixed"];
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Locks that a module holds for long on PREEMPT_RT, where who wants them sleeps: answers that wait for one are blamed on it,
-//! on its holder, and on whom the holder waits for.
+//! Locks that a module holds for long on PREEMPT_RT, where who wants them sleeps: answers that wait for one are blamed
+//! on it, on its holder, and on whom the holder waits for.
 
 use crate::modules::module_for;
-use lab::{Lab, Run, assert_as_promised_by, experiment, have_kernels};
 use serde_json::Value;
 use std::ops::RangeInclusive;
+use testbench::{Lab, Run, assert_as_promised_by, experiment, have_kernels};
 
 const KERNEL: &str = "6.12-rt";
 const TRIGGERS: u64 = 5_000;
 /// Each lock is met at any time of the 19 ms in which the two take turns.
 const ANY_TIME: &str = "period = \"1ms\", jitter = \"800us\", duty = 0.1";
 
-/// Functions of test_locks.c and how many instructions they spend: 400,000 and 300,000, to within 2 %. Who comes shortly
-/// before the first waits for all of it; for the second only who comes into it, which may be a tenth late.
+/// Functions of test_locks.c and how many instructions they spend: 400,000 and 300,000, to within 2 %. Who comes
+/// shortly before the first waits for all of it; for the second only who comes into it, which may be a tenth late.
 const LOCK: (&str, RangeInclusive<u64>) = ("test_hold_lock", 392_000..=408_000);
 const BOTTOM_HALVES: (&str, RangeInclusive<u64>) = ("test_hold_bottom_halves", 270_000..=306_000);
 
@@ -64,7 +64,8 @@ fn is_in(function: &str, row: &Value) -> bool {
 fn is_held(holders: &[&str], row: &Value) -> bool {
     let who = row["who"].as_str().expect("text");
     let Some(tasks) = who.strip_suffix(": kernel") else { return false };
-    let names = tasks.split(" < ").map(|task| task.split(" prio ").next());
+    // Each with its priority behind its name: "test-locks RT 50".
+    let names = tasks.split(" < ").map(|task| task.split(' ').next());
     is_lock(&row) && names.eq(holders.iter().map(|name| Some(*name)))
 }
 
@@ -108,8 +109,8 @@ fn answers_that_wait_for_locks_are_blamed_on_their_holders_and_on_where_these_ar
     }
     let lab = Lab::new();
     let run = run(&lab, "responders = [\"hardirq\", \"tasklet\"]");
-    // The tasklet waits as well for a task that keeps bottom halves off, though that then serves the softirq itself. As many
-    // as wait for any of the two that the module holds.
+    // The tasklet waits as well for a task that keeps bottom halves off, though that then serves the softirq itself. As
+    // many as wait for any of the two that the module holds.
     let worst = worst(&lab, &run, "tasklet", 160);
     for e in &worst[..5] {
         let first = &list(e, "causes")[0];
@@ -148,8 +149,8 @@ fn a_handler_that_was_made_a_thread_waits_for_a_chain_of_holders_before_it_is_en
     }
     let lab = Lab::new();
     let run = run(&lab, "driver.threaded = true\nresponders = [\"hardirq\"]");
-    // Whoever serves softirqs holds the lock of bottom halves, which the handler of such a thread wants first. As many as
-    // wait for any of the two that the module holds.
+    // Whoever serves softirqs holds the lock of bottom halves, which the handler of such a thread wants first. As many
+    // as wait for any of the two that the module holds.
     let worst = worst(&lab, &run, "hardirq", 160);
     for e in &worst[..5] {
         let first = &list(e, "causes")[0];

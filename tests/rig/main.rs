@@ -21,21 +21,25 @@ mod map;
 mod minimise;
 mod modules;
 mod oracle;
+mod planted;
 mod probes;
 mod programs;
 mod qemu;
+mod recipes;
 mod report;
+mod session;
 mod snapshots;
 mod stages;
 mod store;
+mod strategies;
 mod timer;
 mod truth;
 mod unseen;
 mod windows;
 
 /// A rig of the command that is tested, with the cache of `lab`.
-fn bench(lab: &lab::Lab) -> rig::Bench {
-    let installation = onset::installation::Installation::find_near(&lab::onset());
+fn bench(lab: &testbench::Lab) -> rig::Bench {
+    let installation = onset::installation::Installation::find_near(&testbench::onset());
     let cache = rig::Cache::at(&lab.cache()).expect("a cache");
     rig::Bench::new(cache, installation.expect("built").parts()).expect("a rig")
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Maps of real guests against what these say themselves: their own symbol table, and the code around each frame of their
-//! stacks.
+//! Maps of real guests against what these say themselves: their own symbol table, and the code around each frame of
+//! their stacks.
 
 use crate::modules::module_for;
-use lab::{Lab, those_here};
 use rig::{Bench, Guest, Look, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use vmlinux::{Ending, Map, Memory, unwind};
+use testbench::{Lab, those_here};
+use vmlinux::{Map, Memory, StackEnd, unwind};
 
 const KERNELS: [&str; 6] = ["6.1", "6.1-rt", "6.12", "6.12-rt", "7.3", "7.3-rt"];
 /// Below it is user space.
@@ -82,7 +82,8 @@ fn a_map_has_the_functions_that_the_guest_itself_lists() {
         }
         for (address, (name, module)) in first {
             let place = map.resolve(address).map(|p| (p.symbol, p.offset, p.module));
-            // What lies outside is listed as functions, too: ends, and since 7.x data, whose section has the flag of instructions.
+            // What lies outside is listed as functions, too: ends, and since 7.x data, whose section has the flag of
+            // instructions.
             if module.is_some() || code.iter().any(|code| code.contains(&address)) {
                 assert_eq!(place, Some((name, 0, module)), "{kernel}: {address:#x}");
             }
@@ -106,10 +107,11 @@ fn is_after_call(memory: &dyn Memory, address: u64) -> bool {
     bytes[2] == 0xe8 || [2, 3, 4, 6, 7].into_iter().any(indirect)
 }
 
-/// Where the kernel's own tables are not exact to the instruction, with interrupts off, where none of its own users looks: in
-/// the exchange of stacks, which also fills the return buffer; and in the last call of error_entry(), which leaves all
-/// registers on the stack that it was called with, where the tables have only what the processor pushed, until the instruction
-/// behind the call of error_entry() has gone to another stack (arch/x86/entry/entry_64.S, idtentry_body).
+/// Where the kernel's own tables are not exact to the instruction, with interrupts off, where none of its own users
+/// looks: in the exchange of stacks, which also fills the return buffer; and in the last call of error_entry(), which
+/// leaves all registers on the stack that it was called with, where the tables have only what the processor pushed,
+/// until the instruction behind the call of error_entry() has gone to another stack (arch/x86/entry/entry_64.S,
+/// idtentry_body).
 fn is_inexact(memory: &dyn Memory, ip: u64, innermost: &str, caller: &str) -> bool {
     /// `mov %rax,%rsp`.
     const GOES_TO_STACK: [u8; 3] = [0x48, 0x89, 0xc4];
@@ -149,12 +151,12 @@ fn stacks_of_a_busy_guest_lead_from_call_to_call_to_their_end() {
             };
             let frames_are_sound = frames.iter().enumerate().all(is_sound);
             let ending = match unwound.ending {
-                Ending::User => "to user space",
-                Ending::End => "to the end",
-                Ending::Truncated => "too deep",
-                Ending::Lost { .. } => "lost",
+                StackEnd::User => "to user space",
+                StackEnd::End => "to the end",
+                StackEnd::Truncated => "too deep",
+                StackEnd::Lost { .. } => "lost",
             };
-            if !frames_are_sound || !matches!(unwound.ending, Ending::User | Ending::End) {
+            if !frames_are_sound || !matches!(unwound.ending, StackEnd::User | StackEnd::End) {
                 eprintln!("{kernel}: {ending}, sound: {frames_are_sound}, {told:#?}");
                 let innermost = map.resolve(regs.ip).map_or("?", |place| place.symbol);
                 let caller = told.get(1).map_or("", String::as_str);
@@ -188,8 +190,8 @@ fn stacks_are_those_that_the_kernels_own_unwinder_sees() {
         let mapped = Mapped::new(&lab, kernel, agent::Load::Mixed, vec![module]);
         let (map, mut look) = (&mapped.map, mapped.look());
         let mut compared: BTreeMap<&str, usize> = BTreeMap::new();
-        // It begins when the guest has settled; each look is some milliseconds of wall time after the one before, so that chance
-        // decides which contexts are seen how often.
+        // It begins when the guest has settled; each look is some milliseconds of wall time after the one before, so
+        // that chance decides which contexts are seen how often.
         for _ in 0..4_000 {
             if compared.values().sum::<usize>() >= 100 && each_was_seen(&compared) {
                 break;

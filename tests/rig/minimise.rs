@@ -2,8 +2,8 @@
 //! A latency of a run does not need all of the triggers before it, nor all that kept the guest busy.
 
 use crate::modules::module;
-use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
 use serde_json::Value;
+use testbench::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
 
 #[test]
 fn a_latency_with_superfluous_triggers_becomes_a_find_with_fewer_that_replays_identical() {

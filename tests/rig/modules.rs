@@ -2,9 +2,9 @@
 //! Builds the modules for tests, once per version of their sources and kernel: a module that is built
 //! again has other bytes, and with it every snapshot of a guest that holds it.
 
-use lab::Lab;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use testbench::Lab;
 
 /// The module `name`, built for 6.12.
 pub fn module(name: &str) -> PathBuf {

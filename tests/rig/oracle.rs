@@ -2,11 +2,11 @@
 //! Traces as others read them: Perfetto's by the schema that Perfetto publishes, value change dumps by sigrok, on which
 //! PulseView is built.
 
-use lab::Finished;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use testbench::Finished;
 
 /// Perfetto's schema as Python knows it.
 const SCHEMA: &str = "perfetto==0.59.1";
@@ -37,7 +37,8 @@ pub fn perfetto(trace: &Path) -> BTreeMap<String, Track> {
     list(&printed).iter().map(|t| (text(&t["name"]), track(t))).collect()
 }
 
-/// When each wire of a value change dump changes, in ns from its first time on: what sigrok writes again of what it has read.
+/// When each wire of a value change dump changes, in ns from its first time on: what sigrok writes again of what it has
+/// read.
 pub fn vcd(dump: &Path) -> BTreeMap<String, Vec<u64>> {
     let mut sigrok = Command::new("sigrok-cli");
     sigrok.args(["-I", "vcd", "-O", "vcd", "-i"]).arg(dump);

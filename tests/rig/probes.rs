@@ -2,12 +2,12 @@
 //! Probes inside the guest, and what the rig sees of them from outside.
 
 use agent::Load;
-use lab::{Lab, have_kernels};
 use probes::plan::{Gtod, Overrun, Periodic, Probe, ReadClock, SleepMethod};
 use rig::{Ending, Guest, Outcome, ProbeRun, Stimulus};
 use rt::Policy;
 use sample::{Nanos, Observation, SeriesId};
 use std::ops::ControlFlow;
+use testbench::{Lab, have_kernels};
 
 /// What a run gave.
 struct Measured {
@@ -187,7 +187,7 @@ fn a_probe_that_cannot_run_says_why() {
 }
 
 /// Runs an experiment of one flavour at rest and returns its run.
-fn run_experiment(lab: &Lab, flavour: &str, section: &str) -> lab::Run {
+fn run_experiment(lab: &Lab, flavour: &str, section: &str) -> testbench::Run {
     let head = format!(
         "title = \"t\"\ntarget = \"rig\"\nflavours = [\"{flavour}\"]\nloads = [\"idle\"]\n"
     );
@@ -233,7 +233,8 @@ fn the_time_from_the_clocks_interrupt_to_the_task_is_known_also_with_timers_of_t
         assert_eq!(run.responders(), names);
         let [quickest, _, interrupt] = names.map(|name| run.series(name));
         assert_eq!((&quickest["count"], &interrupt["count"]), (&300.into(), &300.into()));
-        // Both are of the same answers and of grids of one period: apart by what the quickest took, once that was known.
+        // Both are of the same answers and of grids of one period: apart by what the quickest took, once that was
+        // known.
         let apart = |key: &str| interrupt[key].as_u64().unwrap() - quickest[key].as_u64().unwrap();
         assert!(apart("min_ns") > 1_000, "{flavour}: the way from an interrupt to user space");
         let moved = &run.file("manifest.json")["about"]["probe_counters"]["phase_moved_ns"];

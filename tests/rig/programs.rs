@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Builds the programs for tests.
 
-use lab::{Finished, Lab};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use testbench::{Finished, Lab};
 
 /// The program of this source, built with `more` options of the compiler in the lab's directory.
 pub fn program(lab: &Lab, source: &str, more: &[&str]) -> PathBuf {

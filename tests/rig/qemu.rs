@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Other QEMUs than the machine's own. Those that are made up are scripts around it; a real one of another release is what
-//! `ONSET_TEST_QEMU` names, as `ONSET_QEMU` would: its program, or the root directory of that release.
+//! Other QEMUs than the machine's own. Those that are made up are scripts around it; a real one of another release is
+//! what `ONSET_TEST_QEMU` names, as `ONSET_QEMU` would: its program, or the root directory of that release.
 
-use lab::{Finished, Lab, Run, experiment, have_kernels, skip};
 use rig::{CHOICE, QEMU};
 use std::path::PathBuf;
+use testbench::{Finished, Lab, Run, experiment, have_kernels, skip};
 
 /// The second QEMU; where none is given the calling test is skipped.
 fn second() -> Option<String> {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A damaged snapshot or kernel is noticed; what can be made again is.
 
-use lab::{Lab, experiment, have_kernels};
 use serde_json::Value;
 use std::fs;
+use testbench::{Lab, experiment, have_kernels};
 
 #[test]
 fn a_damaged_snapshot_is_made_anew_and_gives_the_same_samples() {
@@ -50,7 +50,7 @@ fn a_damaged_kernel_is_refused_with_its_remedy() {
     fs::copy(from.join("kernel.json"), to.join("kernel.json")).expect("a kernel");
     let image = fs::read(from.join("vmlinuz")).expect("a kernel");
     fs::write(to.join("vmlinuz"), &image).expect("ours");
-    lab::write_hashes(&to);
+    testbench::write_hashes(&to);
     fs::write(to.join("vmlinuz"), &image[..image.len() - 1]).expect("ours");
     let text = experiment(&["6.12"], &["idle"], 5, "");
     lab.run(&text, &[]).exits(69).says(&["6.12", "damaged", "onset kernels fetch 6.12"]);

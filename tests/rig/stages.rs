@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! All time of every responder is understood, however busy the guest is; and stages begin where the guest itself says so,
-//! by the pins that it writes on its way.
+//! All time of every responder is understood, however busy the guest is; and stages begin where the guest itself says
+//! so, by the pins that it writes on its way.
 
-use lab::{Lab, assert_as_promised_by, experiment, have_kernels};
 use serde_json::Value;
+use testbench::{Lab, assert_as_promised_by, experiment, have_kernels};
 
 const RESPONDERS: [&str; 8] =
     ["hardirq", "threaded_irq", "tasklet", "bh_work", "work", "work_highpri", "kthread", "task"];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Stores that are shared, full, or closed.
 
-use lab::{Finished, Lab, Started, experiment, have_kernels, skip};
 use std::process::Command;
+use testbench::{Finished, Lab, Started, experiment, have_kernels, skip};
 
 #[test]
 fn two_commands_on_one_store_both_succeed_and_are_listed() {
@@ -45,7 +45,7 @@ fn on_a_disk(lab: &Lab, options: &str, count: u64) -> Option<Finished> {
         return None;
     }
     let path = lab.experiment(&experiment(&["6.12 preempt=none"], &["idle"], count, ""));
-    let onset = lab::onset();
+    let onset = testbench::onset();
     let store = lab.store();
     let (onset, store) = (onset.display(), store.display());
     let script =

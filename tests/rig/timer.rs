@@ -4,12 +4,12 @@
 
 use crate::programs::program;
 use cpio::newc::{Builder, trailer};
-use lab::{Finished, Lab, have_kernels};
 use rig::{Cache, Emulator, Kernel, Machine};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::sync::LazyLock;
+use testbench::{Finished, Lab, have_kernels};
 
 const SAMPLE: u8 = 5;
 const LOSS: u8 = 6;
@@ -22,7 +22,7 @@ const HARDIRQ: u32 = 0;
 const BH_WORK: u32 = 3;
 const TASK: u32 = 7;
 
-/// `struct onset_record` of driver/onset_port.h.
+/// `struct onset_record` of driver/onset_wire.h.
 struct Record {
     kind: u8,
     loss: u8,

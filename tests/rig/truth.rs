@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Probes in the guest judged by what the rig sees from outside.
 
-use lab::{Lab, assert_as_promised, have_kernels};
 use serde_json::Value;
 use std::path::Path;
+use testbench::{Lab, assert_as_promised, have_kernels};
 
 const HEAD: &str = "title = \"t\"\ntarget = \"rig\"\nflavours = [\"6.12 preempt=none\"]\nloads = [\"idle\"]\n\
                     warm_up = \"200ms\"\nguest.witness = true\n";
@@ -47,7 +47,7 @@ fn our_probe_is_at_least_as_true_as_cyclictest_in_every_method_that_they_share()
         return;
     }
     if !Path::new("/usr/bin/cyclictest").exists() {
-        return lab::skip("no cyclictest; install it: apt-get install rt-tests");
+        return testbench::skip("no cyclictest; install it: apt-get install rt-tests");
     }
     let lab = Lab::new();
     let methods = "methods = [\"nanosleep\", \"clock_nanosleep\", \"posix_timer\"]\ncount = 200\n";

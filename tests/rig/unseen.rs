@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A kernel that does not tell of its types (BTF) or of its stacks (ORC): what cannot be seen is said, the rest works.
 
-use lab::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
 use serde_json::Value;
 use std::path::PathBuf;
+use testbench::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, have_kernels};
 
 /// Of a map's file (crates/vmlinux/src/map.rs): where its list of parts begins, which of them the unwind tables are and
 /// which has the facts, and the bytes that are the layout in that.
@@ -62,7 +62,7 @@ fn a_kernel_without_types_and_unwind_tables_shows_the_rest_and_says_what_is_miss
     let map = map_of(&lab);
     let bytes = std::fs::read(&map).expect("a map");
     std::fs::write(&map, doctored(bytes)).expect("writable");
-    lab::write_hashes(map.parent().expect("a directory"));
+    testbench::write_hashes(map.parent().expect("a directory"));
     let blind = windows();
     let missing = blind["cells"][0]["missing"].to_string();
     assert!(missing.contains("no types") && missing.contains("no unwind table"), "{missing}");

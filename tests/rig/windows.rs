@@ -2,8 +2,8 @@
 //! Windows that a module plants are found: their function, their module, their length.
 
 use crate::modules::module_for;
-use lab::{Lab, assert_as_promised_by, experiment, figure, those_here};
 use serde_json::Value;
+use testbench::{Lab, assert_as_promised_by, experiment, figure, those_here};
 
 /// What a function of test_delays.c plants.
 struct Planted {
@@ -122,8 +122,8 @@ fn planted_delays_are_found_with_their_function_module_and_length_and_none_is_in
         let with =
             windows(kernel, &format!("guest.modules = [{:?}]", module_for(kernel, "test_delays")));
         planted.iter().for_each(|planted| assert_found(kernel, &with, planted));
-        // Nothing else is twice as long as what the same guest does without the module, whose tasks the scheduler has, too; of what
-        // takes some thousand instructions there is more in one guest than in the other.
+        // Nothing else is twice as long as what the same guest does without the module, whose tasks the scheduler has,
+        // too; of what takes some thousand instructions there is more in one guest than in the other.
         let without = windows(kernel, "");
         for kind in ["irqs_off", "preempt_off", "bh_off", "migration_off"] {
             let of_kind = |w: &&Value| w["kind"] == kind;

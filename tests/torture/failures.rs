@@ -3,10 +3,11 @@
 
 use crate::kills::{MEASURE, acknowledged, journaled, wrongs};
 use crate::{Chance, table, times};
-use lab::{Finished, Lab, onset, skip};
 use std::process::Command;
+use testbench::{Finished, Lab, onset, skip};
 
-/// The system calls by which files are written, and how each fails. Not mmap, by which memory is had, too: without any a program ends.
+/// The system calls by which files are written, and how each fails. Not mmap, by which memory is had, too: without any
+/// a program ends.
 const FAILURES: [(&str, &str); 12] = [
     ("write", "ENOSPC"),
     ("write", "EIO"),
@@ -49,7 +50,7 @@ fn a_system_call_that_fails_loses_no_journaled_sample_and_leaves_an_open_store()
             wrong.push(format!("a panic: {}", finished.stderr));
         }
         // What is kept is said to be, and where.
-        let is_told = finished.stderr.contains("what was measured is kept in")
+        let is_told = finished.stderr.contains("the samples until then are in")
             // Where no write succeeds any more, nobody can be told.
             || (*calls == "write" && when.ends_with('+'));
         if before.iter().any(|(_, entries)| *entries > 0) && finished.status == Some(69) && !is_told

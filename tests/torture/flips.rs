@@ -3,10 +3,10 @@
 
 use crate::kills::MEASURE;
 use crate::{Chance, table, times};
-use lab::Lab;
-use onset::bundle::Bundle;
+use bundle::Bundle;
 use std::fs;
 use std::path::{Path, PathBuf};
+use testbench::Lab;
 
 fn files(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).expect("a bundle").flatten();

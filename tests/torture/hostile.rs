@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Stores, hunts, experiments and finds that somebody prepared: nothing outside is written, nothing is waited for without end, and no more
-//! memory is taken than a sound one needs. (Packages: crates/rig/src/kernel/package.rs.)
+//! Stores, hunts, experiments and finds that somebody prepared: nothing outside is written, nothing is waited for
+//! without end, and no more memory is taken than a sound one needs.
 
 use crate::kills::{MEASURE, journaled};
 use crate::table;
-use lab::{Lab, Started};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use testbench::{Lab, Started};
 
 /// Memory that a command may take, in bytes.
 const MEMORY_MAX: u64 = 512 << 20;
@@ -17,7 +17,7 @@ const MEMORY_MAX: u64 = 512 << 20;
 const HANG: Duration = Duration::from_secs(60);
 
 /// Runs a command that may take so much memory and time; what is wrong with how it ended.
-fn ends(lab: &Lab, words: &[&str]) -> Option<String> {
+pub fn ends(lab: &Lab, words: &[&str]) -> Option<String> {
     let mut command = lab.command(words);
     // SAFETY: one async-signal-safe call between fork and exec.
     unsafe {
@@ -31,7 +31,7 @@ fn ends(lab: &Lab, words: &[&str]) -> Option<String> {
     }
     let begun = Instant::now();
     let started = Started::of(&mut command);
-    while lab::is_alive(started.id()) {
+    while testbench::is_alive(started.id()) {
         if begun.elapsed() > HANG {
             return Some(format!("{words:?} hangs"));
         }
@@ -78,7 +78,9 @@ fn store(lab: &Lab) -> (String, String) {
     lab.onset(&MEASURE);
     let whole = lab.bundles()[0].clone();
     let started = Started::of(&mut lab.command(&MEASURE));
-    lab::wait_for("answers", || journaled(&lab.store()).first().filter(|(_, n)| *n > 20).map(drop));
+    testbench::wait_for("answers", || {
+        journaled(&lab.store()).first().filter(|(_, n)| *n > 20).map(drop)
+    });
     started.signal(libc::SIGKILL);
     started.wait();
     let partial = lab.bundles().into_iter().find(|name| name.starts_with(".partial-"));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! SIGKILL at random moments of `measure`, `run` and the finishing of what was killed before.
+//! SIGKILL at random moments of `measure`, `run`, the guest's boot, and the finishing of what was killed before.
 
 use crate::{Chance, table, times};
-use lab::{Finished, Lab, Started, experiment, have_kernels};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use testbench::{Finished, Lab, Started, experiment, have_kernels, users_of};
 
 /// Measures for 60 ms, and writes a bundle.
 pub const MEASURE: [&str; 11] = [
@@ -37,8 +37,9 @@ fn observed(lab: &Lab, run: &str) -> Option<u64> {
     Some(series.iter().map(|s| number(&s["count"]) + losses(s)).sum())
 }
 
-/// What is wrong with a store after a command was ended: of `before`, what stood in journals, and of `acknowledged`, runs that were
-/// printed as finished, nothing may be lost; nothing half-made may be seen; and the store is open to the next command.
+/// What is wrong with a store after a command was ended: of `before`, what stood in journals, and of `acknowledged`,
+/// runs that were printed as finished, nothing may be lost; nothing half-made may be seen; and the store is open to the
+/// next command.
 pub fn wrongs(lab: &Lab, before: &[(String, u64)], acknowledged: &[String]) -> Vec<String> {
     let mut wrongs = Vec::new();
     let listed = lab.onset(&["list", "--json"]);
@@ -88,6 +89,9 @@ fn kill(lab: &Lab, words: &[&str], (what, tried): (&str, u64), longest: impl Fn(
         std::thread::sleep(after);
         started.signal(libc::SIGKILL);
         let finished = started.wait();
+        // A child that it had just forked has its open files, the lock of the run among them, until the kernel ends it
+        // too.
+        testbench::wait_for("its children's end", || users_of(lab.path()).is_empty().then_some(()));
         let before = journaled(&lab.store());
         met += u64::from(before.iter().any(|(_, entries)| *entries > 0));
         let wrongs = wrongs(lab, &before, &acknowledged(&finished));
@@ -96,13 +100,13 @@ fn kill(lab: &Lab, words: &[&str], (what, tried): (&str, u64), longest: impl Fn(
     table(what, tried, &unclean);
     // Else nothing could have been lost.
     assert!(met > 0, "no kill of {tried} came while there were samples");
-    lab::figure("  of them while there were samples", tried, met);
+    testbench::figure("  of them while there were samples", tried, met);
 }
 
 #[test]
 fn a_measurement_that_is_killed_loses_nothing() {
     let longest = Duration::from_millis(400);
-    kill(&Lab::bare(), &MEASURE, ("SIGKILL of measure", times(30, 500)), |_| longest);
+    kill(&Lab::bare(), &MEASURE, ("SIGKILL of measure", times(30, 400)), |_| longest);
 }
 
 #[test]
@@ -112,19 +116,70 @@ fn a_run_in_the_rig_that_is_killed_loses_nothing() {
     }
     let lab = Lab::private();
     let path = lab.experiment(&experiment(&["6.12 preempt=none"], &["idle"], 2_000, ""));
-    // A snapshot first, from which most are restored; the rest are killed while the guest boots.
+    // A snapshot first, from which they are restored.
     let words = ["run", &path, "--json"];
     lab.onset(&words);
-    let tried = times(8, 300);
+    let tried = times(8, 200);
     let what = ("SIGKILL of run in the rig", tried);
     kill(&lab, &words, what, |_| Duration::from_millis(3_000));
-    let booting = lab.experiment(&experiment(&["6.12 preempt=full"], &["idle"], 2_000, ""));
-    let mut started = Started::of(&mut lab.command(&["run", &booting, "--json"]));
-    started.wait_until_it_says("booting");
-    started.signal(libc::SIGKILL);
-    started.wait();
-    let wrongs = wrongs(&lab, &journaled(&lab.store()), &[]);
-    assert!(wrongs.is_empty(), "{wrongs:?}");
+}
+
+/// What is wrong with the snapshots that a cache shows: a half one among them.
+fn half_snapshots(lab: &Lab) -> Vec<String> {
+    let place = lab.cache().join("snapshots");
+    let shown = Lab::names(&place).into_iter().filter(|name| !name.starts_with('.'));
+    let is_whole = |name: &String| {
+        let record = fs::read(place.join(name).join("snapshot.json")).ok()?;
+        let record: Value = serde_json::from_slice(&record).ok()?;
+        let state = fs::read(place.join(name).join("state")).ok()?;
+        (record["state_blake3"] == blake3::hash(&state).to_hex().as_str()).then_some(())
+    };
+    shown.filter(|n| is_whole(n).is_none()).map(|n| format!("half a snapshot: {n}")).collect()
+}
+
+#[test]
+fn a_run_that_is_killed_while_its_guest_boots_leaves_nothing_half_made() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let what = "SIGKILL of run while its guest boots";
+    let (mut chance, lab) = (Chance::new(what), Lab::private());
+    // Each seed is another guest, of which there is no snapshot yet.
+    let guest = |seed: u64| {
+        let seed = format!("guest = {{ seed = {seed} }}");
+        experiment(&["6.12 preempt=full"], &["idle"], 20, &seed)
+    };
+    let begun = Instant::now();
+    lab.run(&guest(1_000), &[]).exits(3);
+    let longest = begun.elapsed();
+    let tried = times(2, 60);
+    let (mut unclean, mut met) = (Vec::new(), 0);
+    for n in 0..tried {
+        let text = guest(n);
+        let path = lab.experiment(&text);
+        let mut started = Started::of(&mut lab.command(&["run", &path, "--json"]));
+        started.wait_until_it_says("booting");
+        let after = Duration::from_micros(chance.below(longest.as_micros() as u64));
+        std::thread::sleep(after);
+        started.signal(libc::SIGKILL);
+        let finished = started.wait();
+        met += u64::from(finished.status.is_none());
+        let before = journaled(&lab.store());
+        let mut wrong = wrongs(&lab, &before, &acknowledged(&finished));
+        testbench::wait_for("the guest's end", || users_of(lab.path()).is_empty().then_some(()));
+        wrong.extend(half_snapshots(&lab));
+        let again = lab.run(&text, &[]);
+        if again.status != Some(3) {
+            wrong.push(format!("the same again: {:?} {}", again.status, again.stderr));
+        }
+        let left = Lab::names(&lab.cache().join("scratch"));
+        if !left.is_empty() {
+            wrong.push(format!("left over: {left:?}"));
+        }
+        unclean.extend(wrong.into_iter().map(|wrong| format!("after {after:?}: {wrong}")));
+    }
+    table(what, tried, &unclean);
+    testbench::figure("  of them before it had ended", tried, met);
 }
 
 #[test]
@@ -135,7 +190,7 @@ fn the_finishing_of_a_killed_run_that_is_killed_loses_nothing() {
     for _ in 0..tried {
         let lab = Lab::bare();
         let started = Started::of(&mut lab.command(&MEASURE));
-        lab::wait_for("answers", || {
+        testbench::wait_for("answers", || {
             journaled(&lab.store()).first().filter(|(_, n)| *n > 20).map(drop)
         });
         started.signal(libc::SIGKILL);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What onset has to stand: kills at any moment, system calls that fail, flipped bits, and stores, experiments and finds that somebody
-//! prepared. A few of each in `make test`; `make torture` tries as many as docs/reliability.md says, and prints its table.
+//! What onset has to stand: kills at any moment, system calls that fail, flipped bits, and stores, experiments, finds
+//! and packages that somebody prepared. A few of each in `make test`; `make torture` tries as many as
+//! docs/reliability.md says, and prints its table.
 //!
 //! Everything random comes from a seed that is printed: `ONSET_TORTURE_SEED=N` tries the same again.
 
 mod failures;
 mod flips;
 mod hostile;
+mod hunts;
 mod kills;
+mod packages;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -58,6 +61,6 @@ impl Chance {
 
 /// A line of the table of docs/reliability.md. What is not clean fails the test, after the line.
 fn table(what: &str, tried: u64, unclean: &[String]) {
-    lab::figure(what, tried, tried - unclean.len() as u64);
+    testbench::figure(what, tried, tried - unclean.len() as u64);
     assert!(unclean.is_empty(), "{what}:\n{}", unclean.join("\n"));
 }

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// How to have a latency again.
+// The commands that replay and explain a latency.
 
+import { command } from "./copy.ts";
 import { h } from "./element.ts";
 
-/** The command, to be copied. */
-export function command(replay: string): HTMLElement {
-  return h("code", { class: "command" }, replay);
+/** Both commands of a latency. */
+export function again(replay: string): HTMLElement {
+  const explain = replay.replace(/^onset replay /, "onset explain ");
+  return h(
+    "div",
+    { class: "again" },
+    h("span", {}, "Replay it:"),
+    command(replay),
+    h("span", {}, "Explain it:"),
+    command(explain),
+  );
 }
 
-/** The command in a sentence. */
-export function again(replay: string): HTMLElement {
-  return h("p", {}, "Have it again: ", command(replay));
-}
+/** Where the paths in the commands of this page begin. */
+export const WHERE = "Paths begin at the directory of this page.";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Boxes side by side whose widths are times: what is in one is read by pointing at it, or with the arrow keys, in a line
-// below. Widths are shares of the page, so that they need no drawing again.
+// Boxes side by side whose widths are times. The reader points at a box, or uses the arrow keys, and a line below says
+// what is in the box. Widths are shares of the page, so that the boxes need not be drawn again.
 
 import { h } from "./element.ts";
 
@@ -13,13 +13,13 @@ export interface Box {
   share: number;
   /** The class that colours it. */
   look: string;
-  /** What is written in it, where there is room. */
+  /** The text in the box, if there is room. */
   text: string;
-  /** What pointing at it tells. */
+  /** The text in the line below when the reader points at the box. */
   says: string;
 }
 
-/** In which direction an arrow key leads. */
+/** The direction of an arrow key. */
 export type Arrow = "ArrowLeft" | "ArrowRight" | "ArrowUp" | "ArrowDown";
 
 /** Height of a row in CSS pixels. */
@@ -28,8 +28,8 @@ const ROW_PX = 20;
 const SHARE_WRITTEN = 0.03;
 
 /**
- * The boxes with their readout. `next` is the index of the box that an arrow leads to from another; undefined where there
- * is none. Only one box is in the order of the tabulator, since there may be hundreds.
+ * The boxes with their readout. `next` is the index of the box to which an arrow leads from another box; undefined if
+ * there is none. Only one box is in the tab order, since there may be hundreds.
  */
 export function showBoxes(
   label: string,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Causes, stages and stacks as a reader sees them.
+// The words and the elements by which the page shows causes, stages and stacks.
 
-import type { Code, LatencyKind, Others, Stage, Sum } from "./contract.ts";
+import type { Code, Latency, Others, Stage, Sum } from "./contract.ts";
 import { h } from "./element.ts";
 import { ABSENT, duration, exactNs, integer, percentage, sumText } from "./format.ts";
 
-/** Each cause's colour: alike are those that are of one kind. What the path itself takes has none. */
+/** The colour of each cause: causes of one kind have the same colour. The time of the path itself has none. */
 const LOOKS: Record<string, string> = {
   irqs_off: "look-1",
   preempt_off: "look-4",
@@ -23,31 +23,32 @@ export function causeLook(cause: string): string {
   return LOOKS[cause] ?? "look-path";
 }
 
-const STAGES: Record<Stage, string> = {
-  line: "line, until the kernel's entry",
-  entry: "entry, until the driver's handler",
-  handler: "handler, until the wake-up",
-  wake_up: "wake-up, until the scheduler is asked for",
-  need_resched: "asked for, until it is entered",
-  schedule: "scheduler, until the switch",
-  resumed: "switched to, until user space",
-  user: "user space, until the pin",
+/** Each stage in one or two words, and what it is. */
+const STAGES: Record<Stage, [word: string, text: string]> = {
+  line: ["line", "from the raised line to the interrupt's entry"],
+  entry: ["entry", "from the entry to the driver's handler"],
+  handler: ["handler", "from the handler to the wake-up"],
+  wake_up: ["wake-up", "from the wake-up to the request for the scheduler"],
+  need_resched: ["request", "from the request for the scheduler to its begin"],
+  schedule: ["scheduler", "from the scheduler's begin to the switch"],
+  resumed: ["switch", "from the switch to user space"],
+  user: ["user space", "from user space to the pin"],
 };
 
-/** The stages in the order of an answer's way. */
+/** The stages, in the order in which an answer passes them. */
 export const STAGE_ORDER = Object.keys(STAGES) as Stage[];
 
 /** What a stage is. */
 export function stageText(stage: Stage): string {
-  return STAGES[stage];
+  return STAGES[stage][1];
 }
 
 /** A stage in one or two words. */
 export function stageWord(stage: Stage): string {
-  return STAGES[stage].split(",")[0] ?? stage;
+  return STAGES[stage][0];
 }
 
-const KINDS: [LatencyKind, string][] = [
+const KINDS: [keyof Latency["kinds"], string][] = [
   ["interrupt", "interrupt latency"],
   ["wakeup", "wakeup latency"],
   ["priority_inversion", "priority inversion"],
@@ -55,8 +56,8 @@ const KINDS: [LatencyKind, string][] = [
   ["other", "none of these"],
 ];
 
-/** A whole by the latencies of “Internals of the RT Patch”. */
-export function kindsLine(kinds: Partial<Record<LatencyKind, Sum>>, whole_ns: number): string {
+/** A time, divided into the kinds of latency of “Internals of the RT Patch”. */
+export function kindsLine(kinds: Latency["kinds"], whole_ns: number): string {
   const part = (sum: Sum) => `${sumText(sum)} (${percentage(sum.ns / Math.max(1, whole_ns))})`;
   return KINDS.map(([kind, name]) => `${name} ${part(kinds[kind] ?? NOTHING)}`).join("; ");
 }
@@ -66,7 +67,7 @@ const NOTHING: Sum = { ns: 0, stretches: 0, longest_ns: 0 };
 /** Heads of the columns of {@link sumCells}. */
 export const SUM_HEADS = ["time", "share", "stretches", "longest"];
 
-/** A sum as cells: its time, its share of a whole, of how many stretches it is, and the longest of them. */
+/** A sum as cells: its time, its share of a whole, how many stretches it has, and the longest of them. */
 export function sumCells({ ns, stretches, longest_ns }: Sum, share: number): HTMLElement[] {
   const known = stretches > 0;
   return [
@@ -82,7 +83,7 @@ export function framesOf(code: Code, stack: number): string[] {
   return (code.stacks[stack] ?? []).map((frame) => code.frames[frame] ?? "");
 }
 
-/** A cause in one line: its word, by whom, and the two innermost functions. */
+/** A cause in one line: its word, who took the time, and the two innermost functions. */
 export function causeLine(code: Code, index: number): string {
   const cause = code.causes[index];
   if (cause === undefined) return "";
@@ -90,7 +91,7 @@ export function causeLine(code: Code, index: number): string {
   return [cause.cause, cause.who, frames].filter((text) => text !== "").join(" · ");
 }
 
-/** A stack that shows so many of its innermost functions, and all of them when it is opened. */
+/** A stack that shows this many of its innermost functions, and all of them when the reader opens it. */
 export function showStack(code: Code, stack: number, innermost = 2): HTMLElement {
   const frames = framesOf(code, stack);
   if (frames.length === 0) return h("span", { class: "zero" }, "no stack");
@@ -103,7 +104,7 @@ export function showStack(code: Code, stack: number, innermost = 2): HTMLElement
   );
 }
 
-/** A cause as two cells: its word and by whom, and its stack. */
+/** A cause as two cells: its word with who took the time, and its stack. */
 export function causeCells(code: Code, index: number): HTMLElement[] {
   const cause = code.causes[index] ?? { cause: "", who: "", stack: -1 };
   return [
@@ -118,7 +119,7 @@ export function causeCells(code: Code, index: number): HTMLElement[] {
   ];
 }
 
-/** The line of what has no row of its own; nothing where there is none. `columns` are those after the stack. */
+/** The line for causes without rows of their own; nothing if there are none. `columns` counts cells after the stack. */
 export function othersRow({ rows, total_ns, stretches, longest_ns, share }: Others, columns: number): HTMLElement[] {
   if (rows === 0) return [];
   const empty = Array.from({ length: columns }, () => h("td", {}));

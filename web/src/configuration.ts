@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What was run: the whole configuration side by side, the experiment's text, and the way to the raw data.
+// What was run: the whole configuration of all runs side by side, the text of the experiment, and links to the raw
+// data.
 
 import type { Report } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
@@ -55,7 +56,7 @@ export function showConfiguration(view: View, lanes: readonly Lane[]): HTMLEleme
     h(
       "details",
       { class: "printed" },
-      h("summary", {}, "All entries, side by side; ≠ marks those that differ"),
+      h("summary", {}, "All entries, side by side; ≠ marks entries that differ"),
       scrollBox("Configuration", table, "wide"),
     ),
   );

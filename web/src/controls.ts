@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The bar that chooses experiment, load, responder and flavours. It is also the legend of every chart below it.
+// The bar in which the reader chooses experiment, load, responder and flavours. It is also the legend of all charts
+// below it.
 
 import { h } from "./element.ts";
 import { lookClass, swatch } from "./look.ts";
 import type { Matrix } from "./transpose.ts";
 import type { View } from "./view.ts";
 
-/** The bar, and how it follows a view. */
+/** The bar, and a function that updates it for a view. */
 export interface Controls {
   element: HTMLElement;
   reflect(view: View): void;
 }
 
-/** Controls that call `go` with what their reader chose. */
+/** Controls that call `go` with the choice of the reader. */
 export function controls(
   matrix: Matrix,
   matrices: readonly Matrix[],
@@ -26,7 +27,7 @@ export function controls(
     const box = h("input", { type: "checkbox", name: "flavour", value: name });
     box.addEventListener("change", () => {
       const flavours = boxes.filter(({ input }) => input.checked).map(({ name }) => name);
-      // With nothing to show there is nothing to read: the last one stays.
+      // The last flavour stays, since without any the page would show nothing.
       if (flavours.length === 0) box.checked = true;
       else go({ flavours });
     });

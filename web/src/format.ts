@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Numbers as a reader sees them. Durations follow the command's own terminal output digit for digit.
+// Numbers as the page shows them. Durations have the same digits as in the command's own terminal output.
 
 import type { Sum } from "./contract.ts";
 
@@ -19,10 +19,10 @@ function threeDigits(value: number): string {
   return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 
-/** A round duration for an axis: `20 µs`, `1.5 s`; no digits that carry nothing. */
-export function tick(ns: number): string {
+/** A round duration for an axis: `20 µs`, `1.5 s`; without needless digits, and with at most four. */
+export function tick(ns: number, digits = 4): string {
   const [scale, unit] = ns < 1e3 ? [1, "ns"] : ns < 1e6 ? [1e3, "µs"] : ns < 1e9 ? [1e6, "ms"] : [1e9, "s"];
-  return `${Number((ns / scale).toPrecision(4))} ${unit}`;
+  return `${Number((ns / scale).toPrecision(Math.min(15, Math.max(4, digits))))} ${unit}`;
 }
 
 /** A count or an exact number of nanoseconds, digits in groups of three. */
@@ -35,7 +35,7 @@ export function several(n: number, what: string): string {
   return `${integer(n)} ${what}${n === 1 ? "" : what.endsWith("ch") ? "es" : "s"}`;
 }
 
-/** A sum is not a stretch: `106 µs`, or `1.28 ms in 12 stretches, longest 106 µs`. */
+/** A sum of stretches: `106 µs` for one, or `1.28 ms in 12 stretches, longest 106 µs`. */
 export function sumText({ ns, stretches, longest_ns }: Sum): string {
   if (stretches === 0 && ns > 0) return `${duration(ns)} in stretches that were not counted`;
   if (stretches < 2) return duration(ns);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// How the worst answers of a hunt grew with its virtual time, and beside them what triggers at random alone reached.
+// How the longest latencies of a hunt grew with its virtual time, and beside them the longest latencies of triggers at
+// random instants alone.
 
 import type { GrowthPoint, Hunt, Hunted } from "./contract.ts";
 import { h, scrollBox, svg } from "./element.ts";
 import { duration, integer, tick } from "./format.ts";
 import { dash, lookClass, marker } from "./look.ts";
-import { logPlace, logRange, logTicks, type Range } from "./ticks.ts";
+import { linearTicks, logPlace, logRange, logTicks } from "./ticks.ts";
 
 /** The chart's own units; it is scaled to the page. */
 const WIDTH = 460;
 const HEIGHT = 250;
-const LEFT = 52;
+const LEFT = 70;
 const RIGHT = 12;
 const TOP = 8;
 const BOTTOM = 38;
@@ -18,7 +19,7 @@ const BOTTOM = 38;
 /** Beyond this ratio of the greatest to the least a linear axis hides the small ones. */
 const LINEAR = 8;
 
-/** An axis of latencies: where a value stands, 0 at the bottom to 1, and what is marked. */
+/** An axis of latencies: the place of a value, from 0 at the bottom to 1, and the marks. */
 interface Latencies {
   place(ns: number): number;
   ticks: number[];
@@ -33,15 +34,7 @@ function latencies(values: readonly number[]): Latencies {
   return { place: (ns) => ns / linear.high, ticks: linearTicks(linear, 5) };
 }
 
-/** Round marks from 0 on, at most `budget` and the 0. */
-export function linearTicks({ high }: Range, budget: number): number[] {
-  const least = high / budget;
-  const decade = 10 ** Math.floor(Math.log10(least));
-  const step = decade * ([1, 2, 5].find((step) => step * decade >= least) ?? 10);
-  return Array.from({ length: Math.floor(high / step) + 1 }, (_, i) => i * step);
-}
-
-/** A stepped line: from each point on its latency holds, the last to the end. */
+/** A stepped line: each latency holds up to the next point, the last one up to the end. */
 export function stepped(
   points: readonly GrowthPoint[],
   end_ns: number,
@@ -63,7 +56,7 @@ export function showGrowth(hunt: Hunt): HTMLElement {
   const x = (ns: number) => round(LEFT + (ns / Math.max(1, virtual_ns)) * (WIDTH - LEFT - RIGHT));
   const y = (ns: number) => round(HEIGHT - BOTTOM - axis.place(ns) * (HEIGHT - BOTTOM - TOP));
   const tried = responders.some(({ random }) => random.length > 0);
-  const rings = tried && " Rings: what triggers at random alone reached, over their own virtual time.";
+  const rings = tried && " Rings: the longest latency of triggers at random instants alone, over their own virtual time.";
   const times = linearTicks({ low: 0, high: virtual_ns }, 5);
   const chart = svg(
     "svg",
@@ -71,7 +64,7 @@ export function showGrowth(hunt: Hunt): HTMLElement {
       class: "waits growth",
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
       role: "img",
-      "aria-label": "The worst answer of each responder over the hunt's virtual time. The numbers are in the table below.",
+      "aria-label": "The longest latency of each responder over the hunt's virtual time. The numbers are in the table below.",
     },
     ...axis.ticks.flatMap((ns) => [
       svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(ns), y2: y(ns) }),
@@ -85,6 +78,11 @@ export function showGrowth(hunt: Hunt): HTMLElement {
       { x: (LEFT + WIDTH) / 2, y: HEIGHT - 5, "text-anchor": "middle" },
       "virtual time of all trials",
     ),
+    svg(
+      "text",
+      { transform: `translate(13 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" },
+      "longest latency so far",
+    ),
     ...responders.map((hunted, look) => lines(hunted, look, virtual_ns, x, y)),
   );
   return h(
@@ -93,8 +91,8 @@ export function showGrowth(hunt: Hunt): HTMLElement {
     h(
       "figcaption",
       {},
-      h("h3", {}, "How the worst grew"),
-      h("p", {}, "The worst so far, of all strategies.", rings),
+      h("h3", {}, "How the longest latency grew"),
+      h("p", {}, "The longest latency so far, of all strategies together.", rings),
     ),
     chart,
     h("p", { class: "keys" }, ...responders.map(({ responder }, look) => key(responder, look))),
@@ -121,12 +119,12 @@ function lines(
       svg("title", {}, `${responder}: ${duration(latency_ns)} after ${duration(virtual_ns)}, trial ${integer(trial)}`),
     ),
   );
-  // Often few and short: a ring at each, or they would not be seen.
+  // Steps are often few and short, so each has a ring; else nobody would see them.
   const rings = random.map(({ virtual_ns, latency_ns }) =>
     svg(
       "circle",
       { class: "wait", cx: x(virtual_ns), cy: y(latency_ns), r: 4, "stroke-width": 1.5 },
-      svg("title", {}, `${responder}, random alone: ${duration(latency_ns)} after ${duration(virtual_ns)}`),
+      svg("title", {}, `${responder}, random instants alone: ${duration(latency_ns)} after ${duration(virtual_ns)}`),
     ),
   );
   return svg(
@@ -170,7 +168,7 @@ function numbers({ responders }: Hunt): HTMLElement {
         ...[virtual_ns, latency_ns, trial].map((n) => h("td", {}, integer(n))),
       ),
     );
-  const heads = ["after (ns)", "worst (ns)", "trial"].map((head) => h("th", { scope: "col" }, head));
+  const heads = ["after (ns)", "longest (ns)", "trial"].map((head) => h("th", { scope: "col" }, head));
   const table = () =>
     h(
       "table",
@@ -178,12 +176,12 @@ function numbers({ responders }: Hunt): HTMLElement {
       h(
         "thead",
         {},
-        h("tr", {}, ...["responder", "who chose"].map((head) => h("th", { scope: "col", class: "text" }, head)), ...heads),
+        h("tr", {}, ...["responder", "strategy"].map((head) => h("th", { scope: "col", class: "text" }, head)), ...heads),
       ),
       h(
         "tbody",
         {},
-        ...responders.flatMap((of) => [...rows("all strategies", of, of.growth), ...rows("random alone", of, of.random)]),
+        ...responders.flatMap((of) => [...rows("all strategies", of, of.growth), ...rows("random instants alone", of, of.random)]),
       ),
     );
   details.addEventListener("toggle", () => details.append(scrollBox("Numbers of the growth", table(), "tall")), {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Latency histogram: how many answers took how long, flavours overlaid, both axes logarithmic.
+// Latency histogram: how many answers have which latency. All flavours are in one chart, and both axes are logarithmic.
 
 import uPlot from "uplot";
-import { type ChartParts, drawChart, type Limit } from "./chart.ts";
+import { type ChartParts, drawChart, type Limit, ZOOM } from "./chart.ts";
 import type { Series } from "./contract.ts";
 import { duration, integer, tick } from "./format.ts";
 import { colour, dash, swatch } from "./look.ts";
@@ -19,10 +19,10 @@ export interface Answers {
   limited: boolean;
 }
 
-/** The axis begins below one answer, so that a single one is still seen to stand above nothing. */
+/** The axis begins below one answer, so that a single answer is visible above it. */
 const COUNT_LOW = 0.6;
 
-/** Draws into `host`; nothing where nothing was answered. */
+/** Draws into `host`; draws nothing if there was no answer. */
 export function drawHistogram(host: HTMLElement, answers: readonly Answers[], limits: Limit[]): boolean {
   const columns = answers.flatMap(({ series }) => series.columns);
   const x = logRange(
@@ -37,6 +37,7 @@ export function drawHistogram(host: HTMLElement, answers: readonly Answers[], li
   const paths = uPlot.paths.stepped?.({ align: 1 });
   const tables = answers.map(({ series }) => outline(series));
   const parts: ChartParts = {
+    name: "histogram",
     label: "Latency histogram, counts on a logarithmic scale. The numbers are in the table below.",
     height_px: 260,
     x: { label: "latency", range: x, log: true, text: tick },
@@ -54,7 +55,7 @@ export function drawHistogram(host: HTMLElement, answers: readonly Answers[], li
     })),
     limits,
     read: (latency_ns) => readAt(latency_ns, answers),
-    hint: "Point at the chart to read its counts.",
+    hint: `Point at the chart to read its counts. ${ZOOM}`,
   };
   drawChart(host, parts);
   return true;
@@ -68,7 +69,7 @@ function outline({ columns }: Series): uPlot.AlignedData {
   for (const { low_ns, high_ns, count } of columns) {
     if (low_ns > end_ns + 1) {
       if (x.length > 0) (x.push(end_ns), y.push(0));
-      // A step up needs a place before it; one millionth to the left is none that can be seen.
+      // A step up needs a place before it. One millionth to the left is too near to be seen.
       (x.push(Math.max(low_ns, 0.5) * (1 - 1e-6)), y.push(0));
     }
     (x.push(Math.max(low_ns, 0.5)), y.push(count));

@@ -1,39 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Hunts: how the worst answers grew, what each strategy did, and what was found.
+// Hunts: how the longest latencies grew, what each strategy did, and the finds.
 
-import { again } from "./again.ts";
+import { again, WHERE } from "./again.ts";
 import { causeCells, showStack, SUM_HEADS, sumCells } from "./causes.ts";
-import type { CausePart, Code, Find, Hunt, Hunted, Losses, OtherFind, Report } from "./contract.ts";
+import type { Code, HuntEnd, Find, FindCause, Hunt, Hunted, Losses, OtherFind, Report } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
 import { ABSENT, duration, exactNs, integer, percentage, seed, several, sumText } from "./format.ts";
 import { showGrowth } from "./growth.ts";
 import { showLatency } from "./latency.ts";
 
-const ENDS = {
+const ENDS: Record<HuntEnd, string> = {
   budget: "the budget was used up",
-  stale: "nothing new came any more",
-  interrupted: "it was interrupted",
+  stale: "the hunt found nothing new any more",
+  enough: "it found a latency that is long enough",
+  interrupted: "the user interrupted it",
   failed: "a failure of the rig ended it",
 };
 
 /** The sections, one for each hunt. */
 export function showHunts({ hunts, code }: Report): HTMLElement[] {
-  return hunts.map((hunt) => showHunt(hunt, code));
+  return hunts.map((hunt, index) => showHunt(hunt, `hunt-${index + 1}`, code));
 }
 
-function showHunt(hunt: Hunt, code: Code): HTMLElement {
+function showHunt(hunt: Hunt, id: string, code: Code): HTMLElement {
   const { flavour, load, trials, triggers, virtual_ns, stacks_seen, stacks_fired_into, ended, died } = hunt;
-  const end = ended === null ? "it has not come to an end" : ENDS[ended];
+  const end = ended === null ? "it has not ended" : ENDS[ended];
   return h(
     "section",
-    { class: "hunt" },
+    { class: "hunt", id },
     h("h2", {}, "Hunt: ", h("em", {}, flavour), " under ", h("em", {}, load)),
     h(
       "p",
       { class: "lead" },
       `${several(trials, "trial")} with ${several(triggers, "trigger")} in ${duration(virtual_ns)} of virtual time, seed ${seed(hunt.seed)}; `,
-      `fired into ${integer(stacks_fired_into)} of ${integer(stacks_seen)} stacks that opened a stretch with interrupts or preemption off; ${end}. `,
+      `triggers aimed at ${integer(stacks_fired_into)} of ${integer(stacks_seen)} stacks that opened a stretch with interrupts or preemption off; ${end}. `,
       h("code", {}, hunt.directory),
+      `. ${WHERE}`,
     ),
     h("div", { class: "columns" }, showGrowth(hunt), showStrategies(hunt)),
     ...hunt.responders.map((hunted) => showFind(hunt, hunted, code)),
@@ -43,7 +45,7 @@ function showHunt(hunt: Hunt, code: Code): HTMLElement {
   );
 }
 
-/** In which of several guests, and `after` that; nothing where there is one. */
+/** The words for one of several guests, followed by `after`; empty if there is only one guest. */
 function where(under: string | null, after = ""): string {
   return under === null ? "" : `, under ${under}${after}`;
 }
@@ -69,7 +71,7 @@ function showStrategies({ strategies, responders }: Hunt): HTMLElement {
   return h(
     "div",
     {},
-    h("h3", {}, "What each strategy found by itself"),
+    h("h3", {}, "The longest latency that each strategy found by itself"),
     scrollBox(
       "Strategies",
       h(
@@ -91,11 +93,11 @@ function showStrategies({ strategies, responders }: Hunt): HTMLElement {
   );
 }
 
-/** What was lost, for everyone to see beside the worst; nothing where nothing was. */
+/** The losses, visible beside the longest latency; nothing if there are none. */
 function lost(losses: Losses): HTMLElement | false {
   const kinds = Object.entries(losses).filter(([, n]) => n > 0);
   const text = kinds.map(([kind, n]) => `${integer(n)} ${kind}`).join(", ");
-  return kinds.length > 0 && h("p", { class: "doubted" }, `No answer of their own: ${text}.`);
+  return kinds.length > 0 && h("p", { class: "doubted" }, `Triggers without an answer of their own: ${text}.`);
 }
 
 function showFind({ flavour }: Hunt, { responder, losses, find, others }: Hunted, code: Code): HTMLElement {
@@ -112,15 +114,15 @@ function showFind({ flavour }: Hunt, { responder, losses, find, others }: Hunted
     ),
     lost(losses),
     ...origin(find, code),
-    ...find.missing.map((what) => h("p", { class: "doubted" }, `Not seen: ${what}.`)),
+    ...find.missing.map((what) => h("p", { class: "doubted" }, `Not seen in this kernel: ${what}.`)),
     find.causes.length > 0 && showCauses(responder, find.causes, code),
     explanation !== null && showLatency(`Find of ${responder}, ${flavour}`, explanation, code),
     others.length > 0 && showOthers(responder, others, code),
   );
 }
 
-/** What made the worst so late, where the page has no more of it than that. */
-function showCauses(responder: string, causes: readonly CausePart[], code: Code): HTMLElement {
+/** The causes of the longest latency, if the page does not have its explanation. */
+function showCauses(responder: string, causes: readonly FindCause[], code: Code): HTMLElement {
   const rows = causes.map(({ share, cause, ...sum }) =>
     h("tr", {}, ...sumCells(sum, share), ...causeCells(code, cause)),
   );
@@ -128,10 +130,10 @@ function showCauses(responder: string, causes: readonly CausePart[], code: Code)
   return h("div", {}, h("h4", {}, "Where its time went"), table);
 }
 
-/** Columns of numbers among those of the finds below the worst. */
+/** The columns of numbers in the table of other finds. */
 const NUMBERS = ["latency", ...SUM_HEADS];
 
-/** The finds below the worst, each with its main cause and the file for `onset replay`. */
+/** The other finds, each with its main cause and the file for `onset replay`. */
 function showOthers(responder: string, others: OtherFind[], code: Code): HTMLElement {
   const elsewhere = others.some(({ under }) => under !== null);
   const text = (...content: (string | HTMLElement | false)[]) => h("td", { class: "text" }, ...content);
@@ -151,13 +153,13 @@ function showOthers(responder: string, others: OtherFind[], code: Code): HTMLEle
   return h(
     "div",
     {},
-    h("h4", {}, "Below it"),
+    h("h4", {}, "Other finds"),
     findsTable(`Other finds of ${responder}`, "finds", heads, rows),
   );
 }
 
-/** The share of a cause, and in how many stretches that is. */
-function mainShare({ share, stretches }: CausePart): string {
+/** The share of a cause, and the number of its stretches. */
+function mainShare({ share, stretches }: FindCause): string {
   return stretches > 1 ? `${percentage(share)} in ${integer(stretches)}` : percentage(share);
 }
 
@@ -169,15 +171,15 @@ function findsTable(label: string, of: string, heads: readonly string[], rows: r
   );
 }
 
-/** How to have it again, and into what was fired. */
+/** The command that replays the find, and the stretch at which the trigger was aimed. */
 function origin({ replay, stack }: Find, code: Code): HTMLElement[] {
   const replayed =
     replay === null
-      ? h("p", { class: "doubted" }, "The hunt ended before this find was written; go on with it to have it.")
+      ? h("p", { class: "doubted" }, "The hunt ended before it wrote this find to a file. Go on with the hunt to get the file.")
       : again(replay);
   const aimed = (code.stacks[stack]?.length ?? 0) > 0;
   const into = aimed
-    ? h("div", { class: "opener" }, h("span", {}, "Fired into a stretch opened by "), showStack(code, stack))
-    : h("p", {}, "The trigger was aimed at no stretch.");
+    ? h("div", { class: "opener" }, h("span", {}, "The trigger was aimed at a stretch opened by "), showStack(code, stack))
+    : h("p", {}, "The trigger was not aimed at a stretch.");
   return [replayed, into];
 }

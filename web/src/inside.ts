@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What was seen inside the runs of the view: where the time of the responder's late answers went, its worst answers, and
-// the windows.
+// What onset saw inside the runs of the view when it replayed them: where the time of the responder's longest latencies
+// went, its longest latencies one by one, and the windows.
 
+import { WHERE } from "./again.ts";
 import type { Code, Inside, Ledger, WorstAnswer } from "./contract.ts";
 import { h } from "./element.ts";
 import { exactNs, integer } from "./format.ts";
@@ -12,7 +13,7 @@ import type { View } from "./view.ts";
 import { showBound, showWindows } from "./windows.ts";
 import { showWorst } from "./worst.ts";
 
-/** The section; null where nobody looked into any of these runs. */
+/** The section; null if onset looked into none of these runs. */
 export function showInside(view: View, lanes: readonly Lane[], code: Code): HTMLElement | null {
   const seen = lanes.flatMap((lane) => (lane.run.inside === null ? [] : [{ lane, inside: lane.run.inside }]));
   if (seen.length === 0) return null;
@@ -26,7 +27,7 @@ export function showInside(view: View, lanes: readonly Lane[], code: Code): HTML
     h(
       "p",
       { class: "lead" },
-      "These runs were made once more with the kernel followed from outside: the same to the instruction, so what is seen explains the numbers above.",
+      `onset replayed these runs and followed the kernel from outside. Each replay executed the same instructions as its run, so it explains the numbers above. ${WHERE}`,
     ),
     unseen.length > 0 && h("p", { class: "empty" }, `Not looked into: ${unseen.join(", ")}.`),
     ...seen.map(({ lane, inside }) => {
@@ -34,11 +35,11 @@ export function showInside(view: View, lanes: readonly Lane[], code: Code): HTML
       const worst = inside.worst.filter(({ responder }) => responder === view.responder);
       return h("div", { class: "panel-inside" }, name(lane), ...doubts(inside), ...showTime(lane, ledger, worst, code));
     }),
-    h("h2", {}, "Windows under ", h("em", {}, view.load)),
+    h("h2", { id: "windows" }, "Windows under ", h("em", {}, view.load)),
     h(
       "p",
       { class: "lead" },
-      "Stretches in which something could not happen, by the stack that opened them, the longest first. Preemption off contains the interrupts and softirqs of that time.",
+      "A window is a stretch in which something could not happen, for example an interrupt. The tables show windows by the call stack that opened them, the longest first. Windows with preemption off contain the interrupts and softirqs of that time.",
     ),
     ...seen.map(({ lane, inside }) =>
       h("div", { class: "panel-inside" }, name(lane), showWindows(lane.name, inside, code), showBound(inside, code)),
@@ -54,7 +55,7 @@ function showTime(lane: Lane, ledger: Ledger | undefined, worst: WorstAnswer[], 
   return [...shown, h("h3", {}, title), showWorst(lane.name, worst, code)];
 }
 
-/** What makes this page doubtful: an exceeded bound, of whatever responder, and what was not seen. */
+/** The doubts about a replay: answers of any responder that exceed the bound, and what onset did not see. */
 function doubts({ missing, losses, exceeded }: Inside): HTMLElement[] {
   const faults = exceeded.map(({ responder, trigger, scheduling_ns }) =>
     h(
@@ -65,8 +66,8 @@ function doubts({ missing, losses, exceeded }: Inside): HTMLElement[] {
   );
   const lost = Object.entries(losses).filter(([, n]) => n > 0);
   const texts = [
-    ...missing.map((what) => `Not seen: ${what}.`),
-    ...lost.map(([kind, n]) => `Records lost while following, ${kind}: ${integer(n)}.`),
+    ...missing.map((what) => `Not seen in this kernel: ${what}.`),
+    ...lost.map(([kind, n]) => `Records that the follower lost (${kind}): ${integer(n)}.`),
   ];
   return [...faults, ...texts.map((text) => h("p", { class: "doubted" }, text))];
 }

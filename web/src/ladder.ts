@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The ladder: every responder of the same triggers, flavours side by side, as a picture on one
-// logarithmic axis and as numbers.
+// The ladder: all responders of the same triggers, as a picture on one logarithmic axis and as numbers. Flavours are
+// side by side.
 
 import type { Series } from "./contract.ts";
 import { h, scrollBox, svg } from "./element.ts";
@@ -33,7 +33,7 @@ export function showLadder(
     h(
       "caption",
       {},
-      "Picture: line from minimum to maximum, thick up to p99.9, | at the median, marker at the maximum.",
+      "Picture: a line from the minimum to the maximum, thick up to p99.9; | is the median, the marker is the maximum.",
     ),
     head(lanes, axis),
     h("tbody", {}, ...matrix.responders.map((responder) => row(responder, view, lanes, axis, go))),
@@ -43,7 +43,7 @@ export function showLadder(
     h(
       "p",
       { class: "lead" },
-      "How long each mechanism of Linux takes to answer the same triggers. “Lost” counts what has no latency; no maximum is complete without it.",
+      "How long each mechanism of Linux takes to answer the same triggers. “Lost” counts what has no latency. Read no maximum without this number.",
     ),
     invalidNote(lanes),
     unequalNote(matrix),
@@ -57,24 +57,24 @@ function invalidNote(lanes: readonly Lane[]): HTMLElement | string {
   return h(
     "p",
     { class: "callout", role: "note" },
-    `Unsound, do not use its numbers: ${unsound.map((lane) => lane.name).join(", ")}. The warnings below say why.`,
+    `Do not use the numbers of these runs, which are unsound: ${unsound.map((lane) => lane.name).join(", ")}. The warnings below say why.`,
   );
 }
 
-/** That the flavours were not answered in the same company. */
+/** The note that not the same responders answered on all flavours. */
 function unequalNote({ unequal }: Matrix): HTMLElement | string {
   if (unequal === undefined) return "";
   const lacking = unequal.lacking.map(({ flavour, responders }) => `${flavour} lacks ${responders.join(", ")}`);
   return h(
     "p",
     { class: "callout", role: "note" },
-    `Not the same responders answered, and each that answers makes those after it later: ${lacking.join("; ")}. Do not compare across these; the set that all have is run with `,
+    `Not the same responders answered: ${lacking.join("; ")}. Each responder that answers makes the responders after it later, so do not compare latencies across these flavours. To measure with the responders that all have: `,
     h("code", {}, unequal.setting),
     ".",
   );
 }
 
-/** One axis for the whole picture; it may be missing where nothing was answered. */
+/** One axis for the whole picture; it is missing if there was no answer. */
 function axisOf(lanes: readonly Lane[]): Range | null {
   const series = lanes.flatMap((lane) => lane.run.series);
   return logRange(
@@ -146,27 +146,33 @@ function row(
 function cells(lane: Lane, series: Series | undefined): HTMLElement[] {
   const unsound = lane.run.verdict === "invalid" ? " unsound" : "";
   if (series === undefined) {
-    return [h("td", { class: "first absent", colspan: 4 }, "not active")];
+    return [h("td", { class: `first absent ${lookClass(lane.look)}`, colspan: 4, "data-lane": lane.name }, "not active")];
   }
   const lost = lossesTotal(series);
   const kinds = Object.entries(series.losses).map(([kind, n]) => `${kind} ${integer(n)}`);
   return [
-    time("first" + unsound, series.quantiles[MEDIAN]),
-    time(unsound, series.quantiles[TAIL]),
-    time("max" + unsound, series.max_ns),
+    time(`first ${lookClass(lane.look)}${unsound}`, "median", series.quantiles[MEDIAN], lane.name),
+    time(unsound, "p99.9", series.quantiles[TAIL]),
+    time("max" + unsound, "max", series.max_ns),
     h(
       "td",
-      { class: lost > 0 ? "lost some" : "lost", title: `${kinds.join(", ")}; ${integer(series.count)} answered` },
+      {
+        class: lost > 0 ? "lost some" : "lost",
+        title: `${kinds.join(", ")}; ${integer(series.count)} answered`,
+        "data-head": "lost",
+      },
       integer(lost),
     ),
   ];
 }
 
-function time(kind: string, ns: number | null | undefined): HTMLElement {
+/** A cell with a time. If the page is too narrow for a table, style.css writes the head and the lane into the cell. */
+function time(kind: string, head: string, ns: number | null | undefined, lane?: string): HTMLElement {
+  const told = { "data-head": head, "data-lane": lane };
   if (ns === null || ns === undefined) {
-    return h("td", { class: `${kind} absent`, title: "too few samples to support it" }, ABSENT);
+    return h("td", { class: `${kind} absent`, title: "too few samples to support it", ...told }, ABSENT);
   }
-  return h("td", { class: kind.trim(), title: `${exactNs(ns)} ns` }, duration(ns));
+  return h("td", { class: kind.trim(), title: `${exactNs(ns)} ns`, ...told }, duration(ns));
 }
 
 /** Per cent of the picture's width. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// One latency from the line to the pin: its stages, its parts below them, and the causes that had them.
+// One latency from the line to the pin: its stages, its parts below them, and the causes of the parts.
 
 import { type Arrow, type Box, showBoxes } from "./boxes.ts";
 import {
@@ -18,7 +18,7 @@ import type { Code, Latency, Part } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
 import { duration, exactNs, integer, percentage } from "./format.ts";
 
-/** The latency; `name` names it for those who do not see it. */
+/** The latency; `name` names it for readers who do not see it. */
 export function showLatency(name: string, latency: Latency, code: Code): HTMLElement {
   const { trigger, at_ns, latency_ns, insns, task, unexplained_ns } = latency;
   const by = task === "" ? "" : `, by ${task}`;
@@ -42,7 +42,7 @@ export function showLatency(name: string, latency: Latency, code: Code): HTMLEle
   );
 }
 
-/** Stages in the upper strip, parts in the one below; what disturbed, if anything did, below that. */
+/** Stages in the upper strip, parts in the strip below, and below that the disturbances, if there are any. */
 function strips(name: string, latency: Latency, code: Code): HTMLElement {
   const whole = Math.max(1, latency.latency_ns);
   const stages = stageBoxes(latency, whole);
@@ -72,9 +72,9 @@ function strips(name: string, latency: Latency, code: Code): HTMLElement {
   const next = (from: number, arrow: Arrow) => neighbour(boxes, from, arrow);
   const disturbed = marks.length > 0;
   return showBoxes(
-    `${name}: stages above, what they waited for below${disturbed ? ", what disturbed at the bottom" : ""}`,
+    `${name}: stages above, causes below${disturbed ? ", disturbances at the bottom" : ""}`,
     boxes,
-    `Stages above, causes below, from the line to the pin${disturbed ? "; marks at the bottom where another device disturbed" : ""}. Point at one, or use the arrow keys, to read it.`,
+    `Stages above, causes below, from the line to the pin${disturbed ? "; marks at the bottom show where another device disturbed" : ""}. Point at a box, or use the arrow keys, to read it.`,
     next,
   );
 }
@@ -98,7 +98,7 @@ function stageBoxes(latency: Latency, whole: number): Box[] {
   });
 }
 
-/** Left and right go along a strip, up and down to what is at the same time, or else first, in the next one. */
+/** Left and right go along a strip. Up and down go to the same time in the next strip, or to its first box. */
 export function neighbour(boxes: readonly Box[], from: number, arrow: Arrow): number | undefined {
   const box = boxes[from];
   if (box === undefined) return undefined;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// All time of a responder's late answers by cause: an icicle, whose boxes are as wide as their share, and the rows that
-// add up to the total.
+// The time of a responder's longest latencies by cause: an icicle, whose boxes are as wide as their share, and rows
+// that add up to the total.
 
-import { command } from "./again.ts";
 import { type Arrow, type Box, showBoxes } from "./boxes.ts";
 import { causeCells, causeLook, kindsLine, othersRow, SUM_HEADS, sumCells } from "./causes.ts";
 import type { Code, IcicleNode, Ledger } from "./contract.ts";
+import { command } from "./copy.ts";
 import { h, scrollBox } from "./element.ts";
 import { duration, exactNs, integer, percentage, several, sumText } from "./format.ts";
 
@@ -13,7 +13,7 @@ import { duration, exactNs, integer, percentage, several, sumText } from "./form
 export function showLedger(name: string, ledger: Ledger, code: Code): HTMLElement {
   const { responder, samples, from_ns, total_ns } = ledger;
   if (samples === 0) return h("p", { class: "empty" }, "Nothing was answered here.");
-  const [which, above] = from_ns === 0 ? ["All ", ""] : ["", `of ${duration(from_ns)} and more (p99) `];
+  const [which, above] = from_ns === 0 ? ["All ", ""] : ["", `of ${duration(from_ns)} or more (p99) `];
   return h(
     "figure",
     { class: "ledger" },
@@ -23,19 +23,19 @@ export function showLedger(name: string, ledger: Ledger, code: Code): HTMLElemen
       h(
         "p",
         {},
-        `${which}${several(samples, "answer")} of ${responder} ${above}took ${duration(total_ns)} together. Widths are shares of that: causes above, below them by whom, and the functions from the outermost in.`,
+        `${which}${several(samples, "answer")} of ${responder} ${above}took ${duration(total_ns)} together. The width of a box is its share of that time. Causes are at the top. Below each cause is who took the time, then the functions from the outermost to the innermost.`,
       ),
     ),
     icicle(`Ledger of ${responder}, ${name}`, ledger, code),
     h("p", { class: "sum" }, `Of it ${kindsLine(ledger.kinds, total_ns)}.`),
     scrollBox(`Ledger of ${responder}, ${name}`, rowsTable(ledger, code), "short"),
-    h("p", { class: "origin" }, "With ", h("code", {}, "explain"), " in place of ", h("code", {}, "replay"), " a row's command tells all parts of that answer."),
+    h("p", { class: "origin" }, "Write ", h("code", {}, "explain"), " in place of ", h("code", {}, "replay"), " in the command of a row: it then shows all parts of that answer."),
   );
 }
 
 function icicle(label: string, { icicle, total_ns }: Ledger, code: Code): HTMLElement {
   const whole = Math.max(1, total_ns);
-  // Each box has the colour of the cause that it is below.
+  // Each box has the colour of the cause above it.
   let look = "";
   const boxes = icicle.map(({ depth, what, frame, from_ns, share, ...sum }): Box => {
     const text = code.frames[frame] ?? "";
@@ -48,7 +48,7 @@ function icicle(label: string, { icicle, total_ns }: Ledger, code: Code): HTMLEl
   );
 }
 
-/** Down to the first box below, up to the one above, left and right to those of the same row. */
+/** Down goes to the first box below, up to the box above, left and right to the neighbours in the same row. */
 export function step(nodes: readonly IcicleNode[], from: number, arrow: Arrow): number | undefined {
   const depth = nodes[from]?.depth ?? 0;
   if (arrow === "ArrowDown") return nodes[from + 1]?.depth === depth + 1 ? from + 1 : undefined;
@@ -73,8 +73,8 @@ function rowsTable({ rows, others }: Ledger, code: Code): HTMLTableElement {
         {},
         ...numbers(SUM_HEADS),
         ...["cause", "stack, innermost first"].map((head) => h("th", { scope: "col", class: "text" }, head)),
-        ...numbers(["answers", "most in one"]),
-        h("th", { scope: "col", class: "text" }, "have that one again"),
+        ...numbers(["answers", "most in one answer"]),
+        h("th", { scope: "col", class: "text" }, "replay that answer"),
       ),
     ),
     h(

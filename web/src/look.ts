@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// How a flavour looks: colour, dash and marker, so that no two depend on colour alone.
+// The look of a flavour: colour, dash and marker, so that a reader can tell flavours apart without colours.
 
 import { svg } from "./element.ts";
 

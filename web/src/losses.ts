@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What stands behind the maxima, and what speaks against the numbers: the worst answers one by one,
-// the losses by kind, the warnings.
+// What is behind the maxima: the longest latencies one by one, and the losses by kind.
 
-import type { Losses, Report, WorstSample } from "./contract.ts";
+import type { Losses, WorstSample } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
 import { duration, exactNs, integer, quantileName } from "./format.ts";
 import { swatch } from "./look.ts";
-import { doubts, type Lane, type Matrix, runName, seriesOf } from "./transpose.ts";
+import { type Lane, type Matrix, seriesOf } from "./transpose.ts";
 import type { View } from "./view.ts";
 
 /** The worst answers of the view's responder, one table per flavour. */
@@ -50,12 +49,12 @@ function worstTable(worst: readonly WorstSample[]): HTMLTableElement {
 }
 
 const KINDS: Record<keyof Losses, string> = {
-  unanswered: "never answered before the run ended",
-  superseded: "answered together with an older trigger, whose latency is the sample",
-  spurious: "an answer to no trigger",
-  tainted: "an impossible value, kept out",
+  unanswered: "a trigger that was not answered before the run ended",
+  superseded: "a trigger that was answered together with an older trigger; the latency of the older one is the sample",
+  spurious: "an answer without a trigger",
+  tainted: "an impossible value, which is not in the numbers",
   overrun: "a period that passed without a measurement; how late it would have been is unknown",
-  dropped: "records that the channel had no room for; the same for every responder of a run",
+  dropped: "records for which the channel had no room; the number is the same for every responder of a run",
 };
 
 /** Samples, every statistic and losses by kind, of all responders under the view's load. */
@@ -108,38 +107,5 @@ export function showLosses(view: View, lanes: readonly Lane[], matrix: Matrix): 
       "wide",
     ),
     h("dl", { class: "kinds" }, ...kinds.flatMap((kind) => [h("dt", {}, kind), h("dd", {}, KINDS[kind])])),
-  );
-}
-
-/** Every doubt about any run of the report, whatever is selected above, with what to do next. */
-export function showWarnings(report: Report): HTMLElement {
-  const found = doubts(report.runs);
-  const count = found.reduce((sum, { seen }) => sum + seen.length, 0);
-  const items = found.map(({ code, cause, action, seen }) =>
-    h(
-      "li",
-      {},
-      ...seen.map(({ symptom, runs }) =>
-        h("p", {}, h("span", { class: "symptom" }, symptom), ` (${runs.map((run) => runName(run, report)).join("; ")})`),
-      ),
-      h(
-        "dl",
-        {},
-        h("dt", {}, "Probable cause"),
-        h("dd", {}, cause),
-        h("dt", {}, "Next action"),
-        h("dd", {}, action),
-        h("dt", {}, "Code"),
-        h("dd", {}, h("code", {}, code)),
-      ),
-    ),
-  );
-  return h(
-    "section",
-    { id: "warnings" },
-    h("h2", {}, count === 0 ? "Warnings" : `Warnings (${count})`),
-    items.length === 0
-      ? h("p", { class: "empty" }, "None: no run gave reason to doubt it.")
-      : h("ul", { class: "doubts" }, ...items),
   );
 }

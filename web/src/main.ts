@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The page's script: reads the report out of the page and shows it.
+// The script of the page: reads the report out of the page and shows it.
 
-import { parseReport, Unreadable } from "./contract.ts";
+import { parseReport, Unreadable } from "./parse.ts";
 import { h } from "./element.ts";
 import { showReport } from "./page.ts";
 

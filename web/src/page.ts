@@ -1,32 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The page from top to bottom. What the view selects is drawn again whenever the address changes; a
-// control only ever changes the address.
+// The page from top to bottom. The page draws what the view selects again whenever the address changes. A control only
+// changes the address.
 
 import { redrawCharts, removeCharts, sizeChartsForPaper } from "./chart.ts";
 import { showConfiguration, showExperiments, showFiles } from "./configuration.ts";
+import { type Contents, contents, isPart } from "./contents.ts";
 import type { Code, Report } from "./contract.ts";
 import { type Controls, controls } from "./controls.ts";
 import { h } from "./element.ts";
 import { showHunts } from "./hunt.ts";
 import { showInside } from "./inside.ts";
 import { showLadder } from "./ladder.ts";
-import { showLosses, showWarnings, showWorst } from "./losses.ts";
+import { showLosses, showWorst } from "./losses.ts";
 import { showResponder } from "./responder.ts";
 import { showHeader, showVerdicts } from "./summary.ts";
 import { showPapers } from "./papers.ts";
 import { type Matrix, transpose } from "./transpose.ts";
 import { firstView, matrixOf, readView, type View, viewHash } from "./view.ts";
+import { showWarnings } from "./warnings.ts";
+import { keepZooms } from "./zoom.ts";
 
 /** Fills `page` with the report and keeps it in step with the address. */
 export function showReport(page: HTMLElement, report: Report): void {
   document.title = `${report.title} — onset`;
   followScheme();
-  page.replaceChildren(showHeader(report), ...showRuns(report), ...showHunts(report), showFooter(report));
-  // In the page before it is filled: a chart takes its width from where it stands.
-  if (report.runs.length > 0) followView(report);
+  const list = contents();
+  page.replaceChildren(
+    showHeader(report),
+    list.element,
+    ...showRuns(report),
+    ...showHunts(report),
+    showFooter(report),
+  );
+  // The element is put into the page before it is filled, since a chart takes its width from its place.
+  if (report.runs.length > 0) followView(page, report, list);
+  list.refresh(page);
 }
 
-/** What is shown of runs; nothing where a report has none. */
+/** The sections about runs; nothing if a report has no runs. */
 function showRuns(report: Report): HTMLElement[] {
   if (report.runs.length === 0) return [];
   const matrices = transpose(report);
@@ -50,14 +61,17 @@ function showFooter({ tool, schema }: Report): HTMLElement {
 /** Changes the address, which the page then follows. */
 function goTo(change: Partial<View>, matrices: readonly Matrix[]): void {
   const now = readView(location.hash, matrices);
-  // Loads, responders and flavours of one experiment mean nothing in another.
+  // The loads, responders and flavours of one experiment mean nothing in another experiment.
   const other = change.experiment !== undefined && change.experiment !== now.experiment;
   const from = other ? firstView(matrixOf({ experiment: change.experiment ?? "" }, matrices)) : now;
-  location.hash = viewHash({ ...from, ...change }, matrices);
+  const hash = viewHash({ ...from, ...change }, matrices);
+  // Another responder or load has other axes. With one flavour more or less the axes stay.
+  const only = Object.keys(change).every((key) => key === "flavours");
+  location.hash = only ? keepZooms(hash, location.hash) : hash;
 }
 
 /** Draws what the address selects, now and whenever it changes. */
-function followView(report: Report): void {
+function followView(page: HTMLElement, report: Report, list: Contents): void {
   const matrices = transpose(report);
   const go = (change: Partial<View>) => goTo(change, matrices);
   const [bar, body] = ["bar", "body"].map((id) => document.getElementById(id) as HTMLElement) as [
@@ -66,6 +80,7 @@ function followView(report: Report): void {
   ];
   let shown: { matrix: Matrix; controls: Controls } | undefined;
   const show = () => {
+    if (shown !== undefined && isPart(location.hash)) return;
     const view = readView(location.hash, matrices);
     const matrix = matrixOf(view, matrices);
     if (shown?.matrix !== matrix) {
@@ -74,6 +89,7 @@ function followView(report: Report): void {
     }
     shown.controls.reflect(view);
     showBody(body, matrix, view, report.code, go);
+    list.refresh(page);
   };
   addEventListener("hashchange", show);
   show();
@@ -88,7 +104,7 @@ function showBody(
 ): void {
   const lanes = matrix.lanes(view.load).filter((lane) => view.flavours.includes(lane.name));
   removeCharts();
-  // In the page before they are filled: a chart takes its width from where it stands.
+  // The elements are put into the page before they are filled, since a chart takes its width from its place.
   const ladder = h("section", { id: "ladder" });
   const responder = h("section", { id: "responder" });
   const rest = h(
@@ -104,7 +120,7 @@ function showBody(
   showResponder(responder, view, lanes);
 }
 
-/** Charts are pixels: they are drawn again when the colours change, and in ink and to size for paper. */
+/** Charts are pixels. They are drawn again when the colours change, and for paper in ink and in the right size. */
 function followScheme(): void {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawCharts);
   const opened = new Set<HTMLDetailsElement>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The papers' tables, ours beside or below, with what became of each claim. Numbers and outcomes come from the
-// report; here they are only laid out.
+// The tables of the papers, onset's figures beside or below, and the outcome of each claim. Numbers and outcomes come
+// from the report; this module only lays them out.
 
 import type { Claim, PaperRow, PaperTable, Report, Run, WaitChart } from "./contract.ts";
 import { h, scrollBox, svg } from "./element.ts";
@@ -13,7 +13,7 @@ import type { View } from "./view.ts";
 
 type Go = (change: Partial<View>) => void;
 
-/** The section, and nothing where no run belongs to a paper. */
+/** The section; nothing if no run belongs to a paper. */
 export function showPapers(report: Report, matrices: readonly Matrix[], go: Go): HTMLElement[] {
   if (report.papers.length === 0) return [];
   const section = h(
@@ -23,9 +23,9 @@ export function showPapers(report: Report, matrices: readonly Matrix[], go: Go):
     h(
       "p",
       { class: "lead" },
-      "Figures of the papers as printed, and below them the same measured today. What a paper claims is a relation within its own measurements, and it is held " +
-        "against the same relation within ours, in each repetition: then and now have no common clock and are not divided by each other. “Lost” counts what has no " +
-        "number; no maximum is complete without it.",
+      "The tables show the figures as the papers print them, and below them the same figures measured by onset. A claim of a paper is a relation between figures of " +
+      "the paper. onset compares it with the same relation between its own figures, in each repetition. It never divides a figure of a paper by one of its own, since " +
+      "the two have no common clock. “Lost” counts what has no number. Read no maximum without this number.",
     ),
     ...report.papers.map((table) => showTable(table, report, matrices, go)),
   );
@@ -108,7 +108,7 @@ function showRow(row: PaperRow, report: Report, matrices: readonly Matrix[], go:
   );
 }
 
-/** Leads to the run's distribution in the views below. */
+/** A button that shows the distribution of the run in the views below. */
 function runButton(label: string, run: Run, responder: string, matrices: readonly Matrix[], go: Go): HTMLElement {
   const button = h("button", { type: "button", title: `Show ${responder} of ${run.flavour} under ${run.load}` }, label);
   button.addEventListener("click", () => {
@@ -136,7 +136,7 @@ function roundStep(least: number): number {
   return decade * ([1, 2, 5].find((step) => step * decade >= least) ?? 10);
 }
 
-/** The high thread's wait against the middle one's work, both axes linear from 0: a bounded wait is a level line. */
+/** The high thread's wait against the middle thread's work, on linear axes from 0: a bounded wait is a level line. */
 function showChart({ lines }: WaitChart, heading: string): HTMLElement {
   const points = lines.flatMap((line) => line.points);
   const right = 1.05 * Math.max(...points.map(({ work_ns }) => work_ns));
@@ -147,7 +147,8 @@ function showChart({ lines }: WaitChart, heading: string): HTMLElement {
   const works = [...new Set(points.map(({ work_ns }) => work_ns))];
   const step = roundStep(top / 5);
   const grid = Array.from({ length: Math.floor(top / step) + 1 }, (_, i) => i * step);
-  // Kernels that wait alike lie on one another: the earlier one is broader and shows beneath the later.
+  // Lines of kernels with equal waits cover each other. So the earlier line is broader, and shows beneath the later
+  // one.
   const breadth = (flavour: string) => flavours.length - 1 - flavours.indexOf(flavour);
   const drawn = lines.map(({ flavour, inherits, points }) =>
     svg(
@@ -209,7 +210,7 @@ function keys(lines: WaitChart["lines"], flavours: readonly string[]): HTMLEleme
         svg("path", { class: "wait", d: "M0 6H34", "stroke-width": 2, "stroke-dasharray": inherits ? "6 4" : undefined }),
         svg("path", { class: "mark", d: marker(inherits ? 1 : 0), transform: "translate(17 6)" }),
       ),
-      ` ${flavour}, ${inherits ? "priority inheritance: bounded where level" : "plain mutex"}`,
+      ` ${flavour}, ${inherits ? "priority inheritance: the wait is bounded where the line is level" : "plain mutex"}`,
     ),
   );
 }

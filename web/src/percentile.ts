@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Percentile plot: which latency so many per cent of the answers stay below. The axis counts nines, so
-// that the tail has as much room as the rest.
+// Percentile plot: the share of answers whose latency is at most a given one. The axis counts nines, so that the tail
+// has as much room as the rest.
 
 import uPlot from "uplot";
-import { drawChart, drawMarker, type Limit } from "./chart.ts";
+import { drawChart, drawMarker, type Limit, ZOOM } from "./chart.ts";
 import type { Series } from "./contract.ts";
 import { duration, nines, tick } from "./format.ts";
 import type { Answers } from "./histogram.ts";
 import { colour, dash, swatch } from "./look.ts";
 import { logRange, type Range } from "./ticks.ts";
 
-/** Draws into `host`; nothing where nothing was answered. */
+/** Draws into `host`; draws nothing if there was no answer. */
 export function drawPercentiles(host: HTMLElement, answers: readonly Answers[], limits: Limit[]): boolean {
   const curves = answers.map(({ series }) => nineAxis(series));
   const x = logRange(
@@ -23,13 +23,14 @@ export function drawPercentiles(host: HTMLElement, answers: readonly Answers[], 
   ]);
   if (x === null || y === null) return false;
   drawChart(host, {
+    name: "percentiles",
     label: "Percentile plot. The numbers are in the table below.",
     height_px: 300,
     x: {
       label: "share of answers at or below",
       range: { low: 1, high: Math.max(10, x.high * 1.3) },
       log: true,
-      text: nines,
+      text: (oneIn) => nines(oneIn),
       marks: wholeNines,
     },
     y: { label: "latency", range: y, log: true, text: tick },
@@ -45,15 +46,16 @@ export function drawPercentiles(host: HTMLElement, answers: readonly Answers[], 
     limits,
     paint: (chart) => answers.forEach(({ look }, i) => markEnd(chart, look, curves[i])),
     read: (oneIn) => readAt(oneIn, answers),
-    hint: "Point at the chart to read its percentiles. Each line ends at the maximum.",
+    hint: `Point at the chart to read its percentiles. Each line ends at the maximum. ${ZOOM}`,
   });
   return true;
 }
 
 /** Only whole nines are marked, 0, 90, 99, 99.9 … %, and the median where there is room. */
-function wholeNines({ high }: Range, budget: number): number[] {
+function wholeNines({ low, high }: Range, budget: number): number[] {
   const decades = Array.from({ length: Math.floor(Math.log10(high)) + 1 }, (_, i) => 10 ** i);
-  return budget > 2 * decades.length ? [1, 2, ...decades.slice(1)] : decades;
+  const marks = budget > 2 * decades.length ? [1, 2, ...decades.slice(1)] : decades;
+  return marks.filter((mark) => mark >= low);
 }
 
 /**

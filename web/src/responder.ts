@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// One responder under one load: its three charts, each with the numbers it is drawn from.
+// One responder under one load: its three charts, each with a table of its numbers.
 
 import type { Limit } from "./chart.ts";
 import { h, scrollBox } from "./element.ts";
@@ -12,7 +12,7 @@ import type { View } from "./view.ts";
 
 type Draw = (host: HTMLElement, answers: readonly Answers[], limits: Limit[]) => boolean;
 
-/** A limit as a line. Where several flavours share a chart it names those that it is of, unless it is of all. */
+/** A limit as a line. In a chart of several flavours, it names its flavours, unless the limit is for all of them. */
 function line(axis: "x" | "y", { finding, whose }: LimitOf, shown: number): Limit {
   const { statistic, bound_ns } = finding;
   const of = whose.length === shown ? "" : ` of ${whose.join(", ")}`;
@@ -23,19 +23,19 @@ function line(axis: "x" | "y", { finding, whose }: LimitOf, shown: number): Limi
 export function showResponder(section: HTMLElement, view: View, lanes: readonly Lane[]): void {
   const answers = lanes.flatMap((lane): Answers[] => {
     const series = seriesOf(lane.run, view.responder);
-    // Over time each has a panel of its own, on which a quantile has no place.
+    // Over time each flavour has a panel of its own, in which a quantile has no place.
     const own = limitsOn([lane], view.responder);
     const limits = own.filter(({ finding }) => finding.statistic === "max").map((of) => line("y", of, 1));
     return series === undefined ? [] : [{ name: lane.name, look: lane.look, series, limits, limited: own.length > 0 }];
   });
-  section.replaceChildren(h("h2", {}, h("em", {}, view.responder), " under ", h("em", {}, view.load)));
+  section.replaceChildren(h("h2", { "data-contents": `Charts of ${view.responder}` }, h("em", {}, view.responder), " under ", h("em", {}, view.load)));
   const found = limitsOn(lanes, view.responder);
   const limits = (axis: "x" | "y") => found.map((of) => line(axis, of, answers.length));
   figure(
     section,
     "histogram",
     "Latency histogram",
-    "A tail is what reaches far to the right, however low.",
+    "How many answers have which latency. A tail reaches far to the right, however low it is.",
     drawHistogram,
     answers,
     limits("x"),
@@ -45,7 +45,7 @@ export function showResponder(section: HTMLElement, view: View, lanes: readonly 
     section,
     "percentiles",
     "Percentiles",
-    "Read the latency that all but one in ten, hundred, thousand … answers stay below.",
+    "The latency below which all answers but one in ten, hundred, thousand … stay.",
     drawPercentiles,
     answers,
     limits("y"),
@@ -55,7 +55,7 @@ export function showResponder(section: HTMLElement, view: View, lanes: readonly 
     section,
     "timelines",
     "Latency over time",
-    "The span of each slice of time; marks are the worst answers.",
+    "Each bar goes from the shortest to the longest latency of a slice of time. Marks are the longest latencies of the run.",
     drawTimelines,
     answers,
     [],
@@ -80,7 +80,7 @@ function figure(
     host.append(h("p", { class: "empty" }, "Nothing was answered here."));
     return;
   }
-  // A table of a thousand rows is built only when somebody opens it.
+  // A table of a thousand rows is built only when the reader opens it.
   const numbers = h("details", { class: "numbers" }, h("summary", {}, `Numbers of the ${title.toLowerCase()}`));
   numbers.addEventListener("toggle", () => numbers.append(scrollBox(title, table(answers), "tall")), { once: true });
   element.append(numbers);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// An oscilloscope's screen in infinite persistence, drawn from the places and counts of the edges.
+// The screen of an oscilloscope in infinite persistence, drawn from the places and counts of the edges.
 
 import type { Screen, Screens } from "./contract.ts";
 import { h, svg } from "./element.ts";
@@ -23,7 +23,7 @@ export function showScreens({ division_ns, width_ns, screens }: Screens): HTMLEl
         "p",
         {},
         `Every pulse on top of the others, ${tick(division_ns)} a division; dotted where the edges are due. ` +
-          "The stronger a line, the more edges were there, on a logarithmic scale.",
+          "A bright line has more edges than a dim one, on a logarithmic scale.",
       ),
     ),
     h("div", { class: "screens" }, ...screens.map((screen) => showScreen(screen, division_ns, width_ns))),
@@ -55,7 +55,7 @@ function showScreen(screen: Screen, division_ns: number, width_ns: number): HTML
       level(screen.high[0], screen.high[1], HIGH),
       level(screen.low[1], WIDTH, LOW),
       ...screen.edges.map(({ place, brightness }) =>
-        // The dimmest is a single edge, and that must be seen.
+        // The dimmest line is a single edge, which must be visible.
         svg("rect", {
           class: "lit",
           x: place,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The top of the page: what was measured, in which time, and whether it passed.
+// The top of the page: what was measured, with which clock, and whether it passed.
 
 import type { Clock, Finding, Report, Run, Verdict } from "./contract.ts";
 import { h, scrollBox } from "./element.ts";
@@ -11,26 +11,26 @@ import type { View } from "./view.ts";
 const CLOCKS: Record<Clock, [string, string]> = {
   virtual: [
     "virtual time",
-    "How long a path the kernel took, counted in instructions executed, plus the time it slept; caches, bus and firmware are not in it, so it ranks mechanisms and kernels and does not predict a machine.",
+    "Virtual time counts the instructions that the kernel executed, plus the time that it slept. It contains no effects of caches, bus and firmware. So it ranks mechanisms and kernels, and does not predict the latency of a machine.",
   ],
   monotonic: [
     "CLOCK_MONOTONIC",
-    "Real time of a real machine as its kernel keeps it: caches, bus, firmware and whatever else ran are in the numbers.",
+    "Real time of a real machine, from the clock of its kernel. The numbers contain the effects of caches, bus, firmware and everything else that ran.",
   ],
   tsc: [
     "time-stamp counter",
-    "Real time of a real machine, from the processor's own counter: caches, bus, firmware and whatever else ran are in the numbers.",
+    "Real time of a real machine, from the counter of its processor. The numbers contain the effects of caches, bus, firmware and everything else that ran.",
   ],
 };
 
-/** Each verdict's sign, so that it does not depend on colour. */
+/** The sign of each verdict, so that a reader can tell verdicts apart without colours. */
 const SIGNS: Record<Verdict, string> = { pass: "✓", fail: "✗", inconclusive: "?", invalid: "!" };
 
 const MEANINGS: Record<Verdict, string> = {
   pass: "every limit was kept",
   fail: "a limit was exceeded",
-  inconclusive: "too few samples, or no limit, to decide",
-  invalid: "the run itself was unsound: do not use its numbers",
+  inconclusive: "undecided: too few samples, or no limit",
+  invalid: "the run is unsound: do not use its numbers",
 };
 
 /** A verdict as a word with its sign. */
@@ -43,7 +43,7 @@ export function chip(verdict: Verdict): HTMLElement {
   );
 }
 
-/** The verdict of a run, and that it was cut short if it was. */
+/** The verdict of a run, and a note if the run was interrupted. */
 export function runChips(run: Run): HTMLElement {
   return h(
     "span",
@@ -52,7 +52,7 @@ export function runChips(run: Run): HTMLElement {
     !run.complete &&
       h(
         "span",
-        { class: "chip incomplete", title: "the run was cut short; this is what it had until then" },
+        { class: "chip incomplete", title: "the run was interrupted; the numbers are those until then" },
         "incomplete",
       ),
   );
@@ -67,6 +67,7 @@ export function showHeader(report: Report): HTMLElement {
     "header",
     {},
     h("h1", {}, report.title),
+    report.lead.length > 0 && h("p", { class: "answer" }, report.lead.join(" ")),
     h(
       "p",
       { class: "origin" },
@@ -76,12 +77,12 @@ export function showHeader(report: Report): HTMLElement {
   );
 }
 
-/** Flavours against loads, each with its verdict and what its limits found; of several experiments each by itself. */
+/** Flavours against loads, each with its verdict and the outcomes of its limits; one table for each experiment. */
 export function showVerdicts(matrices: readonly Matrix[], go: (change: Partial<View>) => void): HTMLElement {
   const tables = matrices.map((matrix) => {
     const table = scrollBox(`Verdicts of ${matrix.experiment}`, verdictTable(matrix, go));
     if (matrices.length === 1) return table;
-    // What failed is never behind a closed section.
+    // A section with a failed run is always open.
     const worst = worstVerdict(matrix);
     const open = worst === "fail" || worst === "invalid";
     return h("details", { class: "printed", open }, h("summary", {}, `${matrix.experiment} `, chip(worst)), table);
@@ -89,7 +90,7 @@ export function showVerdicts(matrices: readonly Matrix[], go: (change: Partial<V
   return h("section", { id: "verdicts" }, h("h2", {}, "Verdict"), ...tables);
 }
 
-/** From the one that says most against an experiment. */
+/** The verdicts, beginning with the worst. */
 const WORST: readonly Verdict[] = ["fail", "invalid", "inconclusive", "pass"];
 
 function worstVerdict(matrix: Matrix): Verdict {
@@ -149,7 +150,7 @@ function verdictCell(run: Run | undefined): HTMLElement {
   );
 }
 
-/** What the verdict stands on: `500 samples, 500 ms`. */
+/** The numbers on which the verdict is based: `500 samples, 500 ms`. */
 export function evidenceText({ evidence: { samples_min, samples_max, measured_ns } }: Run): string {
   const fewest = samples_min === samples_max ? "" : `${integer(samples_min)} to `;
   const samples = `${fewest}${several(samples_max, "sample")}`;
@@ -158,7 +159,7 @@ export function evidenceText({ evidence: { samples_min, samples_max, measured_ns
 
 function findingLine(finding: Finding): HTMLElement {
   const { responder, statistic, measured_ns, bound_ns, verdict } = finding;
-  // Compared exactly: both may round to the same three digits.
+  // The exact numbers are compared, since both may round to the same three digits.
   const relation = measured_ns === null || measured_ns <= bound_ns ? "≤" : ">";
   const measured = measured_ns === null ? "not measurable" : duration(measured_ns);
   return h(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Where the marks of a logarithmic axis go, and how far the axis reaches.
+// The places of the marks of a logarithmic axis, and the range of the axis.
 
 /** Both ends of an axis. */
 export interface Range {
@@ -25,7 +25,7 @@ export function logTicks({ low, high }: Range, budget: number): number[] {
     best = ticks;
   }
   if (best.length > 0) return best;
-  // More decades than marks fit: every second, third … decade.
+  // If there are more decades than marks, every second, third … decade has a mark.
   const decades = ticksOf([1], low, high);
   const stride = Math.ceil(decades.length / Math.max(1, budget));
   return decades.filter((_, i) => i % stride === 0);
@@ -40,6 +40,16 @@ function ticksOf(steps: readonly number[], low: number, high: number): number[] 
     }
   }
   return ticks;
+}
+
+/** Round values inside a range, evenly, at most `budget` and one. */
+export function linearTicks({ low, high }: Range, budget: number): number[] {
+  const least = (high - low) / budget;
+  const decade = 10 ** Math.floor(Math.log10(least));
+  const step = decade * ([1, 2, 5].find((step) => step * decade >= least) ?? 10);
+  const first = Math.ceil(low / step);
+  const count = Math.floor(high / step) - first + 1;
+  return Array.from({ length: count }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
 
 /** The range of positive `values`, widened so that no mark sits on an edge; null where there are none. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Latency over time, one panel per flavour on common axes: for every slice of time the span from its
-// least to its greatest latency, exact and never interpolated, and the worst answers marked.
+// Latency over time, one panel per flavour, all on the same axes. For every slice of time it shows the span from the
+// shortest to the longest latency, exact and never interpolated. The longest latencies of the run are marked.
 
 import uPlot from "uplot";
-import { drawChart, drawMarker } from "./chart.ts";
+import { drawChart, drawMarker, ZOOM } from "./chart.ts";
 import type { Series, WorstSample } from "./contract.ts";
 import { h } from "./element.ts";
 import { duration, integer, tick } from "./format.ts";
@@ -14,7 +14,7 @@ import { logRange, type Range } from "./ticks.ts";
 /** How near, as a share of the axis, the pointer must be to a marked answer to read that instead of its slice. */
 const NEAR = 0.02;
 
-/** Draws into `host`; nothing where nothing was answered. */
+/** Draws into `host`; draws nothing if there was no answer. */
 export function drawTimelines(host: HTMLElement, answers: readonly Answers[]): boolean {
   const slices = answers.flatMap(({ series }) => series.timeline);
   const y = logRange([
@@ -27,7 +27,7 @@ export function drawTimelines(host: HTMLElement, answers: readonly Answers[]): b
     const unlimited = !each.limited && h("small", {}, " no limit");
     const panel = h("div", { class: "panel" }, h("p", { class: "panel-name" }, swatch(each.look), ` ${each.name}`, unlimited));
     host.append(panel);
-    // What is common to all panels is said once, below the last.
+    // The text that is for all panels is below the last one only.
     const last = i === answers.length - 1;
     drawPanel(panel, each, { low: 0, high: end_ns }, y, last);
   });
@@ -42,16 +42,17 @@ function drawPanel(
   last: boolean,
 ): void {
   drawChart(host, {
+    name: "timelines",
     label: `Latency over time of ${name}. The numbers are in the table below.`,
     height_px: last ? 178 : 160,
     x: {
       label: last ? "time since measuring began" : "",
       range: x,
       log: false,
-      text: (ns) => (ns === 0 ? "0" : tick(ns)),
+      text: (ns, digits) => (ns === 0 ? "0" : tick(ns, digits)),
     },
     y: { label: "latency", range: y, log: true, text: tick },
-    // Painted below; the empty series only gives uPlot its scales.
+    // The code below paints the data. The empty series only gives uPlot its scales.
     data: [
       [x.low, x.high],
       [null, null],
@@ -64,8 +65,8 @@ function drawPanel(
         drawMarker(chart, look, chart.valToPos(at_ns, "x", true), chart.valToPos(latency_ns, "y", true));
       }
     },
-    read: (time_ns, latency_ns) => readAt(time_ns, latency_ns, series, x, y),
-    hint: last ? "Point at a mark to read its trigger, or anywhere else to read that slice of time." : "",
+    read: (time_ns, latency_ns, shown) => readAt(time_ns, latency_ns, series, shown.x, shown.y),
+    hint: last ? `Point at a mark to read its trigger, or anywhere else to read that slice of time. ${ZOOM}` : "",
   });
 }
 

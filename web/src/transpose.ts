@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The one transpose: from runs, as they were executed, to load × flavour × responder, as they are read.
-// Pure. It picks and orders; it computes no statistic.
+// Turns the list of runs, in the order of execution, into load × flavour × responder, as a reader reads them. Pure.
+// It picks and orders, and computes no statistic.
 
 import type { Finding, Report, Run, Series, Unequal } from "./contract.ts";
 
@@ -22,7 +22,7 @@ export interface Matrix {
   flavours: string[];
   /** In the order of the report, which is that of each run. */
   responders: string[];
-  /** Where its runs were not answered by the same responders. */
+  /** The flavours that lack responders which other runs have. */
   unequal: Unequal | undefined;
   /** The lanes of one load, in the order of `flavours`. */
   lanes(load: string): Lane[];
@@ -35,7 +35,7 @@ export function transpose(report: Report): Matrix[] {
     matrixOf(
       experiment,
       report.runs.filter((run) => run.experiment === experiment),
-      // Only triggers are answered by responders in company.
+      // Only the responders of triggers answer beside each other.
       report.unequal.find((of) => [of.experiment, `${of.experiment}: trigger`].includes(experiment)),
     ),
   );
@@ -58,7 +58,7 @@ function matrixOf(experiment: string, runs: readonly Run[], unequal: Unequal | u
   };
 }
 
-/** The flavour of each run; where a load has it more than once, with the seed, and if need be the run. */
+/** The flavour of each run. If a load has the flavour more than once, with the seed, and if necessary the run. */
 function laneNames(runs: readonly Run[]): string[] {
   const seeded = (run: Run) => `${run.flavour} · seed ${run.seed}`;
   const byFlavour = repeated(runs, (run) => run.flavour);
@@ -81,7 +81,7 @@ function repeated(runs: readonly Run[], name: (run: Run) => string): Set<string>
   return flavours;
 }
 
-/** A run as text names it: flavour and load, and the experiment where the report has several. */
+/** The name of a run in texts: flavour and load, and the experiment if the report has several. */
 export function runName(run: Run, report: Report): string {
   const name = `${run.flavour}, ${run.load}`;
   return report.runs.every(({ experiment }) => experiment === run.experiment) ? name : `${name}, ${run.experiment}`;
@@ -116,30 +116,6 @@ export function limitsOn(lanes: readonly Lane[], responder: string): LimitOf[] {
 /** All kinds of loss together. */
 export function lossesTotal({ losses }: Series): number {
   return Object.values(losses).reduce((sum, n) => sum + n, 0);
-}
-
-/** One kind of doubt: what it means, and where it was seen how. */
-export interface Doubt {
-  code: string;
-  cause: string;
-  action: string;
-  seen: { symptom: string; runs: Run[] }[];
-}
-
-/** The warnings of all runs, one entry per kind; symptoms that read the same are one. */
-export function doubts(runs: readonly Run[]): Doubt[] {
-  const found = new Map<string, Doubt>();
-  for (const run of runs) {
-    for (const { code, symptom, cause, action } of run.warnings) {
-      const key = JSON.stringify([code, cause, action]);
-      const doubt = found.get(key) ?? { code, cause, action, seen: [] };
-      found.set(key, doubt);
-      const same = doubt.seen.find((s) => s.symptom === symptom);
-      if (same === undefined) doubt.seen.push({ symptom, runs: [run] });
-      else same.runs.push(run);
-    }
-  }
-  return [...found.values()];
 }
 
 /** One row of the configuration side by side; null where a run has no such entry. */

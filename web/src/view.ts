@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What is being looked at. It lives in the address, after the #, so that a link shows what its sender saw.
+// What the reader looks at. It is in the address, after the #, so that a link shows what its sender saw.
 
-import type { Matrix } from "./transpose.ts";
+import { type Matrix, seriesOf } from "./transpose.ts";
 
 /** The selection that every part of the page below the verdicts follows. */
 export interface View {
@@ -12,28 +12,39 @@ export interface View {
   flavours: string[];
 }
 
-/** The part of the report that a view looks at. */
+/** The part of the report that a view shows. */
 export function matrixOf({ experiment }: Pick<View, "experiment">, matrices: readonly Matrix[]): Matrix {
   const found = matrices.find((matrix) => matrix.experiment === experiment) ?? matrices[0];
-  // The contract refuses a report without runs.
+  // The parser refuses a report without runs.
   if (found === undefined) throw new Error("a report without an experiment");
   return found;
 }
 
-/** Where a reader of an experiment starts: the load with the latest answer, the first responder with a limit, all flavours. */
+/** The most important responder: a task in user space, since an application is one. */
+const TASK = "task";
+
+/**
+ * The first view: the responder `task`, or the first responder with a limit, or the last one; the load with its longest
+ * latency; all flavours.
+ */
 export function firstView(matrix: Matrix): View {
+  const responder = firstResponder(matrix);
   const latest = (load: string) =>
-    Math.max(...matrix.lanes(load).flatMap(({ run }) => run.series.map((series) => series.max_ns ?? 0)), 0);
+    Math.max(...matrix.lanes(load).map(({ run }) => seriesOf(run, responder)?.max_ns ?? 0), 0);
   const load = matrix.loads.reduce(
     (worst, load) => (latest(load) > latest(worst) ? load : worst),
     matrix.loads[0] ?? "",
   );
-  const limited = matrix.lanes(load).flatMap(({ run }) => run.findings.map((finding) => finding.responder));
-  const responder = limited.find((name) => matrix.responders.includes(name)) ?? matrix.responders.at(-1) ?? "";
   return { experiment: matrix.experiment, load, responder, flavours: matrix.flavours };
 }
 
-/** The view that an address' hash asks for. What it does not say, or what does not exist, is as at first. */
+function firstResponder({ responders, loads, lanes }: Matrix): string {
+  if (responders.includes(TASK)) return TASK;
+  const limited = loads.flatMap(lanes).flatMap(({ run }) => run.findings.map((finding) => finding.responder));
+  return limited.find((name) => responders.includes(name)) ?? responders.at(-1) ?? "";
+}
+
+/** The view that the hash of an address asks for. Parts that it lacks, or that do not exist, are as at first. */
 export function readView(hash: string, matrices: readonly Matrix[]): View {
   const asked = new URLSearchParams(hash.replace(/^#/, ""));
   const matrix = matrixOf({ experiment: asked.get("experiment") ?? "" }, matrices);

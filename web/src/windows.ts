@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The windows of a run by kind, the longest first, each with its distribution and the stack that opened it; and the bound
-// that follows from the longest.
+// The windows of a run by kind, the longest first, each with its distribution and the stack that opened it; and the
+// bound that follows from the longest.
 
 import { showStack } from "./causes.ts";
 import type { Bound, Code, Inside, WindowKind, WindowRow, Windows } from "./contract.ts";
@@ -19,7 +19,7 @@ export function showWindows(name: string, { windows, virtual_ns }: Inside, code:
   const kinds = windows.map((of, index) => {
     const { kind, count, stacks, total_ns, share, without_length } = of;
     const cut = without_length === 0 ? "" : `; ${integer(without_length)} without a length`;
-    const text = `${several(count, "window")} by ${several(stacks, "stack")}, ${duration(total_ns)} of ${duration(virtual_ns)} (${percentage(share)})${cut}`;
+    const text = `${several(count, "window")} opened by ${several(stacks, "stack")}, ${duration(total_ns)} of ${duration(virtual_ns)} (${percentage(share)})${cut}`;
     return h(
       "details",
       { class: "printed", open: index === 0 },
@@ -30,7 +30,7 @@ export function showWindows(name: string, { windows, virtual_ns }: Inside, code:
   return h("div", { class: "windows" }, ...kinds);
 }
 
-/** What the total can consist of beside the opener's own time. */
+/** The parts of the total that are not the opener's own time. */
 const PARTS = { hardirq_ns: "hardirqs", softirq_ns: "softirqs", other_tasks_ns: "other tasks" } as const;
 type Part = keyof typeof PARTS;
 
@@ -73,10 +73,10 @@ function windowRow(row: WindowRow, parts: Part[], span: [number, number] | null,
   );
 }
 
-/** Who opened a stretch, and below it what ran inside, where that was seen. */
-function places(code: Code, stack: number, inside: number | undefined): HTMLElement[] {
+/** The stack that opened a stretch, and below it the stack that ran inside, if the follower saw one. */
+function places(code: Code, stack: number, inside: number): HTMLElement[] {
   const opener = showStack(code, stack, 3);
-  if (inside === undefined || (code.stacks[inside]?.length ?? 0) === 0) return [opener];
+  if ((code.stacks[inside]?.length ?? 0) === 0) return [opener];
   return [opener, h("div", { class: "seen-inside" }, "inside: ", showStack(code, inside, 3))];
 }
 
@@ -85,7 +85,7 @@ function exponent(below_ns: number | undefined): number {
   return below_ns === undefined ? 64 : Math.round(Math.log2(below_ns));
 }
 
-/** The first and the last bucket of a table, which all its rows are drawn over. */
+/** The first and the last bucket of a table: all its rows share them. */
 function exponents(rows: readonly WindowRow[]): [number, number] | null {
   const all = rows.flatMap(({ histogram }) => histogram.map(({ below_ns }) => exponent(below_ns)));
   return all.length === 0 ? null : [Math.min(...all), Math.max(...all)];
@@ -97,7 +97,7 @@ const HIGH = 20;
 
 function histogram(row: WindowRow, [first, last]: [number, number]): SVGSVGElement {
   const most = Math.max(...row.histogram.map(({ count }) => count));
-  // On a logarithmic scale on which one window can be seen.
+  // The scale is logarithmic, and one window is visible on it.
   const height = (count: number) => (HIGH * Math.log(count + 1)) / Math.log(most + 1);
   const width = (last - first + 1) * BAR;
   const bars = row.histogram.map(({ below_ns, count }) => {
@@ -112,22 +112,22 @@ function histogram(row: WindowRow, [first, last]: [number, number]): SVGSVGEleme
 }
 
 const TERMS: [keyof Bound & ("st" | "poid" | "paie" | "psd"), string, string][] = [
-  ["poid", "D_POID", "preemption or interrupts off, other than to schedule"],
-  ["st", "D_ST", "from interrupts masked in the scheduler to the switch, and to preemption on again"],
-  ["paie", "D_PAIE", "another task asked for and both on, until the scheduler is entered"],
+  ["poid", "D_POID", "preemption or interrupts off, for other reasons than to schedule"],
+  ["st", "D_ST", "from interrupts off in the scheduler, until preemption is on after the switch"],
+  ["paie", "D_PAIE", "preemption and interrupts on, until the requested scheduler begins"],
   ["psd", "D_PSD", "preemption off to schedule"],
 ];
 
-/** The bound, its terms, and what was seen of it. */
+/** The bound, its terms, and the longest scheduling latencies. */
 export function showBound({ bound, scheduling_ns, exceeded }: Inside, code: Code): HTMLElement {
   if (bound === null) {
-    return h("p", { class: "empty" }, "No bound of the scheduling latency: too little of it can be seen in this kernel.");
+    return h("p", { class: "empty" }, "No bound of the scheduling latency: onset cannot see enough of it in this kernel.");
   }
   const seen = Object.entries(scheduling_ns).map(([responder, ns]) => `${responder} ${duration(ns)}`);
   const whole =
     bound.bound_ns === null
-      ? "There is none: interrupts came too densely."
-      : `${duration(bound.bound_ns)}: the longer of the first two, the next two, and ${duration(bound.interrupts_ns)} of interrupts in an interval that long.`;
+      ? "There is no bound: interrupts came too densely."
+      : `${duration(bound.bound_ns)} is the sum of the longer of D_POID and D_ST, of D_PAIE and D_PSD, and of ${duration(bound.interrupts_ns)} of interrupts in an interval as long as the bound.`;
   const rows = TERMS.map(([key, name, text]) =>
     h(
       "tr",

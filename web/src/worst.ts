@@ -7,7 +7,7 @@ import { h } from "./element.ts";
 import { duration, integer } from "./format.ts";
 import { showLatency } from "./latency.ts";
 
-/** The answer that is chosen, at first the latest; `name` names the run's flavour. */
+/** The chosen answer, at first the one with the longest latency; `name` names the run's flavour. */
 export function showWorst(name: string, worst: readonly WorstAnswer[], code: Code): HTMLElement {
   const shown = h("div", {});
   const show = (index: number) => {

@@ -48,8 +48,9 @@ export function fixture(): Report {
   const flavours = Object.keys(FLAVOURS);
   const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
   return {
-    schema: 11,
+    schema: 12,
     title: "Response ladder of 6.12",
+    lead: ["Under mixed load, task answered within 161 µs of virtual time on 6.12-rt.", "1 of 6 runs exceeded a limit."],
     created: "2026-11-21T19:57:03Z",
     tool: { version: "0.1.0", revision: "018facc" },
     clock: "virtual",
@@ -84,15 +85,16 @@ export function inside(): Report {
 
 /** The hunt alone. */
 export function huntAlone(): Report {
-  return { ...inside(), title: "Hunt: 6.12 preempt=none · mixed", runs: [] };
+  const lead = ["The hunt of 6.12 preempt=none under the loads mixed, fork made task answer as late as 1.00 ms of virtual time."];
+  return { ...inside(), title: "Hunt: 6.12 preempt=none · mixed", lead, runs: [] };
 }
 
 const CODE: Code = {
-  frames: ["_raw_spin_lock_irq+0x9", "null_queue_rq+0x126 [null_blk]", "entry_SYSCALL_64+0x77", "irqs_off", "null_queue_rq [null_blk]", "task", "tar prio 120", "entry_SYSCALL_64"],
+  frames: ["_raw_spin_lock_irq+0x9", "null_queue_rq+0x126 [null_blk]", "entry_SYSCALL_64+0x77", "irqs_off", "null_queue_rq [null_blk]", "task", "tar nice 0", "entry_SYSCALL_64"],
   stacks: [[], [0, 1, 2], [1]],
   causes: [
     { cause: "irqs_off", who: "", stack: 1 },
-    { cause: "task", who: "tar prio 120", stack: 0 },
+    { cause: "task", who: "tar nice 0", stack: 0 },
     { cause: "unexplained", who: "", stack: 0 },
   ],
 };
@@ -104,7 +106,7 @@ function latency(responder: string): Latency {
     at_ns: 17_000_123,
     latency_ns: 1_000_000,
     insns: 999_990,
-    task: "init prio 19",
+    task: "init RT 80",
     stages: { line: 700_000, need_resched: 299_000, user: 1_000 },
     kinds: { interrupt: once(700_000), wakeup: { ns: 300_000, stretches: 14, longest_ns: 290_000 } },
     disturbances: [],
@@ -134,14 +136,14 @@ function replay(trigger: number): string {
 
 function seen(): Inside {
   const row = { count: 3, total_ns: 900_000, share: 0.009, max_ns: 700_000, max_insns: 700_000, max_at_ns: 17_000_123 };
-  const parts = { hardirq_ns: 1_000, softirq_ns: 2_000, other_tasks_ns: 0, stack: 1, closed_by: 2 };
+  const parts = { hardirq_ns: 1_000, softirq_ns: 2_000, other_tasks_ns: 0, stack: 1, inside: 0, closed_by: 2 };
   const histogram = [
     { below_ns: 2 ** 17, count: 2 },
     { below_ns: 2 ** 20, count: 1 },
   ];
   return {
     missing: ["calls of ktime_get: the kernel has no such function"],
-    losses: { backwards: 0, dropped: 0 },
+    losses: { backwards: 0, unknown_stacks: 0, unknown_watches: 0, stray_frames: 0, dropped: 0 },
     virtual_ns: 100_000_000,
     triggers: 100,
     windows: [
@@ -164,8 +166,10 @@ function seen(): Inside {
         total_ns: 1_400_000,
         kinds: { interrupt: { ns: 1_000_000, stretches: 2, longest_ns: 700_000 }, wakeup: once(400_000) },
         rows: [
-          { cause: 0, count: 2, total_ns: 1_000_000, stretches: 2, longest_ns: 700_000, share: 1 / 1.4, max_ns: 700_000, max_stretches: 1, max_trigger: 17, replay: replay(17) },
-          { cause: 1, count: 1, total_ns: 390_000, stretches: 12, longest_ns: 106_000, share: 0.39 / 1.4, max_ns: 390_000, max_stretches: 12, max_trigger: 18, replay: replay(18) },
+          { cause: 0, count: 2, total_ns: 1_000_000, stretches: 2, longest_ns: 700_000, share: 1 / 1.4,
+            max_ns: 700_000, max_stretches: 1, max_trigger: 17, replay: replay(17) },
+          { cause: 1, count: 1, total_ns: 390_000, stretches: 12, longest_ns: 106_000, share: 0.39 / 1.4,
+            max_ns: 390_000, max_stretches: 12, max_trigger: 18, replay: replay(18) },
         ],
         others: { rows: 1, total_ns: 10_000, stretches: 1, longest_ns: 10_000, share: 0.01 / 1.4 },
         icicle: [
@@ -297,7 +301,7 @@ const CLAIMS: Pick<PaperTable, "claims" | "absent" | "note"> = {
     {
       paper: "Linux 2.4 is quicker than 2.2.",
       outcome: "cannot_be_told",
-      here: "Neither kernel is measured here.",
+      here: "onset measures neither of these kernels.",
       smallest_effect: null,
       spread: null,
     },
@@ -305,7 +309,9 @@ const CLAIMS: Pick<PaperTable, "claims" | "absent" | "note"> = {
 };
 
 function delays(run: Run): PaperTable {
-  const cell = (text: string, exact_ns: number | null = null, spread: string | null = null) => ({ text, exact_ns, spread });
+  const cell = (text: string, exact_ns: number | null = null, spread: string | null = null) => {
+    return { text, exact_ns, spread };
+  };
   const basis = { run: run.run, responder: "hardirq", repetitions: 3, count: 1_000, lost: 3 };
   return {
     ...CLAIMS,
@@ -357,7 +363,7 @@ function pulses(): PaperTable {
   return {
     ...delays(fixture().runs[0]!),
     id: "2007-toggle",
-    heading: "A pulse of 50 µs each millisecond",
+    heading: "A pulse of 50 µs every millisecond",
     picture: { kind: "screens", division_ns: 50_000, width_ns: 50_000, screens },
   };
 }
@@ -365,13 +371,15 @@ function pulses(): PaperTable {
 function run(flavour: string, load: string, index: number): Run {
   const series = RESPONDERS.map((responder, i) => makeSeries(responder, flavour, load, i));
   const task = series.find(({ responder }) => responder === "task")?.max_ns ?? null;
+  const kept = (task ?? Infinity) <= 250_000;
   const findings: Finding[] = [
     {
       responder: "task",
       statistic: "max",
       bound_ns: 250_000,
       measured_ns: task,
-      verdict: (task ?? Infinity) <= 250_000 ? "pass" : "fail",
+      verdict: kept ? "pass" : "fail",
+      reason: kept ? "within" : "exceeded",
     },
   ];
   return {

@@ -4,14 +4,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Arrow } from "../src/boxes.ts";
-import { parseReport, type Report, SCHEMA, Unreadable } from "../src/contract.ts";
+import { isPart } from "../src/contents.ts";
+import { type Report, SCHEMA } from "../src/contract.ts";
+import { parseReport, Unreadable } from "../src/parse.ts";
+import { doubts, tabulate } from "../src/doubts.ts";
 import { duration, integer, nines, quantileName, seed, several, tick, sumText } from "../src/format.ts";
-import { linearTicks, stepped } from "../src/growth.ts";
+import { stepped } from "../src/growth.ts";
 import { neighbour } from "../src/latency.ts";
 import { step } from "../src/ledger.ts";
-import { logPlace, logRange, logTicks } from "../src/ticks.ts";
-import { configurationRows, doubts, limitsOn, type Matrix, runName, transpose } from "../src/transpose.ts";
+import { linearTicks, logPlace, logRange, logTicks } from "../src/ticks.ts";
+import { configurationRows, limitsOn, type Matrix, runName, transpose } from "../src/transpose.ts";
 import { firstView, readView, viewHash } from "../src/view.ts";
+import { isWhole, keepZooms, moved, readZoom, within, zoomHash } from "../src/zoom.ts";
 import { fixture, huntAlone, inside } from "./fixture.ts";
 
 function changed(change: (report: Report) => void): Report {
@@ -158,13 +162,27 @@ test("a view survives its own hash, and nonsense in a hash falls back", () => {
   assert.ok(!viewHash(firstView(matrix), [matrix]).includes("flavour"));
 });
 
-test("the first view is the load with the latest answer and the responder with a limit", () => {
+test("the first view is of the task, under the load under which it was latest", () => {
   assert.deepEqual(firstView(only(fixture())), {
     experiment: "Response ladder of 6.12",
     load: "mixed",
     responder: "task",
     flavours: Object.values(only(fixture()).flavours),
   });
+  const limited = changed(({ runs }) => {
+    for (const finding of runs.flatMap((run) => run.findings)) finding.responder = "hardirq";
+  });
+  assert.equal(firstView(only(limited)).responder, "task", "whatever is limited");
+  const strangers = changed(({ runs }) => {
+    for (const { series } of runs) series.find(({ responder }) => responder === "task")!.responder = "select-1ms";
+  });
+  assert.equal(firstView(only(strangers)).responder, "select-1ms", "the last, where there is no task");
+  for (const finding of strangers.runs.flatMap((run) => run.findings)) finding.responder = "work";
+  assert.equal(firstView(only(strangers)).responder, "work", "or the one with a limit");
+});
+
+test("an address names a view or a part of the page", () => {
+  assert.deepEqual(["", "#", "#ladder", "#load=idle", "#zoom=histogram+1+2+3+4"].map(isPart), [false, false, true, false, false]);
 });
 
 test("the same limit of several runs is one line, the same doubt of several runs one warning", () => {
@@ -176,7 +194,8 @@ test("the same limit of several runs is one line, the same doubt of several runs
     [lanes.map(({ name }) => name)],
   );
   const { symptom, ...kind } = doubt;
-  assert.deepEqual(doubts(report.runs), [{ ...kind, seen: [{ symptom, runs: report.runs.slice(0, 2) }] }]);
+  const seen = [{ symptom, warning: doubt, runs: report.runs.slice(0, 2) }];
+  assert.deepEqual(doubts(report.runs), [{ ...kind, seen }]);
 });
 
 test("a limit belongs to the flavours that have it, and to no other", () => {
@@ -192,7 +211,8 @@ test("a limit belongs to the flavours that have it, and to no other", () => {
 });
 
 test("a sum is told with its stretches and the longest, and one stretch without", () => {
-  assert.equal(sumText({ ns: 1_280_000, stretches: 12, longest_ns: 106_000 }), "1.28 ms in 12 stretches, longest 106 µs");
+  assert.equal(sumText({ ns: 1_280_000, stretches: 12, longest_ns: 106_000 }),
+    "1.28 ms in 12 stretches, longest 106 µs");
   assert.equal(sumText({ ns: 106_000, stretches: 1, longest_ns: 106_000 }), "106 µs");
   assert.equal(sumText({ ns: 5_000, stretches: 0, longest_ns: 0 }), "5.00 µs in stretches that were not counted");
 });
@@ -203,6 +223,36 @@ test("doubts of one kind stand together, each with its own symptom", () => {
   const [doubt, ...others] = doubts(report.runs);
   assert.equal(others.length, 0);
   assert.deepEqual(doubt?.seen.map((s) => s.symptom), ["s1", "s2"]);
+});
+
+test("symptoms that differ in a name and a number are one sentence with a row for each", () => {
+  const late = (responder: string, triggers: number) => {
+    const symptom = `${responder} answered ${triggers} triggers together with an older one`;
+    return { code: "superseded", cause: "c", action: "a", responder, triggers, symptom };
+  };
+  const report = changed(({ runs }) => runs[0]!.warnings.push(late("task", 12), late("work", 37)));
+  const seen = doubts(report.runs)[0]!.seen;
+  assert.deepEqual(tabulate(seen), {
+    sentence: "… answered … triggers together with an older one",
+    heads: ["responder", "triggers"],
+    rows: [
+      { cells: ["task", "12"], runs: [report.runs[0]] },
+      { cells: ["work", "37"], runs: [report.runs[0]] },
+    ],
+  });
+});
+
+test("a number without a name and the mark behind it are a column too, and other words are told whole", () => {
+  const seen = (...symptoms: string[]) =>
+    symptoms.map((symptom) => ({ symptom, warning: { code: "x", cause: "c", action: "a", symptom }, runs: [] }));
+  const two = tabulate(seen("CPU 3, on the core of 1, was busy 5 % of it", "CPU 2, on the core of 1, was busy 7 % of it"));
+  assert.equal(two.sentence, "CPU …, on the core of 1, was busy … % of it");
+  assert.deepEqual([two.heads, two.rows.map(({ cells }) => cells)], [["", ""], [["3", "5"], ["2", "7"]]]);
+  for (const other of [seen("it warned: a b", "it warned: c"), seen("it warned: a b", "it warned: c d")]) {
+    const { sentence, heads, rows } = tabulate(other);
+    assert.deepEqual([sentence, heads, rows.length], ["", ["symptom"], 2]);
+    assert.equal(rows[0]?.cells[0], "it warned: a b");
+  }
 });
 
 test("configurations side by side keep entries that only some runs have and mark what differs", () => {
@@ -235,7 +285,7 @@ test("a report of hunts alone is one, and names of code that are not there are r
   const torn = inside();
   assert.throws(
     () => parseReport(JSON.stringify({ ...torn, code: { ...torn.code, frames: torn.code.frames.slice(0, 2) } })),
-    /names code that it does not hold/,
+    /refers to names of functions that it does not hold/,
   );
 });
 
@@ -274,4 +324,41 @@ test("a growth curve steps at each find and goes on to the end of the hunt", () 
   assert.equal(stepped(points, 10, (ns) => ns, (ns) => -ns), "M1 -5H4V-9H10");
   assert.equal(stepped([], 10, (ns) => ns, (ns) => ns), "");
   assert.deepEqual(linearTicks({ low: 0, high: 13.6 }, 5), [0, 5, 10]);
+});
+
+test("what a chart is zoomed to survives the address, for each chart by itself and beside the view", () => {
+  const part = { x: { low: 1_000, high: 20_000 }, y: { low: 0.6, high: 123_456 } };
+  const hash = zoomHash("#load=idle", "histogram", part);
+  assert.deepEqual(readZoom(hash, "histogram"), { ...part, y: { low: 0.6, high: 123_460 } });
+  assert.equal(readZoom(hash, "timelines"), null);
+  const both = zoomHash(hash, "timelines", part);
+  assert.equal(zoomHash(both, "timelines", null), hash);
+  assert.match(hash, /^#load=idle&zoom=/);
+  assert.deepEqual(readZoom(keepZooms("#load=mixed", hash), "histogram"), readZoom(hash, "histogram"));
+  for (const nonsense of ["#zoom=histogram", "#zoom=histogram+2+1+0+1", "#zoom=histogram+a+b+c+d", "#zoom=histogram+1+2+3"]) {
+    assert.equal(readZoom(nonsense, "histogram"), null, nonsense);
+  }
+});
+
+test("a part stays inside its axis, moves by its own width, and cannot become a line", () => {
+  const whole = { low: 1, high: 10_000 };
+  assert.deepEqual(within(whole, { low: 0.1, high: 100 }, true), { low: 1, high: 100 });
+  assert.deepEqual(within(whole, { low: 2e4, high: 3e4 }, true), whole);
+  assert.deepEqual(within(whole, { low: 5, high: 5.000001 }, true), whole);
+  const half = moved(whole, whole, true, { stretch: 0.5, move: 0 });
+  assert.deepEqual([half.low, half.high].map((n) => Math.round(n)), [10, 1_000]);
+  const right = moved(whole, half, true, { stretch: 1, move: 0.25 });
+  assert.ok(Math.abs(right.low - 10 ** 1.5) < 1e-6 && right.high < 1e4);
+  assert.ok(isWhole(whole, moved(whole, half, true, { stretch: 4, move: 3 }), true));
+  const end = moved(whole, half, true, { stretch: 1, move: 9 });
+  assert.ok(Math.abs(end.high - whole.high) < 1e-6, "not beyond the end");
+  let narrow = { low: 0, high: 100 };
+  for (let i = 0; i < 99; i++) narrow = moved({ low: 0, high: 100 }, narrow, false, { stretch: 0.5, move: 0 });
+  assert.ok(narrow.high - narrow.low >= 1e-3);
+});
+
+test("marks of a narrow part are even, inside it, and differ in their text", () => {
+  const ticks = linearTicks({ low: 5_000_100_000, high: 5_000_900_000 }, 5);
+  assert.deepEqual(ticks, [5_000_200_000, 5_000_400_000, 5_000_600_000, 5_000_800_000]);
+  assert.deepEqual(ticks.map((ns) => tick(ns, 6)), ["5.0002 s", "5.0004 s", "5.0006 s", "5.0008 s"]);
 });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What the command and the supervisor of a load on a machine say to each other.
 //!
-//! The command starts the agent under the name [`SUPERVISOR`], writes one [`Request`] as a line of JSON to its
-//! standard input, and reads one [`Reply`]. Each further line that it writes is answered by the account as it stands.
-//! When the input ends, however that comes about, the supervisor ends the load and removes all that it made.
+//! The command starts the agent under the name [`SUPERVISOR`], writes one [`Request`] as a line of JSON to its standard
+//! input, and reads one [`Reply`]. The supervisor answers each further line with the account as it stands. When its
+//! input ends, for whatever reason, the supervisor ends the load and removes all that it made.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

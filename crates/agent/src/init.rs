@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Process 1: prepares the guest, starts the load, marks the phases, reports, ends the machine.
+//! Process 1 of the guest: prepares it, starts the load, marks the phases, reports, and ends the machine.
 
 use crate::measure::Measurement;
-use crate::ports::{Mark, Ports};
 use crate::responder;
+use crate::x86_64::{EARLY_CLOCK, Ports, WIRE};
 use agent::{COUNTERS_DIR, LOAD_SCRIPT, Module, PLAN_PATH, Plan, Word, counter_value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -13,6 +13,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use wire::Mark;
 
 type Counters = BTreeMap<String, u64>;
 
@@ -49,7 +50,7 @@ fn rig() -> Result<(), String> {
     say(&mut wire, &Word::Context(probes::context::read(&[0]).into()));
     let before = counters();
     ports.set(Mark::Measuring);
-    // What is measured is learned only now: one saved guest serves every probe.
+    // Init learns only now what is measured, so one saved guest serves every probe.
     match ports.plan() {
         Some(bytes) => run_probe(bytes, &ports, &mut wire, &before),
         None => {
@@ -84,7 +85,7 @@ fn run_probe(
     Ok(())
 }
 
-/// Has the rig set the guest's clock beside its own, often enough that some readings go without an interrupt.
+/// Tells the rig what the guest's clock says, often enough that no interrupt comes into some of the readings.
 fn tell_clock(ports: &Ports) {
     const READINGS: usize = 16;
     (0..READINGS).for_each(|_| ports.tell_clock());
@@ -102,7 +103,7 @@ fn mount_all() -> Result<(), String> {
         rustix::mount::mount(kind, at, kind, MountFlags::empty(), None)
             .map_err(|e| format!("mount {at}: {e}"))?;
     }
-    // Where the kernel says how it may be preempted. One that was built without it says less, and runs.
+    // The kernel says here how it may be preempted. A kernel that was built without this says less, and runs.
     let _ =
         rustix::mount::mount("debugfs", "/sys/kernel/debug", "debugfs", MountFlags::empty(), None);
     fs::create_dir_all("/dev/shm").map_err(|e| format!("/dev/shm: {e}"))?;
@@ -111,7 +112,7 @@ fn mount_all() -> Result<(), String> {
 
 /// The second serial line, raw: words to the host, one byte from it (a break of the line is one, too).
 fn open_wire() -> Result<File, String> {
-    let path = "/dev/ttyS1";
+    let path = WIRE;
     let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())
         .map_err(|e| format!("{path}: {e}"))?;
     let mut attributes = rustix::termios::tcgetattr(&fd).map_err(|e| format!("{path}: {e}"))?;
@@ -139,15 +140,16 @@ fn load_module(module: &Module) -> Result<(), String> {
     let arguments = std::ffi::CString::new(parameters.as_str())
         .map_err(|_| format!("{path}: parameters contain a NUL"))?;
     match rustix::system::finit_module(&file, &arguments, 0) {
-        // Built in, or loaded by the kernel itself; the image has no two modules of one name.
+        // The module is built in, or the kernel loaded it by itself. The image has no two modules of one name.
         Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
         Err(e) => Err(format!("loading {path} {parameters}: {e}; the guest's console says more")),
     }
 }
 
-/// Waits until the kernel has finished what booting left behind (on Debian's kernels the self-tests of the
-/// crypto algorithms go on for virtual seconds), or every load would be measured with that beside it; and until it has
-/// calibrated the time-stamp counter for good, or its clock would change its rate while a probe measures with it.
+/// Waits until the kernel has finished what booting left behind, because every load would else be measured with that
+/// beside it. (On Debian's kernels the self-tests of the crypto algorithms go on for virtual seconds.) Waits also until
+/// the kernel has calibrated the time-stamp counter for good, because its clock would else change its rate while a
+/// probe measures with it.
 fn settle() -> Result<(), String> {
     const WINDOW: Duration = Duration::from_millis(100);
     const QUIET_MS: u64 = 90;
@@ -170,10 +172,9 @@ fn settle() -> Result<(), String> {
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// The name that the time-stamp counter has as clock source before its calibration is refined
-/// (arch/x86/kernel/tsc.c).
+/// Whether the kernel's clock is a counter whose calibration is still to be refined.
 fn is_clock_provisional() -> bool {
-    fs::read_to_string(CLOCKSOURCE).is_ok_and(|name| name.trim() == "tsc-early")
+    fs::read_to_string(CLOCKSOURCE).is_ok_and(|name| name.trim() == EARLY_CLOCK)
 }
 
 fn start_load() -> Result<(), String> {

@@ -1,47 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The loads: shell scripts around existing tools, the same ones for every target.
+//! The loads: shell scripts around existing tools, the same scripts for every target.
 //!
-//! A script's header names what it needs; its body sets up, starts workers in the background with
-//! `repeat NAME COMMAND…` (which counts how often the command succeeded) and returns.
+//! A script's header names what the script needs. Its body sets up, starts workers in the background and returns. A
+//! worker is `repeat NAME COMMAND…`, which counts how often the command succeeded.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Background work that makes the target busy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Load {
-    /// Nothing.
-    Idle,
-    /// Writing to an ext4 file system and syncing it (2001 paper, §2: dd and sync).
-    Disk,
-    /// Flood ping, TCP and UDP streams between two network namespaces (2001 paper, §2: ping flood).
-    Net,
-    /// Short-lived processes.
-    Fork,
-    /// find, tar, cat (2007 assessment, §2: untar and find /).
-    Fs,
-    /// A C compiler under make -j4 (2007 assessment, §2).
-    Compile,
-    /// hackbench: processes that talk through sockets.
-    Ipc,
-    /// stress-ng's virtual-memory stressors.
-    Memory,
-    /// Disk, net, fork, fs and ipc together.
-    Mixed,
+macro_rules! loads {
+    ($($load:ident $name:literal $(of [$($part:ident)*])?: $what:literal;)+) => {
+        /// Background work that makes the target busy.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Load {
+            $(#[doc = $what] $load,)+
+        }
+
+        /// All loads, mildest first.
+        pub const ALL_LOADS: [Load; [$($name),+].len()] = [$(Load::$load),+];
+
+        impl Load {
+            /// The word used in files, JSON and pages.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Load::$load => $name,)+
+                }
+            }
+
+            /// The loads whose scripts this one is made of.
+            pub fn parts(self) -> &'static [Load] {
+                match self {
+                    $(Load::$load => loads!(@parts $load $([$($part)*])?),)+
+                }
+            }
+
+            fn text(self) -> &'static str {
+                match self {
+                    $(Load::$load => loads!(@text $name $([$($part)*])?),)+
+                }
+            }
+        }
+    };
+    (@parts $load:ident) => { &[Load::$load] };
+    (@parts $load:ident [$($part:ident)*]) => { &[$(Load::$part),*] };
+    (@text $name:literal) => { include_str!(concat!("../loads/", $name, ".sh")) };
+    (@text $name:literal [$($part:ident)*]) => { "" };
 }
 
-/// All loads, mildest first.
-pub const ALL_LOADS: [Load; 9] = [
-    Load::Idle,
-    Load::Disk,
-    Load::Net,
-    Load::Fork,
-    Load::Fs,
-    Load::Compile,
-    Load::Ipc,
-    Load::Memory,
-    Load::Mixed,
-];
+// A load is one script, `loads/NAME.sh`, or others together; and one line here.
+loads! {
+    Idle "idle" of []: "Nothing.";
+    Disk "disk": "Writing to an ext4 file system and syncing it (2001 paper, §2: dd and sync).";
+    Net "net": "Flood ping, TCP and UDP streams between two network namespaces (2001 paper, §2: ping flood).";
+    Fork "fork": "Short-lived processes.";
+    Fs "fs": "find, tar, cat (2007 assessment, §2: untar and find /).";
+    Compile "compile": "A C compiler under make -j4 (2007 assessment, §2).";
+    Ipc "ipc": "hackbench: processes that talk through sockets.";
+    Memory "memory": "stress-ng's virtual-memory stressors.";
+    Mixed "mixed" of [Disk Net Fork Fs Ipc]: "Disk, net, fork, fs and ipc together.";
+}
 
 /// No load has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,54 +73,11 @@ impl fmt::Display for UnknownLoad {
 impl std::error::Error for UnknownLoad {}
 
 impl Load {
-    /// The word used in files, JSON and pages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Load::Idle => "idle",
-            Load::Disk => "disk",
-            Load::Net => "net",
-            Load::Fork => "fork",
-            Load::Fs => "fs",
-            Load::Compile => "compile",
-            Load::Ipc => "ipc",
-            Load::Memory => "memory",
-            Load::Mixed => "mixed",
-        }
-    }
-
-    /// The loads whose scripts this one is made of.
-    pub fn parts(self) -> &'static [Load] {
-        match self {
-            Load::Mixed => &[Load::Disk, Load::Net, Load::Fork, Load::Fs, Load::Ipc],
-            Load::Idle => &[],
-            Load::Disk => &[Load::Disk],
-            Load::Net => &[Load::Net],
-            Load::Fork => &[Load::Fork],
-            Load::Fs => &[Load::Fs],
-            Load::Compile => &[Load::Compile],
-            Load::Ipc => &[Load::Ipc],
-            Load::Memory => &[Load::Memory],
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Load::Idle | Load::Mixed => "",
-            Load::Disk => include_str!("../loads/disk.sh"),
-            Load::Net => include_str!("../loads/net.sh"),
-            Load::Fork => include_str!("../loads/fork.sh"),
-            Load::Fs => include_str!("../loads/fs.sh"),
-            Load::Compile => include_str!("../loads/compile.sh"),
-            Load::Ipc => include_str!("../loads/ipc.sh"),
-            Load::Memory => include_str!("../loads/memory.sh"),
-        }
-    }
-
     /// The whole script, or an empty one for `idle`.
     pub fn script(self) -> String {
         let mut script = String::from("set -eu\n");
         for part in self.parts() {
-            // A subshell each, so that one load's variables are not another's.
+            // Each load has a subshell, so that no load sees the variables of another.
             script += &format!("(\n{}\n)\n", part.text());
         }
         script
@@ -160,7 +133,7 @@ impl Load {
     }
 }
 
-/// The Debian packages of the programs that loads run, for those that a system may lack.
+/// The Debian packages of the programs that loads run and that a system may lack.
 const PACKAGES: [(&str, &str); 12] = [
     ("mount", "mount"),
     ("umount", "mount"),

@@ -5,11 +5,11 @@
 
 mod init;
 mod measure;
-mod ports;
 mod probe;
 mod repeat;
 mod responder;
 mod supervisor;
+mod x86_64;
 
 use agent::confinement;
 use std::path::Path;

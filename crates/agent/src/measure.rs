@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A probe inside the guest: init makes its rings, runs it as it would run anywhere, and hands its records to the
-//! rig once it has ended, so that nothing runs beside it that would not on a real machine.
+//! A probe inside the guest. Init makes the probe's rings and runs the probe as it would run anywhere. It hands the
+//! records to the rig once the probe has ended, so that nothing runs beside the probe that would not on a real machine.
 
-use crate::ports::Ports;
+use crate::x86_64::Ports;
 use agent::Word;
-use probes::{Plan, Probe};
+use probes::Plan;
 use rustix::event::{PollFd, PollFlags, poll};
-use sample::Channel;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use wire::{Channel, Event};
 
 /// Room in each ring beyond the planned events, for losses and the end.
 const RESERVE: u64 = 1024;
-/// Gaps for which there is room in `noise`, whose number nobody knows.
-const GAPS: u64 = 1 << 16;
-/// The driver's responders, each of which answers every trigger of `ladder`.
-const RESPONDERS: u64 = 8;
 
 /// A probe that was prepared.
 pub struct Measurement {
@@ -29,12 +25,12 @@ impl Measurement {
     /// Takes a plan and makes the rings for it.
     ///
     /// # Errors
-    /// A plan that is none, or whose records do not fit into this guest.
+    /// The bytes are no plan, or the plan's records do not fit into this guest.
     pub fn prepare(bytes: Vec<u8>) -> Result<Measurement, String> {
         let plan: Plan = serde_json::from_slice(&bytes).map_err(|e| format!("the plan: {e}"))?;
         let threads = plan.threads();
-        let records = events(&plan.probe).saturating_add(RESERVE);
-        let needed = records.saturating_mul(sample::Record::BYTES as u64 * threads as u64);
+        let records = plan.probe.events().saturating_add(RESERVE);
+        let needed = records.saturating_mul(Event::BYTES as u64 * threads as u64);
         let free = available_bytes();
         // The other half is for the probe itself and the load.
         if needed > free / 2 {
@@ -52,7 +48,7 @@ impl Measurement {
     /// Runs the probe to its end, or until a byte on the wire asks it to end early. Gives its words.
     ///
     /// # Errors
-    /// When it could not be run, or ended with a failure; the records are sound in that case, too.
+    /// The probe could not be run, or ended with a failure. Its records are sound in that case, too.
     pub fn run(&self, wire: &mut File) -> Result<Vec<Word>, String> {
         let (status, said) = self.run_probe(wire).map_err(|e| format!("the probe: {e}"))?;
         let text = String::from_utf8_lossy(&said);
@@ -96,14 +92,14 @@ impl Measurement {
     /// Hands every record to the rig, thread by thread; gives how many the rings had no room for.
     ///
     /// # Errors
-    /// A ring that holds what is no record.
+    /// A ring that holds what is no event.
     pub fn hand_over(mut self, ports: &Ports) -> Result<u64, String> {
         let mut dropped = 0;
         for ring in &mut self.rings {
-            ring.drain(|record, _| {
+            ring.drain(|event, _| {
                 // The end of one thread is not that of the run.
-                if record.kind != sample::Kind::End {
-                    ports.hand_over(record);
+                if !event.is_last() {
+                    ports.hand_over(event);
                 }
             })
             .map_err(|e| e.to_string())?;
@@ -113,10 +109,10 @@ impl Measurement {
     }
 }
 
-/// What a probe prints up to its end. A byte on the wire is handed on as Ctrl-C would be on a machine: the probe then ends
-/// after what it has measured.
+/// What a probe prints up to its end. A byte on the wire is handed on to the probe as Ctrl-C would be on a machine. The
+/// probe then ends after what it has measured.
 ///
-/// Both are waited for at once and nothing runs meanwhile.
+/// This waits for output and wire at once, and nothing runs meanwhile.
 fn listen(child: &mut Child, wire: &mut File) -> std::io::Result<Vec<u8>> {
     let mut output = child.stdout.take().expect("piped");
     let (mut said, mut chunk) = (Vec::new(), [0; 4096]);
@@ -136,23 +132,6 @@ fn listen(child: &mut Child, wire: &mut File) -> std::io::Result<Vec<u8>> {
             }
         }
     }
-}
-
-/// The most events that one thread of a probe measures or loses.
-fn events(probe: &Probe) -> u64 {
-    let (series, count) = match probe {
-        Probe::Periodic(p) => (p.methods.len() * p.periods.len(), p.count),
-        Probe::Gtod(p) => (p.clocks.len(), p.count),
-        Probe::Async(p) => (p.mechanisms.len() * p.placements.len(), p.count),
-        Probe::Rhealstone(p) => (p.components.len() * p.interfaces.len(), p.count),
-        Probe::Rtc(p) => (3, p.count),
-        Probe::Noise(_) => (1, GAPS),
-        Probe::Toggle(p) => (3, p.count),
-        Probe::Inversion(p) => (2 * p.middle.len(), p.count),
-        Probe::Ladder(p) => return p.count.saturating_mul(RESPONDERS),
-        Probe::Cyclictest(p) => (p.methods.len(), p.count),
-    };
-    count.saturating_mul(series as u64)
 }
 
 /// `MemAvailable` of proc_meminfo(5).

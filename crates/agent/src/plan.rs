@@ -12,7 +12,7 @@ pub const LOAD_SCRIPT: &str = "/onset/load.sh";
 pub const REPEAT_PATH: &str = "/bin/repeat";
 /// One file of eight bytes per counter, written by `repeat`.
 pub const COUNTERS_DIR: &str = "/run/onset";
-/// Names another directory for them.
+/// The variable that names another directory for these files.
 pub const COUNTERS_VARIABLE: &str = "ONSET_COUNTERS";
 
 /// A kernel module in the image, and its parameters.
@@ -29,14 +29,14 @@ pub struct Module {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Modules in the order of loading; the driver is the last but those that the experiment adds.
+    /// Modules in the order of loading. The driver comes last, except for modules that the experiment adds.
     pub modules: Vec<Module>,
     /// Whether to run the `task` responder.
     pub task: bool,
     /// Time under load before measuring begins, in guest nanoseconds.
     pub warm_up_ns: u64,
-    /// The guest ends by itself this long after measuring began, in guest nanoseconds; where absent, when it
-    /// is told to.
+    /// The guest ends by itself this long after measuring began, in guest nanoseconds. Where absent, it ends when it is
+    /// told to.
     pub ends_after_ns: Option<u64>,
 }
 

@@ -2,8 +2,8 @@
 //! `onset-agent probe DESCRIPTOR…`: runs one probe, the same on every machine and in the rig's guest.
 //!
 //! Reads the probe's plan (JSON) from its standard input, puts what it measures into the rings behind the inherited
-//! descriptors (one a measuring thread, in order) and prints lines of [`Word`]. SIGTERM and SIGINT end it early:
-//! what was measured is then in the rings. It is killed when the thread that started it ends.
+//! descriptors (one for each measuring thread, in order) and prints lines of [`Word`]. SIGTERM and SIGINT end it early;
+//! what was measured until then is in the rings. The kernel kills it when the thread that started it ends.
 
 use agent::Word;
 use probes::{Output, Plan};
@@ -37,8 +37,8 @@ fn die_with_parent() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-/// The C library gives each thread that allocates an arena of its own (mallopt(3)), of which 132 KiB are then locked in memory.
-/// No measuring loop allocates, so that one does for all.
+/// The C library gives each thread that allocates an arena of its own (mallopt(3)), of which 132 KiB are then locked in
+/// memory. No measuring loop allocates, so one arena does for all threads.
 fn share_one_arena() {
     // SAFETY: before any other thread is started.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
@@ -68,6 +68,6 @@ fn output(descriptor: String) -> Result<Output, String> {
         .ok_or_else(|| format!("\"{descriptor}\" is no descriptor of a ring"))?;
     // SAFETY: our parent left it open for us, for as long as we live; it names each ring once and writes no record
     // itself.
-    let ring = unsafe { sample::producer_of(BorrowedFd::borrow_raw(fd)) };
+    let ring = unsafe { wire::producer_of(BorrowedFd::borrow_raw(fd)) };
     ring.map(Output::new).map_err(|e| format!("ring {fd}: {e}"))
 }

@@ -2,14 +2,14 @@
 //! The `task` responder: a process with SCHED_FIFO and locked memory that blocks in read() and answers
 //! by ioctl(), as in the 2006 thesis (§5.5.2).
 
-use std::ffi::CStr;
+use std::ffi::CString;
 use std::io::{Error, Read, Write, pipe};
+use wire::ports;
 
-const DEVICE: &CStr = c"/dev/onset";
-/// `ONSET_ANSWER`, `_IO('O', 0x70)` of driver/onset_port.h.
-const ANSWER: libc::Ioctl = (b'O' as libc::Ioctl) << 8 | 0x70;
-/// Above the 50 of interrupt threads, as a task that must answer is in practice; below the kernel's
-/// own 99.
+/// `ONSET_ANSWER` of driver/onset_wire.h.
+const ANSWER: libc::Ioctl = ports::request(ports::ANSWER) as libc::Ioctl;
+/// Above the priority 50 of interrupt threads, as tasks that must answer are in practice, and below the kernel's own
+/// 99.
 const PRIORITY: libc::c_int = 80;
 
 /// Starts the process and waits until it is about to block.
@@ -41,6 +41,7 @@ pub fn start() -> Result<(), String> {
 
 fn prepare() -> Result<libc::c_int, String> {
     let failed = |what: &str| format!("task responder: {what}: {}", Error::last_os_error());
+    let name = CString::new(ports::DEVICE).expect("a path without NUL");
     // SAFETY: plain system calls with valid arguments.
     unsafe {
         if libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) != 0 {
@@ -50,8 +51,8 @@ fn prepare() -> Result<libc::c_int, String> {
         if libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) != 0 {
             return Err(failed("SCHED_FIFO"));
         }
-        match libc::open(DEVICE.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) {
-            -1 => Err(failed("/dev/onset")),
+        match libc::open(name.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) {
+            -1 => Err(failed(ports::DEVICE)),
             device => Ok(device),
         }
     }

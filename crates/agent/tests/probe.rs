@@ -4,10 +4,11 @@
 use agent::Word;
 use probes::plan::{Gtod, Overrun, Periodic, Plan, Probe, ReadClock, SleepMethod};
 use rt::Policy;
-use sample::{Channel, Kind, Nanos};
+use sample::Nanos;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use wire::{Channel, Event, Reading};
 
 /// Starts the probe with a ring, and gives it `plan`.
 fn start(plan: &[u8], ring: &Channel) -> Child {
@@ -50,9 +51,9 @@ fn what_it_measures_is_in_the_ring_and_its_report_on_stdout() {
     assert_eq!(status, Some(0), "{words:?}");
     assert!(matches!(words[..], [Word::Report(_)]), "{words:?}");
     let (mut samples, mut ends) = (0, 0);
-    ring.drain(|record, _| match record.kind {
-        Kind::Sample => samples += 1,
-        Kind::End => ends += 1,
+    ring.drain(|event, _| match event {
+        Event::Reading(Reading::Sample { .. }) => samples += 1,
+        Event::ProbeEnd => ends += 1,
         _ => {}
     })
     .expect("records");

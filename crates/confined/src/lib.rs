@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Files below a directory that somebody else may have prepared.
+//! Safe access to files below a directory that somebody else may have prepared.
 //!
-//! A store, a hunt's directory or a cache may come from an archive, another user or another machine. Whoever made it may have put
-//! symbolic links, hard links, devices or pipes where files are expected. A [`Directory`] reaches what is in it by one name at
-//! a time, relative to its descriptor, and follows no link; what it opens is a regular file; what it changes belongs to the
-//! user who runs and has no second name. So nothing outside is read or written, also where somebody renames meanwhile.
+//! A store, the directory of a hunt or a cache may come from an archive, from another user or from another machine.
+//! Whoever made it may have put symbolic links, hard links, devices or pipes in place of files. A [`Directory`] takes
+//! one name at a time, relative to its descriptor, and follows no link. It opens only regular files. It changes only
+//! files that belong to the running user and have no second name. So it never reads or writes anything outside, even if
+//! somebody renames files meanwhile.
 //!
-//! [`read`] is for a file that the user named: links are the user's own there, and are followed.
+//! [`read`] is for a file that the user named. Links in such a path are the user's own, and are followed.
 
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock, fstat, fsync,
@@ -19,11 +20,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// A directory that was opened. It is the same one whatever its name becomes.
+/// An open directory. It stays the same directory, even if it is renamed.
 #[derive(Debug)]
 pub struct Directory {
     descriptor: OwnedFd,
-    /// As it was named, for messages.
+    /// Its path as the caller gave it, for messages.
     path: PathBuf,
 }
 
@@ -38,17 +39,17 @@ impl Directory {
         Ok(Directory { descriptor, path: path.to_owned() })
     }
 
-    /// As it was named when it was opened. What is there now may be something else.
+    /// The path by which it was opened. Another file may be at this path now.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where something in it would be, for messages.
+    /// The path of an entry in it, for messages.
     pub fn at(&self, name: impl AsRef<OsStr>) -> PathBuf {
         self.path.join(name.as_ref())
     }
 
-    /// Whether it belongs to the user who runs.
+    /// Whether it belongs to the running user.
     pub fn is_mine(&self) -> bool {
         fstat(&self.descriptor).is_ok_and(|stat| is_mine(&stat))
     }
@@ -58,7 +59,7 @@ impl Directory {
         Directory::open(&self.path).is_ok_and(|there| there.is_same(self))
     }
 
-    /// Whether the other is the same directory, by whatever name.
+    /// Whether both are the same directory, even under different names.
     pub fn is_same(&self, other: &Directory) -> bool {
         let (Ok(a), Ok(b)) = (fstat(&self.descriptor), fstat(&other.descriptor)) else {
             return false;
@@ -102,7 +103,8 @@ impl Directory {
         self.directory(name)
     }
 
-    /// What is there by this name: its length in bytes, its inode, and when it changed, in ns since 1970. A link is not followed.
+    /// The entry of this name: its length in bytes, its inode, and when it changed, in ns since 1970. A link is not
+    /// followed.
     ///
     /// # Errors
     /// Of the operating system.
@@ -118,7 +120,7 @@ impl Directory {
     /// Opens a regular file to read it.
     ///
     /// # Errors
-    /// Of the operating system; anything else than a regular file is refused, and never waited for.
+    /// Of the operating system. Anything else than a regular file is refused, without waiting for it.
     pub fn file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         self.opened(name.as_ref(), OFlags::RDONLY)
     }
@@ -152,17 +154,17 @@ impl Directory {
         file.sync_all()
     }
 
-    /// Gives a file these bytes, durably: whoever opens it meets what it was, or all of them. A link of that name is replaced,
-    /// and what it leads to stays.
+    /// Writes these bytes to a file, durably: whoever opens the file finds the old contents or all new ones. A link of
+    /// that name is replaced, and its target stays as it was.
     ///
     /// # Errors
-    /// Of the operating system; then the file is as it was.
+    /// Of the operating system; then the file has its old contents.
     pub fn replace(&self, name: impl AsRef<OsStr>, bytes: &[u8]) -> io::Result<()> {
         let name = single(name.as_ref())?;
         let mut new = OsString::from(".");
         new.push(name);
         new.push(format!(".{}", std::process::id()));
-        // Of a process that had this number before.
+        // The file is from an earlier process with the same number.
         let _ = self.remove_all(&new);
         let written = self
             .write_new(&new, bytes)
@@ -174,11 +176,10 @@ impl Directory {
         self.sync()
     }
 
-    /// Opens a regular file to read and change it; makes an empty one where there is none.
+    /// Opens a regular file to read and change it. Makes an empty one if there is none.
     ///
-    /// # Errors
-    /// Of the operating system; `PermissionDenied` for another user's file, and for one with a second name, which could be
-    /// anywhere.
+    /// # Errors Of the operating system; `PermissionDenied` for a file of another user, and for a file with a second
+    /// name, which could be anywhere.
     pub fn edit(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let file = self.opened(name.as_ref(), OFlags::RDWR | OFlags::CREATE)?;
         let stat = fstat(&file)?;
@@ -191,7 +192,7 @@ impl Directory {
         Ok(file)
     }
 
-    /// Whether [`edit`](Self::edit) would open what is there by this name, or make it.
+    /// Whether [`edit`](Self::edit) would open or make the file of this name.
     pub fn can_edit(&self, name: impl AsRef<OsStr>) -> bool {
         match self.stat(name) {
             Ok(stat) => {
@@ -210,7 +211,7 @@ impl Directory {
         Ok(unlinkat(&self.descriptor, single(name.as_ref())?, AtFlags::empty())?)
     }
 
-    /// Removes whatever is there by this name, with all that is in it; links are removed and not followed.
+    /// Removes the entry of this name with everything in it. Links are removed and not followed.
     ///
     /// # Errors
     /// Of the operating system; `NotFound` where there is nothing.
@@ -224,7 +225,7 @@ impl Directory {
         Ok(unlinkat(&self.descriptor, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Gives what is there another name, which nothing has yet.
+    /// Renames an entry to a name that no entry has yet.
     ///
     /// # Errors
     /// Of the operating system; `AlreadyExists` where there is anything of that name.
@@ -232,7 +233,8 @@ impl Directory {
         let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
         let at = |flags| renameat_with(&self.descriptor, from, &self.descriptor, to, flags);
         match at(RenameFlags::NOREPLACE) {
-            // A file system without that, as some on networks: a directory never takes the place of one that holds something.
+            // Some file systems, for example on networks, cannot do that. There, a directory never replaces one that is
+            // not empty.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !self.has(to) => {
                 Ok(at(RenameFlags::empty())?)
             }
@@ -254,7 +256,9 @@ impl Directory {
         let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = openat(&self.descriptor, name, flags, Mode::from_raw_mode(0o666));
         let opened = opened.map_err(|e| match e {
-            rustix::io::Errno::LOOP => refused("is a symbolic link, which is not followed here"),
+            rustix::io::Errno::LOOP => {
+                refused("is a symbolic link, which onset does not follow here")
+            }
             // Of a pipe that nobody reads, or a socket.
             rustix::io::Errno::NXIO => refused("is no regular file"),
             e => e.into(),
@@ -263,7 +267,7 @@ impl Directory {
     }
 }
 
-/// The directory that holds what is, or would be, at this path, and its name there.
+/// The directory that holds the file at this path, which need not exist, and the name of the file.
 ///
 /// # Errors
 /// Of the operating system; `InvalidInput` where the path ends in no name.
@@ -276,8 +280,8 @@ pub fn directory_of(path: &Path) -> io::Result<(Directory, &OsStr)> {
 /// All of the regular file at `path`, which the user named: links are followed. At most `limit` bytes.
 ///
 /// # Errors
-/// Of the operating system; anything else than a regular file is refused and never waited for; `FileTooLarge` where it is
-/// longer.
+/// Of the operating system; `FileTooLarge` if the file is longer. Anything else than a regular file is refused, without
+/// waiting for it.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     bounded(file(path)?, limit)
 }
@@ -285,7 +289,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// Opens the regular file at `path`, which the user named, to read it: links are followed.
 ///
 /// # Errors
-/// Of the operating system; anything else than a regular file is refused and never waited for.
+/// Of the operating system. Anything else than a regular file is refused, without waiting for it.
 pub fn file(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     regular(rustix::fs::open(path, flags, Mode::empty())?.into())
@@ -324,7 +328,7 @@ pub fn bounded(file: File, limit: u64) -> io::Result<Vec<u8>> {
     // Not by its length alone, since it may grow.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        let why = format!("is longer than {limit} bytes, which none that onset wrote is");
+        let why = format!("is longer than {limit} bytes, and onset writes no such file");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(bytes)
@@ -338,7 +342,7 @@ fn refused(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
-/// A name that leads nowhere else.
+/// A name of one entry, which leads to no other directory.
 fn single(name: &OsStr) -> io::Result<&OsStr> {
     let bytes = name.as_encoded_bytes();
     if bytes.is_empty()
@@ -353,7 +357,7 @@ fn single(name: &OsStr) -> io::Result<&OsStr> {
 }
 
 fn nameless(name: &OsStr) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no name of a file"))
+    io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} cannot be the name of a file"))
 }
 
 #[cfg(test)]

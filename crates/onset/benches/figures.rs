@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The figures that onset promises, measured on this machine. Prints; asserts nothing.
 //!
-//! Needs what `make build` builds and the kernels 6.12 and 6.12-rt in the cache. `cargo bench --bench figures -- plugin` measures
-//! only what the plugin costs; with `ONSET_QEMU` in another QEMU.
+//! Needs what `make build` builds and the kernels 6.12 and 6.12-rt in the cache. `cargo bench --bench figures --
+//! plugin` measures only what the plugin costs; with `ONSET_QEMU` in another QEMU.
 
 mod figure;
 mod processor;
 
+use bundle::{self, About, Begun, BundleWriter, Conclusion, Experiment, RunId, Tool, UtcTime};
+use experiment::Load;
 use figure::{heading, print, spread};
-use onset::bundle::{
-    self, About, Begun, BundleWriter, Conclusion, Experiment, RunId, Tool, UtcTime,
-};
-use onset::experiment::Load;
 use onset::installation::Installation;
 use processor::processor_time;
-use rig::{Bench, Cache, Generator, Guest, Outcome, Progress, Snapshot, Stimulus};
+use rig::{Bench, Cache, Generator, Guest, Outcome, Snapshot, Stimulus};
 use sample::{
-    ALL_RESPONDERS, Answers, Clock, Consumer, Insns, Kind, Nanos, Producer, Record, ResponderSet,
-    Schedule, SeriesName, Stamp, When, ring_bytes, ring_init,
+    ALL_RESPONDERS, Answers, At, Clock, Insns, Nanos, ResponderSet, Schedule, SeriesName, Stamp,
+    When,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use wire::{Consumer, Event, Producer, ring_bytes, ring_init};
+use work::Progress;
 
 fn main() {
     // cargo passes --bench.
@@ -145,34 +145,20 @@ fn collect(
     for first in (0..triggers).step_by(BATCH as usize) {
         for number in first..(first + BATCH).min(triggers) {
             let base = number * 1_000_000;
-            let at = |ns| Stamp::from_ns(base + ns);
-            let mut record = Record {
-                kind: Kind::Trigger,
-                pins,
-                value: 0,
-                number,
-                at: at(0),
-                insns: Insns(base),
-            };
-            producer.push(&record);
+            let at = |ns| At::new(Stamp::from_ns(base + ns), Insns(base + ns));
+            producer.push(&Event::Trigger { at: at(0), level: pins, number });
             for responder in set.iter() {
                 pins ^= 1 << responder.pin();
                 let delay = 300
                     + 1000 * u64::from(responder.pin())
                     + (number.wrapping_mul(0x9e37_79b9) >> 20 & 0xfff);
-                record = Record {
-                    kind: Kind::Pins,
-                    pins,
-                    at: at(delay),
-                    insns: Insns(base + delay),
-                    ..record
-                };
-                producer.push(&record);
+                producer.push(&Event::Pins { at: at(delay), level: pins, raised: number + 1 });
             }
         }
         let begun = Instant::now();
-        consumer
-            .drain(|b, _| answers.observe(&Record::decode(b).expect("our own record"), &mut each));
+        consumer.drain(|b, _| {
+            Event::decode(b).expect("our own event").tell(&mut answers, &mut each);
+        });
         spent += begun.elapsed();
     }
     assert_eq!(consumer.dropped(), 0);
@@ -194,8 +180,8 @@ fn guest(bench: &Bench) -> Guest {
 }
 
 fn overhead(bench: &Bench, guest: &Guest, snapshot: &(Snapshot, String)) {
-    // Of few triggers the difference is the plugin's; of many it is the guest's, too, which answers them with eight mechanisms, and
-    // without the plugin has nothing to answer.
+    // Of few triggers the difference is the plugin's; of many it is the guest's, too, which answers them with eight
+    // mechanisms, and without the plugin has nothing to answer.
     for (period_ms, what, promised) in [
         (100, "10 triggers a second", "1.10"),
         (1, "1 kHz of triggers, the guest's own answers included,", "–"),
@@ -226,7 +212,7 @@ fn pairs(
             period,
             jitter: Nanos(0),
             seed: 1,
-            count: COMPARED.0 / period.0 + 10,
+            count: COMPARED / period + 10,
         }),
         high: Nanos(500_000),
         grace: Nanos::from_millis(100),

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The figures that onset promises of the hunt: against waiting, how often a find comes again, whether ledgers are exact, and
-//! how fast it looks. Prints; asserts nothing. Takes four hours on two processors, most of them for the waiting; `cargo bench --bench hunt -- PART…`
-//! measures only what is named: `speed`, `followed`, `strategies`, or a flavour.
+//! The figures that onset promises of the hunt: against waiting, how often a find comes again, whether ledgers are
+//! exact, and how fast it looks. Prints; asserts nothing. Takes four hours on two processors, most of them for the
+//! waiting; `cargo bench --bench hunt -- PART…` measures only what is named: `speed`, `followed`, `strategies`, or a
+//! flavour.
 //!
-//! Needs what `make build` builds, the kernels 6.12 and 6.12-rt in the cache, and cyclictest (package rt-tests). `followed` also
-//! measures whichever of the other kernels of docs/kernels.md are in the cache.
+//! Needs what `make build` builds, the kernels 6.12 and 6.12-rt in the cache, and cyclictest (package rt-tests).
+//! `followed` also measures whichever of the other kernels of docs/kernels.md are in the cache.
 
 mod figure;
 mod processor;
 
 use figure::{heading, print, spread};
-use onset::hunt::{ALL, Strategy};
 use processor::processor_time;
 use rig::Cache;
 use serde_json::Value;
@@ -140,7 +140,8 @@ fn speed(store: &Path) -> Answer<()> {
     Ok(())
 }
 
-/// A hunt of at least so many virtual seconds. Trials differ in length: it goes on with as many again until it has them.
+/// A hunt of at least so many virtual seconds. Trials differ in length: it goes on with as many again until it has
+/// them.
 fn alone_for(
     virtual_s: f64,
     strategy: &[&str],
@@ -165,8 +166,8 @@ fn alone_for(
 /// Each strategy alone, and all together: the worst within the same virtual time. `refine` begins from a find of
 /// `window_start`; `disturb` is left out, since what it finds counts as nobody's worst.
 fn alone(flavour: &str, store: &Path) -> Answer<()> {
-    let alone = ALL.into_iter().filter(|strategy| *strategy != Strategy::Disturb);
-    let choices = alone.map(|s| (s.name(), vec!["--strategy", s.name()]));
+    let alone = hunt::STRATEGIES.iter().filter(|strategy| !strategy.disturbs());
+    let choices = alone.map(|s| s.name().as_str()).map(|name| (name, vec!["--strategy", name]));
     for (name, strategy) in choices.chain([("all together", Vec::new())]) {
         let mut worst: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for seed in SEEDS {
@@ -189,7 +190,8 @@ fn alone(flavour: &str, store: &Path) -> Answer<()> {
     Ok(())
 }
 
-/// What following costs with all there is to watch, and stacks. The flavours that the figure was promised for come first.
+/// What following costs with all there is to watch, and stacks. The flavours that the figure was promised for come
+/// first.
 fn followed(store: &Path) -> Answer<()> {
     let others = ["6.1", "6.1-rt", "7.2", "7.3 preempt=lazy", "7.3 preempt=full", "7.3-rt"];
     let cache = Cache::of_user().and_then(|cache| cache.kernels()).map_err(|e| e.to_string())?;

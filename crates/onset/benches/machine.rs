@@ -6,17 +6,17 @@
 
 mod figure;
 
+use bundle::{Bundle, Manifest};
 use figure::{heading, print, spread};
-use onset::bundle::{Bundle, Manifest};
 use sample::{Nanos, Stamp};
 use serde_json::Value;
 use stats::{Quantile, Summary};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What both are run with: a real-time task of high priority on one CPU, which is kept from idling deeply as cyclictest does
-/// unless told otherwise. Without that, what a wake-up costs is the host's: a loop of two system calls and nothing else took
-/// 22 to 35 µs of CPU time a period, from one minute to the next.
+/// What both are run with: a real-time task of high priority on one CPU, which is kept from idling deeply as cyclictest
+/// does unless told otherwise. Without that, what a wake-up costs is the host's: a loop of two system calls and nothing
+/// else took 22 to 35 µs of CPU time a period, from one minute to the next.
 const TASK: [&str; 5] = ["--policy", "fifo:90", "--cpus", "0", "--pm-qos"];
 /// Pairs of runs. Other work on the machine comes and goes, so neighbours are compared, and the median pair counts.
 const ROUNDS: usize = 9;
@@ -92,7 +92,7 @@ fn measure(arguments: &[&str]) -> Answer<Run> {
         let answered = |after: Nanos| origin?.checked_add(after);
         bundle
             .samples(|s| {
-                first = first.or_else(|| answered(Nanos(s.at.0.saturating_add(s.latency.0))));
+                first = first.or_else(|| answered(s.at.saturating_add(s.latency)));
             })
             .map_err(|e| e.to_string())?;
     }
@@ -123,7 +123,7 @@ fn latencies() -> Answer<()> {
 
 /// CPU time and memory of the measuring process where both keep every sample, and of cyclictest that keeps none.
 fn cost() -> Answer<()> {
-    let period = format!("{}us", COSTLY_PERIOD.0 / 1_000);
+    let period = format!("{}us", COSTLY_PERIOD.as_micros());
     let per_million = |cpu_ns: f64| cpu_ns / COSTLY as f64 / 1e3;
     let (mut ours, mut theirs, mut quiet) = (Vec::new(), Vec::new(), Vec::new());
     let (mut times, mut quiet_times, mut memory) = (Vec::new(), Vec::new(), Vec::new());
@@ -153,7 +153,7 @@ fn quiet_cyclictest() -> Answer<Nanos> {
     let status = Command::new("cyclictest")
         .args(["--quiet", "--nsecs", "--mlockall", "--threads=1"])
         .args(["--policy=fifo", "--priority=90", "--affinity=0"])
-        .arg(format!("--interval={}", COSTLY_PERIOD.0 / 1_000))
+        .arg(format!("--interval={}", COSTLY_PERIOD.as_micros()))
         .arg(format!("--loops={COSTLY}"))
         .stdout(Stdio::null())
         // It says that it holds /dev/cpu_dma_latency.
@@ -163,7 +163,7 @@ fn quiet_cyclictest() -> Answer<Nanos> {
     if !status.success() {
         return Err(format!("cyclictest: {status}"));
     }
-    Ok(Nanos(children_time()?.0 - before.0))
+    Ok(children_time()? - before)
 }
 
 /// CPU time of the processes that this one waited for (cutime and cstime of proc_pid_stat(5)).
@@ -172,7 +172,7 @@ fn children_time() -> Answer<Nanos> {
     // Behind the name, which may hold spaces: cutime and cstime are fields 16 and 17, the state after it is 3.
     let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(13);
     let ticks: u64 = fields.take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    Ok(Nanos(ticks * TICK.0))
+    Ok(TICK * ticks)
 }
 
 fn start() -> Answer<()> {

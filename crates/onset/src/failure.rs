@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Why a command failed, and the exit status that says so to scripts.
+//! Why a command failed, and the exit status by which scripts learn of it.
 
-use crate::bundle::BundleError;
-use crate::experiment::{ExperimentError, Problems};
-use crate::store::StoreError;
+use bundle::BundleError;
+use bundle::store::StoreError;
+use experiment::{ExperimentError, Problems};
+use hunt::HuntFailure;
+use lab::Error;
 use stats::Verdict;
 use std::fmt;
 
@@ -26,7 +28,8 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The status of several runs: an exceeded limit outweighs an undecided run, and that a passed one.
+    /// The status of several runs: an exceeded limit outweighs an undecided run, and an undecided run outweighs a
+    /// passed one.
     pub fn of(verdicts: impl IntoIterator<Item = Verdict>) -> Exit {
         verdicts.into_iter().fold(Exit::Success, |exit, verdict| match (exit, verdict) {
             (_, Verdict::Fail) | (Exit::Exceeded, _) => Exit::Exceeded,
@@ -46,12 +49,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of the user's making.
+    /// A failure that the user can correct: wrong usage.
     pub fn usage(message: impl fmt::Display) -> Failure {
         Failure { exit: Exit::Usage, message: message.to_string() }
     }
 
-    /// A failure of something outside.
+    /// A failure of something outside of onset.
     pub fn unavailable(message: impl fmt::Display) -> Failure {
         Failure { exit: Exit::Unavailable, message: message.to_string() }
     }
@@ -59,12 +62,7 @@ impl Failure {
 
 impl From<rig::Error> for Failure {
     fn from(e: rig::Error) -> Failure {
-        let exit = match &e {
-            rig::Error::UnknownKernel { .. } => Exit::Usage,
-            rig::Error::Interrupted => Exit::Interrupted,
-            _ => Exit::Unavailable,
-        };
-        Failure { exit, message: e.to_string() }
+        Failure { exit: of_rig(&e), message: e.to_string() }
     }
 }
 
@@ -88,10 +86,52 @@ impl From<BundleError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(e: StoreError) -> Failure {
-        match e {
-            StoreError::Io(e) => e.into(),
-            named => Failure::usage(named),
-        }
+        Failure { exit: of_store(&e), message: e.to_string() }
+    }
+}
+
+impl From<&Error> for Failure {
+    fn from(e: &Error) -> Failure {
+        let exit = match e.cause() {
+            Error::Interrupted => Exit::Interrupted,
+            Error::Rig(e) => of_rig(e),
+            Error::Store(e) => of_store(e),
+            Error::Experiment(_) | Error::Problems(_) | Error::Unfit(_) | Error::Instrument(_) => {
+                Exit::Usage
+            }
+            Error::OtherBoot(_) => Exit::Undecided,
+            Error::CameOutOtherwise { .. } | Error::FindDiffers(_) => Exit::Exceeded,
+            // Something outside, or what was kept of an earlier run.
+            _ => Exit::Unavailable,
+        };
+        Failure { exit, message: e.to_string() }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(e: Error) -> Failure {
+        Failure::from(&e)
+    }
+}
+
+fn of_rig(e: &rig::Error) -> Exit {
+    match e {
+        rig::Error::UnknownKernel { .. } => Exit::Usage,
+        rig::Error::Interrupted => Exit::Interrupted,
+        _ => Exit::Unavailable,
+    }
+}
+
+fn of_store(e: &StoreError) -> Exit {
+    match e {
+        StoreError::Io(_) => Exit::Unavailable,
+        _ => Exit::Usage,
+    }
+}
+
+impl From<HuntFailure<Error>> for Failure {
+    fn from(broken: HuntFailure<Error>) -> Failure {
+        broken.failure.into()
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where the parts of onset are that run beside the command: `lib/onset`, one or two directories up from it, both
-//! in a build tree (`target/release/onset`, `target/lib/onset`) and installed (`bin/onset`, `lib/onset`).
+//! Where the command finds the other parts of onset, which run beside it. They are in `lib/onset`, one or two
+//! directories up from the command: in a build tree (`target/release/onset`, `target/lib/onset`), and where onset is
+//! installed (`bin/onset`, `lib/onset`).
 
 use crate::failure::Failure;
 use rig::Parts;
@@ -13,16 +14,16 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Finds those of this program.
+    /// Finds the parts that belong to this program.
     ///
     /// # Errors
-    /// With the remedy, when they are not there.
+    /// When they are not there; the message names the remedy.
     pub fn find() -> Result<Installation, Failure> {
         let program = std::env::current_exe().map_err(Failure::unavailable)?;
         Installation::find_near(&program)
     }
 
-    /// Finds those of `program`.
+    /// Finds the parts that belong to `program`.
     ///
     /// # Errors
     /// As [`find`](Self::find).
@@ -32,13 +33,13 @@ impl Installation {
         match places.find(|d| d.join("onset-agent").is_file()) {
             Some(directory) => Ok(Installation { directory }),
             None => Err(Failure::unavailable(format!(
-                "the parts of onset that run beside it are not in ../lib/onset as seen from {}; run `make build`, or `make install`",
+                "onset does not find its plugin, agent and report page in ../lib/onset, seen from {}; run `make build`, or `make install`",
                 program.display()
             ))),
         }
     }
 
-    /// What the rig needs.
+    /// The parts that the rig needs.
     pub fn parts(&self) -> Parts {
         Parts {
             plugin: self.directory.join("libonset_plugin.so"),

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What is checked of a QEMU before it is used, each thing by a name, and what is said of one that does not pass.
+//! The checks that a QEMU has to pass before it is used, each with a name, and what is said of a QEMU that does not
+//! pass.
 //!
-//! A version that was tried passes all of it. Of any other it is all that there is to go by: what a check does not look at
-//! is taken to be as in the versions that were tried.
+//! A version that was tried passes all checks. Of any other version the checks are all that there is to go by. Whatever
+//! no check looks at is taken to be as in the versions that were tried.
 
 use std::fmt;
+use wire::arguments::QEMUS_TRIED;
 
-/// QEMU versions (major, minor) that the plugin was tried with, rising.
-pub(crate) const VERSIONS_TRIED: &[(i64, i64)] = &[(10, 0), (11, 1)];
-
-/// Something that is looked at, in the order in which a run comes to it.
+/// A check. They are in the order in which a run comes to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// Every function and variable that is used is exported.
@@ -26,9 +25,9 @@ pub enum Check {
     Ports,
     /// The vCPU's registers are found in its structure.
     Registers,
-    /// Where the vCPU keeps whether the clock may be read is found in its structure, and stays there.
+    /// The flag that says whether the clock may be read is found in the vCPU's structure, and stays where it is.
     ClockFlag,
-    /// The guest's memory, read page by page where the host has it, is what the plugin interface reads.
+    /// The guest's memory, read page by page where the host keeps it, is what the plugin interface reads.
     Memory,
 }
 
@@ -94,14 +93,8 @@ pub(crate) fn refusal(version: Option<[i64; 3]>, failed: &Failed) -> String {
     format!(
         "this QEMU{} is refused, {failed}. onset was tried with QEMU {}: install Debian's build of one of them, or add this one (CONTRIBUTING.md, Adding a QEMU version) and report it with what `onset doctor --json` prints",
         version.unwrap_or_default(),
-        tried()
+        QEMUS_TRIED.join(" and ")
     )
-}
-
-/// For messages.
-fn tried() -> String {
-    let list: Vec<String> = VERSIONS_TRIED.iter().map(|(a, b)| format!("{a}.{b}")).collect();
-    list.join(" and ")
 }
 
 #[cfg(test)]

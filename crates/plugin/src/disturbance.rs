@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The second device: one register, and an interrupt that nobody answers.
 //!
-//! Its line rises at planned instants and stays high until the register is read, as that of an ISA device which holds its
-//! request until it is served. (On QEMU's PC pin 5 is told to the guest as level-triggered; on an edge-triggered one the same
-//! works.) What it reads is how many timers the driver is to start. A disturbance that comes before the one before it was
-//! served waits for that: the line falls at the read and rises again, so each is served once. None that is due while
-//! measuring is lost. Nothing is measured of them: records tell when the line was to rise, for explanations and traces.
+//! The device's line rises at planned instants and stays high until the register is read. An ISA device holds its
+//! request in the same way until it is served. (QEMU's PC tells the guest that pin 5 is level-triggered; the same works
+//! with an edge-triggered pin.) The register reads as the number of timers that the driver is to start.
+//!
+//! A disturbance may come before the previous one was served. Then it waits for that: the line falls at the read and
+//! rises again, so each disturbance is served once. No disturbance that is due while measuring is lost.
+//!
+//! Disturbances are not measured. Events tell when the line was to rise, for explanations and traces.
 
 use sample::{Disturbance, Nanos};
-
-/// The register, 8 bits wide: "OD", as `ONSET_DISTURBANCE_PORT` in driver/onset_port.h.
-pub const DISTURBANCE_PORT: u16 = 0x4f44;
-/// Its interrupt: pin of the I/O APIC; free in the rig's guest, which has no PCI device that interrupts.
-pub(crate) const DISTURBANCE_IRQ: i32 = 5;
 
 /// How far the plan has come.
 pub(crate) struct Disturbances {
@@ -34,14 +32,15 @@ impl Disturbances {
         self.plan.get(self.raised).map(|next| next.at)
     }
 
-    /// The next is due now: the line has to be high. How many timers it starts.
+    /// The next disturbance is due now, so the line has to be high. Gives how many timers it starts.
     pub(crate) fn raise(&mut self) -> u8 {
         let timers = self.plan[self.raised].timers;
         self.raised += 1;
         timers
     }
 
-    /// The guest reads the register, upon which the line has to fall: what it reads, and whether the line has to rise again.
+    /// The guest reads the register, so the line has to fall. Gives what the guest reads, and whether the line has to
+    /// rise again.
     pub(crate) fn serve(&mut self) -> (u8, bool) {
         if self.served == self.raised {
             return (0, false);

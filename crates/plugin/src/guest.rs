@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The ports between the plugin and a probe inside the guest: the plan on its way in, the records and the
-//! time by the guest's own clock on their way out.
+//! The ports between the plugin and a probe inside the guest. The plan goes in; the readings and the time by the
+//! guest's own clock come out.
 //!
-//! The plan is given after the machine was restored, so one snapshot serves every probe. Each access is an exit
+//! The plugin gives the plan after the machine was restored, so one snapshot serves every probe. Each access is an exit
 //! from translated code, which costs no virtual time beyond the instruction itself.
 
 use crate::generator::{fail, pass_on};
 use crate::qemu::{Ports, Qemu, Width};
-use sample::{Insns, Kind, Record, Stamp, Virtual};
-
-/// Read: the length of the plan in bytes, then the plan, four bytes at a time, little endian, with zeroes after its
-/// end. A length of 0 says that there is no plan. "OP".
-pub const PLAN_PORT: u16 = 0x4f50;
-/// Written: the records of a probe, eight times four bytes each, little endian. "OT".
-pub const DATA_PORT: u16 = 0x4f54;
-/// Written, three times in a row: anything, right before the guest reads its CLOCK_MONOTONIC; what it read in ns, the
-/// lower half (right after) and the upper half. "OX".
-pub const CLOCK_PORT: u16 = 0x4f58;
+use sample::{At, Nanos, Stamp, Virtual};
+use wire::{Event, Reading};
 
 /// The plan, as the guest reads it.
 pub(crate) struct PlanPort {
-    /// Length and bytes.
+    /// The length in bytes, then the bytes.
     words: std::vec::IntoIter<u32>,
 }
 
@@ -47,26 +39,28 @@ impl Ports for PlanPort {
     fn write(&mut self, _offset: u64, _value: u32) {}
 }
 
-/// Puts records together from the words that the guest writes.
+/// Puts events together from the words that the guest writes.
 pub(crate) struct DataPort {
-    bytes: [u8; Record::BYTES],
+    bytes: [u8; Event::BYTES],
     filled: usize,
 }
 
 impl DataPort {
     pub(crate) fn new() -> DataPort {
-        DataPort { bytes: [0; Record::BYTES], filled: 0 }
+        DataPort { bytes: [0; Event::BYTES], filled: 0 }
     }
 
-    /// Takes a word; gives a record, or what is no record of a probe, with each eighth.
-    fn take(&mut self, word: u32) -> Option<Result<Record, [u8; Record::BYTES]>> {
+    /// Takes a word. Each eighth word completes a record; gives the probe's reading, or the bytes where they are none.
+    fn take(&mut self, word: u32) -> Option<Result<Reading, [u8; Event::BYTES]>> {
         self.bytes[self.filled..self.filled + 4].copy_from_slice(&word.to_le_bytes());
-        self.filled = (self.filled + 4) % Record::BYTES;
+        self.filled = (self.filled + 4) % Event::BYTES;
         if self.filled != 0 {
             return None;
         }
-        let of_a_probe = |r: &Record| matches!(r.kind, Kind::Sample | Kind::Loss);
-        Some(Record::decode(&self.bytes).ok().filter(of_a_probe).ok_or(self.bytes))
+        Some(match Event::decode(&self.bytes) {
+            Ok(Event::Reading(reading)) => Ok(reading),
+            _ => Err(self.bytes),
+        })
     }
 }
 
@@ -80,7 +74,7 @@ impl Ports for DataPort {
     fn write(&mut self, _offset: u64, value: u32) {
         match self.take(value) {
             None => {}
-            Some(Ok(record)) => pass_on(&record),
+            Some(Ok(reading)) => pass_on(&Event::Reading(reading)),
             Some(Err(bytes)) => fail(&format!(
                 "the guest wrote {bytes:02x?}, which is no record of a probe; build onset and its parts together"
             )),
@@ -88,7 +82,7 @@ impl Ports for DataPort {
     }
 }
 
-/// Sets the guest's clock beside ours.
+/// Tells what the guest's clock says, beside virtual time.
 pub(crate) struct ClockPort {
     qemu: Qemu,
     reading: ClockReading,
@@ -98,30 +92,23 @@ pub(crate) struct ClockPort {
 #[derive(Clone, Copy)]
 enum ClockReading {
     Idle,
-    Begun(Stamp<Virtual>, Insns),
-    Half { begun: Stamp<Virtual>, insns: Insns, ended: Stamp<Virtual>, lower: u32 },
+    Begun(At),
+    Half { begun: At, ended: Stamp<Virtual>, lower: u32 },
 }
 
 impl ClockReading {
-    /// The next write, which happens `now`; gives a record with each third.
-    fn write(&mut self, value: u32, now: Stamp<Virtual>, insns: Insns) -> Option<Record> {
+    /// Takes the next write, which happens `now`. Each third write completes an event.
+    fn write(&mut self, value: u32, now: At) -> Option<Event> {
         *self = match *self {
-            ClockReading::Idle => ClockReading::Begun(now, insns),
-            ClockReading::Begun(begun, insns) => {
-                ClockReading::Half { begun, insns, ended: now, lower: value }
+            ClockReading::Idle => ClockReading::Begun(now),
+            ClockReading::Begun(begun) => {
+                ClockReading::Half { begun, ended: now.time, lower: value }
             }
-            ClockReading::Half { begun, insns, ended, lower } => {
+            ClockReading::Half { begun, ended, lower } => {
                 *self = ClockReading::Idle;
-                let width = ended.ns().saturating_sub(begun.ns());
-                return Some(Record {
-                    kind: Kind::Clock,
-                    pins: 0,
-                    // One that took longer than 32 bits can tell is of no use at any width.
-                    value: u32::try_from(width).unwrap_or(u32::MAX),
-                    number: u64::from(value) << 32 | u64::from(lower),
-                    at: begun,
-                    insns,
-                });
+                let width = Nanos(ended.ns().saturating_sub(begun.time.ns()));
+                let read = Stamp::from_ns(u64::from(value) << 32 | u64::from(lower));
+                return Some(Event::Clock { at: begun, width, read });
             }
         };
         None
@@ -142,8 +129,9 @@ impl Ports for ClockPort {
     }
 
     fn write(&mut self, _offset: u64, value: u32) {
-        if let Some(record) = self.reading.write(value, self.qemu.now(), self.qemu.insns()) {
-            pass_on(&record);
+        let now = At::new(self.qemu.now(), self.qemu.insns());
+        if let Some(event) = self.reading.write(value, now) {
+            pass_on(&event);
         }
     }
 }
@@ -152,7 +140,8 @@ impl Ports for ClockPort {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use sample::{Loss, Reading};
+    use sample::{Insns, Loss};
+    use wire::Mark;
 
     /// What a guest reads: the length, then as many words as hold it.
     fn read(port: &mut PlanPort) -> Vec<u8> {
@@ -177,25 +166,31 @@ mod tests {
         assert_eq!((port.read(0), port.read(0)), (0, 0));
     }
 
-    fn write(port: &mut DataPort, bytes: &[u8]) -> Vec<Result<Record, [u8; Record::BYTES]>> {
+    fn write(port: &mut DataPort, bytes: &[u8]) -> Vec<Result<Reading, [u8; Event::BYTES]>> {
         let words = bytes.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b));
         words.filter_map(|w| port.take(w)).collect()
     }
 
     #[test]
-    fn eight_words_make_a_record() {
+    fn eight_words_make_an_event() {
         let mut port = DataPort::new();
         for count in [1, u64::MAX] {
-            let record = Reading::Loss { series: 3, loss: Loss::Tainted, count }.record();
-            assert_eq!(write(&mut port, &record.encode()), [Ok(record)]);
+            let reading = Reading::Loss { series: 3, loss: Loss::Tainted, count };
+            let bytes = Event::Reading(reading).encode();
+            assert_eq!(write(&mut port, &bytes), [Ok(reading)]);
         }
     }
 
     #[test]
-    fn a_record_that_only_the_plugin_may_make_is_refused() {
-        let record = Reading::Loss { series: 3, loss: Loss::Tainted, count: 1 }.record();
-        for kind in [Kind::Trigger, Kind::Mark, Kind::End] {
-            let bytes = Record { kind, ..record }.encode();
+    fn an_event_that_only_the_plugin_may_make_is_refused() {
+        let (at, mark) = (At::new(Stamp::from_ns(5), Insns(5)), Mark::Measuring);
+        for event in [
+            Event::Trigger { at, level: 0, number: 0 },
+            Event::Mark { at, mark, control: 0, level: 0, raised: 0 },
+            Event::End { at, control: 0, level: 0, raised: 0 },
+            Event::ProbeEnd,
+        ] {
+            let bytes = event.encode();
             assert_eq!(write(&mut DataPort::new(), &bytes), [Err(bytes)]);
         }
         assert_eq!(write(&mut DataPort::new(), &[0xff; 32]), [Err([0xff; 32])]);
@@ -205,14 +200,14 @@ mod tests {
     fn three_writes_make_a_clock_reading_with_the_time_of_the_first_and_the_width_up_to_the_second()
     {
         let mut reading = ClockReading::Idle;
-        let number = 7 << 32 | 9;
-        let mut write = |value, at| reading.write(value, Stamp::from_ns(at), Insns(at / 2));
-        for at in [1_000, 5_000] {
-            assert_eq!(write(1, at), None);
-            assert_eq!(write(9, at + 80), None);
-            let record = write(7, at + 90).unwrap();
-            assert_eq!((record.kind, record.number, record.value), (Kind::Clock, number, 80));
-            assert_eq!((record.at.ns(), record.insns), (at, Insns(at / 2)));
+        let instant = |ns| At::new(Stamp::from_ns(ns), Insns(ns / 2));
+        let mut write = |value, ns| reading.write(value, instant(ns));
+        for ns in [1_000, 5_000] {
+            assert_eq!(write(1, ns), None);
+            assert_eq!(write(9, ns + 80), None);
+            let (at, read) = (instant(ns), Stamp::from_ns(7 << 32 | 9));
+            let told = Event::Clock { at, width: Nanos(80), read };
+            assert_eq!(write(7, ns + 90), Some(told));
         }
     }
 }

@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Has QEMU's clock include every instruction before the vCPU halts.
+//! Makes QEMU's clock include every instruction before the vCPU halts.
 //!
-//! While the vCPU is idle QEMU's main loop moves the virtual clock to the next timer. It takes the vCPU for idle as soon as
-//! that has executed `hlt`, on a thread of its own and without the big lock; what was executed since the clock was last read is
-//! added to it a moment later (QEMU 10.0 and 11.1: `do_hlt`, `icount_start_warp_timer`, `icount_process_data`). The main loop is awake
-//! every now and then, since each timer that ends wakes it. Where that falls into this moment, the clock is moved by the time
-//! from the last reading to the timer, then what was executed is added, and the timer is late by as much: rarely, but more often
-//! on a busy host, two runs from one snapshot were not the same. Reading the clock before `hlt` leaves nothing to add.
+//! While the vCPU is idle, QEMU's main loop moves the virtual clock to the next timer. The vCPU executes `hlt` on a
+//! thread of its own and without the big lock, and the main loop takes it for idle from then on. What was executed
+//! since the clock was last read is added to the clock a moment later (QEMU 10.0 and 11.1: `do_hlt`,
+//! `icount_start_warp_timer`, `icount_process_data`).
+//!
+//! The main loop is awake every now and then, since each timer that ends wakes it. If it wakes in this moment, it moves
+//! the clock by the time from the last reading to the timer. Then what was executed is added, and the timer is late by
+//! as much. This happened rarely, but on a busy host more often than on an idle one: two runs from one snapshot were
+//! not the same. Reading the clock before `hlt` leaves nothing to add.
 
 use crate::checks::Failed;
-use crate::instrument::{Block, INSTRUCTION_BYTES_MAX, Instrument, Instruments};
+use crate::instrument::{Block, Instrument, Instruments};
 use crate::qemu::Qemu;
+use crate::x86_64::INSTRUCTION_BYTES_MAX;
+use crate::x86_64::code::HALTING;
 use std::ffi::{c_uint, c_void};
 use std::sync::OnceLock;
-
-/// The instructions that halt QEMU's vCPU until an interrupt: `hlt` and, on a machine with one processor, `mwait` (SDM volume 2).
-const HALTING: [&[u8]; 2] = [&[0xf4], &[0x0f, 0x01, 0xc9]];
 
 static QEMU: OnceLock<Qemu> = OnceLock::new();
 static INSTRUMENT: OnceLock<Instrument> = OnceLock::new();
 
-/// To be called before anything is translated. Whoever instruments the guest's code shows each block to [`before_halts`].
+/// To be called before anything is translated. Whoever instruments the guest's code shows each block to
+/// [`before_halts`].
 pub fn prepare(qemu: Qemu) {
     // The plugin is loaded once.
     let _ = QEMU.set(qemu);
 }
 
-/// Sees to it by itself, where nobody else instruments the guest's code.
+/// Instruments the guest's code for this alone, where nobody else instruments it.
 ///
 /// # Errors
 /// A QEMU that lacks a part of the interface.
@@ -45,7 +48,8 @@ impl Instruments for Halting {
     }
 }
 
-/// Has the clock read before the instruction by which the block halts the vCPU, if there is one: it would be the last.
+/// Has the clock read before the block's last instruction, if that one halts the vCPU. No other instruction of a block
+/// can.
 pub fn before_halts(block: &Block<'_>) {
     let Some(last) = block.last() else { return };
     if HALTING.contains(&last.code(&mut [0; INSTRUCTION_BYTES_MAX])) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! QEMU's plugin interface, as far as it is needed: callbacks at chosen instructions, and what the guest's
-//! registers and memory hold there. Shapes as in QEMU 10.0's `include/qemu/qemu-plugin.h` (version 4 of the interface) and 11.1's
-//! `include/plugins/qemu-plugin.h` (version 7), and in GLib's `garray.h`.
+//! QEMU's plugin interface, as far as it is needed: callbacks at chosen instructions, and what the guest's registers
+//! and memory hold there. The shapes are those of QEMU 10.0's `include/qemu/qemu-plugin.h` (version 4 of the
+//! interface), of 11.1's `include/plugins/qemu-plugin.h` (version 7), and of GLib's `garray.h`.
 
 use crate::checks::{Check, Failed};
 use crate::interface::Interface;
-use crate::layout::GENERAL;
 use crate::symbols::symbols;
+use crate::x86_64::{GENERAL, GENERAL_NAMES, INSTRUCTION_BYTES_MAX};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 /// `QEMU_PLUGIN_CB_R_REGS`: the callback reads registers.
@@ -15,7 +15,7 @@ const READS_REGISTERS: c_int = 1;
 const INLINE_ADD: c_int = 0;
 /// `QEMU_PLUGIN_COND_GE`, without signs.
 const AT_LEAST: c_int = 7;
-/// Where the countdown ends: it counts up, because the interface compares with a constant only.
+/// The countdown ends at this number. It counts up, because the interface compares with a constant only.
 const DUE: u64 = 1 << 30;
 /// `QEMU_PLUGIN_MEM_W`: stores only.
 const STORES: c_int = 2;
@@ -30,10 +30,10 @@ pub trait Instruments {
     fn has_vcpu() {}
 }
 
-/// What QEMU calls when a block is translated: with our number and the block, since version 7 with the block and what was
-/// registered.
+/// QEMU calls this when it translates a block. It passes our number and the block; since version 7 it passes the block
+/// and what was registered.
 type OnTranslation = extern "C" fn(*mut c_void, *mut c_void);
-/// The same when the vCPU has been made, of which nothing is used.
+/// QEMU calls this when it has made the vCPU. No argument is used.
 type OnVcpu = extern "C" fn();
 /// Called before an instruction is executed, with the number that was given for it.
 pub type OnInstruction = extern "C" fn(c_uint, *mut c_void);
@@ -78,9 +78,11 @@ symbols! {
         qemu_plugin_register_vcpu_init_cb: fn(u64, OnVcpu, *mut c_void);
         qemu_plugin_register_vcpu_tb_trans_cb: fn(u64, OnTranslation, *mut c_void);
         qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu: fn(*mut c_void, c_int, Entry, u64);
-        qemu_plugin_register_vcpu_tb_exec_cond_cb: fn(*mut c_void, OnInstruction, c_int, c_int, Entry, u64, *mut c_void);
+        qemu_plugin_register_vcpu_tb_exec_cond_cb: fn(*mut c_void, OnInstruction, c_int, c_int, Entry, u64,
+            *mut c_void);
         qemu_plugin_register_vcpu_insn_exec_cb: fn(*mut c_void, OnInstruction, c_int, *mut c_void);
-        qemu_plugin_register_vcpu_insn_exec_cond_cb: fn(*mut c_void, OnInstruction, c_int, c_int, Entry, u64, *mut c_void);
+        qemu_plugin_register_vcpu_insn_exec_cond_cb: fn(*mut c_void, OnInstruction, c_int, c_int, Entry, u64,
+            *mut c_void);
         qemu_plugin_tb_n_insns: fn(*const c_void) -> usize;
         qemu_plugin_tb_vaddr: fn(*const c_void) -> u64;
         qemu_plugin_tb_get_insn: fn(*const c_void, usize) -> *mut c_void;
@@ -164,7 +166,8 @@ impl Instrument {
             true => with_data::<T>,
             false => with_id::<T>,
         };
-        // SAFETY: static code, which takes no more than QEMU passes; a QEMU that knows no third argument does not look at it.
+        // SAFETY: static code, which takes no more than QEMU passes; a QEMU that knows no third argument does not look
+        // at it.
         unsafe {
             let nothing = std::ptr::null_mut();
             (self.symbols.qemu_plugin_register_vcpu_init_cb)(self.id, has_vcpu::<T>, nothing);
@@ -208,14 +211,11 @@ impl Instrument {
     /// # Errors
     /// As [`Instrument::registers`].
     pub fn general(&self) -> Result<[Register; GENERAL], Failed> {
-        self.registers([
-            c"rax", c"rcx", c"rdx", c"rbx", c"rsp", c"rbp", c"rsi", c"rdi", c"r8", c"r9", c"r10",
-            c"r11", c"r12", c"r13", c"r14", c"r15",
-        ])
+        self.registers(GENERAL_NAMES)
     }
 
-    /// What a register holds, of at most 8 bytes; called before an instruction, or while a block is translated that is executed
-    /// next.
+    /// What a register holds, of at most 8 bytes; called before an instruction, or while a block is translated that is
+    /// executed next.
     pub fn read(&self, register: Register) -> u64 {
         // SAFETY: a handle from `registers`, and our own buffer.
         unsafe {
@@ -241,8 +241,8 @@ impl Instrument {
         Some(words)
     }
 
-    /// Fills `bytes` from the guest's memory at `address`; false where it cannot be read. Called before an instruction or
-    /// after a store.
+    /// Fills `bytes` from the guest's memory at `address`; false where it cannot be read. Called before an instruction
+    /// or after a store.
     pub fn fill(&self, address: u64, bytes: &mut [u8]) -> bool {
         // SAFETY: any address may be asked for; the buffer is ours, and holds as much as was asked for then.
         unsafe {
@@ -268,7 +268,7 @@ impl Instrument {
         Some(u64::from_le_bytes(*self.bytes().get(8 * i..)?.first_chunk()?))
     }
 
-    /// Half a word, which is what flags and selectors have.
+    /// The lower half of a word. Flags and selectors have no more.
     fn half(&self) -> Option<u64> {
         Some(u32::from_le_bytes(*self.bytes().first_chunk()?).into())
     }
@@ -282,8 +282,8 @@ impl Instrument {
         }
     }
 
-    /// From now on, [`Block::when_due`] calls when blocks of so many instructions were executed; of 2³⁰ and more, after
-    /// 2³⁰.
+    /// Sets the countdown: from now on, [`Block::when_due`] calls when blocks of so many instructions were executed. A
+    /// number above 2³⁰ counts as 2³⁰.
     pub fn due_in(&self, instructions: u64) {
         // SAFETY: the scoreboard lives for ever.
         unsafe {
@@ -351,11 +351,12 @@ impl Block<'_> {
         }
     }
 
-    /// Counts as so many `instructions` for [`Instrument::due_in`], and calls `each` with `number` before it is executed when the
-    /// countdown has ended, each time until it is set again.
+    /// The block counts as so many `instructions` for [`Instrument::due_in`]. Once that countdown has ended, QEMU calls
+    /// `each` with `number` before each execution of the block, until the countdown is set again.
     pub fn when_due(&self, instructions: u64, each: OnInstruction, number: usize) {
         let Instrument { symbols, countdown, .. } = self.instrument;
-        // SAFETY: the block of the callback we are in, and a counter that lives for ever; `number` is no address to anybody.
+        // SAFETY: the block of the callback we are in, and a counter that lives for ever; `number` is no address to
+        // anybody.
         unsafe {
             (symbols.qemu_plugin_register_vcpu_tb_exec_cond_cb)(
                 self.block,
@@ -381,9 +382,6 @@ pub struct Instruction<'a> {
     instrument: &'a Instrument,
     instruction: *mut c_void,
 }
-
-/// The longest instruction of x86-64, in bytes.
-pub const INSTRUCTION_BYTES_MAX: usize = 15;
 
 impl Instruction<'_> {
     /// The guest's address of it.
@@ -417,10 +415,12 @@ impl Instruction<'_> {
         }
     }
 
-    /// Calls `each` with `number` before the instruction is executed, from [`Instrument::tell`] on: before, it costs a comparison.
+    /// Calls `each` with `number` before the instruction is executed, from [`Instrument::tell`] on. Until then each
+    /// execution costs a comparison.
     pub fn when_telling(&self, each: OnInstruction, number: usize) {
         let Instrument { symbols, telling, .. } = self.instrument;
-        // SAFETY: an instruction of the callback we are in, and an entry that lives for ever; `number` is no address to anybody.
+        // SAFETY: an instruction of the callback we are in, and an entry that lives for ever; `number` is no address to
+        // anybody.
         unsafe {
             (symbols.qemu_plugin_register_vcpu_insn_exec_cond_cb)(
                 self.instruction,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which version of QEMU's plugin interface is spoken.
+//! The version of QEMU's plugin interface that the plugin speaks.
 //!
-//! A plugin declares one version, and QEMU refuses a plugin whose version it does not have: QEMU 10.0 has 2 to 4, QEMU 11.1 has
-//! 7 alone. What a plugin needs to know for its declaration QEMU tells only later, so whoever starts QEMU says which
-//! ([`DECLARES`]), after it has tried; without a word it is [`OLDEST`].
+//! A plugin declares one version, and QEMU refuses a plugin that declares a version which it does not have. QEMU 10.0
+//! has 2 to 4, QEMU 11.1 has 7 alone. QEMU tells which versions it has only after the plugin has declared one. So the
+//! program that starts QEMU tries first and then says which version to declare ([`DECLARES`]). Where it says nothing,
+//! the plugin declares [`OLDEST`].
 
 use crate::checks::{Check, Failed};
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use wire::arguments::{DECLARES, INTERFACES};
 
-/// The variable of the environment that says which version to declare.
-pub const DECLARES: &CStr = c"ONSET_PLUGIN_INTERFACE";
-/// The first version that is known: the first that reads the guest's memory.
-pub const OLDEST: i32 = 4;
+/// The first version that is known.
+pub const OLDEST: i32 = *INTERFACES.start() as i32;
 /// The last version that is known.
-pub const NEWEST: i32 = 7;
+pub const NEWEST: i32 = *INTERFACES.end() as i32;
 
 /// What we declare. QEMU reads it when it has loaded us.
 #[unsafe(no_mangle)]

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where in QEMU's structure of a vCPU two things lie, found by what is in it and not by the version: the registers, and whether
-//! the clock may be read.
+//! Finds where two things lie in QEMU's structure of a vCPU: the registers, and the flag that says whether the clock
+//! may be read. Both are found by what is in the structure and not by QEMU's version.
 //!
-//! The structure is `CPUState` (include/hw/core/cpu.h) with the processor's own state behind it (`CPUX86State`,
-//! target/i386/cpu.h), whose first member are the registers; the other is `neg.can_do_io`, among the last members of `CPUState`,
-//! which stand so because translated code reaches them from the registers by short negative offsets.
+//! The structure is `CPUState` (include/hw/core/cpu.h). Behind it lies the processor's own state (`CPUX86State`,
+//! target/i386/cpu.h), whose first members are the registers. The flag is `neg.can_do_io`, one of the last members of
+//! `CPUState`. These members stand there because translated code reaches them from the registers by short negative
+//! offsets.
 
 use crate::checks::{Check, Failed};
+use crate::x86_64::GENERAL;
 
-/// The general registers, in the order of their numbers in instructions.
-pub const GENERAL: usize = 16;
-/// QEMU aligns the processor's state so.
+/// QEMU puts the processor's state at a multiple of so many bytes.
 const ALIGNED: usize = 16;
-/// How far before the registers the flag is looked for, in bytes.
+/// The flag is looked for in so many bytes before the registers.
 const BEFORE: usize = 64;
 
-/// Where in `structure` the registers stand, which hold these values.
+/// Where in `structure` the registers lie, given the values that they hold.
 ///
 /// # Errors
 /// They are nowhere, or in more than one place.
@@ -36,22 +36,23 @@ pub fn find_registers(structure: &[u8], values: &[u64; GENERAL]) -> Result<usize
     }
 }
 
-/// Bytes of which one says whether the clock may be read: 1 before the last instruction of a block and between blocks, 0 before
-/// the others.
+/// Bytes, one of which says whether the clock may be read. That byte is 1 before the last instruction of a block and
+/// between blocks, and 0 before the other instructions.
 #[derive(Debug)]
 pub struct ClockFlag {
     candidates: Vec<usize>,
 }
 
 impl ClockFlag {
-    /// To be found in `structure`, as it is between blocks, before the registers.
+    /// Begins to look for the flag before the `registers`, in a `structure` as it is between blocks.
     pub fn new(structure: &[u8], registers: usize) -> ClockFlag {
         let range = registers.saturating_sub(BEFORE)..registers.min(structure.len());
         ClockFlag { candidates: range.filter(|at| structure[*at] == 1).collect() }
     }
 
-    /// The vCPU is at an instruction of a block, which is its `last` or not; `byte` reads its structure. Gives the place once it is
-    /// known, which it is after the first instruction that is not the last.
+    /// Learns from a vCPU that is at an instruction of a block. `last` says whether the instruction is the block's
+    /// last, and `byte` reads the vCPU's structure. Gives the flag's place once it is known: after the first
+    /// instruction that is not the last of its block.
     ///
     /// # Errors
     /// It is nowhere, or cannot be told from others.

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! QEMU plugin: the interrupt generator and logic analyser of the virtual rig.
 //!
-//! Loaded by `-plugin file=…`, it becomes a parallel port of the machine whose interrupt it raises by
-//! schedule and whose pins it watches, in virtual time; or it hands the plan of a probe to the guest, and takes what
-//! the probe measured. It instruments no instruction but those that halt, unless it is asked to be a [`witness`] of the probe or
-//! to [`follow`] the kernel, so the guest runs at full speed, and it is not part of the guest's saved state.
+//! QEMU loads it by `-plugin file=…`. The plugin becomes a parallel port of the machine: it raises the port's interrupt
+//! by schedule and watches the port's pins, in virtual time. Where a probe measures, the plugin instead hands the
+//! probe's plan to the guest and takes what the probe measured.
+//!
+//! By itself the plugin instruments the instructions that halt and no others, so the guest runs at full speed. It
+//! instruments more only where it is asked to be a [`witness`] of the probe or to [`follow`] the kernel. It is not part
+//! of the guest's saved state.
 
 mod checks;
-mod config;
+mod commands;
 pub mod disturbance;
 pub mod follow;
 pub mod generator;
@@ -22,13 +25,14 @@ mod symbols;
 mod trying;
 mod vcpu;
 pub mod witness;
+mod x86_64;
 
 use interface::Info;
 
-pub use config::{Config, ConfigError, Start, Stimulus, Triggers};
-
 use std::ffi::{CStr, c_char, c_int};
 use std::os::fd::BorrowedFd;
+use wire::Arguments;
+use wire::arguments::{PASSED, TRIAL};
 
 /// QEMU's entry point. Non-zero makes QEMU refuse to start.
 ///
@@ -55,12 +59,6 @@ pub unsafe extern "C" fn qemu_plugin_install(
     }
 }
 
-/// The one word with which QEMU is tried and nothing is measured: it ends, with [`PASSED`] where it passes what can be checked
-/// before there is a machine.
-pub const TRIAL: &str = "trial";
-/// What is said then, before the version of the plugin interface.
-pub const PASSED: &str = "onset plugin: passed, with version ";
-
 fn start(id: u64, info: &Info, words: &[String]) -> Result<(), String> {
     let qemu = qemu::Qemu::attach(info).map_err(|e| format!("onset plugin: {e}"))?;
     if words.iter().any(|word| word.starts_with(TRIAL)) {
@@ -69,21 +67,21 @@ fn start(id: u64, info: &Info, words: &[String]) -> Result<(), String> {
         // SAFETY: ends the process, before QEMU has made anything.
         unsafe { libc::_exit(0) }
     }
-    let config = Config::parse(words.iter().map(String::as_str), |path| std::fs::read(path))
+    let told = Arguments::parse(words.iter().map(String::as_str), |path| std::fs::read(path))
         .map_err(|e| e.to_string())?;
     // SAFETY: a descriptor that our parent left open for us, for as long as we live; it promises that nobody
-    // else writes records.
-    let records = unsafe { sample::producer_of(BorrowedFd::borrow_raw(config.ring_fd)) }
+    // else writes events.
+    let events = unsafe { wire::producer_of(BorrowedFd::borrow_raw(told.ring_fd)) }
         .map_err(|e| format!("onset plugin: ring_fd: {e}"))?;
     halting::prepare(qemu);
     // They exclude each other.
-    let instrumented = match config.follow.clone() {
-        Some(plan) => follow::install(qemu, id, plan, config.aim()),
-        None if config.witness => witness::install(qemu, id),
+    let instrumented = match told.follow.clone() {
+        Some(plan) => follow::install(qemu, id, plan, told.aim()),
+        None if told.witness => witness::install(qemu, id),
         None => halting::install(qemu, id).map_err(|failed| qemu.refusal(&failed)),
     };
     instrumented.map_err(|e| format!("onset plugin: {e}"))?;
-    generator::install(qemu, config, records);
+    generator::install(qemu, told, events);
     Ok(())
 }
 

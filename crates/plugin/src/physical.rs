@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The guest's memory by the machine's own addresses: where a page of the kernel's lies, and what is there.
+//! Reads the guest's memory by the machine's own addresses: where a page of the kernel's lies, and what is there.
 //!
-//! Since version 5 QEMU's plugin interface does both. Before, it takes two of QEMU's own functions, which later versions
-//! lack.
+//! QEMU's plugin interface does both since its version 5. With versions before 5 it takes two of QEMU's own functions,
+//! which later versions of QEMU lack.
 
 use crate::checks::Failed;
 use crate::instrument::Bytes;
 use crate::interface::Interface;
 use crate::symbols::symbols;
+use crate::x86_64::{DEVICES_FROM, RAM_FROM};
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::OnceLock;
-
-/// Where [`Ram`] begins: below are holes.
-const RAM_FROM: u64 = 1 << 20;
-/// Where on a PC the first device may be that is no RAM (hw/i386/pc_piix.c, `lowmem`): to read one has consequences.
-const DEVICES_FROM: u64 = 0xc000_0000;
 
 symbols! {
     /// The interface's own functions, since version 5.
@@ -26,7 +22,7 @@ symbols! {
 }
 
 symbols! {
-    /// QEMU's functions, which those took the place of.
+    /// QEMU's own functions, whose place the interface's functions took.
     struct Inside {
         cpu_get_phys_page_attrs_debug: fn(*mut c_void, u64, *mut [u64; 2]) -> u64;
         cpu_physical_memory_map: fn(u64, *mut u64, bool) -> *const u8;
@@ -98,7 +94,8 @@ impl Physical {
             Way::Inside(inside) => {
                 // Larger than MemTxAttrs.
                 let mut attributes = [0; 2];
-                // SAFETY: our own thread's vCPU, whose page tables are only read; QEMU's gdbstub does so without the big lock, too.
+                // SAFETY: our own thread's vCPU, whose page tables are only read; QEMU's gdbstub does so without the
+                // big lock, too.
                 let found = unsafe {
                     (inside.cpu_get_phys_page_attrs_debug)(self.cpu, address, &raw mut attributes)
                 };
@@ -123,7 +120,8 @@ impl Physical {
     }
 
     fn ask(&self, asked: Asked, address: u64, bytes: &mut [u8]) -> bool {
-        // SAFETY: any address may be asked for; the buffer is ours, and holds as much as was asked for if that went well.
+        // SAFETY: any address may be asked for; the buffer is ours, and holds as much as was asked for if that went
+        // well.
         unsafe {
             let result = (asked.qemu_plugin_read_memory_hwaddr)(address, self.buffer, bytes.len());
             let buffer = &*self.buffer;
@@ -140,7 +138,8 @@ impl Ram {
     /// Every machine of the rig has some at its first MiB. `None` where QEMU does not give it.
     fn map(inside: Inside) -> Option<Ram> {
         let mut length = u64::MAX - RAM_FROM;
-        // SAFETY: QEMU maps under a lock of its own (RCU), not the big one. It is never unmapped, so that it stays where it is.
+        // SAFETY: QEMU maps under a lock of its own (RCU), not the big one. It is never unmapped, so that it stays
+        // where it is.
         let begin = unsafe { (inside.cpu_physical_memory_map)(RAM_FROM, &raw mut length, false) };
         (!begin.is_null()).then_some(Ram { begin, length })
     }
@@ -150,7 +149,8 @@ impl Ram {
         if from.checked_add(bytes.len() as u64).is_none_or(|end| end > self.length) {
             return false;
         }
-        // SAFETY: inside of what QEMU mapped. The vCPU, which writes to it, waits for us, and no device of the rig does so by itself.
+        // SAFETY: inside of what QEMU mapped. The vCPU, which writes to it, waits for us, and no device of the rig does
+        // so by itself.
         unsafe {
             self.begin.add(from as usize).copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len())
         };

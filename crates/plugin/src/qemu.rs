@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! QEMU's internal interfaces. All of them are here and, of a vCPU and of the guest's memory, in `vcpu.rs` and `physical.rs`.
+//! QEMU's internal interfaces. Those of a vCPU are in `vcpu.rs` and those of the guest's memory in `physical.rs`; all
+//! others are here.
 //!
-//! They are not a stable interface, so they are looked up by name at start, and what of them can be tried is tried
-//! ([`Check`]). A QEMU that does not pass is refused, whatever its version. What is used has the shape given in QEMU 10.0's and 11.1's
-//! `include/qemu/timer.h`, `include/system/memory.h` (`include/exec/memory.h` in 10.0), `include/qemu/notify.h`,
-//! `include/system/runstate.h`, `include/exec/cpu-common.h`, `include/hw/core/cpu.h`, `include/hw/irq.h`,
-//! `include/qapi/util.h` and `include/chardev/char.h`.
+//! The interfaces are not stable. So the plugin looks them up by name at start, and tries what can be tried of them
+//! ([`Check`]). A QEMU that does not pass is refused, whatever its version. What is used has the shape given in QEMU
+//! 10.0's and 11.1's `include/qemu/timer.h`, `include/system/memory.h` (`include/exec/memory.h` in 10.0),
+//! `include/qemu/notify.h`, `include/system/runstate.h`, `include/exec/cpu-common.h`, `include/hw/core/cpu.h`,
+//! `include/hw/irq.h`, `include/qapi/util.h` and `include/chardev/char.h`.
 
 use crate::checks::{Check, Failed, refusal};
 use crate::interface::{Info, Interface};
 use crate::physical::Reads;
 use crate::symbols::{symbol, symbols};
 use crate::vcpu::Cpu;
+use crate::x86_64::{INTERRUPT_CONTROLLER, INTERRUPT_CONTROLLER_NAME, NO_INTERRUPT_CONTROLLER};
 use sample::{Insns, Nanos, Stamp, Virtual};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 
 pub(crate) const QEMU_CLOCK_VIRTUAL: c_int = 1;
 const SCALE_NS: c_int = 1;
-/// Room for QEMU's `MemoryRegion` (272 in 10.0) and `QEMUTimer` (56). The second half is to stay as it is: who
-/// wrote there would need more than is known.
+/// Room for QEMU's `MemoryRegion` (272 in 10.0) and `QEMUTimer` (56). The second half has to stay untouched: a QEMU
+/// that writes there needs more room than is known.
 const OPAQUE_BYTES: usize = 4096;
-/// What is there.
+/// What the second half holds.
 const UNTOUCHED: u64 = 0x0bad_f00d_0bad_f00d;
 
 type TimerCallback = extern "C" fn(*mut c_void);
@@ -149,7 +151,7 @@ pub enum Width {
     Word = 4,
 }
 
-/// What QEMU makes a structure of its own in; it lives for ever.
+/// Memory in which QEMU makes a structure of its own. It lives for ever.
 fn opaque_memory() -> *mut c_void {
     const HALF: usize = OPAQUE_BYTES / 8 / 2;
     let mut words = Box::new([0u64; 2 * HALF]);
@@ -196,7 +198,7 @@ impl Qemu {
         attach().map_err(|failed| refusal(Some(version), &failed))
     }
 
-    /// What is said where it does not pass a check.
+    /// What is said of this QEMU where it does not pass a check.
     pub(crate) fn refusal(&self, failed: &Failed) -> String {
         refusal(Some(self.version), failed)
     }
@@ -290,28 +292,31 @@ impl Qemu {
 
     /// Arms `timer` for `origin + after`.
     pub fn arm(&self, timer: &Timer, origin: Stamp<Virtual>, after: Nanos) {
-        let at = i64::try_from(origin.ns().saturating_add(after.0)).unwrap_or(i64::MAX);
+        let at = i64::try_from(origin.saturating_add(after).ns()).unwrap_or(i64::MAX);
         // SAFETY: initialised by `timer`.
         unsafe { (self.symbols.timer_mod_ns)(timer.0, at) }
     }
 
-    /// Pin `pin` of the I/O APIC.
-    pub fn ioapic_line(&self, pin: i32) -> Result<Line, String> {
+    /// Pin `pin` of the interrupt controller.
+    pub fn interrupt_line(&self, pin: i32) -> Result<Line, String> {
+        let kind = INTERRUPT_CONTROLLER.as_ptr();
         // SAFETY: NUL-terminated strings; QEMU resolves "" to any object of the type.
-        let ioapic = unsafe {
-            (self.symbols.object_resolve_path_type)(c"".as_ptr(), c"ioapic".as_ptr(), null_mut())
-        };
-        if ioapic.is_null() {
-            return Err("the machine has no I/O APIC; use an x86 machine with one".into());
+        let controller =
+            unsafe { (self.symbols.object_resolve_path_type)(c"".as_ptr(), kind, null_mut()) };
+        if controller.is_null() {
+            return Err(NO_INTERRUPT_CONTROLLER.into());
         }
-        // SAFETY: an ioapic has 24 unnamed inputs.
-        let line = unsafe { (self.symbols.qdev_get_gpio_in)(ioapic, pin) };
-        if line.is_null() { Err(format!("the I/O APIC has no pin {pin}")) } else { Ok(Line(line)) }
+        // SAFETY: an I/O APIC has 24 unnamed inputs.
+        let line = unsafe { (self.symbols.qdev_get_gpio_in)(controller, pin) };
+        match line.is_null() {
+            true => Err(format!("the {INTERRUPT_CONTROLLER_NAME} has no pin {pin}")),
+            false => Ok(Line(line)),
+        }
     }
 
     /// Sets the level of an interrupt line.
     pub fn set(&self, line: &Line, high: bool) {
-        // SAFETY: a line from `ioapic_line`.
+        // SAFETY: a line from `interrupt_line`.
         unsafe { (self.symbols.qemu_set_irq)(line.0, c_int::from(high)) }
     }
 
@@ -377,16 +382,17 @@ impl Qemu {
         region
     }
 
-    /// Has the vCPU's thread call `work` before the vCPU executes anything more. From a timer's callback the machine cannot be
-    /// stopped: QEMU then waits for its timers.
+    /// Has the vCPU's thread call `work` before the vCPU executes anything more. A timer's callback cannot stop the
+    /// machine by itself, because QEMU waits for its timers when it stops.
     pub fn before_next_instruction(&self, work: extern "C" fn()) {
         extern "C" fn call(_cpu: *mut c_void, work: usize) {
             // SAFETY: the function that was passed below, as the number that it is.
             unsafe { std::mem::transmute::<usize, extern "C" fn()>(work)() }
         }
         extern "C" fn nothing(_cpu: *mut c_void, _: usize) {}
-        // SAFETY: `run_on_cpu_func` and `run_on_cpu_data`, a union of the size of a pointer (include/hw/core/cpu.h). While a
-        // second piece of work waits the vCPU does not count as idle, so that the clock does not run ahead in `stop`.
+        // SAFETY: `run_on_cpu_func` and `run_on_cpu_data`, a union of the size of a pointer (include/hw/core/cpu.h).
+        // While a second piece of work waits the vCPU does not count as idle, so that the clock does not run ahead in
+        // `stop`.
         unsafe {
             let cpu = (self.symbols.qemu_get_cpu)(0);
             (self.symbols.async_run_on_cpu)(cpu, call, work as usize);
@@ -397,10 +403,10 @@ impl Qemu {
     /// Stops the machine; called from a port access, after exactly that instruction, or before the next
     /// ([`Qemu::before_next_instruction`]).
     ///
-    /// Returns when the machine's state says so. Where the vCPU only asked and went on (as `vm_stop` does on
-    /// its thread), it counted as idle until the main loop got round to it, and the virtual clock then ran
-    /// ahead to the next timer, sometimes. Relies on QEMU setting the state before it tells anybody: a
-    /// version that notified first would wait for the caller's own lock.
+    /// Returns when the machine's state says that it has stopped. Where the vCPU only asked for the stop and went on
+    /// (as `vm_stop` does on its thread), it counted as idle until the main loop got round to the stop. Sometimes the
+    /// virtual clock then ran ahead to the next timer. This relies on QEMU setting the state before it notifies
+    /// anybody. A version that notified first would wait for the lock that the caller holds.
     pub fn stop(&self) {
         // SAFETY: called with the big lock held, which the main loop needs to stop the machine; it sets the
         // state first and then waits for this vCPU, which executes nothing more once this returns.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Functions of the QEMU that loaded us, looked up by name at start: one that lacks any of them is refused before the
-//! machine is built.
+//! The functions of the QEMU that loaded the plugin, looked up by name at start. A QEMU that lacks any of them is
+//! refused before the machine is built.
 
 use crate::checks::{Check, Failed};
 use std::ffi::{CString, c_void};
@@ -19,8 +19,9 @@ macro_rules! symbols {
                 Ok($set {
                     $($name: {
                         let address = crate::symbols::symbol(stringify!($name))?;
-                        // SAFETY: a C function of QEMU with the signature of VERSIONS_TRIED.
-                        unsafe { std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn($($arg),*) $(-> $ret)?>(address) }
+                        type Function = unsafe extern "C" fn($($arg),*) $(-> $ret)?;
+                        // SAFETY: a C function of QEMU with the signature of QEMUS_TRIED.
+                        unsafe { std::mem::transmute::<*mut std::ffi::c_void, Function>(address) }
                     },)*
                 })
             }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Tries QEMU where it can be tried: its clocks, and ports of ours.
+//! Tries what can be tried of QEMU: its clocks, and a port that the plugin claims.
 
 use crate::checks::{Check, Failed};
 use crate::qemu::{Ports, QEMU_CLOCK_VIRTUAL, Qemu, Width, had_room};
 use crate::symbols::symbols;
 use std::ffi::{c_int, c_void};
+use wire::ports::TRIED;
 
 const QEMU_CLOCK_REALTIME: c_int = 0;
 const QEMU_CLOCK_HOST: c_int = 2;
@@ -12,7 +13,8 @@ const QEMU_CLOCK_HOST: c_int = 2;
 const READ_WITHIN: i64 = 60_000_000_000;
 
 symbols! {
-    /// What it takes; looked up at each trial, of which the first is before there is a machine.
+    /// The functions that trials take. Each trial looks them up, because the first trial comes before there is a
+    /// machine.
     struct Symbols {
         qemu_clock_get_ns: fn(c_int) -> i64;
         icount_get: fn() -> i64;
@@ -24,7 +26,7 @@ symbols! {
 }
 
 impl Qemu {
-    /// Before there is a machine, when the virtual clock stands.
+    /// Checks the clocks before there is a machine, when the virtual clock stands still.
     pub(crate) fn check_clocks(&self) -> Result<(), Failed> {
         let symbols = Symbols::resolve()?;
         let clocks = [QEMU_CLOCK_REALTIME, QEMU_CLOCK_VIRTUAL, QEMU_CLOCK_HOST];
@@ -33,7 +35,7 @@ impl Qemu {
         are_clocks(clocks, [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME].map(host_clock))
     }
 
-    /// When the machine begins to run: the virtual clock is the one that counts instructions.
+    /// Checks, when the machine begins to run, that the virtual clock is the one that counts instructions.
     pub fn check_virtual_clock(&self) -> Result<(), Failed> {
         let symbols = Symbols::resolve()?;
         // SAFETY: legal where `now` is.
@@ -43,10 +45,9 @@ impl Qemu {
         })
     }
 
-    /// When ports are claimed: claims one more and tries it, with both halves of a word different from each other.
+    /// Checks ports when they are claimed: claims one more and tries it. The two halves of the word that it tries
+    /// differ from each other.
     pub fn check_ports(&self) -> Result<(), Failed> {
-        /// Above the ports for probes, and of no device; nobody in the guest knows it.
-        const TRIED: u16 = 0x4f5c;
         const MARK: u32 = 0x0102_8304;
         struct Tried(u32);
         impl Ports for Tried {
@@ -77,8 +78,8 @@ impl Qemu {
     }
 }
 
-/// Whether clocks of QEMU read so are those of the host that they are taken for, which read so at the same time, and the virtual
-/// one stands at 0; all in ns.
+/// Whether QEMU's clocks are what they are taken for: two of them agree with the host's clocks, which were read at the
+/// same time, and the virtual clock stands at 0. All in ns.
 fn are_clocks([realtime, virt, host]: [i64; 3], [monotonic, wall]: [i64; 2]) -> Result<(), Failed> {
     let near = |a: i64, b: i64| a.abs_diff(b) < READ_WITHIN as u64;
     Check::Clocks.passes(near(realtime, monotonic) && near(host, wall) && virt == 0, || {

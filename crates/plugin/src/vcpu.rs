@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The vCPU, seen from inside of QEMU: its registers, and the clock at instructions where QEMU itself does not read it.
+//! The vCPU, seen from inside QEMU: its registers, and the clock, also at instructions where QEMU itself does not read
+//! the clock.
 //!
-//! Both lie in a structure of QEMU's whose shape changes with the version and with how it was built. They are found by
-//! what is in it ([`layout`](crate::layout)).
+//! Both lie in a structure of QEMU's. Its shape changes with QEMU's version and with how QEMU was built, so
+//! [`layout`](crate::layout) finds them by what is in the structure.
 
 use crate::checks::{Check, Failed};
 use crate::generator::fail;
-use crate::layout::{ClockFlag, GENERAL, find_registers};
+use crate::layout::{ClockFlag, find_registers};
 use crate::physical::{Physical, Reads};
 use crate::qemu::Qemu;
-use sample::{Insns, Stamp, Virtual};
+use crate::x86_64::{GENERAL, General};
+use sample::{At, Insns};
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -18,20 +20,7 @@ use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 /// No structure of a vCPU is larger.
 const STRUCTURE_MAX: usize = 1 << 20;
 
-/// A register, by its number in instructions.
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "they are the processor's")]
-#[repr(usize)]
-pub enum General {
-    Rax = 0,
-    Rsp = 4,
-    Rbp = 5,
-    Rsi = 6,
-    Rdi = 7,
-    R11 = 11,
-}
-
-/// The vCPU, whose clock it reads anywhere. Used on its thread only, in callbacks.
+/// The vCPU. Reads its registers, and the clock at any instruction. Used on the vCPU's thread only, in callbacks.
 pub struct Cpu {
     qemu: Qemu,
     cpu: *mut c_void,
@@ -49,10 +38,10 @@ impl Cpu {
         Cpu { qemu, cpu, registers, can_do_io, searched: RefCell::new(None) }
     }
 
-    /// Finds its way in the structure, between two blocks of code, when the registers have these `values`.
+    /// Finds its way in the structure. To be called between two blocks of code, when the registers hold these `values`.
     ///
     /// # Errors
-    /// A structure that is none of a vCPU that is known.
+    /// The structure is not that of any vCPU that is known.
     pub fn learn(&self, values: &[u64; GENERAL]) -> Result<(), Failed> {
         let structure = self.structure();
         let at = find_registers(&structure, values)?;
@@ -72,7 +61,8 @@ impl Cpu {
         bytes
     }
 
-    /// What a register holds, in a callback that may read registers: what the plugin interface gives by several calls and a copy.
+    /// What a register holds, in a callback that may read registers. The plugin interface gives the same by several
+    /// calls and a copy.
     pub fn register(&self, register: General) -> u64 {
         let registers = self.registers.load(Relaxed);
         debug_assert!(!registers.is_null());
@@ -80,19 +70,20 @@ impl Cpu {
         unsafe { registers.add(register as usize).read() }
     }
 
-    /// When the instruction that is `left` instructions before the end of its block begins, that being the instruction at
-    /// or after which we are called: virtual time and instructions completed. [`Cpu::check`] comes before.
+    /// Virtual time and completed instructions at the beginning of the instruction that is `left` instructions before
+    /// the end of its block. We are called at that instruction or after it. [`Cpu::check`] has to be called before.
     ///
-    /// QEMU counts a block when it begins it, and refuses to read the clock before its last instruction lest somebody took
-    /// that for the time there. Who knows the place in the block may subtract, so the refusal is lifted for a moment.
-    pub fn time(&self, left: u64) -> (Stamp<Virtual>, Insns) {
+    /// QEMU counts all instructions of a block when it begins the block. Until the block's last instruction the clock
+    /// is therefore ahead, and QEMU refuses to read it. The caller knows the place in the block and may subtract, so
+    /// the refusal is lifted for a moment.
+    pub fn time(&self, left: u64) -> At {
         let flag = self.can_do_io.load(Relaxed);
         let (at, insns) = if flag.is_null() {
             // It is known from the first instruction on that is not the last of its block.
             (self.qemu.now(), self.qemu.insns())
         } else {
-            // SAFETY: our own thread's vCPU, which is in our callback; a byte inside the structure, and a `bool` of QEMU's as
-            // far as its value can tell.
+            // SAFETY: our own thread's vCPU, which is in our callback; a byte inside the structure, and a `bool` of
+            // QEMU's as far as its value can tell.
             unsafe {
                 let allowed = flag.read();
                 if allowed > 1 {
@@ -105,11 +96,12 @@ impl Cpu {
             }
         };
         let ahead = self.qemu.length(left);
-        (Stamp::from_ns(at.ns() - ahead.0), Insns(insns.0 - left))
+        // The machine has one vCPU.
+        At::new(at - ahead, insns - Insns(left))
     }
 
-    /// QEMU's structure is what it is taken for: whether the clock may be read is known to be `last`, whether we are called at
-    /// the last instruction of a block. Ends QEMU where it is not.
+    /// Checks that QEMU's structure is what it is taken for. The clock may be read at the last instruction of a block
+    /// and at no other, so the flag has to equal `last`. Ends QEMU where it does not.
     #[inline]
     pub fn check(&self, last: bool) {
         let flag = self.can_do_io.load(Relaxed);
@@ -144,7 +136,7 @@ impl Cpu {
         fail(&self.qemu.refusal(failed))
     }
 
-    /// The memory as it sees it.
+    /// The guest's memory as this vCPU sees it.
     pub(crate) fn memory(&self, reads: Reads) -> Physical {
         Physical::new(reads, self.cpu)
     }

@@ -1,56 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Sees from outside when threads of the guest wait and when they run again: what a probe inside can only estimate.
+//! Sees from outside when threads of the guest wait and when they run again. A probe inside the guest can only estimate
+//! this.
 //!
-//! Three instructions of x86-64 are watched: `syscall` in user space, whose arguments tell what a thread is going to
-//! wait for, and `sysretq` and `iretq` in the kernel, after which the thread's first instruction runs. All three
-//! end their block of translated code, and only at the last instruction of a block QEMU's clock may be read; so the
-//! times are QEMU's own, exact to the instruction, with nothing counted beside it.
+//! The witness watches three instructions of x86-64. `syscall` in user space has arguments that tell what a thread is
+//! going to wait for. After `sysretq` and `iretq` in the kernel the thread's first instruction runs. All three end
+//! their block of translated code, and QEMU's clock may be read only at the last instruction of a block. So the times
+//! are QEMU's own and exact to the instruction, and the witness counts nothing beside QEMU.
 //!
-//! What it cannot see: why a thread was woken, and whether a call did wait at all. A thread is known by its address space
-//! (the page of its top-level table) and its thread-local storage; a thread that takes over both from one
+//! The witness cannot see why a thread was woken, nor whether a call did wait at all. It knows a thread by its address
+//! space (the page of its top-level table) and its thread-local storage. A thread that takes over both from a thread
 //! that is gone goes by the same number.
 
 use crate::generator::{fail, pass_on};
 use crate::halting::before_halts;
-use crate::instrument::{Block, INSTRUCTION_BYTES_MAX, Instrument, Instruments, Register};
+use crate::instrument::{Block, Instrument, Instruments, Register};
 use crate::qemu::Qemu;
-use sample::{Kind, Record};
+use crate::x86_64::code::{CALL, RETURN_FROM_CALL, RETURN_FROM_INTERRUPT};
+use crate::x86_64::{self, INSTRUCTION_BYTES_MAX, SPACE, USER_END, WATCHED};
+use crate::x86_64::{CLOCK_NANOSLEEP, TIMER_SETTIME};
+use sample::{At, Insns, Stamp};
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
 use std::sync::{Mutex, OnceLock};
+use wire::Event;
 
-/// User space is the lower half of the addresses.
-const USER_END: u64 = 1 << 47;
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
-const SYSRETQ: [u8; 3] = [0x48, 0x0f, 0x07];
-const IRETQ: [u8; 2] = [0x48, 0xcf];
-/// The system calls in which probes and their peers wait: read, sched_yield, pause, nanosleep, rt_sigtimedwait, futex,
-/// clock_nanosleep; and by which they arm the timer that they wait for: setitimer, timer_settime
-/// (arch/x86/entry/syscalls/syscall_64.tbl). timerfd_settime has no number in 8 bits; only our own probe uses it.
-const WATCHED: [u8; 9] = [0, 24, 34, 35, 38, 128, 202, TIMER_SETTIME, CLOCK_NANOSLEEP];
-const TIMER_SETTIME: u8 = 223;
-const CLOCK_NANOSLEEP: u8 = 230;
 /// From an itimerspec to the time of its first expiry, behind the interval.
 const IT_VALUE: u64 = 16;
 const CLOCK_MONOTONIC: u64 = 1;
 const TIMER_ABSTIME: u64 = 1;
-/// CR3 without what is not the address space's own: the flags and the identifier in its lower 12 bits, and the bit that
-/// tells the kernel's table from the user's (arch/x86/include/asm/pgtable.h, PTI_PGTABLE_SWITCH_BIT).
-const SPACE: u64 = ((1 << 52) - 1) & !0x1fff;
 /// Numbers for the callback before a return.
-const BY_SYSRET: usize = 0;
-const BY_IRET: usize = 1;
+const BY_CALL: usize = 0;
+const BY_INTERRUPT: usize = 1;
 
 /// The registers that are looked at.
 #[derive(Clone, Copy)]
 struct Registers {
-    rax: Register,
-    rdi: Register,
-    rsi: Register,
-    rdx: Register,
-    rsp: Register,
-    fs_base: Register,
-    cr3: Register,
+    number: Register,
+    first: Register,
+    second: Register,
+    third: Register,
+    stack: Register,
+    storage: Register,
+    space: Register,
 }
 
 /// What is known of a thread.
@@ -129,12 +120,12 @@ pub fn install(qemu: Qemu, id: u64) -> Result<(), String> {
 
 impl Instruments for Witness {
     fn has_vcpu() {
-        let names = [c"rax", c"rdi", c"rsi", c"rdx", c"rsp", c"fs_base", c"cr3"];
         let Witness { qemu, instrument, .. } = witness();
-        let found = instrument.registers(names);
-        let [rax, rdi, rsi, rdx, rsp, fs_base, cr3] =
+        let found = instrument.registers(x86_64::CALL_NAMES);
+        let [number, first, second, third, stack, storage, space] =
             found.unwrap_or_else(|failed| fail(&qemu.refusal(&failed)));
-        witness().registers.get_or_init(|| Registers { rax, rdi, rsi, rdx, rsp, fs_base, cr3 });
+        let registers = Registers { number, first, second, third, stack, storage, space };
+        witness().registers.get_or_init(|| registers);
     }
 
     fn translates(block: *mut c_void) {
@@ -162,13 +153,13 @@ impl Witness {
         let mut bytes = [0; INSTRUCTION_BYTES_MAX];
         let code = last.code(&mut bytes);
         if user {
-            if code.starts_with(&SYSCALL) {
+            if code.starts_with(&CALL) {
                 last.before(on_call, 0);
             }
-        } else if code.starts_with(&SYSRETQ) {
-            last.before(on_return, BY_SYSRET);
-        } else if code.starts_with(&IRETQ) {
-            last.before(on_return, BY_IRET);
+        } else if code.starts_with(&RETURN_FROM_CALL) {
+            last.before(on_return, BY_CALL);
+        } else if code.starts_with(&RETURN_FROM_INTERRUPT) {
+            last.before(on_return, BY_INTERRUPT);
         }
     }
 
@@ -178,29 +169,31 @@ impl Witness {
 
     /// The current thread.
     fn key(&self) -> (u64, u64) {
-        let Registers { cr3, fs_base, .. } = self.registers();
-        (self.instrument.read(*cr3) & SPACE, self.instrument.read(*fs_base))
+        let Registers { space, storage, .. } = self.registers();
+        (self.instrument.read(*space) & SPACE, self.instrument.read(*storage))
     }
 
     fn see_call(&self) {
-        let number = self.instrument.read(self.registers().rax);
+        let number = self.instrument.read(self.registers().number);
         let Some(call) = WATCHED.into_iter().find(|n| u64::from(*n) == number) else { return };
         let requested = self.requested(call);
         let thread = self.threads().call(self.key(), call, self.instrument.counted());
-        self.record(Kind::Call, call, thread, requested);
+        // At 0 the guest booted.
+        let requested = (requested != 0).then(|| Stamp::from_ns(requested));
+        pass_on(&Event::Call { at: self.now(), call, thread, requested });
     }
 
-    /// Until when the thread asks to sleep, in ns of CLOCK_MONOTONIC, or when its timer is to expire first, in ns of that
-    /// timer's clock; 0 for no such time.
+    /// Until when the thread asks to sleep, in ns of CLOCK_MONOTONIC, or when its timer is to expire first, in ns of
+    /// that timer's clock; 0 for no such time.
     fn requested(&self, call: u8) -> u64 {
-        let Registers { rdi, rsi, rdx, .. } = self.registers();
+        let Registers { first, second, third, .. } = self.registers();
         let read = |register: &Register| self.instrument.read(*register);
         let time = match call {
-            CLOCK_NANOSLEEP if read(rdi) == CLOCK_MONOTONIC => read(rdx),
-            TIMER_SETTIME => read(rdx).wrapping_add(IT_VALUE),
+            CLOCK_NANOSLEEP if read(first) == CLOCK_MONOTONIC => read(third),
+            TIMER_SETTIME => read(third).wrapping_add(IT_VALUE),
             _ => return 0,
         };
-        if read(rsi) & TIMER_ABSTIME == 0 {
+        if read(second) & TIMER_ABSTIME == 0 {
             return 0;
         }
         match self.instrument.memory(time) {
@@ -210,29 +203,28 @@ impl Witness {
     }
 
     fn see_return(&self, how: usize) {
-        if self.threads().waiting == 0 || how == BY_IRET && !self.is_to_user() {
+        if self.threads().waiting == 0 || how == BY_INTERRUPT && !self.is_to_user() {
             return;
         }
         let woken = self.threads().wake(self.key(), self.instrument.counted());
         if let Some((thread, call, own)) = woken {
-            self.record(Kind::Wake, call, thread, own);
+            pass_on(&Event::Wake { at: self.now(), call, thread, own: Insns(own) });
         }
     }
 
-    /// Whether `iretq` leads to user space: the privilege level in the code segment above the return address.
+    /// Whether the return from an interrupt leads to user space: the code segment above the return address says it.
     fn is_to_user(&self) -> bool {
-        let frame = self.instrument.memory(self.instrument.read(self.registers().rsp));
-        frame.is_some_and(|[_, code_segment]: [u64; 2]| code_segment & 3 == 3)
+        let frame = self.instrument.memory(self.instrument.read(self.registers().stack));
+        frame.is_some_and(|[_, code_segment]: [u64; 2]| x86_64::is_user(code_segment))
     }
 
     fn threads(&self) -> std::sync::MutexGuard<'_, Threads> {
         self.threads.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn record(&self, kind: Kind, call: u8, thread: u32, number: u64) {
-        // The instruction that we are called before is counted already.
-        let (at, insns) = (self.qemu.now(), self.qemu.insns());
-        pass_on(&Record { kind, pins: call, value: thread, number, at, insns });
+    /// The instruction that we are called before is counted already.
+    fn now(&self) -> At {
+        At::new(self.qemu.now(), self.qemu.insns())
     }
 }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Debian's cyclictest (package rt-tests), run with the method's options and read line by line.
+//! Probe `cyclictest`: runs Debian's cyclictest (package rt-tests) with the options of the method, and reads its output
+//! line by line.
 //!
-//! With `--verbose` its measuring threads leave each latency in an array of 16,384 entries that its main thread
-//! prints every 10 ms (rt-tests 2.4, `print_stat`), so that no line is lost at periods of 1 µs or more unless that
-//! thread is kept from running for as long. It counts loops, not periods: those that passed while it was late
-//! are neither loops nor losses, so that `at` runs behind by them. When its first one began it does not say; here it is
-//! when the program was started, some milliseconds before.
+//! With `--verbose` the measuring threads of cyclictest leave each latency in an array of 16,384 entries. Its main
+//! thread prints this array every 10 ms (rt-tests 2.4, `print_stat`). So no line is lost at periods of 1 µs or more,
+//! unless the main thread cannot run for that long. cyclictest counts loops, not periods. Periods that passed while it
+//! was late are neither loops nor losses, so `at` runs behind by these periods. cyclictest does not say when its first
+//! loop began. The probe takes the start of the program instead, which is some milliseconds earlier.
 
+use crate::definition::{Definition, Key, Measure, events, times, word};
 use crate::ladder::aside;
-use crate::periodic;
-use crate::plan::{Cyclictest, Plan, SleepMethod};
+use crate::plan::{Plan, SleepMethod};
 use crate::run::check_count;
 use crate::series::duration;
 use crate::{Output, Report, RunError, failure};
@@ -18,6 +19,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 use sample::{Loss, Monotonic, Nanos, Stamp};
+use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,48 +29,97 @@ const PROGRAM: &str = "cyclictest";
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 const LOOKS_MAX: u32 = 20;
 
-/// `cyclictest-clock_nanosleep-1ms`, say.
-pub(crate) fn series(probe: &Cyclictest) -> Vec<String> {
-    let name = |method: &SleepMethod| {
-        format!("cyclictest-{}-{}", periodic::name(*method), duration(probe.period))
-    };
-    probe.methods.iter().map(name).collect()
+pub(crate) const DEFINITION: Definition = Definition {
+    name: "cyclictest",
+    about: "How late a sleeping task runs, as Debian's cyclictest measures it",
+    keys: &[
+        Key::words::<SleepMethod>(
+            "methods",
+            "clock_nanosleep",
+            "How the task sleeps: clock_nanosleep, nanosleep, posix_timer.",
+        ),
+        Key::period("The interval of cyclictest."),
+        Key::count("Number of loops in each series."),
+    ],
+    examples: [
+        "onset measure cyclictest --duration 30s",
+        "onset measure cyclictest --period 200us --policy fifo:80 --cpus 1",
+    ],
+};
+
+/// One series a method, one after the other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cyclictest {
+    /// The methods, of those that both know.
+    pub methods: Vec<SleepMethod>,
+    /// Its interval.
+    #[serde(rename = "period_ns")]
+    pub period: Nanos,
+    /// Its loops.
+    pub count: u64,
 }
 
-/// One thread of its own, without real-time priority: it reads what cyclictest writes.
-///
-/// # Errors
-/// It is not installed, has no such method, interval or policy, or fails.
-pub(crate) fn run(
-    plan: &Plan,
-    probe: &Cyclictest,
-    output: &mut Output,
-    stop: &AtomicBool,
-) -> Result<Report, RunError> {
-    check_count(probe.count)?;
-    let beside = beside(plan)?;
-    let arguments = |method: &SleepMethod| arguments(plan, probe, *method, &beside);
-    let each: Vec<_> = probe.methods.iter().map(arguments).collect::<Result<_, _>>()?;
-    let (origin, mut report) = (rt::now(), Report::default());
-    report.add("origin_ns", origin.ns());
-    std::thread::scope(|threads| {
-        let apart = threads.spawn(|| {
-            // What it starts inherits policy, CPUs and timer slack; it sets those of its measuring thread itself.
-            aside()?;
-            for (series, arguments) in (0..).zip(&each) {
-                let mut running = Running::start(arguments)?;
-                let mut loops =
-                    Loops { series, origin, begun: rt::now(), period: probe.period, next: 0 };
-                running.read(&mut loops, output, stop)?;
-                running.end(stop, &mut report)?;
-                if stop.load(Ordering::Relaxed) {
-                    break;
+impl Measure for Cyclictest {
+    /// `cyclictest-clock_nanosleep-1ms`, say.
+    fn series(&self, _plan: &Plan) -> Vec<String> {
+        let name =
+            |method: &SleepMethod| format!("cyclictest-{}-{}", word(method), duration(self.period));
+        self.methods.iter().map(name).collect()
+    }
+
+    fn duration(&self) -> Nanos {
+        times(self.period, self.count, self.methods.len())
+    }
+
+    fn events(&self) -> u64 {
+        events(self.count, self.methods.len())
+    }
+
+    fn shortest_gap(&self) -> Option<Nanos> {
+        Some(self.period)
+    }
+
+    fn programs(&self) -> &'static [&'static str] {
+        &[PROGRAM]
+    }
+
+    /// One thread of its own, without real-time priority: it reads what cyclictest writes.
+    ///
+    /// # Errors
+    /// It is not installed, has no such method, interval or policy, or fails.
+    fn run(
+        &self,
+        plan: &Plan,
+        outputs: &mut [Output],
+        stop: &AtomicBool,
+    ) -> Result<Report, RunError> {
+        let output = &mut outputs[0];
+        check_count(self.count)?;
+        let beside = beside(plan)?;
+        let arguments = |method: &SleepMethod| arguments(plan, self, *method, &beside);
+        let each: Vec<_> = self.methods.iter().map(arguments).collect::<Result<_, _>>()?;
+        let (origin, mut report) = (rt::now(), Report::default());
+        report.add("origin_ns", origin.ns());
+        std::thread::scope(|threads| {
+            let apart = threads.spawn(|| {
+                // What it starts inherits policy, CPUs and timer slack; it sets those of its measuring thread itself.
+                aside()?;
+                for (series, arguments) in (0..).zip(&each) {
+                    let mut running = Running::start(arguments)?;
+                    let mut loops =
+                        Loops { series, origin, begun: rt::now(), period: self.period, next: 0 };
+                    running.read(&mut loops, output, stop)?;
+                    running.end(stop, &mut report)?;
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
                 }
-            }
-            Ok(report)
-        });
-        apart.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+                Ok(report)
+            });
+            apart.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
 }
 
 /// CPUs that are not measured, of those that we may use.
@@ -96,7 +147,7 @@ fn arguments(
         | SleepMethod::Busy => {
             return Err(failure::plan(
                 "methods",
-                "cyclictest has no such; it knows clock_nanosleep, nanosleep and posix_timer",
+                "cyclictest has no such method; it has clock_nanosleep, nanosleep and posix_timer",
             ));
         }
     };
@@ -130,7 +181,7 @@ fn arguments(
     arguments.extend(method.iter().map(|option| option.to_string()));
     arguments.push(format!("--policy={name}"));
     arguments.push(format!("--priority={priority}"));
-    arguments.push(format!("--interval={}", probe.period.0 / 1_000));
+    arguments.push(format!("--interval={}", probe.period.as_micros()));
     arguments.push(format!("--loops={}", probe.count));
     arguments.extend(plan.cpus.first().map(|cpu| format!("--affinity={cpu}")));
     if !beside.is_empty() {
@@ -211,7 +262,7 @@ impl Running {
         let child = command.spawn().map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => failure::unavailable(
                 "cyclictest",
-                "it is not installed; on Debian: apt install rt-tests",
+                "cyclictest is not installed; on Debian: apt install rt-tests",
             ),
             _ => failure::system("starting cyclictest")(e),
         })?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The short way to each kind of [`RunError`].
+//! Short functions that make each kind of [`RunError`].
 
 use crate::RunError;
 use rustix::io::Errno;

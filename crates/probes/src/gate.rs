@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A bare futex as a counting gate: the quickest way to hold one thread until another one lets it go.
+//! A bare futex as a counting gate: the quickest way to hold one thread until another thread releases it.
 
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Probe `gtod`: how long reading a clock takes, and whether it goes backwards (2007 Internals, §10.1: gtod_latency).
 //!
-//! The latency is the difference of two readings that follow each other. It contains one reading and whatever came in
-//! between; a coarse clock shows 0 and its steps.
+//! The latency is the difference between two consecutive readings. It contains one reading, and everything that came in
+//! between. A coarse clock shows 0 and its steps.
 
-use crate::plan::{Gtod, Plan, ReadClock};
+use crate::definition::{Definition, Key, Measure, events, times, word};
+use crate::plan::Plan;
 use crate::report::{Doubt, Report, RunError};
 use crate::run::check_count;
 use crate::threads::measuring;
-use crate::{Output, overhead, tsc};
+use crate::x86_64::tsc;
+use crate::{Output, overhead};
 use rt::{Clock, SystemClock, Usage};
 use rustix::time::{ClockId, clock_gettime};
-use sample::{Loss, Nanos, Stamp};
+use sample::{Loss, Nanos};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// After so many pairs the thread sleeps: whoever empties the ring has time, and the CPU is not taken by a real-time
@@ -19,29 +22,78 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const BURST: u64 = 1_000;
 const PAUSE: Nanos = Nanos::from_millis(1);
 
-pub(crate) fn series(gtod: &Gtod) -> Vec<String> {
-    let name = |clock| match clock {
-        ReadClock::Monotonic => "monotonic",
-        ReadClock::Raw => "raw",
-        ReadClock::Realtime => "realtime",
-        ReadClock::Coarse => "coarse",
-        ReadClock::Boottime => "boottime",
-        ReadClock::Tsc => "tsc",
-    };
-    gtod.clocks.iter().map(|clock| name(*clock).to_owned()).collect()
+pub(crate) const DEFINITION: Definition = Definition {
+    name: "gtod",
+    about: "How long reading a clock takes, and whether it goes backwards",
+    keys: &[
+        Key::words::<ReadClock>("clocks", "monotonic", "Which: {}."),
+        Key::count("Number of pairs of reads for each clock."),
+    ],
+    examples: [
+        "onset measure gtod --clock monotonic,tsc",
+        "onset measure gtod --count 1000000 --cpus 1",
+    ],
+};
+
+/// One series a clock.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gtod {
+    /// Which clocks.
+    pub clocks: Vec<ReadClock>,
+    /// Pairs of reads per clock.
+    pub count: u64,
 }
 
-pub(crate) fn run(
-    plan: &Plan,
-    gtod: &Gtod,
-    outputs: &mut [Output],
-    stop: &AtomicBool,
-) -> Result<Report, RunError> {
-    check_count(gtod.count)?;
-    let reports = measuring(plan.policy, &[Some(plan.cpus[0])], outputs, |_, output| {
-        measure(gtod, output, stop)
-    })?;
-    Ok(reports.into_iter().next().unwrap_or_default())
+/// A clock that is read in pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadClock {
+    /// `CLOCK_MONOTONIC`.
+    Monotonic,
+    /// `CLOCK_MONOTONIC_RAW`.
+    Raw,
+    /// `CLOCK_REALTIME`.
+    Realtime,
+    /// `CLOCK_MONOTONIC_COARSE`.
+    Coarse,
+    /// `CLOCK_BOOTTIME`.
+    Boottime,
+    /// The time-stamp counter, converted to ns.
+    Tsc,
+}
+
+impl Measure for Gtod {
+    fn series(&self, _plan: &Plan) -> Vec<String> {
+        self.clocks.iter().map(word).collect()
+    }
+
+    // A pair of reads, with what is done about it.
+
+    fn duration(&self) -> Nanos {
+        times(Nanos(500), self.count, self.clocks.len())
+    }
+
+    fn events(&self) -> u64 {
+        events(self.count, self.clocks.len())
+    }
+
+    fn spins(&self) -> bool {
+        true
+    }
+
+    fn run(
+        &self,
+        plan: &Plan,
+        outputs: &mut [Output],
+        stop: &AtomicBool,
+    ) -> Result<Report, RunError> {
+        check_count(self.count)?;
+        let reports = measuring(plan.policy, &[Some(plan.cpus[0])], outputs, |_, output| {
+            measure(self, output, stop)
+        })?;
+        Ok(reports.into_iter().next().unwrap_or_default())
+    }
 }
 
 fn measure(gtod: &Gtod, output: &mut Output, stop: &AtomicBool) -> Result<Report, RunError> {
@@ -84,8 +136,8 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Measures the pairs and returns the page faults meanwhile. Compiled for each clock, so that nothing but the reading
-    /// lies between two readings.
+    /// Measures the pairs and returns the page faults meanwhile. Compiled for each clock, so that nothing but the
+    /// reading lies between two readings.
     fn pairs(&mut self, read: impl Fn() -> Nanos) -> u64 {
         let before = Usage::of_thread();
         let mut track = Track::new(read());
@@ -94,7 +146,7 @@ impl Job<'_> {
                 if self.stop.load(Ordering::Relaxed) {
                     break;
                 }
-                SystemClock.sleep_until(Stamp::from_ns(rt::now().ns() + PAUSE.0));
+                SystemClock.sleep_until(rt::now() + PAUSE);
             }
             let (first, second) = (read(), read());
             match track.pair(first, second) {
@@ -121,12 +173,12 @@ impl Track {
     /// When a pair began and how long it took; none if the clock went backwards in it or before it.
     #[inline]
     fn pair(&mut self, first: Nanos, second: Nanos) -> Option<(Nanos, Nanos)> {
-        let passed = first.0.checked_sub(self.last.0);
-        let latency = second.0.checked_sub(first.0);
-        let at = Nanos(self.at.0.saturating_add(passed.unwrap_or(0)));
-        self.at = Nanos(at.0.saturating_add(latency.unwrap_or(0)));
+        let passed = first.checked_sub(self.last);
+        let latency = second.checked_sub(first);
+        let at = self.at.saturating_add(passed.unwrap_or_default());
+        self.at = at.saturating_add(latency.unwrap_or_default());
         self.last = second;
-        Some((at, passed.and(latency.map(Nanos))?))
+        Some((at, passed.and(latency)?))
     }
 }
 

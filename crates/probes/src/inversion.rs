@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Priority inversion on one CPU, unbounded and bounded (2007, "Internals of the RT patch", §6, figures 1 and 2).
+//! Probe `inversion`: priority inversion on one CPU, unbounded and bounded (2007, "Internals of the RT patch", §6,
+//! figures 1 and 2).
 //!
-//! The low thread holds a mutex, the high one asks for it, and the middle one, which does not want it, becomes ready
-//! and works. How long the high one waits grows with the middle one's work where the mutex is plain; it does not where
-//! the low thread inherits the high one's priority.
+//! The low thread holds a mutex, and the high thread asks for it. Then the middle thread, which does not want the
+//! mutex, becomes ready and works. With a plain mutex, the wait of the high thread grows with the work of the middle
+//! thread. It does not grow if the low thread inherits the priority of the high thread.
 
+use crate::definition::{Definition, Key, Kind, Measure, PERIOD_MIN, events, sum, times};
 use crate::gate::Gate;
 use crate::pace::Pace;
-use crate::plan::{Inversion, Plan};
+use crate::plan::Plan;
 use crate::priorities::strictly_below;
 use crate::pthread::PlainMutex;
 use crate::recorder::Recorder;
@@ -17,51 +19,104 @@ use crate::{Output, Report, RunError, failure, overhead};
 use rt::{PiMutex, Usage, now};
 use rustix::time::{ClockId, clock_gettime};
 use sample::{Monotonic, Nanos, Stamp};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The longest work that is asked for: the kernel throttles real-time threads that work for longer.
 const WORK_MAX: Nanos = Nanos(500_000_000);
 
-/// `plain-1ms`, `pi-1ms` for each length of the middle thread's work.
-pub(crate) fn series(probe: &Inversion) -> Vec<String> {
-    let both =
-        |middle: &Nanos| ["plain", "pi"].map(|mutex| format!("{mutex}-{}", duration(*middle)));
-    probe.middle.iter().flat_map(both).collect()
+pub(crate) const DEFINITION: Definition = Definition {
+    name: "inversion",
+    about: "How long a thread of high priority waits for a mutex of one of low priority, with and without priority inheritance",
+    keys: &[
+        Key {
+            name: "middle",
+            kind: Kind::Times(PERIOD_MIN),
+            default: "1ms,2ms,5ms,10ms",
+            help: "How long the middle thread works; with several, the probe measures one after the other.",
+        },
+        Key {
+            name: "held",
+            kind: Kind::Time(PERIOD_MIN),
+            default: "500us",
+            help: "How long the low thread holds the mutex.",
+        },
+        Key::count("Number of repetitions in each series."),
+    ],
+    examples: ["onset measure inversion", "onset measure inversion --middle 1ms,10ms --count 100"],
+};
+
+/// One series for each mutex and length of the middle thread's work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inversion {
+    /// How long the middle thread works; each is measured in turn.
+    #[serde(rename = "middle_ns")]
+    pub middle: Vec<Nanos>,
+    /// How long the low thread holds the mutex.
+    #[serde(rename = "held_ns")]
+    pub held: Nanos,
+    /// Repetitions per series.
+    pub count: u64,
 }
 
-/// Three threads of its own, but one way out.
-///
-/// # Errors
-/// Policies without priorities, priorities below 3, work that is too long, or no privilege.
-pub(crate) fn run(
-    plan: &Plan,
-    probe: &Inversion,
-    output: &mut Output,
-    stop: &AtomicBool,
-) -> Result<Report, RunError> {
-    let cpu = *plan.cpus.first().ok_or_else(|| failure::plan("cpus", "none; name one"))?;
-    if probe.middle.iter().chain([&probe.held]).any(|work| *work > WORK_MAX) {
-        return Err(failure::plan(
-            "middle_ns, held_ns",
-            format!(
-                "work of more than {WORK_MAX} at real-time priority is throttled by the kernel; make it shorter"
-            ),
-        ));
+impl Measure for Inversion {
+    /// `plain-1ms`, `pi-1ms` for each length of the middle thread's work.
+    fn series(&self, _plan: &Plan) -> Vec<String> {
+        let both =
+            |middle: &Nanos| ["plain", "pi"].map(|mutex| format!("{mutex}-{}", duration(*middle)));
+        self.middle.iter().flat_map(both).collect()
     }
-    check_count(probe.count)?;
-    let mut report = Report::default();
-    report.largest("overhead_ns", overhead::clock_read().0);
-    let origin = now();
-    for (pair, middle) in probe.middle.iter().enumerate() {
-        let course = Course { plan, cpu, probe, middle: *middle, stop };
-        let mut record = Recorder::new(output, 2 * pair, origin);
-        course.measure_apart(&PlainMutex::new(), &mut record)?;
-        report.add("page_faults", record.faults());
-        let mut record = Recorder::new(output, 2 * pair + 1, origin);
-        course.measure_apart(&PiMutex::new(())?, &mut record)?;
-        report.add("page_faults", record.faults());
+
+    fn duration(&self) -> Nanos {
+        let held = times(self.held, self.middle.len() as u64, 1);
+        // With either mutex.
+        times(sum(&[sum(&self.middle), held]), self.count, 2)
     }
-    Ok(report)
+
+    fn events(&self) -> u64 {
+        events(self.count, 2 * self.middle.len())
+    }
+
+    fn spins(&self) -> bool {
+        true
+    }
+
+    /// Three threads of its own, but one way out.
+    ///
+    /// # Errors
+    /// Policies without priorities, priorities below 3, work that is too long, or no privilege.
+    fn run(
+        &self,
+        plan: &Plan,
+        outputs: &mut [Output],
+        stop: &AtomicBool,
+    ) -> Result<Report, RunError> {
+        let output = &mut outputs[0];
+        let cpu = *plan.cpus.first().ok_or_else(|| failure::plan("cpus", "none; name one"))?;
+        if self.middle.iter().chain([&self.held]).any(|work| *work > WORK_MAX) {
+            return Err(failure::plan(
+                "middle_ns, held_ns",
+                format!(
+                    "the kernel throttles work of more than {WORK_MAX} at real-time priority; make it shorter"
+                ),
+            ));
+        }
+        check_count(self.count)?;
+        let mut report = Report::default();
+        report.largest("overhead_ns", overhead::clock_read().0);
+        let origin = now();
+        for (pair, middle) in self.middle.iter().enumerate() {
+            let course = Course { plan, cpu, probe: self, middle: *middle, stop };
+            let mut record = Recorder::new(output, 2 * pair, origin);
+            course.measure_apart(&PlainMutex::new(), &mut record)?;
+            report.add("page_faults", record.faults());
+            let mut record = Recorder::new(output, 2 * pair + 1, origin);
+            course.measure_apart(&PiMutex::new(())?, &mut record)?;
+            report.add("page_faults", record.faults());
+        }
+        Ok(report)
+    }
 }
 
 /// What the two kinds have in common.

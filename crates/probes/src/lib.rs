@@ -1,41 +1,52 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Measurements that run on the target itself.
+//! Probes: measurements that run on the target itself.
 //!
-//! One process, `onset-agent probe`, runs a [`Plan`] on a real machine as inside the rig's guest, so that what the
-//! rig proves of a probe holds for the very program that measures elsewhere. What it measures leaves through one ring
-//! per measuring thread ([`Output`]); who reads the rings is not its concern. [`run()`] is the way in; what it finds
-//! beside the samples is the [`Report`].
+//! One process, `onset-agent probe`, runs a [`Plan`], on a real machine as inside the rig's guest. So whatever the rig
+//! proves of a probe holds for the same program elsewhere. The samples leave through one ring per measuring thread
+//! ([`Output`]); this crate does not care who reads the rings. [`run()`] starts a plan. Everything that it finds beside
+//! the samples is in the [`Report`].
+//!
+//! A probe is one file, with its [`Definition`] and its [`Measure`], and one line in the list below.
 
-mod async_handler;
+#[macro_use]
+mod registry;
+
 pub mod context;
-mod cyclictest;
+mod definition;
 mod failure;
 mod gate;
-mod gtod;
-mod inversion;
-mod ladder;
-mod noise;
 mod output;
 mod overhead;
 mod pace;
-mod periodic;
 pub mod plan;
 mod priorities;
 mod pthread;
 mod recorder;
 mod report;
-mod rhealstone;
-mod rtc;
 mod run;
 mod series;
 mod sleeper;
 mod threads;
-mod toggle;
-mod tsc;
 pub mod validity;
+mod x86_64;
 
+probes! {
+    periodic: Periodic,
+    gtod: Gtod,
+    async_handler: Async,
+    rhealstone: Rhealstone,
+    rtc: Rtc,
+    noise: Noise,
+    toggle: Toggle,
+    inversion: Inversion,
+    ladder: Ladder,
+    cyclictest: Cyclictest,
+}
+
+pub use definition::{Definition, Key, Kind, Measure, TIME_MAX, Text, Unsound};
 pub use output::Output;
-pub use plan::{Plan, Probe};
+pub use plan::Plan;
 pub use report::{Doubt, Report, RunError};
 pub use rhealstone::figures as rhealstone_figures;
 pub use run::{RAN_ON, run};
+pub use x86_64::CPU_MAX;

@@ -1,55 +1,112 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Probe `noise`: what takes a busy CPU away (as `hwlat_detector` and `oslat` ask).
+//! Probe `noise`: for how long something takes the CPU away from a busy task (the question of `hwlat_detector` and
+//! `oslat`).
 //!
-//! Each measured CPU reads its clock in a loop and does nothing else. When two readings are further apart than the
-//! threshold, something else ran: an interrupt, another task, firmware (SMI), the hypervisor. The gap is the sample. Who it was
-//! is not seen; the CPU's interrupts and its stolen time, counted by the kernel meanwhile, stand beside it.
+//! Each measured CPU reads its clock in a loop and does nothing else. If two readings are further apart than the
+//! threshold, something else ran: an interrupt, another task, firmware (SMI), the hypervisor. The gap is the sample.
+//! The probe does not see what ran. Beside the samples it reports the CPU's interrupts and its stolen time, as the
+//! kernel counted them meanwhile.
 
-use crate::plan::{Noise, Plan};
+use crate::Output;
+use crate::definition::{Definition, Key, Kind, Measure};
+use crate::plan::Plan;
 use crate::report::{Report, RunError};
 use crate::run::check_time;
 use crate::series::per_cpu;
 use crate::threads::measuring;
-use crate::{Output, tsc};
+use crate::x86_64::tsc;
 use rt::Usage;
 use sample::{Loss, Nanos};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Readings that the loop's own time is known from.
 const READINGS: usize = 1001;
+/// Gaps for which there is room, whose number nobody knows.
+const GAPS: u64 = 1 << 16;
 
-pub(crate) fn series(plan: &Plan) -> Vec<String> {
-    per_cpu("noise", &plan.cpus)
+pub(crate) const DEFINITION: Definition = Definition {
+    name: "noise",
+    about: "How long interrupts, firmware or the host take the CPU away from a busy task",
+    keys: &[
+        Key {
+            name: "duration",
+            kind: Kind::Time(Nanos::from_millis(1)),
+            default: "10s",
+            help: "How long the probe is busy.",
+        },
+        Key {
+            name: "threshold",
+            kind: Kind::Time(Nanos(100)),
+            default: "1us",
+            help: "The shortest gap between two readings of the clock that counts.",
+        },
+    ],
+    examples: [
+        "onset measure noise --cpus 0-3 --duration 1min",
+        "onset measure noise --threshold 500ns",
+    ],
+};
+
+/// One series a CPU: the gaps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Noise {
+    /// How long it is busy.
+    #[serde(rename = "duration_ns")]
+    pub duration: Nanos,
+    /// The shortest gap that counts.
+    #[serde(rename = "threshold_ns")]
+    pub threshold: Nanos,
 }
 
-pub(crate) fn threads(plan: &Plan) -> usize {
-    plan.cpus.len()
-}
-
-pub(crate) fn run(
-    plan: &Plan,
-    noise: &Noise,
-    outputs: &mut [Output],
-    stop: &AtomicBool,
-) -> Result<Report, RunError> {
-    check_time("duration_ns", noise.duration)?;
-    let cpus: Vec<_> = plan.cpus.iter().copied().map(Some).collect();
-    let counted = || plan.cpus.iter().map(|cpu| Counted::read(*cpu)).collect::<Vec<_>>();
-    let before = counted();
-    let lost = measuring(plan.policy, &cpus, outputs, |index, output| {
-        measure(noise, Gaps { series: index as u16, output, stop, lost: Nanos(0), gaps: 0 })
-    })?;
-    let mut report = Report::default();
-    for (((cpu, lost), before), after) in plan.cpus.iter().zip(lost).zip(before).zip(counted()) {
-        report.add(format!("lost_ns_cpu{cpu}"), lost.time.0);
-        report.add(format!("gaps_cpu{cpu}"), lost.gaps);
-        report.largest("overhead_ns", lost.overhead.0);
-        report.add("page_faults", lost.faults);
-        after.enter(&before, *cpu, &mut report);
+impl Measure for Noise {
+    fn series(&self, plan: &Plan) -> Vec<String> {
+        per_cpu("noise", &plan.cpus)
     }
-    Ok(report)
+
+    fn threads(&self, plan: &Plan) -> usize {
+        plan.cpus.len()
+    }
+
+    fn duration(&self) -> Nanos {
+        self.duration
+    }
+
+    fn events(&self) -> u64 {
+        GAPS
+    }
+
+    fn spins(&self) -> bool {
+        true
+    }
+
+    fn run(
+        &self,
+        plan: &Plan,
+        outputs: &mut [Output],
+        stop: &AtomicBool,
+    ) -> Result<Report, RunError> {
+        check_time("duration_ns", self.duration)?;
+        let cpus: Vec<_> = plan.cpus.iter().copied().map(Some).collect();
+        let counted = || plan.cpus.iter().map(|cpu| Counted::read(*cpu)).collect::<Vec<_>>();
+        let before = counted();
+        let lost = measuring(plan.policy, &cpus, outputs, |index, output| {
+            measure(self, Gaps { series: index as u16, output, stop, lost: Nanos(0), gaps: 0 })
+        })?;
+        let mut report = Report::default();
+        for (((cpu, lost), before), after) in plan.cpus.iter().zip(lost).zip(before).zip(counted())
+        {
+            report.add(format!("lost_ns_cpu{cpu}"), lost.time.0);
+            report.add(format!("gaps_cpu{cpu}"), lost.gaps);
+            report.largest("overhead_ns", lost.overhead.0);
+            report.add("page_faults", lost.faults);
+            after.enter(&before, *cpu, &mut report);
+        }
+        Ok(report)
+    }
 }
 
 struct Lost {
@@ -77,9 +134,9 @@ fn watch(
     ticks: impl Fn(Nanos) -> u64,
 ) -> Result<Lost, RunError> {
     let overhead = nanos(turn(&read));
-    if noise.threshold.0 < 2 * overhead.0 {
+    if noise.threshold < overhead * 2 {
         let wrong = format!(
-            "{}; the loop itself takes {overhead} a turn, so ask for twice that or more",
+            "{}; the loop itself takes {overhead} for each turn, so give a threshold of at least twice that",
             noise.threshold
         );
         return Err(RunError::Plan { part: "threshold_ns", wrong });
@@ -135,7 +192,7 @@ impl Gaps<'_> {
                         gap,
                     );
                     self.gaps += 1;
-                    self.lost = Nanos(self.lost.0.saturating_add(gap.0));
+                    self.lost = self.lost.saturating_add(gap);
                     // What reporting took is not the machine's doing.
                     last = read().max(now);
                 }
@@ -175,7 +232,7 @@ impl Counted {
             }
         }
         if let (Some(steal), Some(before)) = (self.steal, before.steal) {
-            report.add(format!("steal_ns_cpu{cpu}"), steal.0.saturating_sub(before.0));
+            report.add(format!("steal_ns_cpu{cpu}"), steal.saturating_sub(before).0);
         }
     }
 }

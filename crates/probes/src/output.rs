@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where a measuring thread puts what it measured: a ring that somebody else empties.
+//! The output of a measuring thread: a ring that another thread or process empties.
 
-use sample::{Kind, Loss, Nanos, Producer, Reading, Record, Stamp};
+use sample::{Loss, Nanos, Stamp};
+use wire::{Event, Producer, Reading};
 
 /// The way out of one measuring thread. Nothing here allocates, locks or enters the kernel.
 pub struct Output {
@@ -17,18 +18,17 @@ impl Output {
     /// A latency: event `number` of `series` was due `at` (since the beginning of measuring) and answered
     /// `latency` later.
     pub fn sample(&mut self, series: u16, number: u64, at: Nanos, latency: Nanos) {
-        self.ring.push(&Reading::Sample { series, number, at, latency }.record());
+        let at = Stamp::from_ns(at.0);
+        self.ring.push(&Event::Reading(Reading::Sample { series, number, at, latency }));
     }
 
     /// `count` events of `series` gave no latency.
     pub fn loss(&mut self, series: u16, loss: Loss, count: u64) {
-        self.ring.push(&Reading::Loss { series, loss, count }.record());
+        self.ring.push(&Event::Reading(Reading::Loss { series, loss, count }));
     }
 
     /// Nothing more will come.
     pub fn end(mut self) {
-        let at = Stamp::from_ns(0);
-        let insns = sample::Insns(0);
-        self.ring.push(&Record { kind: Kind::End, pins: 0, value: 0, number: 0, at, insns });
+        self.ring.push(&Event::ProbeEnd);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the observer itself costs: the clock, which every probe reads.
+//! The cost of measuring itself: reading the clock, which every probe does.
 
 use sample::Nanos;
 

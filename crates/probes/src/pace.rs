@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Room for everybody else: a probe that runs back to back with SCHED_FIFO would be throttled by the kernel
+//! Rests that leave time for other tasks. The kernel would throttle a probe that never rests under SCHED_FIFO
 //! (`kernel.sched_rt_runtime_us`: 95 %), and on a single CPU nobody could empty its ring.
 
 use rt::now;

@@ -1,30 +1,104 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Probe `periodic`: how late a sleeping task runs (2001, §2 and tables 1–5: delay = slept − period).
 //!
-//! Every method but relative sleep and the busy wait is measured against one grid: event `n` is due at `start + (n + 1) · period`, and its
-//! latency is the clock in user space after waking less that. The first period is event 0 and counts like any other.
-//! What it cannot see: when the timer's interrupt came; and the way back to user space is in the latency.
+//! All methods except relative sleep and the busy wait are measured against one grid. Event `n` is due at
+//! `start + (n + 1) · period`. Its latency is the reading of the clock in user space after the task woke, minus
+//! that instant. The first period is event 0 and counts like any other. The probe cannot see when the timer's interrupt
+//! came, and the latency contains the way back to user space.
 
 mod timer;
 mod wait;
 
+use crate::definition::{
+    Definition, Key, Kind, Measure, PERIOD_MIN, Unsound, events, sum, times, word,
+};
 use crate::pace::Pace;
-use crate::plan::{BUSY_MAX, Periodic, Plan, SleepMethod};
+use crate::plan::Plan;
 use crate::report::{Doubt, Report, RunError};
 use crate::run::{check_count, check_time};
 use crate::series::{duration, per_cpu};
 use crate::threads::measuring;
 use crate::{Output, overhead};
-use rt::{Policy, Release, RuntimeLimit, Usage};
+use rt::{Overrun, Policy, Release, RuntimeLimit, Usage};
 use sample::{Loss, Monotonic, Nanos, Stamp};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use wait::{Absolute, Precise, Relative, Wait};
 
 /// A real-time thread that did not block for so long will never again.
 const RUNAWAY: Nanos = Nanos::from_millis(1_000);
-/// Busy waits that follow each other without a rest take about so long, and one at least: many ticks of a kernel, so that
-/// they meet ticks as a loop without rests would.
+/// Busy waits that follow each other without a rest take about so long, and one at least: many ticks of a kernel, so
+/// that they meet ticks as a loop without rests would.
 const BUSY_BURST: Nanos = Nanos::from_millis(100);
+/// The longest period of a busy wait: a longer one would be throttled by the kernel, or taken for one that never ends.
+const BUSY_MAX: Nanos = Nanos::from_millis(400);
+
+pub(crate) const DEFINITION: Definition = Definition {
+    name: "periodic",
+    about: "How late a sleeping task runs",
+    keys: &[
+        Key::words::<SleepMethod>("methods", "clock_nanosleep", "How the task sleeps: {}."),
+        Key {
+            name: "periods",
+            kind: Kind::Times(PERIOD_MIN),
+            default: "1ms",
+            help: "How long the task sleeps, for example 1ms; with several, the probe measures one after the other.",
+        },
+        Key::count("Number of periods in each series."),
+        Key::word::<Overrun>(
+            "overrun",
+            "skip",
+            "What the probe does about periods that passed while the task was late: {}.",
+        ),
+        Key::flag(
+            "migrate",
+            "Use one thread that goes from CPU to CPU, instead of one thread for each CPU",
+        ),
+    ],
+    examples: [
+        "onset measure periodic --duration 1h --cpus 0-3 --load mixed --limit max=100us",
+        "onset measure periodic --method timerfd,precise --period 1ms --flavour '6.12 preempt=none'",
+    ],
+};
+
+/// One series for each method, period and, where there are several, CPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Periodic {
+    /// How it sleeps; each is measured in turn.
+    pub methods: Vec<SleepMethod>,
+    /// How long; each is measured in turn.
+    #[serde(rename = "periods_ns")]
+    pub periods: Vec<Nanos>,
+    /// Periods per series, those that are lost included.
+    pub count: u64,
+    /// What is done about a period that is already over.
+    pub overrun: Overrun,
+    /// One thread that changes its CPU each period, in turn, rather than one thread for each CPU.
+    pub migrate: bool,
+}
+
+/// How a task sleeps for a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SleepMethod {
+    /// `clock_nanosleep` for a relative time: each period begins when the task woke (2001, §2).
+    Nanosleep,
+    /// `clock_nanosleep` until an absolute time.
+    ClockNanosleep,
+    /// `read` of a periodic timerfd.
+    Timerfd,
+    /// A periodic POSIX timer whose signal is taken by `sigwaitinfo`.
+    PosixTimer,
+    /// `setitimer(ITIMER_REAL)` whose signal is taken by `sigwaitinfo`.
+    Itimer,
+    /// `clock_nanosleep` until an absolute time, under `SCHED_DEADLINE`.
+    Deadline,
+    /// Sleep until shortly before, then spin on the clock.
+    Precise,
+    /// Spin on the clock for the whole period (2001, tables 3 and 4: busy wait).
+    Busy,
+}
 
 /// A series of each of its threads, measured at once.
 struct Job {
@@ -41,7 +115,7 @@ struct Job {
 fn jobs(plan: &Plan, periodic: &Periodic) -> Vec<Job> {
     let job = |method: SleepMethod, period: Nanos| {
         let policy = policy(plan.policy, method, period);
-        let base = format!("{}-{}", name(method), duration(period));
+        let base = format!("{}-{}", word(&method), duration(period));
         let bound = |cpu: &u32| Some(*cpu);
         let alone = |cpus, round| (vec![base.clone()], cpus, round);
         // The kernel takes no deadline thread that is bound (sched-deadline.rst, §5).
@@ -64,72 +138,88 @@ fn jobs(plan: &Plan, periodic: &Periodic) -> Vec<Job> {
     periodic.methods.iter().flat_map(|method| periods(*method)).map(|(m, p)| job(m, p)).collect()
 }
 
-/// The plan's, but for `SCHED_DEADLINE`, which has parameters of its own where the plan gives none: a tenth of the period
-/// is far more than a loop needs, and lets several of them be admitted.
+/// The plan's, but for `SCHED_DEADLINE`, which has parameters of its own where the plan gives none: a tenth of the
+/// period is far more than a loop needs, and lets several of them be admitted.
 fn policy(policy: Policy, method: SleepMethod, period: Nanos) -> Policy {
     match (method, policy) {
         (_, Policy::Deadline { .. }) => policy,
         (SleepMethod::Deadline, _) => {
-            Policy::Deadline { runtime: Nanos(period.0 / 10), deadline: period, period }
+            Policy::Deadline { runtime: period / 10, deadline: period, period }
         }
         _ => policy,
     }
 }
 
-pub(crate) fn name(method: SleepMethod) -> &'static str {
-    match method {
-        SleepMethod::Nanosleep => "nanosleep",
-        SleepMethod::ClockNanosleep => "clock_nanosleep",
-        SleepMethod::Timerfd => "timerfd",
-        SleepMethod::PosixTimer => "posix_timer",
-        SleepMethod::Itimer => "itimer",
-        SleepMethod::Deadline => "deadline",
-        SleepMethod::Precise => "precise",
-        SleepMethod::Busy => "busy",
+impl Measure for Periodic {
+    fn series(&self, plan: &Plan) -> Vec<String> {
+        jobs(plan, self).into_iter().flat_map(|job| job.names).collect()
     }
-}
 
-pub(crate) fn series(plan: &Plan, periodic: &Periodic) -> Vec<String> {
-    jobs(plan, periodic).into_iter().flat_map(|job| job.names).collect()
-}
-
-pub(crate) fn threads(plan: &Plan, periodic: &Periodic) -> usize {
-    jobs(plan, periodic).iter().map(|job| job.cpus.len()).max().unwrap_or(1)
-}
-
-pub(crate) fn run(
-    plan: &Plan,
-    periodic: &Periodic,
-    outputs: &mut [Output],
-    stop: &AtomicBool,
-) -> Result<Report, RunError> {
-    check_count(periodic.count)?;
-    for period in &periodic.periods {
-        check_time("periods_ns", *period)?;
+    fn threads(&self, plan: &Plan) -> usize {
+        jobs(plan, self).iter().map(|job| job.cpus.len()).max().unwrap_or(1)
     }
-    let jobs = jobs(plan, periodic);
-    jobs.iter().try_for_each(|job| timer::check(job.method, job.period))?;
-    jobs.iter().try_for_each(|job| check_busy(job.method, job.period))?;
-    // Refused where a stricter limit is in force, which does as well.
-    let _guard = RuntimeLimit::hold(RUNAWAY);
-    let (origin, mut report, mut series) = (rt::now(), Report::default(), 0);
-    report.add("origin_ns", origin.ns());
-    for job in &jobs {
-        let _alarm =
-            (job.method == SleepMethod::Itimer).then(timer::BlockedAlarm::new).transpose()?;
-        let tallies = measuring(job.policy, &job.cpus, outputs, |index, output| {
-            let series = series + index as u16;
-            Measurement { job, periodic, origin, series, output, stop }.measure()
-        })?;
-        for (tally, name) in tallies.iter().zip(&job.names) {
-            tally.enter(name, &mut report);
+
+    fn duration(&self) -> Nanos {
+        times(sum(&self.periods), self.count, self.methods.len())
+    }
+
+    fn events(&self) -> u64 {
+        events(self.count, self.methods.len() * self.periods.len())
+    }
+
+    fn shortest_gap(&self) -> Option<Nanos> {
+        self.periods.iter().min().copied()
+    }
+
+    fn spins(&self) -> bool {
+        self.methods.contains(&SleepMethod::Busy)
+    }
+
+    fn unsound(&self) -> Option<Unsound> {
+        let longest = self.periods.iter().max().copied().unwrap_or_default();
+        (self.spins() && longest > BUSY_MAX).then(|| Unsound {
+            key: "periods",
+            wrong: format!("no task may be busy for whole periods of {longest}"),
+            remedy: format!(
+                "with busy, a period is at most {BUSY_MAX}; or take precise, which sleeps first"
+            ),
+        })
+    }
+
+    fn run(
+        &self,
+        plan: &Plan,
+        outputs: &mut [Output],
+        stop: &AtomicBool,
+    ) -> Result<Report, RunError> {
+        check_count(self.count)?;
+        for period in &self.periods {
+            check_time("periods_ns", *period)?;
         }
-        series += job.names.len() as u16;
-        if stop.load(Ordering::Relaxed) {
-            break;
+        let jobs = jobs(plan, self);
+        jobs.iter().try_for_each(|job| timer::check(job.method, job.period))?;
+        jobs.iter().try_for_each(|job| check_busy(job.method, job.period))?;
+        // Refused where a stricter limit is in force, which does as well.
+        let _guard = RuntimeLimit::hold(RUNAWAY);
+        let (origin, mut report, mut series) = (rt::now(), Report::default(), 0);
+        report.add("origin_ns", origin.ns());
+        for job in &jobs {
+            let _alarm =
+                (job.method == SleepMethod::Itimer).then(timer::BlockedAlarm::new).transpose()?;
+            let tallies = measuring(job.policy, &job.cpus, outputs, |index, output| {
+                let series = series + index as u16;
+                Measurement { job, periodic: self, origin, series, output, stop }.measure()
+            })?;
+            for (tally, name) in tallies.iter().zip(&job.names) {
+                tally.enter(name, &mut report);
+            }
+            series += job.names.len() as u16;
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
         }
+        Ok(report)
     }
-    Ok(report)
 }
 
 /// That a busy wait is short enough for others to live.
@@ -137,7 +227,8 @@ fn check_busy(method: SleepMethod, period: Nanos) -> Result<(), RunError> {
     if method != SleepMethod::Busy || period <= BUSY_MAX {
         return Ok(());
     }
-    let wrong = format!("a busy wait takes at most {BUSY_MAX}, not {period}; take precise");
+    let wrong =
+        format!("a busy wait takes at most {BUSY_MAX}, not {period}; take the method precise");
     Err(RunError::Plan { part: "periods_ns", wrong })
 }
 
@@ -197,7 +288,7 @@ impl Measurement<'_> {
             }
             SleepMethod::Precise => {
                 // Half the period, so that the task blocks in every one.
-                let mut wait = Precise::calibrate(Nanos(period.0 / 2));
+                let mut wait = Precise::calibrate(period / 2);
                 let tally = self.watch(|m| m.grid(&mut wait, m.first(rt::now())));
                 margin = Some(wait.margin());
                 tally
@@ -224,7 +315,7 @@ impl Measurement<'_> {
     }
 
     fn first(&self, start: Stamp<Monotonic>) -> Stamp<Monotonic> {
-        Stamp::from_ns(start.ns() + self.job.period.0)
+        start + self.job.period
     }
 
     /// Runs a loop and counts what the kernel did to it.
@@ -275,11 +366,11 @@ impl Measurement<'_> {
         Ok(Tally::default())
     }
 
-    /// The loop of the busy wait: a period begins with a reading of the clock, as with relative sleep, and ends with the first
-    /// reading that is not before its end. After a burst the task rests, which is no part of any period.
+    /// The loop of the busy wait: a period begins with a reading of the clock, as with relative sleep, and ends with
+    /// the first reading that is not before its end. After a burst the task rests, which is no part of any period.
     fn busy(&mut self) -> Result<Tally, RunError> {
         let period = self.job.period;
-        let mut pace = Pace::every((BUSY_BURST.0 / period.0).max(1));
+        let mut pace = Pace::every((BUSY_BURST / period).max(1));
         for number in 0..self.periodic.count {
             let (due, now) = wait::spin(&rt::SystemClock, period);
             self.put(number, due, now.since(due));

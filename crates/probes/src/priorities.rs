@@ -12,7 +12,7 @@ pub(crate) fn below(highest: Policy, steps: u8) -> Result<Policy, RunError> {
     let lower = |priority: u8| {
         priority.checked_sub(steps).filter(|lower| *lower >= 1).ok_or_else(|| {
             failure::plan("policy", format!(
-                "{highest} has too few priorities below it: this probe needs {steps} more; use priority {} or above",
+                "{highest} has too few priorities below it: this probe needs {steps} lower ones; use priority {} or above",
                 steps + 1
             ))
         })
@@ -24,7 +24,7 @@ pub(crate) fn below(highest: Policy, steps: u8) -> Result<Policy, RunError> {
         Policy::Deadline { .. } => Err(failure::plan(
             "policy",
             format!(
-                "{highest}: this probe has threads of several priorities, which SCHED_DEADLINE has not; use --policy \
+                "{highest}: this probe has threads of several priorities, and SCHED_DEADLINE has no priorities; use --policy \
              fifo:80"
             ),
         )),
@@ -40,7 +40,7 @@ pub(crate) fn strictly_below(highest: Policy, steps: u8) -> Result<Policy, RunEr
         Policy::Other(_) => Err(failure::plan(
             "policy",
             format!(
-                "{highest}: what this probe measures is defined by strict priorities; use --policy fifo:80, as root or \
+                "{highest}: this probe needs strict priorities for what it measures; use --policy fifo:80, as root or \
              with CAP_SYS_NICE"
             ),
         )),

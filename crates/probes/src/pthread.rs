@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The C library's own mutex without priority inheritance, and its condition variable: what is measured must be
-//! them, not the standard library's.
+//! The C library's own mutex without priority inheritance, and its condition variable. The probes measure these, and
+//! not the ones of Rust's standard library.
 
 use std::cell::UnsafeCell;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One series on its way out: stamps become samples, and what cannot be is tainted.
+//! Records one series: turns time stamps into samples, and marks impossible values as tainted.
 
 use crate::Output;
 use rt::Usage;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a probe says beside its samples, and why it could not measure.
+//! The report of a probe beside its samples, and the reasons why it could not measure.
 
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a run found beside its samples.
+/// Everything that a probe found beside its samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
     /// Counts and figures; the unit ends the name (`lost_ns_cpu0`).
     pub counters: BTreeMap<String, u64>,
-    /// What makes the samples doubtful.
+    /// The doubts about the samples.
     pub doubts: Vec<Doubt>,
 }
 
@@ -30,37 +30,38 @@ impl Report {
     }
 }
 
-/// Something that the probe wanted and did not get, and went on without.
+/// The probe did not get something that it wanted, and went on without it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Doubt {
     /// Memory could not be locked, so a page fault may come in between.
     MemoryNotLocked {
-        /// Why, and what to do.
+        /// The reason, and what to do.
         reason: String,
     },
     /// The CPUs could not be kept out of deep idle states, though the plan asked for it.
     PmQosRefused {
-        /// Why, and what to do.
+        /// The reason, and what to do.
         reason: String,
     },
-    /// The time-stamp counter may change its rate or stop.
+    /// The time-stamp counter may change its rate or stop. Invalidates.
     TscNotInvariant,
-    /// The measuring loop took page faults.
+    /// The measuring loop took page faults. Invalidates.
     PageFaults {
-        /// How many.
+        /// The number of page faults.
         faults: u64,
     },
     /// The overrun policy ended a series before its count.
     Stopped {
-        /// Which one.
+        /// Its name.
         series: String,
     },
     /// A series has no samples, because the system lacks or forbids what it needs.
     NotMeasured {
-        /// Which one.
+        /// Its name.
         series: String,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         reason: String,
     },
 }
@@ -78,7 +79,7 @@ impl Doubt {
         }
     }
 
-    /// Whether the samples mean nothing.
+    /// Whether the doubt makes the samples meaningless.
     pub const fn invalidates(&self) -> bool {
         match self {
             Doubt::TscNotInvariant | Doubt::PageFaults { .. } => true,
@@ -89,26 +90,36 @@ impl Doubt {
         }
     }
 
-    /// What was seen.
+    /// The symptom.
     pub fn symptom(&self) -> String {
         match self {
-            Doubt::MemoryNotLocked { reason } => format!("memory is not locked: {reason}"),
-            Doubt::PmQosRefused { reason } => format!("deep idle states stay allowed: {reason}"),
+            Doubt::MemoryNotLocked { reason } => {
+                format!("the probe could not lock its memory: {reason}")
+            }
+            Doubt::PmQosRefused { reason } => {
+                format!("the probe could not keep the CPUs out of deep idle states: {reason}")
+            }
             Doubt::TscNotInvariant => "the time-stamp counter is not invariant".into(),
-            Doubt::PageFaults { faults } => format!("{faults} page faults while measuring"),
+            Doubt::PageFaults { faults } => format!("the measuring loop took {faults} page faults"),
             Doubt::Stopped { series } => format!("{series} ended at its first overrun"),
             Doubt::NotMeasured { series, reason } => format!("{series} was not measured: {reason}"),
         }
     }
 
-    /// What probably caused it.
+    /// The probable cause.
     pub const fn cause(&self) -> &'static str {
         match self {
-            Doubt::MemoryNotLocked { .. } | Doubt::PmQosRefused { .. } => "a missing privilege",
-            Doubt::TscNotInvariant => "an old processor, or a virtual machine that hides it",
-            Doubt::PageFaults { .. } => "memory that was not locked, or a defect of onset",
-            Doubt::Stopped { .. } => "the plan says so: overrun = \"stop\"",
-            Doubt::NotMeasured { .. } => "the kernel or a container lacks or forbids it",
+            Doubt::MemoryNotLocked { .. } | Doubt::PmQosRefused { .. } => {
+                "the process lacks a privilege"
+            }
+            Doubt::TscNotInvariant => {
+                "the processor is old, or the virtual machine hides that the counter is invariant"
+            }
+            Doubt::PageFaults { .. } => "memory was not locked, or onset has a defect",
+            Doubt::Stopped { .. } => "the experiment asks for this: overrun = \"stop\"",
+            Doubt::NotMeasured { .. } => {
+                "the kernel or a container lacks what the series needs, or forbids it"
+            }
         }
     }
 
@@ -116,19 +127,21 @@ impl Doubt {
     pub const fn action(&self) -> &'static str {
         match self {
             Doubt::MemoryNotLocked { .. } | Doubt::PmQosRefused { .. } => {
-                "do what the reason says, or distrust the worst samples"
+                "do what the reason says, or do not trust the longest latencies"
             }
             Doubt::TscNotInvariant => "measure with another clock",
             Doubt::PageFaults { .. } => {
-                "allow memory to be locked; else report it with this bundle"
+                "allow the process to lock memory; if it may already, please report this with the bundle"
             }
-            Doubt::Stopped { .. } => "take overrun = \"skip\" to go on and count",
-            Doubt::NotMeasured { .. } => "do what the reason says, or leave it out",
+            Doubt::Stopped { .. } => {
+                "write overrun = \"skip\" to go on, and count the lost periods"
+            }
+            Doubt::NotMeasured { .. } => "do what the reason says, or leave the series out",
         }
     }
 }
 
-/// Why a probe did not run, or not to its end.
+/// Why a probe did not run, or did not run to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
     /// The plan asks for something that makes no sense.
@@ -144,12 +157,12 @@ pub enum RunError {
     Unavailable {
         /// What.
         what: String,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         reason: String,
     },
     /// A system call failed that should not.
     System {
-        /// Which one.
+        /// Its name.
         call: &'static str,
         /// What it answered.
         errno: Errno,

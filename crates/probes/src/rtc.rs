@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The periodic interrupt of the real-time clock, or a timerfd at its rate.
+//! Probe `rtc`: how late a task answers the periodic interrupt of the real-time clock, or a timerfd at its rate.
 //!
-//! Today's kernels emulate the periodic interrupt of every RTC driver by a high-resolution timer (drivers/rtc/interface.c:
-//! `rtc_update_hrtimer`, `rtc_pie_update_irq`): what is measured is that timer, and the wake-up from `read` of the
-//! device. Its period is a whole number of ns, ⌊10⁹ ÷ rate⌋, so there is no drift between it and CLOCK_MONOTONIC.
+//! Today's kernels emulate the periodic interrupt of every RTC driver by a high-resolution timer
+//! (drivers/rtc/interface.c: `rtc_update_hrtimer`, `rtc_pie_update_irq`). So the probe measures that timer, and the
+//! wake-up from `read` of the device. The period of the timer is a whole number of ns, ⌊10⁹ ÷ rate⌋, so there is no
+//! drift between it and CLOCK_MONOTONIC.
 //!
-//! Three series of the same answers: from when the interrupt was due, by the kernel's list of timers ([`expiry`]; 2002,
-//! "Preemption Latency": from the interrupt until the thread runs); by how much later an answer came than the quickest one, which
-//! needs no privilege; and by how much two answers are nearer or farther apart than a period, which is what realfeel shows.
+//! The probe makes three series from the same answers. The first is the time from the instant when the interrupt was
+//! due, by the kernel's list of timers ([`expiry`]; 2002, "Preemption Latency": from the interrupt until the thread
+//! runs). The second is by how much an answer came later than the quickest one, which needs no privilege. The third is
+//! by how much the distance of two answers differs from a period, which is what realfeel shows.
 
 mod expiry;
 
-use crate::plan::{Plan, Rtc};
+use crate::definition::{Definition, Key, Kind, Measure, Unsound, events, times};
+use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::run::check_count;
 use crate::threads::measuring;
@@ -24,6 +27,7 @@ use rustix::time::{
     timerfd_create, timerfd_settime,
 };
 use sample::{Loss, Monotonic, Nanos, Stamp};
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -47,53 +51,117 @@ const QUICKEST: usize = 0;
 const INTERVAL: usize = 1;
 const INTERRUPT: usize = 2;
 
-/// `rtc-2048hz`, `interval-2048hz`, `interrupt-2048hz`; or `timerfd-2048hz`, `interval-2048hz`.
-pub(crate) fn series(probe: &Rtc) -> Vec<String> {
-    let named: &[&str] =
-        if probe.timerfd { &["timerfd", "interval"] } else { &["rtc", "interval", "interrupt"] };
-    named.iter().map(|name| format!("{name}-{}hz", probe.rate_hz)).collect()
+pub(crate) const DEFINITION: Definition = Definition {
+    name: "rtc",
+    about: "How late a task answers the periodic interrupt of the real-time clock",
+    keys: &[
+        Key {
+            name: "rate_hz",
+            kind: Kind::Number(2, 8192),
+            default: "2048",
+            help: "Number of interrupts in each second, a power of two.",
+        },
+        Key::count("Interrupts."),
+        Key::flag(
+            "timerfd",
+            "Measure a timerfd at that rate instead of the real-time clock, for machines without one",
+        ),
+    ],
+    examples: ["onset measure rtc --rate 1024 --timerfd", "onset measure rtc --flavour 6.12-rt"],
+};
+
+/// Three series of the same answers, two where a timerfd is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rtc {
+    /// Interrupts a second: a power of two, 2 … 8192.
+    pub rate_hz: u32,
+    /// How many.
+    pub count: u64,
+    /// Measure a timerfd at that rate where there is no such clock.
+    pub timerfd: bool,
 }
 
-/// One thread of its own.
-///
-/// # Errors
-/// No such rate, no such device, or no right to it; the text names the remedy.
-pub(crate) fn run(
-    plan: &Plan,
-    probe: &Rtc,
-    output: &mut Output,
-    stop: &AtomicBool,
-) -> Result<Report, RunError> {
-    if !probe.rate_hz.is_power_of_two() || !(2..=8192).contains(&probe.rate_hz) {
-        return Err(failure::plan(
-            "rate_hz",
-            format!("{} Hz: a real-time clock ticks at a power of two, 2 … 8192", probe.rate_hz),
-        ));
+impl Rtc {
+    /// From interrupt to interrupt.
+    fn period(&self) -> Nanos {
+        Nanos(1_000_000_000 / u64::from(self.rate_hz.max(1)))
     }
-    let period = Nanos(1_000_000_000 / u64::from(probe.rate_hz));
-    check_count(probe.count)?;
-    let cpu = [plan.cpus.first().copied()];
-    let found = measuring(plan.policy, &cpu, std::slice::from_mut(output), |_, output| {
-        if probe.timerfd {
-            timerfd(probe, period, output, stop)
-        } else {
-            clock(probe, period, output, stop)
-        }
-    })?;
-    let mut report = Report::default();
-    report.largest("overhead_ns", overhead::clock_read().0);
-    for found in found {
-        report.add("page_faults", found.faults);
-        report.largest("period_ns", found.period.0);
-        if let Some(moved) = found.moved {
-            report.largest("phase_moved_ns", moved.0);
-        }
-        if let Some(reason) = found.unknown {
-            let series = series(probe).swap_remove(INTERRUPT);
-            report.doubts.push(Doubt::NotMeasured { series, reason });
-        }
+}
+
+impl Measure for Rtc {
+    /// `rtc-2048hz`, `interval-2048hz`, `interrupt-2048hz`; or `timerfd-2048hz`, `interval-2048hz`.
+    fn series(&self, _plan: &Plan) -> Vec<String> {
+        let named: &[&str] =
+            if self.timerfd { &["timerfd", "interval"] } else { &["rtc", "interval", "interrupt"] };
+        named.iter().map(|name| format!("{name}-{}hz", self.rate_hz)).collect()
     }
-    Ok(report)
+
+    fn duration(&self) -> Nanos {
+        times(self.period(), self.count, 1)
+    }
+
+    fn events(&self) -> u64 {
+        events(self.count, 3)
+    }
+
+    fn shortest_gap(&self) -> Option<Nanos> {
+        Some(self.period())
+    }
+
+    fn unsound(&self) -> Option<Unsound> {
+        (!self.rate_hz.is_power_of_two()).then(|| Unsound {
+            key: "rate_hz",
+            wrong: format!("rate_hz cannot be {}", self.rate_hz),
+            remedy: "the clock's chip divides by two: write 2, 4, 8 … 8192".into(),
+        })
+    }
+
+    /// One thread of its own.
+    ///
+    /// # Errors
+    /// No such rate, no such device, or no right to it; the text names the remedy.
+    fn run(
+        &self,
+        plan: &Plan,
+        outputs: &mut [Output],
+        stop: &AtomicBool,
+    ) -> Result<Report, RunError> {
+        let output = &mut outputs[0];
+        if !self.rate_hz.is_power_of_two() || !(2..=8192).contains(&self.rate_hz) {
+            return Err(failure::plan(
+                "rate_hz",
+                format!(
+                    "{} Hz: the rate of a real-time clock is a power of two, 2 … 8192",
+                    self.rate_hz
+                ),
+            ));
+        }
+        let period = self.period();
+        check_count(self.count)?;
+        let cpu = [plan.cpus.first().copied()];
+        let found = measuring(plan.policy, &cpu, std::slice::from_mut(output), |_, output| {
+            if self.timerfd {
+                timerfd(self, period, output, stop)
+            } else {
+                clock(self, period, output, stop)
+            }
+        })?;
+        let mut report = Report::default();
+        report.largest("overhead_ns", overhead::clock_read().0);
+        for found in found {
+            report.add("page_faults", found.faults);
+            report.largest("period_ns", found.period.0);
+            if let Some(moved) = found.moved {
+                report.largest("phase_moved_ns", moved.0);
+            }
+            if let Some(reason) = found.unknown {
+                let series = self.series(plan).swap_remove(INTERRUPT);
+                report.doubts.push(Doubt::NotMeasured { series, reason });
+            }
+        }
+        Ok(report)
+    }
 }
 
 /// What the loop found beside its samples.
@@ -131,12 +199,12 @@ impl Grid {
         newest: u64,
         answered: Stamp<Monotonic>,
     ) -> Option<(Stamp<Monotonic>, Nanos)> {
-        let latest = answered.ns().checked_sub(newest.checked_mul(self.period.0)?)?;
-        if let Some(earlier) = self.anchor.ns().checked_sub(latest) {
-            self.moved = self.moved.checked_add(Nanos(earlier))?;
-            self.anchor = Stamp::from_ns(latest);
+        let latest = answered.checked_sub(self.period.checked_mul(newest)?)?;
+        if let Some(earlier) = self.anchor.since(latest) {
+            self.moved = self.moved.checked_add(earlier)?;
+            self.anchor = latest;
         }
-        let due = Stamp::from_ns(self.anchor.ns().checked_add(oldest * self.period.0)?);
+        let due = self.anchor.checked_add(self.period * oldest)?;
         Some((due, answered.since(due)?))
     }
 }
@@ -271,12 +339,12 @@ impl Ticking {
             .and_then(|mut file| file.read_to_string(&mut list))
             .map_err(|e| format!("when its timer expires is in {TIMERS}: {e}: {remedy}"))?;
         let expiry = next_expiry(&list).ok_or_else(|| {
-            format!("{TIMERS} does not show its timer, so nobody knows its interrupts")
+            format!("{TIMERS} does not show the clock's timer, so onset does not know when its interrupts are due")
         })?;
         let due = Due::at(expiry, period);
         match due.fits(self.armed, first) {
             true => Ok(due),
-            false => Err(format!("the timer in {TIMERS} is not the one that was armed")),
+            false => Err(format!("the timer in {TIMERS} is not the one that the probe armed")),
         }
     }
 
@@ -291,9 +359,9 @@ impl Ticking {
 
 impl Drop for Ticking {
     fn drop(&mut self) {
-        // The kernel spins until the timer's handler is not running (rtc_irq_set_state()). On PREEMPT_RT that handler is
-        // a thread of low priority, and it has just woken this one: at a higher priority it would spin for ever. Giving
-        // up a priority is never refused.
+        // The kernel spins until the timer's handler is not running (rtc_irq_set_state()). On PREEMPT_RT that handler
+        // is a thread of low priority, and it has just woken this one: at a higher priority it would spin for ever.
+        // Giving up a priority is never refused.
         let _ = rt::apply(Policy::Other(0));
         // SAFETY: takes no argument.
         unsafe { libc::ioctl(self.device.as_raw_fd(), RTC_PIE_OFF, 0) };
@@ -303,12 +371,14 @@ impl Drop for Ticking {
 fn refused(doing: &str, error: &io::Error) -> RunError {
     let remedy = match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => "this machine has no real-time clock",
-        Some(Errno::BUSY) => "another program has it open (fuser /dev/rtc0)",
+        Some(Errno::BUSY) => {
+            "another program has it open; end that program (fuser /dev/rtc0 shows which)"
+        }
         Some(Errno::ACCESS | Errno::PERM) => {
             "run with sudo, or let your group read it and write the rate to /sys/class/rtc/rtc0/max_user_freq"
         }
-        Some(Errno::INVAL | Errno::NOTTY) => "its driver has no periodic interrupt",
-        _ => "it cannot be measured here",
+        Some(Errno::INVAL | Errno::NOTTY) => "the clock's driver has no periodic interrupt",
+        _ => "onset cannot measure this clock",
     };
     failure::unavailable(
         "periodic interrupt",
@@ -328,7 +398,7 @@ fn timerfd(
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
         .map_err(|e| failure::system("timerfd_create")(e.into()))?;
     let origin = now();
-    let first = Stamp::<Monotonic>::from_ns(origin.ns() + period.0);
+    let first = origin + period;
     let timespec = |ns: u64| Timespec {
         tv_sec: (ns / 1_000_000_000) as i64,
         tv_nsec: (ns % 1_000_000_000) as _,
@@ -345,7 +415,7 @@ fn timerfd(
             .map_err(|e| failure::system("reading the timerfd")(e.into()))?;
         let answered = now();
         let newest = (next + u64::from_ne_bytes(expired)).min(probe.count);
-        let due = Stamp::from_ns(first.ns() + next * period.0);
+        let due = first + period * next;
         record.sample(QUICKEST, next, Some(due), answered.since(due));
         let apart = answered.ns().saturating_sub(last.ns()).abs_diff(period.0);
         record.sample(INTERVAL, next, Some(last), Some(Nanos(apart)));

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Running a plan: what all probes have in common, before and after, and which module measures what.
+//! Runs a plan: the work before and after a measurement that all probes share.
 
-use crate::plan::{Plan, Probe};
+use crate::definition::TIME_MAX;
+use crate::plan::Plan;
 use crate::report::{Doubt, Report, RunError};
-use crate::{
-    Output, async_handler, cyclictest, gtod, inversion, ladder, noise, periodic, rhealstone, rtc,
-    threads, toggle,
-};
+use crate::{Output, threads};
 use rt::Usage;
 use sample::Nanos;
 use std::sync::atomic::AtomicBool;
@@ -16,34 +14,7 @@ pub const RAN_ON: &str = "ran_on_cpu";
 /// Series are numbered in 16 bits on the wire.
 const SERIES_MAX: usize = 1 << 16;
 /// Periods and lengths of time: shorter is below the cost of a system call, longer is a mistake.
-const TIME: std::ops::RangeInclusive<Nanos> = Nanos(1_000)..=Nanos(3_600_000_000_000);
-
-impl Plan {
-    /// Names of the series, in the order of their numbers.
-    pub fn series(&self) -> Vec<String> {
-        match &self.probe {
-            Probe::Periodic(periodic) => periodic::series(self, periodic),
-            Probe::Gtod(gtod) => gtod::series(gtod),
-            Probe::Noise(_) => noise::series(self),
-            Probe::Toggle(_) => toggle::series(),
-            Probe::Async(events) => async_handler::series(events),
-            Probe::Rhealstone(components) => rhealstone::series(components),
-            Probe::Rtc(clock) => rtc::series(clock),
-            Probe::Inversion(threads) => inversion::series(threads),
-            Probe::Ladder(_) => ladder::series(),
-            Probe::Cyclictest(peer) => cyclictest::series(peer),
-        }
-    }
-
-    /// How many threads measure: [`run`] wants an output for each.
-    pub fn threads(&self) -> usize {
-        match &self.probe {
-            Probe::Periodic(periodic) => periodic::threads(self, periodic),
-            Probe::Noise(_) => noise::threads(self),
-            _ => 1,
-        }
-    }
-}
+const TIME: std::ops::RangeInclusive<Nanos> = Nanos(1_000)..=TIME_MAX;
 
 /// Measures what `plan` asks for, until it is done or `stop` is set, which ends it within one period. Each measuring
 /// thread puts its samples into its own of `outputs`; all of them are ended, however the run ends.
@@ -75,21 +46,10 @@ fn measure(plan: &Plan, outputs: &mut [Output], stop: &AtomicBool) -> Result<Rep
         None
     };
     let before = Usage::of_process();
-    let mut report = match &plan.probe {
-        Probe::Periodic(periodic) => periodic::run(plan, periodic, outputs, stop),
-        Probe::Gtod(gtod) => gtod::run(plan, gtod, outputs, stop),
-        Probe::Noise(noise) => noise::run(plan, noise, outputs, stop),
-        Probe::Toggle(toggle) => toggle::run(plan, toggle, outputs, stop),
-        Probe::Async(events) => async_handler::run(plan, events, &mut outputs[0], stop),
-        Probe::Rhealstone(components) => rhealstone::run(plan, components, &mut outputs[0], stop),
-        Probe::Rtc(clock) => rtc::run(plan, clock, &mut outputs[0], stop),
-        Probe::Inversion(threads) => inversion::run(plan, threads, &mut outputs[0], stop),
-        Probe::Ladder(triggers) => ladder::run(plan, triggers, &mut outputs[0], stop),
-        Probe::Cyclictest(peer) => cyclictest::run(plan, peer, &mut outputs[0], stop),
-    }?;
+    let mut report = plan.probe.run(plan, outputs, stop)?;
     let used = Usage::of_process().since(&before);
     // Where another program measures, what that one used counts.
-    if !matches!(plan.probe, Probe::Cyclictest(_)) {
+    if plan.probe.programs().is_empty() {
         report.add("cpu_time_ns", used.cpu_time.0);
         report.largest("memory_peak_kib", rt::memory_peak_kib());
     }
@@ -106,10 +66,10 @@ fn measure(plan: &Plan, outputs: &mut [Output], stop: &AtomicBool) -> Result<Rep
 fn check(plan: &Plan) -> Result<(), RunError> {
     let wrong = |part, wrong: String| Err(RunError::Plan { part, wrong });
     if plan.cpus.is_empty() {
-        return wrong("cpus", "none; name at least one".into());
+        return wrong("cpus", "there are none; name at least one".into());
     }
     if !plan.cpus.is_sorted_by(|a, b| a < b) {
-        return wrong("cpus", "name each once, rising".into());
+        return wrong("cpus", "name each CPU once, in rising order".into());
     }
     let mut names = plan.series();
     if names.is_empty() || names.len() > SERIES_MAX {
@@ -117,7 +77,7 @@ fn check(plan: &Plan) -> Result<(), RunError> {
     }
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(twice) => wrong("probe", format!("{} is asked for twice", twice[0])),
+        Some(twice) => wrong("probe", format!("{} is named twice; name it once", twice[0])),
         None => Ok(()),
     }
 }
@@ -125,7 +85,7 @@ fn check(plan: &Plan) -> Result<(), RunError> {
 /// That something is measured more than no time.
 pub(crate) fn check_count(count: u64) -> Result<(), RunError> {
     match count {
-        0 => Err(RunError::Plan { part: "count", wrong: "0; measure at least one".into() }),
+        0 => Err(RunError::Plan { part: "count", wrong: "it is 0; measure at least one".into() }),
         _ => Ok(()),
     }
 }

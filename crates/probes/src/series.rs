@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Names of series: `[A-Za-z0-9_.+-]{1,64}`, stable, so that runs can be compared by them.
+//! Names of series: `[A-Za-z0-9_.+-]{1,64}`. They never change, so that runs can be compared by these names.
 
 use sample::Nanos;
 

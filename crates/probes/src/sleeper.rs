@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Whether another thread of this process sleeps, by the kernel's word.
+//! Asks the kernel whether another thread of this process sleeps.
 
 use rustix::thread::Pid;
 use std::fs::File;

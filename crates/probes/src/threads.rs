@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The threads that measure: made ready one and all, then let go together.
+//! The measuring threads. All of them are made ready first, then they start together.
 
 use crate::Output;
 use crate::report::RunError;
@@ -74,8 +74,8 @@ fn saw_cpu() {
     SEEN.lock().unwrap_or_else(|e| e.into_inner()).extend(u32::try_from(cpu));
 }
 
-/// CPUs on which threads that were bound to one were seen at the end of measuring. A thread that changes its CPU, or that
-/// cannot be bound, is not among them.
+/// CPUs on which threads that were bound to one were seen at the end of measuring. A thread that changes its CPU, or
+/// that cannot be bound, is not among them.
 pub(crate) fn seen_cpus() -> BTreeSet<u32> {
     std::mem::take(&mut SEEN.lock().unwrap_or_else(|e| e.into_inner()))
 }
@@ -89,8 +89,8 @@ fn no_thread(e: &std::io::Error) -> RunError {
     }
 }
 
-/// Makes the calling thread one that measures: resident stack, exact timers, the plan's policy; bound to `cpu` where one is
-/// given. Threads under `SCHED_DEADLINE` cannot be bound.
+/// Makes the calling thread one that measures: resident stack, exact timers, the plan's policy; bound to `cpu` where
+/// one is given. Threads under `SCHED_DEADLINE` cannot be bound.
 pub(crate) fn become_measuring(policy: Policy, cpu: Option<u32>) -> Result<(), RunError> {
     rt::prefault_stack();
     rt::timer_slack(Nanos(1))?;
@@ -104,7 +104,7 @@ pub(crate) fn become_measuring(policy: Policy, cpu: Option<u32>) -> Result<(), R
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use sample::{Producer, ring_bytes, ring_init};
+    use wire::{Producer, ring_bytes, ring_init};
 
     pub(crate) fn output() -> Output {
         let memory = Box::leak(vec![0u64; ring_bytes(4) / 8].into_boxed_slice());

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Probe `toggle`: how exactly a pulse is held (2007 assessment, §2 and figures 9–26: 50 µs every 1 ms, seen by an oscilloscope).
+//! Probe `toggle`: how exactly a program makes a pulse (2007 assessment, §2 and figures 9–26: 50 µs every 1 ms, seen by
+//! an oscilloscope).
 //!
-//! The rising edge of pulse `n` is due at `start + (n + 1) · period`, the falling one a width later, whatever became of the
-//! rising one. An edge's latency is the clock after the write that makes it, less that; `width` is by how much the time from
-//! one such reading to the other differs from the asked one. It is what the program knows; what the pin does is seen from
-//! outside alone, and inside the rig that takes the place of these numbers.
+//! The rising edge of pulse `n` is due at `start + (n + 1) · period`. The falling edge is due a width later, whenever
+//! the rising edge came. The latency of an edge is the reading of the clock after the write that makes the edge, minus
+//! the instant when it was due. `width` is by how much the time between both readings differs from the width that the
+//! plan asks for. This is what the program knows. Only somebody outside sees what the pin does; in the rig, the numbers
+//! from outside replace these numbers.
 
-mod line;
+pub(crate) mod line;
 
-use crate::plan::{Line, Overrun, Plan, SleepMethod, Toggle};
+use crate::definition::{Definition, Key, Kind, Measure, Text, Unsound, events, times};
+use crate::plan::{Overrun, Plan, SleepMethod};
 use crate::report::{Report, RunError};
 use crate::run::{check_count, check_time};
 use crate::threads::measuring;
+use crate::x86_64::parallel_port::ParallelPort;
 use crate::{Output, overhead};
 use line::{Gpio, Level, Memory};
 use rt::{Clock, PreciseSleep, Release, RuntimeLimit, SystemClock, Usage};
 use sample::{Loss, Monotonic, Nanos, Stamp};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const RISE: u16 = 0;
@@ -24,49 +30,149 @@ const WIDTH: u16 = 2;
 /// A real-time thread that did not block for so long will never again.
 const RUNAWAY: Nanos = Nanos::from_millis(1_000);
 
-pub(crate) fn series() -> Vec<String> {
-    ["rise", "fall", "width"].map(str::to_owned).into()
+pub(crate) const DEFINITION: Definition = Definition {
+    name: "toggle",
+    about: "How exactly a program makes a pulse on a line",
+    keys: &[
+        Key::period("Time from one pulse to the next."),
+        Key {
+            name: "width",
+            kind: Kind::Time(Nanos::from_micros(1)),
+            default: "50us",
+            help: "How long each pulse keeps the line high.",
+        },
+        Key::count("Pulses."),
+        Key::word::<SleepMethod>(
+            "method",
+            "precise",
+            "How the task sleeps before an edge, as for periodic.",
+        ),
+        Key {
+            name: "line",
+            kind: Kind::Text(Text {
+                read: |text| Some(json!(Line::read(text)?)),
+                example: "parport:0x378",
+                wrong: "no line to toggle",
+                help: "write memory, parport:ADDRESS (as parport:0x378) or gpio:CHIP:LINE (as gpio:/dev/gpiochip0:17)",
+            }),
+            default: "memory",
+            help: "The line to toggle: memory, parport:ADDRESS, gpio:CHIP:LINE.",
+        },
+    ],
+    examples: [
+        "onset measure toggle --period 1ms --width 50us",
+        "onset measure toggle --line parport:0x378 --flavour 6.12-rt",
+    ],
+};
+
+/// Two series: the rising and the falling edge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Toggle {
+    /// From rising edge to rising edge (2007 assessment, §2: 1 ms).
+    #[serde(rename = "period_ns")]
+    pub period: Nanos,
+    /// How long the line is high (2007 assessment, §2: 50 µs).
+    #[serde(rename = "width_ns")]
+    pub width: Nanos,
+    /// Pulses.
+    pub count: u64,
+    /// How it sleeps up to an edge.
+    pub method: SleepMethod,
+    /// What is toggled.
+    pub line: Line,
 }
 
-pub(crate) fn run(
-    plan: &Plan,
-    toggle: &Toggle,
-    outputs: &mut [Output],
-    stop: &AtomicBool,
-) -> Result<Report, RunError> {
-    check_count(toggle.count)?;
-    check_time("period_ns", toggle.period)?;
-    check_time("width_ns", toggle.width)?;
-    let wrong = |part, wrong: String| Err(RunError::Plan { part, wrong });
-    if toggle.width >= toggle.period {
-        return wrong("width_ns", format!("{} is not below the period", toggle.width));
-    }
-    if !matches!(toggle.method, SleepMethod::ClockNanosleep | SleepMethod::Precise) {
-        return wrong(
-            "method",
-            "edges have absolute times: take clock_nanosleep or precise".into(),
-        );
-    }
-    // Refused where a stricter limit is in force, which does as well.
-    let _guard = RuntimeLimit::hold(RUNAWAY);
-    // A deadline thread cannot be bound.
-    let bound = !matches!(plan.policy, rt::Policy::Deadline { .. });
-    let cpus = [bound.then_some(plan.cpus[0])];
-    let reports = measuring(plan.policy, &cpus, outputs, |_, output| {
-        let mut pulses = Pulses { toggle, output, stop };
-        match &toggle.line {
-            Line::Memory => pulses.measure(Memory::new()),
-            #[cfg(target_arch = "x86_64")]
-            Line::ParallelPort(port) => pulses.measure(line::ParallelPort::open(*port)?),
-            #[cfg(not(target_arch = "x86_64"))]
-            Line::ParallelPort(_) => Err(RunError::Unavailable {
-                what: "parallel port".into(),
-                reason: "this processor has no I/O ports; take a GPIO line".into(),
+/// What a pulse is put on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Line {
+    /// A variable: the pulse is seen by nobody but the probe.
+    Memory,
+    /// Data pin 7 of the parallel port at this I/O address.
+    ParallelPort(u16),
+    /// A line of a GPIO chip: device (`/dev/gpiochip0`) and offset.
+    Gpio(String, u32),
+}
+
+impl Line {
+    /// `memory`, `parport:0x378` or `gpio:/dev/gpiochip0:17`.
+    fn read(text: &str) -> Option<Line> {
+        match text.split_once(':') {
+            None if text == "memory" => Some(Line::Memory),
+            Some(("parport", address)) => {
+                let digits = address.strip_prefix("0x").unwrap_or(address);
+                u16::from_str_radix(digits, 16).ok().map(Line::ParallelPort)
+            }
+            Some(("gpio", line)) => line.rsplit_once(':').and_then(|(chip, offset)| {
+                let offset = offset.parse().ok()?;
+                chip.starts_with('/').then(|| Line::Gpio(chip.to_owned(), offset))
             }),
-            Line::Gpio(chip, offset) => pulses.measure(Gpio::open(chip, *offset)?),
+            _ => None,
         }
-    })?;
-    Ok(reports.into_iter().next().unwrap_or_default())
+    }
+}
+
+impl Measure for Toggle {
+    fn series(&self, _plan: &Plan) -> Vec<String> {
+        ["rise", "fall", "width"].map(str::to_owned).into()
+    }
+
+    fn duration(&self) -> Nanos {
+        times(self.period, self.count, 1)
+    }
+
+    fn events(&self) -> u64 {
+        events(self.count, 3)
+    }
+
+    fn shortest_gap(&self) -> Option<Nanos> {
+        Some(self.width.min(self.period))
+    }
+
+    fn unsound(&self) -> Option<Unsound> {
+        let Toggle { period, width, .. } = self;
+        (width >= period).then(|| Unsound {
+            key: "width",
+            wrong: format!("a pulse of {width} does not fit into a period of {period}"),
+            remedy: "make it shorter than the period".into(),
+        })
+    }
+
+    fn run(
+        &self,
+        plan: &Plan,
+        outputs: &mut [Output],
+        stop: &AtomicBool,
+    ) -> Result<Report, RunError> {
+        check_count(self.count)?;
+        check_time("period_ns", self.period)?;
+        check_time("width_ns", self.width)?;
+        let wrong = |part, wrong: String| Err(RunError::Plan { part, wrong });
+        if self.width >= self.period {
+            return wrong("width_ns", format!("{} is not below the period", self.width));
+        }
+        if !matches!(self.method, SleepMethod::ClockNanosleep | SleepMethod::Precise) {
+            return wrong(
+                "method",
+                "edges have absolute times: take the method clock_nanosleep or precise".into(),
+            );
+        }
+        // Refused where a stricter limit is in force, which does as well.
+        let _guard = RuntimeLimit::hold(RUNAWAY);
+        // A deadline thread cannot be bound.
+        let bound = !matches!(plan.policy, rt::Policy::Deadline { .. });
+        let cpus = [bound.then_some(plan.cpus[0])];
+        let reports = measuring(plan.policy, &cpus, outputs, |_, output| {
+            let mut pulses = Pulses { toggle: self, output, stop };
+            match &self.line {
+                Line::Memory => pulses.measure(Memory::new()),
+                Line::ParallelPort(port) => pulses.measure(ParallelPort::open(*port)?),
+                Line::Gpio(chip, offset) => pulses.measure(Gpio::open(chip, *offset)?),
+            }
+        })?;
+        Ok(reports.into_iter().next().unwrap_or_default())
+    }
 }
 
 struct Pulses<'a> {
@@ -85,7 +191,7 @@ impl Pulses<'_> {
         let done = match self.toggle.method {
             SleepMethod::Precise => {
                 // Half the time between pulses, so that the task blocks there; within a short pulse it spins.
-                let most = Nanos(self.between().0 / 2);
+                let most = self.between() / 2;
                 let mut sleep = PreciseSleep::calibrate(&SystemClock, most);
                 self.hold(&mut line, |due| _ = sleep.sleep_until(&SystemClock, due))
             }
@@ -100,7 +206,7 @@ impl Pulses<'_> {
 
     /// From falling to rising edge.
     fn between(&self) -> Nanos {
-        Nanos(self.toggle.period.0 - self.toggle.width.0)
+        self.toggle.period - self.toggle.width
     }
 
     /// Makes the pulses; gives the time from which theirs count.
@@ -111,7 +217,7 @@ impl Pulses<'_> {
     ) -> Result<Stamp<Monotonic>, RunError> {
         let Toggle { period, width, count, .. } = *self.toggle;
         let origin = rt::now();
-        let first = Stamp::from_ns(origin.ns() + period.0);
+        let first = origin + period;
         let mut release = Release::new(first, period, Overrun::Skip);
         loop {
             sleep(release.due());
@@ -119,12 +225,12 @@ impl Pulses<'_> {
             let rose = rt::now();
             let rise = release.woke(rose, release.passed(rose));
             self.put(RISE, rise.number, rise.due, origin, rise.latency);
-            let due = Stamp::from_ns(rise.due.ns() + width.0);
+            let due = rise.due + width;
             sleep(due);
             line.set(false)?;
             let fell = rt::now();
             self.put(FALL, rise.number, due, origin, fell.since(due));
-            let differs = |length: Nanos| Nanos(length.0.abs_diff(width.0));
+            let differs = |length: Nanos| length.abs_diff(width);
             self.put(WIDTH, rise.number, rise.due, origin, fell.since(rose).map(differs));
             // Pulses that were not made have no edges.
             let skipped = rise.skipped.min(count - 1 - rise.number);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Whether a measurement may be believed: contradictions between what was asked and what was, and doubts about the
-//! machine. Pure: from the context before, the context after, and what the probe did.
+//! Judges whether a measurement can be trusted: it finds contradictions between the plan and the measurement, and
+//! doubts about the machine. Pure: it takes the context before, the context after, and what the probe did.
 //!
-//! It judges by what the kernel reports at two moments. What began and ended between them without a counter, it
-//! cannot see. What could not be read raises no doubt.
+//! It judges by what the kernel reports at two moments. It cannot see an event between them that no counter counts. A
+//! value that could not be read raises no doubt.
 
 mod boot;
 mod doubt;
@@ -12,6 +12,7 @@ pub use boot::boot;
 pub use doubt::Doubt;
 
 use crate::context::{Context, cpu_list, keys};
+use crate::x86_64::{COUNTER, MACHINES};
 use rt::Policy;
 use sample::{Clock, Nanos};
 
@@ -165,10 +166,10 @@ impl Seen<'_> {
     }
 
     fn clocksource(&self) -> Option<Doubt> {
-        let is_x86 = matches!(self.after.get(keys::ARCHITECTURE), Some("x86_64" | "i686" | "x86"));
+        let has_counter = self.after.get(keys::ARCHITECTURE).is_some_and(|a| MACHINES.contains(&a));
         let is_real = self.after.get(keys::VIRTUALISATION) == Some("none");
-        let clocksource = self.after.get(keys::CLOCKSOURCE).filter(|c| !c.starts_with("tsc"))?;
-        (is_x86 && is_real).then(|| Doubt::Clocksource { clocksource: clocksource.into() })
+        let clocksource = self.after.get(keys::CLOCKSOURCE).filter(|c| !c.starts_with(COUNTER))?;
+        (has_counter && is_real).then(|| Doubt::Clocksource { clocksource: clocksource.into() })
     }
 
     /// How far a counter of a CPU moved while measuring; nothing where it was not seen twice.

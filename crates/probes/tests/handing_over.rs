@@ -198,7 +198,7 @@ fn a_plain_mutex_lets_the_wait_grow_with_the_middle_thread_and_inheritance_bound
     assert!(plain.is_sorted_by(|a, b| a < b), "{plain:?}");
     // Unbounded: the wait holds all of the middle thread's work. Bounded: it holds none of it, however long.
     for ((plain, pi), middle) in plain.iter().zip(&pi).zip(&middle) {
-        assert!(plain.0 >= middle.0 + held.0, "{plain} with {middle}");
+        assert!(*plain >= *middle + held, "{plain} with {middle}");
         assert!(*pi >= held && pi < plain, "{pi} beside {plain}");
     }
     assert!(pi[2] < plain[0].max(middle[1]), "{pi:?} beside {plain:?}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `periodic` by the interval timer. Its signal goes to any thread of the process that does not block it, and the threads of
-//! the test harness do not; so this is a program of its own.
+//! `periodic` by the interval timer. Its signal goes to any thread of the process that does not block it, and the
+//! threads of the test harness do not; so this is a program of its own.
 
 #[allow(dead_code)] // Not all of what the other tests use.
 mod collect;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `periodic` on the machine that runs the tests: every period is a sample or a counted loss, whatever the machine does.
+//! `periodic` on the machine that runs the tests: every period is a sample or a counted loss, whatever the machine
+//! does.
 
 mod collect;
 

@@ -2,37 +2,36 @@
 //! How a guest comes to where measuring begins: it is booted, perhaps let run for a while, by way of a few stages, and
 //! saved, once; from then on it is found in the cache.
 
-use crate::collect::{MARK_MEASURING, read_words, why_it_ended, why_it_stands_still};
+use crate::collect::{read_words, why_it_ended, why_it_stands_still};
 use crate::error::At;
 use crate::intact;
 use crate::machine::{Emulator, Generator, Origin, Plugin, Running, Stimulus};
 use crate::run::{END_DEADLINE, Ending, Outcome, RECORDS, wait_until_paused};
 use crate::snapshot::{self, Snapshot};
-use crate::{
-    Bench, Error, Following, Guest, Progress, Result, Seer, Witness, console, image, tool,
-};
-use sample::{Channel, Kind, Nanos, Record, ResponderSet, Schedule, When};
+use crate::{Bench, Error, Following, Guest, Result, Seer, Witness, console, image};
+use sample::{Nanos, ResponderSet, Schedule, When};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use wire::{Channel, Event, Mark, Plan};
+use work::Progress;
 
-/// Booting to user space and setting up a load takes 10 to 30 s of wall time without a record; a machine shared with
+/// Booting to user space and setting up a load takes 10 to 30 s of wall time without an event; a machine shared with
 /// others may be several times slower.
 const BOOT_DEADLINE: Duration = Duration::from_secs(300);
 /// A virtual second under load takes about 10 s of wall time, on such a machine.
 const SLOWEST: Duration = Duration::from_secs(100);
-const NS_PER_S: u64 = 1_000_000_000;
-/// So long after its warm-up a guest that is let run on is saved on its way for the first time, then twice, four, eight … times as
-/// long after it: another later time is never far then, and always reached by the same way.
+/// So long after its warm-up a guest that is let run on is saved on its way for the first time, then twice, four, eight
+/// … times as long after it: another later time is never far then, and always reached by the same way.
 pub const FIRST_STAGE: Nanos = Nanos::from_millis(200);
 
 /// From where a guest is let run to this time after its warm-up: the last stage before it, or the warm-up's end; `None`
 /// for that.
 pub fn stage_before(after: Nanos) -> Option<Nanos> {
-    let stages = after.0.checked_sub(1)? / FIRST_STAGE.0;
-    Some(stages.checked_ilog2().map_or(Nanos(0), |doublings| Nanos(FIRST_STAGE.0 << doublings)))
+    let stages = after.checked_sub(Nanos(1))? / FIRST_STAGE;
+    Some(stages.checked_ilog2().map_or(Nanos(0), |doublings| FIRST_STAGE << doublings))
 }
 
 impl Bench {
@@ -87,21 +86,21 @@ impl Bench {
             plugin,
             scratch,
         )?;
-        let mut reach = |record: &Record| {
-            let is_mark = record.kind == Kind::Mark;
-            let is_measuring = is_mark && record.value as u8 == MARK_MEASURING;
-            if is_mark && !is_measuring {
+        let mut reach = |event: &Event| match *event {
+            Event::Mark { mark: Mark::Measuring, level, control, .. } => Some((level, control)),
+            Event::Mark { .. } => {
                 progress(Progress::WarmingUp);
+                None
             }
-            is_measuring
+            _ => None,
         };
         let phase = ("booting", BOOT_DEADLINE);
-        let mark = wait_until(&mut reach, &mut running, &mut channel, phase)?;
+        let registers = wait_until(&mut reach, &mut running, &mut channel, phase)?;
         running.greet(END_DEADLINE)?;
         wait_until_paused(&mut running)?;
         let (_, words) = read_words(&running.wire());
         check_release(guest, words.context.get("release"))?;
-        save(&mut running, &mark, (String::new(), words.context), draft, progress)
+        save(&mut running, registers, (String::new(), words.context), draft, progress)
     }
 
     /// Lets a saved guest run for so long, and saves the machine to `draft`.
@@ -118,13 +117,14 @@ impl Bench {
         let plugin = self.plugin(&stimulus, None, &channel);
         let mut running = start_from(self.emulator(), guest, (from, time), plugin, scratch)?;
         progress(Progress::WarmingUp);
-        let end = wait_for_end(&mut running, &mut channel, time, &mut |_| ())?;
-        save_after(from, &mut running, &end, draft, progress)
+        let registers = wait_for_end(&mut running, &mut channel, time, &mut |_| ())?;
+        save_after(from, &mut running, registers, draft, progress)
     }
 
-    /// Lets a saved guest run for so long while it is followed, and saves it there: as [`Bench::snapshot`] would, for the
-    /// guest that begins so much later. What is seen on the way to a stage need not be run a second time to come there.
-    /// `generator` says what the follower looks for; nothing is triggered. A guest that dies on the way is not saved.
+    /// Lets a saved guest run for so long while it is followed, and saves it there: as [`Bench::snapshot`] would, for
+    /// the guest that begins so much later. What is seen on the way to a stage need not be run a second time to come
+    /// there. `generator` says what the follower looks for; nothing is triggered. A guest that dies on the way is not
+    /// saved.
     ///
     /// # Errors
     /// Those of restoring and saving, and an interruption.
@@ -138,7 +138,7 @@ impl Bench {
         time: Nanos,
         (generator, following): (Generator, Following<'_>),
     ) -> Result<Outcome> {
-        let after = Nanos(guest.begin_after.0 + time.0);
+        let after = guest.begin_after + time;
         assert_eq!(stage_before(after), Some(guest.begin_after), "the way to {after}");
         let scratch = self.cache().scratch()?;
         let stimulus = Stimulus::Triggers(generator);
@@ -146,12 +146,12 @@ impl Bench {
         let plugin = self.plugin(&stimulus, Some(&following.follow.plan), &channel);
         let mut running = start_from(self.emulator(), guest, (from, time), plugin, scratch.path())?;
         let ending = match wait_for_end(&mut running, &mut channel, time, following.see) {
-            Ok(end) => {
+            Ok(registers) => {
                 let place = self.cache().place("snapshots")?.join(key_after(key, time));
                 // An earlier hunt came by.
                 if !Snapshot::is_at(&place) {
                     let draft = draft(scratch.path(), "draft", &from.image())?;
-                    let record = save_after(from, &mut running, &end, &draft, &|_| ())?;
+                    let record = save_after(from, &mut running, registers, &draft, &|_| ())?;
                     Snapshot::publish(&draft, &place, record)?;
                 }
                 Ending::Whole
@@ -181,10 +181,10 @@ impl Bench {
     fn plugin<'a>(
         &'a self,
         stimulus: &'a Stimulus,
-        follow: Option<&'a str>,
+        follow: Option<&'a Plan>,
         channel: &'a Channel,
     ) -> Plugin<'a> {
-        Plugin { library: &self.parts().plugin, stimulus, follow, channel }
+        Plugin { library: &self.parts().plugin, stimulus, follow, channel, commands: None }
     }
 }
 
@@ -204,7 +204,7 @@ impl Making<'_> {
     /// The key of the snapshot so long after the warm-up: it depends on those that it is made by way of.
     fn key(&self, after: Nanos) -> String {
         let Some(from) = stage_before(after) else { return self.booted.clone() };
-        key_after(&self.key(from), Nanos(after.0 - from.0))
+        key_after(&self.key(from), after - from)
     }
 
     /// The snapshot so long after the warm-up, and before it those that it is made by way of, where they are not there.
@@ -220,7 +220,7 @@ impl Making<'_> {
             None => self.bench.boot(guest, image, &draft, scratch, progress)?,
             Some(from) => {
                 let before = self.snapshot(from, &self.key(from))?;
-                let on = (&before, Nanos(after.0 - from.0));
+                let on = (&before, after - from);
                 self.bench.advance(guest, on, &draft, scratch, progress)?
             }
         };
@@ -264,23 +264,26 @@ fn start_from(
     Ok(running)
 }
 
+/// Level of the data pins, and the control register.
+type Registers = (u8, u8);
+
 /// Saves a machine that was let run on from a saved one.
 fn save_after(
     from: &Snapshot,
     running: &mut Running,
-    end: &Record,
+    registers: Registers,
     draft: &Path,
     progress: &dyn Fn(Progress),
 ) -> Result<snapshot::Record> {
     wait_until_paused(running)?;
     let before = (from.console(), from.record.context.clone());
-    save(running, end, before, draft, progress)
+    save(running, registers, before, draft, progress)
 }
 
 /// Saves a paused machine, and what it printed after `console`, to `draft`.
 fn save(
     running: &mut Running,
-    mark: &Record,
+    (pins, control): Registers,
     (console, context): (String, BTreeMap<String, String>),
     draft: &Path,
     progress: &dyn Fn(Progress),
@@ -288,7 +291,6 @@ fn save(
     progress(Progress::Saving);
     let state_blake3 = save_state(running, &draft.join("state"))?;
     fs::write(draft.join("console"), console + &running.console()).at(draft)?;
-    let [pins, control] = [mark.pins, (mark.value >> 8) as u8];
     Ok(snapshot::Record { state_blake3, pins, control, context })
 }
 
@@ -308,7 +310,7 @@ fn save_state(running: &mut Running, state: &Path) -> Result<String> {
                 let state = state.display();
                 return Err(Error::Qemu(format!("saving the machine to {state}: {why}")));
             }
-            _ => std::thread::sleep(tool::POLL),
+            _ => std::thread::sleep(work::POLL),
         }
     }
 }
@@ -343,38 +345,37 @@ fn wait_for_end(
     channel: &mut Channel,
     time: Nanos,
     see: &mut Seer<'_>,
-) -> Result<Record> {
-    let slowest = SLOWEST * u32::try_from(time.0 / NS_PER_S).unwrap_or(u32::MAX);
+) -> Result<Registers> {
+    let slowest = SLOWEST * u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
     let phase = ("being advanced", BOOT_DEADLINE.saturating_add(slowest));
-    let mut reach = |record: &Record| {
-        see(record);
-        record.kind == Kind::End
+    let mut reach = |event: &Event| {
+        see(event);
+        match *event {
+            Event::End { level, control, .. } => Some((level, control)),
+            _ => None,
+        }
     };
     wait_until(&mut reach, running, channel, phase)
 }
 
-/// Takes a machine's records until `reach` says that it is there, and gives back the one with which it is.
+/// Takes a machine's events until `reach` says that it is there, and with which registers.
 ///
 /// # Errors
-/// [`Error::Guest`] where the guest ended before; [`Error::Stalled`] where no record came for as long as `deadline`, which is
-/// wall time and says nothing of the guest.
+/// [`Error::Guest`] where the guest ended before; [`Error::Stalled`] where no event came for as long as `deadline`,
+/// which is wall time and says nothing of the guest.
 fn wait_until(
-    reach: &mut dyn FnMut(&Record) -> bool,
+    reach: &mut dyn FnMut(&Event) -> Option<Registers>,
     running: &mut Running,
     channel: &mut Channel,
     (phase, deadline): (&'static str, Duration),
-) -> Result<Record> {
+) -> Result<Registers> {
     let mut heard = Instant::now();
     let mut reached = None;
     loop {
         let ended = running.ended()?;
-        let received = channel.drain(|record, _| {
-            if reach(record) {
-                reached = Some(*record);
-            }
-        })?;
-        if let Some(record) = reached {
-            return Ok(record);
+        let received = channel.drain(|event, _| reached = reach(event).or(reached))?;
+        if let Some(registers) = reached {
+            return Ok(registers);
         }
         if ended {
             return Err(Error::Guest { phase, why: why_it_ended(running) });
@@ -384,10 +385,10 @@ fn wait_until(
         } else if heard.elapsed() > deadline {
             return Err(Error::Stalled { phase, why: why_it_stands_still(running, deadline) });
         }
-        if tool::interrupted() {
+        if work::is_cancelled() {
             return Err(Error::Interrupted);
         }
-        std::thread::sleep(tool::POLL);
+        std::thread::sleep(work::POLL);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where everything lies that can be made again, and where our own parts are.
+//! Where the files lie that can be made again, and where our own parts are.
 
 use crate::error::At;
 use crate::kernel::Kernels;
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 pub struct Cache {
     directory: PathBuf,
+    announce: fn(&str),
 }
 
 impl Cache {
@@ -29,7 +30,12 @@ impl Cache {
     /// A cache in `directory`, which is made if needed.
     pub fn at(directory: &Path) -> Result<Cache> {
         fs::create_dir_all(directory).at(directory)?;
-        Ok(Cache { directory: directory.canonicalize().at(directory)? })
+        Ok(Cache { directory: directory.canonicalize().at(directory)?, announce: |_| () })
+    }
+
+    /// The same, and `announce` is called with what is going to take its time.
+    pub fn announcing(self, announce: fn(&str)) -> Cache {
+        Cache { announce, ..self }
     }
 
     /// Where it lies.
@@ -39,7 +45,7 @@ impl Cache {
 
     /// The kernels in it.
     pub fn kernels(&self) -> Result<Kernels> {
-        Kernels::open(&self.directory)
+        Ok(Kernels::open(&self.directory)?.announcing(self.announce))
     }
 
     /// A subdirectory, made if needed.
@@ -62,8 +68,8 @@ pub(crate) const DRAFT: &str = ".draft-";
 #[derive(Debug)]
 pub(crate) struct Owned {
     directory: tempfile::TempDir,
-    /// Locked as long as it is owned, which others see from other containers and other hosts, too, where this process has
-    /// another number or none.
+    /// Locked as long as it is owned, which others see from other containers and other hosts, too, where this process
+    /// has another number or none.
     _held: Option<File>,
 }
 
@@ -73,8 +79,8 @@ impl Owned {
     }
 }
 
-/// A directory in `parent` that is [`Owned`]: `PREFIX` `PID` `-` and something random. Those of commands that were killed before they
-/// could remove them are removed here.
+/// A directory in `parent` that is [`Owned`]: `PREFIX` `PID` `-` and something random. Those of commands that were
+/// killed before they could remove them are removed here.
 pub(crate) fn owned(parent: &Path, prefix: &str) -> Result<Owned> {
     sweep(parent, prefix)?;
     let prefix = format!("{prefix}{}-", std::process::id());

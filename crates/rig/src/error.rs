@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What can go wrong around the rig. Each variant names the thing and its message the remedy.
+//! The errors of the rig. Each variant names the thing that failed, and its message names the remedy.
 
-use sample::ChannelError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use wire::ChannelError;
 
 /// An error of the rig.
 #[derive(Debug)]
 pub enum Error {
     /// No kernel of that name is in the cache.
     UnknownKernel {
-        /// The name asked for.
+        /// The name that the user gave.
         name: String,
-        /// Names that exist.
+        /// The names of the kernels in the cache.
         known: Vec<String>,
     },
     /// A kernel cannot be used: something is missing from it or broken.
@@ -23,27 +23,27 @@ pub enum Error {
         /// What is wrong, and what to do.
         why: String,
     },
-    /// A text is no name for a kernel.
+    /// A text that cannot be the name of a kernel.
     KernelName {
         /// The text.
         name: String,
     },
-    /// There is a kernel of that name, which was not to be replaced.
+    /// The cache has a kernel of that name already, and the user did not ask to replace it.
     KernelExists {
         /// The name.
         name: String,
-        /// Where the one that there is came from; empty where that is not known.
+        /// Where the kernel in the cache came from; empty if that is not known.
         source: String,
     },
-    /// Debian's archive cannot be used, or lacks what is wanted.
+    /// onset cannot use Debian's archive, or the archive lacks what the user wants.
     Archive(String),
     /// The environment does not say where the user's cache is.
     NoCachePlace,
     /// A file or directory could not be read or written.
     File {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The reason of the system.
         source: io::Error,
     },
     /// A program of the host is missing.
@@ -57,25 +57,27 @@ pub enum Error {
     Program {
         /// The command line.
         command: String,
-        /// Its exit and the end of what it said.
+        /// Its exit status and the end of its output.
         why: String,
     },
     /// QEMU refused to start, or does not suit.
     Qemu(String),
-    /// The guest or its machine ended before it should, or did not do what it was told.
+    /// The guest or its machine ended too early, or did not do what onset told it.
     Guest {
-        /// What was being done.
+        /// What onset was doing.
         phase: &'static str,
-        /// What is known of the reason.
+        /// What onset knows of the reason.
         why: String,
     },
-    /// A machine was not heard of for minutes of wall time.
+    /// A machine sent nothing for minutes of wall time.
     Stalled {
-        /// What was being done.
+        /// What onset was doing.
         phase: &'static str,
-        /// What is known of the reason.
+        /// What onset knows of the reason.
         why: String,
     },
+    /// A session was told what it cannot do; why.
+    Command(String),
     /// The user asked to stop.
     Interrupted,
 }
@@ -101,14 +103,14 @@ impl fmt::Display for Error {
             Error::Kernel { name, why } => write!(f, "kernel {name}: {why}"),
             Error::KernelName { name } => write!(
                 f,
-                "{name:?} is no name for a kernel: it starts with a letter or digit and has letters, digits and .-_+~"
+                "{name:?} cannot be the name of a kernel: a name starts with a letter or digit and has letters, digits and .-_+~"
             ),
             Error::KernelExists { name, source } => {
-                write!(f, "there is a kernel {name:?} already")?;
+                write!(f, "the cache has a kernel {name:?} already")?;
                 if !source.is_empty() {
                     write!(f, " (from {source})")?;
                 }
-                write!(f, "; choose another --name, or give --replace")
+                write!(f, "; choose another --name, or give --replace to replace it")
             }
             Error::Archive(why) => write!(f, "Debian's archive: {why}"),
             Error::NoCachePlace => {
@@ -119,12 +121,12 @@ impl fmt::Display for Error {
                 match source.kind() {
                     io::ErrorKind::StorageFull => write!(
                         f,
-                        ". Free some space, or set XDG_CACHE_HOME or --store to another disk"
+                        ". Free some space, or choose another disk with XDG_CACHE_HOME or --store"
                     ),
                     io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
                         write!(
                             f,
-                            ". Choose a place that you may write: XDG_CACHE_HOME for the cache, --store for the bundles"
+                            ". Choose a directory that you may write: XDG_CACHE_HOME for the cache, --store for the bundles"
                         )
                     }
                     _ => Ok(()),
@@ -137,6 +139,7 @@ impl fmt::Display for Error {
             Error::Qemu(why) => write!(f, "QEMU: {why}"),
             Error::Guest { phase, why } => write!(f, "the guest ended while {phase}: {why}"),
             Error::Stalled { phase, why } => write!(f, "the machine failed while {phase}: {why}"),
+            Error::Command(why) => write!(f, "the session refuses a command: {why}"),
             Error::Interrupted => write!(f, "interrupted"),
         }
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Directories of the cache that are told from damaged ones: beside their files is a list of the files' hashes.
+//! Intact directories of the cache, which can be told from damaged ones: beside the files lies a list of their hashes.
 //!
-//! All of it is made durable before the directory gets its name, and looked at before it is used. What is not intact is
-//! made again by whoever needs it.
+//! The files and the list are durable before the directory gets its name, and they are checked before the directory is
+//! used. Whoever needs a directory that is not intact makes it again.
 
 use crate::error::At;
-use crate::{Error, Result, tool};
+use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -126,7 +126,7 @@ pub(crate) fn publish(made: &Path, place: &Path) -> Result<()> {
 pub(crate) fn hash_file(path: &Path) -> Result<String> {
     let mut hasher = blake3::Hasher::new();
     let hashed = hasher.update_reader(Heeding(confined::file(path).at(path)?));
-    if hashed.is_err() && tool::interrupted() {
+    if hashed.is_err() && work::is_cancelled() {
         return Err(Error::Interrupted);
     }
     hashed.at(path)?;
@@ -138,7 +138,7 @@ struct Heeding(File);
 
 impl io::Read for Heeding {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match tool::interrupted() {
+        match work::is_cancelled() {
             true => Err(io::Error::other("the user asked to stop")),
             false => self.0.read(buffer),
         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The virtual target: an unmodified kernel under QEMU in deterministic virtual time.
 //!
-//! Takes kernels into a cache, puts together the guest's image, boots it once per flavour and load up to
-//! the instruction where measuring begins, saves the machine there, and restores it for each run. What
-//! comes out are observations; this crate knows no statistics.
+//! The crate takes kernels into a cache and puts together the guest's image. It boots the guest once per flavour and
+//! load, up to the instruction where measuring begins, saves the machine there, and restores it for each run. It hands
+//! over observations, and knows no statistics.
 
 mod boot;
 mod cache;
@@ -18,25 +18,31 @@ mod look;
 mod machine;
 mod map;
 mod run;
+mod session;
 mod snapshot;
 pub mod tool;
 mod witness;
+mod x86_64;
 
 pub use boot::{FIRST_STAGE, stage_before};
 pub use cache::{Cache, Parts};
-pub use collect::{Observer, Seer};
+pub use collect::Seer;
 pub use console::Fault;
 pub use error::{Error, Result};
 pub use follow::{Calls, Follow};
 pub use image::{Contents, check_programs};
+#[cfg(fuzzing)]
+pub use kernel::unpack_for_fuzzing;
 pub use kernel::{
     Announce, Completeness, Existing, Given, Kernel, KernelRecord, Kernels, Modules, Offer,
     is_kernel_name, series_of,
 };
 pub use look::Look;
 pub use machine::{
-    CHOICE, CPU, Emulator, Generator, Machine, ProbeRun, QEMU, Stimulus, is_tried, versions_tried,
+    CHOICE, Emulator, Generator, Machine, ProbeRun, Stimulus, is_tried, versions_tried,
 };
-pub use run::{Bench, Ending, Following, Guest, Outcome, Progress};
+pub use run::{Bench, Ending, Following, Guest, Outcome};
+pub use session::Session;
 pub use snapshot::Snapshot;
 pub use witness::{ClockLine, ClockPoint, Level, Wake, Witness};
+pub use x86_64::{CPU, DEBIAN, PACKAGE as QEMU_PACKAGE, QEMU};

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A look at a paused guest: its kernel's memory and its registers.
 //!
-//! The guest cannot notice it. It runs without the plugin, so nothing is measured in it.
+//! The guest cannot notice the look. It runs without the plugin, so nothing is measured in it.
 
 use crate::cache::Owned;
 use crate::error::At;
 use crate::machine::Running;
 use crate::run::END_DEADLINE;
+use crate::x86_64::{PAGE, regs};
 use crate::{Error, Result};
 use serde_json::json;
 use std::cell::RefCell;
@@ -14,10 +15,9 @@ use std::collections::HashMap;
 use std::fs;
 use vmlinux::{Memory, Regs};
 
-/// Memory is fetched from QEMU in pieces of this size, in bytes, and where such a piece has holes in it page by page: what
-/// costs time is the asking.
+/// Memory is fetched from QEMU in pieces of this size, in bytes, and where such a piece has holes in it page by page:
+/// what costs time is the asking.
 const PIECE: u64 = 1 << 16;
-const PAGE: u64 = 1 << 12;
 
 /// A paused guest. Its QEMU ends when this is dropped.
 pub struct Look {
@@ -66,23 +66,6 @@ impl Look {
         let text = answer.as_str().unwrap_or_default();
         regs(text).ok_or_else(|| Error::Qemu(format!("its registers are in no known form: {text}")))
     }
-}
-
-/// The registers in what QEMU prints of them (target/i386/cpu-dump.c): `RIP=ffffffff81000000 …`.
-fn regs(text: &str) -> Option<Regs> {
-    let register = |name: &str| {
-        let digits = text.split_once(&format!("{name}="))?.1.get(..16)?;
-        u64::from_str_radix(digits, 16).ok()
-    };
-    Some(Regs {
-        ip: register("RIP")?,
-        sp: register("RSP")?,
-        bp: register("RBP")?,
-        dx: register("RDX")?,
-        di: register("RDI")?,
-        r10: register("R10")?,
-        r13: register("R13")?,
-    })
 }
 
 impl Memory for Look {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The map of a snapshot: what its kernel and modules say of their code (crates/vmlinux), kept beside it.
+//! The map of a snapshot: what its kernel and modules say of their code (crates/vmlinux). The map is kept beside the
+//! snapshot.
 
 use crate::cache::{self, DRAFT};
 use crate::error::At;
@@ -71,12 +72,12 @@ impl Bench {
     /// The kernel's ELF image.
     fn decompressed(&self, kernel: &Kernel) -> Result<Vec<u8>> {
         let path = kernel.image();
-        let bzimage = fs::read(&path).at(&path)?;
+        let image = fs::read(&path).at(&path)?;
         let refused = |e: vmlinux::Error| Error::Kernel {
             name: kernel.record.name.clone(),
             why: e.to_string(),
         };
-        let (compression, payload) = vmlinux::payload(&bzimage).map_err(refused)?;
+        let (compression, payload) = vmlinux::payload(&image).map_err(refused)?;
         let scratch = self.cache().scratch()?;
         let file = scratch.path().join("payload");
         fs::write(&file, payload).at(&file)?;

@@ -1,41 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! One cell of an experiment: restore its guest, measure, collect.
 
-use crate::collect::{Collector, Observer, Seer};
+use crate::collect::Seer;
 use crate::console::{self, Fault};
 use crate::kernel::Kernel;
 use crate::machine::{Emulator, Machine, Origin, Plugin, Running, Stimulus};
 use crate::snapshot::Snapshot;
-use crate::{Cache, Contents, Error, Follow, Parts, Result, Witness, intact, tool};
+use crate::{Cache, Contents, Error, Follow, Parts, Result, Witness, intact};
 use agent::Load;
-use sample::{Channel, Nanos};
+use sample::{Nanos, Observer};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use work::Progress;
 
-/// Records that fit into a machine's channel: 8 MiB. The guest makes at most a few hundred thousand a second
+/// Events that fit into a machine's channel: 8 MiB. The guest makes at most a few hundred thousand a second
 /// of wall time, so the collector may be kept from running for seconds before one is dropped.
 pub(crate) const RECORDS: usize = 1 << 18;
 /// Powering off, answering a control command, or ending an interrupted probe and handing over its records.
 pub(crate) const END_DEADLINE: Duration = Duration::from_secs(60);
-
-/// What there is to tell while it works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// Putting the image together, building the driver.
-    Preparing,
-    /// Booting and setting up the load.
-    Booting,
-    /// Under load, before measuring.
-    WarmingUp,
-    /// Writing the machine's state.
-    Saving,
-    /// Reading it.
-    Restoring,
-    /// Triggers raised so far, of how many.
-    Measuring(u64, u64),
-}
 
 /// The guest of a cell.
 #[derive(Clone, Debug)]
@@ -58,8 +42,8 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// A guest with nothing but a load, which is warmed up for 200 ms: 256 MiB, an instruction a nanosecond, the kernel's own
-    /// parameters, no driver and no `task` responder.
+    /// A guest with nothing but a load, which is warmed up for 200 ms: 256 MiB, an instruction a nanosecond, the
+    /// kernel's own parameters, no driver and no `task` responder.
     ///
     /// # Errors
     /// A kernel that is not in the cache.
@@ -104,8 +88,8 @@ pub enum Ending {
     Whole,
     /// The guest ended first, by what it did itself; why, as far as is known.
     Died(String),
-    /// The machine failed first, which says nothing of the guest: QEMU was killed, or ended with an error of its own, or no record
-    /// came for minutes of wall time. Why.
+    /// The machine failed first, which says nothing of the guest: QEMU was killed, or ended with an error of its own,
+    /// or no record came for minutes of wall time. Why.
     Failed(String),
     /// The user asked to stop.
     Interrupted,
@@ -156,7 +140,7 @@ impl Outcome {
 pub struct Following<'a> {
     /// The places.
     pub follow: &'a Follow,
-    /// Takes the records.
+    /// Takes the events.
     pub see: &'a mut Seer<'a>,
 }
 
@@ -211,25 +195,16 @@ impl Bench {
         &self,
         guest: &Guest,
         stimulus: &Stimulus,
-        (snapshot, key): &(Snapshot, String),
+        snapshot: &(Snapshot, String),
         observe: &mut Observer,
         following: Option<Following<'_>>,
         progress: &dyn Fn(Progress),
     ) -> Result<Outcome> {
         progress(Progress::Restoring);
-        let scratch = self.cache.scratch()?;
-        let collector = Collector::new(stimulus, Channel::with_capacity(RECORDS)?);
-        let begun = Instant::now();
-        let plugin = Plugin {
-            library: &self.parts.plugin,
-            stimulus,
-            follow: following.as_ref().map(|f| f.follow.plan.as_str()),
-            channel: &collector.channel,
-        };
-        let running = self.restore(guest, snapshot, Some(plugin), scratch.path())?;
-        let see = following.map(|f| f.see);
-        let outcome = collector.collect(running, begun, (observe, see), progress, snapshot)?;
-        Ok(Outcome { snapshot: key.clone(), ..outcome })
+        let (follow, see) = following.map(|f| (f.follow, f.see)).unzip();
+        let mut session = self.begin(guest, stimulus, snapshot, follow)?;
+        session.run(observe, see, progress)?;
+        session.finish(observe)
     }
 
     /// Runs a guest that ends by itself from its snapshot on, without the plugin, and says how long that
@@ -239,24 +214,30 @@ impl Bench {
         let begun = Instant::now();
         let mut running = self.restore(guest, snapshot, None, scratch.path())?;
         while !running.ended()? {
-            if tool::interrupted() {
+            if work::is_cancelled() {
                 return Err(Error::Interrupted);
             }
-            std::thread::sleep(tool::POLL);
+            std::thread::sleep(work::POLL);
         }
         Ok(begun.elapsed())
     }
 
     /// Starts QEMU from a snapshot and lets the guest go on.
-    fn restore(
+    pub(crate) fn restore(
         &self,
         guest: &Guest,
         snapshot: &Snapshot,
         plugin: Option<Plugin<'_>>,
         scratch: &Path,
     ) -> Result<Running> {
+        let is_commanded = plugin.is_some_and(|plugin| plugin.commands.is_some());
         let mut running = self.restore_paused(guest, snapshot, plugin, scratch)?;
-        running.call("cont", json!({}), END_DEADLINE)?;
+        if is_commanded {
+            // QEMU answers only after the first command: it waits for that where it would go on.
+            running.go_on()?;
+        } else {
+            running.call("cont", json!({}), END_DEADLINE)?;
+        }
         Ok(running)
     }
 
@@ -295,6 +276,6 @@ pub(crate) fn wait_until_paused(running: &mut Running) -> Result<()> {
         if begun.elapsed() > END_DEADLINE {
             return Err(Error::Qemu(format!("does not pause: {status}")));
         }
-        std::thread::sleep(tool::POLL);
+        std::thread::sleep(work::POLL);
     }
 }

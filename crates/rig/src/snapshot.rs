@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Saved machines: a guest under load, stopped at the instruction where measuring begins.
 //!
-//! A snapshot is a directory `snapshots/KEY/` with the machine's state (QEMU's migration stream), the
-//! image that it was booted from, the boot's console, `snapshot.json`, and the hashes of all these. The key is a hash of everything
-//! that the state depends on, so a snapshot is never stale; at worst it is unused.
+//! A snapshot is a directory `snapshots/KEY/`. It has the machine's state (QEMU's migration stream), the image that the
+//! machine was booted from, the boot's console, `snapshot.json`, and the hashes of all these. The key is a hash of
+//! everything that the state depends on. So a snapshot is never stale; at worst it is unused.
 
 use crate::cache::{self, DRAFT};
 use crate::error::At;

@@ -1,47 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Running the host's programs: found or named with their package, ended with us, heard when they fail.
+//! Runs the host's programs. A program that is missing is named with its package. A program ends when we do. Where
+//! it fails, the error has what it printed.
 
 use crate::{Error, Result};
-use std::cell::Cell;
 use std::io::Read;
-use std::os::fd::RawFd;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-/// Set by the command's signal handler; everything that waits looks at it.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-/// Asks everything that waits to stop. Callable from a signal handler.
-pub fn interrupt() {
-    INTERRUPTED.store(true, Ordering::Relaxed);
-}
-
-thread_local! {
-    static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
-}
-
-/// Does `work`; whatever it waits for on this thread at `deadline` stops as if [`interrupt`] had been called.
-pub fn until<T>(deadline: Option<Instant>, work: impl FnOnce() -> T) -> T {
-    struct Outer(Option<Instant>);
-    impl Drop for Outer {
-        fn drop(&mut self) {
-            DEADLINE.set(self.0);
-        }
-    }
-    let _outer = Outer(DEADLINE.replace(deadline));
-    work()
-}
-
-/// Whether [`interrupt`] was called, or this thread's time is up ([`until`]).
-pub fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed) || DEADLINE.get().is_some_and(|at| Instant::now() >= at)
-}
-
-/// How often waiting looks at its child and at [`interrupted`].
-pub const POLL: Duration = Duration::from_millis(2);
+use work::{POLL, Reaped, is_cancelled};
 
 /// Where programs are looked for, besides PATH: those of the administrator.
 const DIRECTORIES: [&str; 2] = ["/usr/sbin", "/sbin"];
@@ -56,84 +22,6 @@ pub fn find(name: &str) -> Option<PathBuf> {
         .chain(DIRECTORIES.map(PathBuf::from))
         .map(|dir| dir.join(name))
         .find(|p| p.is_file())
-}
-
-/// A child that is killed with its own children and reaped when it goes out of scope, and by the kernel
-/// when we die.
-pub struct Reaped(Child);
-
-impl Reaped {
-    /// Starts the program.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub fn spawn(command: &mut Command) -> std::io::Result<Reaped> {
-        let parent = std::process::id();
-        // A group of its own: the terminal's Ctrl-C reaches us alone, and we decide.
-        command.process_group(0);
-        // SAFETY: only async-signal-safe calls between fork and exec.
-        unsafe {
-            command.pre_exec(move || {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                // The parent may have died before the line above.
-                if libc::getppid() as u32 != parent {
-                    libc::_exit(1);
-                }
-                Ok(())
-            });
-        }
-        command.spawn().map(Reaped)
-    }
-
-    /// The exit status, when it has ended.
-    pub fn ended(&mut self) -> std::io::Result<Option<std::process::ExitStatus>> {
-        self.0.try_wait()
-    }
-}
-
-impl Reaped {
-    /// Its ends of the pipes that it was started with, once.
-    pub fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
-        (self.0.stdin.take(), self.0.stdout.take(), self.0.stderr.take())
-    }
-
-    /// Its exit status, once it has ended.
-    pub fn wait(&mut self) -> std::io::Result<std::process::ExitStatus> {
-        self.0.wait()
-    }
-
-    /// Sends it SIGTERM.
-    pub fn ask_to_end(&self) {
-        // SAFETY: a plain system call; until it is reaped nobody else has its number.
-        unsafe { libc::kill(self.0.id() as libc::pid_t, libc::SIGTERM) };
-    }
-}
-
-/// Leaves the descriptors open across exec, in the child alone.
-pub fn inherit(command: &mut Command, descriptors: Vec<RawFd>) {
-    // SAFETY: fcntl is async-signal-safe, and the descriptors outlive the spawn.
-    unsafe {
-        command.pre_exec(move || {
-            for fd in &descriptors {
-                if libc::fcntl(*fd, libc::F_SETFD, 0) != 0 {
-                    return Err(std::io::Error::last_os_error());
-                }
-            }
-            Ok(())
-        });
-    }
-}
-
-impl Drop for Reaped {
-    fn drop(&mut self) {
-        // What apt-get or make started would outlive them. Until it is reaped nobody else has its number.
-        if let Ok(None) = self.0.try_wait() {
-            // SAFETY: a plain system call; the group was made in `spawn`.
-            unsafe { libc::killpg(self.0.id() as libc::pid_t, libc::SIGKILL) };
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
 }
 
 /// Runs a program to its end and returns what it printed.
@@ -173,13 +61,14 @@ pub(crate) fn run_bytes(
             text
         })
     };
-    let out = drain(child.0.stdout.take().map(|p| Box::new(p) as _));
-    let err = drain(child.0.stderr.take().map(|p| Box::new(p) as _));
+    let (_, out, err) = child.pipes();
+    let out = drain(out.map(|p| Box::new(p) as _));
+    let err = drain(err.map(|p| Box::new(p) as _));
     let begun = Instant::now();
     let status = loop {
         match child.ended() {
             Ok(Some(status)) => break status,
-            Ok(None) if interrupted() => return Err(Error::Interrupted),
+            Ok(None) if is_cancelled() => return Err(Error::Interrupted),
             Ok(None) if begun.elapsed() > deadline => {
                 return Err(failed(format!("not done after {} s", deadline.as_secs())));
             }
@@ -254,15 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_waited_for_until_a_deadline_stops_there_and_nothing_later_does() {
+    fn what_is_waited_for_stops_when_it_is_asked_to() {
+        let cancel = work::Cancel::default();
+        cancel.ask();
         let long = || run(Command::new("sleep").arg("1000"), "coreutils", LONG);
-        let stopped = until(Some(Instant::now()), long);
+        let stopped = cancel.during(long);
         assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
-        assert!(!interrupted());
-        let later = Instant::now().checked_add(LONG);
-        assert!(
-            !until(later, interrupted) && until(later, || until(Some(Instant::now()), interrupted))
-        );
     }
 
     #[test]

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What was seen from outside of a probe's run: when threads waited and woke, and how the guest's clock runs beside
+//! What was seen of a probe's run from outside: when its threads waited and woke, and how the guest's clock runs beside
 //! virtual time.
 
-use sample::{Insns, Kind, Monotonic, Nanos, Record, Stamp, Virtual};
+use sample::{Insns, Monotonic, Nanos, Stamp, Virtual};
 use std::collections::BTreeMap;
+use wire::Event;
 
 /// Wake-ups that are kept; the rest is counted. 64 MB.
 const WAKES_MAX: usize = 1 << 20;
@@ -15,16 +16,16 @@ const LEVELS_MAX: usize = 1 << 22;
 pub struct Wake {
     /// Which thread, in the order in which they were first seen.
     pub thread: u32,
-    /// The number of the system call (x86-64).
+    /// The number of the system call.
     pub call: u8,
     /// When it called.
     pub called: Stamp<Virtual>,
-    /// Until when it asked to sleep, where it named a time on CLOCK_MONOTONIC; or when it asked its timer to expire first,
-    /// where it named a time, on that timer's clock.
+    /// Until when it asked to sleep, where it named a time on CLOCK_MONOTONIC; or when it asked its timer to expire
+    /// first, where it named a time, on that timer's clock.
     pub requested: Option<Stamp<Monotonic>>,
     /// Instructions of user space from the wake-up before this one (the thread's first call, for the first) up to the
-    /// call: what the program executes for each period. Of all threads that ran meanwhile; and a block of code that a page
-    /// fault breaks off counts whole.
+    /// call: what the program executes for each period. Of all threads that ran meanwhile; and a block of code that a
+    /// page fault breaks off counts whole.
     pub own: Insns,
     /// When it returned: the thread's first instruction is the next one.
     pub woke: Stamp<Virtual>,
@@ -73,41 +74,37 @@ pub struct Witness {
     /// What the guest wrote to the parallel port, beginning with what was there.
     pub levels: Vec<Level>,
     /// Calls of threads that have not woken.
-    calls: BTreeMap<u32, Record>,
+    calls: BTreeMap<u32, Called>,
 }
 
+/// When a thread called, and until when it asked to sleep.
+type Called = (Stamp<Virtual>, Option<Stamp<Monotonic>>);
+
 impl Witness {
-    /// Takes a record; those of other kinds are none of its business.
-    pub(crate) fn observe(&mut self, record: &Record) {
-        match record.kind {
-            Kind::Call => {
-                self.calls.insert(record.value, *record);
+    /// Takes an event; those of other kinds are none of its business.
+    pub(crate) fn observe(&mut self, event: &Event) {
+        match *event {
+            Event::Call { at, thread, requested, .. } => {
+                self.calls.insert(thread, (at.time, requested));
             }
-            Kind::Wake => {
-                let Some(call) = self.calls.remove(&record.value) else { return };
+            Event::Wake { at, call, thread, own } => {
+                let Some((called, requested)) = self.calls.remove(&thread) else { return };
                 if self.wakes.len() == WAKES_MAX {
                     self.wakes_left_out += 1;
                     return;
                 }
-                self.wakes.push(Wake {
-                    thread: record.value,
-                    call: record.pins,
-                    called: call.at,
-                    requested: (call.number != 0).then(|| Stamp::from_ns(call.number)),
-                    own: Insns(record.number),
-                    woke: record.at,
-                    insns: record.insns,
-                });
+                let (woke, insns) = (at.time, at.insns);
+                self.wakes.push(Wake { thread, call, called, requested, own, woke, insns });
             }
-            Kind::Mark | Kind::Pins if self.levels.len() < LEVELS_MAX => {
-                self.levels.push(Level { at: record.at, pins: record.pins });
+            Event::Mark { at, level: pins, .. } | Event::Pins { at, level: pins, .. }
+                if self.levels.len() < LEVELS_MAX =>
+            {
+                self.levels.push(Level { at: at.time, pins });
             }
-            Kind::Clock => self.clock.push(ClockPoint {
-                begun: record.at,
-                insns: record.insns,
-                width: Nanos(record.value.into()),
-                read: Stamp::from_ns(record.number),
-            }),
+            Event::Clock { at, width, read } => {
+                let (begun, insns) = (at.time, at.insns);
+                self.clock.push(ClockPoint { begun, insns, width, read });
+            }
             _ => {}
         }
     }
@@ -168,25 +165,43 @@ impl ClockLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sample::At;
+    use wire::Mark;
 
-    fn record(kind: Kind, pins: u8, value: u32, number: u64, at: u64) -> Record {
-        Record { kind, pins, value, number, at: Stamp::from_ns(at), insns: Insns(at) }
+    fn at(ns: u64) -> At {
+        At::new(Stamp::from_ns(ns), Insns(ns))
     }
 
-    fn seen(records: &[Record]) -> Witness {
+    fn wake(call: u8, thread: u32, own: u64, ns: u64) -> Event {
+        Event::Wake { at: at(ns), call, thread, own: Insns(own) }
+    }
+
+    fn call(call: u8, thread: u32, requested: Option<u64>, ns: u64) -> Event {
+        Event::Call { at: at(ns), call, thread, requested: requested.map(Stamp::from_ns) }
+    }
+
+    fn pins(level: u8, ns: u64) -> Event {
+        Event::Pins { at: at(ns), level, raised: 0 }
+    }
+
+    fn clock(read: u64, width: u64, ns: u64) -> Event {
+        Event::Clock { at: at(ns), width: Nanos(width), read: Stamp::from_ns(read) }
+    }
+
+    fn seen(events: &[Event]) -> Witness {
         let mut witness = Witness::default();
-        records.iter().for_each(|r| witness.observe(r));
+        events.iter().for_each(|event| witness.observe(event));
         witness
     }
 
     #[test]
     fn a_call_and_the_next_wake_up_of_the_same_thread_belong_together() {
         let witness = seen(&[
-            record(Kind::Wake, 230, 0, 5, 10),
-            record(Kind::Call, 230, 0, 1_000, 20),
-            record(Kind::Call, 0, 1, 0, 30),
-            record(Kind::Wake, 0, 1, 7, 40),
-            record(Kind::Wake, 230, 0, 60, 1_500),
+            wake(230, 0, 5, 10),
+            call(230, 0, Some(1_000), 20),
+            call(0, 1, None, 30),
+            wake(0, 1, 7, 40),
+            wake(230, 0, 60, 1_500),
         ]);
         let [first, second] = witness.wakes[..] else { panic!("{witness:?}") };
         assert_eq!((first.thread, first.requested, first.called.ns()), (1, None, 30));
@@ -197,11 +212,12 @@ mod tests {
 
     #[test]
     fn the_levels_of_the_port_are_kept_from_that_on_which_measuring_began_with() {
+        let mark = Mark::Measuring;
         let witness = seen(&[
-            record(Kind::Mark, 0xff, 2, 0, 5),
-            record(Kind::Pins, 0x80, 0, 0, 10),
-            record(Kind::Call, 230, 0, 0, 15),
-            record(Kind::Pins, 0, 0, 0, 20),
+            Event::Mark { at: at(5), mark, control: 0, level: 0xff, raised: 0 },
+            pins(0x80, 10),
+            call(230, 0, None, 15),
+            pins(0, 20),
         ]);
         let levels: Vec<_> = witness.levels.iter().map(|l| (l.at.ns(), l.pins)).collect();
         assert_eq!(levels, [(5, 0xff), (10, 0x80), (20, 0)]);
@@ -211,8 +227,8 @@ mod tests {
     fn the_line_goes_through_the_tightest_readings_at_both_ends() {
         // The guest's clock is 1,000 behind and runs 1 % fast.
         let clock = |at: u64, width| {
-            let middle = at + u64::from(width) / 2;
-            record(Kind::Clock, 0, width, (middle - 1_000) * 101 / 100, at)
+            let middle = at + width / 2;
+            clock((middle - 1_000) * 101 / 100, width, at)
         };
         let witness = seen(&[
             clock(2_000, 900),
@@ -234,6 +250,6 @@ mod tests {
     #[test]
     fn fewer_than_two_readings_make_no_line() {
         assert_eq!(seen(&[]).clock_line(), None);
-        assert_eq!(seen(&[record(Kind::Clock, 0, 10, 5, 5)]).clock_line(), None);
+        assert_eq!(seen(&[clock(5, 10, 5)]).clock_line(), None);
     }
 }

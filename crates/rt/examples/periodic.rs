@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A periodic real-time task: a thousand periods of a millisecond, first by plain sleep, then by precise sleep.
 //!
-//! `cargo run --release -p onset-rt --example periodic`, with `sudo` or without: what is refused is said, and done without.
+//! `cargo run --release -p onset-rt --example periodic`, with `sudo` or without: what is refused is said, and done
+//! without.
 
 use rt::{Overrun, Policy, PreciseSleep, Release, RuntimeLimit, SystemClock, Usage};
-use sample::{Nanos, Stamp};
+use sample::Nanos;
 
 const PERIOD: Nanos = Nanos::from_millis(1);
 const PERIODS: usize = 1_000;
@@ -28,7 +29,7 @@ fn main() {
     show("plain", &mut latencies, skipped, before);
 
     let before = Usage::of_thread();
-    let mut sleep = PreciseSleep::calibrate(&SystemClock, Nanos(PERIOD.0 / 2));
+    let mut sleep = PreciseSleep::calibrate(&SystemClock, PERIOD / 2);
     let mut release = from_now();
     let mut skipped = 0;
     for latency in &mut latencies {
@@ -42,7 +43,7 @@ fn main() {
 }
 
 fn from_now() -> Release {
-    Release::new(Stamp::from_ns(rt::now().ns() + PERIOD.0), PERIOD, Overrun::Skip)
+    Release::new(rt::now() + PERIOD, PERIOD, Overrun::Skip)
 }
 
 fn show(name: &str, latencies: &mut [Nanos], skipped: u64, before: Usage) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! On which CPUs a thread runs.
+//! The CPUs that a thread may run on.
 
 use crate::Error;
 use rustix::io::Errno;

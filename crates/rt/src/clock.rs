@@ -42,7 +42,7 @@ impl Clock for SystemClock {
 
 fn timespec(time: Nanos) -> Timespec {
     // 2^64 ns are 1.8·10^10 s.
-    Timespec { tv_sec: (time.0 / 1_000_000_000) as i64, tv_nsec: (time.0 % 1_000_000_000) as _ }
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos() as _ }
 }
 
 #[cfg(test)]
@@ -51,8 +51,8 @@ pub(crate) mod fake {
     use std::cell::Cell;
     use std::collections::VecDeque;
 
-    /// A clock that a test turns. A sleep ends at its due time plus the next of `delays` (0 when there is none left), and
-    /// each reading takes `read`.
+    /// A clock that a test turns. A sleep ends at its due time plus the next of `delays` (0 when there is none left),
+    /// and each reading takes `read`.
     #[derive(Default)]
     pub(crate) struct Fake {
         pub(crate) now: Cell<u64>,
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_sleep_ends_when_it_is_due_or_later_and_the_past_is_no_sleep() {
-        let due = Stamp::from_ns(now().ns() + 100_000);
+        let due = now() + Nanos(100_000);
         SystemClock.sleep_until(due);
         assert!(now().since(due).is_some());
         SystemClock.sleep_until(Stamp::from_ns(0));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Being a real-time task under Linux.
+//! How to be a real-time task under Linux.
 //!
-//! What a program does before and while it must be in time: take a scheduling policy ([`apply`]) and a CPU
-//! ([`pin`]), keep its memory resident ([`lock_memory`], [`prefault_stack`]), keep the kernel from saving power at its
-//! expense ([`CpuDmaLatency`], [`timer_slack`]), guard against itself ([`RuntimeLimit`]), be released periodically
-//! ([`Release`]), sleep precisely ([`PreciseSleep`]), share data without priority inversion ([`PiMutex`]), and prove
-//! that nothing went on behind its back ([`Usage`]).
+//! A program that must be in time does the following, before and while it runs. It takes a scheduling policy
+//! ([`apply`]) and a CPU ([`pin`]). It keeps its memory resident ([`lock_memory`], [`prefault_stack`]). It keeps the
+//! kernel from saving power at its expense ([`CpuDmaLatency`], [`timer_slack`]). It guards against itself
+//! ([`RuntimeLimit`]). It is released periodically ([`Release`]), sleeps precisely ([`PreciseSleep`]) and shares data
+//! without priority inversion ([`PiMutex`]). And it proves that nothing went on behind its back ([`Usage`]).
 //!
-//! What is refused is refused with its reason and remedy ([`Error`]). What runs once per period, releasing and sleeping,
-//! neither allocates nor locks nor panics, and enters the kernel to sleep alone.
+//! Where the system refuses something, the error has the reason and the remedy ([`Error`]). Release and sleep run once
+//! per period: they neither allocate nor lock nor panic, and they enter the kernel only to sleep.
 //!
-//! `examples/periodic.rs` puts it together.
+//! `examples/periodic.rs` puts these parts together.
 
 mod affinity;
 mod clock;

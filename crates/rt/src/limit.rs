@@ -21,7 +21,7 @@ impl RuntimeLimit {
     /// [`Error::System`] where a lower hard limit is in force.
     pub fn hold(without_blocking: Nanos) -> Result<RuntimeLimit, Error> {
         let before = getrlimit(Resource::Rttime).current;
-        set(Some((without_blocking.0 / 1000).max(1)))?;
+        set(Some(without_blocking.as_micros().max(1)))?;
         Ok(RuntimeLimit { before })
     }
 }

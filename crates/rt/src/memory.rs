@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Keeping memory resident, so that no page fault comes in between.
+//! Resident memory, so that no page fault delays the task.
 
 use crate::Error;
 use rustix::io::Errno;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A mutex with priority inheritance, and a condition to wait for under it.
 //!
-//! While a thread waits for the mutex, its holder runs at the waiter's priority if that is higher, so that no thread
-//! of a priority in between can prolong the wait (`PTHREAD_PRIO_INHERIT`; `FUTEX_LOCK_PI` in the kernel, where chains of
-//! holders are followed: Documentation/locking/rt-mutex.rst). Uncontended, neither locking nor unlocking enters the kernel.
+//! While a thread waits for the mutex, its holder runs at the waiter's priority if that priority is higher than its
+//! own. So no thread of a priority in between can prolong the wait (`PTHREAD_PRIO_INHERIT`; `FUTEX_LOCK_PI` in the
+//! kernel, which follows chains of holders: Documentation/locking/rt-mutex.rst). Where nobody else has the mutex,
+//! neither locking nor unlocking enters the kernel.
 
 use crate::Error;
 use rustix::io::Errno;
@@ -142,8 +143,8 @@ impl PiCondvar {
         PiCondvar { notified: AtomicU32::new(0) }
     }
 
-    /// Gives the mutex up, sleeps until notified, and takes the mutex again. A notification between the first two is not
-    /// lost.
+    /// Gives the mutex up, sleeps until notified, and takes the mutex again. A notification between the first two is
+    /// not lost.
     pub fn wait<'a, T: ?Sized>(&self, guard: PiGuard<'a, T>) -> PiGuard<'a, T> {
         let seen = self.notified.load(Ordering::Relaxed);
         let mutex = guard.mutex;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Keeping the kernel from saving power or work at the expense of being in time.
+//! How to keep the kernel from saving power or work at the expense of being in time.
 
 use crate::Error;
 use rustix::thread::set_current_timer_slack;
@@ -38,7 +38,7 @@ impl CpuDmaLatency {
                 rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO),
             )
         };
-        let micros = i32::try_from(latency.0 / 1000).unwrap_or(i32::MAX);
+        let micros = i32::try_from(latency.as_micros()).unwrap_or(i32::MAX);
         let mut file =
             OpenOptions::new().write(true).open("/dev/cpu_dma_latency").map_err(failed)?;
         // Four bytes are taken as a number in binary.

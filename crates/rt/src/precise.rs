@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Sleeping to the point: wake early, then spin on the clock.
+//! A sleep that ends at the instant: it wakes early, and then spins on the clock.
 //!
-//! The busy wait of 2001 (tables 3 and 4), bounded. What it costs is CPU time: the margin by which it wakes early, per
-//! sleep. What it cannot mend is a wake-up that is late by more than that.
+//! It is the busy wait of 2001 (tables 3 and 4) with a bound. It costs CPU time: in each sleep the margin by which it
+//! wakes early. It cannot mend a wake-up that is later than that margin.
 
 use crate::Clock;
 use sample::{Monotonic, Nanos, Stamp};
@@ -30,7 +30,7 @@ impl PreciseSleep {
     pub fn calibrate(clock: &impl Clock, most: Nanos) -> PreciseSleep {
         let mut delays = [Nanos(0); SLEEPS];
         for delay in &mut delays {
-            let due = Stamp::from_ns(clock.now().ns().saturating_add(SLEEP.0));
+            let due = clock.now().saturating_add(SLEEP);
             clock.sleep_until(due);
             // An early wake-up, which cannot be, needs no margin.
             *delay = clock.now().since(due).unwrap_or(Nanos(0));
@@ -51,7 +51,7 @@ impl PreciseSleep {
     /// readings as the margin has nanoseconds, and no clock is read in less than one.
     #[inline]
     pub fn sleep_until(&mut self, clock: &impl Clock, due: Stamp<Monotonic>) -> Stamp<Monotonic> {
-        clock.sleep_until(Stamp::from_ns(due.ns().saturating_sub(self.margin.0)));
+        clock.sleep_until(due.saturating_sub(self.margin));
         let mut now = clock.now();
         self.adapt(now < due);
         for _ in 0..self.margin.0 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Periodic release: event `n` is due at `start + n · period`, whatever became of those before it.
+//! Periodic release: event `n` is due at `start + n · period`, whatever became of the events before it.
 //!
-//! Pure arithmetic; [`Release::wait`] alone sleeps, through a [`Clock`]. So a late answer moves no later event, and
-//! lateness does not add up (drift).
+//! This is pure arithmetic; only [`Release::wait`] sleeps, through a [`Clock`]. So a late answer moves no later event,
+//! and lateness does not add up (drift).
 
 use crate::Clock;
 use sample::{Monotonic, Nanos, Stamp};
@@ -48,7 +48,7 @@ pub struct Woken {
 impl Release {
     /// Event 0 is due at `first`, each further one `period` (at least 1 ns) later.
     pub fn new(first: Stamp<Monotonic>, period: Nanos, overrun: Overrun) -> Release {
-        Release { due: first, number: 0, period: Nanos(period.0.max(1)), overrun, behind: 0 }
+        Release { due: first, number: 0, period: period.max(Nanos(1)), overrun, behind: 0 }
     }
 
     /// When the next event is due.
@@ -68,7 +68,7 @@ impl Release {
     pub fn passed(&self, now: Stamp<Monotonic>) -> u64 {
         match now.since(self.due) {
             // A division costs more than everything else here, and is hardly ever needed.
-            Some(late) if late >= self.period => late.0 / self.period.0,
+            Some(late) if late >= self.period => late / self.period,
             _ => 0,
         }
     }
@@ -84,8 +84,7 @@ impl Release {
         };
         self.behind = behind;
         self.number = number.saturating_add(1).saturating_add(skipped);
-        let further = self.period.0.saturating_mul(skipped.saturating_add(1));
-        self.due = Stamp::from_ns(due.ns().saturating_add(further));
+        self.due = due.saturating_add(self.period.saturating_mul(skipped.saturating_add(1)));
         let stop = passed > 0 && self.overrun == Overrun::Stop;
         Woken { number, due, latency: now.since(due), skipped, stop }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Taking a scheduling policy, and finding out why the kernel refuses one.
+//! How a thread takes a scheduling policy, and why the kernel refuses one.
 
 use crate::{Error, Policy, affinity};
 use rustix::io::Errno;
@@ -274,7 +274,7 @@ mod tests {
         // Each a whole CPU, for as long as it takes all of them to ask.
         let threads = affinity::online_cpus().unwrap().len();
         let all_asked = std::sync::Barrier::new(threads);
-        let second = Nanos(1_000_000_000);
+        let second = Nanos::from_secs(1);
         let policy = Policy::Deadline { runtime: second, deadline: second, period: second };
         let answers: Vec<_> = std::thread::scope(|s| {
             let ask = || {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the kernel counted of a thread: the proof that nothing came in between.
+//! What the kernel counted of a thread. The counts prove that nothing came in between.
 
 use sample::Nanos;
 
@@ -50,7 +50,7 @@ impl Usage {
             involuntary_switches: self
                 .involuntary_switches
                 .wrapping_sub(earlier.involuntary_switches),
-            cpu_time: Nanos(self.cpu_time.0.wrapping_sub(earlier.cpu_time.0)),
+            cpu_time: self.cpu_time.wrapping_sub(earlier.cpu_time),
         }
     }
 

@@ -2,7 +2,7 @@
 //! What runs once per period allocates nothing and takes no page fault: counted, by the allocator and by the kernel.
 
 use rt::{Overrun, PiCondvar, PiMutex, PreciseSleep, Release, SystemClock, Usage};
-use sample::{Nanos, Stamp};
+use sample::Nanos;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -53,8 +53,7 @@ fn the_allocator_of_this_test_does_count() {
 fn periodic_release_neither_allocates_nor_faults_under_any_overrun_policy() {
     for overrun in [Overrun::Skip, Overrun::CatchUp, Overrun::Stop] {
         let counts = counted(|| {
-            let mut release =
-                Release::new(Stamp::from_ns(rt::now().ns() + 100_000), Nanos(100_000), overrun);
+            let mut release = Release::new(rt::now() + Nanos(100_000), Nanos(100_000), overrun);
             (0..100).for_each(|_| _ = std::hint::black_box(release.wait(&SystemClock)));
         });
         assert_eq!(counts, (0, 0), "{overrun:?}");
@@ -66,7 +65,7 @@ fn precise_sleep_neither_allocates_nor_faults() {
     let mut sleep = PreciseSleep::calibrate(&SystemClock, Nanos::from_micros(100));
     let counts = counted(|| {
         for _ in 0..100 {
-            let due = Stamp::from_ns(rt::now().ns() + 200_000);
+            let due = rt::now() + Nanos(200_000);
             assert!(sleep.sleep_until(&SystemClock, due) >= due);
         }
     });

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Triggers that are not planned but aimed: what whoever asks for them tells the plugin, which decides (its `follow/aim.rs`).
+//! Aimed triggers, which have no planned instants. Whoever asks for them tells the plugin a rule, and the plugin
+//! decides when to fire (its `follow/aim.rs`).
 
 use crate::{Insns, Nanos, Schedule};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The index of the watch that there is not, in a record of [`Kind::Enter`](crate::Kind::Enter): a trigger was asked for
-/// in a stretch whose opener is the stack.
-pub const AIMED: u8 = u8::MAX;
-/// A scout tells of stretches from this length on. Shorter ones make no answer late enough to be aimed at, and there are
-/// tens of thousands of them in a second.
+/// A scout tells of stretches from this length on. Shorter ones make no answer late enough to be aimed at, and there
+/// are tens of thousands of them in a second.
 pub const SCOUTED_FROM: Insns = Insns(4_000);
 
 /// What decides when to trigger.
@@ -19,14 +17,17 @@ pub enum When {
     Planned(Schedule),
     /// What the follower sees.
     Aimed(Aim),
+    /// Whoever measures, while the guest runs.
+    Commanded,
 }
 
 impl When {
-    /// How many triggers there will be, at the most.
+    /// How many triggers there will be, at the most; 2⁶⁴−1 where nobody knows.
     pub fn count(&self) -> u64 {
         match self {
             When::Planned(schedule) => schedule.count(),
             When::Aimed(aim) => aim.count,
+            When::Commanded => u64::MAX,
         }
     }
 
@@ -35,6 +36,7 @@ impl When {
         match self {
             When::Planned(schedule) => schedule.longest_gap(),
             When::Aimed(aim) => aim.until,
+            When::Commanded => Nanos(u64::MAX),
         }
     }
 }
@@ -50,12 +52,13 @@ pub enum Rule {
     Nested,
     /// These.
     Listed(Vec<Occurrence>),
-    /// None: the long ones are told ([`Kind::Stretch`](crate::Kind::Stretch)), for a list.
+    /// None: the long ones are told, for a list.
     Scout,
 }
 
 /// One stretch, known before it opens from a run in which it was seen. By number and not by time: what triggers do to
-/// a run moves what follows, but the kernel does the same things in the same order for longer than it does them at the same instants.
+/// a run moves what follows, but the kernel does the same things in the same order for longer than it does them at the
+/// same instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Occurrence {
@@ -65,32 +68,6 @@ pub struct Occurrence {
     pub key: u64,
     /// How many of this kind and opener had opened before since measuring began.
     pub ordinal: u32,
-}
-
-impl Occurrence {
-    /// Size of the encoding in bytes.
-    pub const BYTES: usize = 16;
-
-    /// The encoding, little endian: `key:u64 ordinal:u32 kind:u8`, and three bytes that are 0.
-    pub fn encode(&self) -> [u8; Self::BYTES] {
-        let mut b = [0; Self::BYTES];
-        b[..8].copy_from_slice(&self.key.to_le_bytes());
-        b[8..12].copy_from_slice(&self.ordinal.to_le_bytes());
-        b[12] = self.kind as u8;
-        b
-    }
-
-    /// What `b` says; `None` where it is no encoding.
-    pub fn decode(b: &[u8; Self::BYTES]) -> Option<Occurrence> {
-        let [key @ .., _, _, _, _, _, _, _, _] = *b;
-        let [_, _, _, _, _, _, _, _, ordinal @ .., kind, 0, 0, 0] = *b else { return None };
-        let kind = Stretch::from_bit(kind)?;
-        Some(Occurrence {
-            kind,
-            key: u64::from_le_bytes(key),
-            ordinal: u32::from_le_bytes(ordinal),
-        })
-    }
 }
 
 /// Kinds of stretches.
@@ -117,6 +94,33 @@ impl Stretch {
     /// The kind of this number.
     pub fn from_bit(bit: u8) -> Option<Stretch> {
         Stretch::ALL.into_iter().find(|kind| *kind as u8 == bit)
+    }
+}
+
+/// A set of kinds of stretches, as the sum of their numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stretches(u8);
+
+impl Stretches {
+    /// The kinds whose numbers are the bits of `mask`.
+    pub const fn from_mask(mask: u8) -> Stretches {
+        Stretches(mask)
+    }
+
+    /// The sum of their numbers.
+    pub const fn mask(self) -> u8 {
+        self.0
+    }
+
+    /// Whether `kind` is among them.
+    pub const fn contains(self, kind: Stretch) -> bool {
+        self.0 & kind as u8 != 0
+    }
+}
+
+impl FromIterator<Stretch> for Stretches {
+    fn from_iter<I: IntoIterator<Item = Stretch>>(kinds: I) -> Self {
+        Stretches(kinds.into_iter().fold(0, |mask, kind| mask | kind as u8))
     }
 }
 
@@ -186,16 +190,10 @@ mod tests {
     }
 
     #[test]
-    fn an_occurrence_survives_its_encoding_and_other_bytes_are_none() {
-        for kind in Stretch::ALL {
-            let occurrence = Occurrence { kind, key: 0xfedc_ba98_7654_3210, ordinal: 0x89ab_cdef };
-            let bytes = occurrence.encode();
-            assert_eq!(Occurrence::decode(&bytes), Some(occurrence));
-            for (at, wrong) in [(12, 0), (12, 3), (13, 1), (15, 9)] {
-                let mut bytes = bytes;
-                bytes[at] = wrong;
-                assert_eq!(Occurrence::decode(&bytes), None, "{wrong} at {at}");
-            }
-        }
+    fn a_set_of_kinds_has_those_that_were_put_into_it() {
+        let kinds: Stretches = [Stretch::IrqsOff, Stretch::Unscheduled].into_iter().collect();
+        assert_eq!(kinds.mask(), 5);
+        assert!(kinds.contains(Stretch::Unscheduled) && !kinds.contains(Stretch::PreemptOff));
+        assert_eq!(Stretches::from_mask(5), kinds);
     }
 }

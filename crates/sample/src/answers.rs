@@ -10,22 +10,31 @@
 //!
 //! What it cannot see: whether an edge was made by the mechanism that owns the pin.
 
-use crate::{Insns, Kind, Nanos, Record, Responder, ResponderSet, SeriesId, Stamp, Virtual};
+use crate::{At, Insns, Nanos, Quantity, Responder, ResponderSet, SeriesId, Stamp, Virtual};
+use core::ops::ControlFlow;
 
-/// One measured latency: when, whose, and how long.
+/// One measured latency: when, whose, and how long. In a series of another quantity it is one number of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct Sample<Q = Nanos> {
     /// Who answered.
     pub series: SeriesId,
     /// Number of the trigger that was answered, from 0.
     pub trigger: u64,
     /// When the trigger was raised, since the beginning of the measuring phase.
     pub at: Nanos,
-    /// From the trigger to the edge.
-    pub latency: Nanos,
+    /// From the trigger to the edge; in a series of another quantity the number that was measured.
+    pub latency: Q,
     /// Instructions that the vCPU completed in between; less than the latency where it slept. `None` where
     /// nobody counts them: on the clocks `monotonic` and `tsc`.
     pub path: Option<Insns>,
+}
+
+impl Sample {
+    /// The same sample of a series of quantity `Q`. Borders carry the bare number alone.
+    pub fn measuring<Q: Quantity>(self) -> Sample<Q> {
+        let Sample { series, trigger, at, latency, path } = self;
+        Sample { series, trigger, at, latency: Q::from_raw(latency.0), path }
+    }
 }
 
 /// What was not measured, by kind. The discriminant is its number on the wire.
@@ -64,18 +73,20 @@ impl Loss {
 
 /// Counts of every kind of loss of one responder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Losses {
-    /// [`Loss::Unanswered`].
+    /// Triggers without an answer when the run ended.
     pub unanswered: u64,
-    /// [`Loss::Superseded`].
+    /// Triggers or periods answered together with an older one, whose latency is the sample; of a probe also events
+    /// that it left out (docs/methods/probes.md).
     pub superseded: u64,
-    /// [`Loss::Spurious`].
+    /// Edges with no trigger to answer.
     pub spurious: u64,
-    /// [`Loss::Tainted`].
+    /// Answers with an impossible time, kept out and counted.
     pub tainted: u64,
-    /// [`Loss::Overrun`].
+    /// Periods that passed without a measurement of their own, late by an unknown time.
     pub overrun: u64,
     /// Records that the channel had no room for; known for the run, so the same for each responder.
     pub dropped: u64,
@@ -84,29 +95,32 @@ pub struct Losses {
 impl Losses {
     /// Counts one loss.
     pub fn count(&mut self, loss: Loss, n: u64) {
-        *match loss {
+        let count = match loss {
             Loss::Unanswered => &mut self.unanswered,
             Loss::Superseded => &mut self.superseded,
             Loss::Spurious => &mut self.spurious,
             Loss::Tainted => &mut self.tainted,
             Loss::Dropped => &mut self.dropped,
             Loss::Overrun => &mut self.overrun,
-        } += n;
+        };
+        // What somebody else wrote may say anything.
+        *count = count.saturating_add(n);
     }
 
     /// All kinds together.
     pub fn total(&self) -> u64 {
-        self.named().iter().map(|(_, n)| n).sum()
+        self.named().iter().fold(0, |sum, (_, n)| sum.saturating_add(*n))
     }
 
     /// Adds those of another shard of the same measurement.
     pub fn merge(&mut self, more: &Losses) {
-        self.unanswered += more.unanswered;
-        self.superseded += more.superseded;
-        self.spurious += more.spurious;
-        self.tainted += more.tainted;
-        self.overrun += more.overrun;
-        self.dropped += more.dropped;
+        Loss::ALL.into_iter().zip(more.of_all()).for_each(|(loss, n)| self.count(loss, n));
+    }
+
+    /// Counts in the order of [`Loss::ALL`].
+    fn of_all(&self) -> [u64; 6] {
+        let Losses { unanswered, superseded, spurious, tainted, dropped, overrun } = *self;
+        [unanswered, superseded, spurious, tainted, dropped, overrun]
     }
 
     /// Names and counts in a fixed order, for tables.
@@ -122,7 +136,7 @@ impl Losses {
     }
 }
 
-/// What the matching of one record yields.
+/// What the matching of one edge yields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
     /// An answer.
@@ -131,11 +145,8 @@ pub enum Observation {
     Loss(SeriesId, Loss, u64),
 }
 
-#[derive(Clone, Copy)]
-struct Trigger {
-    at: Stamp<Virtual>,
-    insns: Insns,
-}
+/// Takes observations, until it breaks.
+pub type Observer<'a> = dyn FnMut(Observation) -> ControlFlow<()> + 'a;
 
 /// The matcher's state. Of a fixed size, however many triggers wait for an answer: of those that an edge
 /// answers only the oldest is measured.
@@ -148,7 +159,7 @@ pub struct Answers {
     /// Triggers below this number have been taken by the hard handler.
     taken: u64,
     /// Trigger number `taken`, where it has been raised.
-    untaken: Option<Trigger>,
+    untaken: Option<At>,
     /// Per pin.
     waits: [Wait; 8],
 }
@@ -159,7 +170,7 @@ struct Wait {
     /// Number of the first such trigger.
     first: u64,
     /// That trigger, where it has been raised.
-    trigger: Option<Trigger>,
+    trigger: Option<At>,
 }
 
 impl Answers {
@@ -171,37 +182,34 @@ impl Answers {
         Answers { active, origin, pins, raised: 0, taken: 0, untaken: None, waits }
     }
 
-    /// Begins anew at `record`, before which records are missing: what was waiting then cannot be matched.
-    pub fn resume(&mut self, record: &Record) {
-        self.pins = record.pins;
-        (self.raised, self.taken, self.untaken) = (record.number, record.number, None);
-        self.waits = [Wait { first: record.number, trigger: None }; 8];
+    /// Begins anew where something is missing: what was waiting then cannot be matched. The data pins have this
+    /// `level`, and the next trigger is number `raised`.
+    pub fn resume(&mut self, level: u8, raised: u64) {
+        self.pins = level;
+        (self.raised, self.taken, self.untaken) = (raised, raised, None);
+        self.waits = [Wait { first: raised, trigger: None }; 8];
     }
 
-    /// Takes the next record, in the order of time, and hands on what it means.
-    pub fn observe(&mut self, record: &Record, mut each: impl FnMut(Observation)) {
-        match record.kind {
-            Kind::Trigger => {
-                let trigger = Trigger { at: record.at, insns: record.insns };
-                self.untaken.get_or_insert(trigger);
-                for wait in &mut self.waits {
-                    wait.trigger.get_or_insert(trigger);
-                }
-                self.raised += 1;
-            }
-            Kind::Pins => {
-                let edges = ResponderSet::from_mask((self.pins ^ record.pins) & self.active.mask());
-                self.pins = record.pins;
-                // Pin order: an edge of the hard handler counts for those written with it.
-                for responder in edges.iter() {
-                    self.answer(responder, record, &mut each);
-                }
-            }
-            _ => {}
+    /// The line was raised. Triggers and levels come in the order of time.
+    pub fn raise(&mut self, at: At) {
+        self.untaken.get_or_insert(at);
+        for wait in &mut self.waits {
+            wait.trigger.get_or_insert(at);
+        }
+        self.raised += 1;
+    }
+
+    /// The data pins were written, with this `level`; hands on what that means.
+    pub fn write(&mut self, at: At, level: u8, mut each: impl FnMut(Observation)) {
+        let edges = ResponderSet::from_mask((self.pins ^ level) & self.active.mask());
+        self.pins = level;
+        // Pin order: an edge of the hard handler counts for those written with it.
+        for responder in edges.iter() {
+            self.answer(responder, at, &mut each);
         }
     }
 
-    fn answer(&mut self, responder: Responder, edge: &Record, each: &mut impl FnMut(Observation)) {
+    fn answer(&mut self, responder: Responder, edge: At, each: &mut impl FnMut(Observation)) {
         if responder == Responder::Hardirq || !self.active.contains(Responder::Hardirq) {
             (self.taken, self.untaken) = (self.raised, None);
         }
@@ -211,11 +219,8 @@ impl Answers {
             Some(trigger) if first < self.taken => trigger,
             _ => return each(Observation::Loss(series, Loss::Spurious, 1)),
         };
-        let latency = edge.at.since(trigger.at);
-        let path = edge.insns.0.checked_sub(trigger.insns.0).map(Insns);
-        let at = trigger.at.since(self.origin);
-        each(match (latency, path, at) {
-            (Some(latency), Some(path), Some(at)) => Observation::Sample(Sample {
+        each(match (edge.since(trigger), trigger.time.since(self.origin)) {
+            (Some((latency, path)), Some(at)) => Observation::Sample(Sample {
                 series,
                 trigger: first,
                 at,
@@ -257,12 +262,40 @@ mod tests {
         rs.iter().copied().collect()
     }
 
-    fn event(kind: Kind, ns: u64, pins: u8) -> Record {
-        Record { kind, pins, value: 0, number: 0, at: Stamp::from_ns(ns), insns: Insns(ns) }
+    #[test]
+    fn losses_add_up_by_kind_and_more_than_can_be_counted_stay_the_most() {
+        let mut losses = Losses::default();
+        Loss::ALL.into_iter().zip(1..).for_each(|(loss, n)| losses.count(loss, n));
+        losses.merge(&losses.clone());
+        let sums = [losses.unanswered, losses.superseded, losses.spurious, losses.tainted];
+        assert_eq!(sums, [2, 4, 6, 8]);
+        assert_eq!((losses.dropped, losses.overrun, losses.total()), (10, 12, 42));
+        losses.count(Loss::Overrun, u64::MAX);
+        losses.merge(&losses.clone());
+        assert_eq!((losses.overrun, losses.total()), (u64::MAX, u64::MAX));
+    }
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Kind {
+        Trigger,
+        Pins,
+    }
+
+    type Event = (Kind, At, u8);
+
+    fn event(kind: Kind, ns: u64, pins: u8) -> Event {
+        (kind, At::new(Stamp::from_ns(ns), Insns(ns)), pins)
+    }
+
+    fn observe(answers: &mut Answers, event: &Event, note: impl FnMut(Observation)) {
+        match *event {
+            (Kind::Trigger, at, _) => answers.raise(at),
+            (Kind::Pins, at, level) => answers.write(at, level, note),
+        }
     }
 
     /// Feeds `T` (trigger) and pin levels; returns (responder, trigger, latency) and losses.
-    fn play(active: &[Responder], events: &[Record]) -> (Vec<(Responder, u64, u64)>, [Losses; 8]) {
+    fn play(active: &[Responder], events: &[Event]) -> (Vec<(Responder, u64, u64)>, [Losses; 8]) {
         let responder = |series: SeriesId| set(active).iter().nth(series.index()).expect("active");
         let mut answers = Answers::new(set(active), Stamp::from_ns(0), 0);
         let (mut samples, mut losses) = (Vec::new(), [Losses::default(); 8]);
@@ -271,7 +304,7 @@ mod tests {
             Observation::Loss(s, loss, n) => losses[responder(s).pin() as usize].count(loss, n),
         };
         for e in events {
-            answers.observe(e, &mut note);
+            observe(&mut answers, e, &mut note);
         }
         answers.finish(&mut note);
         (samples, losses)
@@ -334,7 +367,6 @@ mod tests {
 
     #[test]
     fn after_a_gap_nothing_from_before_it_is_measured() {
-        let numbered = |kind, ns, pins, number| Record { number, ..event(kind, ns, pins) };
         let mut answers = Answers::new(set(&[Hardirq, Task]), Stamp::from_ns(0), 0);
         let mut samples = Vec::new();
         let mut note = |o| {
@@ -342,13 +374,12 @@ mod tests {
                 samples.push((s.series, s.trigger, s.latency.0));
             }
         };
-        answers.observe(&numbered(T, 100, 0, 0), &mut note);
+        observe(&mut answers, &event(T, 100, 0), &mut note);
         // Triggers 1 to 6 and all edges until then are missing.
-        let later = numbered(T, 800, 0x81, 7);
-        answers.resume(&later);
-        answers.observe(&later, &mut note);
-        answers.observe(&numbered(Pins, 803, 0x80, 8), &mut note);
-        answers.observe(&numbered(Pins, 820, 0x00, 8), &mut note);
+        answers.resume(0x81, 7);
+        for later in [event(T, 800, 0x81), event(Pins, 803, 0x80), event(Pins, 820, 0x00)] {
+            observe(&mut answers, &later, &mut note);
+        }
         assert!(answers.complete());
         assert_eq!(samples, [(SeriesId(0), 7, 3), (SeriesId(1), 7, 20)]);
     }
@@ -370,7 +401,7 @@ mod tests {
                 now += dt;
                 event(if t { T } else { Pins }, now, pins)
             }).collect();
-            let raised = events.iter().filter(|e| e.kind == T).count() as u64;
+            let raised = events.iter().filter(|e| e.0 == T).count() as u64;
             let active = crate::ALL_RESPONDERS;
             let (samples, losses) = play(&active, &events);
             for r in active {

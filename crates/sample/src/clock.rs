@@ -3,9 +3,11 @@
 
 use crate::Nanos;
 use core::marker::PhantomData;
+use core::ops::{Add, Sub};
 
 /// Which clock a file or a series was measured with. Numbers of different clocks never share an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Clock {
@@ -70,6 +72,58 @@ impl<C: Domain> Stamp<C> {
     pub fn since(self, earlier: Self) -> Option<Nanos> {
         self.ns.checked_sub(earlier.ns).map(Nanos)
     }
+
+    /// The point `time` later, or `None` beyond 2⁶⁴−1 ns.
+    #[inline]
+    pub fn checked_add(self, time: Nanos) -> Option<Self> {
+        self.ns.checked_add(time.0).map(Self::from_ns)
+    }
+
+    /// The point `time` earlier, or `None` before the clock's zero.
+    #[inline]
+    pub fn checked_sub(self, time: Nanos) -> Option<Self> {
+        self.ns.checked_sub(time.0).map(Self::from_ns)
+    }
+
+    /// The point `time` earlier, and the clock's zero where it would be before.
+    #[inline]
+    pub fn saturating_sub(self, time: Nanos) -> Self {
+        Self::from_ns(self.ns.saturating_sub(time.0))
+    }
+
+    /// The point `time` later, and the last one where it would be beyond.
+    #[inline]
+    pub fn saturating_add(self, time: Nanos) -> Self {
+        Self::from_ns(self.ns.saturating_add(time.0))
+    }
+}
+
+/// The point `time` later. Overflows as `u64` does.
+impl<C: Domain> Add<Nanos> for Stamp<C> {
+    type Output = Self;
+    #[inline]
+    fn add(self, time: Nanos) -> Self {
+        Self::from_ns(self.ns + time.0)
+    }
+}
+
+/// The point `time` earlier. Overflows as `u64` does.
+impl<C: Domain> Sub<Nanos> for Stamp<C> {
+    type Output = Self;
+    #[inline]
+    fn sub(self, time: Nanos) -> Self {
+        Self::from_ns(self.ns - time.0)
+    }
+}
+
+/// Time passed since `earlier`, for a caller who knows that it is no later. Overflows as `u64` does;
+/// [`Stamp::since`] tells.
+impl<C: Domain> Sub for Stamp<C> {
+    type Output = Nanos;
+    #[inline]
+    fn sub(self, earlier: Self) -> Nanos {
+        Nanos(self.ns - earlier.ns)
+    }
 }
 
 #[cfg(test)]
@@ -81,5 +135,17 @@ mod tests {
         let (a, b) = (Stamp::<Virtual>::from_ns(5), Stamp::<Virtual>::from_ns(7));
         assert_eq!(b.since(a), Some(Nanos(2)));
         assert_eq!(a.since(b), None);
+    }
+
+    #[test]
+    fn a_stamp_and_a_time_make_a_stamp_and_two_stamps_a_time() {
+        let (a, b) = (Stamp::<Virtual>::from_ns(5), Stamp::<Virtual>::from_ns(7));
+        assert_eq!((b - a, a + Nanos(2), b - Nanos(2)), (Nanos(2), b, a));
+        assert_eq!((a.checked_add(Nanos(2)), a.checked_add(Nanos::MAX)), (Some(b), None));
+        assert_eq!((b.checked_sub(Nanos(2)), a.checked_sub(Nanos(6))), (Some(a), None));
+        assert_eq!(
+            (a.saturating_add(Nanos::MAX).ns(), a.saturating_sub(Nanos(6)).ns()),
+            (u64::MAX, 0)
+        );
     }
 }

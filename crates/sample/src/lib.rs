@@ -1,42 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a measurement *is*, before any statistics: units, clock domains, the fixed-size record that
-//! a generator emits, the channel that carries it, and the rule that turns triggers and pin edges
-//! into samples and losses.
+//! What a measurement *is*, before any statistics: quantities, clock domains, samples and losses, and the rule that
+//! turns triggers and pin edges into samples and losses. The crate `wire` says how any of these is written on a border.
 //!
-//! `no_std` and free of dependencies (but for the feature `channel`), because the same definitions run inside QEMU (the plugin), in
-//! the host command and, later, in a generator on a microcontroller.
+//! The crate is `no_std` and free of dependencies, because the same definitions run inside QEMU (the plugin), in the
+//! host command and, later, in a generator on a microcontroller.
 
 #![no_std]
 extern crate alloc;
-#[cfg(any(test, feature = "channel"))]
+#[cfg(test)]
 extern crate std;
 
 mod aim;
 mod answers;
-#[cfg(feature = "channel")]
-mod channel;
+mod arithmetic;
+mod at;
 mod clock;
 mod disturbance;
-mod reading;
-mod record;
+mod quantity;
 mod responder;
-mod ring;
 mod schedule;
 mod series;
-mod take;
 mod units;
 
-pub use aim::{AIMED, Aim, Occurrence, Rule, SCOUTED_FROM, Stretch, UnknownRule, When};
-pub use answers::{Answers, Loss, Losses, Observation, Sample};
-#[cfg(feature = "channel")]
-pub use channel::{Channel, ChannelError, producer_of};
+pub use aim::{Aim, Occurrence, Rule, SCOUTED_FROM, Stretch, Stretches, UnknownRule, When};
+pub use answers::{Answers, Loss, Losses, Observation, Observer, Sample};
+pub use at::At;
 pub use clock::{Clock, Domain, Monotonic, Stamp, Tsc, Virtual};
 pub use disturbance::{Disturbance, NotADisturbance};
-pub use reading::Reading;
-pub use record::{Kind, Malformed, Record};
+pub use quantity::{
+    Bytes, BytesPerSecond, Count, ParseQuantityError, Quantity, QuantityKind, UnknownQuantity,
+};
 pub use responder::{ALL_RESPONDERS, Responder, ResponderSet, UnknownResponder};
-pub use ring::{Consumer, Producer, RING_BYTES_HEADER, RingError, ring_bytes, ring_init};
 pub use schedule::Schedule;
 pub use series::{NotASeriesName, SeriesId, SeriesName};
-pub use take::{NotATake, Take};
 pub use units::{Insns, Nanos, ParseDurationError};

@@ -6,7 +6,7 @@ use core::fmt;
 use core::str::FromStr;
 
 /// A mechanism that answers a trigger. The discriminant is the data pin (D0 … D7) it toggles; the
-/// kernel module `driver/responders.c` uses the same numbers.
+/// kernel module has the same numbers from `driver/onset_wire.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Responder {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! When to raise the line: a pure function of the configuration, so that the same seed gives the same
+//! When the line is raised. A schedule is a pure function of the configuration, so the same seed gives the same
 //! instants on every machine.
 
 use crate::Nanos;
@@ -38,8 +38,8 @@ impl Schedule {
     pub fn shortest_gap(&self) -> Option<Nanos> {
         match self {
             Schedule::Periodic { count: 0 | 1, .. } => None,
-            Schedule::Periodic { period, jitter, .. } => Some(Nanos(period.0 - jitter.0)),
-            Schedule::Explicit(times) => times.windows(2).map(|w| Nanos(w[1].0 - w[0].0)).min(),
+            Schedule::Periodic { period, jitter, .. } => Some(*period - *jitter),
+            Schedule::Explicit(times) => times.windows(2).map(|w| w[1] - w[0]).min(),
         }
     }
 
@@ -47,7 +47,7 @@ impl Schedule {
     pub fn end(&self) -> Option<Nanos> {
         match self {
             Schedule::Periodic { phase, period, jitter, count, .. } => {
-                let periods = Nanos(period.0.checked_mul(count.checked_sub(1)?)?);
+                let periods = period.checked_mul(count.checked_sub(1)?)?;
                 phase.checked_add(periods)?.checked_add(*jitter)
             }
             Schedule::Explicit(times) => times.last().copied(),
@@ -58,11 +58,11 @@ impl Schedule {
     pub fn longest_gap(&self) -> Nanos {
         match self {
             Schedule::Periodic { phase, period, jitter, .. } => {
-                Nanos(phase.0.max(period.0).saturating_add(jitter.0))
+                (*phase).max(*period).saturating_add(*jitter)
             }
             Schedule::Explicit(times) => {
-                let first = times.first().map_or(0, |t| t.0);
-                Nanos(times.windows(2).map(|w| w[1].0 - w[0].0).max().unwrap_or(0).max(first))
+                let first = times.first().copied().unwrap_or_default();
+                times.windows(2).map(|w| w[1] - w[0]).max().unwrap_or_default().max(first)
             }
         }
     }
@@ -75,7 +75,7 @@ impl Schedule {
                 if n >= *count {
                     return None;
                 }
-                let base = phase.checked_add(Nanos(period.0.checked_mul(n)?))?;
+                let base = phase.checked_add(period.checked_mul(n)?)?;
                 base.checked_add(displacement(*seed, n, *jitter))
             }
             Schedule::Explicit(times) => times.get(usize::try_from(n).ok()?).copied(),

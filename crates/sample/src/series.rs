@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a series of samples is known by: its index in its run while it is measured, its name in every
-//! file, table and page.
+//! How a series of samples is known. While it is measured, its index in the run stands for it; in every file, table and
+//! page its name does.
 
 use crate::Responder;
 use alloc::borrow::ToOwned;
@@ -24,6 +24,8 @@ impl SeriesId {
 /// (`futex`, `nanosleep-3.25ms-cpu0`). 1 to 64 ASCII letters, digits, `_`, `.`, `+` and `-`; the first is no
 /// dot. It is also the name of a file, `histograms/<name>.hdr`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("pattern" = "^[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,63}$")))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
 pub struct SeriesName(Box<str>);

@@ -6,11 +6,13 @@ use core::str::FromStr;
 
 /// A length of time in nanoseconds; 0 … 2⁶⁴−1 ns (584 years).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Nanos(pub u64);
 
 /// A number of instructions that a vCPU completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Insns(pub u64);
 
@@ -25,9 +27,34 @@ impl Nanos {
         Nanos(n * 1_000_000)
     }
 
-    /// Sum, or `None` beyond 2⁶⁴−1 ns.
-    pub fn checked_add(self, other: Nanos) -> Option<Nanos> {
-        self.0.checked_add(other.0).map(Nanos)
+    /// `n` seconds.
+    pub const fn from_secs(n: u64) -> Self {
+        Nanos(n * 1_000_000_000)
+    }
+
+    /// Whole microseconds in it.
+    pub const fn as_micros(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// Whole milliseconds in it.
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
+    /// Whole seconds in it.
+    pub const fn as_secs(self) -> u64 {
+        self.0 / 1_000_000_000
+    }
+
+    /// Nanoseconds beyond its whole seconds.
+    pub const fn subsec_nanos(self) -> u64 {
+        self.0 % 1_000_000_000
+    }
+
+    /// In seconds, to the digits that a float has.
+    pub const fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
     }
 }
 
@@ -44,14 +71,19 @@ impl fmt::Display for Nanos {
             _ => (1e9, "s"),
         };
         let value = n as f64 / scale;
-        let digits = if value < 9.995 {
-            2
-        } else if value < 99.95 {
-            1
-        } else {
-            0
-        };
+        let digits = decimals(value);
         f.pad(&alloc::format!("{value:.digits$} {unit}"))
+    }
+}
+
+/// How many decimals leave three significant digits of a value of 1 or more.
+pub(crate) fn decimals(value: f64) -> usize {
+    if value < 9.995 {
+        2
+    } else if value < 99.95 {
+        1
+    } else {
+        0
     }
 }
 

@@ -1,31 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What changed from one summary to another, number by number. It says how large a difference is, not
-//! whether it would show up again.
+//! What changed from one summary to another, number by number. A comparison says how large a difference is. It does not
+//! say whether the difference would show up again.
 
 use crate::{Mismatch, Quantile, Statistic, Summary};
-use sample::Losses;
+use sample::{Losses, Quantity, QuantityKind};
 
 /// One statistic before and after.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
     /// Which.
     pub statistic: Statistic,
-    /// Before, in ns; absent where there were too few samples for it.
-    pub before_ns: Option<f64>,
-    /// After, in ns; absent where there were too few samples for it.
-    pub after_ns: Option<f64>,
+    /// Of what.
+    pub quantity: QuantityKind,
+    /// Before, in the quantity's unit; absent where there were too few samples for it.
+    pub before: Option<f64>,
+    /// After, in the quantity's unit; absent where there were too few samples for it.
+    pub after: Option<f64>,
 }
 
 impl Difference {
-    /// After minus before, in ns; positive is slower.
-    pub fn absolute_ns(&self) -> Option<f64> {
-        Some(self.after_ns? - self.before_ns?)
+    /// After minus before, in the quantity's unit; positive is slower where it is a time.
+    pub fn absolute(&self) -> Option<f64> {
+        Some(self.after? - self.before?)
     }
 
-    /// The absolute difference as a share of before: 0.1 is 10 % slower. Absent where before is 0.
+    /// The absolute difference as a share of before: 0.1 is 10 % slower where it is a time. Absent where before is 0.
     pub fn relative(&self) -> Option<f64> {
-        let before = self.before_ns.filter(|ns| *ns != 0.0)?;
-        Some(self.absolute_ns()? / before)
+        let before = self.before.filter(|number| *number != 0.0)?;
+        Some(self.absolute()? / before)
+    }
+
+    /// Whether it is worse after than before: longer, for a time; less, for a throughput.
+    pub fn is_worse(&self) -> Option<bool> {
+        let more = self.absolute()?;
+        Some(if self.quantity.more_is_better() { more < 0.0 } else { more > 0.0 })
     }
 }
 
@@ -44,7 +52,10 @@ pub struct Comparison {
 ///
 /// # Errors
 /// Numbers of different clocks do not share an axis: [`Mismatch::Clock`].
-pub fn compare(before: &Summary, after: &Summary) -> Result<Comparison, Mismatch> {
+pub fn compare<Q: Quantity>(
+    before: &Summary<Q>,
+    after: &Summary<Q>,
+) -> Result<Comparison, Mismatch> {
     if before.clock != after.clock {
         return Err(Mismatch::Clock(before.clock, after.clock));
     }
@@ -52,8 +63,9 @@ pub fn compare(before: &Summary, after: &Summary) -> Result<Comparison, Mismatch
     let statistics = [Statistic::Mean].into_iter().chain(quantiles).chain([Statistic::Max]);
     let differences = statistics.map(|statistic| Difference {
         statistic,
-        before_ns: statistic.of(before),
-        after_ns: statistic.of(after),
+        quantity: Q::KIND,
+        before: statistic.of(before),
+        after: statistic.of(after),
     });
     Ok(Comparison {
         count: (before.count, after.count),

@@ -1,36 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Conditions under which a comparison of two runs fails: `task.p99 > +5%`, `hardirq.max > +2us`, `task.max > 100us`.
 
+use crate::limits::exceeds;
 use crate::{Mismatch, Statistic, Summary, compare};
 use core::fmt;
 use core::str::FromStr;
-use sample::{Nanos, SeriesName};
+use sample::{Nanos, Quantity, SeriesName};
 
 /// A number of the run after that must not be.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Condition {
+pub struct Condition<Q = Nanos> {
     /// Whose.
     pub responder: SeriesName,
     /// Which number of it.
     pub statistic: Statistic,
     /// Beyond what it fails.
-    pub bound: Bound,
+    pub bound: Threshold<Q>,
 }
 
-/// What a number must not exceed.
+/// What a number must not exceed; where more is better, what it must not fall below.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Bound {
-    /// The number before, and this share of it: 0.05 is 5 %.
+pub enum Threshold<Q = Nanos> {
+    /// The number before, and this share of it in the worse direction: 0.05 is 5 %.
     Share(f64),
-    /// The number before, and this time.
-    Longer(Nanos),
-    /// This time.
-    Time(Nanos),
+    /// The number before, and so much in the worse direction: a time longer, or a throughput less.
+    Worse(Q),
+    /// This number.
+    Value(Q),
+}
+
+/// What separates number and bound, and what begins a bound that is relative to the number before.
+fn signs<Q: Quantity>() -> (char, char) {
+    if Q::MORE_IS_BETTER { ('<', '-') } else { ('>', '+') }
 }
 
 /// What became of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ConditionOutcome {
     /// The number is within its bound.
     Kept,
     /// It is beyond it.
@@ -55,13 +61,15 @@ impl fmt::Display for NotACondition {
 
 impl core::error::Error for NotACondition {}
 
-impl FromStr for Condition {
+/// `task.p99 > +5%`; where more is better `copy.p50 < -5%`.
+impl<Q: Quantity<Err: fmt::Display>> FromStr for Condition<Q> {
     type Err = NotACondition;
 
-    fn from_str(text: &str) -> Result<Condition, NotACondition> {
+    fn from_str(text: &str) -> Result<Self, NotACondition> {
         let no = |why: String| NotACondition(why);
+        let (beyond, worse) = signs::<Q>();
         let (number, bound) =
-            text.split_once('>').ok_or_else(|| no(format!("{text:?} has no \">\"")))?;
+            text.split_once(beyond).ok_or_else(|| no(format!("{text:?} has no \"{beyond}\"")))?;
         let number = number.trim();
         // A name may have dots in it, and so may a statistic.
         let splits = number.match_indices('.').map(|(at, _)| (&number[..at], &number[at + 1..]));
@@ -76,58 +84,73 @@ impl FromStr for Condition {
         })?;
         let responder = name.parse().map_err(|e| no(format!("{name:?} is no name: {e}")))?;
         let bound = bound.trim();
-        let time = |text: &str| {
-            text.trim().parse::<Nanos>().map_err(|e| no(format!("{bound:?} is no bound: {e}")))
+        let value = |text: &str| {
+            text.trim().parse::<Q>().map_err(|e| no(format!("{bound:?} is no bound: {e}")))
         };
-        let bound = match (bound.strip_prefix('+'), bound.strip_suffix('%')) {
+        let bound = match (bound.strip_prefix(worse), bound.strip_suffix('%')) {
             (Some(share), Some(_)) => {
                 let share = share.trim_end_matches('%').trim().parse::<f64>().ok();
                 let share = share.filter(|share| share.is_finite() && *share >= 0.0);
-                Bound::Share(share.ok_or_else(|| no(format!("{bound:?} is no share")))? / 100.0)
+                Threshold::Share(share.ok_or_else(|| no(format!("{bound:?} is no share")))? / 100.0)
             }
             (None, Some(_)) => {
-                return Err(no(format!("{bound:?} is a share of what was before: +{bound}")));
+                return Err(no(format!("{bound:?} is a share of what was before: {worse}{bound}")));
             }
-            (Some(longer), None) => Bound::Longer(time(longer)?),
-            (None, None) => Bound::Time(time(bound)?),
+            (Some(more), None) => Threshold::Worse(value(more)?),
+            (None, None) => Threshold::Value(value(bound)?),
         };
         Ok(Condition { responder, statistic, bound })
     }
 }
 
-impl fmt::Display for Condition {
+impl<Q: Quantity> fmt::Display for Condition<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{} > ", self.responder, self.statistic)?;
+        let (beyond, worse) = signs::<Q>();
+        write!(f, "{}.{} {beyond} ", self.responder, self.statistic)?;
         match self.bound {
-            Bound::Share(share) => write!(f, "+{} %", share * 100.0),
-            Bound::Longer(time) => write!(f, "+{time}"),
-            Bound::Time(time) => write!(f, "{time}"),
+            Threshold::Share(share) => write!(f, "{worse}{} %", share * 100.0),
+            Threshold::Worse(by) => write!(f, "{worse}{by}"),
+            Threshold::Value(value) => write!(f, "{value}"),
         }
     }
 }
 
-impl Condition {
+impl<Q: Quantity> Condition<Q> {
     /// Holds it against two runs.
     ///
     /// # Errors
     /// Numbers of different clocks do not share an axis: [`Mismatch::Clock`].
-    pub fn judge(&self, before: &[Summary], after: &[Summary]) -> Result<Outcome, Mismatch> {
-        let of = |all: &'_ [Summary]| all.iter().find(|s| s.responder == self.responder).cloned();
-        let Some(after) = of(after) else { return Ok(Outcome::Undecided) };
-        let Some(now) = self.statistic.of(&after) else { return Ok(Outcome::Undecided) };
-        let least = match self.bound {
-            Bound::Time(time) => time.0 as f64,
-            Bound::Share(_) | Bound::Longer(_) => {
-                let Some(before) = of(before) else { return Ok(Outcome::Undecided) };
+    pub fn judge(
+        &self,
+        before: &[Summary<Q>],
+        after: &[Summary<Q>],
+    ) -> Result<ConditionOutcome, Mismatch> {
+        let of =
+            |all: &'_ [Summary<Q>]| all.iter().find(|s| s.responder == self.responder).cloned();
+        let Some(after) = of(after) else { return Ok(ConditionOutcome::Undecided) };
+        let Some(now) = self.statistic.of(&after) else { return Ok(ConditionOutcome::Undecided) };
+        let direction = if Q::MORE_IS_BETTER { -1.0 } else { 1.0 };
+        let bound = match self.bound {
+            Threshold::Value(value) => value.raw() as f64,
+            Threshold::Share(_) | Threshold::Worse(_) => {
+                let Some(before) = of(before) else { return Ok(ConditionOutcome::Undecided) };
                 compare(&before, &after)?;
-                let Some(then) = self.statistic.of(&before) else { return Ok(Outcome::Undecided) };
+                let Some(then) = self.statistic.of(&before) else {
+                    return Ok(ConditionOutcome::Undecided);
+                };
                 match self.bound {
-                    Bound::Share(share) => then * (1.0 + share),
-                    Bound::Longer(time) | Bound::Time(time) => then + time.0 as f64,
+                    Threshold::Share(share) => then * (1.0 + direction * share),
+                    Threshold::Worse(by) | Threshold::Value(by) => {
+                        then + direction * by.raw() as f64
+                    }
                 }
             }
         };
-        Ok(if now > least { Outcome::Exceeded } else { Outcome::Kept })
+        Ok(if exceeds::<Q>(now, bound) {
+            ConditionOutcome::Exceeded
+        } else {
+            ConditionOutcome::Kept
+        })
     }
 }
 
@@ -176,7 +199,7 @@ mod tests {
         let before = [summary("task", Clock::Virtual, (0..2_000).map(|n| 1_000 + n % 100))];
         let after = [summary("task", Clock::Virtual, (0..2_000).map(|n| 1_050 + n % 100))];
         let judge = |text: &str| text.parse::<Condition>().unwrap().judge(&before, &after).unwrap();
-        use Outcome::*;
+        use ConditionOutcome::*;
         for (text, outcome) in [
             ("task.max > +4%", Exceeded),
             ("task.max > +5%", Kept),

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Limits, and the verdict that follows from them.
 //!
-//! The rules. No limit, no pass. What was not measured counts against a pass, never for it: a trigger
-//! without an answer is later than any bound; a superseded one was answered no later than the maximum,
-//! so it is taken to be as late as that; a period that a probe overran may have been late by any time, and
-//! records that were dropped or tainted may hide anything.
+//! A run without a limit does not pass. What was not measured counts against a pass, never for it:
+//!
+//! A trigger without an answer is later than any bound. A superseded trigger was answered no later than the maximum, so
+//! it is taken to be as late as the maximum. A period that a probe overran may have been late by any time. Records that
+//! were dropped or tainted may hide anything.
 
+use crate::keyed::{key, keyed};
 use crate::{Quantile, Summary};
 use core::fmt;
 use core::str::FromStr;
-use sample::{Nanos, SeriesName};
+use sample::{Nanos, Quantity, SeriesName};
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
 /// A number of a summary that can be limited and compared.
@@ -46,19 +49,19 @@ impl Statistic {
         }
     }
 
-    /// Its value in ns, where the summary has it.
-    pub fn of(self, summary: &Summary) -> Option<f64> {
+    /// Its value in the quantity's unit, where the summary has it.
+    pub fn of<Q: Quantity>(self, summary: &Summary<Q>) -> Option<f64> {
         match self {
-            Statistic::Mean => summary.mean_ns,
-            Statistic::Quantile(q) => summary.quantile(q).map(ns),
-            Statistic::Max => summary.max.map(ns),
+            Statistic::Mean => summary.mean,
+            Statistic::Quantile(q) => summary.quantile(q).map(float),
+            Statistic::Max => summary.max.map(float),
         }
     }
 }
 
-/// Exact, as no recorded latency is beyond 2⁴⁸ ns.
-fn ns(value: Nanos) -> f64 {
-    value.0 as f64
+/// Exact, as no recorded number is beyond 2⁴⁸.
+fn float<Q: Quantity>(value: Q) -> f64 {
+    value.raw() as f64
 }
 
 impl fmt::Display for Statistic {
@@ -84,6 +87,23 @@ impl Serialize for Statistic {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Statistic {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Statistic".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let quantiles = Quantile::ALL.map(Statistic::Quantile);
+        let all = [&[Statistic::Mean], &quantiles[..], &[Statistic::Max]].concat();
+        schemars::json_schema!({
+            "description": "A number of a summary that can be limited and compared.",
+            "type": "string",
+            "enum": all
+        })
+    }
+}
+
 impl<'de> Deserialize<'de> for Statistic {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
@@ -91,21 +111,26 @@ impl<'de> Deserialize<'de> for Statistic {
     }
 }
 
-/// A bound that a responder must keep: `statistic ≤ bound`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Limit {
+/// A bound that a responder must keep: `statistic ≤ bound`; where more is better, `statistic ≥ bound`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit<Q = Nanos> {
     /// Whose.
     pub responder: SeriesName,
     /// Which number of it.
     pub statistic: Statistic,
-    /// The greatest value allowed.
-    #[serde(rename = "bound_ns")]
-    pub bound: Nanos,
+    /// The greatest value allowed; the least, where more is better.
+    pub bound: Q,
 }
+
+keyed!(Limit {
+    responder: "responder";
+    statistic: "statistic";
+    bound: key::<Q>("bound");
+});
 
 /// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Every limit was kept, and enough was measured to say so.
@@ -138,6 +163,7 @@ impl fmt::Display for Verdict {
 
 /// Why a finding is what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// Within the bound, whatever the superseded triggers were.
@@ -174,37 +200,71 @@ impl fmt::Display for Reason {
 }
 
 /// What became of one limit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Finding {
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend("oneOf" = [
+        {"properties": {"verdict": {"const": "pass"}, "reason": {"const": "within"}}},
+        {"properties": {"verdict": {"const": "fail"}, "reason": {"enum": ["exceeded", "unanswered"]}}},
+        {"properties": {"verdict": {"const": "inconclusive"}, "reason": {"enum": [
+            "unanswered", "superseded", "overrun", "unreliable", "no_samples", "too_few_samples"
+        ]}}}
+    ]))
+)]
+#[cfg_attr(
+    feature = "schema",
+    schemars(
+        rename = "Finding",
+        deny_unknown_fields,
+        transform = crate::keyed::units::<Q>,
+        bound = "Q: Quantity + schemars::JsonSchema"
+    )
+)]
+pub struct Finding<Q = Nanos> {
     /// Whose limit.
     pub responder: SeriesName,
     /// On which number.
     pub statistic: Statistic,
     /// The greatest value allowed.
-    #[serde(rename = "bound_ns")]
-    pub bound: Nanos,
-    /// The value measured, in ns; absent where there is none.
-    pub measured_ns: Option<f64>,
+    #[cfg_attr(feature = "schema", schemars(rename = "bound_ns", extend("minimum" = 1)))]
+    pub bound: Q,
+    /// The value measured, in ns; none where there is none.
+    #[cfg_attr(feature = "schema", schemars(rename = "measured_ns", range(min = 0)))]
+    pub measured: Option<f64>,
     /// Pass, fail or inconclusive.
     pub verdict: Verdict,
-    /// Why.
+    /// Why. A reason has one verdict, except `unanswered`, which is a failure or leaves it open.
     pub reason: Reason,
 }
 
+keyed!(Finding {
+    responder: "responder";
+    statistic: "statistic";
+    bound: key::<Q>("bound");
+    measured: key::<Q>("measured");
+    verdict: "verdict";
+    reason: "reason";
+});
+
 /// The verdict of a run with what led to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judgement {
+pub struct Judgement<Q = Nanos> {
     /// The outcome: the worst of the findings.
     pub verdict: Verdict,
     /// One for each limit, in their order.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Finding<Q>>,
 }
 
 /// Judges a run by its limits. `sound` is false when a warning invalidates the run.
-pub fn judge(limits: &[Limit], summaries: &[Summary], sound: bool) -> Judgement {
-    let find = |limit: &Limit| summaries.iter().find(|s| s.responder == limit.responder);
-    let findings: Vec<Finding> = limits.iter().map(|limit| examine(limit, find(limit))).collect();
+pub fn judge<Q: Quantity>(
+    limits: &[Limit<Q>],
+    summaries: &[Summary<Q>],
+    sound: bool,
+) -> Judgement<Q> {
+    let find = |limit: &Limit<Q>| summaries.iter().find(|s| s.responder == limit.responder);
+    let findings: Vec<Finding<Q>> =
+        limits.iter().map(|limit| examine(limit, find(limit))).collect();
     let any = |verdict| findings.iter().any(|f| f.verdict == verdict);
     let verdict = if !sound {
         Verdict::Invalid
@@ -218,23 +278,32 @@ pub fn judge(limits: &[Limit], summaries: &[Summary], sound: bool) -> Judgement 
     Judgement { verdict, findings }
 }
 
-fn examine(limit: &Limit, summary: Option<&Summary>) -> Finding {
-    let measured_ns = summary.and_then(|s| limit.statistic.of(s));
+fn examine<Q: Quantity>(limit: &Limit<Q>, summary: Option<&Summary<Q>>) -> Finding<Q> {
+    let measured = summary.and_then(|s| limit.statistic.of(s));
     let (verdict, reason) = match summary {
         None => (Verdict::Inconclusive, Reason::NoSamples),
-        Some(summary) => weigh(limit, summary, measured_ns),
+        Some(summary) => weigh(limit, summary, measured),
     };
     let Limit { responder, statistic, bound } = limit.clone();
-    Finding { responder, statistic, bound, measured_ns, verdict, reason }
+    Finding { responder, statistic, bound, measured, verdict, reason }
 }
 
-fn weigh(limit: &Limit, summary: &Summary, measured_ns: Option<f64>) -> (Verdict, Reason) {
-    let bound = ns(limit.bound);
+/// Whether a number is beyond its bound.
+pub(crate) fn exceeds<Q: Quantity>(value: f64, bound: f64) -> bool {
+    if Q::MORE_IS_BETTER { value < bound } else { value > bound }
+}
+
+fn weigh<Q: Quantity>(
+    limit: &Limit<Q>,
+    summary: &Summary<Q>,
+    measured: Option<f64>,
+) -> (Verdict, Reason) {
+    let bound = float(limit.bound);
     // Where records are missing, answers may have been matched to the wrong triggers.
     if summary.losses.dropped > 0 {
         return (Verdict::Inconclusive, Reason::Unreliable);
     }
-    if measured_ns.is_some_and(|value| value > bound) {
+    if measured.is_some_and(|value| exceeds::<Q>(value, bound)) {
         return (Verdict::Fail, Reason::Exceeded);
     }
     if unanswered_exceed(limit.statistic, summary) {
@@ -243,7 +312,7 @@ fn weigh(limit: &Limit, summary: &Summary, measured_ns: Option<f64>) -> (Verdict
     if summary.count == 0 {
         return (Verdict::Inconclusive, Reason::NoSamples);
     }
-    if measured_ns.is_none() {
+    if measured.is_none() {
         return (Verdict::Inconclusive, Reason::TooFewSamples);
     }
     // An answer without a trigger may be the late one to a trigger that was taken for answered.
@@ -251,7 +320,7 @@ fn weigh(limit: &Limit, summary: &Summary, measured_ns: Option<f64>) -> (Verdict
         return (Verdict::Inconclusive, Reason::Unreliable);
     }
     match at_worst(limit.statistic, summary) {
-        Some(value) if value <= bound => (Verdict::Pass, Reason::Within),
+        Some(value) if !exceeds::<Q>(value, bound) => (Verdict::Pass, Reason::Within),
         _ if summary.losses.unanswered > 0 => (Verdict::Inconclusive, Reason::Unanswered),
         _ if summary.losses.overrun > 0 => (Verdict::Inconclusive, Reason::Overrun),
         _ => (Verdict::Inconclusive, Reason::Superseded),
@@ -259,15 +328,17 @@ fn weigh(limit: &Limit, summary: &Summary, measured_ns: Option<f64>) -> (Verdict
 }
 
 /// Triggers raised while the series was recorded, as far as it is known whose they were.
-fn triggers(summary: &Summary) -> u64 {
+fn triggers<Q>(summary: &Summary<Q>) -> u64 {
     let losses = &summary.losses;
     summary.count + losses.superseded + losses.unanswered + losses.overrun
 }
 
 /// Whether the statistic over all triggers is itself one without an answer.
-fn unanswered_exceed(statistic: Statistic, summary: &Summary) -> bool {
+fn unanswered_exceed<Q: Quantity>(statistic: Statistic, summary: &Summary<Q>) -> bool {
     let unanswered = summary.losses.unanswered;
     match statistic {
+        // What is missing of a throughput leaves it open (`at_worst`).
+        _ if Q::MORE_IS_BETTER => false,
         Statistic::Max => unanswered > 0,
         Statistic::Quantile(q) => q.rank(triggers(summary)) > triggers(summary) - unanswered,
         Statistic::Mean => false,
@@ -277,17 +348,19 @@ fn unanswered_exceed(statistic: Statistic, summary: &Summary) -> bool {
 /// The greatest value that the statistic over all triggers can have, if every superseded one was
 /// answered as late as the latest; `None` when there is no such value, as those that were never answered
 /// or overrun have none.
-fn at_worst(statistic: Statistic, summary: &Summary) -> Option<f64> {
+fn at_worst<Q: Quantity>(statistic: Statistic, summary: &Summary<Q>) -> Option<f64> {
     let superseded = summary.losses.superseded;
     let unbounded = summary.losses.unanswered + summary.losses.overrun;
-    let max = ns(summary.max?);
+    let max = float(summary.max?);
     match statistic {
+        // Where more is better, whatever is missing may have been less than all that was measured.
+        _ if Q::MORE_IS_BETTER => statistic.of(summary).filter(|_| superseded + unbounded == 0),
         Statistic::Max => (unbounded == 0).then_some(max),
         Statistic::Mean if unbounded > 0 => None,
-        Statistic::Mean if superseded == 0 => summary.mean_ns,
+        Statistic::Mean if superseded == 0 => summary.mean,
         Statistic::Mean => {
             let (n, more) = (summary.count as f64, superseded as f64);
-            Some((summary.mean_ns? * n + max * more) / (n + more))
+            Some((summary.mean? * n + max * more) / (n + more))
         }
         Statistic::Quantile(q) => {
             // The wanted rank among all triggers, looked up among those measured: the next quantile of
@@ -297,7 +370,7 @@ fn at_worst(statistic: Statistic, summary: &Summary) -> Option<f64> {
                 return None;
             }
             let reaching = summary.quantiles.iter().find(|(q, _)| q.rank(summary.count) >= rank);
-            Some(reaching.map_or(max, |(_, value)| ns(*value)))
+            Some(reaching.map_or(max, |(_, value)| float(*value)))
         }
     }
 }

@@ -1,46 +1,77 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The form of a distribution, for drawing: what a viewer needs so that it computes no statistics.
+//! The form of a distribution, for drawing. A viewer draws it and computes no statistics.
 
 use crate::Series;
+use crate::keyed::{key, keyed};
 use core::num::NonZeroU8;
-use sample::Nanos;
+use sample::{Nanos, Quantity};
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
 /// One column of a histogram with logarithmic axis: samples of `low ≤ latency < high`. A bucket of the
 /// underlying histogram counts where its lower end lies, so an edge is exact to 0.1 %.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Column {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(
+        rename = "HistogramColumn",
+        deny_unknown_fields,
+        transform = crate::keyed::units::<Q>,
+        bound = "Q: Quantity + schemars::JsonSchema"
+    )
+)]
+pub struct Column<Q = Nanos> {
     /// Lower edge, inclusive.
-    #[serde(rename = "low_ns")]
-    pub low: Nanos,
+    #[cfg_attr(feature = "schema", schemars(rename = "low_ns"))]
+    pub low: Q,
     /// Upper edge, exclusive.
-    #[serde(rename = "high_ns")]
-    pub high: Nanos,
+    #[cfg_attr(feature = "schema", schemars(rename = "high_ns"))]
+    pub high: Q,
     /// Samples in it; may be 0 between others.
     pub count: u64,
 }
 
+keyed!(Column {
+    low: key::<Q>("low");
+    high: key::<Q>("high");
+    count: "count";
+});
+
 /// One point of the percentile plot.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CurvePoint {
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(
+        rename = "CurvePoint",
+        deny_unknown_fields,
+        transform = crate::keyed::units::<Q>,
+        bound = "Q: Quantity + schemars::JsonSchema"
+    )
+)]
+pub struct CurvePoint<Q = Nanos> {
     /// Share of the samples that are not above the latency, 0 … 1.
     pub quantile: f64,
     /// The latency.
-    #[serde(rename = "latency_ns")]
-    pub latency: Nanos,
+    #[cfg_attr(feature = "schema", schemars(rename = "latency_ns"))]
+    pub latency: Q,
 }
+
+keyed!(CurvePoint {
+    quantile: "quantile";
+    latency: key::<Q>(Q::MEASURED);
+});
 
 /// Points of the percentile curve for each halving of what is left of the tail.
 const POINTS_PER_HALVING: i32 = 8;
 
-impl Series {
+impl<Q: Quantity> Series<Q> {
     /// The distribution in columns of equal width on a logarithmic axis, `per_octave` for each doubling,
     /// from that of the least sample to that of the greatest. Their counts add up to the series' count.
-    pub fn columns(&self, per_octave: NonZeroU8) -> Vec<Column> {
+    pub fn columns(&self, per_octave: NonZeroU8) -> Vec<Column<Q>> {
         let edges = edges(per_octave);
-        let mut columns: Vec<Column> = Vec::new();
+        let mut columns: Vec<Column<Q>> = Vec::new();
         let mut next = 0;
         for bucket in self.histogram.iter_recorded() {
             let low = self.histogram.lowest_equivalent(bucket.value_iterated_to());
@@ -48,8 +79,8 @@ impl Series {
                 // The edges begin with 0, so there is one at or below every value.
                 next = edges.partition_point(|edge| *edge <= low) - 1;
             }
-            while columns.last().is_none_or(|column| column.high.0 <= low) {
-                let (low, high) = (Nanos(edges[next]), Nanos(edges[next + 1]));
+            while columns.last().is_none_or(|column| column.high.raw() <= low) {
+                let (low, high) = (Q::from_raw(edges[next]), Q::from_raw(edges[next + 1]));
                 columns.push(Column { low, high, count: 0 });
                 next += 1;
             }
@@ -62,9 +93,9 @@ impl Series {
 
     /// Points for a plot of latency over quantile: from the minimum, ever denser towards the maximum,
     /// which is the last point. Empty without samples; a few hundred points at most.
-    pub fn percentile_curve(&self) -> Vec<CurvePoint> {
+    pub fn percentile_curve(&self) -> Vec<CurvePoint<Q>> {
         let count = self.exact.count;
-        let Some((min, max)) = self.exact.min().zip(self.exact.max()) else {
+        let Some((min, max)) = self.extremes() else {
             return Vec::new();
         };
         // Up to the rank below the maximum: the tail of `count` samples halves log2(count) times.

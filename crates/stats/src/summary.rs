@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The numbers that stand for a series, and how they are written.
 
+use crate::keyed::{key, keyed};
 use core::fmt;
+use core::marker::PhantomData;
+use core::ops::Deref;
 use core::str::FromStr;
-use sample::{Clock, Losses, Nanos, SeriesName};
+use sample::{Clock, Losses, Nanos, Quantity, SeriesName};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -114,9 +117,32 @@ impl FromStr for Quantile {
 }
 
 /// The numbers that describe a series. Written to JSON, every number of time carries its unit in its key.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Summary {
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend(
+        "if" = {"properties": {"count": {"const": 0}}},
+        "then" = {"properties": {
+            "min_ns": {"type": "null"}, "mean_ns": {"type": "null"}, "stddev_ns": {"type": "null"},
+            "max_ns": {"type": "null"}, "quantiles": {"maxProperties": 0}
+        }},
+        "else" = {"properties": {
+            "min_ns": {"type": "integer"}, "mean_ns": {"type": "number"}, "stddev_ns": {"type": "number"},
+            "max_ns": {"type": "integer"}
+        }}
+    ))
+)]
+#[cfg_attr(
+    feature = "schema",
+    schemars(
+        rename = "Summary",
+        deny_unknown_fields,
+        transform = crate::keyed::units::<Q>,
+        bound = "Q: Quantity + schemars::JsonSchema"
+    )
+)]
+pub struct Summary<Q = Nanos> {
     /// Whose answers.
     pub responder: SeriesName,
     /// The clock of every time below.
@@ -125,58 +151,102 @@ pub struct Summary {
     pub count: u64,
     /// What was not measured.
     pub losses: Losses,
-    /// Exact minimum; absent without samples.
-    #[serde(rename = "min_ns")]
-    pub min: Option<Nanos>,
-    /// Mean in ns, from the exact sum; absent without samples.
-    pub mean_ns: Option<f64>,
-    /// Standard deviation of the population in ns, from exact sums; absent without samples.
-    pub stddev_ns: Option<f64>,
-    /// Exact maximum; absent without samples.
-    #[serde(rename = "max_ns")]
-    pub max: Option<Nanos>,
-    /// Rising; each less than 0.1 % above the exact order statistic of rank ⌈q·count⌉. One that
-    /// [the count does not support](Quantile::supported_by) is absent.
-    #[serde(with = "by_key")]
-    pub quantiles: Vec<(Quantile, Nanos)>,
+    /// Exact minimum; none without samples.
+    #[cfg_attr(feature = "schema", schemars(rename = "min_ns", extend("maximum" = crate::LATENCY_MAX)))]
+    pub min: Option<Q>,
+    /// Mean in ns, from the exact sum; none without samples.
+    #[cfg_attr(feature = "schema", schemars(rename = "mean_ns", range(min = 0)))]
+    pub mean: Option<f64>,
+    /// Standard deviation of the population in ns, from exact sums; none without samples.
+    #[cfg_attr(feature = "schema", schemars(rename = "stddev_ns", range(min = 0)))]
+    pub stddev: Option<f64>,
+    /// Exact maximum; none without samples.
+    #[cfg_attr(feature = "schema", schemars(rename = "max_ns", extend("maximum" = crate::LATENCY_MAX)))]
+    pub max: Option<Q>,
+    /// Latency by quantile, rising: the upper end of the histogram's bucket (less than 0.1 % above the truth) that
+    /// holds the sample of rank ⌈q·count⌉. A quantile that no sample lies above is absent.
+    pub quantiles: Quantiles<Q>,
 }
 
-impl Summary {
+keyed!(Summary {
+    responder: "responder";
+    clock: "clock";
+    count: "count";
+    losses: "losses";
+    min: key::<Q>("min");
+    mean: key::<Q>("mean");
+    stddev: key::<Q>("stddev");
+    max: key::<Q>("max");
+    quantiles: "quantiles";
+});
+
+impl<Q: Quantity> Summary<Q> {
     /// The value of a quantile, where the count supports it.
-    pub fn quantile(&self, wanted: Quantile) -> Option<Nanos> {
+    pub fn quantile(&self, wanted: Quantile) -> Option<Q> {
         self.quantiles.iter().find(|(q, _)| *q == wanted).map(|(_, value)| *value)
     }
 }
 
-/// `{"0.5": 120, "0.9": 131}`: a list of pairs as a JSON object in the order of the list.
-mod by_key {
-    use super::*;
+/// Numbers by quantile, rising. In JSON an object in that order: `{"0.5": 120, "0.9": 131}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quantiles<Q = Nanos>(Vec<(Quantile, Q)>);
 
-    pub fn serialize<S: Serializer>(
-        pairs: &[(Quantile, Nanos)],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(pairs.len()))?;
-        for (quantile, value) in pairs {
-            map.serialize_entry(quantile.key(), value)?;
-        }
-        map.end()
+impl<Q> Deref for Quantiles<Q> {
+    type Target = [(Quantile, Q)];
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<Q> FromIterator<(Quantile, Q)> for Quantiles<Q> {
+    fn from_iter<I: IntoIterator<Item = (Quantile, Q)>>(pairs: I) -> Self {
+        Quantiles(pairs.into_iter().collect())
+    }
+}
+
+#[cfg(feature = "schema")]
+impl<Q: Quantity + schemars::JsonSchema> schemars::JsonSchema for Quantiles<Q> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Quantiles".into()
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<(Quantile, Nanos)>, D::Error> {
-        struct Pairs;
-        impl<'de> Visitor<'de> for Pairs {
-            type Value = Vec<(Quantile, Nanos)>;
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let mut number = generator.subschema_for::<Q>();
+        number.insert("maximum".into(), Q::LARGEST.into());
+        schemars::json_schema!({
+            "type": "object",
+            "propertyNames": { "enum": Quantile::ALL.map(Quantile::key) },
+            "additionalProperties": number,
+            "dependentRequired": {
+                "0.9": ["0.5"], "0.99": ["0.9"], "0.999": ["0.99"], "0.9999": ["0.999"], "0.99999": ["0.9999"]
+            }
+        })
+    }
+}
+
+impl<Q: Serialize> Serialize for Quantiles<Q> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter().map(|(quantile, value)| (quantile.key(), value)))
+    }
+}
+
+impl<'de, Q: Quantity + Deserialize<'de>> Deserialize<'de> for Quantiles<Q> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs<Q>(PhantomData<Q>);
+        impl<'de, Q: Quantity + Deserialize<'de>> Visitor<'de> for Pairs<Q> {
+            type Value = Quantiles<Q>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object from quantile to nanoseconds")
+                write!(f, "an object from quantile to {}", Q::KIND)
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut pairs: Self::Value = Vec::new();
-                while let Some((key, value)) = map.next_entry::<String, Nanos>()? {
+                let mut pairs: Vec<(Quantile, Q)> = Vec::new();
+                while let Some((key, value)) = map.next_entry::<String, Q>()? {
                     let quantile = Quantile::ALL.into_iter().find(|q| q.key() == key);
                     let quantile =
                         quantile.ok_or_else(|| A::Error::custom(format!("no quantile {key:?}")))?;
@@ -185,9 +255,9 @@ mod by_key {
                     }
                     pairs.push((quantile, value));
                 }
-                Ok(pairs)
+                Ok(Quantiles(pairs))
             }
         }
-        deserializer.deserialize_map(Pairs)
+        deserializer.deserialize_map(Pairs(PhantomData))
     }
 }

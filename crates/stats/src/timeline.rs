@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Latency over the time of the run, in constant memory: least and greatest latency of each stretch.
+//! Latency over the time of the run, in constant memory: the least and the greatest latency of each stretch.
 //!
-//! Stretches are as long as a power of two nanoseconds; when the run outgrows them, neighbours are
-//! joined and the length doubles. A maximum therefore never disappears, and the result does not depend
-//! on the order of recording.
+//! The length of a stretch in nanoseconds is a power of two. When the run outgrows the stretches, neighbours are joined
+//! and the length doubles. So a maximum never disappears, and the result does not depend on the order of recording.
 
-use sample::Nanos;
+use crate::keyed::{key, keyed};
+use core::marker::PhantomData;
+use sample::{Nanos, Quantity};
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
 /// The most buckets a timeline ever has.
@@ -15,24 +17,41 @@ pub const BUCKETS_MAX: usize = 2048;
 const SHIFT_INITIAL: u32 = 10;
 
 /// One stretch of the run in which at least one sample was recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bucket {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(
+        rename = "Slice",
+        deny_unknown_fields,
+        transform = crate::keyed::units::<Q>,
+        bound = "Q: Quantity + schemars::JsonSchema"
+    )
+)]
+pub struct Slice<Q = Nanos> {
     /// Beginning of the stretch, since the beginning of the measuring phase.
-    #[serde(rename = "at_ns")]
+    #[cfg_attr(feature = "schema", schemars(rename = "at_ns"))]
     pub at: Nanos,
     /// Its length, the same for all buckets of a timeline; a power of two.
-    #[serde(rename = "width_ns")]
+    #[cfg_attr(feature = "schema", schemars(rename = "width_ns"))]
     pub width: Nanos,
     /// Least latency of a trigger raised in it.
-    #[serde(rename = "min_ns")]
-    pub min: Nanos,
+    #[cfg_attr(feature = "schema", schemars(rename = "min_ns"))]
+    pub min: Q,
     /// Greatest latency of a trigger raised in it.
-    #[serde(rename = "max_ns")]
-    pub max: Nanos,
+    #[cfg_attr(feature = "schema", schemars(rename = "max_ns"))]
+    pub max: Q,
     /// How many samples; at least 1.
     pub count: u64,
 }
+
+keyed!(Slice {
+    at: "at_ns";
+    width: "width_ns";
+    min: key::<Q>("min");
+    max: key::<Q>("max");
+    count: "count";
+});
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
@@ -55,33 +74,34 @@ impl Span {
 
 /// Collects latency over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timeline {
+pub struct Timeline<Q = Nanos> {
     /// A bucket is 2^shift ns long.
     shift: u32,
     /// Buckets from time zero up to the latest with a sample.
     spans: Vec<Span>,
+    quantity: PhantomData<Q>,
 }
 
-impl Default for Timeline {
+impl<Q> Default for Timeline<Q> {
     fn default() -> Self {
-        Timeline { shift: SHIFT_INITIAL, spans: Vec::new() }
+        Timeline { shift: SHIFT_INITIAL, spans: Vec::new(), quantity: PhantomData }
     }
 }
 
-impl Timeline {
+impl<Q: Quantity> Timeline<Q> {
     /// Adds the latency of a trigger raised at `at`.
-    pub fn record(&mut self, at: Nanos, latency: Nanos) {
+    pub fn record(&mut self, at: Nanos, latency: Q) {
         self.make_room(at.0);
         let index = (at.0 >> self.shift) as usize;
         if index >= self.spans.len() {
             self.spans.resize(index + 1, Span::EMPTY);
         }
-        let one = Span { min: latency.0, max: latency.0, count: 1 };
+        let one = Span { min: latency.raw(), max: latency.raw(), count: 1 };
         self.spans[index] = self.spans[index].join(one);
     }
 
     /// Adds all of `other`, as if its samples had been recorded here.
-    pub fn merge(&mut self, other: &Timeline) {
+    pub fn merge(&mut self, other: &Self) {
         while self.shift < other.shift {
             self.double();
         }
@@ -97,15 +117,15 @@ impl Timeline {
     }
 
     /// The stretches with samples, in the order of time; at most [`BUCKETS_MAX`].
-    pub fn buckets(&self) -> Vec<Bucket> {
+    pub fn buckets(&self) -> Vec<Slice<Q>> {
         let width = 1u64 << self.shift;
         let filled = self.spans.iter().enumerate().filter(|(_, span)| span.count > 0);
         filled
-            .map(|(i, span)| Bucket {
+            .map(|(i, span)| Slice {
                 at: Nanos(i as u64 * width),
                 width: Nanos(width),
-                min: Nanos(span.min),
-                max: Nanos(span.max),
+                min: Q::from_raw(span.min),
+                max: Q::from_raw(span.max),
                 count: span.count,
             })
             .collect()
@@ -150,7 +170,7 @@ mod tests {
             prop_assert!(buckets.len() <= BUCKETS_MAX);
             prop_assert_eq!(buckets.iter().map(|b| b.count).sum::<u64>(), samples.len() as u64);
             for (at, latency) in &samples {
-                let holds = |b: &&Bucket| b.at.0 <= *at && at - b.at.0 < b.width.0;
+                let holds = |b: &&Slice| b.at.0 <= *at && at - b.at.0 < b.width.0;
                 let mut holding = buckets.iter().filter(holds);
                 let bucket = holding.next().expect("a bucket for each sample");
                 prop_assert!(bucket.min.0 <= *latency && *latency <= bucket.max.0);

@@ -136,8 +136,8 @@ fn one_fail_wins_over_inconclusive_and_pass() {
     assert_eq!(judgement.verdict, Fail);
     let verdicts: Vec<_> = judgement.findings.iter().map(|f| f.verdict).collect();
     assert_eq!(verdicts, [Inconclusive, Fail, Pass]);
-    assert_eq!(judgement.findings[1].measured_ns, Some(20.0));
-    assert_eq!(judgement.findings[0].measured_ns, None);
+    assert_eq!(judgement.findings[1].measured, Some(20.0));
+    assert_eq!(judgement.findings[0].measured, None);
 }
 
 #[test]
@@ -160,10 +160,10 @@ fn a_comparison_shows_differences_and_keeps_the_losses_beside_them() {
     assert_eq!(comparison.losses.1.unanswered, 7);
     let max = comparison.differences.last().unwrap();
     assert_eq!(max.statistic, Statistic::Max);
-    assert_eq!((max.absolute_ns(), max.relative()), (Some(100.0), Some(1.0)));
+    assert_eq!((max.absolute(), max.relative()), (Some(100.0), Some(1.0)));
     let of = |name: &str| comparison.differences.iter().find(|d| d.statistic.name() == name);
-    assert_eq!(of("p99.9").map(|d| d.absolute_ns()), Some(None));
-    assert_eq!(of("mean").and_then(|d| d.absolute_ns()), Some(50.0));
+    assert_eq!(of("p99.9").map(|d| d.absolute()), Some(None));
+    assert_eq!(of("mean").and_then(|d| d.absolute()), Some(50.0));
 }
 
 #[test]

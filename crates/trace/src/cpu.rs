@@ -27,12 +27,12 @@ pub(crate) struct Frame {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen(Vec<StackId>);
 
-/// Looks come ever more seldom, so that this is enough for all of one that nothing is nested in.
+/// Looks come ever more seldom. So this is enough for all looks of an interrupt or softirq in which nothing is nested.
 const SEEN_KEPT: usize = 16;
 
 impl Seen {
-    /// Another stack. Where the follower looked tells where the time goes; who was called on the way only that it was: of
-    /// those the first is kept, until there is a look.
+    /// Another stack. A stack of the follower's look tells where the time goes. A stack of a call on the way tells only
+    /// that the call happened; of these the first is kept, until there is a look.
     fn add(&mut self, stack: StackId, looked: bool) {
         let Seen(stacks) = self;
         match (looked, stacks.len()) {
@@ -87,11 +87,11 @@ pub enum Activity {
     User,
 }
 
-/// The task that serves softirqs where tasks do (PREEMPT_RT), as it does with bottom halves disabled.
+/// The task that serves softirqs, where tasks do (PREEMPT_RT). It serves them with bottom halves disabled.
 #[derive(Clone, Copy, Debug)]
 struct Server {
     task: TaskId,
-    /// How often it has disabled migration since. To let bottom halves run again is to enable it once more.
+    /// How often it has disabled migration since. Enabling bottom halves again enables migration once more.
     nested: u32,
 }
 
@@ -151,14 +151,14 @@ impl Cpu {
                     self.seen_at = place;
                 }
                 self.enter(role, address, taken, event.at);
-                // The scheduler is entered at an interrupt's end, and says nothing of whom that served.
+                // At an interrupt's end the scheduler is entered. Its stack says nothing of whom the interrupt served.
                 if role != Role::Schedule {
                     self.see(place, false);
                 }
             }
             What::Leave { user, .. } => self.leave(user),
             What::Inside { place, .. } => {
-                // Of a task that runs on in the kernel, nothing being off, nothing else tells where it is.
+                // Where a task runs on in the kernel with nothing off, nothing else tells where it is.
                 if let Place::Stack(_) = place {
                     self.seen_at = place;
                 }
@@ -173,8 +173,8 @@ impl Cpu {
         }
     }
 
-    /// A stack is taken: of the softirq that runs, and of the interrupt that runs in it. Not of the one at whose end
-    /// softirqs run, which has done what it came for.
+    /// A stack is taken. It belongs to the softirq that runs, and to the interrupt that runs in that softirq. It does
+    /// not belong to the interrupt at whose end softirqs run: that one has done what it came for.
     fn see(&mut self, place: Place, looked: bool) {
         let Place::Stack(stack) = place else { return };
         if let Activity::Interrupt(_) = self.activity()
@@ -226,7 +226,8 @@ impl Cpu {
         self.running.map(|(task, _)| task)
     }
 
-    /// Where interrupts or preemption, which are off, were turned off: told only when they are on again.
+    /// Where interrupts or preemption were turned off, while they are off. The events tell this only when they are on
+    /// again.
     pub fn learn(&mut self, irqs: bool, place: Place) {
         if irqs && self.masked == Some(true) {
             self.masked_at = place;
@@ -293,8 +294,8 @@ impl Cpu {
         }
     }
 
-    /// Who holds the lock that `task` sleeps on, who holds the one that the holder sleeps on, and so on; `None` where it
-    /// does not sleep on a lock. Empty where the holder is not known.
+    /// The task that holds the lock on which `task` sleeps, the task that holds the lock on which that holder sleeps,
+    /// and so on. `None` where `task` does not sleep on a lock. Empty where the holder is not known.
     pub fn holders(&self, task: TaskId) -> Option<Vec<TaskId>> {
         let asleep = |t: TaskId| self.waiters.get(&t).filter(|w| w.asleep);
         let mut next = asleep(task)?.owner;
@@ -411,7 +412,8 @@ impl Cpu {
         }
     }
 
-    /// The running task asks for a lock: of `owner`, or of the owner it asked last; and will sleep for it, or may.
+    /// The running task asks for a lock: the lock of `owner`, or of the owner that it asked last. It will sleep for the
+    /// lock, or may.
     fn ask(&mut self, owner: Option<u64>, sleeps: bool) {
         let Some((task, _)) = self.running else { return };
         let waiter = self.waiters.entry(task).or_default();

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The kernel's entries for interrupts and softirqs, by name, and whom they call: what a stack says of who runs in one.
+//! The kernel's entries for interrupts and softirqs, by name, and which function each of them called. So a stack says
+//! what runs in an interrupt or a softirq.
 //!
-//! Names are those of frames, `symbol+0x12 [module]`. An entry alone says little: the local timer's serves the scheduler's
-//! tick and every other timer. Whom it called is known where a stack was taken inside.
+//! Names are those of frames, `symbol+0x12 [module]`. An entry alone says little: the local timer's entry serves the
+//! scheduler's tick and every other timer. Which function it called is known where a stack was taken inside.
 
-/// The entries of interrupts (arch/x86/include/asm/idtentry.h): what is outside of one was interrupted by chance. Those of
-/// exceptions are none: they are part of what a task does.
-const INTERRUPTS: [&str; 4] =
-    ["asm_common_interrupt", "asm_spurious_interrupt", "asm_sysvec_", "asm_exc_nmi"];
-/// Where the interrupt table leads to for interrupts, which come whatever the CPU does.
-const INTERRUPT_GATES: [&str; 4] =
-    ["irq_entries_start", "spurious_entries_start", "asm_sysvec_", "asm_exc_nmi"];
-/// The other gates, of exceptions and calls.
-const GATES: [&str; 3] = ["asm_exc_", "asm_int80_emulation", "entry_"];
-/// Functions that call handlers that others registered, for one of which they are entered (arch/x86/kernel/apic/apic.c,
-/// kernel/irq/handle.c, kernel/time/hrtimer.c and timer.c, kernel/softirq.c, net/core/dev.c, block/blk-mq.c,
-/// lib/irq_poll.c, kernel/irq_work.c, kernel/smp.c, kernel/rcu/tree.c).
+use crate::x86_64::{
+    GATES, INTERRUPT_GATES, INTERRUPT_NAMES, INTERRUPTS, OWN_ENTRY, SHARED_ENTRY, TIMER_DISPATCHER,
+};
+
+/// Functions that call handlers which others registered. They are entered for one of these handlers
+/// ([`TIMER_DISPATCHER`], kernel/irq/handle.c, kernel/time/hrtimer.c and timer.c, kernel/softirq.c, net/core/dev.c,
+/// block/blk-mq.c, lib/irq_poll.c, kernel/irq_work.c, kernel/smp.c, kernel/rcu/tree.c).
 const DISPATCHERS: [&str; 14] = [
-    "__sysvec_apic_timer_interrupt",
+    TIMER_DISPATCHER,
     "__handle_irq_event_percpu",
     "__hrtimer_run_queues",
     "call_timer_fn",
@@ -32,22 +28,10 @@ const DISPATCHERS: [&str; 14] = [
     "__flush_smp_call_function_queue",
     "rcu_do_batch",
 ];
-/// What serves softirqs. On PREEMPT_RT the threads that do so disable bottom halves, and with them migration, before they
-/// call the first two.
+/// The functions that serve softirqs. On PREEMPT_RT the threads that serve them disable bottom halves, and with them
+/// migration, before they call the first two functions.
 const SOFTIRQS: [&str; 4] = ["handle_softirqs", "__do_softirq", "run_ksoftirqd", "run_ktimerd"];
 
-/// What /proc/interrupts calls the interrupts that have an entry of their own (arch/x86/kernel/irq.c,
-/// `arch_show_interrupts()`), in short.
-const INTERRUPT_NAMES: [(&str, &str); 8] = [
-    ("asm_sysvec_apic_timer_interrupt", "local timer"),
-    ("asm_sysvec_irq_work", "irq work"),
-    ("asm_sysvec_reschedule_ipi", "rescheduling"),
-    ("asm_sysvec_call_function", "function call"),
-    ("asm_sysvec_error_interrupt", "APIC error"),
-    ("asm_sysvec_spurious_apic_interrupt", "spurious"),
-    ("asm_spurious_interrupt", "spurious"),
-    ("asm_exc_nmi", "non-maskable"),
-];
 /// What /proc/softirqs calls the softirqs of these functions (kernel/softirq.c, `softirq_to_name`).
 const SOFTIRQ_NAMES: [(&str, &str); 11] = [
     ("tasklet_hi_action", "hi"),
@@ -63,7 +47,7 @@ const SOFTIRQ_NAMES: [(&str, &str); 11] = [
     ("rcu_core_si", "rcu"),
 ];
 
-/// Of which part of a stack the callee is meant.
+/// In which part of a stack the callee is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     /// The innermost interrupt.
@@ -72,20 +56,21 @@ pub(crate) enum Of {
     Softirq,
 }
 
-/// Whom an entry called, in a stack that was taken inside.
+/// The function that an entry called, in a stack that was taken inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Callee<'a> {
     /// The frames from the innermost out to the entry; never empty.
     pub inside: &'a [String],
     /// Which of them was called.
     at: usize,
-    /// By how many that call handlers it was called, one through the other: the more, the more it says.
+    /// How many dispatchers called it, one through the other; the entry counts as one. A greater depth says more.
     pub depth: usize,
 }
 
 impl<'a> Callee<'a> {
-    /// In this stack, innermost frame first: the one that the innermost dispatcher called, or the entry itself. `None` for an
-    /// empty stack, and where there is no such entry for softirqs; a stack without an interrupt's entry counts as inside one.
+    /// The callee in this stack, innermost frame first: the function that the innermost dispatcher called, or the entry
+    /// itself. `None` for an empty stack, and for softirqs where the stack has no entry of theirs. A stack without an
+    /// interrupt's entry counts as inside one.
     pub fn of(of: Of, stack: &'a [String]) -> Option<Callee<'a>> {
         let inside = match of {
             Of::Softirq => {
@@ -114,7 +99,7 @@ impl<'a> Callee<'a> {
         function(&self.inside[self.at])
     }
 
-    /// Whether it was called by another than the entry itself, so that it says more than that.
+    /// Whether another function than the entry called it, so that it says more than the entry.
     pub fn is_handler(&self) -> bool {
         self.depth > 1
     }
@@ -135,7 +120,7 @@ pub fn is_interrupt_gate(frame: &str) -> bool {
     begins(frame, &INTERRUPT_GATES)
 }
 
-/// Whether a frame is in the entry of an interrupt, an exception or a call: what one of them began is that one's.
+/// Whether a frame is in the entry of an interrupt, an exception or a call. What such an entry began belongs to it.
 pub(crate) fn is_gate(frame: &str) -> bool {
     is_interrupt_gate(frame) || begins(frame, &GATES)
 }
@@ -145,13 +130,14 @@ pub(crate) fn serves_softirqs(frame: &str) -> bool {
     is_one_of(frame, &SOFTIRQS)
 }
 
-/// A stack up to the entry of the innermost interrupt: what that interrupted is no part of why something began in it.
+/// A stack up to the entry of the innermost interrupt. The code that was interrupted is no part of why something began
+/// in the interrupt.
 pub(crate) fn until_interrupt(mut stack: Vec<String>) -> Vec<String> {
     stack.truncate(interrupt(&stack).map_or(stack.len(), |entry| entry + 1));
     stack
 }
 
-/// Of a stack that was taken in an interrupt, what was interrupted; any other as it is.
+/// Of a stack that was taken in an interrupt, the part that was interrupted. Any other stack stays as it is.
 pub(crate) fn interrupted(mut stack: Vec<String>) -> Vec<String> {
     match stack.iter().rposition(|frame| is_interrupt(frame)) {
         Some(entry) if entry + 1 < stack.len() => stack.split_off(entry + 1),
@@ -159,14 +145,14 @@ pub(crate) fn interrupted(mut stack: Vec<String>) -> Vec<String> {
     }
 }
 
-/// What people call the interrupt of this entry: empty where several share it, of which the vector tells more.
+/// What people call the interrupt of this entry. Empty where several interrupts share it; then the vector tells more.
 pub(crate) fn interrupt_name(entry: &str) -> &str {
     let entry = function(entry);
     let known = INTERRUPT_NAMES.iter().find(|(prefix, _)| entry.starts_with(prefix));
     match known {
         Some((_, name)) => name,
-        None if entry == "asm_common_interrupt" => "",
-        None => entry.strip_prefix("asm_sysvec_").unwrap_or(entry),
+        None if entry == SHARED_ENTRY => "",
+        None => entry.strip_prefix(OWN_ENTRY).unwrap_or(entry),
     }
 }
 

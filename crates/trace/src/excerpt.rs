@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Events around a trigger with the state before them, for traces.
+//! Events around a trigger, and the state before them, for traces.
 
 use crate::cpu::Cpu;
 use crate::{Activity, At, Event, Place, TaskId, What};
@@ -88,8 +88,8 @@ pub(crate) mod tests {
         Letters
     }
 
-    /// Interrupts off from 10 to 40 and from 50 on, trigger 3 at 20, a disturbance at 30, D2 high from 60 on, a wake-up at 70,
-    /// the end at 90.
+    /// Interrupts off from 10 to 40 and from 50 on, trigger 3 at 20, a disturbance at 30, D2 high from 60 on, a wake-up
+    /// at 70, the end at 90.
     pub(crate) fn excerpt() -> Excerpt {
         let irqs = |masked, address| {
             let place = Place::Address(address);
@@ -115,7 +115,7 @@ pub(crate) mod tests {
         ];
         let mut history = History::new(100);
         for (ns, what) in events {
-            let at = At { time: Stamp::from_ns(ns), insns: Insns(ns) };
+            let at = At::new(Stamp::from_ns(ns), Insns(ns));
             history.push(Event { at, what });
         }
         history.excerpt(3, Nanos(12)).expect("trigger 3 is kept")

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The functions of the kernel that the CPU is in, from their calls and returns.
 //!
-//! A call is over when something returns from it or from one further out, or when another is made with no more on the stack:
-//! then the function has jumped to the other, as its last step. What was called before the first event, and assembly that
-//! changes stacks by itself, is not seen.
+//! A call is over when something returns from it or from a call further out. It is also over when another call is made
+//! with no more on the stack: then the function has jumped to the other one as its last step. What was called before
+//! the first event is not seen, nor is assembly that changes stacks by itself.
 
 use crate::What;
+use crate::x86_64::STACK_SHIFT;
 use rustc_hash::FxHashMap;
 
 /// A call that has not returned.
@@ -15,18 +16,17 @@ pub(crate) struct Call {
     number: u64,
     /// The function.
     pub address: u64,
-    /// Where it returns to is kept there: the lower half of the stack pointer at its first instruction.
+    /// The lower half of the stack pointer at its first instruction. The return address lies there.
     stack_pointer: u32,
 }
 
-/// A task's stack, by its place in memory: it is aligned to its size (THREAD_SIZE, 16 KiB;
-/// arch/x86/include/asm/page_64_types.h).
+/// A task's stack, by its place in memory: it is aligned to its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct TaskStack(u32);
 
 impl TaskStack {
     fn of(stack_pointer: u32) -> TaskStack {
-        TaskStack(stack_pointer >> 14)
+        TaskStack(stack_pointer >> STACK_SHIFT)
     }
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Follows one event. Whether it is one that calls or returns, or makes another task run.
+    /// Follows one event. Gives whether the event is a call, a return or a switch to another task.
     pub fn event(&mut self, what: &What) -> bool {
         match *what {
             What::Function { address, stack_pointer } => {

@@ -27,6 +27,7 @@ struct Row {
 
 /// One cause's account.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LedgerRow {
     /// The cause.
     #[serde(flatten)]
@@ -36,14 +37,17 @@ pub struct LedgerRow {
     /// Its time in all of them.
     pub total_ns: Nanos,
     /// Of how many stretches that is the sum.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub stretches: u64,
     /// The longest of them.
     pub longest_ns: Nanos,
     /// Its part of the ledger's total, 0 to 1.
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1)))]
     pub share: f64,
     /// The most of its time in one sample.
     pub max_ns: Nanos,
     /// Of how many stretches that is the sum.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub max_stretches: u64,
     /// The trigger of that sample, the first of them where several are alike.
     pub max_trigger: u64,
@@ -84,7 +88,7 @@ impl Ledger {
             return;
         }
         self.samples += 1;
-        self.total.0 += latency.0;
+        self.total += latency;
         for (kind, sum) in explanation.kinds() {
             self.kinds.entry(kind).or_default().add(sum);
         }
@@ -116,7 +120,7 @@ impl Ledger {
             total_ns: row.all.time,
             stretches: row.all.stretches,
             longest_ns: row.all.longest,
-            share: row.all.time.0 as f64 / self.total.0.max(1) as f64,
+            share: row.all.time.share_of(self.total),
             max_ns: row.worst.time,
             max_stretches: row.worst.stretches,
             max_trigger: row.worst_trigger,
@@ -150,7 +154,7 @@ mod tests {
     }
 
     fn at(ns: u64) -> At {
-        At { time: Stamp::from_ns(ns), insns: Insns(ns) }
+        At::new(Stamp::from_ns(ns), Insns(ns))
     }
 
     fn explanation(trigger: u64, parts: &[(Cause, u64)]) -> Explanation {
@@ -216,8 +220,8 @@ mod tests {
             }
             let report = ledger.report(&Stacks::default(), &Nameless);
             prop_assert_eq!(report.total_ns, Nanos(total));
-            prop_assert_eq!(report.rows.iter().map(|r| r.total_ns.0).sum::<u64>(), total);
-            prop_assert_eq!(report.kinds.values().map(|n| n.time.0).sum::<u64>(), total);
+            prop_assert_eq!(report.rows.iter().map(|r| r.total_ns).sum::<Nanos>(), Nanos(total));
+            prop_assert_eq!(report.kinds.values().map(|n| n.time).sum::<Nanos>(), Nanos(total));
         }
     }
 }

@@ -2,9 +2,9 @@
 //! What a follower of the guest's kernel saw, made into answers: which stretches ran with interrupts or preemption off,
 //! and where each nanosecond of a latency went.
 //!
-//! The vantage point is outside: records of masked interrupts, of the preemption count, of switches and of calls of a few
-//! kernel functions ([`WATCHED`]), each with exact virtual time. Nothing here reads files or runs programs; names of
-//! addresses come through [`Symbols`]. One CPU: the rig has one.
+//! The follower sees the kernel from outside: events of masked interrupts, of the preemption count, of switches and of
+//! calls of a few kernel functions ([`WATCHED`]), each with exact virtual time. Nothing here reads files or runs
+//! programs. The names of addresses come through [`Symbols`]. There is one CPU, because the rig has one.
 
 mod blame;
 mod bound;
@@ -15,12 +15,14 @@ mod functions;
 mod ledger;
 mod partition;
 mod perfetto;
+mod priority;
 mod reader;
 mod sum;
 mod symbols;
 mod vcd;
 mod watched;
 mod windows;
+mod x86_64;
 
 pub use blame::{
     Blame, Cause, CauseReport, Disturbed, Explanation, ExplanationReport, FELT_FOR, History,
@@ -33,14 +35,23 @@ pub use excerpt::Excerpt;
 pub use ledger::{Ledger, LedgerReport, LedgerRow};
 pub use partition::{Backwards, Partition, Segment};
 pub use perfetto::perfetto;
-pub use reader::{
-    At, Event, Place, Reader, ReaderLosses, StackId, Stacks, Task, TaskId, Tasks, What,
-};
+pub use reader::{Event, Place, Reader, ReaderLosses, Stacks, Task, Tasks, What};
+pub use sample::At;
 pub use sum::Sum;
 pub use symbols::{Symbols, named};
 pub use vcd::vcd;
 pub use watched::{Edge, LAZY, Role, WATCHED, Watch, Watched, places};
 pub use windows::{
-    Bucket, Cuts, Key, Length, Longest, Order, Parts, Tally, WindowKind, WindowRow, Windows,
-    WindowsReport,
+    Cuts, Length, Longest, Order, Tally, TimeParts, WindowBucket, WindowKey, WindowKind, WindowRow,
+    Windows, WindowsReport,
 };
+pub use wire::{StackId, TaskId};
+
+/// Lists the words of an enum that is the key of a map, so that the map's schema has no other keys.
+#[cfg(feature = "schema")]
+pub(crate) fn words(schema: &mut schemars::Schema) {
+    let kinds = schema.get("oneOf").and_then(|kinds| kinds.as_array()).into_iter().flatten();
+    let words: Vec<_> = kinds.filter_map(|kind| kind.get("const").cloned()).collect();
+    schema.insert("type".to_owned(), "string".into());
+    schema.insert("enum".to_owned(), words.into());
+}

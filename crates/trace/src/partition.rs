@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! An interval cut into consecutive segments, which therefore add up to it exactly.
+//! An interval that is cut into consecutive segments. Their lengths therefore add up to the interval exactly.
 
 use crate::{At, Length};
 
@@ -30,8 +30,8 @@ impl<T: PartialEq> Partition<T> {
         Partition { from, ends: Vec::new() }
     }
 
-    /// Continues the interval to `to`, as `label`; joined with the last segment where the label is the same. Refused, with
-    /// nothing changed, where `to` is before the end so far.
+    /// Continues the interval to `to`, as `label`. The new part joins the last segment where the label is the same.
+    /// Where `to` is before the end so far, it is refused and nothing changes.
     pub fn until(&mut self, to: At, label: T) -> Result<(), Backwards> {
         let end = self.end();
         to.since(end).ok_or(Backwards)?;
@@ -70,7 +70,7 @@ impl<T: PartialEq> Partition<T> {
     }
 }
 
-/// A cut before the one before it.
+/// A cut that lies before the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backwards;
 
@@ -84,10 +84,10 @@ fn length(from: At, to: At) -> Length {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use sample::{Insns, Stamp};
+    use sample::{Insns, Nanos, Stamp};
 
     fn at(ns: u64) -> At {
-        At { time: Stamp::from_ns(ns), insns: Insns(ns) }
+        At::new(Stamp::from_ns(ns), Insns(ns))
     }
 
     proptest! {
@@ -102,8 +102,8 @@ mod tests {
                 prop_assert_eq!(done.is_ok(), ns >= end);
                 end = end.max(ns);
             }
-            let sum: u64 = p.segments().map(|s| s.length.time.0).sum();
-            prop_assert_eq!(sum, p.total().time.0);
+            let sum: Nanos = p.segments().map(|s| s.length.time).sum();
+            prop_assert_eq!(sum, p.total().time);
             prop_assert_eq!(p.end(), at(end));
             prop_assert!(p.segments().all(|s| s.length.time.0 > 0));
             let labels: Vec<_> = p.segments().map(|s| *s.label).collect();

@@ -8,10 +8,11 @@
 use crate::entries::without_place;
 use crate::excerpt::{Excerpt, Now};
 use crate::functions::{Call, Functions};
+use crate::priority::priority;
 use crate::symbols::named;
 use crate::{Activity, At, Interrupt, Place, Role, Stacks, Symbols, TaskId, Tasks, What};
 use prost::Message;
-use sample::Stamp;
+use sample::Nanos;
 
 #[derive(Clone, PartialEq, Message)]
 struct Trace {
@@ -168,7 +169,7 @@ pub fn perfetto(
     }
     if let Some(end) = end {
         // What begins with the last event, as the answer does, lasts for its nanosecond, or it would not be seen.
-        let end = At { time: Stamp::from_ns(end.time.ns() + 1), ..end };
+        let end = At { time: end.time + Nanos(1), ..end };
         writer.change(end, &before, &[None; TRACKS.len()]);
         writer.functions(end, &mut called, Vec::new());
     }
@@ -306,7 +307,7 @@ impl Writer<'_> {
 
     fn task(&self, task: TaskId) -> String {
         match self.tasks.get(task) {
-            Some(t) => format!("{} [{}] prio {}", t.name, t.pid, t.prio),
+            Some(t) => format!("{} [{}] {}", t.name, t.pid, priority(t.prio)),
             None => format!("task {:#x}", task.0),
         }
     }
@@ -384,7 +385,7 @@ mod tests {
         ];
         let mut history = crate::History::new(100);
         for (ns, what) in events {
-            let at = At { time: Stamp::from_ns(ns), insns: sample::Insns(ns) };
+            let at = At::new(sample::Stamp::from_ns(ns), sample::Insns(ns));
             history.push(crate::Event { at, what });
         }
         let excerpt = history.excerpt(0, sample::Nanos(100)).expect("it is kept");

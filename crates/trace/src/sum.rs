@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Times that were added up. A sum is not a stretch: it is never shown without how many it is of and how long the longest was.
+//! Times that were added up. A sum is not a stretch: it is never shown without the number of stretches in it and the
+//! length of the longest one.
 
 use sample::Nanos;
 use serde::{Deserialize, Serialize};
@@ -8,12 +9,14 @@ use std::fmt;
 
 /// Stretches added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sum {
     /// All of their time.
     #[serde(rename = "ns")]
     pub time: Nanos,
     /// How many they are; 0 where that is not known, as in what was written before it was counted.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub stretches: u64,
     /// The longest of them; 0 where that is not known.
     #[serde(rename = "longest_ns", default)]
@@ -26,16 +29,17 @@ impl Sum {
         Sum { time, stretches: 1, longest: time }
     }
 
-    /// Adds other stretches. Of a sum that does not know how many it is of, none does.
+    /// Adds other stretches. Where one of both sums does not know its number of stretches, the result does not know it
+    /// either.
     pub fn add(&mut self, other: Sum) {
         let is_empty = *self == Sum::default();
         let known = (is_empty || self.stretches > 0) && other.stretches > 0;
-        self.time.0 += other.time.0;
+        self.time += other.time;
         self.stretches = if known { self.stretches + other.stretches } else { 0 };
         self.longest = if known { self.longest.max(other.longest) } else { Nanos(0) };
     }
 
-    /// Consecutive lengths, each with what it is of, added up by that: where one thing goes on it is one stretch.
+    /// Adds up consecutive lengths by what each is of. Consecutive lengths of the same thing are one stretch.
     pub fn by<K: Ord + Clone>(lengths: impl IntoIterator<Item = (K, Nanos)>) -> BTreeMap<K, Sum> {
         let mut sums = BTreeMap::<K, Sum>::new();
         let mut goes_on: Option<(K, Nanos)> = None;
@@ -46,7 +50,7 @@ impl Sum {
         };
         for (key, time) in lengths {
             match &mut goes_on {
-                Some((same, so_far)) if *same == key => so_far.0 += time.0,
+                Some((same, so_far)) if *same == key => *so_far += time,
                 _ => end(goes_on.replace((key, time))),
             }
         }
@@ -111,10 +115,10 @@ mod tests {
         ) {
             let whole: u64 = lengths.iter().map(|(_, ns)| ns).sum();
             let sums = Sum::by(lengths.iter().map(|(k, ns)| (*k, Nanos(*ns))));
-            prop_assert_eq!(sums.values().map(|s| s.time.0).sum::<u64>(), whole);
+            prop_assert_eq!(sums.values().map(|s| s.time).sum::<Nanos>(), Nanos(whole));
             for sum in sums.values() {
                 prop_assert!(sum.stretches > 0 && sum.longest <= sum.time);
-                prop_assert!(sum.longest.0 * sum.stretches >= sum.time.0);
+                prop_assert!(sum.longest * sum.stretches >= sum.time);
             }
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Names of the guest's addresses, as somebody else knows them.
+//! Names of the guest's addresses. Somebody else knows them and gives them through [`Symbols`].
 
 use crate::{Place, Stacks};
 
@@ -29,8 +29,8 @@ pub fn named(symbols: &dyn Symbols, address: u64) -> String {
 }
 
 impl Stacks {
-    /// A place by name: the frames of its stack, innermost first, or the one name that its address has; empty where it is
-    /// not known.
+    /// A place by name: the frames of its stack, innermost first, or the one name that its address has; empty where it
+    /// is not known.
     pub fn names(&self, place: Place, symbols: &dyn Symbols) -> Vec<String> {
         let id = match place {
             Place::Unknown => return Vec::new(),

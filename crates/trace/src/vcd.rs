@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! An excerpt as a value change dump (IEEE 1364-2005, clause 18), which GTKWave and PulseView read: the pins, and beside
-//! them what the CPU had turned off.
+//! An excerpt as a value change dump (IEEE 1364-2005, clause 18), which GTKWave and PulseView read. It shows the pins
+//! and, beside them, what the CPU had turned off.
 //!
-//! The generator's pulses have no width in the records, so `trigger` and `disturbance` are wires on which each change is one.
+//! The records do not have the width of the generator's pulses. So each change of the wires `trigger` and `disturbance`
+//! stands for one pulse.
 
 use crate::What;
 use crate::excerpt::{Excerpt, Now};

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Which functions of the kernel are watched, what is taken there, and what it means.
 //!
-//! The list is data, shared by who translates names to addresses and who reads the events: [`places`] gives the addresses
-//! to watch in their order, which is how an event names them. Names were checked against the symbols of Debian's 6.1.0-56,
-//! 6.1.0-56-rt, 6.12.117 and 6.12.117-rt for amd64; where versions differ, each name says so. A function that the compiler
-//! cloned has a suffix (`.isra.0`, `.constprop.0`), which the names here leave out; see [`Watched::matches`].
+//! The list is data. Two users share it: one translates the names to addresses, the other reads the events. [`places`]
+//! gives the addresses to watch in their order, and an event names an address by its place in that order.
+//!
+//! The names were checked against the symbols of Debian's 6.1.0-56, 6.1.0-56-rt, 6.12.117 and 6.12.117-rt for amd64.
+//! Where versions differ, each name says so. A function that the compiler cloned has a suffix (`.isra.0`,
+//! `.constprop.0`), which the names here leave out; see [`Watched::matches`].
 
 use crate::WindowKind;
-use sample::Take;
+use crate::x86_64::{EXCEPTION_ENTRIES, OWN_ENTRIES, SHARED_ENTRIES, SWITCH};
+use wire::{Take, WATCHES_MAX};
 
 /// What an event of a watch means to the analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// First instruction of the entry of the interrupts that share one (arch/x86/include/asm/idtentry.h); taken is what
-    /// their stub pushed: the vector, sign-extended.
+    /// First instruction of the entry of the interrupts that share one; taken is what their stub pushed: the vector,
+    /// sign-extended.
     CommonInterrupt,
     /// First instruction of the entry of an interrupt that has its own.
     Interrupt,
@@ -23,7 +26,7 @@ pub enum Role {
     Handler,
     /// Somebody wakes the task that is taken.
     WakeUp,
-    /// Somebody asks for the current task to be replaced; taken is [`LAZY`] where that is not urgent, else 0.
+    /// Somebody asks for the current task to be replaced; taken is [`LAZY`] where the request is not urgent, else 0.
     NeedResched,
     /// The scheduler is entered.
     Schedule,
@@ -35,8 +38,8 @@ pub enum Role {
     Softirq,
     /// One kind of softirq begins.
     SoftirqAction,
-    /// The current task did not get a sleeping lock at once; taken is its owner, whose lowest bits are flags, or 0 where it
-    /// is not known.
+    /// The current task did not get a sleeping lock at once; taken is its owner, whose lowest bits are flags, or 0
+    /// where it is not known.
     LockOwner,
     /// The current task queues for a sleeping lock, and will sleep; taken is the owner as in `LockOwner`.
     LockWait,
@@ -88,12 +91,13 @@ pub struct Watched {
     pub role: Role,
 }
 
-/// A task is asked to leave when it next goes to user space, or at the next tick, and not sooner (`TIF_NEED_RESCHED_LAZY`,
-/// since 6.12-rt and 6.13): what ordinary tasks get that are to share the CPU. A real-time task that is woken asks otherwise.
+/// A task is asked to leave when it next goes to user space, or at the next tick, and not sooner
+/// (`TIF_NEED_RESCHED_LAZY`, since 6.12-rt and 6.13). Ordinary tasks that are to share the CPU are asked so. For a
+/// real-time task that is woken, the request is an urgent one.
 pub const LAZY: u64 = 1;
 
-/// `struct rt_mutex_base` (include/linux/rtmutex.h): `raw_spinlock_t` of 4 bytes, padding, `struct rb_root_cached` of 16,
-/// then `owner`; the same in 6.1 and 6.12 without lock debugging.
+/// `struct rt_mutex_base` (include/linux/rtmutex.h): `raw_spinlock_t` of 4 bytes, padding, `struct rb_root_cached` of
+/// 16, then `owner`; the same in 6.1 and 6.12 without lock debugging.
 const RT_MUTEX_OWNER: u64 = 24;
 
 const fn watch(names: &'static [&'static str], take: Take, stack: bool, role: Role) -> Watched {
@@ -102,22 +106,18 @@ const fn watch(names: &'static [&'static str], take: Take, stack: bool, role: Ro
 
 /// The list.
 pub static WATCHED: &[Watched] = &[
-    watch(
-        &["asm_common_interrupt", "asm_spurious_interrupt"],
-        Take::Top,
-        false,
-        Role::CommonInterrupt,
-    ),
-    watch(&["asm_sysvec_*", "asm_exc_nmi"], Take::Nothing, false, Role::Interrupt),
-    // Not the NMI, which the entry above has: the first entry that matches counts.
-    watch(&["asm_exc_*"], Take::Nothing, false, Role::Exception),
+    watch(SHARED_ENTRIES, Take::Top, false, Role::CommonInterrupt),
+    watch(OWN_ENTRIES, Take::Nothing, false, Role::Interrupt),
+    // The NMI is not one of them: the row above has it, and the first row that matches counts.
+    watch(EXCEPTION_ENTRIES, Take::Nothing, false, Role::Exception),
     watch(&["onset_run_hardirq"], Take::Nothing, true, Role::Handler),
     watch(&["try_to_wake_up"], Take::First, true, Role::WakeUp),
     watch(&["resched_curr"], Take::Nothing, false, Role::NeedResched),
-    // 6.12-rt has both: this one with the flag to set, which tells a lazy request. Elsewhere it is inlined or does not exist.
+    // 6.12-rt has both: this one with the flag to set, which tells a lazy request. Elsewhere it is inlined or does not
+    // exist.
     watch(&["__resched_curr"], Take::Second, false, Role::NeedResched),
     watch(&["__schedule"], Take::Nothing, true, Role::Schedule),
-    watch(&["__switch_to_asm"], Take::Second, false, Role::SwitchTo),
+    watch(SWITCH, Take::Second, false, Role::SwitchTo),
     watch(&["finish_task_switch"], Take::Nothing, false, Role::SwitchDone),
     // `__do_softirq` only calls it in every one of the four.
     watch(&["handle_softirqs"], Take::Nothing, false, Role::Softirq),
@@ -142,8 +142,8 @@ pub static WATCHED: &[Watched] = &[
     // The slow path of PREEMPT_RT's spinlocks, into which the next function may be inlined.
     watch(&["rtlock_slowlock_locked"], Take::Word(RT_MUTEX_OWNER), true, Role::LockOwner),
     watch(&["task_blocks_on_rt_mutex"], Take::Word(RT_MUTEX_OWNER), true, Role::LockWait),
-    // PREEMPT_RT: who writes waits for readers, who are not known, behind the lock of those who write: whoever had that before
-    // is not who is waited for.
+    // PREEMPT_RT: a writer takes the lock of writers and then waits for readers, who are not known. So whoever had the
+    // writers' lock before is not who is waited for.
     watch(
         &["rt_write_lock", "down_write", "down_write_killable", "down_write_nested"],
         Take::Nothing,
@@ -159,9 +159,9 @@ pub static WATCHED: &[Watched] = &[
 ];
 
 impl Watched {
-    /// Whether a symbol of the kernel is this function, or a clone that the compiler made of it: `.isra.N` (interprocedural
-    /// scalar replacement) and `.constprop.N` (constant propagation) are whole functions; `.part.N` and `.cold` are only
-    /// parts of one.
+    /// Whether a symbol of the kernel is this function, or a clone that the compiler made of it: `.isra.N`
+    /// (interprocedural scalar replacement) and `.constprop.N` (constant propagation) are whole functions; `.part.N`
+    /// and `.cold` are only parts of one.
     pub fn matches(&self, symbol: &str) -> bool {
         self.names.iter().any(|name| match name.strip_suffix('*') {
             Some(prefix) => symbol.starts_with(prefix),
@@ -194,11 +194,8 @@ pub struct Watch {
     pub address: u64,
 }
 
-/// How many places an event can name: a byte on the wire, of which [`sample::AIMED`] is no place.
-const PLACES: usize = sample::AIMED as usize;
-
-/// The addresses to watch in a kernel with these symbols, at most 255, and the indices of which none of them
-/// tells the meaning: views that need those are missing.
+/// The addresses to watch in a kernel with these symbols, at most [`WATCHES_MAX`]; and the indices whose meaning none
+/// of these addresses tells. Views that need those are missing.
 pub fn places<'a>(symbols: impl IntoIterator<Item = (&'a str, u64)>) -> (Vec<Watch>, Vec<u8>) {
     let mut found = Vec::new();
     for (symbol, address) in symbols {
@@ -209,8 +206,8 @@ pub fn places<'a>(symbols: impl IntoIterator<Item = (&'a str, u64)>) -> (Vec<Wat
     }
     found.sort_unstable();
     found.dedup();
-    found.truncate(PLACES);
-    // What another function tells as well is not missed.
+    found.truncate(WATCHES_MAX);
+    // An index is not missing where another function tells the same.
     let told = |role: Role| found.iter().any(|w| WATCHED[usize::from(w.index)].role == role);
     let missing = (0..).zip(WATCHED).filter(|(_, w)| !told(w.role)).map(|(i, _)| i);
     let missing = missing.collect();

@@ -14,11 +14,12 @@ const CONST: u32 = 10;
 const RESTRICT: u32 = 11;
 const VARIABLE: u32 = 14;
 const TYPE_TAG: u32 = 18;
-/// Types inside types, or behind names, that are followed. In kernels there are some five; damaged information may
-/// go in circles.
+/// So many types are followed that lie inside each other or behind names. Kernels have some five; damaged information
+/// may go in circles.
 const DEPTH_MAX: u32 = 32;
-/// Members that are looked at for one offset. The largest structures of kernels have some hundred, all that is inside them and has
-/// no name included; in damaged information each structure may hold the next one thousands of times.
+/// So many members are looked at for one offset. The largest structures of kernels have some hundred, including all
+/// members of nameless structures inside them. In damaged information each structure may hold the next one thousands of
+/// times.
 const MEMBERS_MAX: u32 = 1 << 16;
 /// Bytes of a `struct btf_type` and of a `struct btf_member`.
 const TYPE: usize = 12;
@@ -147,7 +148,8 @@ impl<'a> Btf<'a> {
         None
     }
 
-    /// The type of a member, and how many bits of `of` are before it. `None` also where more than `left` are to be looked at.
+    /// The type of a member, and how many bits of `of` are before it. `None` also where more than `left` are to be
+    /// looked at.
     fn member(&self, of: Type, name: &str, depth: u32, left: &mut u32) -> Option<(Type, u64)> {
         if depth > DEPTH_MAX || name.is_empty() {
             return None;

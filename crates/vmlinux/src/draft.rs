@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Making a map: everything is gathered, sorted and written once.
+//! Makes a map: gathers everything, sorts it and writes it once.
 
 use crate::map::{
     ADDRESSES, BLOCK, BY_NAME, FACTS, KINDS, MAGIC, NAMES, ORC_BLOCKS, ORC_ENTRIES, ORC_IPS, PARTS,
-    REGIONS, TEXT, UPPER, VERSION,
+    REGIONS, TEXT, VERSION,
 };
 use crate::modules::{Module, modules};
-use crate::orc::{Entry, Kind};
+use crate::x86_64::orc::{Entry, Kind};
+use crate::x86_64::thunks::know_thunks;
+use crate::x86_64::{NEW_TASK, UPPER};
 use crate::{Error, Image, Layout, Map, Memory, Symbol};
 use std::ops::Range;
 
@@ -34,9 +36,7 @@ impl Map {
         parts[TEXT] = text.0;
         let base = orc(&mut parts, image, &found.modules);
         let fields = Layout::of(image).fields();
-        // Since 6.6 the one in assembler has another name than the one in C that it calls.
-        let of_asm = image.address("ret_from_fork_asm");
-        let new_task = of_asm.or_else(|| image.address("ret_from_fork")).unwrap_or(u64::MAX);
+        let new_task = NEW_TASK.iter().find_map(|name| image.address(name)).unwrap_or(u64::MAX);
         let facts = [base, new_task].into_iter().chain(fields.map(|f| f.unwrap_or(u64::MAX)));
         parts[FACTS] = facts.flat_map(u64::to_le_bytes).collect();
         parts[FACTS].extend_from_slice(missing.join("\n").as_bytes());
@@ -65,7 +65,7 @@ fn symbols(
 ) -> Result<(), Error> {
     let of_modules = modules.iter().flat_map(|module| &module.symbols);
     let mut symbols: Vec<&Symbol> = image.symbols.iter().chain(of_modules).collect();
-    // Stable, so that of several at one address the one stays first that the kernel has first.
+    // The sort is stable: of several symbols at one address, the one that the kernel has first stays first.
     symbols.sort_by_key(|s| s.address);
     let count = u32::try_from(symbols.len()).map_err(|_| Error::TooLarge("symbols"))?;
     for symbol in &symbols {
@@ -109,8 +109,8 @@ fn orc(parts: &mut Parts, image: &Image, modules: &[Module]) -> u64 {
     all.extend(of_image.iter().chain(modules.iter().flat_map(|m| &m.orc)));
     all.retain(|(ip, _)| ip >> 32 == UPPER);
     know_thunks(&mut all, image);
-    // As the kernel's own orc_sort_cmp(): of two entries at one address the last holds, and one that says nothing is
-    // but the end of what was before it.
+    // As the kernel's own orc_sort_cmp(). Of two entries at one address the last one holds. An entry that says nothing
+    // only ends the one before it.
     all.sort_by_key(|(ip, entry)| (*ip, entry.kind != Kind::Undefined));
     for (ip, entry) in &all {
         parts[ORC_IPS].extend_from_slice(&(*ip as u32).to_le_bytes());
@@ -132,31 +132,6 @@ fn orc(parts: &mut Parts, image: &Image, modules: &[Module]) -> u64 {
         parts[ORC_BLOCKS].extend_from_slice(&(next as u32).to_le_bytes());
     }
     start
-}
-
-/// Says what the kernel's own table leaves open: the stack inside the thunks of indirect calls
-/// (arch/x86/lib/retpoline.S). Such a thunk calls a place inside itself, which writes the target over the address that
-/// this call left (`mov` of 4 bytes) and returns to it; only from that return on there is an entry, which takes the target
-/// for the caller. Where the thunk jumps instead, it is at its first instructions, with the stack of the call.
-fn know_thunks(all: &mut Vec<(u64, Entry)>, image: &Image) {
-    const LONGEST: u64 = 32;
-    const MOV: u64 = 4;
-    let is_thunk =
-        |s: &&Symbol| s.name.starts_with("__x86_indirect_thunk_") && s.address >> 32 == UPPER;
-    let mut thunks: Vec<u64> = image.symbols.iter().filter(is_thunk).map(|s| s.address).collect();
-    thunks.dedup();
-    let mut known = Vec::new();
-    for thunk in thunks {
-        let inside = |ip: u64| ip.checked_sub(thunk).is_some_and(|d| d > MOV && d < LONGEST);
-        let of_return = all.iter().find(|(ip, e)| inside(*ip) && e.kind == Kind::Call);
-        let Some((at, entry)) = of_return.copied() else {
-            continue;
-        };
-        all.retain(|(ip, _)| *ip < thunk || *ip > at);
-        let target_on_stack = Entry { sp_offset: entry.sp_offset.saturating_add(8), ..entry };
-        known.extend([(thunk, entry), (at - MOV, target_on_stack)]);
-    }
-    all.extend(known);
 }
 
 fn joined(parts: &Parts) -> Result<Vec<u8>, Error> {
@@ -219,7 +194,7 @@ mod tests {
         let found = [0, 0xf, 0x10, 0x1f, 0x3f].map(|offset| place(CODE + offset).unwrap());
         assert_eq!(found, ["first+0x0", "first+0xf", "same+0x0", "same+0xf", "same+0x1f"]);
         assert_eq!([CODE - 1, CODE + 0x40, CODE + 0x1000, 0x40].map(place), [const { None }; 4]);
-        let module = crate::Place { symbol: "f", offset: 16, module: Some("ext4") };
+        let module = crate::CodePlace { symbol: "f", offset: 16, module: Some("ext4") };
         assert_eq!(module.to_string(), "f+0x10 [ext4]");
     }
 
@@ -248,7 +223,7 @@ mod tests {
     fn thunks_of_indirect_calls_have_the_stack_of_their_caller() {
         let entry = |kind: Kind, sp_offset: i16| Entry {
             sp_offset,
-            sp: crate::orc::Base::Sp,
+            sp: crate::x86_64::orc::Base::Sp,
             kind,
             ..Entry::UNDEFINED
         };
@@ -261,7 +236,7 @@ mod tests {
             }],
             btf: Err("there are no types"),
             orc: Ok((
-                crate::orc::Format::KindsOf3Bits,
+                crate::x86_64::orc::Format::KindsOf3Bits,
                 vec![
                     (CODE, entry(Kind::Call, 40)),
                     (thunk, Entry::UNDEFINED),

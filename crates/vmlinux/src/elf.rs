@@ -4,6 +4,7 @@
 
 use crate::Error;
 use crate::little_endian::{array_at, text_at, u16_at, u32_at, u64_at};
+use crate::x86_64::ELF_MACHINE;
 
 /// `sh_type` of a section without bytes in the file.
 const SHT_NOBITS: u32 = 8;
@@ -11,8 +12,6 @@ const SHT_NOBITS: u32 = 8;
 const SHF_WRITE: u64 = 1;
 const SHF_ALLOC: u64 = 2;
 const SHF_EXECINSTR: u64 = 4;
-/// `e_machine` of x86-64.
-const EM_X86_64: u16 = 62;
 
 /// A section.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +31,7 @@ pub(crate) struct Section<'a> {
 /// The sections of an image, in its order.
 pub(crate) fn sections(elf: &[u8]) -> Result<Vec<Section<'_>>, Error> {
     let short = || Error::Elf("it ends inside its headers");
-    if array_at(elf, 0) != Some(*b"\x7fELF\x02\x01") || u16_at(elf, 18) != Some(EM_X86_64) {
+    if array_at(elf, 0) != Some(*b"\x7fELF\x02\x01") || u16_at(elf, 18) != Some(ELF_MACHINE) {
         return Err(Error::Elf("it does not begin like one"));
     }
     let table = u64_at(elf, 0x28).ok_or_else(short)?;

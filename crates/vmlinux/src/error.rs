@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Why an image or a map cannot be used, and what to do about it.
 
+use crate::x86_64::{IMAGE_OF_A_BUILD, KERNEL_IMAGE};
 use std::fmt;
 
 /// What is wrong with given bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// They are no `bzImage`, or one that ends too early.
-    BzImage(&'static str),
+    /// They are no kernel image that can be booted, or one that ends too early.
+    BootImage(&'static str),
     /// The kernel is compressed in a way that is not known; the first bytes of it.
     Compression([u8; 4]),
     /// They are no 64-bit ELF image, or a damaged one.
@@ -25,16 +26,16 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::BzImage(why) => write!(
+            Error::BootImage(why) => write!(
                 f,
-                "no kernel image: {why}; give the file that Debian names vmlinuz (arch/x86/boot/bzImage of a build)"
+                "no kernel image: {why}; give the file that Debian names vmlinuz ({IMAGE_OF_A_BUILD} of a build)"
             ),
             Error::Compression(magic) => write!(
                 f,
                 "the kernel is compressed in an unknown way (it begins with {magic:02x?}); build it with CONFIG_KERNEL_ZSTD or _XZ"
             ),
             Error::Elf(why) => {
-                write!(f, "what is compressed in the kernel image is no x86-64 kernel: {why}")
+                write!(f, "what is compressed in the kernel image is no {KERNEL_IMAGE}: {why}")
             }
             Error::Kallsyms(why) => write!(
                 f,

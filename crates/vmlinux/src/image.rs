@@ -3,7 +3,7 @@
 
 use crate::btf::Btf;
 use crate::elf::{self, Section};
-use crate::orc::{Entry, Format};
+use crate::x86_64::orc::{self, Entry, Format};
 use crate::{Error, kallsyms};
 use std::ops::Range;
 
@@ -52,7 +52,7 @@ impl<'a> Image<'a> {
             btf: section(".BTF")
                 .ok_or("the kernel has no type information (CONFIG_DEBUG_INFO_BTF)")
                 .and_then(|s| Btf::parse(s.bytes)),
-            orc: orc(section(".orc_unwind_ip"), section(".orc_unwind")),
+            orc: table(section(orc::IPS), section(orc::ENTRIES)),
             code: code().map(|s| s.address..s.address.saturating_add(s.size)).collect(),
             instructions: code().map(|s| (s.address, s.bytes)).collect(),
         })
@@ -82,7 +82,7 @@ impl<'a> Image<'a> {
 
 type Table = (Format, Vec<(u64, Entry)>);
 
-fn orc(ip: Option<&Section>, entries: Option<&Section>) -> Result<Table, &'static str> {
+fn table(ip: Option<&Section>, entries: Option<&Section>) -> Result<Table, &'static str> {
     let missing = "the kernel has no unwind table (CONFIG_UNWINDER_ORC)";
     let (ip, entries) = ip.zip(entries).ok_or(missing)?;
     let format =

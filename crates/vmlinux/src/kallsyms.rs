@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The symbol table that a kernel carries for itself (scripts/kallsyms.c, kernel/kallsyms.c).
 //!
-//! Nothing says where in `.rodata` it is, so it is found by its structure, from the most peculiar part on: 256 rising
-//! numbers, each of which points behind a NUL of the text before them. Every further part has to fit to those found.
-//! Three forms are known: before 6.4 the offsets are in front of the other parts, then behind them, each part at a multiple of
-//! 8 bytes. In 7.x parts begin at multiples of 4, and each address is counted from where its number lies ("kallsyms: use
-//! relative relocations for offsets").
+//! Nothing says where in `.rodata` the table is, so it is found by its structure. The search begins with the most
+//! peculiar part: 256 rising numbers, each of which points behind a NUL of the text before them. Every further part has
+//! to fit to those found.
+//!
+//! Three forms are known. Before 6.4 the offsets are in front of the other parts. Since 6.4 they are behind the other
+//! parts. In both of these forms each part begins at a multiple of 8 bytes. In 7.x parts begin at multiples of 4, and
+//! each address is counted from where its number lies ("kallsyms: use relative relocations for offsets").
 
 use crate::Error;
 use crate::image::Symbol;
 use crate::little_endian::{u16_at, u32_at, u64_at};
+use crate::x86_64::LINKED_FROM;
 
 /// Tokens that names are made of: one for each byte.
 const TOKENS: usize = 256;
@@ -19,23 +22,22 @@ const TOKEN_MAX: usize = 512;
 const MARKER_EVERY: usize = 256;
 /// Most symbols; kernels have some 200,000. Bounds the search.
 const SYMBOLS_MAX: usize = 1 << 22;
-/// Where an x86-64 kernel is linked (`__START_KERNEL_map`).
-const KERNEL: u64 = 0xffff_ffff_8000_0000;
 
 /// The table's symbols, in its order: by address, those that the kernel itself prefers among equals first.
 ///
 /// `address` is that of `rodata`.
 pub(crate) fn symbols(rodata: &[u8], address: u64) -> Result<Vec<Symbol>, Error> {
-    // Tokens of the one form may lie as those of the other by chance: what cannot be read so is read otherwise.
+    // By chance the tokens of one form may lie as those of the other. What cannot be read in one form is read in the
+    // other.
     symbols_of(Form::Long, rodata, address)
         .or_else(|long| {
-            // What is missing in the form that goes further is the better reason.
+            // Of both reasons the one of the form that was read further is the better one.
             symbols_of(Form::Short, rodata, address).map_err(|short| short.max(long))
         })
         .map_err(|missing| Error::Kallsyms(missing.what()))
 }
 
-/// What was not found of a table; the later, the more was.
+/// The part of a table that was not found. A later part means that more was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Missing {
     Tokens,
@@ -223,7 +225,7 @@ fn addresses(rodata: &[u8], names: &Names, tokens: &Tokens) -> Option<Vec<u64>> 
         before.and_then(|base| Some((base.checked_sub(length)?, base))),
     ];
     places.into_iter().flatten().find_map(|(offsets, base)| {
-        let base = u64_at(rodata, base).filter(|base| *base >= KERNEL)?;
+        let base = u64_at(rodata, base).filter(|base| *base >= LINKED_FROM)?;
         let offset = |n: usize| u32_at(rodata, offsets + 4 * n);
         let offsets = (0..names.count).map(offset).collect::<Option<Vec<u32>>>()?;
         // CONFIG_KALLSYMS_ABSOLUTE_PERCPU (SMP before 6.15): an offset that is not negative is an address itself,
@@ -253,7 +255,7 @@ fn addresses_from_themselves(
         from.checked_add_signed(i64::from(u32_at(rodata, place)?.cast_signed()))
     };
     let addresses = (0..names.count).map(number).collect::<Option<Vec<u64>>>()?;
-    let is_kernel = addresses.first().is_some_and(|first| *first >= KERNEL);
+    let is_kernel = addresses.first().is_some_and(|first| *first >= LINKED_FROM);
     (is_kernel && addresses.is_sorted()).then_some(addresses)
 }
 
@@ -262,7 +264,7 @@ mod tests {
     use super::*;
 
     /// Where `.rodata` is in these tests.
-    const RODATA: u64 = KERNEL + 0x220_0000;
+    const RODATA: u64 = LINKED_FROM + 0x220_0000;
 
     /// The order and encoding of a table.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,7 +292,7 @@ mod tests {
                 self,
                 Kernel::OffsetsFirst { percpu: true } | Kernel::OffsetsLast { percpu: true }
             );
-            let base = KERNEL + 0x100_0000;
+            let base = LINKED_FROM + 0x100_0000;
             let offset = |address: u64| match address.checked_sub(base) {
                 Some(offset) if percpu => !(offset as u32),
                 Some(offset) => offset as u32,
@@ -347,7 +349,7 @@ mod tests {
     #[test]
     fn a_table_is_found_in_each_order_and_encoding() {
         let long = format!("t{}", "x".repeat(300));
-        let text = KERNEL + 0x100_0000;
+        let text = LINKED_FROM + 0x100_0000;
         let mut given = vec![(text, "Tstart".to_string()), (text + 16, long)];
         given.extend((0..600).map(|n| (text + 32 + n, format!("tf{n}"))));
         let of_cpu = (0x40, "Acpu_variable".to_string());
@@ -380,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_table_that_is_damaged_is_not_found() {
-        let text = KERNEL + 0x100_0000;
+        let text = LINKED_FROM + 0x100_0000;
         for kernel in [Kernel::OffsetsLast { percpu: true }, Kernel::FromThemselves] {
             let whole = kernel.table(&[(text, "Tstart"), (text + 16, "tnext")], 1024);
             assert!(symbols(&whole, RODATA).is_ok(), "{kernel:?}");

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where a kernel keeps what an observer follows.
+//! Where a kernel keeps the things that an observer follows.
 
 #[cfg(feature = "image")]
-use crate::instructions::second_argument;
+use crate::x86_64::instructions::second_argument;
+#[cfg(feature = "image")]
+use crate::x86_64::{CURRENT_TASK, HOT, PREEMPT_COUNT};
 
-/// Offsets in bytes, if nothing else is said; `None` where the kernel has no such thing, or does not say where. Those of a CPU are counted from
-/// the beginning of that CPU's variables, which is in the GS base while in the kernel.
+/// Offsets in bytes, if nothing else is said. `None` where the kernel has no such thing, or does not say where it is.
+/// An offset "of a CPU" counts from the beginning of that CPU's variables, which is in the GS base while the CPU is in
+/// the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// Of a CPU: the preemption count, of which the highest bit says that *no* rescheduling is needed
     /// (arch/x86/include/asm/preempt.h).
     pub preempt_count: Option<u64>,
-    /// How many bytes that has: 4, or 8 where interrupts that are disabled are counted, too, in 8 bits behind those of bottom
-    /// halves (include/linux/preempt.h since 7.2).
+    /// How many bytes the preemption count has: 4, or 8 where it also counts interrupts that are disabled, in 8 bits
+    /// behind those of bottom halves (include/linux/preempt.h since 7.2).
     pub preempt_count_bytes: Option<u64>,
     /// Of a CPU: the address of the running task's `task_struct`.
     pub current_task: Option<u64>,
@@ -26,13 +29,13 @@ pub struct Layout {
     pub migration_disabled: Option<u64>,
     /// `task_struct.softirq_disable_cnt` (PREEMPT_RT): 32 bits.
     pub softirq_disable_cnt: Option<u64>,
-    /// Number of the flag `TIF_NEED_RESCHED`, where the kernel has lazy requests, too: their flag is the next one
-    /// (arch/x86/include/asm/thread_info.h; include/asm-generic/thread_info_tif.h since 6.18).
+    /// Number of the flag `TIF_NEED_RESCHED`, where the kernel has lazy requests, too. The flag of a lazy request is
+    /// the next one (arch/x86/include/asm/thread_info.h; include/asm-generic/thread_info_tif.h since 6.18).
     pub need_resched: Option<u64>,
 }
 
 impl Layout {
-    /// Whether the preemption count has 8 bits for interrupts that are disabled, and is of 64 bits for their sake.
+    /// Whether the preemption count has 64 bits, because 8 of them count interrupts that are disabled.
     pub fn counts_irqs_disabled(&self) -> bool {
         self.preempt_count_bytes == Some(8)
     }
@@ -42,7 +45,7 @@ impl Layout {
 pub(crate) const FIELDS: usize = 9;
 
 impl Layout {
-    /// Whether it is of a PREEMPT_RT kernel, where bottom halves are disabled by task.
+    /// Whether the kernel is PREEMPT_RT, where bottom halves are disabled for each task by itself.
     pub fn is_preempt_rt(&self) -> bool {
         self.softirq_disable_cnt.is_some()
     }
@@ -92,16 +95,16 @@ impl Layout {
     pub(crate) fn of(image: &crate::Image) -> Layout {
         let btf = image.btf.as_ref().ok();
         let member = |structure: &str, name: &str| btf?.offset(structure, name);
-        // 6.2 … 6.14 keep what is used most in one structure; before and after these are variables.
-        let of_cpu = |name: &str, member_name: &str| {
-            let hot = || image.address("pcpu_hot")?.checked_add(member("pcpu_hot", member_name)?);
+        // Where there is no such structure these are variables.
+        let of_cpu = |[name, member_name]: [&str; 2]| {
+            let hot = || image.address(HOT)?.checked_add(member(HOT, member_name)?);
             hot().or_else(|| image.address(name))
         };
         let task = |name: &str| member("task_struct", name);
         Layout {
-            preempt_count: of_cpu("__preempt_count", "preempt_count"),
-            preempt_count_bytes: btf.and_then(|btf| btf.size_of_variable("__preempt_count")),
-            current_task: of_cpu("current_task", "current_task"),
+            preempt_count: of_cpu(PREEMPT_COUNT),
+            preempt_count_bytes: btf.and_then(|btf| btf.size_of_variable(PREEMPT_COUNT[0])),
+            current_task: of_cpu(CURRENT_TASK),
             comm: task("comm"),
             pid: task("pid"),
             prio: task("prio"),

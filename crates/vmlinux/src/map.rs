@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! All that is known of one booted kernel, as one file that is used where it lies.
 //!
-//! The file is little-endian. A header: `onsetmap`, version (32 bits), then place and length (32 bits each, in bytes) of
-//! each of [`PARTS`] parts. The parts, each at a multiple of 8 bytes, are sorted arrays; loading looks at their lengths
-//! alone. What is wrong inside a damaged part gives wrong or no answers, never a panic.
+//! The file is little-endian. Its header has `onsetmap`, the version (32 bits), and then the place and the length (32
+//! bits each, in bytes) of each of [`PARTS`] parts. The parts are sorted arrays, each at a multiple of 8 bytes. Loading
+//! looks at their lengths alone. An error inside a damaged part gives wrong answers or none, never a panic.
 
 use crate::Error;
 use crate::layout::{FIELDS, Layout};
 use crate::little_endian::{array_at, text_at, u32_at, u64_at};
-use crate::orc::{ENTRY, Entry};
+use crate::x86_64::UPPER;
+use crate::x86_64::orc::{ENTRY, Entry};
 use std::fmt;
 use std::ops::Range;
 
@@ -37,20 +38,17 @@ pub(crate) const ORC_IPS: usize = 6;
 pub(crate) const ORC_ENTRIES: usize = 7;
 /// For each block of the kernel's code the number of unwind entries before it, and once more at the end; 32 bits each.
 pub(crate) const ORC_BLOCKS: usize = 8;
-/// Where the first block begins, where new tasks do, and the layout; 64 bits each, all ones where there is no such
+/// Where the first block begins, where new tasks begin, and the layout; 64 bits each, all ones where there is no such
 /// thing.
 pub(crate) const FACTS: usize = 9;
 /// What is missing follows the other facts, as lines.
 pub(crate) const MISSING_AT: usize = 8 * (2 + FIELDS);
 
-/// Bytes of code in a block: as in the kernel's own index (arch/x86/include/asm/orc_lookup.h), with which a lookup
-/// compares some four entries.
+/// Bytes of code in a block, as in the kernel's own index (arch/x86/include/asm/orc_lookup.h). A lookup then compares
+/// some four entries.
 pub(crate) const BLOCK: u32 = 256;
 /// Bytes of a region's record.
 const REGION: usize = 24;
-/// The upper half of every address of code: x86-64 keeps kernel and modules in the last 2 GiB
-/// (Documentation/arch/x86/x86_64/mm.rst).
-pub(crate) const UPPER: u64 = 0xffff_ffff;
 
 /// A kernel's symbols, unwind table and layout, in bytes that are a `Vec`, or mapped.
 #[derive(Clone, Debug)]
@@ -61,7 +59,7 @@ pub struct Map<B = Vec<u8>> {
 
 /// Where an address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place<'a> {
+pub struct CodePlace<'a> {
     /// The symbol at it or before it. Of several at one address it is the one that the kernel itself prints.
     pub symbol: &'a str,
     /// Bytes from the symbol to the address.
@@ -70,7 +68,7 @@ pub struct Place<'a> {
     pub module: Option<&'a str>,
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for CodePlace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}+{:#x}", self.symbol, self.offset)?;
         self.module.map_or(Ok(()), |module| write!(f, " [{module}]"))
@@ -138,7 +136,7 @@ impl<B: AsRef<[u8]>> Map<B> {
     }
 
     /// Where an instruction is. `None` where there is no code.
-    pub fn resolve(&self, address: u64) -> Option<Place<'_>> {
+    pub fn resolve(&self, address: u64) -> Option<CodePlace<'_>> {
         let (region, module) = self.region(address)?;
         let count = self.part(KINDS).len();
         let mut n = partition_point(0, count, |n| self.symbol(n).is_some_and(|a| a <= address));
@@ -154,14 +152,14 @@ impl<B: AsRef<[u8]>> Map<B> {
             }
         }
         let (n, at) = found?;
-        Some(Place { symbol: self.name(n)?, offset: address.checked_sub(at)?, module })
+        Some(CodePlace { symbol: self.name(n)?, offset: address.checked_sub(at)?, module })
     }
 
-    /// Where the call is after which `address` is returned to: a function that calls one that never returns may end with
-    /// the call, and `address` is in the next one. The offset is that of `address`, as in the kernel's own stacks.
-    pub fn resolve_return(&self, address: u64) -> Option<Place<'_>> {
+    /// Where the call lies that returns to `address`. A function may end with a call of another function that never
+    /// returns; then `address` is in the next function. The offset is that of `address`, as in the kernel's own stacks.
+    pub fn resolve_return(&self, address: u64) -> Option<CodePlace<'_>> {
         let place = self.resolve(address.checked_sub(1)?)?;
-        Some(Place { offset: place.offset + 1, ..place })
+        Some(CodePlace { offset: place.offset + 1, ..place })
     }
 
     /// Where the kernel keeps what an observer follows.
@@ -248,7 +246,7 @@ fn is_code(kind: u8) -> bool {
     matches!(kind, b't' | b'T' | b'w' | b'W')
 }
 
-/// The first of the numbers from `from` to `to` for which `is_before` no longer holds.
+/// The first number from `from` to `to` for which `is_before` does not hold any more.
 fn partition_point(mut from: usize, mut to: usize, is_before: impl Fn(usize) -> bool) -> usize {
     while from < to {
         let middle = from + (to - from) / 2;

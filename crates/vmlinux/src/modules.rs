@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The modules of a running kernel, out of its memory: its list `modules`, followed by the offsets that its own types
-//! give (include/linux/module.h).
+//! The modules of a running kernel, read from its memory. The kernel's list `modules` leads to them, by the offsets
+//! that the kernel's own types give (include/linux/module.h).
 
 use crate::image::{Image, Symbol};
-use crate::orc::{ENTRY, Entry};
+use crate::x86_64::PAGE;
+use crate::x86_64::orc::{ENTRY, Entry, OF_MODULE};
 use crate::{Btf, Memory};
 use std::ops::Range;
 
-/// Most modules, and most symbols or unwind entries of one. Memory that was read at a bad moment may hold anything;
-/// Debian's largest modules have some 20,000.
+/// The most modules, and the most symbols or unwind entries of one module. Memory that was read at a bad moment may
+/// hold anything. Debian's largest modules have some 20,000 symbols.
 const MODULES_MAX: usize = 4096;
 const ITEMS_MAX: u32 = 1 << 20;
 /// `MODULE_STATE_UNFORMED`: nothing of it is set up yet.
 const UNFORMED: u32 = 3;
 /// Bytes of an `Elf64_Sym`.
 const SYMBOL: usize = 24;
-/// Longest name (`KSYM_NAME_LEN`), and the size of a page, over whose end one text may reach into nothing.
+/// Longest name (`KSYM_NAME_LEN`).
 const NAME_MAX: usize = 512;
-const PAGE: u64 = 4096;
 
 /// A module.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ impl Members {
         // Since 6.4 there is an array of pieces, the first of them with the instructions.
         let piece = |path: &str| Some(module("mem")? + btf.offset("module_memory", path)?);
         let table = |path: &str| btf.offset("mod_kallsyms", path);
-        let orcs = ["arch.num_orcs", "arch.orc_unwind_ip", "arch.orc_unwind"].map(module);
+        let orcs = OF_MODULE.map(module);
         Some(Members {
             list: module("list")?,
             state: module("state")?,
@@ -127,7 +127,7 @@ fn read(
         Vec::new()
     });
     let code = base..base.checked_add(size.into())?;
-    // The table still has the code that ran at its start and was freed; another module may be there now.
+    // The table still names the code that ran at the module's start and was freed. Another module may be there now.
     orc.retain(|(ip, _)| code.contains(ip));
     Some(Module { name, code, symbols, orc })
 }
@@ -190,6 +190,7 @@ fn text_in(memory: &dyn Memory, mut at: u64) -> Option<String> {
     let mut text = Vec::new();
     while text.len() < NAME_MAX {
         let mut bytes = [0; 64];
+        // Over the end of a page a text may reach into nothing.
         let room = (PAGE - at % PAGE).min(bytes.len() as u64) as usize;
         let bytes = &mut bytes[..room];
         if !memory.read(at, bytes) {

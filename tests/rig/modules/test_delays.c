@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Delays of known length at known places, one after the other and again each 40 ms: what a search has to find. Each has a
- * function of its own, which is not inlined, so that its name stands in the stack.
+ * Delays of known length at known places, one after the other and again each 40 ms: what a search has to find. Each has
+ * a function of its own, which is not inlined, so that its name stands in the stack.
  *
  * A delay counts loop iterations and not time: what interrupts it does then not make it shorter, and its length in
  * instructions does not depend on the calibration of udelay().

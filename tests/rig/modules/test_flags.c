@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reads in many places whether interrupts are masked, and the preemption count, and tells both at the parallel port's data
- * register: who follows the kernel from outside is told at that very instruction what the kernel itself holds to be so.
+ * Reads in many places whether interrupts are masked, and the preemption count, and tells both at the parallel port's
+ * data register: who follows the kernel from outside is told at that very instruction what the kernel itself holds to
+ * be so.
  *
- * A statement is five writes. The first has D7 set, interrupts masked in D6, and below them the place; the others have the
- * preemption count, six bits each, the lowest first: it has no more than 24 (include/linux/preempt.h). Places come in the
- * order of their numbers, round after round, because the thread waits for all that it starts elsewhere. So no statement is
- * made inside another.
+ * A statement is five writes. The first has D7 set, interrupts masked in D6, and below them the place; the others have
+ * the preemption count, six bits each, the lowest first: it has no more than 24 (include/linux/preempt.h). Places come
+ * in the order of their numbers, round after round, because the thread waits for all that it starts elsewhere. So no
+ * statement is made inside another.
  */
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
@@ -89,8 +90,8 @@ static char *nowhere;
 static struct mm_struct *space;
 
 /*
- * The preemption count in the form that kernels before 7.2 have it in: interrupts from bit 16 on, NMIs from bit 20. Since then
- * interrupts that are disabled are counted in between.
+ * The preemption count in the form that kernels before 7.2 have it in: interrupts from bit 16 on, NMIs from bit 20.
+ * Since then interrupts that are disabled are counted in between.
  */
 static unsigned int counted(void)
 {

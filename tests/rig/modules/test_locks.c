@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A thread of low priority holds what others wait for, for as long as a known number of instructions takes: a lock that the
- * thread of softirqs wants, and then bottom halves. Only PREEMPT_RT has anybody sleep for either.
+ * A thread of low priority holds what others wait for, for as long as a known number of instructions takes: a lock that
+ * the thread of softirqs wants, and then bottom halves. Only PREEMPT_RT has anybody sleep for either.
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>

@@ -61,7 +61,8 @@ static enum hrtimer_restart test_stacks_hardirq(struct hrtimer *timer)
 }
 static struct hrtimer hardirq;
 
-/* A breakpoint of nobody's: an exception in the middle of a function, whose frame is on the stack with all registers. */
+/* A breakpoint of nobody's: an exception in the middle of a function, whose frame is on the stack with all of its
+ * registers. */
 static bool trapping;
 
 static noinline void test_stacks_trap(void)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * To be preloaded into QEMU: makes the moment a millisecond long in which its vCPU has halted and its clock does not yet
- * include what was executed before. On a busy host that happens by itself, whenever the vCPU's thread is preempted there.
+ * To be preloaded into QEMU: makes the moment a millisecond long in which its vCPU has halted and its clock does not
+ * yet include what was executed before. On a busy host that happens by itself, whenever the vCPU's thread is preempted
+ * there.
  *
- * QEMU leaves the execution of the guest by a jump, on the vCPU's thread only; glibc has two names for it. The file that
- * SLOW_TO_HALT names is made when it has done so.
+ * QEMU leaves the execution of the guest by a jump, on the vCPU's thread only; glibc has two names for it. The file
+ * that SLOW_TO_HALT names is made when it has done so.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

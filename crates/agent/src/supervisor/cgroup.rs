@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A control group for a load (cgroups(7), version 2): keeps it to its CPUs and within limits, and is killed as one.
+//! A control group for a load (cgroups(7), version 2). It keeps the load to its CPUs and within limits, and is killed
+//! as one.
 //!
-//! It is made in the ancestor of our own group that gives its children most of the controllers that we want, where
-//! this user may: as root mostly at the top, in a user's session where systemd has delegated it.
+//! The group is made in an ancestor of our own group: the one in which this user may make groups and which gives its
+//! children most of the controllers that we want. As root that is mostly the top; in a user's session it is where
+//! systemd has delegated it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// In the guest all loads run in 256 MiB, the compiler in 512, the kernel included.
+/// In the guest all loads run in 256 MiB, and the compiler in 512 MiB, the kernel included.
 const MEMORY_MAX: &str = "1073741824";
 /// All loads together have some 150 processes; a defect that forks without end is stopped here.
 const PIDS_MAX: &str = "2048";
@@ -90,8 +92,8 @@ fn place(mountinfo: &str, cgroup: &str) -> Option<(PathBuf, PathBuf)> {
     Some((top, own))
 }
 
-/// Our own group and those above it, the one with the most controllers for its children first. To move a process into
-/// a child of one of them takes the right to write to its list of processes.
+/// Our own group and the groups above it; the group with the most controllers for its children comes first. Moving a
+/// process into a child of a group takes the right to write to that group's list of processes.
 fn candidates(top: &Path, own: &Path) -> Vec<PathBuf> {
     let mut candidates: Vec<PathBuf> = own
         .ancestors()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The first process of a load: runs its script, says when that has returned, and then takes in the orphans until
-//! nobody is left. In a process namespace of its own it is process 1 there.
+//! The first process of a load. It runs the load's script, says when the script has returned, and then takes in the
+//! orphans until nobody is left. In a process namespace of its own it is process 1 there.
 
 use rustix::io::Errno;
 use rustix::process::{WaitOptions, wait};
@@ -12,7 +12,8 @@ use std::process::{Command, Stdio};
 /// Gives the exit status: that of the script where it failed.
 pub fn run(mut arguments: impl Iterator<Item = String>) -> i32 {
     let script = arguments.next().unwrap_or_default();
-    // The console that the supervisor gave us, for everything that the script starts; its pipe for us alone.
+    // Everything that the script starts gets the console that the supervisor gave us. The supervisor's pipe is for us
+    // alone.
     let console = match std::io::stderr().as_fd().try_clone_to_owned() {
         Ok(console) => Stdio::from(console),
         Err(_) => Stdio::null(),

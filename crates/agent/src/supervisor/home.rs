@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where a load keeps its files: in a tmpfs that vanishes with its mount namespace, or in a directory that is removed.
+//! The place where a load keeps its files: a tmpfs that vanishes with the load's mount namespace, or a directory that
+//! is removed.
 
 use agent::load::package_of;
 use agent::{COUNTERS_DIR, COUNTERS_VARIABLE};

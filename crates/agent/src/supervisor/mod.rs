@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Runs a load on a machine, apart from the rest of it, and leaves nothing behind.
+//! Runs a load on a machine, apart from the rest of the machine, and leaves nothing behind.
 //!
-//! The command may end in any way; this process notices that its input has ended. Should it be killed itself, the
-//! kernel kills the first process of the load with it, and with that one its whole namespace. Where the user may
-//! make no namespaces, the load's processes then outlive it: the one case that is not covered.
+//! The command may end in any way: this process notices that its input has ended. If this process is killed itself, the
+//! kernel kills the first process of the load with it, and with that one the whole namespace. Where the user may make
+//! no namespaces, the load's processes then outlive this process. That is the one case that is not covered.
 
 mod cgroup;
 pub mod first;
@@ -25,7 +25,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A set-up takes tenths of a second; this long it only takes when it hangs.
+/// A set-up takes tenths of a second. Only a set-up that hangs takes this long.
 const SET_UP: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 /// What a load prints is the first failure of each of its commands.
 const CONSOLE_BYTES_MAX: u64 = 64 << 10;
@@ -43,7 +43,8 @@ pub fn run() -> i32 {
     };
     // A session of its own: Ctrl-C goes to the command, which decides.
     let _ = setsid();
-    // Whoever of the load loses its parent becomes our child, and is found. The call takes a truth value as a number.
+    // A process of the load that loses its parent becomes our child, and is found. The call takes a truth value as a
+    // number.
     let _ = set_child_subreaper(Pid::from_raw(1));
     let group = Cgroup::create();
     let started = Running::start(&request, group.as_ref());
@@ -106,7 +107,7 @@ impl Running {
     }
 }
 
-/// Those that we may use, but for those to avoid.
+/// The CPUs that we may use, except those to avoid.
 fn cpus(avoid: &[u32]) -> Result<BTreeSet<u32>, String> {
     let set = sched_getaffinity(None).map_err(|e| format!("cannot read the affinity: {e}"))?;
     let allowed: Vec<u32> =
@@ -121,7 +122,7 @@ fn cpus(avoid: &[u32]) -> Result<BTreeSet<u32>, String> {
     Ok(left)
 }
 
-/// Starts the first process in its place; only there it starts others.
+/// Starts the first process and puts it in its place. It starts other processes only there.
 fn spawn(
     script: &str,
     home: &Home,
@@ -164,11 +165,11 @@ fn wait_until_ready(first: &mut Child, home: &Home) -> Result<(), String> {
     ready.map_err(|_| format!("the load's set-up failed: {}", home.last_words()))
 }
 
-/// Until there are none: whoever forks faster than we look becomes our child when its parent dies.
+/// Goes on until there are none. A process that forks faster than we look becomes our child when its parent dies.
 fn kill_descendants() {
     loop {
         for pid in descendants() {
-            // Already gone, or another user's by a set-user-ID program: then waiting shows.
+            // The process is gone already, or is another user's by a set-user-ID program. Waiting shows which.
             let _ = kill_process(pid, Signal::KILL);
         }
         match wait(WaitOptions::empty()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Namespaces for a load: processes that end as one, mounts that vanish with them, a network of its own
-//! (namespaces(7)). As an ordinary user by way of a user namespace, where the system allows one.
+//! Namespaces for a load: processes that end as one, mounts that vanish with them, and a network of its own
+//! (namespaces(7)). An ordinary user gets them by way of a user namespace, where the system allows one.
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 use std::fs::{self, File};

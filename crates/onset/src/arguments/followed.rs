@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Options of the commands that run something once more and look inside.
+//! Options of the commands that replay a run and watch the kernel while it runs.
 
 use super::{StoreArgument, at_least_one};
-use crate::experiment::Load;
-use crate::followed::Choice;
-use crate::hunt::Budget;
 use clap::{Args, ValueEnum};
+use experiment::Load;
+use hunt::Budget;
+use lab::followed::Choice;
 use sample::{Nanos, Responder};
 use stats::{Quantile, UnknownQuantile};
 use std::fmt;
@@ -14,16 +14,16 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use trace::{Order, WindowKind};
 
-/// What is run once more, and watched.
+/// What the command replays and watches.
 #[derive(Debug, Args)]
 pub struct Cells {
-    /// An experiment's file, or a run: the beginning of its name, `latest`, or the path of its bundle.
+    /// The file of an experiment, or a run: the beginning of its name, `latest`, or the path of its bundle.
     #[arg(value_name = "EXPERIMENT|RUN")]
     pub subject: String,
-    /// Only this flavour, or all flavours of this kernel.
+    /// Only this flavour (a kernel and boot options), or all flavours of this kernel. [default: all flavours]
     #[arg(long)]
     pub flavour: Option<String>,
-    /// Only this load.
+    /// Only this load. [default: all loads]
     #[arg(long)]
     pub load: Option<Load>,
     /// Where the bundles are.
@@ -34,16 +34,17 @@ pub struct Cells {
 /// `onset windows …`
 #[derive(Debug, Args)]
 pub struct Windows {
-    /// What is watched.
+    /// What the command watches.
     #[command(flatten)]
     pub cells: Cells,
-    /// Only windows of this kind; may be repeated.
+    /// Only windows of this kind (a window is a stretch in which something is off). May be repeated. [default: all
+    /// kinds]
     #[arg(long = "kind")]
     pub kinds: Vec<Kind>,
-    /// What comes first.
+    /// By what the windows are ranked.
     #[arg(long = "by", value_enum, default_value_t = By::Longest)]
     pub by: By,
-    /// How many stacks of each kind.
+    /// How many call stacks the command shows of each kind.
     #[arg(long, default_value = "10")]
     pub top: NonZeroUsize,
     /// Print JSON.
@@ -54,7 +55,7 @@ pub struct Windows {
 /// `onset bound …`
 #[derive(Debug, Args)]
 pub struct Bound {
-    /// What is watched.
+    /// What the command watches.
     #[command(flatten)]
     pub cells: Cells,
     /// Print JSON.
@@ -88,12 +89,12 @@ impl From<Kind> for WindowKind {
     }
 }
 
-/// By what windows are ranked.
+/// How windows are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
-    /// The longest single window.
+    /// By the longest single window of each call stack.
     Longest,
-    /// All windows of one stack together.
+    /// By the time of all windows of each call stack together.
     Total,
 }
 
@@ -106,13 +107,13 @@ impl From<By> for Order {
     }
 }
 
-/// Whose latencies.
+/// The run or the find whose latencies are meant.
 #[derive(Debug, Args)]
 pub struct Latencies {
-    /// A run: the beginning of its name, `latest`, or the path of its bundle; or the file of a find.
+    /// A run (the beginning of its name, `latest`, or the path of its bundle), or the file of a find.
     #[arg(value_name = "RUN|FIND")]
     pub run: String,
-    /// Only those of this responder.
+    /// Only latencies of this responder. [default: all responders]
     #[arg(long)]
     pub responder: Option<Responder>,
     /// Where the bundles are.
@@ -123,10 +124,10 @@ pub struct Latencies {
 /// `onset explain …`
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// Whose.
+    /// The run or the find.
     #[command(flatten)]
     pub latencies: Latencies,
-    /// Which.
+    /// The latencies of it.
     #[command(flatten)]
     pub choice: Explained,
     /// Print JSON.
@@ -134,20 +135,20 @@ pub struct Explain {
     pub json: bool,
 }
 
-/// Which latencies are explained.
+/// The latencies that the command explains.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub struct Explained {
-    /// The answers to the trigger of this number.
+    /// Explain the answers to the trigger with this number. [default: the longest latency of the run]
     #[arg(long, value_name = "N")]
     pub sample: Option<u64>,
-    /// This many of the longest; one where nothing is said.
+    /// Explain this many of the longest latencies. [default: 1]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub worst: Option<NonZeroUsize>,
 }
 
 impl Explained {
-    /// What was chosen.
+    /// The choice of the user.
     pub fn choice(&self) -> Option<Choice> {
         let worst = self.worst.map(|n| Choice::Worst(n.get()));
         self.sample.map(Choice::Trigger).or(worst)
@@ -159,10 +160,10 @@ impl Explained {
 pub struct Blame {
     /// The run: the beginning of its name, `latest`, or the path of its bundle.
     pub run: String,
-    /// Only latencies from this on: a quantile of each responder as in p99, a duration as in 50us, or `all`.
+    /// Only latencies of at least this: a quantile of each responder as in p99, a duration as in 50us, or `all`.
     #[arg(long, default_value = "p99")]
     pub above: Above,
-    /// Only those of this responder.
+    /// Only latencies of this responder. [default: all responders]
     #[arg(long)]
     pub responder: Option<Responder>,
     /// Where the bundles are.
@@ -173,14 +174,14 @@ pub struct Blame {
     pub json: bool,
 }
 
-/// From which latency on.
+/// The shortest latency that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Above {
-    /// All of them.
+    /// All latencies count.
     All,
-    /// From a quantile of each responder.
+    /// Latencies from this quantile of each responder on.
     Quantile(Quantile),
-    /// From a latency.
+    /// Latencies from this one on.
     Latency(Nanos),
 }
 
@@ -213,22 +214,22 @@ impl FromStr for Above {
 /// `onset replay …`
 #[derive(Debug, Args)]
 pub struct Replay {
-    /// Whose.
+    /// The run or the find.
     #[command(flatten)]
     pub latencies: Latencies,
-    /// The longest answer to the trigger of this number.
+    /// The longest latency of the trigger with this number. [default: the longest latency of the run]
     #[arg(long, value_name = "N", conflicts_with = "worst")]
     pub sample: Option<u64>,
-    /// The N-th longest of the run; the longest where nothing is said.
+    /// The N-th longest latency of the run. [default: 1]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub worst: Option<NonZeroUsize>,
-    /// How often.
+    /// How many times the command replays the latency.
     #[arg(long, value_name = "N", default_value = "1")]
     pub times: NonZeroU64,
-    /// Write what happened around it as a trace for the Perfetto UI.
+    /// Write a trace of what the guest did around the latency, for the Perfetto UI. [default: no trace]
     #[arg(long, value_name = "FILE.pftrace")]
     pub trace: Option<PathBuf>,
-    /// Write the pins around it as a value change dump, for PulseView or GTKWave.
+    /// Write the pins around the latency as a value change dump, for PulseView or GTKWave. [default: no dump]
     #[arg(long, value_name = "FILE.vcd")]
     pub vcd: Option<PathBuf>,
     /// Print JSON.
@@ -239,19 +240,20 @@ pub struct Replay {
 /// `onset minimise …`
 #[derive(Debug, Args)]
 pub struct Minimise {
-    /// Whose.
+    /// The run or the find.
     #[command(flatten)]
     pub latencies: Latencies,
-    /// The longest answer to the trigger of this number; the longest of the run where nothing is said.
+    /// The longest latency of the trigger with this number. [default: the longest latency of the run]
     #[arg(long, value_name = "N")]
     pub sample: Option<u64>,
-    /// First look whether an idle guest, or one under a part of the load, is as late: a short hunt under each.
+    /// First try smaller loads: hunt for a short time in an idle guest, and under each part of the load, for a latency
+    /// that is as long.
     #[arg(long)]
     pub load: bool,
-    /// How long to hunt under each load: a time (5min) or a number of trials (18trials).
+    /// How long the command hunts under each load: a time (5min) or a number of trials (18trials).
     #[arg(long, default_value = "18trials", requires = "load")]
     pub budget: Budget,
-    /// The file to write; by default NAME.min.json beside the find NAME.json, and RESPONDER.min.json of a run.
+    /// The file to write. [default: NAME.min.json beside the find NAME.json, and RESPONDER.min.json for a run]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print JSON.

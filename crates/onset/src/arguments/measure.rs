@@ -1,209 +1,183 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `onset measure …`. An option is a key of the experiment that is made of it (docs/experiments.md), which checks
-//! the values; here only their number and kind is known.
+//! `onset measure …`. The command makes an experiment from the options: each option is a key of it
+//! (docs/experiments.md). The experiment checks the values; this module knows only their number and kind. The options
+//! of a probe come from the definition of the probe.
 
 use super::Outcome;
-use clap::{Args, Subcommand};
+use agent::{ALL_LOADS, Load};
+use clap::error::ErrorKind;
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand, value_parser,
+};
+use probes::{Definition, Key, Kind, PROBES};
 use std::path::PathBuf;
 
-/// The probes.
-#[derive(Debug, Subcommand)]
-pub enum Measure {
-    /// How late a sleeping task runs.
-    Periodic {
-        /// How it sleeps: nanosleep, clock_nanosleep, timerfd, posix_timer, itimer, deadline, precise, busy.
-        #[arg(long = "method", value_name = "METHOD", value_delimiter = ',')]
-        methods: Vec<String>,
-        /// How long, as 1ms; several are measured in turn.
-        #[arg(
-            long = "period",
-            value_name = "TIME",
-            value_delimiter = ',',
-            allow_hyphen_values = true
-        )]
-        periods: Vec<String>,
-        /// Periods a series.
-        #[arg(long)]
-        count: Option<u64>,
-        /// What is done about periods that passed while the task was late: skip, catch_up, stop.
-        #[arg(long)]
-        overrun: Option<String>,
-        /// One thread that goes from CPU to CPU rather than one for each.
-        #[arg(long)]
-        migrate: bool,
-        /// How it is measured.
-        #[command(flatten)]
-        how: How,
-    },
-    /// How long reading a clock takes, and whether it goes backwards.
-    Gtod {
-        /// Which: monotonic, raw, realtime, coarse, boottime, tsc.
-        #[arg(long = "clock", value_name = "CLOCK", value_delimiter = ',')]
-        clocks: Vec<String>,
-        /// Pairs of reads a clock.
-        #[arg(long)]
-        count: Option<u64>,
-        /// How it is measured.
-        #[command(flatten)]
-        how: How,
-    },
-    /// How late a waiting task runs after another gave it an event.
-    Async {
-        /// How: condvar, futex, eventfd, pipe, posix_semaphore, sysv_semaphore, posix_queue, sysv_queue, signal, sigwait.
-        #[arg(long = "mechanism", value_name = "MECHANISM", value_delimiter = ',')]
-        mechanisms: Vec<String>,
-        /// Where the tasks run: same, across (CPUs).
-        #[arg(long = "placement", value_name = "PLACEMENT", value_delimiter = ',')]
-        placements: Vec<String>,
-        /// From event to event, as 1ms.
-        #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-        period: Option<String>,
-        /// Events a series.
-        #[arg(long)]
-        count: Option<u64>,
-        /// How it is measured.
-        #[command(flatten)]
-        how: How,
-    },
-    /// The six components of the Rhealstone benchmark.
-    Rhealstone {
-        /// Which: task_switch, preemption, interrupt_latency, semaphore_shuffle, deadlock_breaking, message_passing.
-        #[arg(long = "component", value_name = "COMPONENT", value_delimiter = ',')]
-        components: Vec<String>,
-        /// Whose semaphores and queues: sysv, posix.
-        #[arg(long = "interface", value_name = "INTERFACE", value_delimiter = ',')]
-        interfaces: Vec<String>,
-        /// Repetitions a series.
-        #[arg(long)]
-        count: Option<u64>,
-        /// How it is measured.
-        #[command(flatten)]
-        how: How,
-    },
-    /// The periodic interrupt of the real-time clock.
-    Rtc {
-        /// Interrupts a second, a power of two.
-        #[arg(long = "rate", value_name = "HZ")]
-        rate_hz: Option<u64>,
-        /// Interrupts.
-        #[arg(long)]
-        count: Option<u64>,
-        /// Measure a timerfd at that rate where there is no such clock.
-        #[arg(long)]
-        timerfd: bool,
-        /// How it is measured.
-        #[command(flatten)]
-        how: How,
-    },
-    /// What takes a busy CPU away: interrupts, firmware, the host.
-    Noise {
-        /// How long.
-        #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-        duration: Option<String>,
-        /// The shortest gap that counts.
-        #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-        threshold: Option<String>,
-        /// How it is measured.
-        #[command(flatten)]
-        how: How,
-    },
-    /// How exactly a pulse is held.
-    Toggle {
-        /// From pulse to pulse.
-        #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-        period: Option<String>,
-        /// How long the line is high.
-        #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-        width: Option<String>,
-        /// Pulses.
-        #[arg(long)]
-        count: Option<u64>,
-        /// How it sleeps up to an edge, as for periodic.
-        #[arg(long)]
-        method: Option<String>,
-        /// What is toggled: memory, parport:ADDRESS, gpio:CHIP:LINE.
-        #[arg(long)]
-        line: Option<String>,
-        /// How it is measured.
-        #[command(flatten)]
-        how: How,
-    },
-    /// Priority inversion, unbounded and bounded.
-    Inversion {
-        /// How long the middle thread works; several are measured in turn.
-        #[arg(long, value_name = "TIME", value_delimiter = ',', allow_hyphen_values = true)]
-        middle: Vec<String>,
-        /// How long the low thread holds the mutex.
-        #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-        held: Option<String>,
-        /// Repetitions a series.
-        #[arg(long)]
-        count: Option<u64>,
-        /// How it is measured.
-        #[command(flatten)]
-        how: How,
-    },
-    /// The driver's responders, triggered by the driver's own timer.
-    Ladder {
-        /// From trigger to trigger, as the module was told.
-        #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-        period: Option<String>,
-        /// Triggers.
-        #[arg(long)]
-        count: Option<u64>,
-        /// How it is measured.
-        #[command(flatten)]
-        how: How,
-    },
-    /// Debian's cyclictest, run and read by us.
-    Cyclictest {
-        /// How it sleeps: clock_nanosleep, nanosleep, posix_timer.
-        #[arg(long = "method", value_name = "METHOD", value_delimiter = ',')]
-        methods: Vec<String>,
-        /// Its interval.
-        #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-        period: Option<String>,
-        /// Its loops.
-        #[arg(long)]
-        count: Option<u64>,
-        /// How it is measured.
-        #[command(flatten)]
-        how: How,
-    },
+/// A probe, and the options that the user gave.
+#[derive(Debug)]
+pub struct Measure {
+    /// The name of the probe.
+    pub probe: &'static str,
+    /// The keys of its section that the user gave, in the order of its definition.
+    pub keys: Vec<(&'static str, Given)>,
+    /// How it is measured.
+    pub how: How,
 }
 
-/// What is the same for all probes.
+/// The value of a key, as the user typed it.
+#[derive(Debug)]
+pub enum Given {
+    /// A number.
+    Number(u64),
+    /// A time, a word or another text.
+    One(String),
+    /// Several values of the same kind.
+    Several(Vec<String>),
+    /// True.
+    Set,
+}
+
+impl Given {
+    fn of(key: &Key, matches: &ArgMatches) -> Option<Given> {
+        match key.kind {
+            Kind::Count | Kind::Number(..) => {
+                matches.get_one(key.name).map(|number| Given::Number(*number))
+            }
+            Kind::Times(_) | Kind::Words(_) => {
+                let all = matches.get_many::<String>(key.name)?;
+                Some(Given::Several(all.cloned().collect()))
+            }
+            Kind::Time(_) | Kind::Word(_) | Kind::Text(_) => {
+                matches.get_one::<String>(key.name).cloned().map(Given::One)
+            }
+            Kind::Flag => matches.get_flag(key.name).then_some(Given::Set),
+        }
+    }
+}
+
+impl FromArgMatches for Measure {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Measure, Error> {
+        let named = matches.subcommand().and_then(|(name, matches)| {
+            Some((PROBES.into_iter().find(|probe| probe.name == name)?, matches))
+        });
+        let (probe, matches) = named.ok_or_else(|| Error::new(ErrorKind::MissingSubcommand))?;
+        let given = |key: &Key| Some((key.name, Given::of(key, matches)?));
+        let keys = options(probe).filter_map(given).collect();
+        Ok(Measure { probe: probe.name, keys, how: How::from_arg_matches(matches)? })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Measure::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Subcommand for Measure {
+    fn augment_subcommands(command: Command) -> Command {
+        let of = |probe: &'static Definition| {
+            let command = Command::new(probe.name).args(options(probe).map(option));
+            How::augment_args(command).about(probe.about)
+        };
+        command.subcommands(PROBES.map(of))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Measure::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        PROBES.iter().any(|probe| probe.name == name)
+    }
+}
+
+fn loads() -> String {
+    let names = ALL_LOADS.map(Load::name).join(", ");
+    format!(
+        "Background work: {names}. The command measures under several loads one after the other. [default: idle]"
+    )
+}
+
+/// The keys that are options of the probe's own; every probe has a duration.
+fn options(probe: &'static Definition) -> impl Iterator<Item = &'static Key> {
+    probe.keys.iter().filter(|key| key.name != "duration")
+}
+
+/// `--method` of `methods`, `--rate HZ` of `rate_hz`.
+fn option(key: &'static Key) -> Arg {
+    let (name, unit) = match key.kind {
+        Kind::Times(_) | Kind::Words(_) => (key.name.strip_suffix('s').unwrap_or(key.name), None),
+        Kind::Number(..) => {
+            key.name.split_once('_').map_or((key.name, None), |(n, u)| (n, Some(u)))
+        }
+        _ => (key.name, None),
+    };
+    let option = Arg::new(key.name).long(name.replace('_', "-")).help(help(key));
+    let named = |name: &str| option.clone().value_name(name.to_uppercase());
+    match key.kind {
+        Kind::Flag => option.action(ArgAction::SetTrue),
+        Kind::Count | Kind::Number(..) => {
+            named(unit.unwrap_or(name)).value_parser(value_parser!(u64))
+        }
+        Kind::Word(_) | Kind::Text(_) => named(name),
+        Kind::Words(_) => named(name).action(ArgAction::Append).value_delimiter(','),
+        Kind::Time(_) => named("time").allow_hyphen_values(true),
+        Kind::Times(_) => {
+            named("time").action(ArgAction::Append).value_delimiter(',').allow_hyphen_values(true)
+        }
+    }
+}
+
+fn help(key: &Key) -> String {
+    let help = match key.kind {
+        Kind::Word(words) | Kind::Words(words) => key.help.replace("{}", &words().join(", ")),
+        _ => key.help.into(),
+    };
+    match key.kind {
+        Kind::Flag => help,
+        _ => format!("{help} [default: {}]", key.default),
+    }
+}
+
+/// The options that all probes share.
 #[derive(Debug, Args)]
 pub struct How {
-    /// Scheduling of the measuring tasks: fifo:90, rr:50, deadline:RUNTIME,DEADLINE,PERIOD, other.
+    /// Scheduling of the measuring tasks: fifo:90, rr:50, deadline:RUNTIME,DEADLINE,PERIOD, other. [default: fifo:90]
     #[arg(long, value_name = "POLICY")]
     pub policy: Option<String>,
-    /// CPUs that are measured, as 0-1,3.
+    /// The CPUs to measure, for example 0-1,3. [default: 0]
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<String>,
-    /// Background work: idle, disk, net, fork, fs, compile, ipc, memory, mixed; several are measured in turn.
-    #[arg(long = "load", value_name = "LOAD", value_delimiter = ',')]
+    /// Background work.
+    #[arg(long = "load", value_name = "LOAD", value_delimiter = ',', help = loads())]
     pub loads: Vec<String>,
-    /// Let the load run on the measured CPUs too.
+    /// Let the load run on the measured CPUs too. [default: the load runs only on the other CPUs]
     #[arg(long)]
     pub load_on_measured_cpus: bool,
-    /// A directory of the disk that the disk load keeps busy; without it, it writes to memory.
+    /// A directory on the disk that the disk load keeps busy. [default: the disk load writes to memory]
     #[arg(long, value_name = "DIR")]
     pub load_disk: Option<PathBuf>,
-    /// Time under load before measuring begins.
+    /// How long the load runs before measuring begins. [default: 200ms]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub warm_up: Option<String>,
-    /// Keep the CPUs out of deep idle states.
+    /// How long the whole measurement takes, for example 30s or 1h, instead of --count. All series share this time.
+    /// [default: --count; for noise 10s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub duration: Option<String>,
+    /// Keep the CPUs out of deep idle states under any scheduling policy. [default: only under a real-time policy on
+    /// this machine, as cyclictest does]
     #[arg(long)]
     pub pm_qos: bool,
-    /// How late is too late: STATISTIC=TIME for every series, as max=100us, or SERIES.STATISTIC=TIME; may be repeated.
+    /// Let the CPUs go into deep idle states, as they do when nobody measures.
+    #[arg(long, conflicts_with = "pm_qos")]
+    pub no_pm_qos: bool,
+    /// A limit: STATISTIC=TIME for every series, for example max=100us, or SERIES.STATISTIC=TIME for one. May be
+    /// repeated. [default: no limit]
     #[arg(long = "limit", value_name = "LIMIT")]
     pub limits: Vec<String>,
-    /// Measure in the rig instead: a kernel of the cache and words for its command line, as "6.12 preempt=none"; may
-    /// be repeated.
+    /// Measure in the rig (a virtual machine) instead, with this flavour: a kernel of the cache and boot options, as in
+    /// "6.12 preempt=none". May be repeated. [default: this machine]
     #[arg(long = "flavour", value_name = "FLAVOUR")]
     pub flavours: Vec<String>,
-    /// What becomes of the runs.
+    /// What the command writes and prints.
     #[command(flatten)]
     pub outcome: Outcome,
 }

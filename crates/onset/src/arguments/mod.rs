@@ -1,49 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The command line. Man page and completions are generated from it.
+//! The command line. The man page and the shell completions are generated from it.
 
+mod examples;
 mod followed;
 mod measure;
 
+pub use examples::command;
 pub use followed::{Above, Blame, Bound, Cells, Explain, Latencies, Minimise, Replay, Windows};
-pub use measure::{How, Measure};
+pub use measure::{Given, How, Measure};
 
-use crate::experiment::Load;
-use crate::hunt::{Budget, Strategy};
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, FromArgMatches, Parser, Subcommand};
+use experiment::Load;
+use hunt::{Budget, StrategyName};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use view::screen::Colour;
 
-const EXIT_CODES: &str = "Exit status:
-  0   every limit was kept
-  1   a limit was exceeded, or a regression found
-  2   wrong usage or a wrong experiment
-  3   inconclusive or invalid
-  69  something outside failed: no QEMU, no kernel, a guest that does not boot
-  130 interrupted";
-
-const COMPARE_EXAMPLES: &str = "Exit status: 0; 1 where a --fail-if holds; 3 where one has no number to hold, or the runs have no responder in common.
-
-Examples:
-  onset compare 20261125-0801 latest
-  onset compare before/ after/ --fail-if 'task.p99 > +5%' --fail-if 'hardirq.max > 50us'";
-
-/// Measures, explains and compares how late Linux answers.
+/// Measures, explains and compares how long Linux takes to answer an event.
 #[derive(Debug, Parser)]
-#[command(name = "onset", version, after_help = EXIT_CODES, infer_subcommands = true)]
+#[command(name = "onset", version, infer_subcommands = true)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    /// Colours: auto (on a terminal, unless NO_COLOR is set), always, never.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        hide_possible_values = true,
+        default_value = "auto",
+        value_name = "WHEN"
+    )]
+    pub color: Colour,
 }
 
-/// The same error with the command that a mistyped one may have meant.
-pub fn explained(mut error: clap::Error) -> clap::Error {
+/// Reads the command line. Ends the process when the user only asks for help, and when the command line is wrong.
+pub fn parsed() -> Arguments {
+    let matches = command().try_get_matches().and_then(|m| Arguments::from_arg_matches(&m));
+    matches.unwrap_or_else(|e| explained(e).exit())
+}
+
+/// The same error, with the command that the user may have meant by a mistyped one.
+fn explained(mut error: clap::Error) -> clap::Error {
     let typed = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(typed)) => typed.clone(),
         _ => return error,
     };
-    let known = Arguments::command();
+    let known = command();
     let alike = known.get_subcommands().map(|c| c.get_name());
     let nearest = alike.min_by_key(|name| strsim::damerau_levenshtein(name, &typed));
     if let Some(name) = nearest.filter(|name| strsim::damerau_levenshtein(name, &typed) <= 2) {
@@ -66,24 +71,24 @@ fn seed(text: &str) -> Result<u64, String> {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say what this machine can and cannot do, and how to get what is missing.
+    /// Check what onset can do on this machine, and say how to get the missing parts.
     Doctor {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Manage the kernels that guests boot.
+    /// Manage the cache of kernels, which the guests of the rig (virtual machines) boot.
     #[command(subcommand)]
     Kernels(Kernels),
-    /// Run experiments: every flavour under every load.
+    /// Run experiments: every flavour (kernel and boot options) under every load (background work).
     Run(Run),
-    /// Measure with one probe, on this machine or in the rig.
+    /// Measure with one probe, on this machine or in the rig (a virtual machine).
     Measure {
-        /// What is measured.
+        /// The probe: what it measures, and how.
         #[command(subcommand)]
         probe: Measure,
     },
-    /// Search for the worst answer of one flavour, under one load or several, in the rig, instead of waiting for it.
+    /// Search the rig for the longest latency of one flavour (kernel and boot options), under one load or several.
     Hunt(Hunt),
     /// List the runs of a store, newest first.
     List {
@@ -94,7 +99,7 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show one run.
+    /// Show the results of one run.
     Show {
         /// The run: the beginning of its name, `latest`, or the path of its bundle.
         run: String,
@@ -104,19 +109,19 @@ pub enum Command {
         /// Print the manifest as JSON.
         #[arg(long)]
         json: bool,
-        /// Compute everything again from the samples and compare.
+        /// Compute all figures again from the samples, and compare them with the figures in the bundle.
         #[arg(long)]
         verify: bool,
     },
-    /// Compare two runs, responder by responder, those that got worst first.
-    #[command(after_help = COMPARE_EXAMPLES)]
+    /// Compare two runs, responder by responder. The responder that got worst comes first.
     Compare {
-        /// The run before: the beginning of its name, `latest`, or the path of its bundle.
+        /// The earlier run: the beginning of its name, `latest`, or the path of its bundle.
         before: String,
-        /// The run after.
+        /// The later run, named in the same way.
         after: String,
-        /// Exit with 1 where this holds, as `task.p99 > +5%`, `task.max > +20us` or `task.max > 100us`; with 3 where a run has no
-        /// such number. Several times: where one of them holds.
+        /// Exit with status 1 if this condition holds, for example `task.p99 > +5%`, `task.max > +20us` or
+        /// `task.max > 100us`. Exit with status 3 if a run has no such number. May be repeated: then one condition that
+        /// holds is enough. [default: no condition]
         #[arg(long, value_name = "CONDITION")]
         fail_if: Vec<stats::Condition>,
         /// Where the bundles are.
@@ -128,11 +133,12 @@ pub enum Command {
     },
     /// Write a self-contained HTML report of runs and hunts.
     Report {
-        /// The runs; or directories of hunts.
+        /// The runs (the beginning of a name, `latest`, or the path of a bundle), or the directories of hunts.
         #[arg(required = true, value_name = "RUN|HUNT")]
         runs: Vec<String>,
-        /// Run each once more and look: windows, ledgers and the worst answers explained. Runs of a machine or of a probe, which
-        /// cannot be looked into, are as without it.
+        /// Replay each run and watch it. The report then also shows windows (stretches with interrupts or preemption
+        /// off), the causes of all latencies, and explanations of the longest ones. onset cannot replay a run on this
+        /// machine or a run of a probe: the report shows those as without this option.
         #[arg(long)]
         inside: bool,
         /// The file to write.
@@ -142,17 +148,23 @@ pub enum Command {
         #[command(flatten)]
         store: StoreArgument,
     },
-    /// Tell where the time of single latencies went: run them again, and look.
+    /// Write the samples of a run for other programs.
+    Export(Export),
+    /// Make runs from the output of cyclictest, so that onset can compare, judge and draw them.
+    Import(Import),
+    /// Explain single latencies: replay them, and show where their time went.
     Explain(Explain),
-    /// Account for all the time of a run's latencies, by cause: run it again, and look.
+    /// Replay a run, and show how much time each cause took in all its latencies.
     Blame(Blame),
-    /// Have one latency again, to the instruction.
+    /// Replay one latency: the guest executes the same instructions again.
     Replay(Replay),
-    /// Find the stretches in which a guest runs with interrupts or preemption off, ranked, with the stacks that open them.
+    /// Rank the stretches in which a guest runs with interrupts or preemption off, with the call stacks that open
+    /// them.
     Windows(Windows),
-    /// Put the longest stretches of a run together: how late a task could be scheduled, beside how late it was.
+    /// Compute a bound from the longest stretches of a run: how late the kernel could schedule a task. Show beside it
+    /// how late the kernel did.
     Bound(Bound),
-    /// Take away the triggers that a latency does not need.
+    /// Remove the triggers that a latency does not need.
     Minimise(Minimise),
     /// Write the man page and the shell completions into a directory.
     #[command(hide = true)]
@@ -160,6 +172,40 @@ pub enum Command {
         /// The directory.
         directory: PathBuf,
     },
+}
+
+/// `onset export …`
+#[derive(Debug, Args)]
+pub struct Export {
+    /// The run: the beginning of its name, `latest`, or the path of its bundle.
+    pub run: String,
+    /// Write comma-separated values: responder, trigger, at_ns, latency_ns, path_insns.
+    #[arg(long, required = true)]
+    pub csv: bool,
+    /// The file to write. [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Where the bundles are.
+    #[command(flatten)]
+    pub store: StoreArgument,
+}
+
+/// `onset import …`
+#[derive(Debug, Args)]
+pub struct Import {
+    /// Files that cyclictest --json=FILE wrote, or the output of cyclictest --histogram=400 --quiet.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The title of the run. [default: the file's name]
+    #[arg(long)]
+    pub title: Option<String>,
+    /// A limit: STATISTIC=TIME for every thread, for example max=100us, or SERIES.STATISTIC=TIME for one. May be
+    /// repeated. [default: no limit]
+    #[arg(long = "limit", value_name = "LIMIT")]
+    pub limits: Vec<String>,
+    /// What becomes of the runs.
+    #[command(flatten)]
+    pub outcome: Outcome,
 }
 
 /// Where bundles are.
@@ -175,57 +221,60 @@ pub struct StoreArgument {
 pub enum Kernels {
     /// List the kernels in the cache.
     List {
-        /// Those that Debian's archive has, instead: the newest of each series, and what there is of it.
+        /// List the kernels of Debian's archive instead: the newest of each series, and which parts of it the archive
+        /// has.
         #[arg(long)]
         available: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Fetch the newest kernel of a series (7.3, 7.3-rt) from Debian's archive, and build its driver: no root is needed, and
-    /// the machine's own packages and package lists stay as they are.
+    /// Fetch the newest kernel of a series (7.3, 7.3-rt) from Debian's archive, and build its driver. The command needs
+    /// no root, and leaves the machine's own packages and package lists as they are.
     Fetch {
-        /// The series; several may be given. The last one is `newest`, or `newest-rt`.
+        /// The series; you may give several. `newest` and `newest-rt` stand for the newest series.
         #[arg(required = true)]
         names: Vec<String>,
     },
     /// Remove kernels from the cache, with their headers and drivers.
     Remove {
-        /// Their names.
+        /// The names of the kernels, as in `onset kernels list`.
         #[arg(required_unless_present = "build_roots")]
         names: Vec<String>,
-        /// Also the compilers of other Debian releases that modules were built with; they are fetched again when needed.
+        /// Remove the build roots too: compilers of other Debian releases, which onset fetched to build modules. onset
+        /// fetches them again when it needs them.
         #[arg(long)]
         build_roots: bool,
     },
-    /// Take a kernel out of packages of Debian, or of one that derives from it: the image, its modules and, for the driver,
-    /// its headers and kbuild.
+    /// Add a kernel from packages of Debian, or of a distribution that derives from Debian: the packages of the image,
+    /// of its modules and, for the driver, of its headers and of kbuild.
     AddDeb {
-        /// The packages.
+        /// The files of the packages.
         #[arg(required = true)]
         debs: Vec<PathBuf>,
-        /// The name it gets; by default its series.
+        /// The name of the kernel in the cache. [default: its series]
         #[arg(long)]
         name: Option<String>,
-        /// Replace the kernel of that name, if there is one.
+        /// Replace the kernel of that name, if the cache has one.
         #[arg(long)]
         replace: bool,
     },
-    /// Take a kernel that you built.
+    /// Add a kernel that you built yourself.
     Add {
-        /// The name it gets: starts with a letter or digit and has letters, digits and .-_+~.
+        /// The name of the kernel in the cache. It starts with a letter or digit and has letters, digits and .-_+~.
         #[arg(long)]
         name: String,
-        /// Replace the kernel of that name, if there is one.
+        /// Replace the kernel of that name, if the cache has one.
         #[arg(long)]
         replace: bool,
         /// The bzImage.
         #[arg(long)]
         image: PathBuf,
-        /// Its modules: …/lib/modules/RELEASE.
+        /// The directory of its modules: …/lib/modules/RELEASE.
         #[arg(long)]
         modules: PathBuf,
-        /// A tree to build modules against (the kernel's build directory).
+        /// The kernel's build directory, against which onset builds the driver. [default: none: without the driver no
+        /// responders]
         #[arg(long)]
         headers: Option<PathBuf>,
     },
@@ -234,16 +283,17 @@ pub enum Kernels {
 /// `onset run …`
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The experiments' files.
+    /// The files of the experiments.
     #[arg(required = true)]
     pub experiments: Vec<PathBuf>,
-    /// Replaces the experiments' seed.
+    /// Replace the seed of the experiments. [default: the seed in the file]
     #[arg(long, value_parser = seed)]
     pub seed: Option<u64>,
-    /// Replaces a value of the experiments, as in trigger.count=100000; may be repeated.
+    /// Replace a value of the experiments, for example trigger.count=100000. May be repeated. [default: the values in
+    /// the files]
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub overrides: Vec<(String, String)>,
-    /// How many machines of the rig run at once; by default one per processor.
+    /// How many guests of the rig run at once. [default: one per processor]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
     /// What becomes of the runs.
@@ -254,37 +304,41 @@ pub struct Run {
 /// `onset hunt …`
 #[derive(Debug, Args)]
 pub struct Hunt {
-    /// The experiment whose guest and triggers are taken; by default the task and the hard handler are triggered.
+    /// The experiment from which the hunt takes its guest and its triggers. [default: a guest of --flavour and --load,
+    /// in which the task and the hard interrupt handler answer]
     pub experiment: Option<PathBuf>,
-    /// The flavour, as in "6.12 preempt=none"; not needed where the experiment has one.
+    /// The flavour: a kernel of the cache and boot options, as in "6.12 preempt=none". [default: the flavour of the
+    /// experiment, if it has only one]
     #[arg(long)]
     pub flavour: Option<String>,
-    /// Only this load; may be repeated. By default every load of the experiment: each has a guest of its own, in which the hunt
-    /// takes turns.
+    /// Hunt only under this load (background work). May be repeated. Each load has a guest of its own, and the hunt
+    /// takes turns in them. [default: every load of the experiment]
     #[arg(long = "load", value_name = "LOAD")]
     pub loads: Vec<Load>,
-    /// A seed of the guest's own random numbers; may be repeated, for as many guests of each load: the same load with another
-    /// history. By default the experiment's.
+    /// The seed of the guest's own random numbers. May be repeated: each seed makes one more guest for each load, with
+    /// the same load and another history. [default: the seed in the experiment's [guest]]
     #[arg(long = "guest-seed", value_name = "N")]
     pub guest_seeds: Vec<u32>,
-    /// Whose worst answer is looked for; may be repeated. By default every responder of the experiment.
+    /// The responder (the mechanism that answers) whose longest latency the hunt searches for. May be repeated.
+    /// [default: every responder of the experiment]
     #[arg(long = "responder", value_name = "NAME")]
     pub responders: Vec<String>,
-    /// When to stop: after a time (5min, 30s), or after so many trials (200trials) and no more. A hunt that finds nothing new stops
-    /// earlier.
+    /// When the hunt stops: after a time (5min, 30s), or after a number of trials (200trials). A hunt that finds
+    /// nothing new stops before that.
     #[arg(long, default_value = "5min", value_parser = str::parse::<Budget>)]
     pub budget: Budget,
-    /// The strategies that share the time; may be repeated. By default all.
-    #[arg(long = "strategy", value_name = "NAME", value_parser = str::parse::<Strategy>)]
-    pub strategies: Vec<Strategy>,
-    /// Of everything random; the same seed finds the same.
+    /// A strategy of the hunt. May be repeated: the strategies share the time. [default: all strategies]
+    #[arg(long = "strategy", value_name = "NAME", value_parser = str::parse::<StrategyName>)]
+    pub strategies: Vec<StrategyName>,
+    /// The seed of everything random in the hunt. A hunt with the same seed finds the same.
     #[arg(long, default_value_t = 1, value_parser = seed)]
     pub seed: u64,
-    /// How many machines of the rig run at once; by default one per processor. More than 8 are of no use: a hunt makes 8 trials at
-    /// once at the most.
+    /// How many guests of the rig run at once. More than 8 are of no use, since a hunt makes at most 8 trials at once.
+    /// [default: one per processor]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
-    /// The hunt's directory; by default a new one among the bundles. One that holds this very hunt is gone on with.
+    /// The directory of the hunt. If it holds this very hunt already, onset goes on with it. [default: a new
+    /// directory among the bundles]
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
     /// Where the bundles are.
@@ -301,7 +355,7 @@ pub struct Outcome {
     /// Where the bundles are.
     #[command(flatten)]
     pub store: StoreArgument,
-    /// Write a report of the runs to this file too.
+    /// Write an HTML report of the runs to this file too. [default: no report]
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Print JSON instead of tables.
@@ -310,7 +364,7 @@ pub struct Outcome {
 }
 
 impl Run {
-    /// All replacements in the order of the experiment's own, the seed last.
+    /// All replacements in the order in which they were given, the seed last.
     pub fn replacements(&self) -> Vec<(String, String)> {
         let seed = self.seed.map(|seed| ("seed".to_string(), seed.to_string()));
         self.overrides.iter().cloned().chain(seed).collect()

@@ -4,57 +4,21 @@
 use super::{print, print_json};
 use crate::arguments::Kernels;
 use crate::failure::{Exit, Failure};
-use crate::terminal::{Align, Table};
-use crate::visible::tell;
-use rig::{Cache, Completeness, Error, Existing, Given, KernelRecord, Modules, Offer};
-use serde::Serialize;
-
-/// Version of the JSON that is printed.
-const SCHEMA: u32 = 2;
-
-#[derive(Serialize)]
-struct Printed<'a> {
-    schema: u32,
-    kernels: &'a [KernelRecord],
-    build_roots: Vec<BuildRoot>,
-}
-
-#[derive(Serialize)]
-struct BuildRoot {
-    name: String,
-    size_bytes: u64,
-}
-
-#[derive(Serialize)]
-struct Available<'a> {
-    schema: u32,
-    available: Vec<Offered<'a>>,
-}
-
-#[derive(Serialize)]
-struct Offered<'a> {
-    name: &'a str,
-    release: &'a str,
-    version: &'a str,
-    /// `image`: probes run at rest alone; `no headers`: the driver cannot be built; `whole`.
-    completeness: &'static str,
-    /// Whether just this one is in the cache.
-    fetched: bool,
-}
+use rig::{Cache, Error, Existing, Given, KernelRecord, Modules};
+use view::results::{self, Available, Offered};
+use view::terminal::{Align, Table};
+use view::visible::tell;
 
 pub fn run(command: Kernels) -> Result<Exit, Failure> {
     let cache = Cache::of_user()?;
-    let kernels = cache.kernels()?.announcing(|what| tell!("{what}"));
+    let kernels = cache.announcing(|what| tell!("{what}")).kernels()?;
     match command {
         Kernels::List { available: false, json } => {
             let records = kernels.list()?;
             kernels.damaged().iter().for_each(|error| tell!("! {error}"));
             let roots = kernels.list_build_roots();
             if json {
-                let build_roots =
-                    roots.into_iter().map(|(name, size_bytes)| BuildRoot { name, size_bytes });
-                let build_roots = build_roots.collect();
-                print_json(&Printed { schema: SCHEMA, kernels: &records, build_roots })?;
+                print_json(&results::Kernels::of(&records, &roots))?;
             } else {
                 print(&listed(&records, &roots))?;
             }
@@ -62,9 +26,9 @@ pub fn run(command: Kernels) -> Result<Exit, Failure> {
         Kernels::List { available: true, json } => {
             let offers = kernels.available(&|what| tell!("{what}"))?;
             let records = kernels.list()?;
-            let available: Vec<Offered> = offers.iter().map(|o| offered(o, &records)).collect();
+            let available: Vec<Offered> = offers.iter().map(|o| Offered::of(o, &records)).collect();
             if json {
-                print_json(&Available { schema: SCHEMA, available })?;
+                print_json(&Available::of(&available))?;
             } else {
                 print(&listed_offers(&available))?;
             }
@@ -73,13 +37,14 @@ pub fn run(command: Kernels) -> Result<Exit, Failure> {
             for name in names {
                 let kernel = kernels.fetch(&name, &|what| tell!("{what}"))?;
                 print(&added(&kernel))?;
-                // So that no run has to, which may be where nothing can be fetched. A kernel without is of use, too.
+                // The driver is built now, so that no run has to build it: a run may be where nothing can be fetched. A
+                // kernel without a driver is of use, too.
                 if kernel.record.headers.is_some() {
                     match kernel.driver() {
                         Ok(_) => {}
                         Err(Error::Interrupted) => return Err(Error::Interrupted.into()),
                         Err(e) => {
-                            tell!("{}: the driver cannot be built: {e}", kernel.record.name)
+                            tell!("{}: onset cannot build the driver: {e}", kernel.record.name)
                         }
                     }
                 }
@@ -111,7 +76,7 @@ fn existing(replace: bool) -> Existing {
     if replace { Existing::Replace } else { Existing::Keep }
 }
 
-/// A name that cannot be, or is taken, is wrong usage.
+/// A name that is not possible, or that is taken, is wrong usage.
 fn refused(e: Error) -> Failure {
     match e {
         Error::KernelName { .. } | Error::KernelExists { .. } => Failure::usage(e),
@@ -123,46 +88,31 @@ fn added(kernel: &rig::Kernel) -> String {
     format!("{}: {} ({})\n", kernel.record.name, kernel.record.release, kernel.record.source)
 }
 
-fn offered<'a>(offer: &'a Offer, records: &[KernelRecord]) -> Offered<'a> {
-    let source = offer.source();
-    Offered {
-        name: &offer.name,
-        release: &offer.release,
-        version: &offer.version,
-        completeness: match offer.completeness {
-            Completeness::ImageOnly => "image",
-            Completeness::NoHeaders => "no headers",
-            Completeness::Whole => "whole",
-        },
-        fetched: records.iter().any(|r| r.source == source),
-    }
-}
-
 fn listed_offers(offers: &[Offered]) -> String {
     let columns = [
         ("name", Align::Left),
         ("release", Align::Left),
         ("here", Align::Left),
-        ("what the archive has of it", Align::Left),
+        ("parts in the archive", Align::Left),
     ];
-    let mut table = Table::new(&columns);
+    let mut table = Table::new(&columns).sparing(&["release"]);
     for offer in offers {
         let what = match offer.completeness {
-            "image" => "the image alone: probes run at rest, and no responders",
+            "image" => "only the image: probes run without load, and there are no responders",
             "no headers" => {
-                "image and modules: probes run, and no responders (the driver cannot be built)"
+                "image and modules: probes run, but there are no responders (onset cannot build the driver)"
             }
-            _ => "all of it",
+            _ => "all parts",
         };
         let here = if offer.fetched { "yes" } else { "" };
         table.row([offer.name.into(), offer.release.into(), here.into(), what.into()]);
     }
-    table.lines().join("\n") + "\n"
+    table.text()
 }
 
 fn listed(records: &[KernelRecord], roots: &[(String, u64)]) -> String {
     if records.is_empty() {
-        return "no kernels yet; get one with onset kernels fetch newest\n".into();
+        return "the cache has no kernels yet; get one with onset kernels fetch newest\n".into();
     }
     let columns = [
         ("name", Align::Left),
@@ -170,7 +120,7 @@ fn listed(records: &[KernelRecord], roots: &[(String, u64)]) -> String {
         ("driver", Align::Left),
         ("source", Align::Left),
     ];
-    let mut table = Table::new(&columns);
+    let mut table = Table::new(&columns).sparing(&["source"]);
     for record in records {
         let driver = if record.headers.is_some() { "can be built" } else { "no headers" };
         table.row([
@@ -180,10 +130,10 @@ fn listed(records: &[KernelRecord], roots: &[(String, u64)]) -> String {
             record.source.clone(),
         ]);
     }
-    let mut text = table.lines().join("\n") + "\n";
+    let mut text = table.text();
     for (name, bytes) in roots {
         text += &format!(
-            "\nbuild root {name}: {} MB, the compiler of modules for kernels of that release; onset kernels remove --build-roots\n",
+            "\nbuild root {name}: {} MB: the compiler that builds modules for kernels of that release; to remove it: onset kernels remove --build-roots\n",
             bytes / 1_000_000
         );
     }

@@ -1,43 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `onset list`: the runs of a store, newest first.
+//! `onset list`: lists the runs of a store, newest first.
 
 use super::{print, print_json, store};
 use crate::failure::{Exit, Failure};
-use crate::store::{Entry, Headline};
-use crate::terminal::{Align, Table};
-use serde::Serialize;
+use bundle::store::Entry;
 use std::path::Path;
-
-/// Version of the JSON that is printed.
-const SCHEMA: u32 = 1;
-
-#[derive(Serialize)]
-struct Printed<'a> {
-    schema: u32,
-    runs: Vec<PrintedRun<'a>>,
-}
-
-#[derive(Serialize)]
-struct PrintedRun<'a> {
-    run: &'a str,
-    #[serde(flatten)]
-    headline: Option<&'a Headline>,
-    damaged: Option<&'a str>,
-}
+use view::results::List;
+use view::screen::{Tone, toned};
+use view::terminal::{Align, Table, tone};
 
 pub fn run(root: &Path, json: bool) -> Result<Exit, Failure> {
     let entries = store(root).list()?;
     if json {
-        let runs = entries.iter().map(|e| PrintedRun {
-            run: e.run.as_str(),
-            headline: e.state.as_ref().ok(),
-            damaged: e.state.as_ref().err().map(String::as_str),
-        });
-        print_json(&Printed { schema: SCHEMA, runs: runs.collect() })?;
+        print_json(&List::of(&entries))?;
     } else if entries.is_empty() {
-        print(&format!("no runs in {}; make one with onset run\n", root.display()))?;
+        print(&format!("there are no runs in {}; make one with onset run\n", root.display()))?;
     } else {
-        print(&(table(&entries).lines().join("\n") + "\n"))?;
+        print(&(table(&entries).text() + &damaged(&entries)))?;
     }
     Ok(Exit::Success)
 }
@@ -52,27 +31,28 @@ fn table(entries: &[Entry]) -> Table {
         ("samples", Align::Right),
         ("verdict", Align::Left),
     ];
-    let mut table = Table::new(&columns);
+    let mut table =
+        Table::new(&columns).sparing(&["samples", "instrument", "seed", "load", "flavour"]);
     for entry in entries {
-        let run = entry.run.to_string();
-        match &entry.state {
-            Ok(h) => {
-                let partial = if h.complete { "" } else { ", interrupted" };
-                let verdict = format!("{}{partial}", h.verdict.name());
-                table.row([
-                    run,
-                    h.flavour.clone(),
-                    h.load.clone(),
-                    h.instrument.clone(),
-                    h.seed.to_string(),
-                    h.samples.to_string(),
-                    verdict,
-                ]);
-            }
-            Err(why) => table.row(
-                [run, format!("damaged: {why}")].into_iter().chain([const { String::new() }; 5]),
-            ),
-        }
+        let Ok(headline) = &entry.state else { continue };
+        let partial = if headline.complete { "" } else { ", interrupted" };
+        let verdict = format!("{}{partial}", headline.verdict.name());
+        table.row([
+            entry.run.to_string(),
+            headline.flavour.clone(),
+            headline.load.clone(),
+            headline.instrument.clone(),
+            headline.seed.to_string(),
+            headline.samples.to_string(),
+            toned(tone(headline.verdict), &verdict),
+        ]);
     }
     table
+}
+
+/// Bundles that cannot be read. They stand below the table, since the reason is longer than any column.
+fn damaged(entries: &[Entry]) -> String {
+    let damaged =
+        entries.iter().filter_map(|entry| Some((&entry.run, entry.state.as_ref().err()?)));
+    damaged.map(|(run, why)| format!("{} {run}: damaged: {why}\n", toned(Tone::Bad, "✗"))).collect()
 }

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `onset measure`: makes an experiment of the options, and runs it. The experiment is kept in the bundle, so that what
-//! was typed can be run again.
+//! `onset measure`: makes an experiment from the options, and runs it. The bundle keeps the experiment, so that the
+//! user can run it again.
 
-use crate::arguments::{How, Measure};
-use crate::experiment::Experiment;
+use crate::arguments::{Given, How, Measure};
 use crate::failure::{Exit, Failure};
+use experiment::Experiment;
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, Item, Table, Value, value};
+use view::visible::tell;
 
 pub fn run(probe: &Measure) -> Result<Exit, Failure> {
     let (text, how) = experiment(probe)?;
     let experiment = Experiment::parse(Path::new("onset measure"), &text)?;
+    if holds_awake(how) && !how.pm_qos {
+        tell!(
+            "onset keeps the CPUs out of deep idle states while it measures; --no-pm-qos lets them enter these states"
+        );
+    }
     super::run::run_all(&[experiment], None, &how.outcome)
 }
 
 /// The experiment's text.
 fn experiment(probe: &Measure) -> Result<(String, &How), Failure> {
-    let (name, keys, how) = section(probe);
+    let Measure { probe: name, keys, how } = probe;
     let mut root = DocumentMut::new();
     root["title"] = value(format!("measure {name}"));
     root["target"] = value(if how.flavours.is_empty() { "local" } else { "rig" });
@@ -46,100 +52,39 @@ fn experiment(probe: &Measure) -> Result<(String, &How), Failure> {
     if let Some(cpus) = &how.cpus {
         task["cpus"] = value(cpu_list(cpus)?);
     }
-    if how.pm_qos {
+    if how.pm_qos || holds_awake(how) {
         task["pm_qos"] = value(true);
     }
     if !task.is_empty() {
         root["task"] = Item::Table(task);
     }
-    root[name] = Item::Table(Table::from_iter(keys));
+    let mut section = Table::from_iter(keys.iter().map(|(key, value)| (*key, given(value))));
+    if let Some(duration) = &how.duration {
+        section["duration"] = value(duration);
+    }
+    root[*name] = Item::Table(section);
     if !how.limits.is_empty() {
         root["limits"] = Item::Table(limits(&how.limits)?);
     }
     Ok((root.to_string(), how))
 }
 
-type Key = (&'static str, Item);
-
-/// The probe's section: its name and the keys that were given.
-fn section(probe: &Measure) -> (&'static str, Vec<Key>, &How) {
-    let mut keys = Keys(Vec::new());
-    match probe {
-        Measure::Periodic { methods, periods, count, overrun, migrate, how } => {
-            keys.list("methods", methods).list("periods", periods).count(*count);
-            keys.text("overrun", overrun).flag("migrate", *migrate);
-            ("periodic", keys.0, how)
-        }
-        Measure::Gtod { clocks, count, how } => {
-            keys.list("clocks", clocks).count(*count);
-            ("gtod", keys.0, how)
-        }
-        Measure::Async { mechanisms, placements, period, count, how } => {
-            keys.list("mechanisms", mechanisms).list("placements", placements);
-            keys.text("period", period).count(*count);
-            ("async", keys.0, how)
-        }
-        Measure::Rhealstone { components, interfaces, count, how } => {
-            keys.list("components", components).list("interfaces", interfaces).count(*count);
-            ("rhealstone", keys.0, how)
-        }
-        Measure::Rtc { rate_hz, count, timerfd, how } => {
-            keys.number("rate_hz", *rate_hz).count(*count).flag("timerfd", *timerfd);
-            ("rtc", keys.0, how)
-        }
-        Measure::Noise { duration, threshold, how } => {
-            keys.text("duration", duration).text("threshold", threshold);
-            ("noise", keys.0, how)
-        }
-        Measure::Toggle { period, width, count, method, line, how } => {
-            keys.text("period", period).text("width", width).count(*count);
-            keys.text("method", method).text("line", line);
-            ("toggle", keys.0, how)
-        }
-        Measure::Inversion { middle, held, count, how } => {
-            keys.list("middle", middle).text("held", held).count(*count);
-            ("inversion", keys.0, how)
-        }
-        Measure::Ladder { period, count, how } => {
-            keys.text("period", period).count(*count);
-            ("ladder", keys.0, how)
-        }
-        Measure::Cyclictest { methods, period, count, how } => {
-            keys.list("methods", methods).text("period", period).count(*count);
-            ("cyclictest", keys.0, how)
-        }
-    }
+/// Whether onset keeps the CPUs out of deep idle states though the user did not ask for it. Whoever measures under a
+/// real-time policy wants to learn about the kernel, as with cyclictest (rt-tests, `set_latency_target`). A guest of
+/// the rig has no idle states.
+fn holds_awake(how: &How) -> bool {
+    let is_real_time = how.policy.as_deref().is_none_or(|policy| !policy.starts_with("other"));
+    is_real_time && !how.no_pm_qos && how.flavours.is_empty()
 }
 
-struct Keys(Vec<Key>);
-
-impl Keys {
-    fn list(&mut self, key: &'static str, texts: &[String]) -> &mut Self {
-        if !texts.is_empty() {
-            self.0.push((key, list(texts)));
-        }
-        self
-    }
-
-    fn text(&mut self, key: &'static str, text: &Option<String>) -> &mut Self {
-        self.0.extend(text.as_ref().map(|text| (key, value(text))));
-        self
-    }
-
-    fn number(&mut self, key: &'static str, number: Option<u64>) -> &mut Self {
-        // TOML's integers are signed; a count beyond them would take longer than a clock can tell.
-        let number = number.map(|n| i64::try_from(n).unwrap_or(i64::MAX));
-        self.0.extend(number.map(|n| (key, value(n))));
-        self
-    }
-
-    fn count(&mut self, count: Option<u64>) -> &mut Self {
-        self.number("count", count)
-    }
-
-    fn flag(&mut self, key: &'static str, set: bool) -> &mut Self {
-        self.0.extend(set.then(|| (key, value(true))));
-        self
+/// A value of the probe's section.
+fn given(given: &Given) -> Item {
+    match given {
+        // TOML's integers are signed. A count beyond them would take longer than a clock can count.
+        Given::Number(number) => value(i64::try_from(*number).unwrap_or(i64::MAX)),
+        Given::One(text) => value(text),
+        Given::Several(texts) => list(texts),
+        Given::Set => value(true),
     }
 }
 
@@ -149,8 +94,11 @@ fn list(texts: &[String]) -> Item {
 
 /// CPUs as the kernel writes them: `0-1,3`.
 fn cpu_list(text: &str) -> Result<Array, Failure> {
-    let wrong =
-        || Failure::usage(format!("--cpus {text}: write CPUs as the kernel does, as in 0-1,3"));
+    let wrong = || {
+        Failure::usage(format!(
+            "--cpus {text}: this is no list of CPUs; write it as the kernel does, for example 0-1,3"
+        ))
+    };
     let mut cpus = Array::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -164,13 +112,13 @@ fn cpu_list(text: &str) -> Result<Array, Failure> {
     Ok(cpus)
 }
 
-/// `STATISTIC=TIME` holds for every series, `SERIES.STATISTIC=TIME` for one. Names of series hold dots, and so do
-/// those of quantiles.
-fn limits(texts: &[String]) -> Result<Table, Failure> {
+/// `STATISTIC=TIME` holds for every series, `SERIES.STATISTIC=TIME` for one. Names of series can have dots, and so can
+/// names of quantiles.
+pub(super) fn limits(texts: &[String]) -> Result<Table, Failure> {
     let mut limits = Table::new();
     for text in texts {
         let wrong = || {
-            let how = "write STATISTIC=TIME, as in max=100us, or SERIES.STATISTIC=TIME";
+            let how = "write STATISTIC=TIME, for example max=100us, or SERIES.STATISTIC=TIME";
             Failure::usage(format!("--limit {text}: {how}"))
         };
         let (what, bound) = text.split_once('=').ok_or_else(wrong)?;
@@ -215,6 +163,7 @@ loads = [\"mixed\"]
 [task]
 policy = \"fifo:80\"
 cpus = [0, 1]
+pm_qos = true
 
 [periodic]
 methods = [\"timerfd\", \"precise\"]
@@ -249,7 +198,7 @@ max = \"100us\"
         {
             let failure = text(words).unwrap_err();
             assert_eq!(failure.exit, Exit::Usage, "{words}");
-            assert!(failure.message.contains("as in"), "{}", failure.message);
+            assert!(failure.message.contains("for example"), "{}", failure.message);
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One module per command; each reads its arguments, does it, and prints.
+//! One module per command. Each takes the arguments of its command, carries it out, and prints.
 
 mod blame;
 mod bound;
@@ -7,7 +7,9 @@ mod compare;
 mod doctor;
 mod documentation;
 mod explain;
+mod export;
 mod hunt;
+mod import;
 mod kernels;
 mod list;
 mod measure;
@@ -18,28 +20,25 @@ mod run;
 mod show;
 mod windows;
 
-pub use bound::{Answered, Bounded};
-pub use minimise::{Minimised, Size};
-pub use windows::SeenWindows;
-
-use crate::arguments::Command;
-use crate::bundle::{Bundle, UtcTime, Warning};
-use crate::experiment::Experiment;
+use crate::arguments::{self, Command};
 use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
-use crate::matrix::WallClock;
-use crate::store::Store;
-use crate::target::{Rig, Target};
-use crate::visible::{tell, visible, visible_json};
+use bundle::store::Store;
+use bundle::{Bundle, Tool, UtcTime, Warning};
+use experiment::Experiment;
+use lab::followed::Named;
+use lab::matrix::Issuer;
+use lab::target::{Rig, Target};
 use rig::{Bench, Cache};
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
+use view::visible::{tell, visible_json};
 
 /// Carries out a command.
 ///
 /// # Errors
-/// What failed, why, what to do, and the exit status.
+/// The failure says what failed, why, what to do, and the exit status.
 pub fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Doctor { json } => doctor::run(json),
@@ -55,6 +54,8 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Report { runs, inside, output, store } => {
             report::run(&runs, inside, &output, &store.store)
         }
+        Command::Export(arguments) => export::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Blame(arguments) => blame::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
@@ -65,32 +66,33 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
     }
 }
 
-/// The machine's clock.
+/// This onset, and the time of the machine's clock.
 pub(crate) struct SystemClock;
 
-impl WallClock for SystemClock {
+impl Issuer for SystemClock {
     fn now(&self) -> UtcTime {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let seconds = now.map_or(0, |d| d.as_secs());
         UtcTime::from_unix_seconds(seconds).expect("the machine's clock is between 1970 and 9999")
     }
+
+    fn tool(&self) -> Tool {
+        Tool { version: env!("CARGO_PKG_VERSION").into(), revision: env!("ONSET_REVISION").into() }
+    }
 }
 
 /// The bundle that the user means: a path, or a name in the store.
 pub(crate) fn open(run: &str, store: &Path) -> Result<Bundle, Failure> {
-    let path = Path::new(run);
-    if path.join(crate::bundle::MANIFEST).is_file() {
-        return Ok(Bundle::open(path)?);
-    }
-    if path.is_dir() && run.contains('/') {
-        return Err(Failure::usage(format!(
-            "{run} is neither a bundle nor the directory of a hunt; name one, or a run of a store: --store {run}"
-        )));
-    }
-    Ok(Bundle::open(&self::store(store).find(run)?)?)
+    Ok(lab::followed::open(run, || self::store(store))?)
 }
 
-/// The store, in which bundles were made of what killed or failed commands left; the user is told of what none can be made of.
+/// The run or the find that the user means.
+fn named(latencies: &arguments::Latencies) -> Result<Named, Failure> {
+    Ok(Named::find(&latencies.run, || store(&latencies.store.store))?)
+}
+
+/// Opens the store. First makes bundles from what killed or failed commands left in it, and tells the user of remains
+/// that cannot become a bundle.
 pub(crate) fn store(root: &Path) -> Store {
     let store = Store::at(root);
     for left in store.salvage() {
@@ -99,36 +101,37 @@ pub(crate) fn store(root: &Path) -> Store {
     store
 }
 
-/// What runs guests.
+/// The bench, which runs guests.
 fn bench() -> Result<Bench, Failure> {
-    Ok(Bench::new(Cache::of_user()?, Installation::find()?.parts())?)
+    let cache = Cache::of_user()?.announcing(|what| tell!("{what}"));
+    Ok(Bench::new(cache, Installation::find()?.parts())?)
 }
 
-/// Says which of an experiment's responders its kernels do not have, since nobody waits for those then. `onset run` has it in
-/// each run's warnings.
+/// Tells the user which of an experiment's responders its kernels do not have, since nothing waits for those. `onset
+/// run` says it in the warnings of each run.
 fn tell_missing(rig: &Rig, experiment: &Experiment) {
     let missing: Vec<Warning> = experiment.cells().flat_map(|cell| rig.series(cell).1).collect();
     for (index, warning) in missing.iter().enumerate() {
-        // Once for each kernel, not for each load.
+        // Tell it once for each kernel, not once for each load.
         if !missing[..index].contains(warning) {
             tell!("! {}: {}; {}", warning.symptom(), warning.cause(), warning.action());
         }
     }
 }
 
-/// Prints to stdout. Who closed the pipe has read enough: no error.
+/// Prints to stdout. If the reader closed the pipe, it has read enough: this is no error.
 ///
 /// # Errors
-/// A result that nobody gets, because the disk is full for instance.
+/// When stdout cannot be written, for example because the disk is full.
 fn print(text: &str) -> Result<(), Failure> {
-    write_out(&visible(text))
+    write_out(&view::screen::shown(text))
 }
 
 fn write_out(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::unavailable(format!("the result cannot be written to stdout: {e}")))
+            Err(Failure::unavailable(format!("cannot write the result to stdout: {e}")))
         }
         _ => Ok(()),
     }
@@ -137,7 +140,7 @@ fn write_out(text: &str) -> Result<(), Failure> {
 /// Prints JSON to stdout.
 ///
 /// # Errors
-/// Those of [`print`].
+/// As [`print`].
 fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).expect("plain data");
     write_out(&(visible_json(&text) + "\n"))

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `onset report`: a self-contained page.
+//! `onset report`: writes a self-contained HTML page.
 
 use super::{SystemClock, bench, open, print};
-use crate::bundle::Bundle;
 use crate::failure::{Exit, Failure};
-use crate::followed::{Explanations, Inside, Named, Reproducer, explain};
-use crate::hunt::{Kept, find_file};
 use crate::installation::Installation;
-use crate::matrix::WallClock;
-use crate::report::{self, Hunted, Material, ReportError};
-use crate::terminal::Shown;
-use crate::visible::tell;
+use bundle::Bundle;
+use lab::followed::{Explanations, Inside, Named, Reproducer, explain};
+use lab::hunting::{PastHunt, find_file};
+use lab::matrix::Issuer;
 use rig::Bench;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use view::report::{self, Hunted, Material, ReportError};
+use view::terminal::Shown;
+use view::visible::{tell, tell_line};
 
-/// How a look inside ends: well, and not.
+/// The last words of a look inside: when it succeeded, and when it did not.
 const LOOKED: [&str; 2] = ["looked into", "not looked into"];
-/// As many as the kernel follows (path_resolution(7)).
+/// How many symbolic links are followed: as many as the kernel follows (path_resolution(7)).
 const LINKS_MAX: usize = 40;
 
 pub fn run(names: &[String], look: bool, output: &Path, store: &Path) -> Result<Exit, Failure> {
     let (hunts, runs): (Vec<&String>, Vec<&String>) =
-        names.iter().partition(|name| Kept::is_in(Path::new(name)));
+        names.iter().partition(|name| PastHunt::is_in(Path::new(name)));
     let bundles = runs.iter().map(|r| open(r, store)).collect::<Result<Vec<_>, _>>()?;
     let mut hunts = hunts.iter().map(|h| hunted(h)).collect::<Result<Vec<_>, _>>()?;
     let insides = if look { look_inside(&bundles, &mut hunts)? } else { BTreeMap::new() };
@@ -34,7 +34,7 @@ pub fn run(names: &[String], look: bool, output: &Path, store: &Path) -> Result<
     Ok(if exceeded.is_empty() { Exit::Success } else { Exit::Exceeded })
 }
 
-/// A line for each answer that exceeds the bound of its run.
+/// Prints a line for each answer that exceeds the bound of its run.
 fn exceeded(insides: &BTreeMap<String, Inside>) -> Vec<String> {
     let of_run = |(run, inside): (&String, &Inside)| {
         inside.exceeded.iter().map(|held| format!("{run}: {held}")).collect::<Vec<_>>()
@@ -42,25 +42,26 @@ fn exceeded(insides: &BTreeMap<String, Inside>) -> Vec<String> {
     insides.iter().flat_map(of_run).collect()
 }
 
-/// Writes the report of `bundles` and returns where it is.
+/// Writes the report of `bundles` and returns its path.
 pub fn write(bundles: &[Bundle], output: &Path) -> Result<PathBuf, Failure> {
     write_page(&Material { bundles, insides: &BTreeMap::new(), hunts: &[] }, output)
 }
 
 fn write_page(material: &Material, output: &Path) -> Result<PathBuf, Failure> {
     let viewer = Installation::find()?.viewer()?;
-    let page = report::page(&viewer, material, SystemClock.now()).map_err(|e| match e {
-        ReportError::Bundle(e) => e.into(),
-        ReportError::Clocks(..) | ReportError::Nothing => Failure::usage(e),
-        ReportError::Viewer => Failure::unavailable(e),
-    })?;
+    let page = report::page(output, &viewer, material, (SystemClock.now(), &SystemClock.tool()))
+        .map_err(|e| match e {
+            ReportError::Bundle(e) => e.into(),
+            ReportError::Clocks(..) | ReportError::Nothing => Failure::usage(e),
+            ReportError::Viewer => Failure::unavailable(e),
+        })?;
     write_chosen(output, page.as_bytes())?;
     Ok(output.canonicalize().unwrap_or_else(|_| output.into()))
 }
 
 fn hunted(name: &str) -> Result<Hunted, Failure> {
     let directory = PathBuf::from(name);
-    let kept = Kept::read(&directory)?;
+    let kept = PastHunt::read(&directory, &tell_line)?;
     let finds = kept.about.responders.iter().filter_map(|responder| {
         let path = directory.join(find_file(responder, 0));
         path.is_file().then(|| (responder.clone(), path))
@@ -69,7 +70,8 @@ fn hunted(name: &str) -> Result<Hunted, Failure> {
     Ok(Hunted { directory, kept, finds, explained: BTreeMap::new() })
 }
 
-/// Looks into all runs and finds that can be run once more; what cannot is told, and is in the report as without looking.
+/// Looks into all runs and finds that onset can replay. Tells the user of those that onset cannot replay; the report
+/// has these as without `--inside`.
 fn look_inside(
     bundles: &[Bundle],
     hunts: &mut [Hunted],
@@ -80,7 +82,9 @@ fn look_inside(
         let about = &bundle.manifest().about;
         let run = bundle.manifest().run.as_str();
         if about.target != "rig" || about.experiment.trigger.is_none() {
-            tell!("{run}: not looked into: only triggers in the rig can be had once more");
+            tell!(
+                "{run}: not looked into, since onset can only replay runs of [trigger] in the rig"
+            );
             continue;
         }
         let title = format!("{} · {}", about.flavour, about.load);
@@ -102,9 +106,11 @@ fn explain_finds(
     for (responder, path) in &hunted.finds {
         let reproducer = Reproducer::read(path)?;
         let worst = hunted.kept.known.worst(responder);
-        if worst.is_none_or(|worst| worst.best.latency_ns != reproducer.answer.latency_ns) {
+        if worst.is_none_or(|worst| worst.answer.latency_ns != reproducer.answer.latency_ns) {
             let path = path.display();
-            tell!("{path}: not explained: the hunt went on after it; let the hunt end");
+            tell!(
+                "{path}: not explained, since the hunt went on after it wrote this find; let the hunt end, then explain the find"
+            );
             continue;
         }
         let find = Named::Find(Box::new(reproducer));
@@ -117,12 +123,12 @@ fn explain_finds(
     Ok(explained)
 }
 
-/// Whether a file that the user chose can be written: the directory that it goes to is there.
+/// Checks that a file that the user chose can be written: its directory exists.
 pub(super) fn check_chosen(path: &Path) -> Result<(), Failure> {
     let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() || !directory.is_dir() {
         let why =
-            if path.is_dir() { "is a directory" } else { "lies in no directory that is there" };
+            if path.is_dir() { "is a directory" } else { "is in a directory that does not exist" };
         return Err(Failure::usage(format!("{} {why}; choose another file", path.display())));
     }
     Ok(())
@@ -136,8 +142,8 @@ pub(super) fn write_chosen(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// The whole file or none of it. A link stays, and what it leads to is written; what is no regular file (a device, a pipe) is
-/// written as it comes.
+/// Writes the whole file or nothing of it. A link stays, and the file to which it leads is written. Something else than
+/// a regular file (a device, a pipe) is written directly.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let path = &end_of_links(path)?;
     if path.metadata().is_ok_and(|there| !there.is_file()) {
@@ -152,16 +158,16 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Where a path leads in the end, whether or not there is something.
+/// The path at the end of all links. There need not be a file.
 fn end_of_links(path: &Path) -> std::io::Result<PathBuf> {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS_MAX {
-        // Those of /proc, to which /dev/stdout leads, can be a pipe that has no path.
+        // /dev/stdout leads to a link of /proc, which can be a pipe that has no path.
         if path.metadata().is_ok_and(|there| !there.is_file()) {
             return Ok(path);
         }
         match path.read_link() {
-            // A relative one begins where the link is.
+            // A relative target begins at the directory of the link.
             Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
             Err(_) => return Ok(path),
         }
@@ -172,7 +178,7 @@ fn end_of_links(path: &Path) -> std::io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::followed::Held;
+    use lab::followed::Held;
     use sample::Nanos;
     use trace::{ReaderLosses, WindowsReport};
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where to trigger: as a stretch opens that is likely to be long, or that is listed because it was long in an earlier run of
-//! the same snapshot.
+//! Decides where to trigger: as a stretch opens that is likely to be long, or that is listed because it was long in an
+//! earlier run of the same snapshot.
 //!
-//! A stretch is known by what opened it (the instruction and its innermost callers), and expected to be as long as the
-//! longest of its kind that was seen. After a trigger and the shortest distance to the next, only the longest expectation
-//! of all is good enough; the longer nothing comes, the less is asked for. What was fired into often counts for less,
-//! so that others get their turn, and what was never seen counts as much as the best. All of it is decided by what the
-//! guest does and a seed: the same snapshot and aim give the same triggers.
+//! A stretch is known by what opened it: the instruction and its innermost callers. It is expected to be as long as the
+//! longest stretch of its opener that was seen. When the shortest distance to the last trigger has just passed, only
+//! the longest expectation of all is good enough. The longer nothing comes, the less is asked for. An opener that was
+//! fired into often counts for less, so that others get their turn. An opener that was never seen counts as much as the
+//! best.
+//!
+//! What the guest does and a seed decide all of it: the same snapshot and aim give the same triggers.
 
 use sample::{Aim, Nanos, Occurrence, Rule, SCOUTED_FROM, Stretch};
 use std::collections::{HashMap, HashSet};
@@ -82,7 +84,7 @@ impl Aimer {
             return false;
         }
         // What is asked for is halved with each quarter of the gap.
-        let halvings = (4 * waited.0 / self.aim.gap.0.max(1)).min(63);
+        let halvings = (waited * 4 / self.aim.gap.max(Nanos(1))).min(63);
         let known = self.known.get(&key).copied().unwrap_or_default();
         let is_long = || {
             let expected = if known.closed == 0 { self.longest } else { known.longest };

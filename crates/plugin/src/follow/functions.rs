@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Tells each call of a function of the kernel and its return, from a given time on: before, the places where it would tell
-//! cost a comparison each time that they are executed.
+//! Tells each call of a function of the kernel and its return, from a given time on. Until then each execution of such
+//! a place costs a comparison.
 
 use super::places::{Place, Why};
-use super::{Follower, KERNEL, follower, record};
+use super::{Follower, follower};
 use crate::follow::state::Followed;
-use crate::generator::since_measuring_began;
-use crate::vcpu::General;
-use sample::{Kind, Stamp, Virtual};
+use crate::generator::{pass_on_among_many, since_measuring_began};
+use crate::x86_64::{General, KERNEL};
+use sample::{Stamp, Virtual};
 use std::ffi::{c_uint, c_void};
+use wire::Event;
 
 pub extern "C" fn on_function(_vcpu: c_uint, place: *mut c_void) {
     // SAFETY: a leaked Place, given by `look`.
@@ -16,7 +17,8 @@ pub extern "C" fn on_function(_vcpu: c_uint, place: *mut c_void) {
 }
 
 impl Follower {
-    /// Begins to tell, if it is time. Asked as interrupts are masked, which the trigger's own interrupt does at the latest.
+    /// Begins to tell, if it is time. The follower asks this when interrupts are masked. The trigger's own interrupt
+    /// masks them at the latest.
     pub(super) fn begin_functions(&self, followed: &mut Followed, now: Stamp<Virtual>) {
         let Some(from) = followed.functions_from else { return };
         if since_measuring_began(now).is_some_and(|now| now >= from) {
@@ -25,15 +27,18 @@ impl Follower {
         }
     }
 
-    /// A function begins, or returns. With the stack of a program nothing is called, nor by the first instructions of a system
-    /// call, which still have it.
+    /// A function begins, or returns. Nothing is told while the stack is a program's. The first instructions of a
+    /// system call still have that stack, too.
     fn function(&self, place: &Place) {
         let cpu = &self.vcpu().cpu;
-        let stack = cpu.register(General::Rsp);
+        let stack = cpu.register(General::Stack);
         if stack >= KERNEL {
             cpu.check(place.left == 1);
-            let kind = if place.why == Why::Function { Kind::Function } else { Kind::Return };
-            record(kind, 0, stack as u32, place.address, cpu.time(place.left));
+            let (at, address, stack_pointer) = (cpu.time(place.left), place.address, stack as u32);
+            pass_on_among_many(&match place.why {
+                Why::Function => Event::Function { at, address, stack_pointer },
+                _ => Event::Return { at, address, stack_pointer },
+            });
         }
     }
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! When to look where the CPU is, in stretches that become long: what opened a stretch does not always tell what takes long
-//! in it (an interrupt's entry says nothing of the handler).
+//! Decides when to look where the CPU is, in stretches that become long. What opened a stretch does not always tell
+//! what takes long in it: an interrupt's entry says nothing of the handler.
 //!
 //! A stretch is looked at when it is as long as a given number of instructions, twice that, four times that, and so on.
-//! So the last look lies in its second half, where what takes most of it most probably is, and a long stretch costs few
-//! looks. Stretches inside others are looked at by their own length, so that a short one does not decide for the long one
-//! around it.
+//! So the last look lies in the stretch's second half, where most probably lies what takes most of it, and a long
+//! stretch costs few looks. A stretch inside another one is looked at by its own length, so that a short one does not
+//! decide for the long one around it.
 
-use super::{Followed, Follower, Place, record};
-use sample::{Insns, Kind, Stamp, Stretch, Virtual};
+use super::{Followed, Follower, Place};
+use crate::generator::pass_on_among_many;
+use sample::{At, Insns, Stretch, Stretches};
+use wire::Event;
 
 /// A stretch that is open.
 #[derive(Clone, Copy, Debug)]
@@ -18,20 +20,21 @@ struct Open {
     due: u64,
 }
 
-/// A countdown is set anew when a stretch is so long, twice, four, eight … times as long, whether it is looked at yet or not: it
-/// counts by blocks and is off by a few, so whoever looks at shorter stretches too would else look at the longer ones elsewhere.
+/// A countdown is set anew when a stretch is so long, and twice, four, eight … times as long, whether the stretch is
+/// looked at yet or not. A countdown counts by blocks and is off by a few instructions. Without this, a follower that
+/// looks at shorter stretches, too, would look at the longer ones at other places.
 const FIRST: u64 = 500;
 
-/// Decides; the countdown itself is [`crate::instrument::Block::when_due`], in the blocks that end loops and functions
-/// ([`super::places`]). So that is where it is looked.
+/// Decides. The countdown itself is [`crate::instrument::Block::when_due`], in the blocks that end loops and functions
+/// ([`super::places`]). So looks happen at these blocks.
 #[derive(Debug)]
 pub struct Looks {
     /// How long a stretch is when its countdown ends first.
     first: u64,
     /// How long it is at its first look.
     from: u64,
-    /// The kinds that are looked at, as a sum.
-    kinds: u8,
+    /// The kinds that are looked at.
+    kinds: Stretches,
     /// One of each kind.
     open: [Option<Open>; Stretch::ALL.len()],
     /// When the countdown ends; what is not in the future is no countdown.
@@ -39,8 +42,8 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// Looks at stretches of these `kinds`, a sum, that become as long as `from`, at least one instruction.
-    pub fn new(from: Insns, kinds: u8) -> Looks {
+    /// Looks at stretches of these `kinds` that become as long as `from`, at least one instruction.
+    pub fn new(from: Insns, kinds: Stretches) -> Looks {
         let from = from.0.max(1);
         Looks { first: from.min(FIRST), from, kinds, open: [None; Stretch::ALL.len()], ends: 0 }
     }
@@ -50,10 +53,10 @@ impl Looks {
         self.open[index(kind)].is_some()
     }
 
-    /// A stretch opens, in place of the one of its kind that was open. The countdown is to be set to this; `None` where it
-    /// ends early enough: lest it be set each time that interrupts are masked.
+    /// A stretch opens, in place of the one of its kind that was open. Gives what the countdown is to be set to. `None`
+    /// where the countdown ends early enough, so that it is not set each time that interrupts are masked.
     pub fn begin(&mut self, kind: Stretch, now: Insns) -> Option<Insns> {
-        if self.kinds & kind as u8 == 0 {
+        if !self.kinds.contains(kind) {
             return None;
         }
         let due = now.0 + self.first;
@@ -107,13 +110,8 @@ impl Followed {
 }
 
 impl Follower {
-    pub(super) fn begin_looks(
-        &self,
-        followed: &mut Followed,
-        kind: Stretch,
-        time: (Stamp<Virtual>, Insns),
-    ) {
-        let wait = followed.looks.as_mut().and_then(|looks| looks.begin(kind, time.1));
+    pub(super) fn begin_looks(&self, followed: &mut Followed, kind: Stretch, at: At) {
+        let wait = followed.looks.as_mut().and_then(|looks| looks.begin(kind, at.insns));
         if let Some(Insns(wait)) = wait {
             self.instrument.due_in(wait);
         }
@@ -121,10 +119,10 @@ impl Follower {
 
     /// The preemption count, or the task, has changed: the idle task always has a count of 1 (kernel/sched/core.c,
     /// `init_idle()`), and what comes on top of it is a stretch of its own.
-    pub(super) fn look_at_count(&self, followed: &mut Followed, time: (Stamp<Virtual>, Insns)) {
+    pub(super) fn look_at_count(&self, followed: &mut Followed, at: At) {
         let off = followed.preempt > u32::from(followed.idle);
         match followed.looks.as_ref().map(|looks| looks.is_open(Stretch::PreemptOff)) {
-            Some(false) if off => self.begin_looks(followed, Stretch::PreemptOff, time),
+            Some(false) if off => self.begin_looks(followed, Stretch::PreemptOff, at),
             Some(true) if !off => followed.end_looks(Stretch::PreemptOff),
             _ => {}
         }
@@ -132,15 +130,16 @@ impl Follower {
 
     /// The countdown has ended, at the beginning of a block.
     pub(super) fn look_inside(&self, place: &Place) {
-        let time = self.vcpu().cpu.time(place.left);
+        let at = self.vcpu().cpu.time(place.left);
         let mut followed = self.followed();
         let Some(looks) = &mut followed.looks else { return };
-        let (kinds, wait) = looks.due(time.1);
-        let unscheduled = looks.length(Stretch::Unscheduled, time.1);
+        let (kinds, wait) = looks.due(at.insns);
+        let unscheduled = looks.length(Stretch::Unscheduled, at.insns);
         self.instrument.due_in(wait.map_or(u64::MAX, |wait| wait.0));
         if kinds != 0 {
-            let stack = self.stack(&mut followed.stacks, &self.capture(place.address), time);
-            record(Kind::Inside, kinds, stack, unscheduled.0, time);
+            let stack = self.stack(&mut followed.stacks, &self.capture(place.address), at);
+            let (kinds, stack) = (Stretches::from_mask(kinds), Some(stack));
+            pass_on_among_many(&Event::Inside { at, kinds, unscheduled, stack });
         }
     }
 }
@@ -150,9 +149,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn kinds(mask: u8) -> Stretches {
+        Stretches::from_mask(mask)
+    }
+
     #[test]
     fn a_stretch_is_looked_at_when_it_is_as_long_as_told_and_twice_as_long_and_so_on() {
-        let mut looks = Looks::new(Insns(100), 7);
+        let mut looks = Looks::new(Insns(100), kinds(7));
         assert_eq!(looks.begin(Stretch::IrqsOff, Insns(1000)), Some(Insns(100)));
         assert_eq!(looks.due(Insns(1100)), (1, Some(Insns(100))));
         assert_eq!(looks.due(Insns(1203)), (1, Some(Insns(197))));
@@ -163,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_short_stretch_inside_a_long_one_is_not_looked_at_and_changes_nothing_for_it() {
-        let mut looks = Looks::new(Insns(100), 7);
+        let mut looks = Looks::new(Insns(100), kinds(7));
         assert_eq!(looks.begin(Stretch::PreemptOff, Insns(0)), Some(Insns(100)));
         assert_eq!(looks.begin(Stretch::IrqsOff, Insns(60)), None);
         looks.end(Stretch::IrqsOff);
@@ -176,7 +179,7 @@ mod tests {
 
     #[test]
     fn where_nothing_is_open_nothing_is_due_until_something_opens() {
-        let mut looks = Looks::new(Insns(100), 7);
+        let mut looks = Looks::new(Insns(100), kinds(7));
         looks.begin(Stretch::IrqsOff, Insns(0));
         looks.end(Stretch::IrqsOff);
         assert_eq!(looks.due(Insns(100)), (0, None));
@@ -185,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_countdown_that_ends_too_early_goes_on() {
-        let mut looks = Looks::new(Insns(100), 7);
+        let mut looks = Looks::new(Insns(100), kinds(7));
         looks.begin(Stretch::Unscheduled, Insns(0));
         assert_eq!(looks.due(Insns(90)), (0, Some(Insns(10))));
         assert_eq!(looks.due(Insns(100)), (4, Some(Insns(100))));
@@ -194,7 +197,7 @@ mod tests {
     #[test]
     fn long_stretches_are_looked_at_when_they_would_be_if_shorter_ones_were_too() {
         let looked = |from| {
-            let mut looks = Looks::new(Insns(from), 7);
+            let mut looks = Looks::new(Insns(from), kinds(7));
             let mut next = looks.begin(Stretch::IrqsOff, Insns(10)).map(|wait| 10 + wait.0);
             let mut looked = Vec::new();
             while let Some(now) = next.filter(|now| *now < 40_000) {
@@ -214,7 +217,7 @@ mod tests {
         fn the_last_look_of_a_stretch_lies_in_its_second_half(
             steps in prop::collection::vec((1u64..400, 0usize..3, any::<bool>()), 1..300)
         ) {
-            let (mut looks, mut now, mut ends) = (Looks::new(Insns(100), 7), 0, None);
+            let (mut looks, mut now, mut ends) = (Looks::new(Insns(100), kinds(7)), 0, None);
             let mut open: [Option<(u64, Option<u64>)>; 3] = [None; 3];
             for (passed, which, opens) in steps {
                 let until = now + passed;

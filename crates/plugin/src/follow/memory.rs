@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The guest's kernel stacks, read where the host has them.
+//! The guest's kernel stacks, read where the host keeps them.
 //!
-//! QEMU walks the guest's page tables for whoever asks for memory, which takes longer than all the rest of copying a piece of a
-//! stack. Where the pages of a kernel stack lie does not change while its task runs: that is remembered, and forgotten when
-//! another task runs, since only then the stack of the one before may go.
+//! QEMU walks the guest's page tables for whoever asks for memory. That takes longer than all the rest of copying a
+//! piece of a stack. Where the pages of a kernel stack lie does not change while its task runs, so their places are
+//! remembered. They are forgotten when another task runs, since only then the stack of the previous task may go.
 
 use crate::checks::{Check, Failed};
 use crate::instrument::Instrument;
 use crate::physical::Physical;
+use crate::x86_64::PAGE;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bytes of a page.
-const PAGE: u64 = 4096;
-/// Pages that are remembered, by the lowest bits of their numbers: the task's stack has four and so has that of interrupts, and
-/// they shall not be in each other's place often.
+/// So many pages are remembered, by the lowest bits of their numbers. The stack of a task has four pages and so has the
+/// stack of interrupts, and they shall seldom be in each other's place.
 const PAGES: usize = 64;
 /// No page has this number.
 const NONE: u64 = u64::MAX;
@@ -21,7 +20,7 @@ const NONE: u64 = u64::MAX;
 /// The memory in which stacks lie. Used on the vCPU's thread only.
 pub struct StackMemory {
     physical: Physical,
-    /// Whether it is told when another task runs.
+    /// Whether [`StackMemory::forget`] is called when another task runs.
     is_told: bool,
     pages: Pages,
 }

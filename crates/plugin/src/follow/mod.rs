@@ -1,79 +1,61 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Follows the guest's kernel from outside: whether interrupts are masked, the preemption count, the running task, and the
-//! places that it was told to watch, each with its exact time, and the call stacks that mask and unmask.
+//! Follows the guest's kernel from outside. The follower tells whether interrupts are masked, the preemption count, the
+//! running task, and the places that it was told to watch, each with its exact time. It also tells the call stacks that
+//! mask and unmask interrupts.
 //!
-//! Vantage point: before the instructions that change the interrupt flag, after the stores to the per-CPU variables, where
-//! gates of the interrupt table lead to. The guest executes nothing else for it, so its run is the same, to the
-//! instruction, with the follower and without.
+//! The follower is called before the instructions that change the interrupt flag, after the stores to the per-CPU
+//! variables, and where gates of the interrupt table lead to. The guest executes nothing else for it. So the guest's
+//! run is the same, to the instruction, with the follower and without it.
 //!
-//! What it cannot see: a change by code that no instruction of [`code`] stands for. A store by an instruction that then
-//! faults is told as if it had been done.
+//! The follower cannot see a change by code that no instruction of [`code`](crate::x86_64::code) stands for. Where an
+//! instruction stores and then faults, the follower tells the store as if it had been done.
 
 mod aim;
 mod beginning;
-mod code;
 mod functions;
 mod looks;
 mod memory;
 mod nests;
 mod places;
-mod plan;
 mod stacks;
 mod state;
-
-pub use plan::Plan;
+mod watches;
 
 use crate::generator::{fail, pass_on_among_many, trigger_at, waits_for_aim};
 use crate::halting::before_halts;
 use crate::instrument::{Instrument, Instruments, Register};
-use crate::layout::GENERAL;
 use crate::qemu::Qemu;
-use crate::vcpu::{Cpu, General};
+use crate::vcpu::Cpu;
+use crate::x86_64::code::Change;
+use crate::x86_64::{self, GENERAL, General, InterruptFrame, KERNEL, preempt_count};
 use aim::Opening;
-use code::{Change, INTERRUPT_FLAG};
 use memory::StackMemory;
 use places::{Place, Why};
-use plan::{Stack, Watch};
 use rustc_hash::FxHashSet;
-use sample::{AIMED, Aim, Insns, Kind, Nanos, Record, Stamp, Stretch, Take, Virtual};
+use sample::{Aim, At, Nanos, Stretch};
 use stacks::{Capture, Stacks};
 use state::{Followed, Opened, Since};
 use std::cell::{RefCell, RefMut};
 use std::ffi::{c_uint, c_void};
 use std::sync::{Once, OnceLock};
+use watches::Watches;
+use wire::plan::{Plan, Stack, Watch};
+use wire::{Event, StackId, Take, TaskId};
 
-/// The kernel is the upper half of the addresses.
-const KERNEL: u64 = 1 << 63;
-/// The bit of a preemption count of 32 bits that says whether no reschedule is needed (PREEMPT_NEED_RESCHED,
-/// arch/x86/include/asm/preempt.h).
-const NO_RESCHED: u32 = 1 << 31;
-
-/// A preemption count as records have it: 8 bits of preemption that is off, 8 of bottom halves, 4 of interrupts, 4 of NMIs
-/// (include/linux/preempt.h before 7.2). What is stored is that and [`NO_RESCHED`]; where it `counts_irqs`, there are 8 bits
-/// of interrupts that are disabled between the second and the third, and the highest of 64 bits says whether no reschedule is
-/// needed. Those 8 bits become the highest: they keep preemption off, too.
-fn preempt_count(stored: u64, counts_irqs: bool) -> u32 {
-    let count = stored as u32;
-    if counts_irqs {
-        count & 0xffff | count >> 24 << 16 | (count >> 16 & 0xff) << 24
-    } else {
-        count & !NO_RESCHED
-    }
-}
-/// In what bottom halves are counted by, that they are disabled, and not that a softirq runs (SOFTIRQ_DISABLE_OFFSET,
-/// include/linux/preempt.h).
+/// The bit in a step of the bottom halves' count that says that they are disabled, and not that a softirq runs
+/// (SOFTIRQ_DISABLE_OFFSET, include/linux/preempt.h).
 const SOFTIRQ_DISABLE: u64 = 1 << 9;
-/// Taking a lock that nobody holds is done by then.
+/// It takes no longer than this to take a lock that nobody holds.
 const LOCKING: Nanos = Nanos(500);
 
 /// The registers that are looked at once.
 #[derive(Clone, Copy)]
 struct Registers {
     general: [Register; GENERAL],
-    cs: Register,
-    eflags: Register,
-    /// Of the mode that runs, and of the other one (`swapgs`).
-    gs_bases: [Register; 2],
+    code_segment: Register,
+    flags: Register,
+    /// Of the mode that runs, and of the other one.
+    bases: [Register; 2],
 }
 
 /// The vCPU, once it has been made.
@@ -87,17 +69,20 @@ struct Follower {
     qemu: Qemu,
     instrument: Instrument,
     plan: Plan,
+    watches: Watches,
     vcpu: OnceLock<Vcpu>,
     begun: Once,
     /// Where the kernel's functions begin, where each call is told.
     functions: FxHashSet<u64>,
-    /// Reached in callbacks at translations and instructions alone. A lock for each would be a twentieth of a followed guest's time.
+    /// Reached in callbacks at translations and instructions alone. A lock for each would be a twentieth of a followed
+    /// guest's time.
     followed: RefCell<Followed>,
 }
 
 // SAFETY: QEMU's objects behind the raw pointers are reached only through its functions, in callbacks.
 unsafe impl Send for Follower {}
-// SAFETY: as above; what changes is reached on the one vCPU's thread only, which makes the callbacks one after the other.
+// SAFETY: as above; what changes is reached on the one vCPU's thread only, which makes the callbacks one after the
+// other.
 unsafe impl Sync for Follower {}
 
 static FOLLOWER: OnceLock<Follower> = OnceLock::new();
@@ -116,7 +101,8 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
     let followed = Followed::new(&plan, aim)?;
     let functions = plan.functions_from.map(|_| followed.stacks.functions()).unwrap_or_default();
     let (vcpu, begun, followed) = (OnceLock::new(), Once::new(), RefCell::new(followed));
-    let follower = Follower { qemu, instrument, plan, vcpu, begun, functions, followed };
+    let watches = Watches::of(&plan);
+    let follower = Follower { qemu, instrument, plan, watches, vcpu, begun, functions, followed };
     if FOLLOWER.set(follower).is_err() {
         return Err("the plugin was loaded twice".into());
     }
@@ -172,6 +158,10 @@ impl Follower {
         self.instrument.read(register)
     }
 
+    fn counts_irqs(&self) -> bool {
+        self.plan.preempt.is_some_and(|count| count.counts_irqs)
+    }
+
     fn word(&self, address: u64) -> u64 {
         self.instrument.memory(address).map_or(0, |[word]| word)
     }
@@ -190,20 +180,20 @@ impl Follower {
             Why::Change(Change::Masks) => self.mask(true, place.address, after()),
             Why::Change(Change::Unmasks) => self.mask(false, place.address, after()),
             Why::Change(Change::PopsFlags) => {
-                let flags = self.word(cpu.register(General::Rsp));
-                self.mask(flags & INTERRUPT_FLAG == 0, place.address, after());
+                let flags = self.word(cpu.register(General::Stack));
+                self.mask(x86_64::masks(flags), place.address, after());
             }
             Why::Change(Change::ReturnsFromInterrupt) => {
-                let frame = self.instrument.memory(cpu.register(General::Rsp));
-                let [ip, segment, flags] = frame.unwrap_or_default();
-                let time = after();
-                self.mask(flags & INTERRUPT_FLAG == 0, place.address, time);
-                self.leave(segment & 3 == 3, ip, time);
+                let frame = self.instrument.memory(cpu.register(General::Stack));
+                let [ip, segment, flags]: InterruptFrame = frame.unwrap_or_default();
+                let at = after();
+                self.mask(x86_64::masks(flags), place.address, at);
+                self.leave(x86_64::is_user(segment), ip, at);
             }
             Why::Change(Change::ReturnsFromCall) => {
-                let time = after();
-                self.mask(cpu.register(General::R11) & INTERRUPT_FLAG == 0, place.address, time);
-                self.leave(true, 0, time);
+                let at = after();
+                self.mask(x86_64::masks(cpu.register(General::CallFlags)), place.address, at);
+                self.leave(true, 0, at);
             }
             Why::Change(Change::StoresPerCpu(_) | Change::StoresShort(_)) => {}
             Why::Due | Why::Function | Why::Return => {}
@@ -211,23 +201,23 @@ impl Follower {
     }
 
     /// Interrupts are masked, or not, from `time` on, by the instruction at `address`.
-    fn mask(&self, masked: bool, address: u64, time: (Stamp<Virtual>, Insns)) {
+    fn mask(&self, masked: bool, address: u64, at: At) {
         let mut followed = self.followed();
         if followed.masked == masked {
             return;
         }
         followed.masked = masked;
-        self.begin_functions(&mut followed, time.0);
+        self.begin_functions(&mut followed, at.time);
         if masked {
-            let since = self.open(&mut followed, Stretch::IrqsOff, address, time, true);
-            self.begin_looks(&mut followed, Stretch::IrqsOff, time);
-            record(Kind::Irqs, 1, 0, address, time);
+            let since = self.open(&mut followed, Stretch::IrqsOff, address, at, true);
+            self.begin_looks(&mut followed, Stretch::IrqsOff, at);
+            pass_on_among_many(&Event::Masked { at, by: address });
             let nested = followed.preempt != 0;
             self.aim(&mut followed, since, nested, address);
         } else {
             followed.end_looks(Stretch::IrqsOff);
-            let (opened, closed) = self.close(&mut followed, Stretch::IrqsOff, address, time);
-            record(Kind::Irqs, 0, closed, opened.into(), time);
+            let (opened, stack) = self.close(&mut followed, Stretch::IrqsOff, address, at);
+            pass_on_among_many(&Event::Unmasked { at, stack, opened });
         }
     }
 
@@ -235,12 +225,12 @@ impl Follower {
     fn stored(&self, place: &Place, address: u64, value: u64) {
         let cpu = &self.vcpu().cpu;
         cpu.check(place.left == 1);
-        let time = cpu.time(place.left - 1);
+        let at = cpu.time(place.left - 1);
         let offset = match place.why {
             Why::Change(Change::StoresPerCpu(offset)) => offset,
             Why::Change(Change::StoresShort(distance)) => {
                 if self.followed().task.checked_add(distance) == Some(address) {
-                    self.count(value as u16, place.address, time);
+                    self.count(value as u16, place.address, at);
                 }
                 return;
             }
@@ -248,36 +238,33 @@ impl Follower {
         };
         if self.plan.current == Some(offset) {
             self.vcpu().memory.forget();
-            self.run(value, time);
+            self.run(value, at);
             let mut followed = self.followed();
-            self.begin_looks(&mut followed, Stretch::Unscheduled, time);
-            self.look_at_count(&mut followed, time);
+            self.begin_looks(&mut followed, Stretch::Unscheduled, at);
+            self.look_at_count(&mut followed, at);
             if followed.aimer.is_some() {
-                followed.end_unscheduled(time.1);
-                self.begin_unscheduled(&mut followed, value, place.address, time);
+                followed.end_unscheduled(at.insns);
+                self.begin_unscheduled(&mut followed, value, place.address, at);
             }
             return;
         }
-        let count = preempt_count(value, self.plan.counts_irqs);
+        let count = preempt_count(value, self.counts_irqs());
         let mut followed = self.followed();
         let previous = std::mem::replace(&mut followed.preempt, count);
         if previous == count {
             return;
         }
-        self.look_at_count(&mut followed, time);
-        let mut number = u64::from(count);
-        let mut closed = 0;
+        self.look_at_count(&mut followed, at);
+        let (mut opened, mut stack) = (None, None);
         let mut since = None;
         if previous == 0 {
             // Where triggers are aimed, every opener is told from others.
             let worth = !place.brief || followed.aimer.is_some();
-            since = Some(self.open(&mut followed, Stretch::PreemptOff, place.address, time, worth));
+            since = Some(self.open(&mut followed, Stretch::PreemptOff, place.address, at, worth));
         } else if count == 0 {
-            let opened;
-            (opened, closed) = self.close(&mut followed, Stretch::PreemptOff, place.address, time);
-            number |= u64::from(opened) << 32;
+            (opened, stack) = self.close(&mut followed, Stretch::PreemptOff, place.address, at);
         }
-        record(Kind::Preempt, 0, closed, number, time);
+        pass_on_among_many(&Event::Preempt { at, count, stack, opened });
         if let Some(since) = since {
             let nested = followed.masked;
             self.aim(&mut followed, since, nested, place.address);
@@ -285,59 +272,60 @@ impl Follower {
     }
 
     /// The running task's counter is this since the instruction at `address`.
-    fn count(&self, value: u16, address: u64, time: (Stamp<Virtual>, Insns)) {
+    fn count(&self, value: u16, address: u64, at: At) {
         let mut followed = self.followed();
         let task = followed.task;
         let before = followed.counters.insert(task, value);
         drop(followed);
         // Where it was before following began is not known; who counts begins at 0.
         let rises = before.map_or(value > 0, |before| value > before);
-        let told = if rises { self.plan.rises } else { self.plan.falls };
+        let told = if rises { self.watches.rises } else { self.watches.falls };
         if let Some((index, watch)) = told.filter(|_| before != Some(value)) {
-            self.tell(index, watch, address, time);
+            self.tell(index, watch, address, at);
         }
     }
 
     /// A gate of the interrupt table, or a call, has led to `address`.
-    fn gate(&self, address: u64, time: (Stamp<Virtual>, Insns)) {
-        self.mask(true, address, time);
+    fn gate(&self, address: u64, at: At) {
+        self.mask(true, address, at);
         let mut followed = self.followed();
         if followed.looks.as_ref().is_some_and(|looks| !looks.is_open(Stretch::Unscheduled)) {
-            self.begin_looks(&mut followed, Stretch::Unscheduled, time);
+            self.begin_looks(&mut followed, Stretch::Unscheduled, at);
         }
         if followed.aimer.is_some() && followed.unscheduled.is_none() {
             // A call is told from others by its number.
-            let key = address ^ self.vcpu().cpu.register(General::Rax);
-            self.begin_unscheduled(&mut followed, key, address, time);
+            let key = address ^ self.vcpu().cpu.register(General::Call);
+            self.begin_unscheduled(&mut followed, key, address, at);
         }
     }
 
     /// Back from the kernel, or from one of its interrupts.
-    fn leave(&self, to_user: bool, address: u64, time: (Stamp<Virtual>, Insns)) {
-        record(Kind::Leave, u8::from(to_user), 0, address, time);
+    fn leave(&self, to_user: bool, address: u64, at: At) {
+        pass_on_among_many(&Event::Leave { at, user: to_user, to: address });
         if to_user {
             let mut followed = self.followed();
             followed.end_looks(Stretch::Unscheduled);
-            followed.end_unscheduled(time.1);
+            followed.end_unscheduled(at.insns);
         }
     }
 
     /// The kernel is at a place where it would schedule.
-    fn point(&self, address: u64, time: (Stamp<Virtual>, Insns)) {
+    fn point(&self, address: u64, at: At) {
         let mut followed = self.followed();
-        self.begin_looks(&mut followed, Stretch::Unscheduled, time);
+        self.begin_looks(&mut followed, Stretch::Unscheduled, at);
         if followed.aimer.is_none() {
             return;
         }
-        followed.end_unscheduled(time.1);
+        followed.end_unscheduled(at.insns);
         let key = self.capture(address).key();
-        self.begin_unscheduled(&mut followed, key, address, time);
+        self.begin_unscheduled(&mut followed, key, address, at);
     }
 
     /// The lock of bottom halves is taken, or released, by a call of the function at `address`.
-    fn hold(&self, holds: bool, address: u64, time: (Stamp<Virtual>, Insns)) {
+    fn hold(&self, holds: bool, address: u64, at: At) {
         let mut followed = self.followed();
-        if followed.aimer.is_none() || self.vcpu().cpu.register(General::Rsi) & SOFTIRQ_DISABLE == 0
+        if followed.aimer.is_none()
+            || self.vcpu().cpu.register(General::Second) & SOFTIRQ_DISABLE == 0
         {
             return;
         }
@@ -346,56 +334,51 @@ impl Follower {
         match (before, followed.bh_held) {
             (0, 1) => {
                 let key = self.capture(address).key();
-                let since = Since::new(&mut followed.aimer, Stretch::BhHeld, || key, time);
+                let since = Since::new(&mut followed.aimer, Stretch::BhHeld, || key, at);
                 followed.bh_off = Some(since);
                 let nested = followed.masked || followed.preempt != 0;
                 self.aim(&mut followed, since, nested, address);
             }
             (1, 0) => {
                 if let Some(since) = followed.bh_off.take() {
-                    followed.closed(since, time.1);
+                    followed.closed(since, at.insns);
                 }
             }
             _ => {}
         }
     }
 
-    fn begin_unscheduled(
-        &self,
-        followed: &mut Followed,
-        key: u64,
-        address: u64,
-        time: (Stamp<Virtual>, Insns),
-    ) {
-        let since = Since::new(&mut followed.aimer, Stretch::Unscheduled, || key, time);
+    fn begin_unscheduled(&self, followed: &mut Followed, key: u64, address: u64, at: At) {
+        let since = Since::new(&mut followed.aimer, Stretch::Unscheduled, || key, at);
         followed.unscheduled = Some(since);
         let nested = followed.masked || followed.preempt != 0;
         self.aim(followed, since, nested, address);
     }
 
-    /// Triggers, if a stretch is worth it that opens at the instruction at `address`, inside another or not.
+    /// Triggers, if the stretch is worth it that opens at the instruction at `address`, `nested` in another or not.
     fn aim(&self, followed: &mut Followed, since: Since, nested: bool, address: u64) {
         let (Some(aimer), Some(occurrence)) = (&mut followed.aimer, since.occurrence) else {
             return;
         };
-        let time = since.time;
-        let Some(waited) = waits_for_aim(time.0) else { return };
+        let at = since.at;
+        let Some(waited) = waits_for_aim(at.time) else { return };
         if aimer.takes(Opening { occurrence, nested }, waited) {
-            let stack = self.stack(&mut followed.stacks, &self.capture(address), time);
-            record(Kind::Enter, AIMED, stack, occurrence.kind as u64, time);
+            let stack = self.stack(&mut followed.stacks, &self.capture(address), at);
+            let (kind, stack) = (occurrence.kind, Some(stack));
+            pass_on_among_many(&Event::Aimed { at, kind, stack });
             // What takes a lock is told before it has it.
             let held = occurrence.kind == Stretch::BhHeld;
-            trigger_at(time.0, if held { LOCKING } else { Nanos(0) });
+            trigger_at(at.time, if held { LOCKING } else { Nanos(0) });
         }
     }
 
-    /// A stretch that gets stacks opens; that of its opener is copied if it is `worth` it.
+    /// A stretch opens that gets stacks. The stack of its opener is copied if the stretch is `worth` it.
     fn open(
         &self,
         followed: &mut Followed,
         kind: Stretch,
         address: u64,
-        time: (Stamp<Virtual>, Insns),
+        at: At,
         worth: bool,
     ) -> Since {
         let Opened { since, opener } = followed.openers.of(kind);
@@ -405,31 +388,32 @@ impl Follower {
         }
         // What a gate interrupted is no part of why it masks.
         let key = || if self.plan.is_gate(address) { address } else { opener.key() };
-        *since.insert(Since::new(&mut followed.aimer, kind, key, time))
+        *since.insert(Since::new(&mut followed.aimer, kind, key, at))
     }
 
-    /// The stacks that opened and closed a stretch, where it was long enough; else 0.
+    /// The stacks that opened and closed a stretch, where it was long enough.
     fn close(
         &self,
         followed: &mut Followed,
         kind: Stretch,
         address: u64,
-        time: (Stamp<Virtual>, Insns),
-    ) -> (u32, u32) {
-        let Some(since) = followed.openers.of(kind).since.take() else { return (0, 0) };
-        followed.closed(since, time.1);
-        if time.1.0.saturating_sub(since.time.1.0) < self.plan.stacks_from {
-            return (0, 0);
+        at: At,
+    ) -> (Option<StackId>, Option<StackId>) {
+        let Some(since) = followed.openers.of(kind).since.take() else { return (None, None) };
+        followed.closed(since, at.insns);
+        if at.insns.saturating_sub(since.at.insns) < self.plan.stacks_from {
+            return (None, None);
         }
         let Followed { openers, stacks, .. } = followed;
         let opener = &openers.of(kind).opener;
-        (self.stack(stacks, opener, time), self.stack(stacks, &self.capture(address), time))
+        let opened = self.stack(stacks, opener, at);
+        (Some(opened), Some(self.stack(stacks, &self.capture(address), at)))
     }
 
-    fn stack(&self, stacks: &mut Stacks, capture: &Capture, time: (Stamp<Virtual>, Insns)) -> u32 {
+    fn stack(&self, stacks: &mut Stacks, capture: &Capture, at: At) -> StackId {
         let fill = |address, bytes: &mut [u8]| self.fill(address, bytes);
-        stacks.number(capture, fill, |number, index, address| {
-            record(Kind::Stack, index, number, address, time);
+        stacks.number(capture, fill, |stack, index, address| {
+            pass_on_among_many(&Event::Frame { at, stack, index, address });
         })
     }
 
@@ -443,7 +427,7 @@ impl Follower {
     /// The same, in place of what `capture` held.
     fn copy(&self, capture: &mut Capture, address: u64) {
         let cpu = &self.vcpu().cpu;
-        let (sp, bp) = (cpu.register(General::Rsp), cpu.register(General::Rbp));
+        let (sp, bp) = (cpu.register(General::Stack), cpu.register(General::Frame));
         capture.set(address, sp, bp, |address, bytes| self.fill(address, bytes));
     }
 
@@ -452,7 +436,7 @@ impl Follower {
     }
 
     /// The CPU runs the task at `task`.
-    fn run(&self, task: u64, time: (Stamp<Virtual>, Insns)) {
+    fn run(&self, task: u64, at: At) {
         let fields = &self.plan.task;
         let [pid, priority] = [fields.pid, fields.prio].map(|f| self.word(task + f) as u32);
         let name: [u64; 2] = self.instrument.memory(task + fields.comm).unwrap_or_default();
@@ -460,76 +444,57 @@ impl Follower {
         (followed.task, followed.idle) = (task, pid == 0);
         let known = followed.tasks.insert(task, (pid, priority, name));
         drop(followed);
+        let id = TaskId(task);
         if known != Some((pid, priority, name)) {
-            let named = (Stamp::from_ns(name[0]), Insns(name[1]));
-            record(Kind::Task, priority as u8, pid, task, named);
+            let name = u128::from(name[0]) | u128::from(name[1]) << 64;
+            let (prio, name) = (priority as u8, name.to_le_bytes());
+            pass_on_among_many(&Event::Task { task: id, pid, prio, name });
         }
-        record(Kind::Run, 0, pid, task, time);
+        pass_on_among_many(&Event::Run { at, task: id, pid });
     }
 
-    fn watch(&self, address: u64, time: (Stamp<Virtual>, Insns)) {
-        for (index, watch) in &self.plan.watches[&address] {
-            self.tell(*index, *watch, address, time);
+    fn watch(&self, address: u64, at: At) {
+        for (index, watch) in &self.watches.places[&address] {
+            self.tell(*index, *watch, address, at);
         }
     }
 
     /// Tells that the CPU came to a watched place, with what is to be taken there.
-    fn tell(&self, index: u8, watch: Watch, address: u64, time: (Stamp<Virtual>, Insns)) {
+    fn tell(&self, index: u8, watch: Watch, address: u64, at: At) {
         let cpu = &self.vcpu().cpu;
         let taken = match watch.take {
             Take::Nothing => 0,
-            Take::First => cpu.register(General::Rdi),
-            Take::Second => cpu.register(General::Rsi),
-            Take::Count => u64::from(cpu.register(General::Rsi) as u32),
-            Take::Word(offset) => self.word(cpu.register(General::Rdi).wrapping_add(offset)),
-            Take::Top => self.word(cpu.register(General::Rsp)),
+            Take::First => cpu.register(General::First),
+            Take::Second => cpu.register(General::Second),
+            Take::Count => u64::from(cpu.register(General::Second) as u32),
+            Take::Word(offset) => self.word(cpu.register(General::First).wrapping_add(offset)),
+            Take::Top => self.word(cpu.register(General::Stack)),
         };
         // Calls that tell by how much they disable tell of softirqs being served, too.
         let counts = watch.take != Take::Count || taken & SOFTIRQ_DISABLE != 0;
         let mut followed = self.followed();
         let Followed { nests, stacks, task, .. } = &mut *followed;
-        let mut opened = 0;
-        let stack = match watch.stack {
-            Stack::Always => self.stack(stacks, &self.capture(address), time),
+        let (mut opened, mut stack) = (None, None);
+        match watch.stack {
+            Stack::Always => stack = Some(self.stack(stacks, &self.capture(address), at)),
             Stack::Opens(nesting) if counts => {
-                nests.open(nesting, *task, time.1, |opener| self.copy(opener, address));
-                0
+                nests.open(nesting, *task, at.insns, |opener| self.copy(opener, address));
             }
             Stack::Closes(nesting) if counts => {
-                let closed = nests.close(nesting, *task, time.1);
-                let long = closed.filter(|(length, _)| length.0 >= self.plan.stacks_from);
-                long.map_or(0, |(_, opener)| {
-                    opened = self.stack(stacks, opener, time);
-                    self.stack(stacks, &self.capture(address), time)
-                })
+                let closed = nests.close(nesting, *task, at.insns);
+                let long = closed.filter(|(length, _)| *length >= self.plan.stacks_from);
+                if let Some((_, opener)) = long {
+                    opened = Some(self.stack(stacks, opener, at));
+                    stack = Some(self.stack(stacks, &self.capture(address), at));
+                }
             }
-            Stack::Never | Stack::Opens(_) | Stack::Closes(_) => 0,
-        };
-        record(Kind::Enter, index, stack, taken | u64::from(opened) << 32, time);
-    }
-}
-
-fn record(kind: Kind, pins: u8, value: u32, number: u64, time: (Stamp<Virtual>, Insns)) {
-    pass_on_among_many(&Record { kind, pins, value, number, at: time.0, insns: time.1 });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_preemption_count_is_the_same_in_both_forms() {
-        // Preemption off once, bottom halves three times, in an interrupt, in an NMI; a reschedule needed and not.
-        let recorded = 1 | 3 << 9 | 1 << 16 | 1 << 20;
-        let short = |needed: u64| u64::from(recorded) | needed << 31;
-        let long = |needed: u64, disabled: u64| {
-            1 | 3 << 9 | disabled << 16 | 1 << 24 | 1 << 28 | needed << 63
-        };
-        for needed in [0, 1] {
-            assert_eq!(preempt_count(short(needed), false), recorded);
-            assert_eq!(preempt_count(long(needed, 0), true), recorded);
-            assert_eq!(preempt_count(long(needed, 2), true), recorded | 2 << 24);
+            Stack::Never | Stack::Opens(_) | Stack::Closes(_) => {}
         }
-        assert_eq!(preempt_count(1 << 63, true), 0);
+        pass_on_among_many(&match watch.stack {
+            Stack::Closes(_) => {
+                Event::Close { at, watch: index, taken: taken as u32, stack, opened }
+            }
+            _ => Event::Enter { at, watch: index, taken, stack },
+        });
     }
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Stretches that a task opens and closes by calls, some inside others, while other tasks run in between. There are a million
-//! of them in a virtual second on PREEMPT_RT, nearly all over at once: what opened one is copied, and unwound only if the
-//! stretch was long.
+//! Stretches that a task opens and closes by calls, some inside others, while other tasks run in between. On PREEMPT_RT
+//! there are a million of them in a virtual second, and nearly all are over at once. So the stack of a stretch's opener
+//! is copied, and unwound only if the stretch was long.
 
 use super::stacks::Capture;
 use rustc_hash::FxHashMap;
 use sample::Insns;
-
-/// A kind of such stretches, by the number that the plan gives it.
-pub type Nesting = u8;
+use wire::plan::Nesting;
 
 /// A task, by the address of its `task_struct`.
 pub type Task = u64;
@@ -47,7 +45,7 @@ impl Nests {
         // Opened before following began.
         let nest = self.0.get_mut(&(nesting, task)).filter(|nest| nest.depth > 0)?;
         nest.depth -= 1;
-        (nest.depth == 0).then(|| (Insns(now.0.saturating_sub(nest.since.0)), &nest.opener))
+        (nest.depth == 0).then(|| (now.saturating_sub(nest.since), &nest.opener))
     }
 }
 

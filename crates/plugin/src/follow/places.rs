@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The places in translated code at which the follower is called, found as QEMU translates a block.
 
-use super::code::{self, Change, Step};
 use super::functions::on_function;
 use super::{Follower, on_due, on_place, on_store};
-use crate::instrument::{Block, INSTRUCTION_BYTES_MAX};
+use crate::instrument::Block;
+use crate::x86_64::INSTRUCTION_BYTES_MAX;
+use crate::x86_64::code::{self, Change, Step};
 
 /// Why we are called at an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +34,14 @@ pub struct Place {
     pub address: u64,
     /// Instructions from the beginning of this one to the end of the block.
     pub left: u64,
-    /// Whether it adds one to the preemption count that its block takes away again, before a stretch that opens here would
-    /// get a stack.
+    /// Whether it adds one to the preemption count, and its block takes that away again before a stretch that opens
+    /// here is long enough for a stack.
     pub brief: bool,
 }
 
-/// A block counts as so many times its instructions, for those that lead on to it and are not counted. What is executed from one to
-/// the next is less, as a rule: a countdown that ends early goes on, one that ends late is a look that was missed.
+/// A block counts as so many times its instructions, because the blocks that lead on to it are not counted. As a rule
+/// fewer instructions are executed from one counted block to the next. A countdown that ends too early goes on, but one
+/// that ends too late misses a look.
 const COUNTED: u64 = 6;
 
 /// Whether nothing is lost where a block is not counted: no loop has such blocks alone.
@@ -52,7 +54,7 @@ impl Follower {
     /// Finds the places of a block of the kernel's code that is being translated.
     pub(super) fn look(&self, block: &Block<'_>) {
         let count = block.instructions();
-        if self.plan.inside_from > 0 && !leads_on(block) {
+        if self.plan.inside_from.0 > 0 && !leads_on(block) {
             let (address, left) = (block.address(), count as u64);
             let place = Place { why: Why::Due, address, left, brief: false };
             let number = Box::leak(Box::new(place)) as *const Place as usize;
@@ -68,10 +70,14 @@ impl Follower {
             let code = instruction.code(&mut bytes);
             let change = self.change(code, address);
             let mut brief = false;
-            if self.plan.preempt.is_some_and(|count| change == Some(Change::StoresPerCpu(count))) {
+            if self
+                .plan
+                .preempt
+                .is_some_and(|count| change == Some(Change::StoresPerCpu(count.offset)))
+            {
                 let step = code::step(code);
                 brief = next.is_some_and(|(at, then)| {
-                    let is_short = ((at - index) as u64) < self.plan.stacks_from;
+                    let is_short = ((at - index) as u64) < self.plan.stacks_from.0;
                     (step, then) == (Some(Step::Up), Some(Step::Down)) && is_short
                 });
                 next = Some((index, step));
@@ -99,7 +105,7 @@ impl Follower {
                     instruction.before(on_place, place(Why::Holds(holds)));
                 }
             }
-            if self.plan.watches.contains_key(&address) {
+            if self.watches.places.contains_key(&address) {
                 instruction.before(on_place, place(Why::Watch));
             }
             match change {
@@ -116,7 +122,9 @@ impl Follower {
         let change = code::change(code, address)?;
         match change {
             Change::StoresPerCpu(offset) => {
-                [self.plan.preempt, self.plan.current].contains(&Some(offset)).then_some(change)
+                [self.plan.preempt.map(|count| count.offset), self.plan.current]
+                    .contains(&Some(offset))
+                    .then_some(change)
             }
             Change::StoresShort(distance) => {
                 (self.plan.counter == Some(distance)).then_some(change)

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Call stacks: captured cheaply where a stretch begins that is not over at once, unwound only when it turns out to be worth it,
-//! and numbered.
+//! Call stacks, each with a number. A stack is captured cheaply where a stretch begins that is not over at once. It is
+//! unwound only when the stretch turns out to be worth it.
 
-use super::KERNEL;
+use crate::x86_64::{CODE, KERNEL, STACK_BYTES};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
 use vmlinux::{Map, Memory, Regs, Unwinder};
+use wire::StackId;
 
-/// As much of a stack as is copied: that of some ten calls. What lies further out is read when it is unwound; it cannot
-/// have changed while the stretch lasted but by its own callers.
+/// So many bytes of a stack are copied: those of some ten calls. What lies further out is read when the stack is
+/// unwound. While the stretch lasts, only its own callers can change that part.
 const COPIED: usize = 768;
-/// Kernel stacks are aligned to their size (THREAD_SIZE, 16 KiB; arch/x86/include/asm/page_64_types.h), so nothing is
-/// read behind the end of one.
-const STACK_BYTES: u64 = 16 << 10;
 /// The deepest stack that is told; frames further out are cut off.
 const FRAMES_MAX: usize = 48;
 
@@ -30,7 +28,7 @@ impl Default for Capture {
 }
 
 impl Capture {
-    /// Without the stack: only the instruction, which is all that is then told.
+    /// Without the stack. Only the instruction is kept, and only the instruction is told.
     pub fn set_bare(&mut self, ip: u64) {
         self.registers = Regs { ip, ..Regs::default() };
         self.length = 0;
@@ -45,17 +43,16 @@ impl Capture {
     /// With the innermost part of the stack at `sp`, which `fill` copies.
     pub fn set(&mut self, ip: u64, sp: u64, bp: u64, fill: impl FnOnce(u64, &mut [u8]) -> bool) {
         self.registers = Regs { ip, sp, bp, ..Regs::default() };
+        // Nothing is read behind the end of the stack, which is aligned to its size.
         let to_end = STACK_BYTES - sp % STACK_BYTES;
         // At the entry of a call, and at its end, the stack is the user's, and nobody unwinds from there.
         let length = if sp < KERNEL { 0 } else { COPIED.min(to_end as usize) };
         self.length = if fill(sp, &mut self.copied[..length]) { length } else { 0 };
     }
 
-    /// Stands for the instruction and its innermost callers, without unwinding: the first words of the stack that look like
-    /// addresses of code.
+    /// A number that stands for the instruction and its innermost callers. Nothing is unwound: the first words of the
+    /// stack that look like addresses of code are taken for the callers.
     pub fn key(&self) -> u64 {
-        /// Kernel and modules (Documentation/arch/x86/x86_64/mm.rst).
-        const CODE: std::ops::Range<u64> = 0xffff_ffff_8000_0000..0xffff_ffff_ff00_0000;
         const WORDS: usize = 24;
         const CALLERS: usize = 3;
         let (words, _) = self.copied[..self.length].as_chunks::<8>();
@@ -68,7 +65,7 @@ impl Capture {
     }
 }
 
-/// The memory of then, as far as it was copied, and of now beyond that.
+/// A stack as it was when it was captured, as far as it was copied, and as it is now beyond that.
 struct Then<'a, F>(&'a Capture, F);
 
 impl<F: Fn(u64, &mut [u8]) -> bool> Memory for Then<'_, F> {
@@ -89,7 +86,7 @@ impl<F: Fn(u64, &mut [u8]) -> bool> Memory for Then<'_, F> {
 /// All stacks that were seen.
 pub struct Stacks {
     unwinder: Option<Unwinder>,
-    known: FxHashMap<Box<[u64]>, u32>,
+    known: FxHashMap<Box<[u64]>, StackId>,
 }
 
 impl Stacks {
@@ -113,13 +110,13 @@ impl Stacks {
         map.into_iter().flat_map(Map::symbols).map(|(_, address, _)| address).collect()
     }
 
-    /// The number of a stack; one that is seen for the first time is told, frame by frame: number, index, address.
+    /// The number of a stack. A stack that is seen for the first time is told, frame by frame: number, index, address.
     pub fn number(
         &mut self,
         capture: &Capture,
         fill: impl Fn(u64, &mut [u8]) -> bool,
-        mut tell: impl FnMut(u32, u8, u64),
-    ) -> u32 {
+        mut tell: impl FnMut(StackId, u8, u64),
+    ) -> StackId {
         let mut frames = [0; FRAMES_MAX];
         let frames = match &mut self.unwinder {
             Some(unwinder) => {
@@ -132,7 +129,7 @@ impl Stacks {
         if let Some(number) = self.known.get(frames) {
             return *number;
         }
-        let number = self.known.len() as u32 + 1;
+        let number = StackId(self.known.len() as u32 + 1);
         self.known.insert(frames.into(), number);
         for (index, frame) in frames.iter().enumerate() {
             tell(number, index as u8, *frame);

@@ -4,35 +4,37 @@
 use super::aim::Aimer;
 use super::looks::Looks;
 use super::nests::{Nests, Task};
-use super::plan::Plan;
-use super::record;
 use super::stacks::{Capture, Stacks};
+use crate::generator::pass_on_among_many;
 use rustc_hash::FxHashMap;
-use sample::{Aim, Insns, Kind, Nanos, Occurrence, Stamp, Stretch, Virtual};
+use sample::{Aim, At, Insns, Nanos, Occurrence, Stretch};
 use std::collections::BTreeMap;
+use std::path::Path;
+use wire::Event;
+use wire::plan::Plan;
 
-/// An open stretch: since when, and which of all it is; the latter only where triggers are aimed.
+/// An open stretch: since when it is open, and, only where triggers are aimed, which of all it is.
 #[derive(Clone, Copy)]
 pub struct Since {
-    pub time: (Stamp<Virtual>, Insns),
+    pub at: At,
     pub occurrence: Option<Occurrence>,
 }
 
 impl Since {
-    /// A stretch opens, at `time`; `key` stands for its opener, and is asked for only where triggers are aimed.
+    /// A stretch opens at this moment. `key` stands for its opener, and is asked for only where triggers are aimed.
     pub fn new(
         aimer: &mut Option<Aimer>,
         kind: Stretch,
         key: impl FnOnce() -> u64,
-        time: (Stamp<Virtual>, Insns),
+        at: At,
     ) -> Since {
         let occurrence = aimer.as_mut().map(|aimer| aimer.opened(kind, key()));
-        Since { time, occurrence }
+        Since { at, occurrence }
     }
 }
 
-/// A stretch that gets stacks, with what opened the last one. The copy of a stack stays where it is: millions are made in a
-/// virtual second, and moving one takes as long as making it.
+/// A stretch that gets stacks, with what opened the last one. The copy of a stack stays where it is, since millions are
+/// made in a virtual second and moving one takes as long as making it.
 #[derive(Default)]
 pub struct Opened {
     pub since: Option<Since>,
@@ -95,14 +97,14 @@ impl Followed {
             bh_held: 0,
             bh_off: None,
             aimer: aim.map(Aimer::new),
-            looks: (plan.inside_from > 0)
-                .then(|| Looks::new(Insns(plan.inside_from), plan.inside_kinds)),
+            looks: (plan.inside_from > Insns(0))
+                .then(|| Looks::new(plan.inside_from, plan.inside_kinds)),
             functions_from: plan.functions_from,
             task: 0,
             idle: false,
             nests: Nests::default(),
             counters: FxHashMap::default(),
-            stacks: Stacks::new(plan.map.as_deref())?,
+            stacks: Stacks::new(plan.map.as_deref().map(Path::new))?,
             tasks: BTreeMap::new(),
         })
     }
@@ -110,10 +112,10 @@ impl Followed {
     /// A stretch closes.
     pub fn closed(&mut self, since: Since, now: Insns) {
         let (Some(aimer), Some(occurrence)) = (&mut self.aimer, since.occurrence) else { return };
-        let length = now.0 - since.time.1.0;
-        if aimer.closed(occurrence, length) {
-            let Occurrence { kind, key, ordinal } = occurrence;
-            record(Kind::Stretch, kind as u8, ordinal, key, (since.time.0, Insns(length)));
+        let length = now - since.at.insns;
+        if aimer.closed(occurrence, length.0) {
+            let (opened, cpu, length) = (since.at.time, since.at.cpu, length);
+            pass_on_among_many(&Event::Stretch { opened, cpu, length, occurrence });
         }
     }
 

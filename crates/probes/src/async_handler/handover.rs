@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One series: events handed to a waiting thread, one a period.
+//! One series of the probe `async`: one thread hands events to a waiting thread, one in each period.
 
 use super::mechanism::Handover;
 use crate::recorder::Recorder;
@@ -124,8 +124,7 @@ fn send<H: Handover>(
 
 /// When event `number` is due: the first one a period after the start, so that the receiver had time to settle.
 fn due(start: Stamp<Monotonic>, period: Nanos, number: u64) -> Option<Stamp<Monotonic>> {
-    let after = period.0.checked_mul(number.checked_add(1)?)?;
-    start.ns().checked_add(after).map(Stamp::from_ns)
+    start.checked_add(period.checked_mul(number.checked_add(1)?)?)
 }
 
 fn receive<H: Handover>(

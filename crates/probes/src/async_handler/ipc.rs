@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The mechanisms whose objects belong to the system and could outlive the process.
+//! The mechanisms of the probe `async` whose objects belong to the system and could outlive the process.
 //!
 //! A POSIX queue loses its name as soon as it is open. System V objects have no such state: removing them ends every
 //! wait. They are private, removed on drop, and live in an IPC namespace of the probe's own where the user may have

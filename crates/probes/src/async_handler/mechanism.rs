@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The ways in which one thread tells another, behind one interface.
+//! The mechanisms by which one thread tells another that an event came, behind one interface.
 //!
-//! All of them remember: who is told before it waits does not wait.
+//! All mechanisms remember an event: a thread that is told before it waits does not wait.
 
 use crate::gate::Gate;
 use crate::pthread::{Condition, PlainMutex};

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! An event handed to a waiting real-time thread (2007, "Internals of the RT patch", §10.3: `async_handler`).
+//! Probe `async`: how late a waiting real-time thread handles an event (2007, "Internals of the RT patch", §10.3:
+//! `async_handler`).
 //!
-//! The sender reads the clock right before the call that tells, the receiver right after the one that waited. Before
-//! each event the sender makes sure that the receiver waits: it has begun its next wait, and the kernel says that it
-//! sleeps. An event whose receiver does not wait when it is due is not sent but counted.
+//! The sender reads the clock right before the call that sends the event. The receiver reads it right after the call
+//! that waited. Before each event the sender makes sure that the receiver waits: the receiver has begun its next wait,
+//! and the kernel says that it sleeps. If the receiver does not wait when an event is due, the event is not sent but
+//! counted.
 //!
-//! What it cannot see: a receiver whose state says that it sleeps is a moment later off its CPU. Across CPUs that
-//! moment can in principle be met by an event; an event comes a period after the one before, the moment some µs.
+//! What the probe cannot see: a receiver whose state says that it sleeps leaves its CPU a moment later. With two CPUs
+//! an event could in principle come in this moment. But an event comes a whole period after the event before it, and
+//! the moment takes some µs.
 
 mod handover;
 mod ipc;
@@ -16,8 +19,9 @@ mod signal;
 pub(crate) use ipc::{PosixQueue, SysvQueue, SysvSemaphore, isolate};
 pub(crate) use mechanism::{Handover, PosixSemaphore};
 
+use crate::definition::{Definition, Key, Measure, events, times, word};
 use crate::gate::Gate;
-use crate::plan::{Async, Mechanism, Placement, Plan};
+use crate::plan::Plan;
 use crate::priorities::below;
 use crate::recorder::Recorder;
 use crate::run::{check_count, check_time};
@@ -25,13 +29,76 @@ use crate::{Doubt, Output, Report, RunError, failure, overhead};
 use handover::{Course, measure};
 use mechanism::{Condvar, Eventfd, Pipe};
 use rt::now;
+use sample::Nanos;
+use serde::{Deserialize, Serialize};
 use signal::{Signal, Sigwait};
 use std::io;
 use std::sync::atomic::AtomicBool;
 
-/// `futex-same`, `futex-across`, for each mechanism and placement.
-pub(crate) fn series(probe: &Async) -> Vec<String> {
-    pairs(probe).map(|(mechanism, placement)| name(mechanism, placement)).collect()
+pub(crate) const DEFINITION: Definition = Definition {
+    name: "async",
+    about: "How late a waiting task runs after another task gave it an event",
+    keys: &[
+        Key::words::<Mechanism>("mechanisms", "condvar", "How: {}."),
+        Key::words::<Placement>("placements", "same", "Where the tasks run: {} (CPUs)."),
+        Key::period("Time from one event to the next, for example 1ms."),
+        Key::count("Number of events in each series."),
+    ],
+    examples: [
+        "onset measure async --mechanism futex,eventfd --placement same,across --cpus 0-1",
+        "onset measure async --period 500us --load ipc",
+    ],
+};
+
+/// One series for each mechanism and placement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Async {
+    /// How the event is handed over; each is measured in turn.
+    pub mechanisms: Vec<Mechanism>,
+    /// Where the two threads run; each is measured in turn.
+    pub placements: Vec<Placement>,
+    /// From event to event.
+    #[serde(rename = "period_ns")]
+    pub period: Nanos,
+    /// Events per series.
+    pub count: u64,
+}
+
+/// How one thread tells another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mechanism {
+    /// Mutex and condition variable of the C library.
+    Condvar,
+    /// A bare futex.
+    Futex,
+    /// An eventfd.
+    Eventfd,
+    /// A pipe.
+    Pipe,
+    /// `sem_post`, `sem_wait`.
+    PosixSemaphore,
+    /// `semop`.
+    SysvSemaphore,
+    /// `mq_send`, `mq_receive`.
+    PosixQueue,
+    /// `msgsnd`, `msgrcv`.
+    SysvQueue,
+    /// A signal and its handler.
+    Signal,
+    /// A signal taken by `sigwaitinfo`.
+    Sigwait,
+}
+
+/// Where two threads run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// Both on the first CPU of the plan.
+    Same,
+    /// The waiting one on the first, the telling one on the second.
+    Across,
 }
 
 fn pairs(probe: &Async) -> impl Iterator<Item = (Mechanism, Placement)> {
@@ -39,66 +106,71 @@ fn pairs(probe: &Async) -> impl Iterator<Item = (Mechanism, Placement)> {
 }
 
 fn name(mechanism: Mechanism, placement: Placement) -> String {
-    let mechanism = match mechanism {
-        Mechanism::Condvar => "condvar",
-        Mechanism::Futex => "futex",
-        Mechanism::Eventfd => "eventfd",
-        Mechanism::Pipe => "pipe",
-        Mechanism::PosixSemaphore => "posix_semaphore",
-        Mechanism::SysvSemaphore => "sysv_semaphore",
-        Mechanism::PosixQueue => "posix_queue",
-        Mechanism::SysvQueue => "sysv_queue",
-        Mechanism::Signal => "signal",
-        Mechanism::Sigwait => "sigwait",
-    };
-    match placement {
-        Placement::Same => format!("{mechanism}-same"),
-        Placement::Across => format!("{mechanism}-across"),
-    }
+    format!("{}-{}", word(&mechanism), word(&placement))
 }
 
-/// Two threads of its own for each series in turn, but one way out. A mechanism that this system lacks becomes a doubt,
-/// and the others are measured.
-///
-/// # Errors
-/// A policy without a priority below it, CPUs that may not be used, or a mechanism that fails on the way.
-pub(crate) fn run(
-    plan: &Plan,
-    probe: &Async,
-    output: &mut Output,
-    stop: &AtomicBool,
-) -> Result<Report, RunError> {
-    check_count(probe.count)?;
-    check_time("period_ns", probe.period)?;
-    let mut report = Report::default();
-    report.largest("overhead_ns", overhead::clock_read().0);
-    let origin = now();
-    for (series, (mechanism, placement)) in pairs(probe).enumerate() {
-        let course = match course(plan, probe, placement)? {
-            Some(course) => course,
-            None => {
-                not_measured(
-                    &mut report,
-                    name(mechanism, placement),
-                    "it needs two CPUs, and the probe may use one",
-                );
-                continue;
-            }
-        };
-        let mut record = Recorder::new(output, series, origin);
-        let measured = std::thread::scope(|threads| {
-            let sender = threads.spawn(|| hand_over(mechanism, &course, &mut record, stop));
-            sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
-        report.add("page_faults", record.faults());
-        match measured {
-            Err(RunError::Unavailable { reason, .. }) => {
-                not_measured(&mut report, name(mechanism, placement), reason)
-            }
-            other => other?,
-        }
+impl Measure for Async {
+    /// `futex-same`, `futex-across`, for each mechanism and placement.
+    fn series(&self, _plan: &Plan) -> Vec<String> {
+        pairs(self).map(|(mechanism, placement)| name(mechanism, placement)).collect()
     }
-    Ok(report)
+
+    fn duration(&self) -> Nanos {
+        times(self.period, self.count, self.mechanisms.len() * self.placements.len())
+    }
+
+    fn events(&self) -> u64 {
+        events(self.count, self.mechanisms.len() * self.placements.len())
+    }
+
+    fn shortest_gap(&self) -> Option<Nanos> {
+        Some(self.period)
+    }
+
+    /// Two threads of its own for each series in turn, but one way out. A mechanism that this system lacks becomes a
+    /// doubt, and the others are measured.
+    ///
+    /// # Errors
+    /// A policy without a priority below it, CPUs that may not be used, or a mechanism that fails on the way.
+    fn run(
+        &self,
+        plan: &Plan,
+        outputs: &mut [Output],
+        stop: &AtomicBool,
+    ) -> Result<Report, RunError> {
+        let output = &mut outputs[0];
+        check_count(self.count)?;
+        check_time("period_ns", self.period)?;
+        let mut report = Report::default();
+        report.largest("overhead_ns", overhead::clock_read().0);
+        let origin = now();
+        for (series, (mechanism, placement)) in pairs(self).enumerate() {
+            let course = match course(plan, self, placement)? {
+                Some(course) => course,
+                None => {
+                    not_measured(
+                        &mut report,
+                        name(mechanism, placement),
+                        "it needs two CPUs, and the probe may use one",
+                    );
+                    continue;
+                }
+            };
+            let mut record = Recorder::new(output, series, origin);
+            let measured = std::thread::scope(|threads| {
+                let sender = threads.spawn(|| hand_over(mechanism, &course, &mut record, stop));
+                sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            report.add("page_faults", record.faults());
+            match measured {
+                Err(RunError::Unavailable { reason, .. }) => {
+                    not_measured(&mut report, name(mechanism, placement), reason)
+                }
+                other => other?,
+            }
+        }
+        Ok(report)
+    }
 }
 
 /// `None` where there are too few CPUs.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Signals as a way to tell: with a handler, and without.
+//! Signals as mechanisms of the probe `async`: with a handler, and without.
 
 use super::mechanism::{Handover, checked, uninterrupted};
 use rt::now;

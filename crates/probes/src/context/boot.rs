@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the kernel's log says of the words that it was booted with: which it did not know, which it did not take.
+//! What the kernel's log says about the words of its command line: which words it did not know, and which it did not
+//! take.
 //!
-//! A kernel prints most of this below the level of a console, so the log itself is read, which keeps it as long as nothing
-//! newer needs the room. It cannot see a word for a module (`MODULE.PARAMETER=`): the kernel leaves those to whoever loads it.
+//! A kernel prints most of this below the level of a console. So this module reads the log itself, which keeps a line
+//! as long as no newer line needs the room. It cannot see a word for a module (`MODULE.PARAMETER=`), since the kernel
+//! leaves these words to whoever loads the module.
 
 use super::parse::record_text;
 
@@ -18,8 +20,8 @@ const REFUSALS: [&str; 4] = [
     "' too large for parameter",
 ];
 
-/// The words that the kernel did not know, as they were written, separated by spaces; absent where it knew all, or where the
-/// log is not readable or does not reach back to the boot.
+/// The words that the kernel did not know, as they were written, separated by spaces; absent where it knew all, or
+/// where the log is not readable or does not reach back to the boot.
 pub fn unknown_words(log: &str) -> Option<String> {
     texts(log).find_map(|text| {
         let (_, rest) = text.split_once(UNKNOWN.0)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The measured CPUs: who else may use them, who shares their core, and what changes their speed.
+//! The context of the measured CPUs: who else may use them, which CPUs share their cores, and what changes their speed.
 
 use super::parse::{cpu_list, cpu_mask, labelled, show_cpu_list, ticks};
 use super::tree::Tree;

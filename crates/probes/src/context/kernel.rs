@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The kernel: what it is, how it may be preempted, how it limits real-time tasks, what it keeps time with.
+//! The context of the kernel: its release and options, its preemption mode, its limit for real-time tasks, and its
+//! clock.
 
 use super::parse::{chosen, command_line_value};
 use super::tree::Tree;

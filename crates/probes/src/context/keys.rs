@@ -26,7 +26,8 @@ pub const BOOT_WORDS_REFUSED: &str = "boot_words_refused";
 pub const CONFIG: &str = "config";
 /// Options of the kernel that make it slower to find its defects, without `CONFIG_`; `none` where it has none.
 pub const DEBUG_OPTIONS: &str = "debug_options";
-/// Ticks of the kernel each second (`CONFIG_HZ`): to that grain it measures time where it has no high-resolution timers.
+/// Ticks of the kernel each second (`CONFIG_HZ`): to that grain it measures time where it has no high-resolution
+/// timers.
 pub const HZ: &str = "hz";
 /// Why the kernel calls itself tainted, as the number in `/proc/sys/kernel/tainted`; 0 where it does not.
 pub const TAINT: &str = "taint";
@@ -40,8 +41,8 @@ pub const RT_THROTTLED: &str = "rt_throttled";
 /// Of each measured CPU: what ordinary tasks are given where real-time tasks starve them, `RUNTIME/PERIOD` in ns
 /// (Linux 6.12 and later, through debugfs).
 pub const FAIR_SERVER_NS: &str = "fair_server_ns";
-/// Of each measured CPU: the same of tasks that a loaded scheduler of BPF manages (sched_ext), as far as the kernel keeps
-/// time for them beside real-time tasks (Linux 7.0 and later, through debugfs).
+/// Of each measured CPU: the same of tasks that a loaded scheduler of BPF manages (sched_ext), as far as the kernel
+/// keeps time for them beside real-time tasks (Linux 7.0 and later, through debugfs).
 pub const EXT_SERVER_NS: &str = "ext_server_ns";
 /// The clock source in use.
 pub const CLOCKSOURCE: &str = "clocksource";

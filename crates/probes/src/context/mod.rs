@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the target says of itself: everything that a latency may depend on, as the running kernel reports it.
+//! The context of a run: everything on which a latency may depend, as the running kernel reports it.
 //!
-//! Read from `/proc`, `/sys` and `/dev` alone, so that a static binary in the rig's guest says the same as the command
-//! on a machine. What cannot be read is absent, never empty: in a container, without privilege or on another
-//! architecture there is less of it. It sees one moment; compare two to see what happened between them
-//! ([`crate::validity`]).
+//! The context is read only from `/proc`, `/sys` and `/dev`, so that a static binary in the rig's guest reads the same
+//! as the command on a machine. A value that cannot be read is absent, never empty. There are fewer values in a
+//! container, without privilege, or on another architecture. A context is of one moment. Compare two contexts to see
+//! what happened between them ([`crate::validity`]).
 
 mod boot;
 mod cpu;
 mod kernel;
 pub mod keys;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod parse;
+#[cfg(not(fuzzing))]
 mod parse;
 mod system;
 mod tasks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! From the kernel's texts to values. Pure; a text of another shape gives nothing.
+//! Turns the kernel's texts into values. Pure. A text of another form yields no value.
 
 /// The most CPUs that Linux can be built for (`NR_CPUS`, arch/x86/Kconfig); a longer list is not one of CPUs.
 pub const CPUS_MAX: u32 = 8192;
@@ -84,7 +84,12 @@ pub fn ticks(stat: &str, cpu: u32) -> Option<Ticks> {
     let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = values[..] else {
         return None;
     };
-    Some(Ticks { busy: user + nice + system + irq + softirq, idle: idle + iowait, steal })
+    let sum = |parts: &[u64]| parts.iter().try_fold(0u64, |sum, part| sum.checked_add(*part));
+    Some(Ticks {
+        busy: sum(&[user, nice, system, irq, softirq])?,
+        idle: sum(&[idle, iowait])?,
+        steal,
+    })
 }
 
 /// A thread's real-time policy.
@@ -216,6 +221,8 @@ mod tests {
         assert_eq!(ticks(stat, 1), Some(Ticks { busy: 19, idle: 45, steal: 8 }));
         assert_eq!(ticks(stat, 2), None);
         assert_eq!(ticks("cpu1 1 2 3", 1), None);
+        let endless = format!("cpu1 {} 1 0 0 0 0 0 0", u64::MAX);
+        assert_eq!(ticks(&endless, 1), None);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the kernel itself runs on, and what it runs us in.
+//! The context of the machine below the kernel, and of the container or cgroup around this process.
 
 use super::parse::{labelled, soft_limit};
 use super::tree::Tree;
 use super::{Context, keys};
+use crate::x86_64::{FLAGS, VIRTUAL};
 
 /// What makers of hypervisors write into the firmware, and their names for it.
 const HYPERVISORS: [(&str, &str); 8] = [
@@ -49,8 +50,7 @@ fn virtualisation(tree: &Tree, firmware: &str) -> Option<String> {
         return Some(kind.trim_matches('\0').replace('\0', " "));
     }
     let cpuinfo = tree.text("proc/cpuinfo")?;
-    // x86 alone has the flag (CPUID leaf 1, ECX bit 31, set by hypervisors).
-    let flagged = labelled(&cpuinfo, "flags")?.split_whitespace().any(|f| f == "hypervisor");
+    let flagged = labelled(&cpuinfo, FLAGS)?.split_whitespace().any(|f| f == VIRTUAL);
     if !flagged {
         return Some("none".into());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Other threads with a real-time policy that may run where we measure.
+//! The context of other threads that have a real-time policy and may run on a measured CPU.
 
 use super::parse::{RealTime, Thread, cpu_list, labelled, thread};
 use super::tree::Tree;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Reading below a root: `/` in earnest, a directory of files in tests. Never blocks, never fails.
+//! Reads files below a root directory: `/` in use, a directory of prepared files in tests. It never blocks and never
+//! fails.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read};

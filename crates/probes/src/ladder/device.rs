@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The driver's samples, as `driver/onset_port.h` defines them.
+//! Reads the samples of the driver from its device, in the format of `wire`.
 
 use crate::{RunError, failure};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
 use rustix::time::Timespec;
-use sample::{ALL_RESPONDERS, Nanos, Reading, Record, Responder, ResponderSet};
+use sample::{ALL_RESPONDERS, Nanos, Responder, ResponderSet};
 use std::fs::{File, read_to_string};
 use std::io;
 use std::os::fd::AsRawFd;
+use wire::ports::{self, SAMPLES as DEVICE};
+use wire::{Event, Reading};
 
-const DEVICE: &str = "/dev/onset-samples";
-/// `ONSET_STOP`, `_IO('O', 0x71)`.
-const STOP: libc::Ioctl = (b'O' as libc::Ioctl) << 8 | 0x71;
+/// `ONSET_STOP` of driver/onset_wire.h.
+const STOP: libc::Ioctl = ports::request(ports::STOP) as libc::Ioctl;
 const PARAMETERS: &str = "/sys/module/onset_port/parameters";
 /// How long one look for records waits, so that a stop is heard.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -53,7 +54,7 @@ pub(super) fn check(period: Nanos) -> Result<(), RunError> {
         return Err(failure::unavailable(
             "such trigger",
             format!(
-                "the module's timer has a period of {found} ns, and {} ns are asked for: write that to \
+                "the module's timer has a period of {found} ns, but the plan asks for {} ns: write that to \
                  {PARAMETERS}/period_ns",
                 period.0
             ),
@@ -65,7 +66,7 @@ pub(super) fn check(period: Nanos) -> Result<(), RunError> {
 /// The device. The timer runs while it is open.
 pub(super) struct Samples {
     device: File,
-    buffer: Box<[[u8; Record::BYTES]]>,
+    buffer: Box<[[u8; Event::BYTES]]>,
 }
 
 impl Samples {
@@ -76,7 +77,7 @@ impl Samples {
     pub(super) fn open(period: Nanos) -> Result<Samples, RunError> {
         check(period)?;
         let device = File::open(DEVICE).map_err(|e| refused(&e, period))?;
-        Ok(Samples { device, buffer: vec![[0; Record::BYTES]; 1024].into_boxed_slice() })
+        Ok(Samples { device, buffer: vec![[0; Event::BYTES]; 1024].into_boxed_slice() })
     }
 
     /// Stops the timer; what was not read yet can still be read.
@@ -102,18 +103,21 @@ impl Samples {
             Err(Errno::IO) => {
                 return Err(failure::unavailable(
                     "further trigger",
-                    "the CPU of the module's timer went offline; load it with cpu= of one that stays",
+                    "the CPU of the module's timer went offline; load the module with cpu= and a CPU that stays online",
                 ));
             }
             other => other.map_err(failed)?,
         };
-        for encoded in &self.buffer[..bytes / Record::BYTES] {
-            let reading = Record::decode(encoded).ok().and_then(|record| Reading::of(&record));
-            each(reading.ok_or_else(|| {
-                failure::unavailable("samples", format!(
-                    "{DEVICE} gives records that are none; build the driver and onset from one source"
-                ))
-            })?);
+        for encoded in &self.buffer[..bytes / Event::BYTES] {
+            let Ok(Event::Reading(reading)) = Event::decode(encoded) else {
+                return Err(failure::unavailable(
+                    "samples",
+                    format!(
+                        "{DEVICE} gives records that onset cannot read; build the driver and onset from the same source"
+                    ),
+                ));
+            };
+            each(reading);
         }
         Ok(bytes > 0)
     }
@@ -126,9 +130,11 @@ fn refused(error: &io::Error, period: Nanos) -> RunError {
              driver/onset_port.ko trigger=timer period_ns={} (in use with trigger=port: rmmod onset_port first)",
             period.0
         ),
-        Some(Errno::BUSY) => "another program reads it (fuser /dev/onset-samples)".into(),
-        Some(Errno::ACCESS | Errno::PERM) => "it belongs to root: run with sudo".into(),
-        _ => "see the kernel's log (dmesg)".into(),
+        Some(Errno::BUSY) => {
+            "another program reads the device (fuser /dev/onset-samples shows which); end it".into()
+        }
+        Some(Errno::ACCESS | Errno::PERM) => "the device belongs to root: run with sudo".into(),
+        _ => "read the reason in the kernel's log (dmesg)".into(),
     };
     failure::unavailable("trigger", format!("{DEVICE}: {error}: {remedy}"))
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Exactly as many triggers as the plan wants, out of a few more: the timer is stopped from outside.
+//! Takes exactly as many triggers as the plan asks for. The driver makes a few more, since the probe stops its timer
+//! from outside.
 
-use sample::{ALL_RESPONDERS, Loss, Losses, Reading};
+use sample::{ALL_RESPONDERS, Loss, Losses};
+use wire::Reading;
 
 /// What became of the triggers, responder by responder.
 pub(super) struct Triggers {
@@ -18,7 +20,8 @@ impl Triggers {
         Triggers { count, due: 0, tallies: Default::default() }
     }
 
-    /// Whether all that are wanted were due. One that nobody answers is not seen, but the next that somebody answers is.
+    /// Whether all that are wanted were due. One that nobody answers is not seen, but the next that somebody answers
+    /// is.
     pub(super) fn were_all(&self) -> bool {
         self.due >= self.count
     }
@@ -94,10 +97,10 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sample::Nanos;
+    use sample::{Nanos, Stamp};
 
     fn sample(pin: u16, number: u64) -> Reading {
-        let at = Nanos(number * 1_000);
+        let at = Stamp::from_ns(number * 1_000);
         Reading::Sample { series: pin, number, at, latency: Nanos(7) }
     }
 

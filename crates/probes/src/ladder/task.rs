@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The `task` responder on the machine: a thread that blocks in `read` and answers by `ioctl`, as the agent's
-//! process does in the rig (2006 thesis, §5.5.2).
+//! The `task` responder on a machine: a thread that blocks in `read` and answers by `ioctl`, as the process of the
+//! agent does in the rig (2006 thesis, §5.5.2).
 
 use crate::{RunError, failure};
 use rt::Policy;
@@ -8,10 +8,10 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
+use wire::ports::{self, DEVICE};
 
-const DEVICE: &str = "/dev/onset";
-/// `ONSET_ANSWER`, `_IO('O', 0x70)` of driver/onset_port.h.
-const ANSWER: libc::Ioctl = (b'O' as libc::Ioctl) << 8 | 0x70;
+/// `ONSET_ANSWER` of driver/onset_wire.h.
+const ANSWER: libc::Ioctl = ports::request(ports::ANSWER) as libc::Ioctl;
 
 /// The open device and the thread that answers through it.
 pub(super) struct Answering {
@@ -26,7 +26,7 @@ impl Answering {
     pub(super) fn open() -> Result<Answering, RunError> {
         let device = File::open(DEVICE).map_err(|e| {
             failure::unavailable("task responder", format!(
-                "{DEVICE}: {e}: the task responder answers through it; only one program can (fuser {DEVICE}), as root"
+                "{DEVICE}: {e}: the task responder answers through this device; run as root, and end any other program that uses it (fuser {DEVICE})"
             ))
         })?;
         Ok(Answering {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Waiting for periodic timers of the kernel: timerfd, POSIX timer, interval timer.
+//! Waits for periodic timers of the kernel: timerfd, POSIX timer, interval timer.
 //!
-//! The kernel arms them on a grid of its own, so a late task moves nothing. Timerfd and POSIX timer say how many
-//! expirations were missed; of an interval timer only the last one is pending, and the clock says how many those were.
+//! The kernel arms these timers on a grid of its own, so a late task does not move the grid. A timerfd and a POSIX
+//! timer say how many expirations the task missed. An interval timer keeps only its last expiration, and the clock
+//! tells how many there were.
 
 use super::wait::Wait;
 use crate::plan::SleepMethod;
@@ -22,7 +23,10 @@ pub(super) fn check(method: SleepMethod, period: Nanos) -> Result<(), RunError> 
     if method != SleepMethod::Itimer || period.0.is_multiple_of(1_000) {
         return Ok(());
     }
-    let wrong = format!("itimer counts whole microseconds, not {} ns; take posix_timer", period.0);
+    let wrong = format!(
+        "itimer counts whole microseconds, not {} ns; take the method posix_timer",
+        period.0
+    );
     Err(RunError::Plan { part: "periods_ns", wrong })
 }
 
@@ -36,7 +40,7 @@ fn last_errno() -> Errno {
 }
 
 fn parts(time: Nanos) -> (i64, i64) {
-    ((time.0 / 1_000_000_000) as i64, (time.0 % 1_000_000_000) as i64)
+    (time.as_secs() as i64, time.subsec_nanos() as i64)
 }
 
 /// A periodic timerfd (timerfd_create(2)), armed at an absolute time.
@@ -53,7 +57,7 @@ impl Timerfd {
             Timespec { tv_sec, tv_nsec }
         };
         let times =
-            Itimerspec { it_value: spec(Nanos(start.ns() + period.0)), it_interval: spec(period) };
+            Itimerspec { it_value: spec(Nanos(start.ns()) + period), it_interval: spec(period) };
         timerfd_settime(&fd, TimerfdTimerFlags::ABSTIME, &times)
             .map_err(system("timerfd_settime"))?;
         Ok((Timerfd(fd), start))
@@ -138,7 +142,7 @@ impl PosixTimer {
             libc::timespec { tv_sec, tv_nsec }
         };
         let times = libc::itimerspec {
-            it_value: spec(Nanos(start.ns() + period.0)),
+            it_value: spec(Nanos(start.ns()) + period),
             it_interval: spec(period),
         };
         let old = std::ptr::null_mut();
@@ -208,8 +212,8 @@ impl BlockedAlarm {
         }
         Err(RunError::Unavailable {
             what: "interval timer".into(),
-            reason: "another thread of this process does not block SIGALRM and would be ended by it; measure in a \
-                     process of its own, or take posix_timer"
+            reason: "another thread of this process does not block SIGALRM, and the signal would end it; measure in a \
+ process of its own, or take the method posix_timer"
                 .into(),
         })
     }
@@ -255,8 +259,8 @@ impl Itimer {
         Ok((Itimer { set, early: 0 }, start))
     }
 
-    /// Signals that came before the next event was due. When the task is late, the clock may be read after an event that
-    /// the timer has yet to signal; the event is counted then, and its signal answers nothing.
+    /// Signals that came before the next event was due. When the task is late, the clock may be read after an event
+    /// that the timer has yet to signal; the event is counted then, and its signal answers nothing.
     pub(super) fn early(&self) -> u64 {
         self.early
     }

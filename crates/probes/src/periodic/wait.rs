@@ -9,8 +9,8 @@ use sample::{Monotonic, Nanos, Stamp};
 
 /// A way to wait for the events of a grid.
 pub(super) trait Wait {
-    /// Blocks until the next event of `release`, unless the task is behind. Returns when it went on, and how many events
-    /// after that one were due as well.
+    /// Blocks until the next event of `release`, unless the task is behind. Returns when it went on, and how many
+    /// events after that one were due as well.
     fn wait(&mut self, release: &Release) -> Result<(Stamp<Monotonic>, u64), RunError>;
 }
 
@@ -54,12 +54,12 @@ impl Wait for Precise {
 
 /// Spins on the clock for a period from now. Returns when that should have ended, and the first reading at or after it.
 ///
-/// The reading is before the end only when the clock stands still or goes backwards: spinning ends after as many readings as the
-/// period has nanoseconds, and no clock is read in less than one.
+/// The reading is before the end only when the clock stands still or goes backwards: spinning ends after as many
+/// readings as the period has nanoseconds, and no clock is read in less than one.
 #[inline]
 pub(super) fn spin(clock: &impl Clock, period: Nanos) -> (Stamp<Monotonic>, Stamp<Monotonic>) {
     let begun = clock.now();
-    let due = Stamp::from_ns(begun.ns().saturating_add(period.0));
+    let due = begun.saturating_add(period);
     let mut now = begun;
     for _ in 0..period.0 {
         if now >= due {
@@ -79,17 +79,15 @@ pub(super) struct Relative {
 
 impl Relative {
     pub(super) fn new(period: Nanos) -> Relative {
-        let whole = Timespec {
-            tv_sec: (period.0 / 1_000_000_000) as i64,
-            tv_nsec: (period.0 % 1_000_000_000) as _,
-        };
+        let whole =
+            Timespec { tv_sec: period.as_secs() as i64, tv_nsec: period.subsec_nanos() as _ };
         Relative { period, whole }
     }
 
     /// Sleeps for the period. Returns when that should have ended, counted from the call, and when it did.
     ///
-    /// The clock is read right before the call, not taken over from the last return: the loop's own work in between is no
-    /// part of the sleep.
+    /// The clock is read right before the call, not taken over from the last return: the loop's own work in between is
+    /// no part of the sleep.
     #[inline]
     pub(super) fn wait(&self) -> (Stamp<Monotonic>, Stamp<Monotonic>) {
         let mut left = self.whole;
@@ -101,7 +99,7 @@ impl Relative {
             left = rest;
         }
         let woke = rt::now();
-        (Stamp::from_ns(begun.ns().saturating_add(self.period.0)), woke)
+        (begun.saturating_add(self.period), woke)
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What every component needs: where it runs, how often, and where its times go.
+//! The parts that every component of the probe `rhealstone` needs: its CPU and priorities, its repetitions, and the
+//! output of its times.
 
 use crate::RunError;
 use crate::gate::Gate;

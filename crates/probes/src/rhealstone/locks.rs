@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Semaphore shuffle, deadlock breaking, message passing: one thread holds or sends, a higher one takes.
+//! The components semaphore shuffle, deadlock breaking and message passing: one thread holds or sends, and a thread of
+//! higher priority takes.
 
 use super::bench::{Bench, Partner};
 use crate::async_handler::Handover;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The Rhealstone benchmark (Kar and Porter 1989, Kar 1990), as the 2001 paper uses it (§9.1): SCHED_FIFO, locked
-//! memory, each repetition timed by itself.
+//! Probe `rhealstone`: the Rhealstone benchmark (Kar and Porter 1989, Kar 1990), as the 2001 paper uses it (§9.1):
+//! SCHED_FIFO, locked memory, each repetition timed by itself.
 //!
-//! All threads of a component run on one CPU, so a higher one that becomes ready always preempts a lower one. They
-//! are threads of one process where the paper had processes: no address space is switched. A length holds at least
-//! half a reading of the clock at each end; `overhead_ns` says how much one costs. None is too short for a clock of 1 ns.
+//! All threads of a component run on one CPU. So a thread of higher priority that becomes ready always preempts one of
+//! lower priority. The paper used processes, and these are threads of one process: no address space is switched. A
+//! measured length contains at least half a reading of the clock at each end; `overhead_ns` says how long one reading
+//! takes. No length is too short for a clock of 1 ns.
 
 mod bench;
 mod locks;
@@ -13,27 +14,83 @@ mod switch;
 use crate::async_handler::{
     PosixQueue, PosixSemaphore, SysvQueue, SysvSemaphore, isolate, made, not_measured,
 };
-use crate::plan::{Component, Interface, Plan, Rhealstone};
+use crate::definition::{Definition, Key, Measure, events, times, word};
+use crate::plan::Plan;
 use crate::priorities::strictly_below;
 use crate::recorder::Recorder;
 use crate::run::check_count;
 use crate::{Output, Report, RunError, failure, ladder, overhead};
 use bench::Bench;
 use rt::now;
-use sample::{Nanos, Reading, Responder, Stamp};
+use sample::{Nanos, Responder};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
+use wire::Reading;
 
 /// All six; Kar's benchmark is the mean of them.
 const COMPONENTS: usize = 6;
 
+pub(crate) const DEFINITION: Definition = Definition {
+    name: "rhealstone",
+    about: "The six components of the Rhealstone benchmark",
+    keys: &[
+        Key::words::<Component>("components", "all", "Which: {}."),
+        Key::words::<Interface>(
+            "interfaces",
+            "both",
+            "The interface of the semaphores and queues: {}.",
+        ),
+        Key::count("Number of repetitions in each series."),
+    ],
+    examples: [
+        "onset measure rhealstone",
+        "onset measure rhealstone --component task_switch --count 100000",
+    ],
+};
+
+/// One series for each component and, where both exist, interface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rhealstone {
+    /// Which components; each is measured in turn.
+    pub components: Vec<Component>,
+    /// Whose semaphores and queues.
+    pub interfaces: Vec<Interface>,
+    /// Repetitions per series.
+    pub count: u64,
+}
+
+/// A component of the Rhealstone benchmark (Kar 1989, 1990).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Component {
+    /// Between two tasks of one priority.
+    TaskSwitch,
+    /// To a task of higher priority.
+    Preemption,
+    /// From interrupt to its handler's first instruction.
+    InterruptLatency,
+    /// From asking for a semaphore that a lower task holds to having it, less that task's own time.
+    SemaphoreShuffle,
+    /// To resolve that a high task waits for a resource of a low one that a middle one keeps from running.
+    DeadlockBreaking,
+    /// A message of non-zero length from task to task.
+    MessagePassing,
+}
+
+/// Of which standard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Interface {
+    /// System V, as in the 2001 paper.
+    Sysv,
+    /// POSIX.
+    Posix,
+}
+
 /// What one series measures; the interface where the component has several.
 type Part = (Component, Option<Interface>);
-
-/// `task_switch`, `semaphore_shuffle-sysv`, …
-pub(crate) fn series(probe: &Rhealstone) -> Vec<String> {
-    parts(probe).map(name).collect()
-}
 
 fn parts(probe: &Rhealstone) -> impl Iterator<Item = Part> {
     probe.components.iter().flat_map(|component| match component {
@@ -45,17 +102,9 @@ fn parts(probe: &Rhealstone) -> impl Iterator<Item = Part> {
 }
 
 fn name((component, interface): Part) -> String {
-    let component = match component {
-        Component::TaskSwitch => "task_switch",
-        Component::Preemption => "preemption",
-        Component::InterruptLatency => "interrupt_latency",
-        Component::SemaphoreShuffle => "semaphore_shuffle",
-        Component::DeadlockBreaking => "deadlock_breaking",
-        Component::MessagePassing => "message_passing",
-    };
     match interface {
-        None => component.into(),
-        Some(interface) => format!("{component}-{}", interface_name(interface)),
+        None => word(&component),
+        Some(interface) => format!("{}-{}", word(&component), word(&interface)),
     }
 }
 
@@ -68,52 +117,66 @@ fn lower_threads(component: Component) -> u8 {
     }
 }
 
-fn interface_name(interface: Interface) -> &'static str {
-    match interface {
-        Interface::Sysv => "sysv",
-        Interface::Posix => "posix",
+impl Measure for Rhealstone {
+    /// `task_switch`, `semaphore_shuffle-sysv`, …
+    fn series(&self, _plan: &Plan) -> Vec<String> {
+        parts(self).map(name).collect()
     }
-}
 
-/// Up to three threads of its own for each component in turn, but one way out. A component that cannot be measured here
-/// becomes a doubt, and the others are measured. Counters: `mean_ns_SERIES`, and the combined figures of [`combine`].
-///
-/// # Errors
-/// A policy without strict priorities or with too few of them, or no privilege.
-pub(crate) fn run(
-    plan: &Plan,
-    probe: &Rhealstone,
-    output: &mut Output,
-    stop: &AtomicBool,
-) -> Result<Report, RunError> {
-    check_count(probe.count)?;
-    let cpu = *plan.cpus.first().ok_or_else(|| failure::plan("cpus", "none; name one"))?;
-    let deepest = probe.components.iter().map(|c| lower_threads(*c)).max().unwrap_or(0);
-    strictly_below(plan.policy, deepest)?;
-    let mut report = Report::default();
-    report.largest("overhead_ns", overhead::clock_read().0);
-    let origin = now();
-    for (series, part) in parts(probe).enumerate() {
-        let mut record = Recorder::new(output, series, origin);
-        let mut bench =
-            Bench { cpu, highest: plan.policy, count: probe.count, record: &mut record, stop };
-        let measured = std::thread::scope(|threads| {
-            let apart = threads.spawn(|| measure(part, &mut bench));
-            apart.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
-        report.add("page_faults", record.faults());
-        match measured {
-            Err(RunError::Unavailable { reason, .. }) => {
-                not_measured(&mut report, name(part), reason);
-            }
-            other => other?,
-        }
-        if let Some(mean) = record.mean() {
-            report.largest(format!("mean_ns_{}", name(part)), mean.0);
-        }
+    fn duration(&self) -> Nanos {
+        times(Nanos::from_micros(50), self.count, self.components.len() * self.interfaces.len())
     }
-    report.counters.extend(figures(probe, &report.counters));
-    Ok(report)
+
+    fn events(&self) -> u64 {
+        events(self.count, self.components.len() * self.interfaces.len())
+    }
+
+    fn spins(&self) -> bool {
+        true
+    }
+
+    /// Up to three threads of its own for each component in turn, but one way out. A component that cannot be measured
+    /// here becomes a doubt, and the others are measured. Counters: `mean_ns_SERIES`, and the combined figures of
+    /// [`combine`].
+    ///
+    /// # Errors
+    /// A policy without strict priorities or with too few of them, or no privilege.
+    fn run(
+        &self,
+        plan: &Plan,
+        outputs: &mut [Output],
+        stop: &AtomicBool,
+    ) -> Result<Report, RunError> {
+        let output = &mut outputs[0];
+        check_count(self.count)?;
+        let cpu = *plan.cpus.first().ok_or_else(|| failure::plan("cpus", "none; name one"))?;
+        let deepest = self.components.iter().map(|c| lower_threads(*c)).max().unwrap_or(0);
+        strictly_below(plan.policy, deepest)?;
+        let mut report = Report::default();
+        report.largest("overhead_ns", overhead::clock_read().0);
+        let origin = now();
+        for (series, part) in parts(self).enumerate() {
+            let mut record = Recorder::new(output, series, origin);
+            let mut bench =
+                Bench { cpu, highest: plan.policy, count: self.count, record: &mut record, stop };
+            let measured = std::thread::scope(|threads| {
+                let apart = threads.spawn(|| measure(part, &mut bench));
+                apart.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            report.add("page_faults", record.faults());
+            match measured {
+                Err(RunError::Unavailable { reason, .. }) => {
+                    not_measured(&mut report, name(part), reason);
+                }
+                other => other?,
+            }
+            if let Some(mean) = record.mean() {
+                report.largest(format!("mean_ns_{}", name(part)), mean.0);
+            }
+        }
+        report.counters.extend(figures(self, &report.counters));
+        Ok(report)
+    }
 }
 
 /// The combined figures of all components whose means are among `counters`, one for each interface ([`combine`]).
@@ -155,7 +218,7 @@ fn interrupt_latency(bench: &mut Bench) -> Result<(), RunError> {
     let hardirq = u16::from(Responder::Hardirq.pin());
     ladder::drain(ladder::period(), bench.count, bench.stop, |reading| match reading {
         Reading::Sample { series, number, at, latency } if series == hardirq => {
-            bench.record.sample(number, Stamp::from_ns(at.0), Some(latency));
+            bench.record.sample(number, at, Some(latency));
         }
         Reading::Loss { series, loss, count } if series == hardirq => {
             bench.record.loss(loss, count);
@@ -175,7 +238,7 @@ fn combine(means: &[(Part, Nanos)], interface: Interface) -> Option<(String, u64
         .collect();
     let sum: u64 = counted.iter().sum();
     let value = (counted.len() as u64 * 1_000_000_000).checked_div(sum)?;
-    let name = format!("rhealstones_per_second_{}", interface_name(interface));
+    let name = format!("rhealstones_per_second_{}", word(&interface));
     Some(match counted.len() {
         COMPONENTS => (name, value),
         fewer => (format!("{name}_of_{fewer}"), value),
@@ -202,7 +265,7 @@ mod tests {
     #[test]
     fn only_semaphores_and_messages_have_a_series_for_each_interface() {
         assert_eq!(
-            series(&probe(&[Interface::Sysv, Interface::Posix])),
+            parts(&probe(&[Interface::Sysv, Interface::Posix])).map(name).collect::<Vec<_>>(),
             [
                 "task_switch",
                 "preemption",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Task switch and preemption.
+//! The components task switch and preemption.
 
 use super::bench::{Bench, Partner};
 use crate::RunError;
@@ -83,9 +83,10 @@ pub(super) fn task_switch(bench: &mut Bench) -> Result<(), RunError> {
     })
 }
 
-/// A thread loops in user space, reading the clock; in each turn of its loop it makes another one of higher priority ready
-/// (FUTEX_WAKE), which preempts it: from the last reading of the one to the first of the other. The system call that wakes,
-/// the scheduler and the switch are in it; no interrupt is, and nobody sleeps, so each repetition is answered.
+/// A thread loops in user space, reading the clock; in each turn of its loop it makes another one of higher priority
+/// ready (FUTEX_WAKE), which preempts it: from the last reading of the one to the first of the other. The system call
+/// that wakes, the scheduler and the switch are in it; no interrupt is, and nobody sleeps, so each repetition is
+/// answered.
 pub(super) fn preemption(bench: &mut Bench) -> Result<(), RunError> {
     let (ready, high) = (&Gate::default(), &Partner::default());
     bench.enter(0)?;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! When the kernel's timer behind the clock expires, by the kernel's own list of timers, and so when each interrupt is due.
+//! Reads from the kernel's own list of timers when the timer behind the real-time clock expires, and so when each
+//! interrupt is due.
 //!
-//! The list (`/proc/timer_list`, for root alone) shows the absolute time at which each armed timer expires, on
-//! `CLOCK_MONOTONIC` for this one (rtc_device_register: `hrtimer_init(&rtc->pie_timer, CLOCK_MONOTONIC, …)`). The kernel moves
-//! it on by whole periods, so one line tells all of them.
+//! The list (`/proc/timer_list`, only for root) shows the absolute time at which each armed timer expires. For this
+//! timer the time is on `CLOCK_MONOTONIC` (rtc_device_register: `hrtimer_init(&rtc->pie_timer, CLOCK_MONOTONIC, …)`).
+//! The kernel moves the timer on by whole periods, so one line tells all expirations.
 
 use sample::{Monotonic, Nanos, Stamp};
 
@@ -36,8 +37,8 @@ impl Due {
         Due { expiry: expiry.ns().into(), period: period.0.into(), zero: i128::MAX }
     }
 
-    /// Interrupt `newest`, and none after it, was answered at `answered`: it was due before. Of several answers the quickest
-    /// tells the number of the interrupt, as long as it took less than a period.
+    /// Interrupt `newest`, and none after it, was answered at `answered`: it was due before. Of several answers the
+    /// quickest tells the number of the interrupt, as long as it took less than a period.
     pub(super) fn learn(&mut self, newest: u64, answered: Stamp<Monotonic>) {
         let periods = (i128::from(answered.ns()) - self.expiry).div_euclid(self.period);
         self.zero = self.zero.min(periods - i128::from(newest));
@@ -50,8 +51,8 @@ impl Due {
         u64::try_from(due).ok().map(Stamp::from_ns)
     }
 
-    /// Whether a timer that was armed for `first` from some instant of `armed` on expires so: what the list showed is checked
-    /// against the clock.
+    /// Whether a timer that was armed for `first` from some instant of `armed` on expires so: what the list showed is
+    /// checked against the clock.
     pub(super) fn fits(&self, armed: (Stamp<Monotonic>, Stamp<Monotonic>), first: Nanos) -> bool {
         let begun = i128::from(armed.0.ns()) + i128::from(first.0);
         let since = (self.expiry - begun).rem_euclid(self.period);

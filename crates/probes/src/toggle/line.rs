@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What can be toggled: a variable, a pin of the parallel port, a line of a GPIO chip.
+//! The lines that the probe `toggle` can use: a variable, a line of a GPIO chip, and elsewhere a pin of the parallel
+//! port ([`parallel_port`](crate::x86_64::parallel_port)).
 
 use crate::report::RunError;
 use rustix::io::Errno;
@@ -8,7 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Something with two levels.
-pub(super) trait Level {
+pub(crate) trait Level {
     /// Returns when the level is set, as far as the processor knows.
     fn set(&mut self, high: bool) -> Result<(), RunError>;
 }
@@ -26,47 +27,6 @@ impl Level for Memory {
     #[inline]
     fn set(&mut self, high: bool) -> Result<(), RunError> {
         std::hint::black_box(&self.0).store(high, Ordering::Release);
-        Ok(())
-    }
-}
-
-/// D7 of the data register of a parallel port; the other data pins go low.
-#[cfg(target_arch = "x86_64")]
-pub(super) struct ParallelPort(u16);
-
-#[cfg(target_arch = "x86_64")]
-impl ParallelPort {
-    const D7: u8 = 0x80;
-
-    /// Lets the calling thread, and no other, write to the port (ioperm(2)).
-    pub(super) fn open(port: u16) -> Result<ParallelPort, RunError> {
-        // SAFETY: asks for the right to one port; the kernel checks who asks.
-        if unsafe { libc::ioperm(port.into(), 1, 1) } == 0 {
-            return Ok(ParallelPort(port));
-        }
-        let reason = match last_errno() {
-            Errno::PERM => {
-                "it needs CAP_SYS_RAWIO and a kernel that is not locked down; run with sudo, or \
-                            toggle memory"
-                    .to_owned()
-            }
-            errno => format!("ioperm: {errno}"),
-        };
-        Err(RunError::Unavailable { what: format!("parallel port at {port:#x}"), reason })
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Level for ParallelPort {
-    #[inline]
-    fn set(&mut self, high: bool) -> Result<(), RunError> {
-        let level = if high { Self::D7 } else { 0 };
-        // SAFETY: `open` got the right to this port; a data register takes any value.
-        unsafe {
-            core::arch::asm!(
-                "out dx, al", in("dx") self.0, in("al") level, options(nomem, nostack, preserves_flags)
-            );
-        }
         Ok(())
     }
 }
@@ -116,7 +76,7 @@ impl Gpio {
         };
         let device = OpenOptions::new().read(true).write(true).open(chip).map_err(|e| {
             none(format!(
-                "{e}; ls /dev/gpiochip* shows what there is, and its group who may use it"
+                "{e}; ls -l /dev/gpiochip* shows the chips, and the group that may use each"
             ))
         })?;
         let mut request = LineRequest {
@@ -136,9 +96,9 @@ impl Gpio {
         // SAFETY: the structure that this request takes; it lives through the call.
         if unsafe { libc::ioctl(device.as_raw_fd(), GET_LINE, &raw mut request) } != 0 {
             return Err(none(match last_errno() {
-                Errno::BUSY => "somebody else uses it (gpioinfo shows who)".to_owned(),
-                Errno::INVAL => "the chip has no such line, or it is no output".to_owned(),
-                Errno::NOTTY => "that file is no GPIO chip, or of a kernel before 5.10".to_owned(),
+                Errno::BUSY => "another program uses the line (gpioinfo shows which); end it, or take another line".to_owned(),
+                Errno::INVAL => "the chip has no such line, or the line is no output".to_owned(),
+                Errno::NOTTY => "that file is no GPIO chip, or the kernel is older than 5.10".to_owned(),
                 errno => errno.to_string(),
             }));
         }
@@ -161,7 +121,7 @@ impl Level for Gpio {
     }
 }
 
-fn last_errno() -> Errno {
+pub(crate) fn last_errno() -> Errno {
     // SAFETY: errno of this thread.
     Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Whether a kernel runs as it was told at boot: the preemption mode that was asked for, and words that it did not take.
+//! Judges whether a kernel runs as its command line asks: with the preemption mode that it names, and with all its
+//! words.
 //!
-//! It judges by what the kernel says of itself. A word that the kernel takes and then ignores, and one for a module, it
-//! cannot see.
+//! It judges by what the kernel says about itself. It cannot see a word that the kernel takes and then ignores, nor a
+//! word for a module.
 
 use super::Doubt;
 use crate::context::{Context, keys};
 
 /// The doubts about a kernel that `words` were given to at boot. What could not be read raises none.
 ///
-/// Only those words are judged: a boot loader and an initramfs have words of their own, which the kernel does not know either.
+/// Only those words are judged: a boot loader and an initramfs have words of their own, which the kernel does not know
+/// either.
 pub fn boot(words: &[String], context: &Context) -> Vec<Doubt> {
     let differs = preemption(words, context);
     let judged = |word: &&String| differs.is_none() || !word.starts_with(PREEMPT);

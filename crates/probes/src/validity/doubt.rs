@@ -1,66 +1,67 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The doubts, with the words that explain them.
+//! The doubts about a measurement on the target, with the texts that explain each.
 
 use crate::context::show_cpu_list;
 use sample::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// A doubt about a measurement on the target. In JSON an object with `code` and the fields of its kind.
+/// A doubt about a measurement on the target. In JSON it is an object with `code` and the fields of its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Doubt {
-    /// Measured CPUs were not running.
+    /// Measured CPUs were not running. Invalidates.
     CpuOffline {
-        /// Which.
+        /// The CPUs or the name.
         cpus: Vec<u32>,
     },
-    /// Measured CPUs were outside of the process's cpuset.
+    /// Measured CPUs were outside of the process's cpuset. Invalidates.
     CpuNotAllowed {
-        /// Which.
+        /// The CPUs or the name.
         cpus: Vec<u32>,
     },
-    /// No measuring thread ran on CPUs that were to be measured.
+    /// No measuring thread ran on CPUs that the plan names. Invalidates.
     CpuNotUsed {
-        /// Which.
+        /// The CPUs or the name.
         cpus: Vec<u32>,
     },
-    /// Measuring threads ran on CPUs that were not to be measured.
+    /// Measuring threads ran on CPUs that the plan does not name. Invalidates.
     CpuNotAsked {
-        /// Which.
+        /// The CPUs or the name.
         cpus: Vec<u32>,
     },
-    /// The kernel may be preempted otherwise than it was told at boot.
+    /// The kernel runs with another preemption mode than the one that the flavour asks for. Invalidates.
     PreemptionDiffers {
-        /// The mode that was asked for.
+        /// The mode that the flavour asks for.
         asked: String,
-        /// The mode in force.
+        /// The mode that the kernel runs with.
         found: String,
-        /// Those that this kernel can be told; none where it cannot be told any, or does not say.
+        /// The modes that this kernel accepts. Empty if it accepts none, or does not say.
         modes: Vec<String>,
     },
-    /// The kernel did not take words that it was given at boot.
+    /// The kernel did not take some words of its command line. Invalidates.
     BootWordsRefused {
-        /// Each with why.
+        /// The words, each with the reason.
         words: Vec<String>,
     },
     /// Some CPUs are isolated, and none of them was measured.
     MeasuredNotIsolated {
-        /// Those that were measured.
+        /// The measured CPUs.
         cpus: Vec<u32>,
-        /// Those that are isolated.
+        /// The isolated CPUs.
         isolated: Vec<u32>,
     },
-    /// Interrupts are delivered to a measured CPU that is isolated.
+    /// Interrupts go to a measured CPU that is isolated.
     IrqOnIsolated {
         /// As `NUMBER:NAME@CPUS`.
         irqs: Vec<String>,
     },
-    /// The kernel was built to find its own defects.
+    /// The kernel was built with options that find its own defects.
     DebugKernel {
-        /// The options that make it so.
+        /// These options.
         options: Vec<String>,
     },
-    /// The kernel would keep a spinning real-time task from running, and did not say that it had.
+    /// The kernel would stop a real-time task that spins. It did not say that it had stopped one.
     RtThrottling {
         /// How long real-time tasks may run in each period.
         #[serde(rename = "runtime_ns")]
@@ -69,30 +70,30 @@ pub enum Doubt {
         #[serde(rename = "period_ns")]
         period: Nanos,
     },
-    /// The kernel kept real-time tasks from running while measuring.
+    /// The kernel stopped real-time tasks while onset measured. Invalidates.
     RtThrottled,
-    /// Other real-time tasks that a measuring thread has to wait for.
+    /// A measuring thread has to wait for other real-time tasks.
     RealTimeRivals {
         /// As `PID NAME POLICY:PRIORITY`.
         tasks: Vec<String>,
     },
-    /// The kernel does not keep time by the time-stamp counter.
+    /// The clock of the kernel is not the time-stamp counter.
     Clocksource {
-        /// By what instead.
+        /// The clock source of the kernel.
         clocksource: String,
     },
-    /// The other thread of a measured CPU's core worked while measuring.
+    /// Another CPU on the core of a measured CPU was busy while onset measured.
     SiblingBusy {
-        /// Which was measured.
+        /// The measured CPU.
         cpu: u32,
-        /// Which worked.
+        /// The busy CPU.
         sibling: u32,
-        /// How much of the time.
+        /// For how much of the time it was busy.
         percent: u64,
     },
-    /// The hypervisor gave a measured CPU's time to others.
+    /// The hypervisor gave time of a measured CPU to others.
     Stolen {
-        /// Whose.
+        /// The CPU or the CPUs.
         cpu: u32,
         /// How much, in steps of 10 ms.
         #[serde(rename = "stolen_ns")]
@@ -100,34 +101,34 @@ pub enum Doubt {
     },
     /// A measured CPU was slowed down by heat.
     ThermallyThrottled {
-        /// Which.
+        /// The CPUs or the name.
         cpu: u32,
         /// How often its core was.
         core: u64,
         /// How often its package was.
         package: u64,
     },
-    /// A measured CPU had another frequency after than before.
+    /// A measured CPU had another frequency after the measurement than before it.
     FrequencyChanged {
-        /// Which.
+        /// The CPUs or the name.
         cpu: u32,
-        /// Before, kHz.
+        /// The frequency before, in kHz.
         before_khz: i64,
-        /// After, kHz.
+        /// The frequency after, in kHz.
         after_khz: i64,
     },
     /// The governor may lower the frequency of measured CPUs.
     Governor {
-        /// Which.
+        /// The CPUs or the name.
         governor: String,
-        /// Whose.
+        /// The CPU or the CPUs.
         cpus: Vec<u32>,
     },
     /// Measured CPUs may sleep so deeply that waking up takes long.
     DeepIdle {
         /// The deepest state that is allowed.
         state: String,
-        /// How long leaving it takes, by its driver.
+        /// How long it takes to leave this state, as its driver says.
         #[serde(rename = "exit_latency_ns")]
         exit_latency: Nanos,
     },
@@ -159,7 +160,7 @@ impl Doubt {
         }
     }
 
-    /// Whether the numbers do not mean what they say: something else was measured than was asked for.
+    /// Whether the numbers do not mean what they say, since the measurement was another than the plan asks for.
     pub const fn invalidates(&self) -> bool {
         matches!(
             self,
@@ -173,65 +174,61 @@ impl Doubt {
         )
     }
 
-    /// What was seen, with its numbers.
+    /// The symptom: what onset saw, with numbers.
     pub fn symptom(&self) -> String {
         let list = |cpus: &[u32]| show_cpu_list(cpus);
         match self {
             Self::CpuOffline { cpus } => format!("measured CPUs were not online: {}", list(cpus)),
             Self::CpuNotAllowed { cpus } => {
-                format!("measured CPUs were not allowed to this process: {}", list(cpus))
+                format!("this process may not run on these measured CPUs: {}", list(cpus))
             }
             Self::CpuNotUsed { cpus } => {
-                format!("nothing was measured on CPUs that were asked for: {}", list(cpus))
+                format!("the probe measured nothing on these CPUs of its plan: {}", list(cpus))
             }
             Self::CpuNotAsked { cpus } => {
-                format!("measuring threads ran on CPUs that were not asked for: {}", list(cpus))
+                format!("measuring threads ran on these CPUs outside of the plan: {}", list(cpus))
             }
             Self::PreemptionDiffers { asked, found, modes } => {
                 let which = match modes.join(", ") {
                     modes if modes.is_empty() => String::new(),
-                    modes => format!("; it can be told {modes}"),
+                    modes => format!("; this kernel accepts {modes}"),
                 };
-                format!("preempt={asked} was asked for, and the kernel runs {found}{which}")
+                format!("the flavour asks for preempt={asked}, but the kernel runs {found}{which}")
             }
-            Self::BootWordsRefused { words } => {
-                format!(
-                    "the kernel did not take words that it was booted with: {}",
-                    words.join(", ")
-                )
-            }
+            Self::BootWordsRefused { words } => format!(
+                "the kernel did not take these words of its command line: {}",
+                words.join(", ")
+            ),
             Self::MeasuredNotIsolated { cpus, isolated } => {
-                format!("CPUs {} are isolated, but {} measured", list(isolated), list(cpus))
+                format!("CPUs {} are isolated, but {} were measured", list(isolated), list(cpus))
             }
             Self::IrqOnIsolated { irqs } => {
-                format!("interrupts are delivered to isolated CPUs: {}", irqs.join("; "))
+                format!("these interrupts go to isolated CPUs: {}", irqs.join("; "))
             }
             Self::DebugKernel { options } => {
                 format!("the kernel has debugging options: {}", options.join(" "))
             }
             Self::RtThrottling { runtime, period } => format!(
-                "real-time tasks may run {} of every {} µs, and this probe is always busy",
-                runtime.0 / 1000,
-                period.0 / 1000
+                "the kernel lets real-time tasks run only {} of every {} µs, and this probe is always busy",
+                runtime.as_micros(),
+                period.as_micros()
             ),
-            Self::RtThrottled => "the kernel kept real-time tasks from running".to_owned(),
+            Self::RtThrottled => "the kernel stopped real-time tasks meanwhile".to_owned(),
             Self::RealTimeRivals { tasks } => {
-                format!("tasks of the same or a higher priority: {}", tasks.join("; "))
+                format!("other tasks have the same or a higher priority: {}", tasks.join("; "))
             }
             Self::Clocksource { clocksource } => format!("the clock source is {clocksource}"),
-            Self::SiblingBusy { cpu, sibling, percent } => {
-                format!(
-                    "CPU {sibling}, on the core of measured CPU {cpu}, was busy {percent} % of the time"
-                )
-            }
+            Self::SiblingBusy { cpu, sibling, percent } => format!(
+                "CPU {sibling} shares a core with the measured CPU {cpu}, and was busy {percent} % of the time"
+            ),
             Self::Stolen { cpu, stolen } => {
-                format!("{} ms of CPU {cpu} went to others outside", stolen.0 / 1_000_000)
+                format!("the host gave {} ms of CPU {cpu} to others", stolen.as_millis())
             }
             Self::ThermallyThrottled { cpu, core, package } => format!(
-                "CPU {cpu} was slowed down by heat: its core {core} times, its package {package} times"
+                "heat slowed down CPU {cpu}: its core {core} times, its package {package} times"
             ),
             Self::FrequencyChanged { cpu, before_khz, after_khz } => format!(
-                "CPU {cpu} ran at {} MHz before and {} MHz after",
+                "CPU {cpu} ran at {} MHz before the measurement and at {} MHz after it",
                 before_khz / 1000,
                 after_khz / 1000
             ),
@@ -240,52 +237,62 @@ impl Doubt {
             }
             Self::DeepIdle { state, exit_latency } => format!(
                 "measured CPUs may sleep in state {state}, which takes {} µs to leave",
-                exit_latency.0 / 1000
+                exit_latency.as_micros()
             ),
         }
     }
 
-    /// What probably caused it.
+    /// The probable cause.
     pub const fn cause(&self) -> &'static str {
         match self {
-            Self::CpuOffline { .. } => "they were switched off, before or while measuring",
-            Self::CpuNotAllowed { .. } => "a cpuset or a container keeps this process from them",
+            Self::CpuOffline { .. } => {
+                "the CPUs were switched off, before the measurement or during it"
+            }
+            Self::CpuNotAllowed { .. } => {
+                "a cpuset or a container keeps this process from these CPUs"
+            }
             Self::CpuNotUsed { .. } => {
-                "the thread was moved by a cpuset, or ended before its first sample"
+                "a cpuset moved the thread, or the thread ended before its first sample"
             }
             Self::CpuNotAsked { .. } => {
-                "the affinity was changed from outside, or its CPU went offline"
+                "somebody changed the affinity of a thread, or the CPU of the thread went offline"
             }
             Self::PreemptionDiffers { .. } => {
-                "the word is misspelt, or this kernel does not have the mode: since Linux 7.0 none and voluntary are \
-                 refused where lazy exists, before 6.13 only patched kernels have lazy, and some kernels have no choice; \
-                 or it was changed while running"
+                "the word is misspelt, or this kernel does not have the mode: since Linux 7.0 a kernel that has lazy \
+                 refuses none and voluntary, before 6.13 only patched kernels have lazy, and some kernels have only one \
+                 mode; or somebody changed the mode while the kernel ran"
             }
             Self::BootWordsRefused { .. } => {
-                "they are misspelt, or this kernel does not have the parameter or does not take the value"
+                "the words are misspelt, or this kernel does not have the parameter or does not take the value"
             }
             Self::MeasuredNotIsolated { .. } => "isolcpus= and --cpus name different CPUs",
             Self::IrqOnIsolated { .. } => {
-                "irqaffinity= is missing or contradicts isolcpus=, or irqbalance moved them, or the kernel \
+                "irqaffinity= is missing or contradicts isolcpus=, or irqbalance moved the interrupts, or the kernel \
                  places them itself (managed interrupts)"
             }
-            Self::DebugKernel { .. } => "a kernel made for finding defects",
-            Self::RtThrottling { .. } => "sched_rt_runtime_us has a limit, as it has by default",
+            Self::DebugKernel { .. } => "the kernel was built to find defects",
+            Self::RtThrottling { .. } => "sched_rt_runtime_us sets a limit, as it does by default",
             Self::RtThrottled => "the probe or another real-time task used up sched_rt_runtime_us",
-            Self::RealTimeRivals { .. } => "services with a real-time policy run beside the probe",
+            Self::RealTimeRivals { .. } => {
+                "services with a real-time policy run on the machine beside the probe"
+            }
             Self::Clocksource { .. } => {
-                "the kernel found the time-stamp counter unstable, or was told clocksource="
+                "the kernel found the time-stamp counter unstable, or has clocksource= on its command line"
             }
             Self::SiblingBusy { .. } => {
-                "the load or another process ran there; the two share one core's units and caches"
+                "the load or another process ran on that CPU; both CPUs share the units and caches of one core"
             }
             Self::Stolen { .. } => "this is a virtual machine, and its host was busy",
-            Self::ThermallyThrottled { .. } => "too little cooling for this much work",
+            Self::ThermallyThrottled { .. } => "the cooling is too weak for this much work",
             Self::FrequencyChanged { .. } => {
-                "the governor or the processor chose another one (turbo, power limit)"
+                "the governor or the processor chose another frequency (turbo, power limit)"
             }
-            Self::Governor { .. } => "the default of most distributions, which saves power",
-            Self::DeepIdle { .. } => "nobody limits how long waking up may take (PM QoS)",
+            Self::Governor { .. } => {
+                "this governor is the default of most distributions, and saves power"
+            }
+            Self::DeepIdle { .. } => {
+                "no program limits how long a CPU may take to wake up (PM QoS)"
+            }
         }
     }
 
@@ -293,52 +300,54 @@ impl Doubt {
     pub const fn action(&self) -> &'static str {
         match self {
             Self::CpuOffline { .. } => {
-                "write 1 to /sys/devices/system/cpu/cpuN/online, or measure others by --cpus"
+                "write 1 to /sys/devices/system/cpu/cpuN/online, or measure other CPUs by --cpus"
             }
             Self::CpuNotAllowed { .. } => {
-                "start it outside of the cpuset (/proc/self/cpuset), or measure others by --cpus"
+                "start onset outside of the cpuset (/proc/self/cpuset), or measure other CPUs by --cpus"
             }
             Self::CpuNotUsed { .. } | Self::CpuNotAsked { .. } => {
-                "repeat with nothing that changes cpusets or affinities beside it"
+                "repeat the run while nothing else changes cpusets or affinities"
             }
             Self::PreemptionDiffers { .. } => {
-                "ask for a mode that the kernel can be told, or for none: a flavour without preempt= runs the kernel's \
-                 default"
+                "ask for a mode that the kernel accepts, or leave preempt= out of the flavour: then the kernel runs with its \
+                 default mode"
             }
             Self::BootWordsRefused { .. } => {
-                "correct or remove them; parameters of a module are written MODULE.PARAMETER=VALUE"
+                "correct or remove the words; write a parameter of a module as MODULE.PARAMETER=VALUE"
             }
             Self::MeasuredNotIsolated { .. } => "measure the isolated CPUs by --cpus",
             Self::IrqOnIsolated { .. } => {
-                "boot with irqaffinity= naming the other CPUs and isolcpus=managed_irq,domain,…; stop \
+                "boot with irqaffinity= and the other CPUs, and with isolcpus=managed_irq,domain,…; stop \
                  irqbalance, or write to /proc/irq/NUMBER/smp_affinity_list"
             }
-            Self::DebugKernel { .. } => "measure the kernel that will ship",
+            Self::DebugKernel { .. } => "measure the kernel that the product will have",
             Self::RtThrottling { .. } => {
-                "write -1 to /proc/sys/kernel/sched_rt_runtime_us while measuring; since Linux 6.12 also 0 to \
+                "write -1 to /proc/sys/kernel/sched_rt_runtime_us while you measure; since Linux 6.12 also write 0 to \
                  /sys/kernel/debug/sched/fair_server/cpuN/runtime"
             }
             Self::RtThrottled => {
-                "write -1 to /proc/sys/kernel/sched_rt_runtime_us while measuring, and repeat"
+                "write -1 to /proc/sys/kernel/sched_rt_runtime_us while you measure, and repeat the run"
             }
             Self::RealTimeRivals { .. } => {
-                "stop them, keep them on other CPUs, or raise the priority by --policy"
+                "stop these tasks, keep them on other CPUs, or give the probe a higher priority by --policy"
             }
             Self::Clocksource { .. } => {
-                "read the kernel's log for why; boot with tsc=reliable where you know that it is"
+                "read the reason in the kernel's log; boot with tsc=reliable if you know that the counter is reliable"
             }
             Self::SiblingBusy { .. } => {
-                "keep load and measured CPUs on different cores, or write off to /sys/devices/system/cpu/smt/control"
+                "keep the load and the measured CPUs on different cores, or write off to /sys/devices/system/cpu/smt/control"
             }
             Self::Stolen { .. } => {
-                "measure on a machine of its own, or give the guest dedicated CPUs"
+                "measure on a machine without a hypervisor, or give the guest dedicated CPUs"
             }
-            Self::ThermallyThrottled { .. } => "let it cool down, lessen the load, and repeat",
+            Self::ThermallyThrottled { .. } => {
+                "let the machine cool down, reduce the load, and repeat the run"
+            }
             Self::FrequencyChanged { .. } | Self::Governor { .. } => {
                 "choose the governor performance: cpupower frequency-set -g performance"
             }
             Self::DeepIdle { .. } => {
-                "measure with PM QoS if the product will have it, or say that it will not"
+                "measure with --pm-qos if the product will limit idle states too; else say beside the numbers that it will not"
             }
         }
     }

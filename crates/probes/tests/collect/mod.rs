@@ -3,9 +3,10 @@
 
 use probes::{Output, Plan, Report, RunError};
 use rt::Policy;
-use sample::{Channel, Loss, Losses, Nanos, Reading, producer_of};
+use sample::{Loss, Losses, Nanos};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicBool;
+use wire::{Channel, Event, Reading, producer_of};
 
 /// Room for everything that a test measures, so that nothing is dropped.
 const RECORDS: usize = 1 << 16;
@@ -54,17 +55,17 @@ pub fn measured_until(plan: &Plan, stop: &AtomicBool) -> Result<(Vec<Series>, Re
     for channel in &mut channels {
         let mut ended = false;
         channel
-            .drain(|record, gap| {
+            .drain(|event, gap| {
                 assert!(!gap && !ended);
-                match Reading::of(record) {
-                    Some(Reading::Sample { series: of, number, at, latency }) => {
-                        series[usize::from(of)].samples.push((number, at, latency));
+                match *event {
+                    Event::Reading(Reading::Sample { series: of, number, at, latency }) => {
+                        series[usize::from(of)].samples.push((number, Nanos(at.ns()), latency));
                     }
-                    Some(Reading::Loss { series: of, loss, count }) => {
+                    Event::Reading(Reading::Loss { series: of, loss, count }) => {
                         assert_ne!(loss, Loss::Dropped);
                         series[usize::from(of)].losses.count(loss, count);
                     }
-                    None => ended = true,
+                    _ => ended = true,
                 }
             })
             .unwrap();

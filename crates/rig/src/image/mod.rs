@@ -2,7 +2,8 @@
 //! The guest's image: an initramfs with our init, the driver, and what the load and the experiment need.
 //!
 //! One directory of programs and libraries (`/bin`, `/sbin`, `/lib` … lead into `/usr`), the modules
-//! with their dependencies, unpacked, under `/onset/modules`, the plan and the load's script. The same inputs give the same bytes.
+//! with their dependencies, unpacked, under `/onset/modules`, the plan and the load's script. The same inputs give the
+//! same bytes.
 
 mod archive;
 mod modules;

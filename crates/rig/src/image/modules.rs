@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which module files a module needs, by the index that depmod wrote (modules.dep(5)).
+//! The module files that a module needs, from the index that depmod wrote (modules.dep(5)).
 
 use super::unusable;
 use crate::error::At;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Debian's archive, as apt sees it through package lists of our own: every suite that has kernels, from the mirror that the
-//! machine uses, whatever the machine itself takes packages from. Nothing of the machine is changed, and no root is needed.
+//! Debian's archive, as apt sees it through package lists that onset keeps for itself. They have every suite with
+//! kernels, from the mirror that the machine uses, whichever suites the machine itself uses. Nothing of the machine
+//! changes, and no root is needed.
 
 use crate::cache::{self, DRAFT};
 use crate::error::At;
+use crate::x86_64::DEBIAN;
 use crate::{Error, Result, tool};
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
@@ -66,8 +68,8 @@ impl Archive {
     /// The archive, with lists in `directory` that are at most a day old.
     ///
     /// # Errors
-    /// [`Error::NoProgram`] without apt; [`Error::Archive`] where the machine takes nothing from a mirror of Debian, the keyring
-    /// is missing, or not one suite can be had and checked.
+    /// [`Error::NoProgram`] without apt; [`Error::Archive`] where the machine takes nothing from a mirror of Debian,
+    /// the keyring is missing, or not one suite can be had and checked.
     pub fn open(directory: &Path, announce: Announce) -> Result<Archive> {
         let parts = ["lists/partial", "cache/archives/partial"];
         for part in parts.map(|part| directory.join(part)) {
@@ -105,7 +107,7 @@ impl Archive {
         let mirrors = Mirrors::of_machine()?;
         if !Path::new(KEYRING).is_file() {
             return Err(Error::Archive(format!(
-                "{KEYRING} is missing, by which Debian's archive is checked; install it: apt-get install debian-archive-keyring"
+                "{KEYRING} is missing, with which onset checks Debian's archive; install it: apt-get install debian-archive-keyring"
             )));
         }
         announce(&format!("getting the package lists of {} (some 35 MB)", mirrors.main));
@@ -118,9 +120,9 @@ impl Archive {
             return Err(match updated {
                 Err(Error::Interrupted) => Error::Interrupted,
                 Err(e) => Error::Archive(format!(
-                    "the package lists cannot be had: {e}. See whether the machine's own can: apt-get update"
+                    "onset cannot get the package lists: {e}. Check whether the machine can get its own lists: apt-get update"
                 )),
-                Ok(_) => Error::Archive(format!("{} has no suite that has kernels", mirrors.main)),
+                Ok(_) => Error::Archive(format!("{} has no suite with kernels", mirrors.main)),
             });
         }
         if let Err(Error::Interrupted) = updated {
@@ -128,7 +130,7 @@ impl Archive {
         }
         if !missing.is_empty() {
             announce(&format!(
-                "the mirror lacks {}; the other suites are used",
+                "the mirror lacks {}; onset uses the other suites",
                 missing.join(", ")
             ));
         }
@@ -150,7 +152,7 @@ impl Archive {
         format!(
             "{of_user}#clear APT::Update::Pre-Invoke;\n#clear APT::Update::Post-Invoke;\n#clear APT::Update::Post-Invoke-Success;\n\
              #clear APT::Install::Pre-Invoke;\n#clear APT::Architectures;\n#clear APT::Default-Release;\n\
-             APT::Architecture \"amd64\";\nAPT::Architectures {{ \"amd64\"; }};\nAPT::Keep-Downloaded-Packages \"true\";\n\
+             APT::Architecture \"{DEBIAN}\";\nAPT::Architectures {{ \"{DEBIAN}\"; }};\nAPT::Keep-Downloaded-Packages \"true\";\n\
              APT::Install-Recommends \"false\";\nAcquire::Languages \"none\";\nDebug::NoLocking \"true\";\n\
              Dir::State \"{own}\";\nDir::State::Lists \"{own}/lists\";\nDir::State::status \"/dev/null\";\n\
              Dir::Cache \"{own}/cache\";\nDir::Etc::SourceList \"{own}/sources.list\";\nDir::Etc::SourceParts \"/dev/null\";\n\
@@ -190,16 +192,17 @@ impl Archive {
         })
     }
 
-    /// Downloads the newest version of these packages into `directory`, which nobody else can write to. Returns their files,
-    /// in that order: each has the hash that the signed list of its suite gives.
+    /// Downloads the newest version of these packages into `directory`, which nobody else can write to. Returns their
+    /// files, in that order: each has the hash that the signed list of its suite gives.
     pub fn download(&self, packages: &[String], directory: &Path) -> Result<Vec<PathBuf>> {
         self.run(Command::new("apt-get").arg("download").args(packages).current_dir(directory))?;
         let paragraphs = self.paragraphs(packages)?;
         packages.iter().map(|package| checked(package, &paragraphs, directory)).collect()
     }
 
-    /// Downloads the compiler `gcc`, these `tools` and `libraries` (of each the first name that there is) of the release
-    /// `codename`, and all that they depend on, into `directory`. Debian's newest stands in for a release that does not exist yet.
+    /// Downloads the compiler `gcc`, these `tools` and `libraries` (of each the first name that there is) of the
+    /// release `codename`, and all that they depend on, into `directory`. Debian's newest stands in for a release that
+    /// does not exist yet.
     pub fn download_with_dependencies(
         &self,
         codename: &str,
@@ -218,7 +221,7 @@ impl Archive {
         let release = release.unwrap_or_else(|| of(NEXT));
         if release.is_empty() {
             return Err(Error::Archive(format!(
-                "the mirror has neither {codename} nor {NEXT}, one of which has the compiler that is needed"
+                "the mirror has neither {codename} nor {NEXT}; onset needs the compiler of one of them: let apt use a mirror that has it"
             )));
         }
         let place = cache::owned(&self.directory, DRAFT)?;
@@ -245,8 +248,8 @@ impl Archive {
     }
 }
 
-/// The file of a package that was downloaded: of the versions that the lists know, the one that is there, with the hash that
-/// they give.
+/// The file of a package that was downloaded: of the versions that the lists know, the one that is there, with the hash
+/// that they give.
 fn checked(package: &str, paragraphs: &str, directory: &Path) -> Result<PathBuf> {
     let listed = paragraphs.split("\n\n").filter_map(|paragraph| {
         let field = |name: &str| {
@@ -260,21 +263,22 @@ fn checked(package: &str, paragraphs: &str, directory: &Path) -> Result<PathBuf>
     });
     let refused = |why: String| Error::Archive(format!("{package}: {why}; fetch it again"));
     let Some((file, sha256)) = listed.into_iter().find(|(file, _)| file.is_file()) else {
-        return Err(refused("no file of a version that the lists know was downloaded".into()));
+        return Err(refused("apt downloaded no file of a version that the lists know".into()));
     };
     let bytes = confined::read(&file, DEB_MAX).at(&file)?;
     let found: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     match found == sha256 {
         true => Ok(file),
-        false => {
-            Err(refused(format!("{} is not what the archive's signed list says", file.display())))
-        }
+        false => Err(refused(format!(
+            "{} is not the file that the archive's signed list names",
+            file.display()
+        ))),
     }
 }
 
 /// A line of sources.list(5): only the lists of packages, checked.
 fn line(site: &str, suite: &str) -> String {
-    format!("deb [arch=amd64 target=Packages signed-by={KEYRING}] {site} {suite} main\n")
+    format!("deb [arch={DEBIAN} target=Packages signed-by={KEYRING}] {site} {suite} main\n")
 }
 
 fn missing_of(mirrors: &Mirrors, here: &[Suite]) -> Vec<&'static str> {
@@ -312,7 +316,7 @@ impl Mirrors {
         };
         Mirrors::in_lists(&lists).or_else(|| Mirrors::in_addresses(&addresses())).ok_or_else(|| {
             Error::Archive(
-                "the machine takes no packages from a mirror of Debian, so there is none to fetch kernels from; get packages elsewhere and give them to `onset kernels add-deb`"
+                "the machine uses no mirror of Debian from which onset could fetch kernels; get packages elsewhere and give them to `onset kernels add-deb`"
                     .into(),
             )
         })
@@ -326,8 +330,8 @@ impl Mirrors {
         Some(Mirrors { main: site("Debian")?, security: site("Debian-Security") })
     }
 
-    /// By the addresses from which apt would update, `'http://…/dists/SUITE/InRelease' …`: Debian's have suites of updates
-    /// and of security, which others lack.
+    /// By the addresses from which apt would update, `'http://…/dists/SUITE/InRelease' …`: Debian's have suites of
+    /// updates and of security, which others lack.
     fn in_addresses(text: &str) -> Option<Mirrors> {
         let site = |suffix: &str| {
             let releases = text.lines().filter_map(|l| {

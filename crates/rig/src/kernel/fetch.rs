@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Getting kernels out of Debian's archive, without installing them.
+//! Fetches kernels from Debian's archive, without installing them.
 
 use super::archive::{Announce, Archive};
 use super::offers::{self, Completeness, Offer, SOURCE};
@@ -20,8 +20,9 @@ impl Kernels {
         Archive::open(&self.directory.join(".archive"), announce)
     }
 
-    /// Downloads the newest kernel of the series `name` (`6.12`, `6.12-rt`; `newest` and `newest-rt` are the last series) and
-    /// its headers, unless the cache has just that one. An older one makes room; one that was added from elsewhere does not.
+    /// Downloads the newest kernel of the series `name` (`6.12`, `6.12-rt`; `newest` and `newest-rt` are the last
+    /// series) and its headers, unless the cache has just that one. An older one makes room; one that was added from
+    /// elsewhere does not.
     ///
     /// # Errors
     /// [`Error::Archive`]; [`Error::Kernel`] when the archive has no such series.
@@ -48,7 +49,7 @@ impl Kernels {
         match self.get(&offer.name) {
             Ok(kernel) if kernel.record.source == offer.source() => Ok(Some(kernel)),
             Ok(kernel) if !kernel.record.source.starts_with(SOURCE) => Err(kernel.error(format!(
-                "was added from {}, not fetched; to fetch one of that name, remove it first: onset kernels remove {}",
+                "you added the kernel of this name from {}, so onset does not replace it; to fetch the archive's kernel, remove yours first: onset kernels remove {}",
                 kernel.record.source, offer.name
             ))),
             // None, an older one, or one that is damaged.
@@ -62,12 +63,12 @@ impl Kernels {
             Completeness::Whole => (Modules::Needed, None),
             Completeness::NoHeaders => (
                 Modules::Needed,
-                Some("no headers for it any more: probes run on it, and no responders"),
+                Some("no headers for it any more: probes run on it, but no responders"),
             ),
             Completeness::ImageOnly => (
                 Modules::Gone,
                 Some(
-                    "neither headers nor modules for it any more: probes run on it at rest, and no responders",
+                    "neither headers nor modules for it any more: probes run on it without load, but no responders",
                 ),
             ),
         };
@@ -75,7 +76,8 @@ impl Kernels {
             announce(&format!("{}: the archive has {lacks}", offer.name));
         }
         let downloads = self.draft()?;
-        // Nobody else may write there (0700), also not the user that apt becomes for downloading: it then does not become it.
+        // Nobody else may write there (0700), also not the user that apt becomes for downloading: it then does not
+        // become it.
         let debs = archive.download(&offer.packages, downloads.path())?;
         let (name, source) = (Some(offer.name.as_str()), offer.source());
         self.add_debs(&debs, name, &source, modules, Existing::Replace)
@@ -95,7 +97,7 @@ fn check_series(name: &str) -> Result<()> {
     }
     Err(Error::Kernel {
         name: name.into(),
-        why: "is no series such as 7.3 or 7.3-rt, nor newest or newest-rt; see `onset kernels list --available`, or give your own kernel with `onset kernels add`".into(),
+        why: "this is no series such as 7.3 or 7.3-rt, nor newest or newest-rt; see `onset kernels list --available`, or add your own kernel with `onset kernels add`".into(),
     })
 }
 
@@ -108,7 +110,7 @@ fn wanted(name: &str, offers: &[Offer]) -> Result<Offer> {
     found.cloned().ok_or_else(|| {
         let names: Vec<&str> = offers.iter().map(|o| o.name.as_str()).collect();
         let why = format!(
-            "the archive has no such series; it has {}. A kernel that you built is added with `onset kernels add`",
+            "the archive has no such series; it has {}. Add a kernel that you built with `onset kernels add`",
             names.join(", ")
         );
         Error::Kernel { name: name.into(), why }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Putting kernels into the cache: out of .deb files, or from what the user built.
+//! Puts kernels into the cache: from .deb files, or from a kernel that the user built.
 
 use super::package::Unpacking;
 use super::{Existing, Kernel, KernelRecord, Kernels, is_kernel_name};
 use crate::error::At;
+use crate::x86_64::{DEBIAN, check_image};
 use crate::{Error, Result, tool};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,8 +69,10 @@ impl Kernels {
         self.check_free(&name, existing)?;
         let made = draft.path().join("kernel");
         fs::create_dir(&made).at(&made)?;
-        // Moved, not copied: beside its modules it would be there twice.
-        fs::rename(&found.image, made.join("vmlinuz")).at(&found.image)?;
+        // Moved, not copied: beside its modules it would be there twice. Never a link, which may lead elsewhere from
+        // there.
+        let image = found.image.canonicalize().at(&found.image)?;
+        fs::rename(&image, made.join("vmlinuz")).at(&image)?;
         // Absent where it lies beside the modules, or in no package.
         let _ = fs::copy(unpacked.join(format!("boot/config-{release}")), made.join("config"));
         match &found.modules {
@@ -177,7 +180,7 @@ impl Unpacked {
             [one] => one.clone(),
             [] if !with_modules.is_empty() => {
                 return Err(format!(
-                    "the packages hold modules for {} and no kernel image; {PACKAGES}",
+                    "the packages hold modules for {}, but no kernel image; {PACKAGES}",
                     with_modules.iter().map(|d| file_name(d)).collect::<Vec<_>>().join(", ")
                 ));
             }
@@ -192,9 +195,9 @@ impl Unpacked {
         if modules.is_none() && needed == Modules::Needed {
             let others = with_modules.iter().map(|d| file_name(d)).collect::<Vec<_>>().join(", ");
             let instead =
-                if others.is_empty() { String::new() } else { format!(", but for {others}") };
+                if others.is_empty() { String::new() } else { format!(", only for {others}") };
             return Err(format!(
-                "the packages hold the image of {release} and no modules for it{instead}; {PACKAGES}"
+                "the packages hold the image of {release}, but no modules for it{instead}; {PACKAGES}"
             ));
         }
         Ok(Unpacked { release, image, modules })
@@ -208,13 +211,13 @@ fn check_release(name: &str, release: &str) -> Result<()> {
         false => Err(Error::Kernel {
             name: name.into(),
             why: format!(
-                "{release:?} is no release of a kernel, as uname -r says it: letters, digits and .-_+~"
+                "{release:?} cannot be the release of a kernel: a release, as uname -r prints it, has letters, digits and .-_+~"
             ),
         }),
     }
 }
 
-/// Only amd64, and what is of no architecture: the rig emulates no other.
+/// Only packages of the architecture that the rig emulates, and of none.
 fn check_architecture(deb: &Path) -> Result<()> {
     let architecture = tool::run(
         Command::new("dpkg-deb").arg("-f").arg(deb).arg("Architecture"),
@@ -223,11 +226,11 @@ fn check_architecture(deb: &Path) -> Result<()> {
     )
     .map_err(|e| damaged(deb, e))?;
     match architecture.trim() {
-        "amd64" | "all" => Ok(()),
+        DEBIAN | "all" => Ok(()),
         other => Err(Error::Program {
             command: format!("dpkg-deb -f {}", deb.display()),
             why: format!(
-                "the package is for {other}; the rig runs kernels for amd64: fetch that one"
+                "the package is for {other}, and the rig runs only kernels for {DEBIAN}: get the package for {DEBIAN}"
             ),
         }),
     }
@@ -238,30 +241,12 @@ fn damaged(deb: &Path, e: Error) -> Error {
         Error::Program { command, why } => Error::Program {
             command,
             why: format!(
-                "{why}\n{} is damaged or no Debian package; fetch it again",
+                "{why}\n{} is damaged or is no Debian package; download it again",
                 deb.display()
             ),
         },
         other => other,
     }
-}
-
-/// A bzImage begins with a boot sector and has "HdrS" at 0x202 (Documentation/arch/x86/boot.rst); its
-/// own sizes tell whether it was cut short.
-fn check_image(name: &str, image: &[u8]) -> Result<()> {
-    let error = |why: &str| Error::Kernel {
-        name: name.into(),
-        why: format!("{why}; give an x86 bzImage (vmlinuz)"),
-    };
-    if image.get(0x202..0x206) != Some(b"HdrS") {
-        return Err(error("the image is not a bzImage"));
-    }
-    let sectors = u64::from(image[0x1f1].max(4)) + 1;
-    let paragraphs = image[0x1f4..0x1f8].try_into().map_or(0, u32::from_le_bytes);
-    if (image.len() as u64) < sectors * 512 + u64::from(paragraphs) * 16 {
-        return Err(error("the image is cut short"));
-    }
-    Ok(())
 }
 
 fn move_modules(from: &Path, made: &Path, release: &str) -> Result<()> {
@@ -286,7 +271,7 @@ fn relocate_headers(
             Some(other) => Err(Error::Kernel {
                 name: name.into(),
                 why: format!(
-                    "the image is {release} and the headers are {}; give linux-headers-{release} and what it depends on",
+                    "the image is of {release}, but the headers are of {}; give linux-headers-{release} and the packages on which it depends",
                     file_name(other)
                 ),
             }),
@@ -348,7 +333,7 @@ mod tests {
             .add_debs(&[deb], None, "test", Modules::Needed, Existing::Keep)
             .unwrap_err()
             .to_string();
-        assert!(e.contains("linux-image.deb") && e.contains("fetch it again"), "{e}");
+        assert!(e.contains("linux-image.deb") && e.contains("download it again"), "{e}");
         assert_eq!(fs::read_dir(cache.path().join("kernels")).unwrap().count(), 0);
     }
 
@@ -395,7 +380,7 @@ mod tests {
             given.modules = cache.path().join("lib/modules").join(release);
             fs::create_dir_all(given.modules.join("kernel")).unwrap();
             let e = kernels.add(&given, Existing::Keep).unwrap_err().to_string();
-            assert!(e.contains("no release of a kernel"), "{e}");
+            assert!(e.contains("cannot be the release of a kernel"), "{e}");
         }
         let mut given = given(cache.path(), "k");
         for (image, says) in [("/dev/zero", "no regular file"), ("/etc/passwd", "not a bzImage")] {
@@ -490,9 +475,9 @@ mod tests {
         file("two/boot/vmlinuz-1");
         file("two/boot/vmlinuz-2");
         for (inside, words) in [
-            ("image", ["the image of 7.3.4-amd64 and no modules", "linux-modules-*"]),
-            ("modules", ["modules for 7.3.4-amd64 and no kernel image", "linux-binary-*"]),
-            ("mixed", ["but for 7.3.5-amd64", "one version"]),
+            ("image", ["the image of 7.3.4-amd64, but no modules", "linux-modules-*"]),
+            ("modules", ["modules for 7.3.4-amd64, but no kernel image", "linux-binary-*"]),
+            ("mixed", ["only for 7.3.5-amd64", "one version"]),
             ("two", ["2 kernel images", "one version"]),
             ("nothing", ["0 kernel images", "linux-image-*"]),
         ] {

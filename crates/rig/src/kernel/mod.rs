@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Kernels and their cache: taken out of packages or given by the user, never installed.
+//! Kernels and their cache. Kernels come from packages or from the user, and are never installed.
 //!
 //! `kernels/NAME/` holds `kernel.json`, `vmlinuz`, `root/lib/modules/RELEASE/` and, where there are
-//! headers, `headers/` (a relocated tree to build modules with), `drivers/KEY/onset_port.ko` and `modules/KEY/` (what was built
-//! of a user's sources). Beside the kernels, `.archive/` has the package lists and `.build-roots/` the compilers of other Debian
-//! releases. `hashes.json` beside the record has the hashes of all but the headers. Nothing in it depends on where the cache lies.
+//! headers, `headers/` (a relocated tree to build modules with), `drivers/KEY/onset_port.ko` and `modules/KEY/` (what
+//! was built of a user's sources). Beside the kernels, `.archive/` has the package lists and `.build-roots/` the
+//! compilers of other Debian releases. `hashes.json` beside the record has the hashes of all but the headers. Nothing
+//! in it depends on where the cache lies.
 
 mod archive;
 mod fetch;
@@ -26,12 +27,22 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Unpacks the files of a package below `root` as [`Kernels::add_debs`] does, for a fuzz target.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub fn unpack_for_fuzzing(files: &[u8], root: &Path) -> Result<()> {
+    let mut unpacking = package::Unpacking::into(root)?;
+    let _ = unpacking.entries(&mut tar::Archive::new(files));
+    unpacking.finish()
+}
+
 /// What is recorded of a kernel, and its image.
 const RECORD: &str = "kernel.json";
 const IMAGE: &str = "vmlinuz";
 
 /// What is recorded of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KernelRecord {
     /// The name in experiments, as `6.12-rt`.
@@ -83,8 +94,8 @@ impl Kernel {
         self.directory.join("root/lib/modules").join(&self.record.release)
     }
 
-    /// The text of its configuration, as it lies beside what modules are built against (in Debian's headers as in a tree that
-    /// was built), or as a package had it. `None` where there is none.
+    /// The text of its configuration, as it lies beside what modules are built against (in Debian's headers as in a
+    /// tree that was built), or as a package had it. `None` where there is none.
     pub fn configuration(&self) -> Option<String> {
         let headers = self.record.headers.as_ref().map(|h| self.directory.join(h).join(".config"));
         let packaged = [self.directory.join("config"), self.modules().join("config")];
@@ -106,7 +117,7 @@ impl Kernel {
         }
         let (path, name) = (path.display(), &self.record.name);
         Err(self.error(format!(
-            "{path} is damaged; get the kernel again: onset kernels fetch {name} (or add it again with --replace)"
+            "{path} is damaged; fetch the kernel again: onset kernels fetch {name} (or add it again with --replace)"
         )))
     }
 
@@ -168,7 +179,7 @@ impl Kernels {
         let broken = |why: String| Error::Kernel {
             name: name.into(),
             why: format!(
-                "{why}; get it again: onset kernels fetch {name} (or add it again with --replace)"
+                "{why}; fetch the kernel again: onset kernels fetch {name} (or add it again with --replace)"
             ),
         };
         let record = serde_json::from_slice(&text)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Building modules for a kernel: the responders' driver, once per version of its source, and modules that a user gives as
-//! source directories.
+//! Builds modules for a kernel: the driver of the responders, once for each version of its source, and modules that a
+//! user gives as source directories.
 
 use super::Kernel;
 use super::toolchain::{HEADERS, MODULE, Toolchain, in_root, on_machine};
@@ -15,12 +15,13 @@ use std::time::Duration;
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// The module's source, part of this program, so that every build of it is the same.
-const SOURCES: [(&str, &str); 10] = [
+const SOURCES: [(&str, &str); 11] = [
     ("Kbuild", include_str!("../../../../driver/Kbuild")),
     ("disturbance.c", include_str!("../../../../driver/disturbance.c")),
     ("main.c", include_str!("../../../../driver/main.c")),
     ("onset.h", include_str!("../../../../driver/onset.h")),
     ("onset_port.h", include_str!("../../../../driver/onset_port.h")),
+    ("onset_wire.h", include_str!("../../../../driver/onset_wire.h")),
     ("port.c", include_str!("../../../../driver/port.c")),
     ("responders.c", include_str!("../../../../driver/responders.c")),
     ("samples.c", include_str!("../../../../driver/samples.c")),
@@ -60,7 +61,9 @@ impl Kernel {
         let source = |(name, text): (&str, &str)| (PathBuf::from(name), text.as_bytes().to_vec());
         let made = self.build(&SOURCES.map(source).into())?;
         let [module] = made.modules.as_slice() else {
-            return Err(self.error("building the driver gave more than one module"));
+            return Err(
+                self.error("the build of the driver made more than one module: please report it")
+            );
         };
         fs::create_dir_all(&drivers).at(&drivers)?;
         let draft = cache::owned(&drivers, DRAFT)?;
@@ -71,8 +74,8 @@ impl Kernel {
         Ok(built)
     }
 
-    /// The modules whose sources are in `directory`, which has a Kbuild file or a Makefile, built for this kernel when needed, in
-    /// the order in which that names them.
+    /// The modules whose sources are in `directory`, which has a Kbuild file or a Makefile, built for this kernel when
+    /// needed, in the order in which that names them.
     ///
     /// # Errors
     /// [`Error::File`]; [`Error::Kernel`] without headers; those of building.
@@ -142,7 +145,7 @@ impl Kernel {
         }
         let modules = built_in(&from)?;
         if modules.is_empty() {
-            return Err(self.error("building gave no module: the Kbuild file names none in obj-m"));
+            return Err(self.error("the build made no module, since the Kbuild file names none in obj-m; add `obj-m += NAME.o`"));
         }
         Ok(Built { modules, _workshop: workshop })
     }
@@ -151,15 +154,15 @@ impl Kernel {
     fn headers(&self) -> Result<PathBuf> {
         let Some(inside) = &self.record.headers else {
             return Err(self.error(
-                "it came without headers, and modules must be built for it; add it again with its headers (--headers DIR, or the linux-headers-* packages) and --replace",
+                "onset has to build modules for this kernel, but the kernel has no headers; add it again with its headers (--headers DIR, or the linux-headers-* packages) and --replace",
             ));
         };
         let headers = self.directory.join(inside);
         headers.canonicalize().at(&headers)
     }
 
-    /// The same, as make itself will name it; a copy in `workshop` where kbuild would refuse its path. (It follows links, so that
-    /// one would not help.)
+    /// The same, as make itself will name it; a copy in `workshop` where kbuild would refuse its path. (It follows
+    /// links, so that one would not help.)
     fn headers_for_kbuild(&self, headers: &Path, workshop: &Path) -> Result<PathBuf> {
         let (mounted, inside) = self.headers_to_mount(headers);
         if inside.as_os_str().is_empty() || !refused_by_kbuild(headers) {
@@ -170,8 +173,8 @@ impl Kernel {
         Ok(copy.join(inside))
     }
 
-    /// The directory with all that the headers refer to, and where in it they are: Debian's are several side by side. Those of a
-    /// user refer to nothing outside.
+    /// The directory with all that the headers refer to, and where in it they are: Debian's are several side by side.
+    /// Those of a user refer to nothing outside.
     fn headers_to_mount(&self, headers: &Path) -> (PathBuf, PathBuf) {
         let inside = |all: &PathBuf| headers.strip_prefix(all).ok().map(Path::to_path_buf);
         match self.headers_in_cache(headers).and_then(|all| Some((inside(&all)?, all))) {
@@ -209,8 +212,8 @@ fn arguments(compiler: &str, headers: &Path, from: &Path) -> Vec<String> {
     ]
 }
 
-/// The modules that were built in a directory, as kbuild lists them: one path a line, from there or from the root, of the
-/// object or of the module (since 6.5 the former).
+/// The modules that were built in a directory, as kbuild lists them: one path a line, from there or from the root, of
+/// the object or of the module (since 6.5 the former).
 fn built_in(directory: &Path) -> Result<Vec<PathBuf>> {
     let path = directory.join("modules.order");
     let order = fs::read_to_string(&path).at(&path)?;

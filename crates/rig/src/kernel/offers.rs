@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which kernels Debian's archive offers, from what its package lists say. Pure but for the order of versions, which is dpkg's.
+//! Which kernels Debian's archive offers, according to its package lists. Pure, except that dpkg orders versions.
 
+use crate::x86_64::RELEASE_END;
 use crate::{Result, tool};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -55,8 +56,8 @@ struct Package {
     depends: Vec<String>,
 }
 
-/// One offer of each series, in the order of series: of those that are as whole as any the one of the machine's own Debian, whose
-/// number is `machine`, since its compiler builds for it; else the newest.
+/// One offer of each series, in the order of series: of those that are as whole as any the one of the machine's own
+/// Debian, whose number is `machine`, since its compiler builds for it; else the newest.
 ///
 /// `paragraphs` is what apt-cache(8) shows of [`PACKAGES`].
 ///
@@ -116,7 +117,7 @@ fn is_newer(a: &str, b: &str) -> Result<bool> {
     }
 }
 
-/// Every kernel for amd64 but those for clouds, which lack what machines have.
+/// Every kernel for the architecture but those for clouds, which lack what machines have.
 fn all(paragraphs: &str) -> Vec<Offer> {
     let packages = packages(paragraphs);
     let mut releases = BTreeSet::new();
@@ -127,7 +128,7 @@ fn all(paragraphs: &str) -> Vec<Offer> {
         let Some(release) = release.map(|r| r.trim_end_matches("-unsigned")) else { continue };
         // One that only leads to the newest of a series depends on an image.
         let leads = package.depends.iter().any(|d| d.starts_with("linux-image-"));
-        let is_plain = release.ends_with("-amd64") && !release.contains("cloud");
+        let is_plain = release.ends_with(RELEASE_END) && !release.contains("cloud");
         if is_plain && !leads && release.starts_with(|c: char| c.is_ascii_digit()) {
             releases.insert(release);
         }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Unpacking Debian packages that anybody may have made: nothing is written or linked to outside the directory that they are
-//! unpacked into, and how much that may be is bounded.
+//! Unpacks Debian packages that anybody may have made. It writes nothing outside of the target directory and makes no
+//! link to the outside, and the unpacked size has a limit.
 
 use crate::error::At;
 use crate::{Error, Result, tool};
 use confined::Directory;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,6 +20,10 @@ use tar::{Entry, EntryType};
 const BYTES_MAX: u64 = 12 << 30;
 /// How many files, directories and links: Debian's headers and modules are some 20,000.
 const ENTRIES_MAX: u64 = 1_000_000;
+/// How long a path is at most, in bytes (PATH_MAX).
+const PATH_MAX: u64 = 4096;
+/// How deep a file lies: the modules of drivers some 15 deep. What is much deeper nothing could remove again.
+const DEPTH_MAX: usize = 64;
 
 /// Packages on their way into a directory.
 pub(super) struct Unpacking<'a> {
@@ -50,23 +55,15 @@ impl<'a> Unpacking<'a> {
         let mut command = Command::new(program);
         command.arg("--fsys-tarfile").arg(deb).env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = tool::Reaped::spawn(&mut command).map_err(|e| refused(e.to_string()))?;
+        let mut child = work::Reaped::spawn(&mut command).map_err(|e| refused(e.to_string()))?;
         let (_, stdout, stderr) = child.pipes();
         let mut archive = tar::Archive::new(stdout.expect("it was asked for"));
-        let taken = archive.entries().and_then(|entries| {
-            for entry in entries {
-                if tool::interrupted() {
-                    return Ok(false);
-                }
-                self.entry(entry?)?;
-            }
-            Ok(true)
-        });
-        match taken {
+        match self.entries(&mut archive) {
             Ok(false) => return Err(Error::Interrupted),
             Ok(true) => {}
-            // What dpkg-deb itself says of a damaged package says more.
+            // What dpkg-deb itself says of a damaged package says more. It ends when nobody reads the rest.
             Err(e) => {
+                drop(archive);
                 let said = if e.kind() == io::ErrorKind::InvalidData { None } else { stderr };
                 let said = said.map(complaint).filter(|said| !said.is_empty());
                 return Err(refused(said.unwrap_or_else(|| e.to_string())));
@@ -79,6 +76,32 @@ impl<'a> Unpacking<'a> {
             status if status.success() => Ok(()),
             status => Err(refused(format!("{status}: {said}"))),
         }
+    }
+
+    /// Unpacks what is in an archive; `false` where the user interrupts it.
+    pub(super) fn entries(&mut self, archive: &mut tar::Archive<impl Read>) -> io::Result<bool> {
+        let mut long = Long::default();
+        // As they lie there: the library would take all of a path into memory, however long.
+        for entry in archive.entries()?.raw(true) {
+            if work::is_cancelled() {
+                return Ok(false);
+            }
+            self.entries += 1;
+            if self.entries > ENTRIES_MAX {
+                return Err(too_much(&format!("{ENTRIES_MAX} files")));
+            }
+            let entry = entry?;
+            match entry.header().entry_type() {
+                EntryType::GNULongName => long.path = Some(long_path(entry)?),
+                EntryType::GNULongLink => long.target = Some(long_path(entry)?),
+                // dpkg takes none of them either.
+                kind @ (EntryType::XHeader | EntryType::XGlobalHeader | EntryType::GNUSparse) => {
+                    return Err(invalid(format!("it has entries of the kind {kind:?}")));
+                }
+                _ => self.entry(entry, std::mem::take(&mut long))?,
+            }
+        }
+        Ok(true)
     }
 
     /// Makes the links, of those that lead to something in here.
@@ -101,12 +124,15 @@ impl<'a> Unpacking<'a> {
         Ok(())
     }
 
-    fn entry(&mut self, mut entry: Entry<'_, impl Read>) -> io::Result<()> {
-        self.entries += 1;
-        if self.entries > ENTRIES_MAX {
-            return Err(too_much(&format!("{ENTRIES_MAX} files")));
-        }
-        let path = inside(&entry.path()?)?;
+    fn entry(&mut self, mut entry: Entry<'_, impl Read>, long: Long) -> io::Result<()> {
+        let path = match long.path {
+            Some(path) => inside(&path)?,
+            None => inside(&entry.path()?)?,
+        };
+        let target = match long.target {
+            None => entry.link_name()?.map(|target| target.into_owned()),
+            target => target,
+        };
         if path.as_os_str().is_empty() {
             return Ok(());
         }
@@ -117,14 +143,13 @@ impl<'a> Unpacking<'a> {
                 self.file(&path, mode, &mut entry)
             }
             EntryType::Symlink => {
-                if let Some(target) = entry.link_name()? {
-                    self.links.insert(path, target.into_owned());
+                if let Some(target) = target {
+                    self.links.insert(path, target);
                 }
                 Ok(())
             }
             EntryType::Link => {
-                let target = entry.link_name()?.map(|target| inside(&target)).transpose()?;
-                let target = target.unwrap_or_default();
+                let target = inside(&target.unwrap_or_default())?;
                 let (parent, name) = self.parent_of(&target)?;
                 let mut source = parent.file(name)?;
                 let mode = source.metadata()?.permissions().mode() & 0o777;
@@ -166,6 +191,24 @@ impl<'a> Unpacking<'a> {
     }
 }
 
+/// What stands in front of an entry whose header it does not go into.
+#[derive(Default)]
+struct Long {
+    path: Option<PathBuf>,
+    target: Option<PathBuf>,
+}
+
+fn long_path(entry: Entry<'_, impl Read>) -> io::Result<PathBuf> {
+    let mut bytes = Vec::new();
+    entry.take(PATH_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > PATH_MAX {
+        return Err(invalid(format!("it has a path of more than {PATH_MAX} bytes")));
+    }
+    // With a NUL at its end.
+    bytes.truncate(bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len()));
+    Ok(OsString::from_vec(bytes).into())
+}
+
 /// A path of a package, without what it begins with (`./`, or `/`).
 fn inside(path: &Path) -> io::Result<PathBuf> {
     let mut inside = PathBuf::new();
@@ -178,7 +221,12 @@ fn inside(path: &Path) -> io::Result<PathBuf> {
             }
         }
     }
-    Ok(inside)
+    match inside.iter().count() {
+        0..=DEPTH_MAX => Ok(inside),
+        depth => {
+            Err(invalid(format!("it has a path of {depth} names, and no kernel's has {DEPTH_MAX}")))
+        }
+    }
 }
 
 fn too_much(what: &str) -> io::Error {
@@ -254,6 +302,7 @@ mod tests {
     }
 
     use EntryType::{Block, Directory as Dir, Fifo, Link, Regular, Symlink};
+    use EntryType::{GNULongLink, GNULongName, XHeader};
 
     #[test]
     fn files_directories_and_links_inside_are_as_the_package_has_them() {
@@ -311,5 +360,54 @@ mod tests {
         }
         let (_place, done) = unpack(&[(Link, "./passwd", "/etc/passwd")]);
         assert!(done.is_err());
+    }
+
+    #[test]
+    fn a_path_of_more_than_a_header_holds_is_taken_and_one_that_no_system_has_is_refused() {
+        let long = format!("./{}/{}\0", "d".repeat(150), "x".repeat(150));
+        let target = format!("{}/{}\0", "d".repeat(150), "x".repeat(150));
+        let (place, done) = unpack(&[
+            (GNULongName, "././@LongLink", &long),
+            (Regular, "./short", "text"),
+            (GNULongLink, "././@LongLink", &target),
+            (Symlink, "./link", "short"),
+        ]);
+        done.unwrap();
+        let root = place.path().join("root");
+        assert_eq!(fs::read_to_string(root.join("link")).unwrap(), "text");
+        assert!(!root.join("short").exists());
+        for kind in [GNULongName, GNULongLink] {
+            let longest = "x/".repeat(PATH_MAX as usize);
+            let (_place, done) = unpack(&[(kind, "././@LongLink", &longest)]);
+            assert!(done.unwrap_err().to_string().contains("more than 4096 bytes"));
+        }
+        let (_place, done) =
+            unpack(&[(XHeader, "./x", "20 path=./elsewhere\n"), (Regular, "./x", "")]);
+        assert!(done.unwrap_err().to_string().contains("of the kind"));
+    }
+
+    #[test]
+    fn a_path_that_is_too_deep_to_be_removed_again_is_refused() {
+        let of = |depth: usize| {
+            let path = "d/".repeat(depth - 1) + "x";
+            unpack(&[(GNULongName, "././@LongLink", &path), (Regular, "./short", "text")]).1
+        };
+        of(DEPTH_MAX).unwrap();
+        assert!(of(DEPTH_MAX + 1).unwrap_err().to_string().contains("65 names"));
+    }
+
+    #[test]
+    fn a_package_that_is_damaged_in_front_of_much_more_is_not_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        // More than a pipe takes: dpkg-deb does not end by itself.
+        let much = "x".repeat(1 << 20);
+        let deb = package(place.path(), &[(Regular, "./a", ""), (Regular, "./b", &much)]);
+        let mut bytes = fs::read(&deb).unwrap();
+        let header = bytes.windows(2).rposition(|pair| pair == b"./").unwrap();
+        bytes[header + 148] ^= 1;
+        fs::write(&deb, bytes).unwrap();
+        let root = place.path().join("root");
+        let mut unpacking = Unpacking::into(&root).unwrap();
+        assert!(unpacking.take(&deb).is_err());
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What builds modules for a kernel: the machine's compiler, or that of the kernel's own Debian release in a build root, a
-//! directory of unpacked packages in which make runs as an ordinary user.
+//! The compiler that builds modules for a kernel: the machine's own, or the compiler of the kernel's Debian release in
+//! a build root. A build root is a directory of unpacked packages in which make runs as an ordinary user.
 //!
-//! A kernel's headers bring programs and options of the release that built it. A machine whose compiler or C library is older
-//! cannot use them; one that is newer can.
+//! A kernel's headers bring programs and options of the release that built it. A machine whose compiler or C library is
+//! older cannot use them; one that is newer can.
 
 use super::archive::{Announce, Archive};
 use super::{Kernel, Kernels};
@@ -21,8 +21,8 @@ const DEADLINE: Duration = Duration::from_secs(300);
 /// Debian's releases by number, as they are in the names of kernels: `+deb13`.
 const RELEASES: [(u32, &str); 3] = [(12, "bookworm"), (13, "trixie"), (14, "forky")];
 
-/// What kbuild calls besides the compiler, and the libraries of its own programs (objtool, modpost). Of the names of a library
-/// the first that a release has; Debian 13 renamed those whose interface has times in it.
+/// What kbuild calls besides the compiler, and the libraries of its own programs (objtool, modpost). Of the names of a
+/// library the first that a release has; Debian 13 renamed those whose interface has times in it.
 const TOOLS: [&str; 8] =
     ["make", "dash", "coreutils", "sed", "grep", "mawk", "findutils", "diffutils"];
 const LIBRARIES: [&str; 3] = ["libelf1t64|libelf1", "libssl3t64|libssl3", "zlib1g"];
@@ -72,7 +72,7 @@ impl Kernel {
             None => return Ok(Toolchain::Machine),
             Some(Compiler::Clang) => {
                 return Err(self.error(
-                    "it was built by clang, and onset builds its driver with gcc: give a kernel that gcc built",
+                    "clang built this kernel, and onset builds its driver with gcc: give a kernel that gcc built",
                 ));
             }
             Some(Compiler::Gcc(major)) => major,
@@ -83,7 +83,7 @@ impl Kernel {
         };
         let Some(codename) = debian_release(&self.record.release) else {
             return Err(self.error(format!(
-                "{why}, and it is no kernel of Debian's, of whose release a build root could be made: install gcc {needed} or newer"
+                "{why}, and onset makes build roots only for kernels of Debian: install gcc {needed} or newer"
             )));
         };
         let kernels = Kernels { directory: self.kernels().into(), announce: self.announce };
@@ -93,7 +93,8 @@ impl Kernel {
     }
 }
 
-/// Whether the machine's compiler is as new as a kernel's and the programs that came with its headers run here; or why not.
+/// Whether the machine's compiler is as new as a kernel's and the programs that came with its headers run here; or why
+/// not.
 fn machine_fits(
     needed: u32,
     headers: &Path,
@@ -102,9 +103,11 @@ fn machine_fits(
     let version = tool::run(Command::new("gcc").arg("-dumpversion"), "gcc", DEADLINE);
     let major = version.ok().and_then(|v| v.trim().split('.').next()?.parse::<u32>().ok());
     match major {
-        None => return Err(format!("it was built by gcc {needed}, and this machine has none")),
+        None => return Err(format!("gcc {needed} built this kernel, and this machine has no gcc")),
         Some(major) if major < needed => {
-            return Err(format!("it was built by gcc {needed}, and this machine's is {major}"));
+            return Err(format!(
+                "gcc {needed} built this kernel, and this machine has gcc {major}"
+            ));
         }
         Some(_) => {}
     }
@@ -120,7 +123,8 @@ fn machine_fits(
         Err(Error::Program { why, .. })
             if why.contains("version `GLIBC") || why.contains("shared librar") =>
         {
-            Err("the programs of its headers need a newer C library than this machine has".into())
+            Err("the programs in the kernel's headers need a newer C library than this machine has"
+                .into())
         }
         _ => Ok(()),
     }
@@ -189,7 +193,7 @@ impl Kernels {
         usable?;
         let announce = self.announce;
         announce(&format!(
-            "{why}; making a build root of {codename} (some 65 MB to download, 240 MB on disk, in {})",
+            "{why}; onset makes a build root of {codename} (some 65 MB to download, 240 MB on disk, in {})",
             parent.display()
         ));
         let draft = cache::owned(&parent, DRAFT)?;
@@ -269,9 +273,9 @@ pub(super) fn in_root(root: &Path, headers: &Path, module: &Path) -> Command {
     bwrap
 }
 
-/// What runs a program of a kernel's headers on the machine, or make by them: without network and privileges, with nothing
-/// to write to but `workshop`. Of headers in the `cache`, which may be anybody's, without the user's files too; a tree that the user
-/// built may need them. Where the machine permits no namespaces it runs as it is.
+/// What runs a program of a kernel's headers on the machine, or make by them: without network and privileges, with
+/// nothing to write to but `workshop`. Of headers in the `cache`, which may be anybody's, without the user's files too;
+/// a tree that the user built may need them. Where the machine permits no namespaces it runs as it is.
 pub(super) fn on_machine(program: &str, cache: Option<&Path>, workshop: &Path) -> Command {
     if check_namespaces().is_err() {
         return Command::new(program);

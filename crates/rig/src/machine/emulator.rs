@@ -1,41 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Which QEMU runs the machines: the host's own, or one that the user names, and whether the plugin gets on with it.
 //!
-//! What the plugin needs of a QEMU is no stable interface. It looks itself (`crates/plugin/src/checks.rs`), and is asked to before
-//! a machine is made: a QEMU is refused by a check that it does not pass, and not by its version.
+//! What the plugin needs of a QEMU is no stable interface. It looks itself (`crates/plugin/src/checks.rs`), and is
+//! asked to before a machine is made: a QEMU is refused by a check that it does not pass, and not by its version.
 
 use crate::tool;
+use crate::x86_64::{FIRMWARE, LIBRARIES, LINKERS, PACKAGE, QEMU};
 use crate::{Error, Result};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use wire::arguments::{DECLARES, INTERFACES, PASSED, QEMUS_TRIED, TRIAL};
 
-/// The name of QEMU's program.
-pub const QEMU: &str = "qemu-system-x86_64";
 /// The variable of the environment that names another QEMU: its program, or the root directory of another release.
 pub const CHOICE: &str = "ONSET_QEMU";
-/// The versions that onset was tried with, rising (as `VERSIONS_TRIED` in crates/plugin/src/checks.rs).
-pub const VERSIONS_TRIED: [&str; 2] = ["10.0", "11.1"];
-/// The variable by which the plugin is told which version of QEMU's plugin interface to declare, and the versions that it
-/// knows (crates/plugin/src/interface.rs).
-const DECLARES: &str = "ONSET_PLUGIN_INTERFACE";
-const INTERFACES: std::ops::RangeInclusive<u32> = 4..=7;
-/// The plugin's answer to a trial (crates/plugin/src/lib.rs).
-const PASSED: &str = "onset plugin: passed, with version ";
 /// What QEMU says of a plugin that declares more than it has (plugins/loader.c).
 const AT_MOST: &str = "supports only up to version ";
-/// QEMU's package in Debian.
-const PACKAGE: &str = "qemu-system-x86";
 /// A version, or a trial, is there in a moment.
 const DEADLINE: Duration = Duration::from_secs(60);
-
-/// Where a root directory has the dynamic linker of its release: Debian's and Ubuntu's place, then Fedora's.
-const LINKERS: [&str; 2] =
-    ["usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", "usr/lib64/ld-linux-x86-64.so.2"];
-/// Where it has libraries, and QEMU's firmware.
-const LIBRARIES: [&str; 3] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib64"];
-const FIRMWARE: [&str; 3] = ["usr/share/qemu", "usr/share/seabios", "usr/share/seavgabios"];
 
 /// A QEMU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +68,7 @@ impl Emulator {
         let mut command = Command::new(&self.program);
         command.args(&self.leading);
         if let Some(version) = self.interface {
-            command.env(DECLARES, version.to_string());
+            command.env(declares(), version.to_string());
         }
         command
     }
@@ -111,10 +95,10 @@ impl Emulator {
     /// Has the plugin declare this version and look; the version, or what was said.
     fn trial(&self, plugin: &Path, version: u32) -> std::result::Result<u32, String> {
         let mut command = self.command();
-        command.env(DECLARES, version.to_string());
+        command.env(declares(), version.to_string());
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-S"]);
         command.args(["-machine", "none", "-accel", "tcg", "-plugin"]);
-        command.arg(format!("file={},trial=on", super::option_value(plugin)));
+        command.arg(format!("file={},{TRIAL}=on", super::option_value(plugin)));
         let said = match tool::run(&mut command, PACKAGE, DEADLINE) {
             Err(Error::Program { why, .. }) => return Err(why),
             other => other.map_err(|e| e.to_string())?,
@@ -126,16 +110,21 @@ impl Emulator {
     }
 }
 
+/// The variable by which the plugin is told which version of QEMU's plugin interface to declare.
+fn declares() -> &'static OsStr {
+    OsStr::from_bytes(DECLARES.to_bytes())
+}
+
 /// Whether onset was tried with this version (as [`Emulator::version`] gives it).
 pub fn is_tried(version: &str) -> bool {
-    VERSIONS_TRIED
+    QEMUS_TRIED
         .iter()
         .any(|tried| version.strip_prefix(tried).is_some_and(|rest| rest.starts_with('.')))
 }
 
 /// The versions, for messages.
 pub fn versions_tried() -> String {
-    VERSIONS_TRIED.join(" and ")
+    QEMUS_TRIED.join(" and ")
 }
 
 /// The newest version of the plugin interface, where QEMU said that it has no newer.
@@ -144,8 +133,8 @@ fn at_most(said: &str) -> Option<u32> {
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// What is said of a QEMU of this version that does not pass. The plugin names the check; where QEMU did not take the plugin, that is
-/// one, too.
+/// What is said of a QEMU of this version that does not pass. The plugin names the check; where QEMU did not take the
+/// plugin, that is one, too.
 fn refusal(version: &str, said: &str) -> String {
     if said.contains("the check `") {
         return said.to_owned();
@@ -196,7 +185,8 @@ mod tests {
 
     /// A QEMU that is a shell script.
     fn emulator(directory: &Path, script: &str) -> Emulator {
-        // Read by the shell: a program that was just written cannot be run while a child of another test still has it open.
+        // Read by the shell: a program that was just written cannot be run while a child of another test still has it
+        // open.
         let path = directory.join("qemu");
         fs::write(&path, format!("{script}\n")).unwrap();
         let version = "12.3.4 (made up)".into();

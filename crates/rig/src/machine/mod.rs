@@ -4,34 +4,37 @@
 mod emulator;
 mod qmp;
 
-pub use emulator::{CHOICE, Emulator, QEMU, is_tried, versions_tried};
+pub use emulator::{CHOICE, Emulator, is_tried, versions_tried};
 
 use crate::error::At;
-use crate::tool::{self, Reaped};
+use crate::tool;
+use crate::x86_64::{CONSOLE, CPU, KIND};
 use crate::{Error, Result};
 use qmp::Qmp;
-use sample::{Aim, Channel, Disturbance, Nanos, Occurrence, ResponderSet, Rule, Schedule, When};
+use sample::Nanos;
 use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use wire::ports::WIRE;
+use wire::{Arguments, Channel, Plan, Start};
+use work::Reaped;
+
+/// What the plugin is to trigger. What is aimed needs a follower ([`Following`](crate::Following)), and disturbances a
+/// driver that was loaded with `disturbance_irq`.
+pub use wire::Triggers as Generator;
 
 /// Date at which the guest's clock starts, so that it does not depend on ours.
 const RTC_BASE: &str = "2026-01-01T00:00:00";
-/// The guest's processor. It does not say that string instructions are fast (ERMS, FSRM, FSRS): QEMU counts each iteration of
-/// one as an instruction, and leaves its translated code after each. A kernel that is told so clears a page byte by byte: in 4096
-/// virtual nanoseconds, several times what the loops take that it otherwise has for it.
-pub const CPU: &str = "max,erms=off,fsrm=off,fsrs=off";
 /// One thread, and a code cache of fixed size: by default its size follows the host's memory, and with it
 /// when QEMU starts it afresh.
 const TCG: &str = "tcg,thread=single,tb-size=512";
-/// The serial line towards the guest's init; the plugin knows it by this name.
-const WIRE: &str = "onset-agent";
 /// Always on the guest's command line. A panic or an oops ends the machine (QEMU runs with -no-reboot);
 /// nothing is placed at random.
-const COMMAND_LINE: &str = "console=ttyS0,115200 loglevel=5 panic=-1 oops=panic reboot=t nokaslr norandmaps cryptomgr.notests=1";
+const COMMAND_LINE: &str =
+    "loglevel=5 panic=-1 oops=panic reboot=t nokaslr norandmaps cryptomgr.notests=1";
 
 /// What QEMU says where it ends because of a signal (system/runstate.c).
 const TOLD_TO_END: &str = "terminating on signal";
@@ -57,7 +60,7 @@ pub struct Machine {
 impl Machine {
     /// The whole command line of the kernel.
     pub fn command_line(&self) -> String {
-        let mut line = COMMAND_LINE.to_string();
+        let mut line = format!("{CONSOLE} {COMMAND_LINE}");
         for word in &self.parameters {
             line.push(' ');
             line.push_str(word);
@@ -77,7 +80,7 @@ impl Machine {
             "-display",
             "none",
             "-machine",
-            "pc",
+            KIND,
             "-cpu",
             CPU,
             "-smp",
@@ -143,21 +146,6 @@ pub struct ProbeRun {
     pub witness: bool,
 }
 
-/// What the plugin is to trigger.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Generator {
-    /// When to trigger. What is aimed needs a follower ([`Following`](crate::Following)).
-    pub when: When,
-    /// How long the line stays high.
-    pub high: Nanos,
-    /// How long to wait for the last answers.
-    pub grace: Nanos,
-    /// Who is going to answer.
-    pub responders: ResponderSet,
-    /// What disturbs meanwhile: rising. They take a driver that was loaded with `disturbance_irq`.
-    pub disturbances: Vec<Disturbance>,
-}
-
 /// What is loaded into QEMU.
 #[derive(Clone, Copy)]
 pub(crate) struct Plugin<'a> {
@@ -165,10 +153,12 @@ pub(crate) struct Plugin<'a> {
     pub(crate) library: &'a Path,
     /// What is measured.
     pub(crate) stimulus: &'a Stimulus,
-    /// What is followed of the guest's kernel, as the plugin reads it.
-    pub(crate) follow: Option<&'a str>,
-    /// Where its records go.
+    /// What is followed of the guest's kernel.
+    pub(crate) follow: Option<&'a Plan>,
+    /// Where its events go.
     pub(crate) channel: &'a Channel,
+    /// Where its commands come from, where triggers are commanded.
+    pub(crate) commands: Option<RawFd>,
 }
 
 /// A running QEMU. Killed and reaped when dropped.
@@ -219,15 +209,11 @@ impl Running {
         command.arg("-initrd").arg(image);
         let mut inherited = vec![theirs.as_raw_fd()];
         if let Some(plugin) = plugin {
-            let mut words = stimulus_words(plugin.stimulus, scratch)?;
-            if let Some(follow) = plugin.follow {
-                words += &format!(",follow={}", file_value(scratch, "follow", follow)?);
-            }
-            let option = plugin_option(plugin.library, &words, plugin.channel, origin);
-            command.arg("-plugin").arg(option);
+            command.arg("-plugin").arg(plugin_option(plugin, origin, scratch)?);
             inherited.push(plugin.channel.fd());
+            inherited.extend(plugin.commands);
         }
-        tool::inherit(&mut command, inherited);
+        work::inherit(&mut command, inherited);
         let complaints = File::create(&files.complaints).at(&files.complaints)?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
         let process = Reaped::spawn(&mut command).map_err(|e| Error::Qemu(e.to_string()))?;
@@ -258,14 +244,22 @@ impl Running {
                     let said = tool::last_lines(&self.complaints(), 6);
                     return Err(Error::Qemu(format!("ended instead of `{command}`. {said}")));
                 }
-                std::thread::sleep(tool::POLL);
+                std::thread::sleep(work::POLL);
             }
         }
         answer
     }
 
-    /// Has init end the probe that it runs, as Ctrl-C would on a machine: a break on its serial line, which a raw line reads
-    /// as a byte (termios(3)).
+    /// Has a paused guest go on, and does not wait until it does.
+    ///
+    /// # Errors
+    /// [`Error::Qemu`] where it is gone.
+    pub(crate) fn go_on(&mut self) -> Result<()> {
+        self.qmp.tell("cont", json!({}))
+    }
+
+    /// Has init end the probe that it runs, as Ctrl-C would on a machine: a break on its serial line, which a raw line
+    /// reads as a byte (termios(3)).
     ///
     /// # Errors
     /// [`Error::Qemu`] where it is gone.
@@ -273,8 +267,8 @@ impl Running {
         self.qmp.tell("chardev-send-break", json!({"id": WIRE}))
     }
 
-    /// Whether QEMU has ended because its guest did; an error when it ended with a failure of its own, or because somebody else
-    /// told it to.
+    /// Whether QEMU has ended because its guest did; an error when it ended with a failure of its own, or because
+    /// somebody else told it to.
     pub(crate) fn ended(&mut self) -> Result<bool> {
         match self.process.ended().map_err(|e| Error::Qemu(e.to_string()))? {
             None => Ok(false),
@@ -309,85 +303,41 @@ fn text(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
-/// A path as the value of one of the options that QEMU separates by commas: a comma in it is written twice
-/// (qemu(1), -drive).
+/// A path as the value of one of the options that QEMU separates by commas.
 fn option_value(path: &Path) -> String {
-    path.display().to_string().replace(',', ",,")
+    escaped(&path.display().to_string())
 }
 
-/// Writes the file `name` in `scratch`; its path as the value of an option.
-fn file_value(scratch: &Path, name: &str, content: impl AsRef<[u8]>) -> Result<String> {
-    let path = scratch.join(name);
-    fs::write(&path, content).at(&path)?;
-    Ok(option_value(&path))
+/// A comma in a value is written twice (qemu(1), -drive).
+fn escaped(value: &str) -> String {
+    value.replace(',', ",,")
 }
 
-/// The value of `-plugin`: the arguments that `onset-plugin` documents.
-fn plugin_option(library: &Path, stimulus: &str, channel: &Channel, origin: Origin) -> String {
-    let (start, (pins, control)) = match origin {
-        Origin::Boot { .. } => ("boot".into(), (0, 0)),
-        Origin::Restore { registers, advance: None, .. } => ("restore".into(), registers),
-        Origin::Restore { registers, advance: Some(time), .. } => {
-            (format!("advance,advance_ns={}", time.0), registers)
-        }
+/// The value of `-plugin`. What is long goes through files in `scratch`.
+fn plugin_option(plugin: Plugin<'_>, origin: Origin, scratch: &Path) -> Result<String> {
+    let (start, registers) = match origin {
+        Origin::Boot { .. } => (Start::Boot, (0, 0)),
+        Origin::Restore { registers, advance: None, .. } => (Start::Restore, registers),
+        Origin::Restore { registers, advance: Some(time), .. } => (Start::Advance(time), registers),
     };
-    format!(
-        "file={},ring_fd={},start={start},{stimulus},pins={pins},control={control}",
-        option_value(library),
-        channel.fd(),
-    )
-}
-
-/// The arguments that say what is measured. Long ones go through a file in `scratch`.
-fn stimulus_words(stimulus: &Stimulus, scratch: &Path) -> Result<String> {
-    let generator = match stimulus {
-        Stimulus::Triggers(generator) => generator,
-        Stimulus::Probe(run) => {
-            let witness = if run.witness { ",witness=on" } else { "" };
-            return Ok(format!("plan={}{witness}", file_value(scratch, "plan", &run.plan)?));
-        }
+    let (stimulus, witness) = match plugin.stimulus {
+        Stimulus::Triggers(triggers) => (wire::Stimulus::Triggers(triggers.clone()), false),
+        Stimulus::Probe(run) => (wire::Stimulus::Probe(run.plan.clone()), run.witness),
     };
-    let when = match &generator.when {
-        When::Planned(Schedule::Periodic { phase, period, jitter, seed, count }) => format!(
-            "phase_ns={},period_ns={},jitter_ns={},seed={seed},count={count}",
-            phase.0, period.0, jitter.0
-        ),
-        When::Aimed(Aim { rule, kinds, gap, count, until, seed }) => {
-            let list = match rule {
-                Rule::Listed(list) => {
-                    let bytes: Vec<u8> = list.iter().flat_map(Occurrence::encode).collect();
-                    format!("list={},", file_value(scratch, "list", bytes)?)
-                }
-                Rule::Coverage | Rule::Longest | Rule::Nested | Rule::Scout => String::new(),
-            };
-            format!(
-                "{list}aim={},kinds={kinds},gap_ns={},count={count},until_ns={},seed={seed}",
-                rule.name(),
-                gap.0,
-                until.0
-            )
-        }
-        When::Planned(Schedule::Explicit(times)) => {
-            let bytes: Vec<u8> = times.iter().flat_map(|t| t.0.to_le_bytes()).collect();
-            format!("times={}", file_value(scratch, "times", bytes)?)
-        }
-    };
-    Ok(format!(
-        "{when},high_ns={},grace_ns={},responders={}{}",
-        generator.high.0,
-        generator.grace.0,
-        generator.responders.mask(),
-        disturbance_words(&generator.disturbances, scratch)?,
-    ))
-}
-
-/// The argument that says what disturbs, where anything does.
-fn disturbance_words(disturbances: &[Disturbance], scratch: &Path) -> Result<String> {
-    if disturbances.is_empty() {
-        return Ok(String::new());
+    let (ring_fd, follow) = (plugin.channel.fd(), plugin.follow.cloned());
+    let commands_fd = plugin.commands;
+    let told = Arguments { ring_fd, commands_fd, start, stimulus, witness, follow, registers };
+    let words = told.words(|name, bytes| {
+        let path = scratch.join(name);
+        fs::write(&path, bytes).at(&path)?;
+        Ok::<_, Error>(path.display().to_string())
+    })?;
+    let mut option = format!("file={}", option_value(plugin.library));
+    for word in words {
+        option += ",";
+        option += &escaped(&word);
     }
-    let bytes: Vec<u8> = disturbances.iter().flat_map(Disturbance::encode).collect();
-    Ok(format!(",disturbances={}", file_value(scratch, "disturbances", bytes)?))
+    Ok(option)
 }
 
 #[cfg(test)]
@@ -426,7 +376,7 @@ mod tests {
             let mut running = running(scratch.path(), script);
             loop {
                 match running.ended() {
-                    Ok(false) => std::thread::sleep(tool::POLL),
+                    Ok(false) => std::thread::sleep(work::POLL),
                     ended => return ended.map_err(|e| e.to_string()),
                 }
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! QEMU's control protocol, as far as saving a machine needs it (docs/interop/qmp-spec.rst).
 
-use crate::{Error, Result, tool};
+use crate::{Error, Result};
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ pub(crate) struct Qmp {
 /// Both ends of a control connection: ours and QEMU's.
 pub(super) fn pair() -> Result<(UnixStream, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair().map_err(|e| Error::Qemu(e.to_string()))?;
-    ours.set_read_timeout(Some(tool::POLL)).map_err(|e| Error::Qemu(e.to_string()))?;
+    ours.set_read_timeout(Some(work::POLL)).map_err(|e| Error::Qemu(e.to_string()))?;
     Ok((ours, theirs.into()))
 }
 
@@ -74,7 +74,7 @@ impl Qmp {
                     .map(Some)
                     .map_err(|e| Error::Qemu(format!("control protocol: {e}")));
             }
-            if tool::interrupted() {
+            if work::is_cancelled() {
                 return Err(Error::Interrupted);
             }
             let mut buffer = [0; 4096];

@@ -5,9 +5,10 @@ use crate::cpu::{Activity, Interrupt};
 use crate::{Place, StackId, TaskId};
 use serde::{Deserialize, Serialize};
 
-/// Stages of an answer, in their order. Each is named for what it goes through, and ends where the next one begins; what
-/// an answer does not go through (a wake-up, for a hard handler) it does not have.
+/// Stages of an answer, in their order. Each is named for what it goes through, and ends where the next one begins;
+/// what an answer does not go through (a wake-up, for a hard handler) it does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transform = crate::words))]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// From the line raised to the first instruction of the kernel's entry.
@@ -28,7 +29,7 @@ pub enum Stage {
     User,
 }
 
-/// What a latency's part is blamed on. Addresses, stacks and tasks are named by whoever shows it.
+/// What a latency's part is blamed on. Whoever shows it names the addresses, stacks and tasks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// A task kept interrupts off.
@@ -39,14 +40,15 @@ pub enum Cause {
     Interrupt(Interrupt),
     /// A softirq: the address of its function.
     Softirq(Option<u64>),
-    /// A task that goes before the responder's: its priority is as high or higher; or one in user space while nobody has
-    /// woken the responder, as for softirqs that were left to their thread.
+    /// A task that goes before the responder's, because its priority is as high or higher. Also a task in user space
+    /// while nobody has woken the responder, as where softirqs were left to their thread.
     Task(TaskId),
-    /// A task that goes after it, in the kernel, which does not let go of it there though nothing is off
-    /// (`preempt=none` and `voluntary`): where it was seen last.
+    /// A task that goes after the responder's, and runs in the kernel. The kernel does not take the CPU from it there,
+    /// though nothing is off (`preempt=none` and `voluntary`). The place is where the task was seen last.
     Kernel(TaskId, Place),
-    /// The responder's task slept on a lock (PREEMPT_RT). `holders`: who held it, who held the lock that this one slept
-    /// on, and so on; `doing`: what the CPU did meanwhile, and `running` for whom.
+    /// The responder's task slept on a lock (PREEMPT_RT). `holders` are the task that held the lock, the task that held
+    /// the lock on which this one slept, and so on. `doing` is what the CPU did meanwhile, and `running` is the task
+    /// for which it did that.
     Lock {
         /// Empty where the holder is not known.
         holders: Vec<TaskId>,
@@ -83,27 +85,41 @@ impl Cause {
                 | Cause::Lock { doing: Activity::Interrupt(_) | Activity::Softirq(_), .. }
         )
     }
+}
 
-    /// The word in files and JSON.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Cause::IrqsOff(_) => "irqs_off",
-            Cause::PreemptOff(_) => "preempt_off",
-            Cause::Interrupt(_) => "interrupt",
-            Cause::Softirq(_) => "softirq",
-            Cause::Task(_) => "task",
-            Cause::Kernel(..) => "kernel",
-            Cause::Lock { .. } => "lock",
-            Cause::Sleep => "sleep",
-            Cause::Idle => "idle",
-            Cause::Scheduler => "scheduler",
-            Cause::Switch => "switch",
-            Cause::Entry => "entry",
-            Cause::Handler => "handler",
-            Cause::Responder => "responder",
-            Cause::Unexplained => "unexplained",
+/// The words of causes, each said once.
+macro_rules! words {
+    ($($cause:pat => $word:literal,)*) => {
+        impl Cause {
+            /// All words that [`Cause::name`] gives.
+            pub const NAMES: [&str; [$($word),*].len()] = [$($word),*];
+
+            /// The word in files and JSON; one of [`Cause::NAMES`].
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $($cause => $word,)*
+                }
+            }
         }
-    }
+    };
+}
+
+words! {
+    Cause::IrqsOff(_) => "irqs_off",
+    Cause::PreemptOff(_) => "preempt_off",
+    Cause::Interrupt(_) => "interrupt",
+    Cause::Softirq(_) => "softirq",
+    Cause::Task(_) => "task",
+    Cause::Kernel(..) => "kernel",
+    Cause::Lock { .. } => "lock",
+    Cause::Sleep => "sleep",
+    Cause::Idle => "idle",
+    Cause::Scheduler => "scheduler",
+    Cause::Switch => "switch",
+    Cause::Entry => "entry",
+    Cause::Handler => "handler",
+    Cause::Responder => "responder",
+    Cause::Unexplained => "unexplained",
 }
 
 /// One part's label.
@@ -113,21 +129,25 @@ pub struct Blame {
     pub stage: Stage,
     /// Because of what.
     pub cause: Cause,
-    /// Where that is an interrupt or a softirq, or a lock while one ran: the stacks that were taken in it, in their order.
+    /// Where that is an interrupt or a softirq, or a lock while one ran: the stacks that were taken in it, in their
+    /// order.
     pub inside: Vec<StackId>,
 }
 
 /// The latencies that "Internals of the RT Patch" (Ottawa Linux Symposium 2007, section 1.1) tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transform = crate::words))]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyKind {
-    /// Interrupt latency: from the interrupt to its being serviced. All of the stages `line` and `entry`, but for locks that a
-    /// handler waits for which the kernel made a thread.
+    /// Interrupt latency: from the interrupt to its being serviced. All of the stages `line` and `entry`, but for locks
+    /// that a handler waits for which the kernel made a thread.
     Interrupt,
     /// Wakeup or scheduling latency: after the handler, whatever keeps the task from running and is none of the two
-    /// inversions: the scheduler, the switch, preemption or interrupts off, a task in the kernel, a task that goes first.
+    /// inversions: the scheduler, the switch, preemption or interrupts off, a task in the kernel, a task that goes
+    /// first.
     Wakeup,
-    /// Priority inversion: a task, the handler's or the responder's, waits for a resource that another owns, [`Cause::Lock`].
+    /// Priority inversion: a task, the handler's or the responder's, waits for a resource that another owns,
+    /// [`Cause::Lock`].
     PriorityInversion,
     /// Interrupt inversion: after the handler, the task waits for an interrupt or a softirq that serves somebody else.
     InterruptInversion,

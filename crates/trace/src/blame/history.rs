@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Events that are still needed to explain an answer, and the state before them.
+//! Keeps the events that are still needed to explain an answer, and the state before them.
 
 use super::{Disturbed, Explanation, explain};
 use crate::cpu::Cpu;
@@ -8,12 +8,12 @@ use sample::Nanos;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
-/// How long a disturbance may be felt, also in the answer to a trigger that comes after it: its interrupt, and the timers that its handler starts, which
-/// take less even where threads serve them.
+/// How long a disturbance may be felt, also in the answer to a trigger that comes after it. Its interrupt and the
+/// timers that its handler starts take less time than this, even where threads serve them.
 pub const FELT_FOR: Nanos = Nanos::from_micros(500);
 
-/// So many states are remembered of those that explanations began with, the sparser the older they are: to go back by some
-/// events is to replay about as many, however many there are.
+/// So many states are remembered. They are those that explanations began with, and the older they are, the fewer are
+/// kept. To go back by some events is then to replay about as many, however many events there are.
 const STATES_KEPT: usize = 16;
 
 /// Why a latency cannot be explained.
@@ -55,8 +55,8 @@ pub struct History {
     forgotten: u64,
     /// The numbers of the triggers' events that are kept.
     triggers: BTreeMap<u64, u64>,
-    /// States before the events of these numbers, rising, so that an old trigger which nobody answers costs nothing: else
-    /// each later answer were explained by all that came since.
+    /// States before the events of these numbers, rising. With them an old trigger that nobody answers costs nothing.
+    /// Without them each later answer would be explained by replaying everything since that trigger.
     states: Vec<(u64, Cpu)>,
 }
 
@@ -75,7 +75,8 @@ impl History {
         }
     }
 
-    /// Adds an event. What tells where an earlier stretch began is written where that stretch began.
+    /// Adds an event. Where it tells the place at which an earlier stretch began, that place is written into the event
+    /// that began the stretch.
     pub fn push(&mut self, event: Event) {
         match event.what {
             What::Irqs { masked: false, opened: Place::Stack(id), .. } => {
@@ -96,8 +97,8 @@ impl History {
         self.events.push_back(event);
     }
 
-    /// Forgets what came longer than `before` before this trigger: it is the oldest that may still be answered. Where the
-    /// trigger is not kept, nothing is forgotten.
+    /// Forgets what came longer than `before` before this trigger: it is the oldest that may still be answered. Where
+    /// the trigger is not kept, nothing is forgotten.
     pub fn forget_before(&mut self, trigger: u64, before: Nanos) {
         let Some(index) = self.find(trigger) else { return };
         let begins = self.begins(index, before);
@@ -113,8 +114,9 @@ impl History {
         self.events.iter().take(index).take_while(early).count()
     }
 
-    /// Explains the answer to `trigger` by the last edge of `pin` (bit of the data port, 0 to 7): ask when that edge is the
-    /// last that was pushed. What was off then, and so has not told yet who turned it off, is known by the last look into it.
+    /// Explains the answer to `trigger` by the last edge of `pin` (bit of the data port, 0 to 7). Call this when that
+    /// edge is the last event that was pushed. Where something is off at that moment, nobody has told yet who turned it
+    /// off. Then the follower's last look into it stands for that.
     pub fn explain(
         &mut self,
         trigger: u64,
@@ -162,8 +164,8 @@ impl History {
         (cpu, index - begin)
     }
 
-    /// Forgets the state that is missed least: where the way from the one before it to the one after it is shortest against how
-    /// long ago that is.
+    /// Forgets the state that is missed least: the one with the shortest way from the state before it to the state
+    /// after it, compared with how long ago that is.
     fn thin_out(&mut self) {
         let Some((newest, _)) = self.states.last() else { return };
         let missed = |around: &[(u64, Cpu)]| {
@@ -191,7 +193,7 @@ impl History {
         Some(Excerpt { before: cpu, level, events })
     }
 
-    /// Of what is still off: where the CPU was in it at the last look.
+    /// Where the CPU was at the follower's last look into what is still off.
     fn learn_from_looks(&mut self) {
         let mut open = [true, true];
         let mut looks = [None, None];
@@ -220,8 +222,8 @@ impl History {
         }
     }
 
-    /// Interrupts or preemption, on again now, had been turned off at `opened`: by the last masking, or by the first count
-    /// after the last one that was 0.
+    /// Interrupts or preemption are on again now, and had been turned off at `opened`. For interrupts the last masking
+    /// did it; for preemption the first count after the last count of 0.
     fn learn(&mut self, irqs: bool, opened: Place) {
         let (mut first, mut began_here) = (None, !self.before.preempt_off());
         for (index, event) in self.events.iter_mut().enumerate().rev() {
@@ -256,7 +258,8 @@ impl History {
         }
     }
 
-    /// Forgets the states that the event at `index` is in, which was written anew; all, where it is the state before them.
+    /// Forgets the states that contain the event at `index`, because that event was written anew. Forgets all states
+    /// where the state before the events was written anew.
     fn unlearn(&mut self, index: Option<usize>) {
         let until = index.map_or(0, |index| self.forgotten + index as u64);
         self.states.truncate(self.states.partition_point(|(at, _)| *at <= until));
@@ -311,7 +314,7 @@ mod tests {
     use sample::{Insns, Stamp};
 
     fn event(ns: u64, what: What) -> Event {
-        Event { at: At { time: Stamp::from_ns(ns), insns: Insns(ns) }, what }
+        Event { at: At::new(Stamp::from_ns(ns), Insns(ns)), what }
     }
 
     fn place(stack: u32) -> Place {

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where the time of one latency went: the interval from the line raised to the pin's edge, cut into parts that add up to it
-//! exactly, each with the stage it belongs to and its cause.
+//! Where the time of one latency went. The interval from the raised line to the pin's edge is cut into parts that add
+//! up to it exactly. Each part has its stage and its cause.
 //!
-//! The responder's task is the one that runs at the edge; where an interrupt made the edge, or softirqs did at its end or
-//! in a task that nobody woke for that, there is none. Before our interrupt's entry only masked interrupts can delay; from
-//! there to the handler, only other interrupts; from then on, whatever keeps the responder from running. Nested reasons: the
-//! innermost is the cause, but for a lock: as long as the responder sleeps on one, that is the cause, with what its holder
-//! was doing.
+//! The responder's task is the task that runs at the edge. There is no such task where an interrupt made the edge, or
+//! where softirqs did at the interrupt's end or in a task that nobody woke for that.
 //!
-//! What it cannot see: why a task that goes first goes first, and whether a task that was switched away from and woken later
-//! had not been ready all the time.
+//! Before our interrupt's entry, only masked interrupts can delay. From the entry to the handler, only other interrupts
+//! can. From then on, whatever keeps the responder from running can. Where reasons are nested, the innermost one is the
+//! cause. A lock is an exception: as long as the responder sleeps on a lock, the lock is the cause, together with what
+//! its holder was doing.
+//!
+//! Two things cannot be seen: why a task that goes first goes first, and whether a task that was switched away from and
+//! woken later had been ready all the time.
 
 mod cause;
 mod history;
@@ -24,7 +26,6 @@ pub use report::{CauseReport, ExplanationReport, PartReport};
 use crate::cpu::{Activity, Cpu};
 use crate::{Event, Length, Partition, Sum, TaskId, Tasks};
 use path::Path;
-use sample::{Insns, Nanos};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -46,10 +47,12 @@ pub struct Explanation {
 
 /// That the other device interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Disturbed {
     /// When its line was to rise, since the trigger: negative where it was before.
     pub from_ns: i64,
     /// How many timers its handler starts, to expire all at once.
+    #[cfg_attr(feature = "schema", schemars(range(max = sample::Disturbance::TIMERS_MAX)))]
     pub timers: u8,
 }
 
@@ -77,17 +80,14 @@ impl Explanation {
     fn by<'a, K: Ord>(&'a self, key: impl Fn(&'a Blame) -> K) -> BTreeMap<K, Length> {
         let mut sums = BTreeMap::new();
         for segment in self.parts.segments() {
-            let sum: &mut Length = sums.entry(key(segment.label)).or_default();
-            let Length { time: Nanos(time), insns: Insns(insns) } = segment.length;
-            sum.time.0 += time;
-            sum.insns.0 += insns;
+            *sums.entry(key(segment.label)).or_default() += segment.length;
         }
         sums
     }
 }
 
-/// Cuts the time from the first event (the trigger) to the last one (the edge), and gives the responder's task; `cpu` is
-/// the state before them.
+/// Cuts the time from the first event (the trigger) to the last one (the edge), and gives the responder's task. `cpu`
+/// is the state before the first event.
 fn explain(
     mut cpu: Cpu,
     events: &[Event],
@@ -135,7 +135,7 @@ fn cause(cpu: &Cpu, path: &Path, index: usize, stage: Stage, tasks: &Tasks) -> C
                 }
                 Some(task) => waiting(cpu, activity, own, task, tasks),
                 None => match path.holder {
-                    Some(holder) if !own => held(cpu, activity, index, holder),
+                    Some((holder, serves)) if !own => held(cpu, activity, holder, index >= serves),
                     _ => in_interrupt(cpu, activity, own),
                 },
             }
@@ -155,8 +155,8 @@ fn sleeps_on_lock(cpu: &Cpu, path: &Path) -> bool {
     path.responder.is_some_and(|task| cpu.holders(task).is_some())
 }
 
-/// The line is raised: what keeps the CPU from taking the interrupt is that it is masked. Where our entry was not seen
-/// (`entered`), nothing tells how much of the rest was before it.
+/// The line is raised. Only masked interrupts keep the CPU from taking the interrupt. Where our entry was not seen
+/// (`entered`), nothing tells how much of the rest came before it.
 fn before_entry(cpu: &Cpu, activity: Activity, entered: bool) -> Cause {
     match (cpu.masked(), activity) {
         (Some(false), _) if entered => Cause::Entry,
@@ -185,8 +185,8 @@ fn in_interrupt(cpu: &Cpu, activity: Activity, own: bool) -> Cause {
     }
 }
 
-/// A task that we wait for runs by itself: only what interrupts it is not its own time; and if it serves softirqs, that is
-/// what it does, the one that answers being the last of them.
+/// A task that we wait for runs by itself, so only what interrupts it is not its own time. If it serves softirqs, then
+/// that is what it does, and the softirq that answers is the last one.
 fn own_time(cpu: &Cpu, activity: Activity, itself: Cause) -> Cause {
     match (activity, cpu.served_by_task()) {
         (Activity::Interrupt(other), _) => Cause::Interrupt(other),
@@ -199,13 +199,11 @@ fn own_time(cpu: &Cpu, activity: Activity, itself: Cause) -> Cause {
     }
 }
 
-/// A task that has bottom halves disabled answers, once it enables them.
-fn held(cpu: &Cpu, activity: Activity, index: usize, (holder, serves): (TaskId, usize)) -> Cause {
+/// A task, the `holder`, that has bottom halves disabled answers, once it enables them; it `serves` them by now or not.
+fn held(cpu: &Cpu, activity: Activity, holder: TaskId, serves: bool) -> Cause {
     let running = cpu.running();
     match running {
-        Some(task) if task == holder && index >= serves => {
-            own_time(cpu, activity, Cause::Responder)
-        }
+        Some(task) if task == holder && serves => own_time(cpu, activity, Cause::Responder),
         _ => Cause::Lock { holders: vec![holder], running, doing: activity },
     }
 }
@@ -240,8 +238,9 @@ fn waiting(cpu: &Cpu, activity: Activity, own: bool, task: TaskId, tasks: &Tasks
 /// Lowest priority of real-time tasks plus one (include/linux/sched/prio.h, `MAX_RT_PRIO`).
 const MAX_RT_PRIO: u8 = 100;
 
-/// Whether `other`, which runs, goes before `task`: less is before. Of real-time tasks alike, the one that runs goes on;
-/// others that are alike share the CPU. `None` where a priority is not known.
+/// Whether `other`, which runs, goes before `task`. The lower number goes first. Of two real-time tasks with equal
+/// numbers, the one that runs goes on; other tasks with equal numbers share the CPU. `None` where a priority is not
+/// known.
 fn goes_first(other: TaskId, task: TaskId, tasks: &Tasks) -> Option<Ordering> {
     let (other, task) = (tasks.get(other)?.prio, tasks.get(task)?.prio);
     match (other.cmp(&task), other) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The path of one answer through the events between trigger and pin: which interrupt was ours, who answered, who woke it,
-//! and where each stage begins.
+//! The path of one answer through the events between trigger and pin: which interrupt was ours, who answered, who woke
+//! the answering task, and where each stage begins.
 
 use super::Stage;
 use crate::cpu::Cpu;
@@ -19,8 +19,8 @@ pub(super) struct Path {
     pub handler_task: Option<TaskId>,
     /// The wake-up of that one.
     pub handler_woken: Option<usize>,
-    /// The task that had bottom halves disabled, and from when on it served the softirq that answered, as it enabled them:
-    /// where only that tells (PREEMPT_RT), and nobody woke it.
+    /// The task that had bottom halves disabled and served the softirq that answered when it enabled them, and from
+    /// when on. Set only where nothing else tells who answered (PREEMPT_RT) and nobody woke the task.
     pub holder: Option<(TaskId, usize)>,
     /// Where stages begin, ascending in both.
     begins: Vec<(usize, Stage)>,
@@ -112,7 +112,7 @@ impl Path {
         self.sleeps.iter().any(|&(from, to)| from <= index && index < to)
     }
 
-    /// A stage begins at `index`; where that is unknown, or before the last one, the stage does not exist.
+    /// A stage begins at `index`. Where `index` is unknown, or before the last stage, the stage does not exist.
     fn begin(&mut self, index: Option<usize>, stage: Stage) {
         let last = self.begins.last().map_or(0, |&(last, _)| last);
         if let Some(index) = index.filter(|&i| i >= last) {
@@ -157,7 +157,8 @@ impl Found {
                 What::Leave { user: true, .. } => found.user.push((index, cpu.running())),
                 What::Enter { role, taken, .. } => match role {
                     Role::CommonInterrupt | Role::Interrupt => {
-                        // The gate masks interrupts at the stub, one instruction before the entry; a device may come between.
+                        // The gate masks interrupts at the stub, one instruction before the entry; a device may come
+                        // between.
                         let before = events[..index].iter().rposition(|e| !is_device(e));
                         let gate = before.filter(|&i| is_masking(&events[i]));
                         found.entries.push((gate.unwrap_or(index), event.at));

@@ -4,6 +4,7 @@
 use super::{Blame, Cause, Disturbed, Explanation, LatencyKind, Stage};
 use crate::cpu::{Activity, Interrupt};
 use crate::entries::{Callee, Of, interrupt_name, interrupted, softirq_name, without_place};
+use crate::priority::priority;
 use crate::symbols::named;
 use crate::{Length, Place, Reader, Segment, StackId, Stacks, Sum, Symbols, TaskId, Tasks};
 use sample::{Insns, Nanos};
@@ -25,8 +26,10 @@ pub(crate) struct Named {
 
 /// A cause as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CauseReport {
     /// The cause, in one word.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = Cause::NAMES)))]
     pub cause: String,
     /// Tasks with their priority, the interrupt or the softirq with whom it called; empty where the cause has none.
     pub who: String,
@@ -37,6 +40,7 @@ pub struct CauseReport {
 
 /// One part of a latency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartReport {
     /// Through which stage.
     pub stage: Stage,
@@ -53,6 +57,7 @@ pub struct PartReport {
 
 /// One latency, explained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExplanationReport {
     /// Number of the trigger.
     pub trigger: u64,
@@ -99,10 +104,10 @@ impl Activity {
     }
 }
 
-/// `name prio 49`; the address where the task was never named.
+/// `name RT 50`; the address where the task was never named.
 fn task_name(task: TaskId, tasks: &Tasks) -> String {
     match tasks.get(task) {
-        Some(task) => format!("{} prio {}", task.name, task.prio),
+        Some(task) => format!("{} {}", task.name, priority(task.prio)),
         None => format!("task {:#x}", task.0),
     }
 }

@@ -3,7 +3,7 @@ use super::*;
 use crate::cpu::Interrupt;
 use crate::{At, Place, Reader, Role, StackId, WATCHED, What};
 use proptest::prelude::*;
-use sample::{Kind as RecordKind, Record, Stamp};
+use sample::{Insns, Nanos, Stamp};
 
 mod served;
 
@@ -14,7 +14,7 @@ const RESPONDER: TaskId = TaskId(0x2000);
 const HOLDER: TaskId = TaskId(0x3000);
 
 fn at(ns: u64) -> At {
-    At { time: Stamp::from_ns(ns), insns: Insns(ns) }
+    At::new(Stamp::from_ns(ns), Insns(ns))
 }
 
 fn on(stack: u32) -> Place {
@@ -46,9 +46,9 @@ const TO_USER: What = What::Leave { user: true, to: 0 };
 fn tasks() -> Tasks {
     let mut reader = Reader::new(&[]);
     for (task, prio) in [(LOAD, 120), (RESPONDER, 9), (HOLDER, 120)] {
-        let (value, number) = ((task.0 >> 12) as u32, task.0);
-        let (at, insns) = (Stamp::from_ns(0x61), Insns(0));
-        reader.read(&Record { kind: RecordKind::Task, pins: prio, value, number, at, insns });
+        let (pid, mut name) = ((task.0 >> 12) as u32, [0; 16]);
+        name[0] = b'a';
+        reader.read(&wire::Event::Task { task, pid, prio, name });
     }
     reader.tasks().clone()
 }
@@ -394,8 +394,8 @@ fn what_was_lost_is_unexplained_and_still_counted() {
     events.insert(9, (150, What::Gap));
     let e = explained(7, &events);
     assert_eq!(e.latency().time, Nanos(380));
-    let sum: u64 = e.causes().values().map(|l| l.time.0).sum();
-    assert_eq!(sum, 380);
+    let sum: Nanos = e.causes().values().map(|l| l.time).sum();
+    assert_eq!(sum, Nanos(380));
     assert!(e.causes().contains_key(&Cause::Unexplained));
 }
 
@@ -452,11 +452,11 @@ proptest! {
         let e = history.explain(0, 2, &tasks()).expect("an answer");
         prop_assert_eq!(e.latency().time, Nanos(to - from));
         for sum in [
-            e.stages().values().map(|l| l.time.0).sum::<u64>(),
-            e.causes().values().map(|l| l.time.0).sum(),
-            e.kinds().values().map(|sum| sum.time.0).sum(),
+            e.stages().values().map(|l| l.time).sum::<Nanos>(),
+            e.causes().values().map(|l| l.time).sum(),
+            e.kinds().values().map(|sum| sum.time).sum(),
         ] {
-            prop_assert_eq!(sum, to - from);
+            prop_assert_eq!(sum, Nanos(to - from));
         }
         let stages: Vec<_> = e.parts.segments().map(|s| s.label.stage).collect();
         prop_assert!(stages.is_sorted());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which part of a latency is held against the bound, and which latencies it does not speak of.
+//! Which part of a latency is held against the bound, and for which latencies the bound says nothing.
 
 use crate::{Cause, Explanation, Stage};
 use sample::Nanos;
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why the bound does not speak of an answer. The first that applies, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transform = crate::words))]
 #[serde(rename_all = "snake_case")]
 pub enum Unbounded {
     /// An interrupt or softirqs answered, or the task had not slept: nothing was switched to.
@@ -47,6 +48,6 @@ pub fn scheduling(explanation: &Explanation) -> Result<Nanos, Unbounded> {
     let before = || segments().filter(|s| s.label.stage < Stage::Resumed);
     match before().filter_map(|s| Unbounded::of(s.label.stage, &s.label.cause)).min() {
         Some(why) => Err(why),
-        None => Ok(Nanos(before().map(|s| s.length.time.0).sum())),
+        None => Ok(before().map(|s| s.length.time).sum()),
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What interrupts take of intervals: the paper's sliding window, for one entry and vector by itself.
+//! How much of an interval interrupts take: the paper's sliding window, for each pair of entry and vector by itself.
 
 use std::collections::VecDeque;
 
@@ -18,8 +18,8 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// An interrupt from `begin` on for `length`. The window that ends with its beginning has all of it, and of the
-    /// earlier ones those that end inside.
+    /// An interrupt that begins at `begin` and lasts for `length`. The window that ends where the interrupt begins
+    /// counts all of it, and all of each earlier interrupt that ends inside the window.
     pub fn add(&mut self, begin: u64, length: u64) {
         let width = |window: usize| 1u64 << (NARROWEST as usize + window);
         let ends_after = |of: &(u64, u64), from: u64| of.0 + of.1 > from;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! An upper bound of the scheduling latency from the longest stretches seen, after D. Bristot de Oliveira, D. Casini,
-//! R. S. de Oliveira and T. Cucinotta, "Demystifying the Real-Time Linux Scheduling Latency" (ECRTS 2020, LIPIcs 165, 9:1),
-//! theorem 8: the least positive L with
+//! R. S. de Oliveira and T. Cucinotta, "Demystifying the Real-Time Linux Scheduling Latency" (ECRTS 2020, LIPIcs 165,
+//! 9:1), theorem 8: the least positive L with
 //!
 //! ```text
 //! L = max(D_ST, D_POID) + D_PAIE + D_PSD + I_NMI(L) + I_IRQ(L)
 //! ```
 //!
-//! The terms are the paper's table 1, each the longest seen, without the interrupts inside it. I(L) is what interrupts may
-//! take of an interval of length L: the paper's sliding window, for each entry and vector by itself. What the terms mean
-//! on kernels that are not preemptible everywhere, and what the bound does not hold for, is in docs/methods/bound.md.
+//! The terms are the paper's table 1, each the longest seen, without the interrupts inside it. I(L) is what interrupts
+//! may take of an interval of length L: the paper's sliding window, for each entry and vector by itself. What the terms
+//! mean on kernels that are not preemptible everywhere, and what the bound does not hold for, is in
+//! docs/methods/bound.md.
 
 mod held;
 mod interrupts;
@@ -142,15 +143,15 @@ impl BoundMeter {
     pub fn bound(&self) -> Bound {
         let [st, poid, paie, psd] =
             [&self.st, &self.poid, &self.paie, &self.psd].map(Stretch::longest);
-        let free = Nanos(st.ns.0.max(poid.ns.0) + paie.ns.0 + psd.ns.0);
-        let mut bound = free.0;
+        let free = st.ns.max(poid.ns) + paie.ns + psd.ns;
+        let mut bound = free;
         // Grows only, by whole windows: it ends.
         let interrupts = loop {
             let Some(interrupts) = self.interrupts(bound) else { break None };
-            if free.0 + interrupts <= bound {
-                break Some(Nanos(bound - free.0));
+            if free + interrupts <= bound {
+                break Some(bound - free);
             }
-            bound = free.0 + interrupts;
+            bound = free + interrupts;
         };
         Bound {
             st,
@@ -159,19 +160,19 @@ impl BoundMeter {
             psd,
             interference_free_ns: free,
             interrupts_ns: interrupts,
-            bound_ns: interrupts.map(|_| Nanos(bound)),
+            bound_ns: interrupts.map(|_| bound),
         }
     }
 
-    /// What interrupts may take of an interval of `length` ns; `None` beyond the widest window.
-    fn interrupts(&self, length: u64) -> Option<u64> {
-        let window = (0..WINDOWS).find(|w| length <= 1 << (NARROWEST as usize + w))?;
-        Some(self.sources.values().map(|source| source.most[window]).sum())
+    /// What interrupts may take of an interval of this length; `None` beyond the widest window.
+    fn interrupts(&self, length: Nanos) -> Option<Nanos> {
+        let window = (0..WINDOWS).find(|w| length.0 <= 1 << (NARROWEST as usize + w))?;
+        Some(Nanos(self.sources.values().map(|source| source.most[window]).sum()))
     }
 
-    /// Somebody asks for another task. Not for one that the bound speaks of where the request is lazy: the kernel
-    /// may take until the next tick. And not where it is the scheduler itself, which withdraws the request when it has
-    /// chosen (kernel/sched/core.c, `__schedule`, `clear_tsk_need_resched`).
+    /// Somebody asks for another task. A lazy request is not for a task that the bound speaks of: the kernel may take
+    /// until the next tick. A request by the scheduler itself does not count either, since the scheduler withdraws it
+    /// when it has chosen (kernel/sched/core.c, `__schedule`, `clear_tsk_need_resched`).
     fn ask(&mut self, urgency: u64) {
         let withdrawn = self.cpu.activity() == Activity::Scheduler;
         self.asked |= urgency != LAZY && !withdrawn;

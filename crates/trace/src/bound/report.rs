@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 
 /// The longest of one term.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TermReport {
     /// How long, without interrupts.
     pub ns: Nanos,
     /// When it began, on the virtual clock.
     pub at_ns: Nanos,
-    /// With which stack, innermost first: up to an interrupt's entry, and for D_PAIE what that had interrupted; empty where it
-    /// was too short to have one.
+    /// With which stack, innermost first: up to an interrupt's entry, and for D_PAIE what that had interrupted; empty
+    /// where it was too short to have one.
     pub stack: Vec<String>,
     /// Where the CPU was in it when the follower looked last, innermost first; empty where it was too short for a look.
     pub inside: Vec<String>,
@@ -23,20 +24,21 @@ pub struct TermReport {
 
 /// The terms, and the bound. Fields are those of [`Bound`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BoundReport {
-    /// D_ST.
+    /// D_ST: interrupts off in the scheduler, over the switch, to preemption on.
     pub st: TermReport,
-    /// D_POID.
+    /// D_POID: preemption or interrupts off, other than to schedule.
     pub poid: TermReport,
-    /// D_PAIE.
+    /// D_PAIE: both on, the scheduler being asked for, until it is entered.
     pub paie: TermReport,
-    /// D_PSD.
+    /// D_PSD: preemption off to schedule.
     pub psd: TermReport,
-    /// The first four put together.
+    /// max(st, poid) + paie + psd.
     pub interference_free_ns: Nanos,
-    /// I(L); absent where there is none.
+    /// What interrupts may take of an interval as long as the bound, I(L); none where there is none.
     pub interrupts_ns: Option<Nanos>,
-    /// L; absent where no interval fulfils the equation.
+    /// The bound, L; none where no interval fulfils the equation.
     pub bound_ns: Option<Nanos>,
 }
 

@@ -31,7 +31,7 @@ impl Stretch {
             let (opened, told) = opener;
             (Term { at_ns: Nanos(from.ns()), opened, ..Term::default() }, told)
         });
-        term.ns.0 += time.0;
+        term.ns += time;
     }
 
     /// What a stretch may wait for is on again: with this stack it had been turned off.

@@ -4,7 +4,7 @@ use crate::{Blame, Cause, Explanation, Partition, StackId, Stage, TaskId};
 use sample::Insns;
 
 fn at(ns: u64) -> At {
-    At { time: Stamp::from_ns(ns), insns: Insns(ns) }
+    At::new(Stamp::from_ns(ns), Insns(ns))
 }
 
 fn irqs(masked: bool) -> What {

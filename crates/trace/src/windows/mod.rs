@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Stretches in which the CPU did not take interrupts, did not let go of a task, or kept it on its CPU.
 //!
-//! A window is maximal: it opens when the first reason comes and closes when the last one goes. Its length is time that
-//! passed, also where the task was not running (migration, bottom halves on PREEMPT_RT); its parts tell how much of that
-//! were interrupts, softirqs and other tasks. Windows that were open when
-//! following began, ended or lost records have no length; they are counted as cut.
+//! A window is maximal: it opens when the first reason comes and closes when the last one goes. Its length is the time
+//! that passed, also where the task was not running (migration, bottom halves on PREEMPT_RT). The window's parts tell
+//! how much of the length were interrupts, softirqs and other tasks. A window has no length where it was open when
+//! following began, when following ended or when records were lost; such windows are counted as cut.
 //!
-//! What does not count: the idle task, which always runs with a preemption count of 1 (kernel/sched/core.c, `init_idle()`)
-//! and looks for work by itself. What cannot be seen: a window that opens and closes between two events of the follower.
+//! The idle task does not count: it always runs with a preemption count of 1 (kernel/sched/core.c, `init_idle()`) and
+//! looks for work by itself. A window that opens and closes between two events of the follower cannot be seen.
 
 mod origin;
 mod report;
 mod tally;
 
-pub use report::{Bucket, Order, WindowRow, WindowsReport};
-pub use tally::{Length, Longest, Parts, Tally};
+pub use report::{Order, WindowBucket, WindowRow, WindowsReport};
+pub use tally::{Length, Longest, Tally, TimeParts};
 
 use crate::{At, Edge, Event, Place, Role, TaskId, What};
 use rustc_hash::FxHashMap;
@@ -35,6 +35,7 @@ pub(crate) mod count {
 
 /// What a window keeps from happening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transform = crate::words))]
 #[serde(rename_all = "snake_case")]
 pub enum WindowKind {
     /// Interrupts are masked.
@@ -65,6 +66,7 @@ impl WindowKind {
 
 /// Windows that have no length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cuts {
     /// Seen to close only.
     pub at_begin: u64,
@@ -82,19 +84,19 @@ struct Open {
     /// Where the CPU was when the follower looked last.
     inside: Place,
     /// What had been spent when it opened, and while its task was away.
-    before: Parts,
+    before: TimeParts,
     /// While its task was away, by others.
     others: Nanos,
 }
 
 impl Open {
-    fn new(at: At, place: Place, before: Parts) -> Self {
+    fn new(at: At, place: Place, before: TimeParts) -> Self {
         Open { at, first: place, place, inside: Place::Unknown, before, others: Nanos(0) }
     }
 
     /// What it consisted of, when so much has been spent.
-    fn parts(&self, spent: Parts) -> Parts {
-        Parts { others: self.others, ..spent.since(self.before) }
+    fn parts(&self, spent: TimeParts) -> TimeParts {
+        TimeParts { others: self.others, ..spent.since(self.before) }
     }
 
     /// The stack that opened it, where it is told at last.
@@ -109,22 +111,22 @@ struct Nest {
     depth: u32,
     open: Open,
     /// Since when another task runs, and what had been spent then.
-    away: Option<(At, Parts)>,
+    away: Option<(At, TimeParts)>,
 }
 
 impl Nest {
     /// Its task is switched to, and runs again.
-    fn come_back(&mut self, at: At, spent: Parts) {
+    fn come_back(&mut self, at: At, spent: TimeParts) {
         let Some((since, then)) = self.away.take() else { return };
         let Some((time, _)) = at.since(since) else { return };
         self.open.before = self.open.before.and(spent.since(then));
-        self.open.others = Nanos(self.open.others.0 + time.0);
+        self.open.others += time;
     }
 }
 
-/// What windows have in common that are counted together.
+/// What the windows that are counted together have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct WindowKey {
     /// What they kept from happening.
     pub kind: WindowKind,
     /// Who opened them.
@@ -133,11 +135,11 @@ pub struct Key {
     pub inside: Place,
 }
 
-/// Follows events and keeps a tally for each pair of stacks, the one that opened a window and the one inside. Memory grows
-/// with the number of different stacks and of tasks inside a window, not with time.
+/// Follows events and keeps a tally for each pair of stacks, the one that opened a window and the one inside. Memory
+/// grows with the number of different stacks and of tasks inside a window, not with time.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
-    tallies: FxHashMap<Key, Tally>,
+    tallies: FxHashMap<WindowKey, Tally>,
     cuts: [Cuts; 4],
     /// `None` while not known.
     masked: Option<Option<Open>>,
@@ -148,10 +150,10 @@ pub struct Windows {
     bh: Option<Option<Open>>,
     running: Option<(TaskId, u32)>,
     /// What the CPU's time went to, and until when that is told.
-    spent: Parts,
+    spent: TimeParts,
     spent_until: Option<At>,
     /// When the scheduler was entered last, and what had been spent then.
-    scheduling: Option<(At, Parts)>,
+    scheduling: Option<(At, TimeParts)>,
     migration: FxHashMap<TaskId, Nest>,
     bh_tasks: FxHashMap<TaskId, Nest>,
     /// Whether the kernel tells bottom halves by calls (PREEMPT_RT).
@@ -162,8 +164,8 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Nothing followed yet. A follower may tell the stacks of shorter stretches, and look into shorter ones, than windows
-    /// shall have them: the same run then has the same windows by the same stacks, however closely it was followed.
+    /// Nothing is followed yet. A follower may tell stacks of shorter stretches than windows are to have, and look into
+    /// shorter ones. The same run then still has the same windows by the same stacks, however closely it was followed.
     pub fn new(stacks_from: Insns, inside_from: Insns) -> Self {
         Windows { stacks_from, inside_from, ..Self::default() }
     }
@@ -186,7 +188,7 @@ impl Windows {
                 }
             }
             What::Enter { role, taken, place, opened, .. } => {
-                self.enter((role, taken), at, place, opened);
+                self.enter(role, taken, at, place, opened);
             }
             What::Inside { irqs_off, preempt_off, unscheduled, place } => {
                 self.inside([irqs_off, preempt_off], unscheduled, at, place);
@@ -207,7 +209,7 @@ impl Windows {
     }
 
     /// The tallies, in no order.
-    pub fn tallies(&self) -> impl Iterator<Item = (Key, &Tally)> {
+    pub fn tallies(&self) -> impl Iterator<Item = (WindowKey, &Tally)> {
         self.tallies.iter().map(|(&key, tally)| (key, tally))
     }
 
@@ -216,7 +218,8 @@ impl Windows {
         self.cuts[kind as usize]
     }
 
-    /// One step of what is either off or on: `before` is what was open (`None`: unknown). Gives what is open now.
+    /// One step of something that is either off or on. `before` is what was open (`None`: unknown). Gives what is open
+    /// now.
     fn step(
         &mut self,
         kind: WindowKind,
@@ -246,10 +249,10 @@ impl Windows {
         // An interrupt's gate is told when the window opens, however long it will be.
         let opened_by = if insns < self.stacks_from { open.first } else { open.place };
         let (opened_by, closed_by) = (told(opened_by), told(closed_by));
-        let key = Key { kind, opened_by, inside: open.inside };
+        let key = WindowKey { kind, opened_by, inside: open.inside };
         // Nothing comes between while interrupts are masked.
         let parts = match kind {
-            WindowKind::IrqsOff => Parts::default(),
+            WindowKind::IrqsOff => TimeParts::default(),
             _ => open.parts(self.spent),
         };
         let longest = Longest { length, parts, at: open.at, closed_by, inside: open.inside };
@@ -271,7 +274,7 @@ impl Windows {
         let scheduling = self.scheduling.take();
         for nests in [&mut self.migration, &mut self.bh_tasks] {
             if let Some(nest) = self.running.and_then(|(task, _)| nests.get_mut(&task)) {
-                // A window that opened since then says that the scheduler kept the task that time.
+                // If a window opened since then, the scheduler kept the task that time.
                 let left = scheduling.filter(|(entered, _)| entered.since(nest.open.at).is_some());
                 nest.away = Some(left.unwrap_or((at, spent)));
             }
@@ -298,7 +301,7 @@ impl Windows {
         self.bh = Some(self.step(WindowKind::BhOff, self.bh, off, at, place));
     }
 
-    fn enter(&mut self, (role, taken): (Role, u64), at: At, place: Place, opened: Place) {
+    fn enter(&mut self, role: Role, taken: u64, at: At, place: Place, opened: Place) {
         if role == Role::Schedule {
             self.spend(at);
             self.scheduling = Some((at, self.spent));
@@ -329,8 +332,9 @@ impl Windows {
         }
     }
 
-    /// The follower has looked into what is open: with interrupts masked, with preemption off, and what a task does from one
-    /// place where the kernel would schedule to the next, which is as near as it comes to what only calls of functions tell.
+    /// The follower has looked into what is open: with interrupts masked, with preemption off, or while a task goes
+    /// from one place where the kernel would schedule to the next one. The last kind is as near as a look comes to
+    /// windows of which only calls of functions tell.
     fn inside(
         &mut self,
         [irqs_off, preempt_off]: [bool; 2],

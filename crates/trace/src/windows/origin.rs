@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What windows have in common that are one row: the stack that opened them, as far as it says why they were open, and
-//! where it says too little, the handler that ran inside.
+//! What the windows of one row have in common: the stack that opened them, as far as it says why they were open. Where
+//! that stack says too little, also the handler that ran inside.
 
 use crate::entries::{Callee, Of, interrupt, is_gate, serves_softirqs};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Windows ranked, with names, as they are shown and written as JSON.
+//! Windows by rank and with names, as they are shown and written as JSON.
 
 use super::origin::Origin;
 use super::{Cuts, Tally, WindowKind, Windows};
@@ -19,7 +19,8 @@ pub enum Order {
 
 /// One bucket of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bucket {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WindowBucket {
     /// Lengths below this one, and not below half of it; absent for those of 2⁶³ ns and more.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub below_ns: Option<Nanos>,
@@ -30,6 +31,7 @@ pub struct Bucket {
 /// All windows of a kind that one stack opened; of those that an interrupt's entry opened or that were opened in an
 /// interrupt, whatever it interrupted, and of these and of softirqs those in which one handler ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowRow {
     /// What they kept from happening.
     pub kind: WindowKind,
@@ -56,11 +58,11 @@ pub struct WindowRow {
     /// Other tasks.
     pub max_other_tasks_ns: Nanos,
     /// Counts by length.
-    pub histogram: Vec<Bucket>,
+    pub histogram: Vec<WindowBucket>,
     /// Who opened them, innermost first, up to an interrupt's entry.
     pub stack: Vec<String>,
-    /// Where the CPU was in the longest when the follower looked last, innermost first; empty where it was too short for
-    /// a look.
+    /// Where the CPU was in the longest when the follower looked last, innermost first; empty where it was too short
+    /// for a look.
     pub inside: Vec<String>,
     /// Who closed most of them.
     pub closed_by: Vec<String>,
@@ -129,7 +131,10 @@ fn row(
         max_hardirq_ns: longest.parts.interrupts(),
         max_softirq_ns: longest.parts.softirq,
         max_other_tasks_ns: longest.parts.others,
-        histogram: tally.histogram().map(|(below_ns, count)| Bucket { below_ns, count }).collect(),
+        histogram: tally
+            .histogram()
+            .map(|(below_ns, count)| WindowBucket { below_ns, count })
+            .collect(),
         stack: origin.stack,
         inside: stacks.names(longest.inside, symbols),
         closed_by: stacks.names(tally.closed_by(), symbols),

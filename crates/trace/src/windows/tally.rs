@@ -5,6 +5,7 @@ use super::count;
 use crate::{At, Place};
 use rustc_hash::FxHashMap;
 use sample::{Insns, Nanos};
+use std::ops::AddAssign;
 
 /// How long something lasted, by both clocks; ordered by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,9 +16,17 @@ pub struct Length {
     pub insns: Insns,
 }
 
-/// What time consisted of. Each nanosecond is counted once, for the innermost of them, by the preemption count.
+impl AddAssign for Length {
+    fn add_assign(&mut self, other: Length) {
+        self.time += other.time;
+        self.insns += other.insns;
+    }
+}
+
+/// What time consisted of. Each nanosecond is counted once, for the innermost of these parts, which the preemption
+/// count tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
+pub struct TimeParts {
     /// Non-maskable interrupts.
     pub nmi: Nanos,
     /// Hard interrupts.
@@ -30,7 +39,7 @@ pub struct Parts {
     pub own: Nanos,
 }
 
-impl Parts {
+impl TimeParts {
     pub(super) fn spend(&mut self, count: u32, time: Nanos) {
         let part = match count {
             c if c & count::NMI != 0 => &mut self.nmi,
@@ -38,13 +47,12 @@ impl Parts {
             c if c & count::SOFTIRQ_SERVING != 0 => &mut self.softirq,
             _ => &mut self.own,
         };
-        part.0 += time.0;
+        *part += time;
     }
 
     /// `change` of each of the two.
-    fn with(self, other: Parts, change: impl Fn(u64, u64) -> u64) -> Parts {
-        let change = |one: Nanos, other: Nanos| Nanos(change(one.0, other.0));
-        Parts {
+    fn with(self, other: TimeParts, change: impl Fn(Nanos, Nanos) -> Nanos) -> TimeParts {
+        TimeParts {
             nmi: change(self.nmi, other.nmi),
             hardirq: change(self.hardirq, other.hardirq),
             softirq: change(self.softirq, other.softirq),
@@ -54,18 +62,18 @@ impl Parts {
     }
 
     /// Both together.
-    pub(super) fn and(self, more: Parts) -> Parts {
+    pub(super) fn and(self, more: TimeParts) -> TimeParts {
         self.with(more, |one, more| one + more)
     }
 
     /// What was spent since `before`, of which this is what has become.
-    pub(super) fn since(self, before: Parts) -> Parts {
+    pub(super) fn since(self, before: TimeParts) -> TimeParts {
         self.with(before, |now, before| now - before)
     }
 
     /// Hard and non-maskable interrupts.
     pub fn interrupts(&self) -> Nanos {
-        Nanos(self.hardirq.0 + self.nmi.0)
+        self.hardirq + self.nmi
     }
 }
 
@@ -75,7 +83,7 @@ pub struct Longest {
     /// How long.
     pub length: Length,
     /// What that consisted of; all zero where interrupts were masked.
-    pub parts: Parts,
+    pub parts: TimeParts,
     /// When it opened.
     pub at: At,
     /// The stack that closed it.
@@ -90,9 +98,9 @@ pub struct Tally {
     count: u64,
     total: Length,
     longest: Option<Longest>,
-    parts: Parts,
+    parts: TimeParts,
     closers: FxHashMap<Place, u64>,
-    /// Bucket `b` counts lengths of `b` significant bits: 0 ns, 1 ns, 2 … 3 ns, 4 … 7 ns, …
+    /// WindowBucket `b` counts lengths of `b` significant bits: 0 ns, 1 ns, 2 … 3 ns, 4 … 7 ns, …
     buckets: Buckets,
 }
 
@@ -109,8 +117,7 @@ impl Tally {
     pub(super) fn add(&mut self, window: Longest) {
         let Longest { length, parts, closed_by, .. } = window;
         self.count += 1;
-        self.total.time.0 += length.time.0;
-        self.total.insns.0 += length.insns.0;
+        self.total += length;
         self.parts = self.parts.and(parts);
         *self.closers.entry(closed_by).or_default() += 1;
         self.buckets.0[(u64::BITS - length.time.0.leading_zeros()) as usize] += 1;
@@ -122,8 +129,7 @@ impl Tally {
     /// Adds all windows of another tally.
     pub(super) fn merge(&mut self, other: &Tally) {
         self.count += other.count;
-        self.total.time.0 += other.total.time.0;
-        self.total.insns.0 += other.total.insns.0;
+        self.total += other.total;
         self.parts = self.parts.and(other.parts);
         for (&closer, &count) in &other.closers {
             *self.closers.entry(closer).or_default() += count;
@@ -152,7 +158,7 @@ impl Tally {
     }
 
     /// What the total consists of; all zero where interrupts were masked.
-    pub fn parts(&self) -> Parts {
+    pub fn parts(&self) -> TimeParts {
         self.parts
     }
 
@@ -162,8 +168,8 @@ impl Tally {
         most.map_or(Place::Unknown, |(&place, _)| place)
     }
 
-    /// Counts by length: each bucket's upper edge, exclusive, and how many; empty buckets are left out. `None` is the bucket
-    /// that has no edge below 2⁶⁴ ns.
+    /// Counts by length: each bucket's upper edge, exclusive, and how many; empty buckets are left out. `None` is the
+    /// bucket that has no edge below 2⁶⁴ ns.
     pub fn histogram(&self) -> impl Iterator<Item = (Option<Nanos>, u64)> {
         let edge = |bits: usize| 1u64.checked_shl(bits as u32).map(Nanos);
         let filled = self.buckets.0.iter().enumerate().filter(|&(_, &n)| n > 0);

@@ -2,11 +2,11 @@
 use super::*;
 use crate::{Reader, StackId, Stacks, Symbols, WATCHED};
 use proptest::prelude::*;
-use sample::{Insns, Kind, Nanos, Record, Stamp};
+use sample::{Insns, Nanos, Stamp};
 use serde_json::json;
 
 fn at(ns: u64) -> At {
-    At { time: Stamp::from_ns(ns), insns: Insns(ns / 2) }
+    At::new(Stamp::from_ns(ns), Insns(ns / 2))
 }
 
 fn on(stack: u32) -> Place {
@@ -85,10 +85,9 @@ impl Symbols for Numbered {
 /// Stacks of one frame each, whose address is their number.
 fn stacks(count: u32) -> Stacks {
     let mut reader = Reader::new(&[]);
-    for value in 1..=count {
-        let (at, insns) = (Stamp::from_ns(0), Insns(0));
-        let number = u64::from(value);
-        reader.read(&Record { kind: Kind::Stack, pins: 0, value, number, at, insns });
+    for stack in 1..=count {
+        let (at, address) = (at(0), u64::from(stack));
+        reader.read(&wire::Event::Frame { at, stack: StackId(stack), index: 0, address });
     }
     reader.stacks().clone()
 }
@@ -153,7 +152,8 @@ fn a_window_has_the_last_look_of_its_own_kind_inside() {
     ]);
     let mut seen: Vec<_> = windows.tallies().map(|(key, t)| (key, t.longest().inside)).collect();
     seen.sort();
-    let is = |kind, opened_by, inside| (Key { kind, opened_by: on(opened_by), inside }, inside);
+    let is =
+        |kind, opened_by, inside| (WindowKey { kind, opened_by: on(opened_by), inside }, inside);
     let all = [
         is(WindowKind::IrqsOff, 2, on(6)),
         is(WindowKind::PreemptOff, 1, Place::Unknown),
@@ -181,8 +181,12 @@ fn preemption_off_is_one_window_whose_parts_are_told_apart() {
     ]);
     let t = tally(&windows, WindowKind::PreemptOff, 1);
     assert_eq!((t.count(), t.total().time), (1, Nanos(100)));
-    let parts =
-        Parts { hardirq: Nanos(30), softirq: Nanos(50), own: Nanos(20), ..Parts::default() };
+    let parts = TimeParts {
+        hardirq: Nanos(30),
+        softirq: Nanos(50),
+        own: Nanos(20),
+        ..TimeParts::default()
+    };
     assert_eq!((t.parts(), t.longest().parts), (parts, parts));
     assert_eq!(t.closed_by(), on(5));
 }
@@ -250,7 +254,8 @@ fn what_other_tasks_and_interrupts_took_of_a_tasks_window_is_told_apart() {
     ]);
     let t = tally(&windows, WindowKind::MigrationOff, 1);
     assert_eq!((t.count(), t.total().time), (1, Nanos(90)));
-    let parts = Parts { hardirq: Nanos(15), others: Nanos(52), own: Nanos(23), ..Parts::default() };
+    let parts =
+        TimeParts { hardirq: Nanos(15), others: Nanos(52), own: Nanos(23), ..TimeParts::default() };
     assert_eq!(t.longest().parts, parts);
 }
 
@@ -266,7 +271,7 @@ fn a_window_that_opens_after_the_scheduler_kept_its_task_is_its_own_until_the_sw
         enter(100, Role::MigrateEnable, 0, 2),
     ]);
     let t = tally(&windows, WindowKind::MigrationOff, 1);
-    let parts = Parts { others: Nanos(40), own: Nanos(40), ..Parts::default() };
+    let parts = TimeParts { others: Nanos(40), own: Nanos(40), ..TimeParts::default() };
     assert_eq!((t.total().time, t.longest().parts), (Nanos(80), parts));
 }
 
@@ -341,12 +346,12 @@ proptest! {
             let of_kind = || windows.tallies().filter(|(key, _)| key.kind == kind).map(|(_, t)| t);
             // Those of several tasks overlap.
             let is_cpus = [WindowKind::IrqsOff, WindowKind::PreemptOff].contains(&kind);
-            prop_assert!(!is_cpus || of_kind().map(|t| t.total().time.0).sum::<u64>() <= now);
+            prop_assert!(!is_cpus || of_kind().map(|t| t.total().time).sum::<Nanos>() <= Nanos(now));
             for t in of_kind() {
                 prop_assert!(t.longest().length.time <= t.total().time);
                 prop_assert_eq!(t.histogram().map(|(_, n)| n).sum::<u64>(), t.count());
-                let all = |p: Parts| p.nmi.0 + p.hardirq.0 + p.softirq.0 + p.others.0 + p.own.0;
-                let whole = |time: Nanos| if kind == WindowKind::IrqsOff { 0 } else { time.0 };
+                let all = |p: TimeParts| p.nmi + p.hardirq + p.softirq + p.others + p.own;
+                let whole = |time: Nanos| if kind == WindowKind::IrqsOff { Nanos(0) } else { time };
                 prop_assert_eq!(all(t.parts()), whole(t.total().time));
                 prop_assert_eq!(all(t.longest().parts), whole(t.longest().length.time));
                 prop_assert!(!is_cpus || t.parts().others.0 == 0);
@@ -369,7 +374,8 @@ proptest! {
 
 #[test]
 fn a_run_that_was_followed_more_closely_has_the_same_windows_by_the_same_stacks() {
-    // An instruction takes 2 ns here: a window of 400 instructions, and one of 3,000 in which was looked at 600 and at 2,400.
+    // An instruction takes 2 ns here: a window of 400 instructions, and one of 3,000 in which was looked at 600 and at
+    // 2,400.
     let closes = |ns, stack, opened| {
         let what = What::Irqs { masked: false, place: on(stack), opened: on(opened) };
         Event { at: at(ns), what }

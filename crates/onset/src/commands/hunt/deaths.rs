@@ -1,33 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Guests that died under fire, or did not answer: what their consoles said, and experiments in which they do so again.
+//! Guests that died during a trial, or did not answer. For each, the hunt writes what the console said, and an
+//! experiment that replays the death.
 
 use super::HIGH;
-use crate::experiment::{Experiment, Guest, GuestFile};
 use crate::failure::Failure;
-use crate::hunt::{About, Death, Died, Known};
+use experiment::{Experiment, Guest, GuestFile};
+use hunt::{GuestDeath, Knowledge};
+use lab::hunting::{About, DeathFiles};
 use sample::{Disturbance, Nanos};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-/// No trial goes on for longer after its last trigger, so that a guest that died in one has died by then.
+/// No trial goes on for longer after its last trigger. So a guest that died in a trial has died by then.
 const DEATH_AFTER: Nanos = Nanos::from_millis(60_000);
-/// What is taken from the hunt's experiment. Not its flavours and loads, of which only one is meant; not its limits, since nobody
-/// judges the dead; and not its probes, which had no part in it.
+/// The keys that are copied from the hunt's experiment. Its flavours and loads are not copied, since only one of each
+/// is meant. Its limits are not, since nothing judges a guest that died. Its probes are not, since they had no part
+/// in the trial.
 const KEPT: [&str; 9] =
     ["title", "target", "seed", "warm_up", "responders", "driver", "guest", "task", "load"];
 
-/// Writes for each guest that died what its console said in the trial, and where there was a trigger an experiment with the same
-/// ones, after which it dies again.
+/// Writes for each guest that died what its console said in the trial. If the trial had a trigger, also writes an
+/// experiment with the same triggers, in which the guest dies again.
 pub fn write(
     experiment: &Experiment,
     about: &About,
-    known: &Known,
+    known: &Knowledge,
     directory: &Path,
-) -> Result<BTreeMap<u64, Death>, Failure> {
+) -> Result<BTreeMap<u64, DeathFiles>, Failure> {
     let mut deaths = BTreeMap::new();
     for (trial, died) in &known.died {
-        let mut death = Death::default();
+        let mut death = DeathFiles::default();
         if !died.console.is_empty() {
             let path = directory.join(format!("died-{trial}.console"));
             super::write(&path, &died.console)?;
@@ -43,8 +46,8 @@ pub fn write(
     Ok(deaths)
 }
 
-/// The experiment in which it dies again.
-fn again(experiment: &Experiment, about: &About, died: &Died) -> Result<String, Failure> {
+/// The experiment in which the guest dies again.
+fn again(experiment: &Experiment, about: &About, died: &GuestDeath) -> Result<String, Failure> {
     let mut root: DocumentMut = experiment.source.parse().expect("it was read before");
     let guest = &about.guests[died.begin.guest];
     root.retain(|key, _| KEPT.contains(&key));
@@ -52,10 +55,11 @@ fn again(experiment: &Experiment, about: &About, died: &Died) -> Result<String, 
     root["flavours"] = value(Array::from_iter([&about.flavour]));
     root["loads"] = value(Array::from_iter([&guest.load]));
     let times = died.instants.iter().map(|at| format!("{}ns", at.0));
-    let apart = died.instants.windows(2).map(|w| w[1].0 - w[0].0).min().unwrap_or(1_000_000);
+    let apart =
+        died.instants.windows(2).map(|w| w[1] - w[0]).min().unwrap_or(Nanos::from_millis(1));
     let trigger = [
         ("times", value(Array::from_iter(times))),
-        ("duty", value(HIGH.0 as f64 / apart as f64)),
+        ("duty", value(HIGH.0 as f64 / apart.0 as f64)),
         ("grace", value(DEATH_AFTER.to_string())),
     ];
     let mut trigger = Table::from_iter(trigger);
@@ -67,14 +71,14 @@ fn again(experiment: &Experiment, about: &About, died: &Died) -> Result<String, 
     if guest.seed != experiment.guest.seed {
         root["guest"]["seed"] = value(i64::from(guest.seed));
     }
-    let begin_after = experiment.guest.begin_after.0 + died.begin.after.0;
-    if begin_after > 0 {
-        root["guest"]["begin_after"] = value(format!("{begin_after}ns"));
+    let begin_after = experiment.guest.begin_after + died.begin.after;
+    if begin_after > Nanos::ZERO {
+        root["guest"]["begin_after"] = value(format!("{}ns", begin_after.0));
     }
     Ok(root.to_string())
 }
 
-/// Relative paths begin at the experiment's directory, and this one has another.
+/// Relative paths begin at the experiment's directory, and this experiment is in another directory.
 fn with_whole_paths(root: &mut DocumentMut, guest: &Guest) -> Result<(), Failure> {
     let whole = |path: &PathBuf| {
         let whole = std::path::absolute(path).map(|path| path.display().to_string());

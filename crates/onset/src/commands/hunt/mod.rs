@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `onset hunt`: searches for the worst answer, and keeps what it takes to have it again.
+//! `onset hunt`: searches for the longest latency, and keeps all that a replay of it needs.
 
 mod deaths;
-mod printed;
 mod resumed;
 
 use super::{SystemClock, print, print_json};
 use crate::arguments::Hunt as Arguments;
-use crate::bundle::RunId;
-use crate::experiment::{Experiment, Flavour, GUEST_SEED, Load};
 use crate::failure::{Exit, Failure};
-use crate::followed::{Ready, Subject, narrow, shell_word};
-use crate::hunt::{
-    ALL, About, Broken, CONCLUSION, Ended, Field, Find, Grounds, Hunt, JOURNAL, Journal, Known,
-    View, explain_finds, find_file,
-};
-use crate::matrix::WallClock;
-use crate::target::Rig;
-use crate::terminal::{self, Shown};
-use crate::visible::tell;
 use ::rig::{Bench, Calls};
-use printed::Printed;
+use bundle::RunId;
+use experiment::{Experiment, Flavour, GUEST_SEED, Load};
+use hunt::{Hunt, HuntEnd, HuntFailure, Knowledge, STRATEGIES, Trial};
+use lab::followed::{Ready, Subject, narrow, shell_word};
+use lab::hunting::{
+    self, About, CONCLUSION, Field, Find, Grounds, JOURNAL, Journal, SearchResult, View,
+    explain_finds, find_file,
+};
+use lab::matrix::Issuer;
+use lab::target::Rig;
 use sample::{Insns, Nanos, Responder, ResponderSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
+use view::results;
+use view::terminal::{self, Shown};
+use view::visible::{tell, tell_line};
 
-/// Shorter stretches get no stack; they are no reason for an answer to be late.
+/// Stretches that are shorter than this get no stack, since they do not make an answer late.
 const STACKS_FROM: Insns = Insns(5_000);
-/// How long the line is high.
+/// How long each trigger keeps the line high.
 const HIGH: Nanos = Nanos::from_micros(1);
 
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         guests: subjects.len(),
         responders: responders(arguments, flavour, &subjects[0])?,
         strategies: match arguments.strategies.as_slice() {
-            [] => ALL.to_vec(),
+            [] => STRATEGIES.iter().map(|strategy| strategy.name()).collect(),
             some => each_once(some),
         },
         seed: arguments.seed,
@@ -54,30 +54,32 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let bench = rig.bench();
     let guests = subjects.into_iter().map(|subject| ready(bench, subject, flavour));
-    let grounds = Grounds::new(guests.collect::<Result<Vec<_>, Failure>>()?);
+    let grounds = Grounds::new(guests.collect::<Result<Vec<_>, lab::Error>>()?);
     let directory = directory(arguments, flavour, &experiment.loads)?;
     let about = About::of(&hunt, &experiment.source, flavour.to_string(), grounds.first());
-    let mut journal = Journal::open(&directory.join(JOURNAL), &about)?;
+    let mut journal = Journal::open(&directory.join(JOURNAL), &about, &tell_line)?;
     match journal.count() {
         0 => tell!(
-            "{}: what is found; to go on after an end, add --directory {}",
+            "{}: the hunt writes its finds here; to go on with it later, give the same command and --directory {}",
             directory.display(),
             shell_word(&directory)
         ),
-        trials => tell!("{}: going on after {trials} trials", directory.display()),
+        trials => tell!("{}: the hunt goes on after {trials} trials", directory.display()),
     }
     let (known, ended, failure) = match search(&hunt, &grounds, &mut journal) {
         Ok((known, ended)) => (known, ended, None),
-        Err(Broken { known, failure }) => (*known, Ended::Failed, Some(failure)),
+        Err(HuntFailure { known, failure }) => {
+            (*known, HuntEnd::Failed, Some(Failure::from(failure)))
+        }
     };
     let mut finds = Find::all(&grounds, &known, &hunt.responders);
     let interrupted = match ended {
-        Ended::Interrupted => true,
-        // Explaining takes the rig, too.
-        Ended::Failed => false,
-        _ => explain_finds(bench, &mut finds, hunt.jobs).is_err(),
+        HuntEnd::Interrupted => true,
+        // To explain the finds takes the rig, too.
+        HuntEnd::Failed => false,
+        _ => explain_finds(bench, &mut finds, hunt.jobs, &tell_line).is_err(),
     };
-    // A hunt that has failed before it knew anything leaves what one before it wrote.
+    // A hunt that failed before it found anything leaves the files of an earlier hunt as they are.
     let concluded = match known.trials {
         0 if failure.is_some() => Ok(()),
         _ => conclude(arguments.json, (&experiment, &about, &directory), &known, finds, ended),
@@ -89,7 +91,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         (Some(failure), concluded) => {
             let lost = concluded
                 .err()
-                .map(|e| format!("\nNor could all that was found be written: {}", e.message));
+                .map(|e| format!("\nonset could not write all finds either: {}", e.message));
             let again = resumed::command(std::env::args_os(), &directory);
             let Failure { exit, message } = failure;
             let message = format!("{message}{}\nTo go on: {again}", lost.unwrap_or_default());
@@ -98,17 +100,17 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
 }
 
-/// Writes what was found to the hunt's directory, and prints it.
+/// Writes the finds to the hunt's directory, and prints them.
 fn conclude(
     json: bool,
     (experiment, about, directory): (&Experiment, &About, &Path),
-    known: &Known,
+    known: &Knowledge,
     mut finds: Vec<Find>,
-    ended: Ended,
+    ended: HuntEnd,
 ) -> Result<(), Failure> {
     write_finds(&mut finds, directory)?;
     let deaths = deaths::write(experiment, about, known, directory)?;
-    let printed = Printed::of(about, directory, known, (&finds, &deaths), ended);
+    let printed = results::Hunt::of(about, directory, known, (&finds, &deaths), ended);
     write_json(&directory.join(CONCLUSION), &printed)?;
     if json {
         print_json(&printed)
@@ -117,41 +119,39 @@ fn conclude(
     }
 }
 
-/// A guest to be hunted in.
+/// Prepares a guest in which to hunt.
 pub(super) fn ready<'a>(
     bench: &'a Bench,
     mut subject: Subject,
     flavour: impl std::fmt::Display,
-) -> Result<Ready<'a>, Failure> {
+) -> Result<Ready<'a>, lab::Error> {
     let mut name = format!("{flavour} · {}", subject.guest.contents.load);
     if subject.guest.seed != GUEST_SEED {
         name += &format!(", guest seed {}", subject.guest.seed);
     }
-    // Over before the next trigger may come, however close that is: what raises the interrupt is the edge.
+    // The line falls before the next trigger may come, however close that trigger is: the edge raises the interrupt.
     subject.generator.high = HIGH;
     Shown::during(name, ["ready", "failed"], |progress| Ready::new(bench, subject, progress))
 }
 
-/// Hunts, and shows how far it has come after each round.
-pub(super) fn search(
-    hunt: &Hunt,
-    grounds: &Grounds,
-    journal: &mut Journal,
-) -> Result<(Known, Ended), Broken> {
+/// Hunts, and shows after each round what the hunt has found.
+pub(super) fn search(hunt: &Hunt, grounds: &Grounds<'_>, journal: &mut Journal) -> SearchResult {
     let seen = grounds.first().map(|guest| guest.follow(STACKS_FROM, Calls::None));
-    let seen = seen.collect::<Result<Vec<_>, Failure>>()?;
+    let seen = seen.collect::<Result<Vec<_>, lab::Error>>()?;
     // The guests have one kernel.
     for missing in seen.iter().take(1).flat_map(|(_, follow)| &follow.missing) {
         tell!("! not seen in this kernel: {missing}");
     }
     let views = seen.iter().map(|(map, follow)| View { follow, symbols: map }).collect();
     let field = Field { grounds, views };
-    hunt.search(&|trial| field.run(trial), journal, &mut |known| {
+    let run = |trial: &Trial, deadline| field.run(trial, deadline);
+    hunting::search(hunt, &run, journal, &mut |known| {
         tell!("{}", terminal::hunt_progress(known));
     })
 }
 
-/// Writes a file for each, by which it can be had again; what an earlier part of the hunt wrote below them goes.
+/// Writes a file for each find, which `onset replay` takes. Removes the files that an earlier part of the hunt wrote
+/// for finds that are no longer among them.
 fn write_finds(finds: &mut [Find], directory: &Path) -> Result<(), Failure> {
     let mut ranks: BTreeMap<Responder, usize> = BTreeMap::new();
     for find in finds {
@@ -178,7 +178,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         .map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))
 }
 
-/// What was named, without repetitions.
+/// The names, each once.
 fn each_once<T: Clone + PartialEq>(named: &[T]) -> Vec<T> {
     let mut once: Vec<T> = Vec::new();
     for item in named {
@@ -213,11 +213,11 @@ fn experiment(arguments: &Arguments) -> Result<Experiment, Failure> {
     Ok(experiment)
 }
 
-/// An experiment for what is hunted, where none was given.
+/// Makes an experiment from the options, when the user gave none.
 fn text(arguments: &Arguments) -> Result<String, Failure> {
     let (Some(flavour), [_, ..]) = (&arguments.flavour, &*arguments.loads) else {
         return Err(Failure::usage(
-            "give --flavour and --load, or an experiment: onset hunt --flavour 6.12-rt --load mixed",
+            "a hunt needs --flavour and --load, or an experiment: onset hunt --flavour 6.12-rt --load mixed",
         ));
     };
     let list = |words: &[String]| value(Array::from_iter(words));
@@ -231,7 +231,7 @@ fn text(arguments: &Arguments) -> Result<String, Failure> {
         [] => list(&["hardirq".into(), "task".into()]),
         some => list(&each_once(some)),
     };
-    // A hunt has instants of its own; a trigger has to have some.
+    // A hunt chooses its instants itself, but [trigger] has to have some.
     let trigger = [("period", value("1ms")), ("count", value(1))];
     root["trigger"] = Item::Table(Table::from_iter(trigger));
     Ok(root.to_string())
@@ -243,7 +243,7 @@ fn only_flavour(experiment: &Experiment) -> Result<&Flavour, Failure> {
         several => {
             let names: String = several.iter().map(|flavour| format!("\n  {flavour}")).collect();
             Err(Failure::usage(format!(
-                "a hunt is for one flavour, and there are {}; choose by --flavour:{names}",
+                "a hunt takes one flavour, and the experiment has {}; choose one by --flavour:{names}",
                 several.len(),
             )))
         }
@@ -268,7 +268,7 @@ fn responders(
         }
         let there = if has.iter().next().is_none() { "none at all".into() } else { names(has) };
         Err(Failure::usage(format!(
-            "{flavour} has no {name} here: either its kernel lacks it, or the experiment leaves it out; there are {there}; choose one of these, or another kernel (docs/experiments.md says which has what)",
+            "{flavour} has no responder {name} here: either its kernel lacks it, or the experiment leaves it out; the responders here are: {there}; choose one of these, or another kernel (docs/experiments.md says which kernel has which responders)",
         )))
     });
     named.collect()

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The command that goes on with a hunt.
+//! Builds the command with which the user goes on with a hunt.
 
-use crate::followed::shell_word;
+use lab::followed::shell_word;
 use std::ffi::OsString;
 use std::path::Path;
 
 /// The option that names a hunt's directory.
 const DIRECTORY: &str = "--directory";
 
-/// The words of a command, the first of which is this program, with the directory of the hunt that it made: as a shell takes them.
+/// The words of a command, quoted for a shell. The first word is this program; the directory of the hunt is added.
 pub fn command(words: impl Iterator<Item = OsString>, directory: &Path) -> String {
     let mut words: Vec<OsString> = ["onset".into()].into_iter().chain(words.skip(1)).collect();
     let names = |word: &OsString| {

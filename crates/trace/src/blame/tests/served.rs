@@ -50,9 +50,8 @@ fn served(pin: u8, events: &[(u64, What)]) -> Vec<(String, String, Vec<String>)>
         &[5, 4, 3, 2, 1, 0, 10, 9, 8, 7, 6, 11],
     ]) {
         for (index, address) in (0..).zip(frames) {
-            let (at, insns) = (Stamp::from_ns(0), Insns(0));
-            let (kind, value, number) = (RecordKind::Stack, id, *address);
-            reader.read(&Record { kind, pins: index, value, number, at, insns });
+            let (at, stack, address) = (at(0), StackId(id), *address);
+            reader.read(&wire::Event::Frame { at, stack, index, address });
         }
     }
     let report = explained(pin, events).report(&reader, &Framed);

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `manifest.json`: what was run, on what, and with which results. This file has everything that is needed to judge or
+//! repeat the run. Unknown keys are refused: a file with other keys must have another schema number.
+
+use super::{BundleError, FILE_MAX, RunId, UtcTime, Warning};
+use crate::Truth;
+use confined::Directory;
+use sample::{Clock, Disturbance, Nanos};
+use serde::{Deserialize, Serialize};
+use stats::{Finding, Limit, Summary, Verdict, judge};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The number of the format that this version writes and reads.
+pub const SCHEMA: u64 = 3;
+
+/// Name of the manifest in a bundle.
+pub const MANIFEST: &str = "manifest.json";
+
+/// A manifest, read or to be written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// [`SCHEMA`].
+    pub schema: u64,
+    /// The run's name, also that of the directory.
+    pub run: RunId,
+    /// False if the run was interrupted; then the bundle holds the samples until that moment.
+    pub complete: bool,
+    /// The clock of every time in the bundle.
+    pub clock: Clock,
+    /// What was run, and on what.
+    pub about: About,
+    /// The conclusion.
+    pub conclusion: Conclusion,
+    /// The raw samples.
+    pub samples: SamplesRecord,
+    /// The numbers of each series, in the order of the run: its [`SeriesId`](sample::SeriesId)s index this list.
+    pub series: Vec<Summary>,
+    /// All other files of the bundle, by their path in it.
+    pub files: BTreeMap<String, FileRecord>,
+    /// The seal: BLAKE3 of the file before the line of the seal, in hexadecimal. It shows that a byte was changed. It
+    /// is no signature, since everybody can compute another seal.
+    pub seal: String,
+}
+
+/// What was run, and on what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct About {
+    /// The experiment's title.
+    pub title: String,
+    /// When the run was started.
+    pub created: UtcTime,
+    /// The onset that ran it.
+    pub tool: Tool,
+    /// The kind of target: `local` or `rig`.
+    pub target: String,
+    /// Kernel and boot options (the flavour), as in `6.12 preempt=none`.
+    pub flavour: String,
+    /// The load's name.
+    pub load: String,
+    /// Seed of everything random in the run.
+    pub seed: u64,
+    /// The kernel that ran; absent where onset was killed before the target said.
+    pub kernel: Option<Kernel>,
+    /// The machine that it ran on; absent where onset was killed before the target said.
+    pub machine: Option<Machine>,
+    /// Version of QEMU, where one was used.
+    pub qemu: Option<String>,
+    /// Version of the plugin, where one was used.
+    pub plugin: Option<String>,
+    /// The experiment, as it was asked for.
+    pub experiment: Experiment,
+    /// How much the load did while measuring, by its own counters.
+    pub load_counters: BTreeMap<String, u64>,
+    /// What a probe counted beside its samples; the unit ends the name.
+    pub probe_counters: BTreeMap<String, u64>,
+    /// How accurate each series of the probe is; absent if neither a witness nor the port saw it.
+    pub truth: Option<Vec<Truth>>,
+}
+
+/// A version of onset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Tool {
+    /// As in `0.1.0`.
+    pub version: String,
+    /// The commit it was built from, or `unknown`.
+    pub revision: String,
+}
+
+/// A kernel as it reports itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kernel {
+    /// The name it is kept under, as in `6.12-rt`.
+    pub name: String,
+    /// `uname -r`.
+    pub release: String,
+    /// `uname -v`.
+    pub build: String,
+    /// The whole command line it was booted with.
+    pub command_line: String,
+    /// What else the running kernel says of itself: its clock source, its limit for real-time tasks.
+    pub reported: BTreeMap<String, String>,
+}
+
+/// The machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// `tcg`, or how else instructions were executed.
+    pub accelerator: String,
+    /// The processor model.
+    pub cpu: String,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// An instruction takes 2^shift ns of virtual time; absent where time is not counted so.
+    pub icount_shift: Option<u8>,
+    /// Key of the snapshot that the run was restored from; absent where it was booted.
+    pub snapshot: Option<String>,
+    /// What the guest was put together of, by name its hash; absent on a machine, and in older bundles.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub contents_blake3: BTreeMap<String, String>,
+}
+
+/// The experiment, as it was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// The whole text of the experiment's file.
+    pub source: String,
+    /// Where its relative paths begin; absent where it has none, where that is no text, and in older bundles.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub directory: Option<String>,
+    /// What was set on the command line, in its order: key and value.
+    pub overrides: Vec<(String, String)>,
+    /// The paper's table or figure that it makes again.
+    pub paper: Option<String>,
+    /// Time under load before the measuring phase.
+    #[serde(rename = "warm_up_ns")]
+    pub warm_up: Nanos,
+    /// The triggers, with every default filled in; absent where a probe measured.
+    pub trigger: Option<Trigger>,
+    /// The probe's plan, with every default filled in; absent where triggers were answered.
+    pub probe: Option<probes::Plan>,
+}
+
+impl Experiment {
+    /// The word for what measured: `trigger`, or the probe's name, which are those of the section in the experiment;
+    /// `import` where another program measured.
+    pub fn instrument(&self) -> &'static str {
+        match (&self.probe, &self.trigger) {
+            (Some(plan), _) => plan.probe.name(),
+            (None, Some(_)) => "trigger",
+            (None, None) => "import",
+        }
+    }
+}
+
+/// When triggers are raised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trigger {
+    /// Their times.
+    pub schedule: Schedule,
+    /// How long the line stays high.
+    #[serde(rename = "high_ns")]
+    pub high: Nanos,
+    /// How long an answer to the last one is waited for.
+    #[serde(rename = "grace_ns")]
+    pub grace: Nanos,
+    /// What disturbs meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub disturbances: Vec<Disturbance>,
+}
+
+/// The times of triggers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, tag = "kind", rename_all = "snake_case")]
+pub enum Schedule {
+    /// One each period.
+    Periodic {
+        /// Mean distance of two triggers.
+        #[serde(rename = "period_ns")]
+        period: Nanos,
+        /// Each is late by a random time up to this, drawn from the seed.
+        #[serde(rename = "jitter_ns")]
+        jitter: Nanos,
+        /// From the beginning of the measuring phase to the first.
+        #[serde(rename = "phase_ns")]
+        phase: Nanos,
+        /// How many.
+        count: u64,
+    },
+    /// At given times.
+    Times {
+        /// Since the beginning of the measuring phase, rising.
+        times_ns: Vec<Nanos>,
+    },
+}
+
+/// The conclusion from the numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conclusion {
+    /// The outcome.
+    pub verdict: Verdict,
+    /// The limits that apply to this run.
+    pub limits: Vec<Limit>,
+    /// The outcome of each limit.
+    pub findings: Vec<Finding>,
+    /// All warnings.
+    pub warnings: Vec<Warning>,
+}
+
+impl Conclusion {
+    /// What follows from a run's numbers, limits and doubts. The doubts that the numbers raise are added.
+    pub fn of(summaries: &[Summary], limits: Vec<Limit>, mut warnings: Vec<Warning>) -> Self {
+        warnings.extend(summaries.iter().flat_map(Warning::of_losses));
+        let sound = !warnings.iter().any(Warning::invalidates);
+        let judgement = judge(&limits, summaries, sound);
+        let doubtful = judgement.findings.iter().filter_map(|f| Warning::of_finding(f, summaries));
+        warnings.extend(doubtful);
+        Conclusion { verdict: judgement.verdict, limits, findings: judgement.findings, warnings }
+    }
+}
+
+/// The raw samples as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SamplesRecord {
+    /// How many, of all responders.
+    pub count: u64,
+    /// When the last answer came, since measuring began; absent without a sample, and in older bundles.
+    #[serde(rename = "until_ns", skip_serializing_if = "Option::is_none", default)]
+    pub until: Option<Nanos>,
+    /// Hash of their canonical bytes (see [`Fingerprint`](super::Fingerprint)), in hexadecimal.
+    pub blake3: String,
+}
+
+/// A file as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileRecord {
+    /// Its length.
+    pub bytes: u64,
+    /// Hash of its bytes, in hexadecimal.
+    pub blake3: String,
+}
+
+/// The numbers on which a verdict is based.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Evidence {
+    /// Samples of the series with the fewest samples: of the series with limits, or of all series if none has a limit.
+    pub samples_min: u64,
+    /// Samples of the series with the most samples.
+    pub samples_max: u64,
+    /// How long the run measured, up to the last answer; null if there was no answer, and in older bundles.
+    #[serde(rename = "measured_ns")]
+    pub measured: Option<Nanos>,
+}
+
+impl Manifest {
+    /// Whether another program measured.
+    pub fn is_imported(&self) -> bool {
+        self.conclusion.warnings.iter().any(|w| matches!(w, Warning::Imported { .. }))
+    }
+
+    /// The numbers on which the verdict is based.
+    pub fn evidence(&self) -> Evidence {
+        let limited =
+            |s: &&Summary| self.conclusion.limits.iter().any(|l| l.responder == s.responder);
+        let counts = |series: &mut dyn Iterator<Item = &Summary>| -> Vec<u64> {
+            series.map(|s| s.count).collect()
+        };
+        let mut judged = counts(&mut self.series.iter().filter(limited));
+        if judged.is_empty() {
+            judged = counts(&mut self.series.iter());
+        }
+        Evidence {
+            samples_min: judged.iter().copied().min().unwrap_or(0),
+            samples_max: judged.iter().copied().max().unwrap_or(0),
+            // An imported file does not say when its loops were.
+            measured: self.samples.until.filter(|_| !self.is_imported()),
+        }
+    }
+
+    /// The file: indented, so that two can be compared line by line, with its seal.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let unsealed = Manifest { seal: String::new(), ..self.clone() };
+        let mut text = serde_json::to_vec_pretty(&unsealed).expect("plain data without odd keys");
+        text.push(b'\n');
+        text.truncate(text.len() - end_of("").len());
+        let seal = blake3::hash(&text).to_hex();
+        text.extend(end_of(&seal).bytes());
+        text
+    }
+
+    /// Reads the manifest of the bundle in `dir`, and nothing else of it.
+    ///
+    /// # Errors
+    /// [`BundleError`]: not a bundle, another schema, or not the text that was written.
+    pub fn read(dir: &Path) -> Result<Self, BundleError> {
+        Self::read_in(&super::directory(dir)?)
+    }
+
+    /// As [`read`](Self::read), of a directory that is open.
+    pub(crate) fn read_in(dir: &Directory) -> Result<Self, BundleError> {
+        let path = dir.at(MANIFEST);
+        let bytes = match dir.read(MANIFEST, FILE_MAX) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                return Err(BundleError::NotABundle { path: dir.path().to_owned() });
+            }
+            read => read.map_err(BundleError::io("read", &path))?,
+        };
+        /// The one key that every schema has.
+        #[derive(Deserialize)]
+        struct Any {
+            schema: u64,
+        }
+        let damaged = |e: serde_json::Error| BundleError::damaged(&path, e);
+        let Any { schema: found } = serde_json::from_slice(&bytes).map_err(damaged)?;
+        if found != SCHEMA {
+            return Err(BundleError::ForeignSchema { path, found });
+        }
+        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(damaged)?;
+        let sealed = bytes.strip_suffix(end_of(&manifest.seal).as_bytes());
+        if sealed.is_none_or(|text| blake3::hash(text).to_hex().as_str() != manifest.seal) {
+            let why =
+                "somebody changed it after it was written, since its seal does not fit its text";
+            return Err(BundleError::damaged(&path, why));
+        }
+        Ok(manifest)
+    }
+}
+
+/// How a manifest with this seal ends.
+fn end_of(seal: &str) -> String {
+    format!("  \"seal\": \"{seal}\"\n}}\n")
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A store: a directory of bundles, `<root>/<run>/`, and an index of them.
+//!
+//! Only the bundles count. The index (`index.sqlite`) remembers the contents of their manifests, so that a list need
+//! not read ten thousand of them. Deleting the index only makes the next list slower. A list reads the names, sizes and
+//! times of the manifests, and opens only new or changed ones. A list cannot see damage to another file than the
+//! manifest; this shows when the bundle is opened.
+
+mod index;
+#[cfg(test)]
+mod tests;
+
+use crate::{self as bundle, BundleError, Left, MANIFEST, Manifest, RunId, UtcTime};
+use confined::Directory;
+use index::{Index, Stamp};
+use serde::{Deserialize, Serialize};
+use stats::Verdict;
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a list shows of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Headline {
+    /// The experiment's title.
+    pub title: String,
+    /// When the run was started.
+    pub created: UtcTime,
+    /// Kernel and boot parameters.
+    pub flavour: String,
+    /// The load's name.
+    pub load: String,
+    /// What measured: `trigger`, or a probe's name.
+    pub instrument: String,
+    /// Seed of everything random in the run.
+    pub seed: u64,
+    /// The outcome.
+    pub verdict: Verdict,
+    /// False for a run that was interrupted.
+    pub complete: bool,
+    /// Samples of all responders.
+    pub samples: u64,
+}
+
+impl From<&Manifest> for Headline {
+    fn from(manifest: &Manifest) -> Self {
+        let about = &manifest.about;
+        Headline {
+            title: about.title.clone(),
+            created: about.created,
+            flavour: about.flavour.clone(),
+            load: about.load.clone(),
+            instrument: about.experiment.instrument().into(),
+            seed: about.seed,
+            verdict: manifest.conclusion.verdict,
+            complete: manifest.complete,
+            samples: manifest.samples.count,
+        }
+    }
+}
+
+/// One bundle of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The run's name.
+    pub run: RunId,
+    /// Its headline, or what is wrong with its manifest and what to do.
+    pub state: Result<Headline, String>,
+}
+
+/// Why a store or a run in it cannot be used.
+#[derive(Debug)]
+pub enum StoreError {
+    /// The store's directory cannot be read.
+    Io(BundleError),
+    /// There is no run at all.
+    Empty {
+        /// The store.
+        root: PathBuf,
+    },
+    /// No run of this name.
+    Unknown {
+        /// What was asked for.
+        wanted: String,
+        /// The newest runs that there are, newest first.
+        newest: Vec<RunId>,
+    },
+    /// More than one run begins so.
+    Ambiguous {
+        /// What was asked for.
+        wanted: String,
+        /// Those that begin so, newest first.
+        candidates: Vec<RunId>,
+    },
+}
+
+/// How many names an error shows.
+const SHOWN: usize = 10;
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (names, heading) = match self {
+            Self::Io(error) => return error.fmt(f),
+            Self::Empty { root } => {
+                return write!(
+                    f,
+                    "there are no runs in {}; make one with onset run",
+                    root.display()
+                );
+            }
+            Self::Unknown { wanted, newest } => {
+                write!(f, "no run begins with {wanted:?}; ")?;
+                (newest, "the newest are")
+            }
+            Self::Ambiguous { wanted, candidates } => {
+                write!(f, "{} runs begin with {wanted:?}; ", candidates.len())?;
+                (candidates, "give more of its name")
+            }
+        };
+        write!(f, "{heading}:")?;
+        names.iter().take(SHOWN).try_for_each(|run| write!(f, "\n  {run}"))?;
+        if names.len() > SHOWN {
+            write!(f, "\n  … and {} more", names.len() - SHOWN)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<BundleError> for StoreError {
+    fn from(error: BundleError) -> Self {
+        StoreError::Io(error)
+    }
+}
+
+/// A directory of bundles. Any number of processes may use one at once.
+#[derive(Debug)]
+pub struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// The store at `root`. Where there is none it is empty: who writes the first bundle makes it.
+    pub fn at(root: &Path) -> Self {
+        Store { root: root.to_owned() }
+    }
+
+    /// Its directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Every bundle, newest first. A bundle whose manifest cannot be read is listed as such. Works in a
+    /// store that cannot be written, only more slowly.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the directory cannot be read.
+    pub fn list(&self) -> Result<Vec<Entry>, StoreError> {
+        let Some(store) = self.opened()? else { return Ok(Vec::new()) };
+        let runs = runs_of(&store)?;
+        let mut index = Index::open(&store);
+        let mut known: HashMap<RunId, (Stamp, Headline)> = index.rows();
+        let mut news = Vec::new();
+        let mut entries = Vec::with_capacity(runs.len());
+        for run in runs {
+            let stamp = Stamp::of(&store, &run, MANIFEST);
+            let state = match known.remove(&run) {
+                Some((then, headline)) if Some(then) == stamp => Ok(headline),
+                _ => {
+                    let headline = headline(&store, &run);
+                    // Damage is not remembered: it is looked at again, for it may be repaired.
+                    if let (Ok(headline), Some(stamp)) = (&headline, stamp) {
+                        news.push((run.clone(), stamp, headline.clone()));
+                    }
+                    headline
+                }
+            };
+            entries.push(Entry { run, state });
+        }
+        // What is still known has no directory any more, or is damaged now.
+        index.update(&news, known.keys());
+        Ok(entries)
+    }
+
+    /// The directory of the one run whose name begins with `wanted`; `latest` is the newest.
+    ///
+    /// # Errors
+    /// [`StoreError`] with the names that were meant, perhaps.
+    pub fn find(&self, wanted: &str) -> Result<PathBuf, StoreError> {
+        let runs = self.opened()?.map_or(Ok(Vec::new()), |store| runs_of(&store))?;
+        let Some(newest) = runs.first() else {
+            return Err(StoreError::Empty { root: self.root.clone() });
+        };
+        if wanted == "latest" {
+            return Ok(self.root.join(newest.as_str()));
+        }
+        let wanted = wanted.to_owned();
+        let begins = |run: &&RunId| run.as_str().starts_with(&wanted);
+        let candidates: Vec<&RunId> = runs.iter().filter(begins).collect();
+        match candidates[..] {
+            [run] => Ok(self.root.join(run.as_str())),
+            [] => {
+                Err(StoreError::Unknown { wanted, newest: runs.into_iter().take(SHOWN).collect() })
+            }
+            _ if candidates.iter().any(|run| run.as_str() == wanted) => Ok(self.root.join(wanted)),
+            _ => {
+                let candidates = candidates.into_iter().cloned().collect();
+                Err(StoreError::Ambiguous { wanted, candidates })
+            }
+        }
+    }
+
+    /// Makes bundles of what killed or failed commands left. Returns what none can be made of. In a store that cannot
+    /// be written all stays as it is, for whoever can.
+    pub fn salvage(&self) -> Vec<Left> {
+        bundle::salvage(&self.root).unwrap_or_default()
+    }
+
+    /// Forgets the index, so that the next list reads every manifest.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when it cannot be removed.
+    pub fn forget_index(&self) -> Result<(), StoreError> {
+        Ok(self.opened()?.map_or(Ok(()), |store| index::remove(&store))?)
+    }
+
+    /// The directory, where there is one.
+    fn opened(&self) -> Result<Option<Directory>, BundleError> {
+        match Directory::open(&self.root) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some).map_err(BundleError::io("list", &self.root)),
+        }
+    }
+}
+
+/// Names of the runs, newest first. Anything else in the directory is passed over.
+fn runs_of(store: &Directory) -> Result<Vec<RunId>, BundleError> {
+    let names = store.names().map_err(BundleError::io("list", store.path()))?;
+    let mut runs: Vec<RunId> =
+        names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
+    runs.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(runs)
+}
+
+fn headline(store: &Directory, run: &RunId) -> Result<Headline, String> {
+    let dir = store.directory(run.as_str());
+    let dir = dir.map_err(|e| format!("cannot open {}: {e}", store.at(run.as_str()).display()))?;
+    let manifest = Manifest::read_in(&dir).map_err(|e| e.to_string())?;
+    if manifest.run != *run {
+        let named = manifest.run;
+        return Err(format!("{} holds the run {named}: rename it back", dir.path().display()));
+    }
+    Ok(Headline::from(&manifest))
+}

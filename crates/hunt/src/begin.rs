@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Where a trial begins: in which guest, and how long after its warm-up.
+//!
+//! A guest that runs on is saved at *stages* on its way. Each stage is twice as far from the warm-up as the stage
+//! before it. The next scout (a trial without triggers) looks on from there.
+
+use sample::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// Where a trial begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Begin {
+    /// Which of the hunt's guests.
+    pub guest: usize,
+    /// How long after its warm-up.
+    #[serde(rename = "begin_after_ns")]
+    pub after: Nanos,
+}
+
+impl Begin {
+    /// At the end of a guest's warm-up.
+    pub fn first(guest: usize) -> Begin {
+        Begin { guest, after: Nanos(0) }
+    }
+
+    /// Whether this is later than the warm-up's end.
+    pub fn is_later(self) -> bool {
+        self.after.0 > 0
+    }
+}
+
+/// The first stage after the warm-up. It is that of the rig, which saves guests there; what runs trials in the rig
+/// checks that both are the same.
+pub const FIRST_STAGE: Nanos = Nanos::from_millis(200);
+
+/// Where a scout begins after so many others: at the warm-up's end, and then at one stage after the other.
+pub(crate) fn stage(scouts: u32) -> Nanos {
+    scouts.checked_sub(1).map_or(Nanos(0), |n| FIRST_STAGE << n)
+}
+
+/// Whether a guest that is let run on is saved there anyway, and a scout looks on from there.
+pub fn is_stage(after: Nanos) -> bool {
+    let stages = after / FIRST_STAGE;
+    after == Nanos::ZERO || after % FIRST_STAGE == Nanos::ZERO && stages.is_power_of_two()
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! How long a hunt goes on, as the command line says.
+
+use sample::{Nanos, ParseDurationError};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How long to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// Wall time. What is under way then is given up, except in the first round: some trial there is always.
+    Time(Duration),
+    /// So many trials at the most: the last round ends with the last of them.
+    Trials(u64),
+}
+
+/// A budget that is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotABudget {
+    /// It would end before it begins.
+    Zero,
+    /// Neither a duration nor a number of trials.
+    Malformed(ParseDurationError),
+}
+
+impl std::fmt::Display for NotABudget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NotABudget::Zero => {
+                f.write_str("a hunt needs some budget; write 5min, 30s or 200trials")
+            }
+            NotABudget::Malformed(e) => write!(f, "{e}; write 5min, 30s or 200trials"),
+        }
+    }
+}
+
+impl std::error::Error for NotABudget {}
+
+impl FromStr for Budget {
+    type Err = NotABudget;
+
+    fn from_str(text: &str) -> Result<Budget, NotABudget> {
+        if let Some(Ok(trials)) = text.strip_suffix("trials").map(|n| n.trim().parse()) {
+            return if trials == 0 { Err(NotABudget::Zero) } else { Ok(Budget::Trials(trials)) };
+        }
+        let time: Nanos = text.parse().map_err(NotABudget::Malformed)?;
+        match time.0 {
+            0 => Err(NotABudget::Zero),
+            ns => Ok(Budget::Time(Duration::from_nanos(ns))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_times_or_trials_and_never_zero() {
+        assert_eq!("5min".parse(), Ok(Budget::Time(Duration::from_secs(300))));
+        assert_eq!("30s".parse(), Ok(Budget::Time(Duration::from_secs(30))));
+        assert_eq!("200trials".parse(), Ok(Budget::Trials(200)));
+        for zero in ["0s", "0min", "0trials"] {
+            assert_eq!(zero.parse::<Budget>(), Err(NotABudget::Zero));
+        }
+        let error = "soon".parse::<Budget>().unwrap_err().to_string();
+        assert!(error.contains("5min"), "{error}");
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Which strategy has the next trial. Each strategy has its share of the time, in each guest.
+
+use crate::hunt::Hunt;
+use crate::knowledge::{Knowledge, Share};
+use crate::name::StrategyName;
+use crate::registry::STRATEGIES;
+use crate::strategy::{Strategy, Turn};
+use crate::trial::Trial;
+use sample::Nanos;
+use std::collections::BTreeMap;
+
+/// What a trial takes besides its virtual time, in that: restoring its guest, and translating its code anew
+/// (docs/hunting.md, who has the next trial; 5.1 restores with a short run were made a second).
+pub(crate) const RESTORE: Nanos = Nanos::from_millis(50);
+
+/// Deals the trials of a round.
+pub struct Deal<'a> {
+    hunt: &'a Hunt,
+    guest: usize,
+    known: &'a Knowledge,
+    /// Who takes part.
+    to: Vec<&'static dyn Strategy>,
+    /// Who has the next one, whatever it had.
+    next: Option<&'static dyn Strategy>,
+    /// How many turns each had, and how much time in this guest.
+    had: BTreeMap<StrategyName, (u64, Nanos)>,
+}
+
+impl<'a> Deal<'a> {
+    /// At the beginning of a round in this guest.
+    pub fn new(hunt: &'a Hunt, guest: usize, known: &'a Knowledge) -> Deal<'a> {
+        let is_new = !known.dealt.keys().any(|(of, _)| *of == guest);
+        let all = || STRATEGIES.iter().copied().filter(|s| hunt.strategies.contains(&s.name()));
+        // Who opens knows nothing of a guest until its first trial has ended; nor are there finds of it to begin from.
+        let next = all().find(|s| is_new && s.opens());
+        let needs_more = |s: &&dyn Strategy| {
+            is_new && (s.opens() || s.begins_from_find())
+                || known.dealt.get(&(guest, s.name())).is_some_and(|had| s.is_idle(had))
+        };
+        let mut to: Vec<&dyn Strategy> = all().filter(|s| !needs_more(s)).collect();
+        if to.is_empty() {
+            to = all().collect();
+        }
+        let had = had(hunt, guest, known);
+        Deal { hunt, guest, known, to, next, had }
+    }
+
+    /// Whose turn trial `number` is: that strategy's which will then have had the least time for its weight.
+    pub fn due(&self, number: u64) -> Option<&'static dyn Strategy> {
+        let after =
+            |s: &dyn Strategy| self.had[&s.name()].1 + s.usual(&self.turn(number, s)) + RESTORE;
+        self.next.or_else(|| self.to.iter().copied().min_by_key(|s| after(*s) / s.weight()))
+    }
+
+    /// What this strategy may know, if trial `number` is its.
+    pub fn turn(&self, number: u64, strategy: &dyn Strategy) -> Turn<'a> {
+        let (turns, _) = self.had[&strategy.name()];
+        let best = self.known.best(&self.hunt.responders, turns);
+        let (guest, seed, knowledge) = (self.guest, self.hunt.seed, self.known);
+        Turn { number, guest, seed, best, knowledge }
+    }
+
+    /// Gives it this turn, for this trial.
+    pub fn take(&mut self, strategy: &dyn Strategy, trial: &Trial) {
+        let usual = || strategy.usual(&self.turn(trial.number, strategy));
+        let takes = trial.looks_ahead().unwrap_or_else(usual);
+        self.next = None;
+        let (turns, spent) = self.had.entry(strategy.name()).or_default();
+        (*turns, *spent) = (*turns + 1, *spent + takes + RESTORE);
+    }
+}
+
+/// How many turns each strategy had, and how much time in this guest. What begins from a find goes to that one's guest,
+/// whosever round it is, so that its time counts alike in all of them.
+fn had(hunt: &Hunt, guest: usize, known: &Knowledge) -> BTreeMap<StrategyName, (u64, Nanos)> {
+    let shared = known.by_strategy();
+    let time = |had: &Share| had.virtual_ns + RESTORE * had.trials;
+    let had = |name: &StrategyName| {
+        let all = shared.get(name);
+        let spent = match name.strategy().begins_from_find() {
+            true => all.map(|had| time(had) / hunt.guests.max(1) as u64),
+            false => known.dealt.get(&(guest, *name)).map(time),
+        };
+        (*name, (all.map_or(0, |had| had.trials), spent.unwrap_or_default()))
+    };
+    hunt.strategies.iter().map(had).collect()
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! All strategies, a line each, and the two things that need all of them: reading a name back, and letting each
+//! strategy learn from its own results.
+
+use crate::knowledge::{Knowledge, Share, added_up};
+use crate::name::StrategyName;
+use crate::result::TrialResult;
+use crate::strategy::{
+    Strategy, coverage, disturb, foresight, neighbour, random, stage_aware, window_chain,
+    window_start,
+};
+use serde::{Deserialize, Deserializer, de};
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+/// All of them; of two that are due alike, the first has the turn.
+pub const STRATEGIES: &[&dyn Strategy] = &[
+    &foresight::Foresight,
+    &window_start::WindowStart,
+    &window_chain::WindowChain,
+    &stage_aware::StageAware,
+    &coverage::Coverage,
+    &neighbour::Neighbour,
+    &disturb::Disturb,
+    &random::Random,
+];
+
+impl StrategyName {
+    /// Whose name this is.
+    pub fn strategy(self) -> &'static dyn Strategy {
+        let mut all = STRATEGIES.iter().copied();
+        all.find(|strategy| strategy.name() == self).expect("each name is a strategy's")
+    }
+}
+
+impl FromStr for StrategyName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<StrategyName, String> {
+        let all = || STRATEGIES.iter().map(|strategy| strategy.name());
+        let known = || all().map(StrategyName::as_str).collect::<Vec<_>>().join(", ");
+        let found = all().find(|known| known.as_str() == name);
+        found.ok_or_else(|| format!("no strategy is called {name:?}; there are {}", known()))
+    }
+}
+
+impl<'de> Deserialize<'de> for StrategyName {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<StrategyName, D::Error> {
+        String::deserialize(from)?.parse().map_err(de::Error::custom)
+    }
+}
+
+impl Knowledge {
+    /// Folds the result of the next trial in.
+    pub fn take(&mut self, result: &TrialResult) {
+        self.add(result);
+        result.strategy.strategy().learn(self, result);
+    }
+
+    /// What was done in each guest. What was disturbed is nobody's worst.
+    pub fn by_guest(&self) -> BTreeMap<usize, Share> {
+        let calm = |by: StrategyName, share: &Share| match by.strategy().disturbs() {
+            true => Share { worst_ns: BTreeMap::new(), ..share.clone() },
+            false => share.clone(),
+        };
+        added_up(self.dealt.iter().map(|((guest, by), share)| (*guest, calm(*by, share))))
+    }
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What foresight does next from the places where trials begin: look further ahead, go to where something rare comes,
+//! or fire.
+//!
+//! Each scout begins where the scout before it ended. Trials fire from there into what the scout sees soon after. A
+//! longer stretch that comes only after seconds is worth a snapshot of its own, shortly before it: a *ground*. From a
+//! ground a trial takes milliseconds instead of seconds.
+
+use super::firing::ENTRIES;
+use crate::ahead::Lookahead;
+use crate::begin::{Begin, is_stage};
+use crate::coincidence::Coincidence;
+use crate::foreseen::{self, ForeseenStretch};
+use crate::ground::Ground;
+use crate::knowledge::Knowledge;
+use sample::{Insns, Nanos, Responder, Stretch};
+use std::cmp::Reverse;
+
+/// A ground begins so long before what it is for: what happens after a restore is not to the instruction what was
+/// foreseen. Chosen: fifteen ticks at HZ=250, for the guest to settle.
+const LEAD: Nanos = Nanos::from_millis(60);
+/// So far is looked from there: four times the lead, for what else comes about then.
+const SPAN: Nanos = Nanos::from_millis(250);
+/// A stretch is outstanding, and worth a ground, if it is so much longer than all of its kind that are near, in
+/// thousandths of these. Chosen: a twentieth; the steps by which hunts grow late are of some per cent (docs/hunting.md,
+/// how the worst grew).
+const WORTH: u64 = 1_050;
+
+/// So many trials of foresight fire in a round while its scout looks ahead, where that will not take long. Chosen: the
+/// fewest, since what the scout sees is most often better.
+const MEANWHILE: usize = 1;
+/// A trigger so soon before or after another meets what that met. Chosen: a third of what the shortest answer takes,
+/// 291 instructions (docs/hunting.md, what comes together).
+const ALIKE: Nanos = Nanos(100);
+
+/// What a trial of foresight does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Looks so far ahead from there.
+    Scout(Begin, Nanos),
+    /// Fires from there into this stretch alone, in one of the ways to ([`super::firing::entering`]).
+    Enter(Begin, ForeseenStretch, usize),
+    /// Fires from there as this opens, and then into others.
+    Fire(Begin, ForeseenStretch),
+    /// Fires from there so that several things are met.
+    Meet(Begin, Coincidence),
+    /// There is nothing that is known to come.
+    Blind,
+}
+
+/// Plans the trials of a round: from what was known before it, and what the round's earlier trials will do.
+pub struct Outlook<'a> {
+    known: &'a Knowledge,
+    guest: usize,
+    /// How far it was looked in that.
+    ahead: Lookahead,
+    responders: &'a [Responder],
+    /// How many of the round's earlier trials fire before its scout looks ahead, if it has one, and whether what that
+    /// sees is worth waiting for.
+    scouted: Option<(usize, bool)>,
+    /// The round's earlier trials that fire.
+    fires: Vec<Fires>,
+}
+
+/// A trial that fires.
+struct Fires {
+    begin: Begin,
+    /// When, first, since it began.
+    at: Nanos,
+    /// Into what, as it opens.
+    first: Option<ForeseenStretch>,
+}
+
+/// A stretch that may be fired into, from where, and how late the answer would be.
+type Candidate = (Insns, Begin, ForeseenStretch);
+
+/// What of those is best: the latest, of two that are alike the longer, and then the earlier one.
+fn latest((late, begin, f): &Candidate) -> impl Ord + use<> {
+    (*late, f.length_insns, Reverse((*begin, f.at_ns)))
+}
+
+impl<'a> Outlook<'a> {
+    /// At the beginning of a round in this guest, which looks for the worst of these responders.
+    pub fn new(known: &'a Knowledge, guest: usize, responders: &'a [Responder]) -> Outlook<'a> {
+        let ahead = known.ahead.get(&guest).cloned().unwrap_or_default();
+        Outlook { known, guest, ahead, responders, scouted: None, fires: Vec::new() }
+    }
+
+    /// Where trials in this guest begin.
+    fn grounds(&self) -> impl Iterator<Item = (Begin, &Ground)> {
+        let own = self.known.grounds.iter().filter(|(begin, _)| begin.guest == self.guest);
+        own.map(|(begin, ground)| (*begin, ground))
+    }
+
+    /// What the round's next trial does; nothing, while it has to wait for what the round's scout will see. It looks on
+    /// where nothing that is known promises a later answer than was found, and now and then where something does. What
+    /// was opened for a rare stretch comes before that: looking on takes seconds, entering it milliseconds.
+    pub fn plan(&mut self) -> Option<Next> {
+        let looks_on = self.ahead.next();
+        let fires = self.fire(looks_on.is_none());
+        if let Some((before, true)) = self.scouted
+            && self.fires.len() >= before + MEANWHILE
+        {
+            return None;
+        }
+        if self.scouted.is_none() {
+            if let Some(begin) = self.worthwhile() {
+                self.scouted = Some((self.fires.len(), false));
+                return Some(Next::Scout(begin, SPAN));
+            }
+            let from_there =
+                self.fires.iter().filter(|fires| self.ahead.is_last(fires.begin.after));
+            let (more, from_there) = (self.fires.len() as u64, from_there.count() as u64);
+            let is_due = fires.is_none() || self.ahead.is_due(more, from_there);
+            if let Some((after, until)) = looks_on.filter(|_| is_due && !self.is_to_enter()) {
+                self.scouted = Some((self.fires.len(), self.ahead.is_brisk()));
+                return Some(Next::Scout(Begin { guest: self.guest, after }, until));
+            }
+        }
+        // What is outstanding goes first: it promises the most.
+        let next = self.enter().or(fires);
+        let fires = |begin: &Begin, at, first| Fires { begin: *begin, at, first };
+        match &next {
+            Some(Next::Enter(begin, stretch, way)) => {
+                let first = (*way == 0).then_some(*stretch);
+                self.fires.push(fires(begin, stretch.at_ns, first));
+            }
+            Some(Next::Fire(begin, stretch)) => {
+                self.fires.push(fires(begin, stretch.at_ns, Some(*stretch)));
+            }
+            Some(Next::Meet(begin, coincidence)) => {
+                self.fires.push(fires(begin, coincidence.at_ns, None));
+            }
+            Some(Next::Scout(..) | Next::Blind) => {}
+            None => return looks_on.is_none().then_some(Next::Blind),
+        }
+        next
+    }
+
+    /// How many trials fired from there, or will.
+    fn fired(&self, begin: Begin, ground: &Ground) -> usize {
+        ground.fired + self.fires.iter().filter(|fires| fires.begin == begin).count()
+    }
+
+    /// Enters what is outstanding where that was done least.
+    fn enter(&self) -> Option<Next> {
+        let each = self.grounds().filter_map(|(begin, ground)| {
+            let way = Some(self.fired(begin, ground)).filter(|fired| *fired < ENTRIES)?;
+            Some((way, begin, self.outstanding(begin)?))
+        });
+        let (way, begin, stretch) = each.min_by_key(|(way, begin, _)| (*way, Reverse(*begin)))?;
+        Some(Next::Enter(begin, stretch, way))
+    }
+
+    /// Whether what a ground was opened for was not entered yet.
+    fn is_to_enter(&self) -> bool {
+        self.grounds().any(|(begin, ground)| {
+            let is_first = !is_stage(begin.after) && self.fired(begin, ground) == 0;
+            is_first && self.outstanding(begin).is_some()
+        })
+    }
+
+    /// Fires into that of all known stretches, or at that of all coincidences, which no trial fired at first, and which
+    /// would be answered latest, if that is later than all before, or into a stretch `anyway`. The responders take
+    /// turns, from the last on, which has the most ways of being late.
+    fn fire(&self, anyway: bool) -> Option<Next> {
+        let turn: usize = self.grounds().map(|(begin, ground)| self.fired(begin, ground)).sum();
+        let count = self.responders.len();
+        // What is promised of a stretch is much more at times, and of what comes together more certain: they take
+        // turns, too.
+        let is_for_stretches = (turn / count.max(1)).is_multiple_of(2);
+        let responders = (turn..turn + count).map(|turn| self.responders[count - 1 - turn % count]);
+        let next = |responder: Responder| {
+            let kinds = foreseen::kinds(responder);
+            let expected = |f: &ForeseenStretch| self.ahead.expected(responder, f);
+            let of = |kinds: &[Stretch]| {
+                let each = kinds.iter().filter_map(|kind| self.candidate(*kind, expected));
+                each.max_by_key(latest)
+            };
+            let (met, not_met): (Vec<Stretch>, Vec<Stretch>) =
+                kinds.iter().partition(|kind| self.ahead.has_met(responder, **kind));
+            // One of a kind of which nothing is known yet will say enough of the others.
+            let new: Vec<Stretch> = not_met.into_iter().filter(|k| !self.fires_into(*k)).collect();
+            let promising = of(&met).filter(|(late, ..)| *late > self.latest(responder));
+            let any = || of(kinds).filter(|_| anyway);
+            let into = |(_, begin, stretch): Candidate| Next::Fire(begin, stretch);
+            if let Some(new) = of(&new) {
+                return Some(into(new));
+            }
+            let together =
+                self.together(responder).filter(|(late, ..)| *late > self.found(responder));
+            match (promising, together) {
+                (Some(stretch), Some(_)) if is_for_stretches => Some(into(stretch)),
+                (_, Some((_, begin, coincidence))) => Some(Next::Meet(begin, coincidence.clone())),
+                (promising, None) => promising.or_else(any).map(into),
+            }
+        };
+        responders.filter_map(next).next()
+    }
+
+    /// Whether no trial fires from there then, or has.
+    fn is_new(&self, at: Nanos, begin: Begin, ground: &Ground) -> bool {
+        let alike = at.saturating_sub(ALIKE)..=at + ALIKE;
+        let planned = |fires: &Fires| fires.begin == begin && alike.contains(&fires.at);
+        ground.tried.range(alike.clone()).next().is_none() && !self.fires.iter().any(planned)
+    }
+
+    /// Of what comes together that which no trial fired at, and that would be answered latest.
+    fn together(&self, responder: Responder) -> Option<(Insns, Begin, &Coincidence)> {
+        let each = self.grounds().flat_map(|(begin, ground)| {
+            let is_new = move |c: &&Coincidence| self.is_new(c.at_ns, begin, ground);
+            let new = ground.together.iter().filter(is_new);
+            new.map(move |c| (self.ahead.expected_of(responder, c), begin, c))
+        });
+        each.max_by_key(|(late, begin, c)| (*late, Reverse((*begin, c.at_ns))))
+    }
+
+    /// Whether an earlier trial of the round fires into one of this kind first.
+    fn fires_into(&self, kind: Stretch) -> bool {
+        let mut first = self.fires.iter().filter_map(|fires| fires.first);
+        first.any(|first| first.occurrence.kind == kind)
+    }
+
+    /// Of this kind the one that no trial fired into first and that would be answered latest.
+    fn candidate(
+        &self,
+        kind: Stretch,
+        expected: impl Fn(&ForeseenStretch) -> Insns,
+    ) -> Option<Candidate> {
+        let of = |(begin, ground): (Begin, &Ground)| {
+            let is_new = |f: &ForeseenStretch| self.is_new(f.at_ns, begin, ground);
+            let new = foreseen::ranked(&ground.near, kind).into_iter().filter(is_new);
+            new.map(|f| (expected(&f), begin, f)).max_by_key(latest)
+        };
+        self.grounds().filter_map(of).max_by_key(latest)
+    }
+
+    /// Whether a trigger that comes into this stretch could be answered later than all before.
+    fn promises(&self, stretch: &ForeseenStretch) -> bool {
+        self.responders.iter().any(|responder| {
+            foreseen::kinds(*responder).contains(&stretch.occurrence.kind)
+                && self.ahead.expected(*responder, stretch) > self.latest(*responder)
+        })
+    }
+
+    /// The latest answer that was found, or that is expected of the round's earlier trials.
+    fn latest(&self, responder: Responder) -> Insns {
+        let kinds = foreseen::kinds(responder);
+        let fires = self.fires.iter().filter_map(|fires| fires.first);
+        let fires = fires.filter(|first| kinds.contains(&first.occurrence.kind));
+        let expected = fires.map(|first| self.ahead.expected(responder, &first));
+        expected.chain([self.found(responder)]).max().unwrap_or_default()
+    }
+
+    /// The latest answer that was found.
+    fn found(&self, responder: Responder) -> Insns {
+        let worst = self.known.worst(responder.name());
+        worst.map(|found| found.answer.latency_insns).unwrap_or_default()
+    }
+
+    /// The stages of the guest from which it was looked ahead, or triggered.
+    fn stages(&self) -> impl Iterator<Item = (Begin, &Ground)> {
+        self.grounds().filter(|(begin, _)| is_stage(begin.after))
+    }
+
+    /// What is near this ground and longest against all of its kind that are near other stages of its guest, if it is
+    /// longer than those, and could make an answer later than those that were found.
+    fn outstanding(&self, begin: Begin) -> Option<ForeseenStretch> {
+        let others = self.stages().filter(|(other, _)| *other != begin);
+        let others = others.map(|(_, ground)| ground).filter(|ground| !ground.near.is_empty());
+        let mut others = others.peekable();
+        others.peek()?;
+        let usual = Usual::of(others);
+        let is_outstanding = |f: &&ForeseenStretch| usual.times(f) > WORTH && self.promises(f);
+        let near = self.known.grounds.get(&begin)?.near.iter().filter(is_outstanding);
+        near.max_by_key(|f| (usual.times(f), Reverse((f.at_ns, f.occurrence)))).copied()
+    }
+
+    /// Where to begin for the longest stretch to come: if it is far, longer than all of its kind that are near a stage,
+    /// and could make an answer later than those that were found.
+    fn worthwhile(&self) -> Option<Begin> {
+        let usual = Usual::of(self.stages().map(|(_, ground)| ground));
+        let seen = |at: Nanos| {
+            let within = |begin: Nanos| (begin..begin + SPAN).contains(&at);
+            self.grounds().any(|(begin, _)| within(begin.after))
+        };
+        // By when they come after the warm-up.
+        let far = self
+            .grounds()
+            .flat_map(|(begin, ground)| ground.far.iter().map(move |f| (begin.after + f.at_ns, f)));
+        let is_worth = |f: &ForeseenStretch| usual.times(f) > WORTH && self.promises(f);
+        let worth = far.filter(|(at, f)| is_worth(f) && !seen(*at));
+        let (at, _) = worth.max_by_key(|(at, f)| (usual.times(f), Reverse((*at, f.occurrence))))?;
+        Some(Begin { guest: self.guest, after: at - LEAD })
+    }
+}
+
+/// The longest of each kind that are near, somewhere.
+struct Usual([(Stretch, Insns); Stretch::ALL.len()]);
+
+impl Usual {
+    fn of<'a>(grounds: impl Iterator<Item = &'a Ground>) -> Usual {
+        let mut longest = Stretch::ALL.map(|kind| (kind, Insns(0)));
+        for near in grounds.flat_map(|ground| &ground.near) {
+            let own = longest.iter_mut().find(|(kind, _)| *kind == near.occurrence.kind);
+            own.into_iter().for_each(|(_, length)| *length = near.length_insns.max(*length));
+        }
+        Usual(longest)
+    }
+
+    /// How many thousandths of these it is long; of one instruction, where there is none of its kind.
+    fn times(&self, f: &ForeseenStretch) -> u64 {
+        let own = self.0.iter().find(|(kind, _)| *kind == f.occurrence.kind);
+        f.length_insns * 1000 / own.map_or(Insns(1), |(_, n)| (*n).max(Insns(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Explanations of single latencies. The run that a latency belongs to is made once more for it.
+
+use super::{Explainer, Named, Ready};
+use crate::Error;
+use rig::Bench;
+use sample::{Insns, Nanos, Responder, Sample};
+use serde::{Deserialize, Serialize};
+use trace::{CauseReport, Explanation, ExplanationReport, Reader, Sum, Symbols};
+use work::Progress;
+
+/// Stretches shorter than this get no stack. A tenth of what is worth a line of its own.
+pub const STACKS_FROM: Insns = Insns(100);
+
+/// How long an interrupt or a softirq is when it is looked inside first. Shorter ones that wake nobody keep their
+/// entry's name only; a latency of ten thousand instructions has them.
+pub const LOOKS_FROM: Insns = Insns(500);
+
+/// One latency.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Explained {
+    /// Who answered.
+    pub responder: &'static str,
+    /// When the trigger was raised, since measuring began.
+    pub at_ns: Nanos,
+    /// Its parts.
+    #[serde(flatten)]
+    pub report: ExplanationReport,
+    /// The parts by cause, the longest first.
+    pub causes: Vec<CauseShare>,
+    /// Of the latency, what is not understood.
+    pub unexplained_ns: Nanos,
+}
+
+/// All parts of a latency that have one cause.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CauseShare {
+    /// The cause.
+    #[serde(flatten)]
+    pub cause: CauseReport,
+    /// Their time, of how many stretches it is, and the longest.
+    #[serde(flatten)]
+    pub sum: Sum,
+    /// Of the latency, 0 to 1.
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1)))]
+    pub share: f64,
+}
+
+impl Explained {
+    /// An explanation with names, in the words of the reader that saw it.
+    pub fn new(
+        responder: Responder,
+        sample: &Sample,
+        explanation: &Explanation,
+        reader: &Reader,
+        symbols: &dyn Symbols,
+    ) -> Explained {
+        let report = explanation.report(reader, symbols);
+        let parts = report.parts.iter().map(|part| {
+            let CauseReport { cause, who, stack } = &part.cause;
+            ((cause.as_str(), who.as_str(), stack.as_slice()), part.ns)
+        });
+        let sums = Sum::by(parts);
+        let whole = report.latency_ns;
+        let sum: Nanos = sums.values().map(|sum| sum.time).sum();
+        assert_eq!((sum, sample.latency), (whole, report.latency_ns), "the parts are the latency");
+        let unexplained = sums.iter().filter(|((cause, ..), _)| *cause == "unexplained");
+        let unexplained_ns = unexplained.map(|(_, sum)| sum.time).sum();
+        let cause = |((cause, who, stack), sum): (&(&str, &str, &[String]), &Sum)| CauseShare {
+            cause: CauseReport {
+                cause: (*cause).into(),
+                who: (*who).into(),
+                stack: stack.to_vec(),
+            },
+            sum: *sum,
+            share: sum.time.share_of(whole),
+        };
+        let mut causes: Vec<CauseShare> = sums.iter().map(cause).collect();
+        causes.sort_by_key(|c| std::cmp::Reverse(c.sum.time));
+        Explained { responder: responder.name(), at_ns: sample.at, causes, unexplained_ns, report }
+    }
+}
+
+/// What a run that was followed to its explanations gives.
+#[derive(Clone, Debug)]
+pub struct Explanations {
+    /// What cannot be seen in that kernel, and why.
+    pub missing: Vec<String>,
+    /// The latencies, the longest first.
+    pub explained: Vec<Explained>,
+}
+
+/// Runs what is named once more, up to the last of `samples`, and explains them.
+///
+/// # Errors
+/// Those of running it again; an answer that came otherwise than before, or that cannot be explained.
+pub fn explain(
+    bench: &Bench,
+    named: &Named,
+    samples: &[Sample],
+    progress: &dyn Fn(Progress),
+) -> Result<Explanations, Error> {
+    let ready = Ready::new(bench, named.subject(bench)?, progress)?;
+    let (map, follow) = ready.follow_closely()?;
+    let wanted = samples.iter().map(|s| ((s.trigger, s.series), *s)).collect();
+    let mut explained = Vec::new();
+    let responders = ready.responders();
+    let mut explainer =
+        Explainer::new(responders, wanted, |sample, explanation, reader: &Reader| {
+            let responder = responders[sample.series.index()];
+            explained.push(Explained::new(responder, sample, explanation, reader, &map));
+        });
+    let ran = ready.run(Some(&follow), &mut explainer, progress);
+    let done = explainer.finish();
+    // Why the run ended says more than what is missing of it.
+    ran?;
+    done?;
+    explained.sort_by_key(|e| (std::cmp::Reverse(e.report.latency_ns), e.report.trigger));
+    Ok(Explanations { missing: follow.missing, explained })
+}

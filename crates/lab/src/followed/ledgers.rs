@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The ledgers of a run, one for each responder. A ledger sums up by cause all the time of the answers that took at
+//! least a given latency.
+
+use super::{Choice, Wanted, samples_of};
+use crate::Error;
+use bundle::Bundle;
+use sample::{Nanos, Responder, Sample, SeriesId};
+use stats::Summary;
+use std::collections::BTreeMap;
+use trace::{Explanation, Ledger, LedgerReport, Reader, Symbols};
+
+/// The ledger of one responder.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// Who answered.
+    pub responder: &'static str,
+    /// Its ledger.
+    pub report: LedgerReport,
+}
+
+/// Ledgers that are being filled.
+#[derive(Debug, Default)]
+pub struct Ledgers(BTreeMap<SeriesId, Ledger>);
+
+impl Ledgers {
+    /// Empty ledgers of a run, or of one responder of it, and the samples that belong in them: those of each responder
+    /// of at least the latency that `from` gives for it. A responder for which it gives none has no ledger.
+    ///
+    /// # Errors
+    /// Those of [`samples_of`].
+    pub fn of(
+        bundle: &Bundle,
+        responder: Option<Responder>,
+        from: impl Fn(&Summary) -> Option<Nanos>,
+    ) -> Result<(Ledgers, Wanted), Error> {
+        let asked = |s: &Summary| responder.is_none_or(|r| s.responder.as_str() == r.name());
+        let series = (0..).zip(&bundle.manifest().series).filter(|(_, summary)| asked(summary));
+        let from: BTreeMap<SeriesId, Nanos> =
+            series.filter_map(|(id, summary)| Some((SeriesId(id), from(summary)?))).collect();
+        let samples = samples_of(bundle, responder, Choice::Worst(usize::MAX))?;
+        let belongs = |s: &&Sample| from.get(&s.series).is_some_and(|from| s.latency >= *from);
+        let wanted = samples.iter().filter(belongs).map(|s| ((s.trigger, s.series), *s)).collect();
+        let ledgers = from.into_iter().map(|(series, from)| (series, Ledger::new(from)));
+        Ok((Ledgers(ledgers.collect()), wanted))
+    }
+
+    /// Enters an answer.
+    pub fn add(
+        &mut self,
+        sample: &Sample,
+        explanation: &Explanation,
+        reader: &Reader,
+        symbols: &dyn Symbols,
+    ) {
+        if let Some(ledger) = self.0.get_mut(&sample.series) {
+            ledger.add(explanation, reader, symbols);
+        }
+    }
+
+    /// The ledgers with names; `responders` are those of the run.
+    pub fn accounts(
+        &self,
+        responders: &[Responder],
+        reader: &Reader,
+        symbols: &dyn Symbols,
+    ) -> Vec<Account> {
+        let account = |(series, ledger): (&SeriesId, &Ledger)| Account {
+            responder: responders[series.index()].name(),
+            report: ledger.report(reader.stacks(), symbols),
+        };
+        self.0.iter().map(account).collect()
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A run once more, with the guest's kernel followed.
+//!
+//! A followed run is the same as the plain run to the instruction, so what is seen in it explains the plain run. An
+//! experiment's cell, a bundle or a [`Reproducer`] names what such a run needs. [`Subject`] is what these three have in
+//! common, and [`Ready`] is the guest that can then be run as often as asked.
+//!
+//! It cannot see what another QEMU, plugin, kernel or guest image would have done. It refuses a run that was made with
+//! others.
+
+mod bounded;
+mod explained;
+mod explainer;
+mod inside;
+mod ledgers;
+mod named;
+mod ready;
+mod replay;
+mod replayed;
+mod reproducer;
+mod stretches;
+mod subject;
+
+pub use bounded::{Held, bound_is_seen_in};
+pub use explained::{CauseShare, Explained, Explanations, STACKS_FROM, explain};
+pub use explainer::{EVENTS_KEPT, Explainer, Wanted};
+pub use inside::Inside;
+pub use ledgers::{Account, Ledgers};
+pub use named::{Choice, Named, open, samples_of};
+pub use ready::{Ready, Watcher};
+pub use replay::shell_word;
+pub use replay::{replay_of_answer, replay_of_find};
+pub use replayed::{Recorded, Replayed, record, replay, reproducer};
+pub use reproducer::{Answer, Reproducer};
+pub use stretches::{INSIDE_FROM, Stretches, Total, WINDOWS_FROM, Which};
+pub use subject::{MadeWith, Subject, narrow};

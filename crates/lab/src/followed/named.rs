@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a user names, which is a run of a store or the file of a find, and which of its latencies are meant.
+
+use super::{Reproducer, Subject};
+use crate::Error;
+use bundle::store::Store;
+use bundle::{Bundle, MANIFEST};
+use rig::Bench;
+use sample::{Responder, Sample};
+use std::path::Path;
+
+/// A run, or a find.
+#[derive(Debug)]
+pub enum Named {
+    /// A run's bundle.
+    Run(Box<Bundle>),
+    /// One latency.
+    Find(Box<Reproducer>),
+}
+
+/// Which latencies of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The answers to the trigger of this number.
+    Trigger(u64),
+    /// This many of the longest.
+    Worst(usize),
+}
+
+impl Named {
+    /// Finds it: a file is a find; anything else the beginning of a run's name, `latest`, or the path of a bundle.
+    ///
+    /// # Errors
+    /// No such file or run, a bundle or a find that is damaged.
+    pub fn find(name: &str, store: impl FnOnce() -> Store) -> Result<Named, Error> {
+        let path = Path::new(name);
+        if path.is_file() {
+            return Reproducer::read(path).map(|find| Named::Find(Box::new(find)));
+        }
+        // No run has such a name.
+        if (name.contains('/') || name.ends_with(".json")) && !path.exists() {
+            return Err(Error::Unfit(format!(
+                "there is no file {name}; name a find as the hunt printed it, or a run as `onset list` shows it"
+            )));
+        }
+        open(name, store).map(|bundle| Named::Run(Box::new(bundle)))
+    }
+
+    /// The run's name; a find has none.
+    pub fn run(&self) -> Option<&str> {
+        match self {
+            Named::Run(bundle) => Some(bundle.manifest().run.as_str()),
+            Named::Find(_) => None,
+        }
+    }
+
+    /// Flavour and load, for people.
+    pub fn title(&self) -> String {
+        match self {
+            Named::Run(bundle) => {
+                let about = &bundle.manifest().about;
+                format!("{} · {}", about.flavour, about.load)
+            }
+            Named::Find(find) => {
+                let flavour =
+                    [std::slice::from_ref(&find.kernel), &find.parameters[..]].concat().join(" ");
+                format!("{flavour} · {}", find.load)
+            }
+        }
+    }
+
+    /// The guest and its triggers.
+    ///
+    /// # Errors
+    /// Those of [`Subject::of_bundle`] and [`Reproducer::subject`].
+    pub fn subject(&self, bench: &Bench) -> Result<Subject, Error> {
+        match self {
+            Named::Run(bundle) => Subject::of_bundle(bench, bundle),
+            Named::Find(find) => find.subject(bench),
+        }
+    }
+
+    /// The latencies that are meant, the longest first; without a choice the longest. Of a find it is the one that it
+    /// has.
+    ///
+    /// # Errors
+    /// A responder or trigger that the run does not have; any choice of a find; samples that cannot be read.
+    pub fn samples(
+        &self,
+        responder: Option<Responder>,
+        choice: Option<Choice>,
+    ) -> Result<Vec<Sample>, Error> {
+        match (self, responder, choice) {
+            (Named::Run(bundle), ..) => {
+                samples_of(bundle, responder, choice.unwrap_or(Choice::Worst(1)))
+            }
+            (Named::Find(find), None, None) => Ok(vec![find.sample()]),
+            (Named::Find(_), ..) => Err(Error::Unfit(
+                "a find is one latency: leave --sample, --worst and --responder out, or name a run"
+                    .into(),
+            )),
+        }
+    }
+}
+
+/// The bundle that is meant: a path, or a name in the store, which is opened only then.
+///
+/// # Errors
+/// No such run, a directory that holds something else, a bundle that is damaged.
+pub fn open(run: &str, store: impl FnOnce() -> Store) -> Result<Bundle, Error> {
+    let path = Path::new(run);
+    if path.join(MANIFEST).is_file() {
+        return Ok(Bundle::open(path)?);
+    }
+    if path.is_dir() && run.contains('/') {
+        return Err(Error::Unfit(format!(
+            "{run} is neither a bundle nor the directory of a hunt; name one, or a run of a store: --store {run}"
+        )));
+    }
+    Ok(Bundle::open(&store().find(run)?)?)
+}
+
+/// The latencies of a run that are meant, the longest first.
+///
+/// # Errors
+/// Those of [`Named::samples`].
+pub fn samples_of(
+    bundle: &Bundle,
+    responder: Option<Responder>,
+    choice: Choice,
+) -> Result<Vec<Sample>, Error> {
+    let manifest = bundle.manifest();
+    let names: Vec<&str> = manifest.series.iter().map(|s| s.responder.as_str()).collect();
+    if let Some(asked) = responder.filter(|r| !names.contains(&r.name())) {
+        let names = names.join(", ");
+        let run = &manifest.run;
+        return Err(Error::Unfit(format!("{run} has no responder {asked}; it has {names}")));
+    }
+    let mut found: Vec<Sample> = Vec::new();
+    bundle.samples(|sample| {
+        let of = |r: Responder| names[sample.series.index()] == r.name();
+        let wanted = match choice {
+            Choice::Trigger(trigger) => sample.trigger == trigger,
+            Choice::Worst(_) => true,
+        };
+        if wanted && responder.is_none_or(of) {
+            found.push(sample);
+        }
+    })?;
+    if found.is_empty() {
+        let run = &manifest.run;
+        let what = match choice {
+            Choice::Trigger(trigger) => format!("no answer to trigger {trigger}"),
+            Choice::Worst(_) => "no answer at all".into(),
+        };
+        return Err(Error::Unfit(format!(
+            "{run} has {what}; triggers are numbered from 0, and `onset show {run}` tells what was lost"
+        )));
+    }
+    found.sort_by_key(|s| (std::cmp::Reverse(s.latency), s.trigger, s.series));
+    if let Choice::Worst(count) = choice {
+        found.truncate(count);
+    }
+    Ok(found)
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Commands that replay a latency. A user pastes one into a shell, in the directory in which it was written.
+
+use std::path::Path;
+
+/// That of an answer of a run. It names the bundle by its path, which needs no store to be found.
+pub fn replay_of_answer(bundle: &Path, responder: &str, trigger: u64) -> String {
+    let bundle = shell_word(bundle);
+    format!("onset replay {bundle} --sample {trigger} --responder {responder}")
+}
+
+/// That of a find.
+pub fn replay_of_find(find: &Path) -> String {
+    format!("onset replay {}", shell_word(find))
+}
+
+/// A path as a shell takes it.
+pub fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted_whatever_the_directory_is_called() {
+        let find = |path: &str| replay_of_find(Path::new(path));
+        assert_eq!(find("onset-runs/hunts/a_1"), "onset replay onset-runs/hunts/a_1");
+        assert_eq!(find("my hunts/it's"), "onset replay 'my hunts/it'\\''s'");
+        let answer = replay_of_answer(Path::new("my runs/1"), "task", 17);
+        assert_eq!(answer, "onset replay 'my runs/1' --sample 17 --responder task");
+    }
+}

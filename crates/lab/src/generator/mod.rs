@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A session as a generator of triggers that speaks the generator protocol (`docs/generator-protocol.md`): what a host
+//! says becomes commands of the session, and what the session observes becomes batches.
+//!
+//! It knows no sockets. Whoever holds it hands it the host's bytes and the time that has passed, and sends what it
+//! says. Time passes in the guest only while a run goes on, and never faster than outside: an instant is commanded once
+//! it has come outside, too. A guest that is busy comes later to it.
+
+mod outbox;
+mod run;
+
+use crate::Error;
+use crate::target::{Command, Session, Step};
+use outbox::Outbox;
+use run::Run;
+use sample::{Loss, Nanos, Observation, ResponderSet};
+use std::ops::ControlFlow;
+use wire::generator::{
+    BATCH_MAX, Clock, Deed, Deframer, Desk, Ended, Identity, Limits, Range, Report, Setting,
+    Settings, Tick, Ticks,
+};
+
+/// From where one run ends to where the next begins, at the least.
+const APART: Nanos = Nanos::from_micros(1);
+/// The shortest time between two triggers. A guest answers one in some hundred times as long.
+const GAP: Nanos = Nanos(100);
+/// The longest time of any setting: a year. Instants then stay far below 2⁶⁴ ns.
+const LONGEST: Nanos = Nanos::from_millis(365 * 24 * 3_600_000);
+/// Times of a train that are kept.
+const TRAIN: u32 = 1_000_000;
+
+/// A session that speaks the generator protocol.
+pub struct Generator<'a> {
+    session: Box<dyn Session + 'a>,
+    /// Who answers, in the order of the session's series.
+    responders: ResponderSet,
+    desk: Desk,
+    deframer: Deframer,
+    outbox: Outbox,
+    train: Vec<Nanos>,
+    run: Option<Run>,
+    /// How many triggers of the session each responder has accounted for, by its pin.
+    accounted: [u64; 8],
+    /// The instant of the last command.
+    commanded: Nanos,
+    /// The triggers that were commanded, of all runs.
+    log: Vec<Fired>,
+    ended: bool,
+}
+
+/// A trigger that was commanded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fired {
+    /// Since measuring began.
+    pub at: Nanos,
+    /// How long the line was high.
+    pub high: Nanos,
+}
+
+impl<'a> Generator<'a> {
+    /// Of a session that is led by commands ([`crate::target::Lead`]), in which these responders answer.
+    pub fn new(
+        session: Box<dyn Session + 'a>,
+        responders: ResponderSet,
+        name: &str,
+    ) -> Generator<'a> {
+        Generator {
+            session,
+            responders,
+            desk: Desk::new(identity(responders, name), false),
+            deframer: Deframer::new(),
+            outbox: Outbox::default(),
+            train: Vec::new(),
+            run: None,
+            accounted: [0; 8],
+            commanded: Nanos(0),
+            log: Vec::new(),
+            ended: false,
+        }
+    }
+
+    /// Takes what the host says, at `now`, the time outside since any instant.
+    pub fn hear(&mut self, mut bytes: &[u8], now: Nanos) {
+        while let Some(frame) = self.deframer.next(&mut bytes) {
+            // The sender's number may be damaged too: nothing is said.
+            let Ok(frame) = frame else { continue };
+            let (answer, deed) = self.desk.take(&frame);
+            if let Some(answer) = answer {
+                self.outbox.answer(&answer, frame.number);
+            }
+            match deed {
+                Deed::None | Deed::Test => {}
+                Deed::Tell(stopped) => self.outbox.tell(&Report::Stopped(stopped)),
+                Deed::Keep(train) => {
+                    self.train.truncate(train.first as usize);
+                    self.train.extend(train.times.iter().map(|ticks| Nanos(ticks.0)));
+                }
+                Deed::Resize => {
+                    let size = self.desk.identity().settings.get(Setting::Batch);
+                    self.run.iter_mut().for_each(|run| run.resize(size as usize));
+                }
+                Deed::Start(started) => {
+                    let zero = self.commanded + APART;
+                    let (all, first) = (self.responders, self.log.len() as u64);
+                    self.run = Some(Run::new(&started, &self.train, all, zero, first, now));
+                }
+                Deed::Stop => self.run.iter_mut().for_each(|run| run.stop(self.commanded)),
+            }
+        }
+    }
+
+    /// Goes on to `now`, and collects what there is to say. Waits for a moment, as a session's step does.
+    ///
+    /// # Errors
+    /// Those of the session. One that has ended by itself is no error: [`Generator::has_ended`].
+    pub fn turn(&mut self, now: Nanos) -> Result<(), Error> {
+        let Generator { session, responders, run, accounted, .. } = self;
+        let step = session.step(&mut |observation: Observation| {
+            take(&observation, *responders, accounted, run.as_mut());
+            ControlFlow::Continue(())
+        })?;
+        match step {
+            Step::Ended => {
+                self.ended = true;
+                self.end_run(Ended::Fault(FAULT_GUEST));
+                return Ok(());
+            }
+            Step::GoesOn { done, .. } => {
+                self.run.iter_mut().for_each(|run| run.has_raised(done));
+            }
+            Step::Begins => return Ok(()),
+        }
+        self.command(now)?;
+        self.send_batches();
+        Ok(())
+    }
+
+    /// Commands what has become due.
+    fn command(&mut self, now: Nanos) -> Result<(), Error> {
+        let Some(run) = &mut self.run else { return Ok(()) };
+        while let Some(fired) = run.next(now) {
+            self.session.command(Command::Trigger { at: fired.at, high: fired.high })?;
+            self.commanded = fired.at;
+            self.log.push(fired);
+        }
+        if let Some(until) = run.runs_to(now).filter(|until| *until > self.commanded) {
+            self.session.command(Command::Run { until })?;
+            self.commanded = until;
+        }
+        if let Some(ended) = run.ended(self.session.reached()) {
+            self.end_run(ended);
+        }
+        Ok(())
+    }
+
+    fn send_batches(&mut self) {
+        let Some(run) = &mut self.run else { return };
+        let age = Ticks(self.desk.identity().settings.get(Setting::Age));
+        while run.batch_is_due(age) {
+            run.send_batch(&mut self.outbox);
+        }
+    }
+
+    fn end_run(&mut self, ended: Ended) {
+        let Some(mut run) = self.run.take() else { return };
+        let stopped = run.conclude(ended, &mut self.outbox);
+        self.desk.stopped(stopped);
+        self.outbox.tell(&Report::Stopped(stopped));
+    }
+
+    /// What there is to say: takes as many bytes as `send` says that it took.
+    pub fn say(&mut self, send: impl FnMut(&[u8]) -> usize) {
+        self.outbox.drain(send);
+    }
+
+    /// Another host is at the other end, or none. A run goes on.
+    pub fn disconnected(&mut self) {
+        self.desk.disconnected();
+        self.deframer = Deframer::new();
+        self.outbox.clear();
+    }
+
+    /// Whether the guest has ended.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Every trigger so far.
+    pub fn log(&self) -> &[Fired] {
+        &self.log
+    }
+
+    /// The session, for its end.
+    pub fn into_session(self) -> Box<dyn Session + 'a> {
+        self.session
+    }
+}
+
+/// Hands an observation to the run that goes on, and keeps count of the triggers that are accounted for.
+fn take(
+    observation: &Observation,
+    responders: ResponderSet,
+    accounted: &mut [u64; 8],
+    run: Option<&mut Run>,
+) {
+    let series = match observation {
+        Observation::Sample(sample) => sample.series,
+        Observation::Loss(series, ..) => *series,
+    };
+    let Some(responder) = responders.iter().nth(series.index()) else { return };
+    let next = &mut accounted[usize::from(responder.pin())];
+    if let Some(run) = run {
+        run.observe(observation, responder, *next);
+    }
+    match observation {
+        Observation::Sample(sample) => *next = sample.trigger + 1,
+        Observation::Loss(_, Loss::Superseded | Loss::Tainted, count) => *next += count,
+        Observation::Loss(..) => {}
+    }
+}
+
+/// The guest has ended, or its machine.
+const FAULT_GUEST: u16 = 1;
+
+/// Who a session is, and what it can do.
+fn identity(responders: ResponderSet, name: &str) -> Identity {
+    let time = |least: Nanos| Range::new(least.0, LONGEST.0);
+    let ranges = Setting::ALL.map(|setting| match setting {
+        Setting::Period | Setting::High => time(GAP),
+        Setting::Batch => Range::new(1, BATCH_MAX as u64),
+        Setting::Count => Range::new(1, u64::MAX),
+        Setting::Jitter | Setting::Phase | Setting::Grace | Setting::Age => time(Nanos(0)),
+        Setting::Seed => Range::new(0, u64::MAX),
+        Setting::Responders => Range::new(1, responders.mask().into()),
+    });
+    let settings = Setting::ALL.map(|setting| match setting {
+        Setting::Period => 1_000_000,
+        Setting::High => 100_000,
+        Setting::Batch => BATCH_MAX as u64,
+        Setting::Count => u64::MAX,
+        Setting::Jitter | Setting::Phase => 0,
+        Setting::Seed => 1,
+        Setting::Responders => responders.mask().into(),
+        Setting::Grace => 100_000_000,
+        Setting::Age => 50_000_000,
+    });
+    let mut pins = [None; 8];
+    responders.iter().for_each(|r| pins[usize::from(r.pin())] = Some(r));
+    let mut said = [0; Identity::NAME];
+    let printable = name.bytes().filter(|b| (b' '..=b'~').contains(b));
+    said.iter_mut().zip(printable).for_each(|(to, byte)| *to = byte);
+    Identity {
+        clock: Clock::Virtual,
+        running: None,
+        tick: Tick::NANOSECOND,
+        accuracy_ppb: Some(0),
+        resolution: Ticks(1),
+        pins,
+        held: 0,
+        limits: Limits { ranges, train: TRAIN, gap: Ticks(GAP.0) },
+        settings: Settings::new(settings),
+        name: said,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What is on its way to the host. It is bounded: a host that does not read costs batches, which are counted, and
+//! nobody waits for it.
+
+use wire::generator::{Report, STUFFED_MAX};
+
+/// The most bytes that wait for a host. A batch that would make it more is thrown away. Answers are few, and the host
+/// that asks for them reads.
+const OUTBOX_MAX: usize = 256 * 1024;
+
+#[derive(Default)]
+pub(super) struct Outbox {
+    bytes: Vec<u8>,
+    /// Frames that answer nothing, made so far.
+    told: u16,
+}
+
+impl Outbox {
+    /// Says what answers nothing, whether there is room or not.
+    pub(super) fn tell(&mut self, report: &Report<'_>) {
+        let number = self.told;
+        self.told = number.wrapping_add(1);
+        self.answer(report, number);
+    }
+
+    /// Says it where there is room; whether there was. Its number is taken in any case.
+    pub(super) fn offer(&mut self, report: &Report<'_>) -> bool {
+        let has_room = self.bytes.len() + STUFFED_MAX <= OUTBOX_MAX;
+        if has_room {
+            self.tell(report);
+        } else {
+            self.told = self.told.wrapping_add(1);
+        }
+        has_room
+    }
+
+    /// Says it as the answer to the command of this number.
+    pub(super) fn answer(&mut self, report: &Report<'_>, number: u16) {
+        // A host that asks and never reads is no host.
+        if self.bytes.len() <= 2 * OUTBOX_MAX {
+            self.bytes.extend_from_slice(report.encode(number, &mut [0; STUFFED_MAX]));
+        }
+    }
+
+    pub(super) fn drain(&mut self, mut send: impl FnMut(&[u8]) -> usize) {
+        let sent = if self.bytes.is_empty() { 0 } else { send(&self.bytes) };
+        self.bytes.drain(..sent.min(self.bytes.len()));
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+    }
+}

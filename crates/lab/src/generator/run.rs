@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One run of a generator: when its triggers come, what was measured, when it ends.
+
+use super::Fired;
+use super::outbox::Outbox;
+use sample::{Loss, Nanos, Observation, Responder, ResponderSet, Schedule};
+use wire::generator::{
+    Batcher, Ended, Measurement, Report, Setting, Started, Stopped, Ticks, Timing,
+};
+
+/// Triggers that are commanded ahead of what the guest has raised. Enough for the guest not to wait for this process,
+/// and few enough for a stop to be heard soon.
+const AHEAD: u64 = 64;
+/// How far the guest may run ahead of the time outside: what the step of a session and its pipe take.
+const LEAD: Nanos = Nanos::from_millis(5);
+
+pub(super) struct Run {
+    run: wire::generator::Run,
+    schedule: Schedule,
+    high: Nanos,
+    grace: Nanos,
+    measured: ResponderSet,
+    /// Where it begins, since measuring began.
+    zero: Nanos,
+    /// When it began outside.
+    begun: Nanos,
+    /// Number of its first trigger in the session.
+    first: u64,
+    /// The number of its triggers that were commanded, and that were raised.
+    commanded: u64,
+    raised: u64,
+    /// The last instant that was heard of, since the beginning of the run.
+    heard: Ticks,
+    batcher: Batcher,
+    /// Nothing is raised any more, and where the grace ends, since measuring began.
+    ends: Option<(Ended, Nanos)>,
+}
+
+impl Run {
+    pub(super) fn new(
+        started: &Started,
+        train: &[Nanos],
+        all: ResponderSet,
+        zero: Nanos,
+        first: u64,
+        begun: Nanos,
+    ) -> Run {
+        let of = |setting| started.settings.get(setting);
+        let schedule = match started.timing {
+            Timing::Periodic => Schedule::Periodic {
+                phase: Nanos(of(Setting::Phase)),
+                period: Nanos(of(Setting::Period)),
+                jitter: Nanos(of(Setting::Jitter)),
+                seed: of(Setting::Seed),
+                count: of(Setting::Count),
+            },
+            Timing::Train => Schedule::Explicit(train.to_vec()),
+        };
+        let asked = ResponderSet::from_mask(of(Setting::Responders) as u8);
+        let measured: ResponderSet = all.iter().filter(|r| asked.contains(*r)).collect();
+        Run {
+            run: started.run,
+            schedule,
+            high: Nanos(of(Setting::High)),
+            grace: Nanos(of(Setting::Grace)),
+            measured,
+            zero,
+            begun,
+            first,
+            commanded: 0,
+            raised: 0,
+            heard: Ticks(0),
+            batcher: Batcher::new(started.run, measured, of(Setting::Batch) as usize),
+            ends: None,
+        }
+    }
+
+    /// Takes what the session observed of a responder, which has accounted for the triggers before `next`. What belongs
+    /// to a trigger of an earlier run belongs to none.
+    pub(super) fn observe(&mut self, observation: &Observation, responder: Responder, next: u64) {
+        match *observation {
+            Observation::Sample(sample) => {
+                let trigger = sample.trigger.checked_sub(self.first);
+                let (Some(trigger), Some(at)) = (trigger, sample.at.checked_sub(self.zero)) else {
+                    return;
+                };
+                self.heard = self.heard.max(Ticks((at + sample.latency).0));
+                let (at, latency) = (Ticks(at.0), Ticks(sample.latency.0));
+                let measurement = Measurement { trigger, at, responder, latency };
+                self.batcher.measured(measurement, self.heard);
+            }
+            Observation::Loss(_, loss, count) => {
+                let ours = match loss {
+                    Loss::Superseded | Loss::Tainted => {
+                        (next + count).saturating_sub(next.max(self.first))
+                    }
+                    _ => count,
+                };
+                self.batcher.lost(responder, loss, ours);
+            }
+        }
+    }
+
+    /// The session has raised so many triggers, of all runs.
+    pub(super) fn has_raised(&mut self, done: u64) {
+        let raised = done.saturating_sub(self.first).min(self.commanded);
+        while self.raised < raised {
+            self.batcher.triggered();
+            self.raised += 1;
+        }
+    }
+
+    /// The next trigger, where it has come outside at `now` and the guest is not too far behind.
+    pub(super) fn next(&mut self, now: Nanos) -> Option<Fired> {
+        if self.ends.is_some() || self.commanded - self.raised >= AHEAD {
+            return None;
+        }
+        let Some(due) = self.schedule.due(self.commanded) else {
+            let last = self.commanded.checked_sub(1).and_then(|n| self.schedule.due(n));
+            let ended = if self.commanded < self.schedule.count() {
+                Ended::ClockEnds
+            } else {
+                Ended::Complete
+            };
+            self.ends = Some((ended, self.zero + last.unwrap_or_default() + self.grace));
+            return None;
+        };
+        let at = self.zero.checked_add(due)?;
+        if due > self.passed(now) {
+            return None;
+        }
+        self.commanded += 1;
+        Some(Fired { at, high: self.high })
+    }
+
+    /// How much of the run has passed outside.
+    fn passed(&self, now: Nanos) -> Nanos {
+        now.saturating_sub(self.begun) + LEAD
+    }
+
+    /// To where the guest may run where nothing is to be triggered before.
+    pub(super) fn runs_to(&self, now: Nanos) -> Option<Nanos> {
+        if self.commanded - self.raised >= AHEAD {
+            return None;
+        }
+        let come = self.zero.checked_add(self.passed(now))?;
+        match (self.ends, self.schedule.due(self.commanded)) {
+            (Some((_, end)), _) => Some(come.min(end)),
+            (None, Some(due)) => Some(come.min((self.zero + due).checked_sub(Nanos(1))?)),
+            (None, None) => Some(come),
+        }
+    }
+
+    /// The host wants no more: nothing is raised after the instant `commanded`.
+    pub(super) fn stop(&mut self, commanded: Nanos) {
+        let end = commanded.max(self.zero) + self.grace;
+        self.ends = Some((Ended::Asked, end));
+    }
+
+    /// Why it has ended, where it has: all triggers are accounted for, or the guest has come to the grace's end.
+    pub(super) fn ended(&self, reached: Nanos) -> Option<Ended> {
+        let (ended, end) = self.ends?;
+        let all = self.raised == self.commanded;
+        let accounted = |tally: &wire::generator::Tally| tally.accounted() == Some(self.raised);
+        let answered = self.batcher.tallies().iter().all(|(_, tally)| accounted(tally));
+        (all && (answered || reached >= end)).then_some(ended)
+    }
+
+    pub(super) fn resize(&mut self, size: usize) {
+        self.batcher.resize(size);
+    }
+
+    pub(super) fn batch_is_due(&self, age: Ticks) -> bool {
+        self.batcher.held() > 0 && self.batcher.is_due(self.heard, age)
+    }
+
+    pub(super) fn send_batch(&mut self, outbox: &mut Outbox) {
+        let is_sent = outbox.offer(&Report::Batch(self.batcher.batch(self.heard)));
+        if is_sent { self.batcher.sent(self.heard) } else { self.batcher.dropped(self.heard) }
+    }
+
+    /// Sends what is held, and says how it all came out. A trigger without an answer is unanswered.
+    pub(super) fn conclude(&mut self, ended: Ended, outbox: &mut Outbox) -> Stopped {
+        for responder in self.measured.iter() {
+            let tally = self.batcher.tallies().get(responder);
+            let accounted =
+                tally.and_then(wire::generator::Tally::accounted).unwrap_or(self.raised);
+            let missing = self.raised.saturating_sub(accounted);
+            self.batcher.lost(responder, Loss::Unanswered, missing);
+        }
+        if self.batcher.held() > 0 {
+            self.send_batch(outbox);
+        }
+        Stopped {
+            run: self.run,
+            ended,
+            triggers: self.raised,
+            at: self.heard,
+            tallies: *self.batcher.tallies(),
+        }
+    }
+}

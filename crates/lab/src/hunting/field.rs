@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One trial: restores the guest from its snapshot, triggers as a strategy says, and watches. Only here does a hunt's
+//! deadline become the time that the rig waits.
+
+use super::grounds::Grounds;
+use super::seen::Seen;
+use crate::Error;
+use hunt::{Encounter, EnteredStretch, GuestDeath, LateAnswer, Trial, TrialResult, longest, place};
+use rig::{Ending, Fault, Follow, Following, Generator, Outcome};
+use sample::{Insns, Losses, Nanos, Observation, ResponderSet, Sample};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::time::Instant;
+use trace::{StackId, Symbols, is_interrupt_gate, named};
+use wire::Event;
+
+/// Answers are waited for this long after the last trigger, and a missing one until the next may come: as long as in an
+/// experiment that says nothing of it. What is not answered by then is a find of its own.
+const GRACE: Nanos = Nanos::from_millis(1_000);
+
+/// Late answers of one responder that are kept of a trial, each of another place. Chosen: fewer than a hunt keeps of
+/// all, so that one trial alone is not the whole list.
+const KEPT: usize = 8;
+
+/// The end of what a guest's console said in a trial, of which so much is kept where it died: a hundred times an oops.
+const CONSOLE_BYTES_MAX: usize = 64 << 10;
+
+/// What all trials of a hunt have in common.
+pub struct Field<'a, 'bench> {
+    /// The guests, where trials begin, and their triggers but for when they come.
+    pub grounds: &'a Grounds<'bench>,
+    /// What is seen of each guest.
+    pub views: Vec<View<'a>>,
+}
+
+/// What is seen of a guest.
+pub struct View<'a> {
+    /// How its kernel is followed.
+    pub follow: &'a Follow,
+    /// Names of addresses.
+    pub symbols: &'a (dyn Symbols + Sync),
+}
+
+/// What was asked for; `None` where it was to stop, which is no failure.
+fn unless_stopped<T>(asked: Result<T, Error>) -> Result<Option<T>, Error> {
+    match asked {
+        Err(failure) if failure.is_interruption() => Ok(None),
+        asked => asked.map(Some),
+    }
+}
+
+impl Field<'_, '_> {
+    /// Runs it; `None` where it did not come to its end by the deadline, or because somebody asked to stop.
+    ///
+    /// # Errors
+    /// Those of the rig; a guest that dies is none, but what was found.
+    pub fn run(
+        &self,
+        trial: &Trial,
+        deadline: Option<Instant>,
+    ) -> Result<Option<TrialResult>, Error> {
+        work::Cancel::current().part(deadline).during(|| self.run_to_its_end(trial))
+    }
+
+    fn run_to_its_end(&self, trial: &Trial) -> Result<Option<TrialResult>, Error> {
+        let Some(ready) = unless_stopped(self.grounds.at(trial.begin))? else { return Ok(None) };
+        let view = &self.views[trial.begin.guest];
+        let when = trial.when.clone();
+        let disturbances = trial.disturbances.clone();
+        let generator = Generator { when, grace: GRACE, disturbances, ..ready.generator().clone() };
+        let responders = generator.responders;
+        let mut seen = Seen::new(ready.guest().shift);
+        let is_interrupt = |at| is_interrupt_gate(&named(view.symbols, at));
+        let mut see = |event: &Event| {
+            seen.see(event);
+            if trial.looks_ahead().is_some() {
+                seen.on_timeline(event, is_interrupt);
+            }
+        };
+        let mut answers = Answered::default();
+        let mut observe = |observation| {
+            match observation {
+                Observation::Sample(sample) => answers.samples.push(sample),
+                Observation::Loss(series, loss, n) => {
+                    let responder = responders.iter().nth(series.index());
+                    let name = responder.map_or_else(String::new, |r| r.name().into());
+                    answers.losses.entry(name).or_default().count(loss, n);
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        let following = Following { follow: view.follow, see: &mut see };
+        let done = match trial.looks_ahead() {
+            Some(until) if self.grounds.leads(trial.begin, until) => {
+                ready.advance(until, generator, following)
+            }
+            _ => ready.fire(generator, &mut observe, Some(following), &|_| ()),
+        };
+        let Some(outcome) = unless_stopped(done)? else { return Ok(None) };
+        match &outcome.ending {
+            Ending::Interrupted => return Ok(None),
+            Ending::Failed(why) => return Err(failed(trial.number, why)),
+            Ending::Whole | Ending::Died(_) => {}
+        }
+        let way = self.grounds.way(&ready, trial.begin);
+        Ok(Some(view.result(trial, way, &seen, answers, responders, outcome)))
+    }
+}
+
+/// What the responders answered, and what not.
+#[derive(Default)]
+struct Answered {
+    samples: Vec<Sample>,
+    losses: BTreeMap<String, Losses>,
+}
+
+/// The end of a text, in whole lines, where it has more bytes than this.
+fn end_of(text: &str, bytes_max: usize) -> &str {
+    let Some(cut) = text.len().checked_sub(bytes_max).filter(|cut| *cut > 0) else { return text };
+    let line = text.as_bytes()[cut - 1..].iter().position(|byte| *byte == b'\n');
+    &text[line.map_or(text.len(), |line| cut + line)..]
+}
+
+/// A machine that failed says nothing of its guest, so that there is no trial.
+fn failed(trial: u64, why: &str) -> Error {
+    Error::MachineFailed(format!("the machine of trial {trial} failed, not its guest: {why}"))
+}
+
+/// Why a guest is not taken for well: it ended, its kernel said in this trial that something broke, or a responder is
+/// silent for as long as is waited.
+fn death(outcome: &Outcome, losses: &BTreeMap<String, Losses>) -> Option<String> {
+    if let Ending::Died(text) = &outcome.ending {
+        return Some(text.clone());
+    }
+    // What it had said before was none of this trial's doing.
+    let faults = outcome.faults_since();
+    if let Some(fault) = faults.iter().find(|f| !matches!(f, Fault::Warning(_))) {
+        return Some(fault.text().into());
+    }
+    let silent = losses.iter().filter(|(_, losses)| losses.unanswered > 0);
+    let silent: Vec<&str> = silent.map(|(name, _)| name.as_str()).collect();
+    let hung = if outcome.guest_ended.is_err() { ", and the guest did not end" } else { "" };
+    let silent = (!silent.is_empty()).then(|| silent.join(" and "));
+    silent.map(|names| format!("{names} did not answer within {GRACE}{hung}"))
+}
+
+impl View<'_> {
+    fn result(
+        &self,
+        trial: &Trial,
+        way_ns: Nanos,
+        seen: &Seen,
+        answered: Answered,
+        responders: ResponderSet,
+        outcome: Outcome,
+    ) -> TrialResult {
+        let Answered { samples, losses } = answered;
+        let instants: Vec<Nanos> = seen.triggers.iter().map(|at| seen.since_origin(*at)).collect();
+        let died = death(&outcome, &losses).map(|text| GuestDeath {
+            text,
+            console: end_of(outcome.said(), CONSOLE_BYTES_MAX).into(),
+            begin: trial.begin,
+            instants: instants.clone(),
+            disturbances: trial.disturbances.clone(),
+        });
+        let mut late = BTreeMap::new();
+        for (rank, responder) in responders.iter().enumerate() {
+            let own = samples.iter().filter(|s| usize::from(s.series.0) == rank);
+            let own = self.latest(own, seen);
+            if !own.is_empty() {
+                late.insert(responder.name().to_string(), own);
+            }
+        }
+        let until = late.values().flatten().map(|late| late.triggers as usize).max();
+        let name = |s: &Sample| Some(responders.iter().nth(s.series.index())?.name().into());
+        let first = || samples.iter().filter(|s| s.trigger == 0);
+        let answered_insns = || first().filter_map(|s| Some((name(s)?, s.path?))).collect();
+        TrialResult {
+            number: trial.number,
+            strategy: trial.strategy,
+            begin: trial.begin,
+            snapshot: outcome.snapshot,
+            way_ns,
+            triggers: seen.triggers.len() as u64,
+            virtual_ns: seen.last.map_or(Nanos(0), |at| seen.since_origin(at)),
+            disturbances: trial.disturbances.clone(),
+            instants: instants[..until.unwrap_or(0).min(instants.len())].to_vec(),
+            late,
+            losses,
+            seen: self.hashes(seen, &seen.openers),
+            fired: self.hashes(seen, &seen.aimed.iter().flatten().copied().collect()),
+            entered: trial
+                .enters
+                .map(|stretch| EnteredStretch { stretch, answered_insns: answered_insns() }),
+            encounter: trial
+                .meets
+                .clone()
+                .map(|coincidence| Encounter { coincidence, answered_insns: answered_insns() }),
+            scouted: trial.looks_ahead().map(|_| longest(seen.foreseen.clone())),
+            coincidences: seen.timeline.coincidences(),
+            died,
+        }
+    }
+
+    fn hashes(&self, seen: &Seen, stacks: &BTreeSet<StackId>) -> BTreeSet<u64> {
+        stacks.iter().map(|stack| seen.hash(*stack, self.symbols)).collect()
+    }
+
+    /// The latest answer of each place, the latest first.
+    fn latest<'s>(
+        &self,
+        samples: impl Iterator<Item = &'s Sample>,
+        seen: &Seen,
+    ) -> Vec<LateAnswer> {
+        let mut latest: BTreeMap<&[u64], &Sample> = BTreeMap::new();
+        for sample in samples {
+            let known = latest.entry(seen.stack_of(sample.trigger)).or_insert(sample);
+            if (sample.latency, Reverse(sample.trigger)) > (known.latency, Reverse(known.trigger)) {
+                *known = sample;
+            }
+        }
+        let mut latest: Vec<(&[u64], &Sample)> = latest.into_iter().collect();
+        latest.sort_by_key(|(_, s)| (Reverse(s.latency), s.trigger));
+        let mut kept: Vec<LateAnswer> = Vec::new();
+        for (stack, sample) in latest {
+            if kept.len() >= KEPT {
+                break;
+            }
+            let stack: Vec<String> = stack.iter().map(|at| named(self.symbols, *at)).collect();
+            if kept.iter().any(|late| place(&late.stack) == place(&stack)) {
+                continue;
+            }
+            kept.push(LateAnswer {
+                latency_ns: sample.latency,
+                latency_insns: sample.path.unwrap_or(Insns(0)),
+                trigger: sample.trigger,
+                triggers: seen.triggers_until(sample.at + sample.latency),
+                stack,
+            });
+        }
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rig::Witness;
+    use sample::Loss;
+
+    /// Of a guest that was restored, and has said `said` since.
+    fn outcome(ending: Ending, said: &str, guest_ended: Result<(), String>) -> Outcome {
+        let before = "[    1.0] Oops: 0002 [#1] of the load's set-up\n";
+        Outcome {
+            ending,
+            dropped: 0,
+            report: None,
+            witness: Witness::default(),
+            context: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            faults: vec![Fault::Oops(before.into())],
+            console: format!("{before}{said}"),
+            restored_at: before.len(),
+            guest_ended,
+            snapshot: "key".into(),
+            first_answer: None,
+        }
+    }
+
+    #[test]
+    fn of_a_long_console_the_last_whole_lines_are_kept() {
+        let text = "ä first\nsecond\nthird\n";
+        assert_eq!(end_of(text, 100), text);
+        assert_eq!(end_of(text, text.len()), text);
+        for bytes in 13..text.len() {
+            assert_eq!(end_of(text, bytes), "second\nthird\n", "{bytes}");
+        }
+        assert_eq!(end_of(text, 12), "third\n");
+        assert_eq!(end_of("all in one line", 4), "");
+    }
+
+    fn losses(of: &[(&str, Loss)]) -> BTreeMap<String, Losses> {
+        let mut losses: BTreeMap<String, Losses> = BTreeMap::new();
+        of.iter()
+            .for_each(|(name, loss)| losses.entry(name.to_string()).or_default().count(*loss, 1));
+        losses
+    }
+
+    #[test]
+    fn a_guest_that_ended_or_broke_or_is_silent_is_not_well_and_any_other_is() {
+        let well = || outcome(Ending::Whole, "", Ok(()));
+        let warned = || outcome(Ending::Whole, "WARNING: CPU: 0 PID: 1 at slow.c:1\n", Ok(()));
+        let superseded = losses(&[("task", Loss::Superseded)]);
+        assert_eq!(death(&well(), &losses(&[])), None);
+        assert_eq!(death(&warned(), &superseded), None);
+        let silent = losses(&[("task", Loss::Unanswered), ("hardirq", Loss::Unanswered)]);
+        let said = death(&well(), &silent).expect("nobody answers");
+        assert_eq!(said, "hardirq and task did not answer within 1.00 s");
+        let hung = outcome(Ending::Whole, "", Err("it still ran".into()));
+        assert_eq!(death(&hung, &silent), Some(said + ", and the guest did not end"));
+        let broke = outcome(Ending::Whole, "Oops: 2\n", Ok(()));
+        assert_eq!(death(&broke, &losses(&[])), Some("Oops: 2".into()));
+        let ended = outcome(Ending::Died("panic".into()), "", Err("it ended".into()));
+        assert_eq!(death(&ended, &silent), Some("panic".into()));
+        // That a machine without time for it takes long to power off says nothing of the guest.
+        let slow = outcome(Ending::Whole, "", Err("it still ran".into()));
+        assert_eq!(death(&slow, &losses(&[])), None);
+    }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The finds of a hunt. Each find has what made its answer so late, and a file to replay it with.
+
+use super::grounds::Grounds;
+use super::journal::Say;
+use super::workers::at_once;
+use crate::Error;
+use crate::followed::{self, Answer, CauseShare, Named, Ready, Reproducer};
+use hunt::{Discovery, Knowledge, functions};
+use rig::{Bench, Generator};
+use sample::{Nanos, Responder};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The worst of each responder is explained, and the others while the guest need not be run for longer than this,
+/// together. A virtual second that is followed takes up to ten of wall time, so that they take a minute at the most.
+const TOGETHER: Nanos = Nanos::from_millis(6_000);
+/// The functions by which a cause is known, the innermost of its stack. Chosen: one less than those of a place
+/// (`hunt::place`), since a cause has a kind besides.
+const FUNCTIONS: usize = 3;
+
+/// After how many that are explained it is said how many are. Chosen: seldom enough to be read.
+const TOLD: usize = 5;
+
+/// The user asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupted;
+
+/// The files that are kept of a guest that died.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeathFiles {
+    /// The experiment in which it dies again; none where it died before any trigger.
+    pub experiment: Option<PathBuf>,
+    /// What its console said in the trial; none where it said nothing.
+    pub console: Option<PathBuf>,
+}
+
+/// One find.
+#[derive(Clone, Debug)]
+pub struct Find {
+    /// Who answered.
+    pub responder: Responder,
+    /// The answer.
+    pub found: Discovery,
+    /// Where its time went, the longest first; empty where that is not known.
+    pub causes: Vec<CauseShare>,
+    /// Its file, once it is written.
+    pub path: Option<PathBuf>,
+    /// What the file holds.
+    pub reproducer: Reproducer,
+}
+
+impl Find {
+    /// The finds of `known` for these responders, the latest of each first, and after them the latest that was
+    /// disturbed.
+    pub fn all(grounds: &Grounds, known: &Knowledge, responders: &[Responder]) -> Vec<Find> {
+        let mut finds = Vec::new();
+        for responder in responders {
+            let calm = known.finds.get(responder.name()).into_iter().flatten();
+            let disturbed = known.disturbed.get(responder.name()).and_then(|f| f.first());
+            for found in calm.chain(disturbed) {
+                let first = grounds.first_of(found.answer.begin.guest);
+                finds.push(Find::new(*responder, found.clone(), first));
+            }
+        }
+        finds
+    }
+
+    /// In the guest that stands at its beginning; where measuring began need not be there any more.
+    fn new(responder: Responder, found: Discovery, first: &Ready) -> Find {
+        let best = &found.answer;
+        let answer = Answer {
+            responder,
+            trigger: best.trigger,
+            latency_ns: best.latency_ns,
+            insns: best.latency_insns,
+        };
+        let guest = first.guest_later(best.begin.after);
+        let made_with = first.made_with_snapshot(&best.snapshot);
+        let times = best.instants.clone();
+        let disturbances = best.disturbances.clone();
+        let generator = Generator { disturbances, ..first.generator().clone() };
+        let reproducer = Reproducer::of(&guest, &generator, &made_with, times, answer);
+        Find { responder, found, causes: Vec::new(), path: None, reproducer }
+    }
+
+    /// What distinguishes it from other finds of the same responder, where that is known.
+    fn cause(&self) -> Option<(&str, &str, Vec<String>)> {
+        let CauseShare { cause, .. } = self.causes.first()?;
+        Some((&cause.cause, &cause.who, functions(&cause.stack, FUNCTIONS)))
+    }
+}
+
+/// Says where the time of the finds went, and leaves out those whose main cause is that of a later answer. With up to
+/// `jobs` machines at once; `say` hears how far it is.
+///
+/// # Errors
+/// An interruption; what was explained until then is. A find that cannot be explained is said to be, and stays.
+pub fn explain_finds(
+    bench: &Bench,
+    finds: &mut Vec<Find>,
+    jobs: usize,
+    say: Say,
+) -> Result<(), Interrupted> {
+    let is_worst = |n: usize| n == 0 || finds[n - 1].responder != finds[n].responder;
+    let mut together = 0;
+    let mut is_affordable = |n: usize| {
+        let run = finds[n].found.answer.instants.last().map_or(0, |at| at.0);
+        let affordable = together + run <= TOGETHER.0;
+        together += if affordable { run } else { 0 };
+        affordable
+    };
+    let mut wanted: Vec<usize> =
+        (0..finds.len()).filter(|n| is_affordable(*n) || is_worst(*n)).collect();
+    // First what a hunt that is interrupted now is asked for.
+    wanted.sort_by_key(|n| !is_worst(*n));
+    say(&format!("explaining {} finds", wanted.len()));
+    let explained = Mutex::new(Vec::new());
+    let interrupted = AtomicBool::new(false);
+    at_once(jobs, wanted.len(), |n| {
+        let index = wanted[n];
+        match causes(bench, &finds[index]) {
+            Ok(causes) => {
+                let mut explained = explained.lock().unwrap_or_else(|p| p.into_inner());
+                explained.push((index, causes));
+                if explained.len().is_multiple_of(TOLD) {
+                    say(&format!("explained {} of {} finds", explained.len(), wanted.len()));
+                }
+            }
+            Err(failure) if failure.is_interruption() => {
+                interrupted.store(true, Ordering::Relaxed);
+                return ControlFlow::Break(());
+            }
+            Err(failure) => say(&format!("! a find is not explained: {failure}")),
+        }
+        ControlFlow::Continue(())
+    });
+    for (index, causes) in explained.into_inner().unwrap_or_else(|p| p.into_inner()) {
+        finds[index].causes = causes;
+    }
+    leave_out_repetitions(finds);
+    if interrupted.into_inner() { Err(Interrupted) } else { Ok(()) }
+}
+
+fn causes(bench: &Bench, find: &Find) -> Result<Vec<CauseShare>, Error> {
+    let named = Named::Find(Box::new(find.reproducer.clone()));
+    let samples = named.samples(None, None)?;
+    let explanations = followed::explain(bench, &named, &samples, &|_| ())?;
+    Ok(explanations.explained.into_iter().next().map_or_else(Vec::new, |e| e.causes))
+}
+
+fn leave_out_repetitions(finds: &mut Vec<Find>) {
+    let mut kept: Vec<Find> = Vec::new();
+    for find in finds.drain(..) {
+        let same = |known: &Find| {
+            known.responder == find.responder
+                && known.found.answer.disturbances.is_empty()
+                    == find.found.answer.disturbances.is_empty()
+                && known.cause().is_some_and(|cause| find.cause() == Some(cause))
+        };
+        if !kept.iter().any(same) {
+            kept.push(find);
+        }
+    }
+    *finds = kept;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hunt::Recipe;
+    use trace::{CauseReport, Sum};
+
+    fn find(responder: Responder, latency: u64, cause: &str, stack: &[&str]) -> Find {
+        let cause = CauseReport {
+            cause: cause.into(),
+            who: String::new(),
+            stack: stack.iter().map(|frame| frame.to_string()).collect(),
+        };
+        let answer = Recipe { latency_ns: Nanos(latency), ..Recipe::default() };
+        let known = !cause.cause.is_empty();
+        let causes =
+            known.then_some(CauseShare { cause, sum: Sum::of(Nanos(latency)), share: 1.0 });
+        Find {
+            responder,
+            found: Discovery { trial: 0, strategy: "random".parse().expect("a strategy"), answer },
+            causes: causes.into_iter().collect(),
+            path: None,
+            reproducer: Reproducer::example(),
+        }
+    }
+
+    #[test]
+    fn of_finds_with_one_cause_the_latest_stays_and_those_of_unknown_cause_stay_all() {
+        let (hardirq, task) = (Responder::Hardirq, Responder::Task);
+        let stack = ["lock+0x9", "null+0x1 [null_blk]", "flush+0x5", "x+0x1"];
+        let elsewhere = ["lock+0x7", "null+0x2 [null_blk]", "flush+0x6", "y+0x8"];
+        let mut finds = vec![
+            find(hardirq, 9, "irqs_off", &stack),
+            find(task, 90, "irqs_off", &stack),
+            find(task, 80, "irqs_off", &elsewhere),
+            find(task, 70, "preempt_off", &stack),
+            find(task, 60, "", &[]),
+            find(task, 50, "", &[]),
+        ];
+        leave_out_repetitions(&mut finds);
+        let kept: Vec<u64> = finds.iter().map(|f| f.found.answer.latency_ns.0).collect();
+        assert_eq!(kept, [9, 90, 70, 60, 50]);
+    }
+}

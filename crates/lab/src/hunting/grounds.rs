@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The guests where trials begin: at the end of the warm-up, and at later times. A guest at a later time is saved when
+//! it is first asked for.
+
+use crate::Error;
+use crate::followed::Ready;
+use hunt::{Begin, is_stage};
+use sample::Nanos;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+// A scout leaves its guest saved where the next one begins.
+const _: () = assert!(hunt::FIRST_STAGE.0 == rig::FIRST_STAGE.0);
+
+/// A guest that is being saved: whoever wants the same waits.
+type Saving<'a> = Arc<Mutex<Option<Arc<Ready<'a>>>>>;
+
+/// The guests of a hunt at several times.
+pub struct Grounds<'a> {
+    first: Vec<Arc<Ready<'a>>>,
+    later: Mutex<BTreeMap<Begin, Saving<'a>>>,
+}
+
+impl<'a> Grounds<'a> {
+    /// Those of these guests, which are at the warm-up's end.
+    pub fn new(first: impl IntoIterator<Item = Ready<'a>>) -> Grounds<'a> {
+        Grounds { first: first.into_iter().map(Arc::new).collect(), later: Mutex::default() }
+    }
+
+    /// The guests at the warm-up's end.
+    pub fn first(&self) -> impl Iterator<Item = &Ready<'a>> {
+        self.first.iter().map(|ready| &**ready)
+    }
+
+    /// A guest at its warm-up's end.
+    pub fn first_of(&self, guest: usize) -> &Ready<'a> {
+        &self.first[guest]
+    }
+
+    /// Whether a guest that stands so long after there is made from there, by way of nothing else: a scout that looks
+    /// so far ahead leaves it saved.
+    pub fn leads(&self, begin: Begin, by: Nanos) -> bool {
+        let at = self.first_of(begin.guest).guest().begin_after + begin.after;
+        rig::stage_before(at + by) == Some(at)
+    }
+
+    /// Virtual time for which the guest has to be let run to there: none where a scout of the hunt was before.
+    pub fn way(&self, ready: &Ready, begin: Begin) -> Nanos {
+        let from = rig::stage_before(begin.after).filter(|_| is_stage(begin.after));
+        let is_scouted =
+            from.is_some_and(|from| self.leads(Begin { after: from, ..begin }, begin.after - from));
+        if is_scouted { Nanos(0) } else { ready.way() }
+    }
+
+    /// A guest that stands there.
+    ///
+    /// # Errors
+    /// Those of the rig, an interruption among them.
+    pub fn at(&self, begin: Begin) -> Result<Arc<Ready<'a>>, Error> {
+        let first = &self.first[begin.guest];
+        if !begin.is_later() {
+            return Ok(Arc::clone(first));
+        }
+        let saving = Arc::clone(lock(&self.later).entry(begin).or_default());
+        let mut saved = lock(&saving);
+        if let Some(ready) = &*saved {
+            return Ok(Arc::clone(ready));
+        }
+        let ready = Arc::new(first.later(begin.after)?);
+        *saved = Some(Arc::clone(&ready));
+        Ok(ready)
+    }
+}
+
+/// What a worker that panicked left is whole: there is a guest, or there is none.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stages_of_a_hunt_are_those_at_which_the_rig_saves_guests() {
+        for after in [0, 1, 199, 200, 201, 300, 400, 600, 800, 1_600, 25_600, 51_200, 51_201] {
+            let after = Nanos::from_millis(after);
+            let is_saved = rig::stage_before(after + Nanos(1)) == Some(after);
+            assert_eq!(is_stage(after), is_saved, "{after}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Hunts in guests. This module runs the trials that `hunt` chooses, keeps their results in a journal, and says at the
+//! end what made the latest answers so late.
+//!
+//! It chooses no instant, and prints nothing.
+
+mod about;
+mod field;
+mod finds;
+mod grounds;
+mod journal;
+mod past;
+mod search;
+mod seen;
+#[cfg(test)]
+mod tests;
+mod workers;
+
+pub use about::{About, AboutGuest};
+pub use field::{Field, View};
+pub use finds::{DeathFiles, Find, Interrupted, explain_finds};
+pub use grounds::Grounds;
+pub use journal::{Journal, Say};
+pub use past::{CONCLUSION, Conclusion, JOURNAL, PastFind, PastHunt, find_file};
+pub use search::{Run, SearchResult, search};

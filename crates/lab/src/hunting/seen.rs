@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Turns what the follower says in a trial into what a hunt learns from: the stacks that opened stretches, the stacks
+//! that were fired into, and for a scout the stretches and interrupts to come. Hunting reads events only here.
+
+use hunt::{ForeseenStretch, Timeline};
+use sample::{At, Insns, Nanos, Occurrence, Stamp, Stretch, Virtual};
+use std::collections::{BTreeSet, HashMap};
+use trace::{StackId, Symbols, named};
+use wire::Event;
+
+/// An interrupt that comes so soon after interrupts were unmasked had waited for that: `sti` lets one more instruction
+/// pass (Intel SDM, volume 2, STI), and the end is told at it.
+const AT_ONCE: Insns = Insns(2);
+
+/// What the follower said, as far as a hunt needs it.
+#[derive(Default)]
+pub struct Seen {
+    /// Virtual nanoseconds per instruction, as a power of two.
+    shift: u8,
+    stacks: HashMap<StackId, Vec<u64>>,
+    pub openers: BTreeSet<StackId>,
+    /// The stack of each aimed trigger, in their order.
+    pub aimed: Vec<Option<StackId>>,
+    pub triggers: Vec<Stamp<Virtual>>,
+    /// What a scout tells.
+    pub foreseen: Vec<ForeseenStretch>,
+    /// Of these, what had interrupts masked until now, or until an interrupt that had waited for its end; with the
+    /// instructions until it opened.
+    followed: Vec<(usize, Insns)>,
+    /// Instructions until interrupts were masked.
+    masked: Insns,
+    /// Until when they were.
+    unmasked: Option<Stamp<Virtual>>,
+    /// What a scout sees of interrupts.
+    pub timeline: Timeline,
+    /// When measuring began.
+    origin: Option<Stamp<Virtual>>,
+    pub last: Option<Stamp<Virtual>>,
+}
+
+impl Seen {
+    /// Nothing was said yet, by a guest of which an instruction takes so long.
+    pub fn new(shift: u8) -> Seen {
+        Seen { shift, timeline: Timeline::new(shift), ..Seen::default() }
+    }
+
+    /// Takes what the follower says.
+    pub fn see(&mut self, event: &Event) {
+        match *event {
+            Event::Frame { stack, address, .. } => {
+                self.stacks.entry(stack).or_default().push(address);
+            }
+            Event::Masked { at, .. } => {
+                self.masked(at);
+                self.last = Some(at.time);
+            }
+            Event::Unmasked { at, opened, .. } => {
+                self.openers.extend(opened);
+                self.unmasked(at);
+                self.last = Some(at.time);
+            }
+            Event::Preempt { opened, .. } => self.openers.extend(opened),
+            Event::Aimed { stack, .. } => self.aimed.push(stack),
+            Event::Trigger { at, .. } => {
+                self.triggers.push(at.time);
+                self.last = Some(at.time);
+            }
+            Event::Mark { at, .. } => self.origin = Some(at.time),
+            Event::Stretch { opened, length, occurrence, .. } => {
+                self.foresee(opened, length, occurrence);
+            }
+            Event::Pins { at, .. } | Event::End { at, .. } => self.last = Some(at.time),
+            _ => {}
+        }
+    }
+
+    /// What a scout sees of interrupts; `is_interrupt` tells of an address whether an interrupt leads there.
+    pub fn on_timeline(&mut self, event: &Event, is_interrupt: impl Fn(u64) -> bool) {
+        let since = |at: At| self.origin.and_then(|origin| at.time.since(origin));
+        match *event {
+            Event::Masked { at, by } => {
+                if let Some(at) = since(at) {
+                    self.timeline.mask(at, || is_interrupt(by));
+                }
+            }
+            Event::Unmasked { at, .. } => {
+                if let Some(at) = since(at) {
+                    self.timeline.unmask(at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn foresee(&mut self, opened: Stamp<Virtual>, length_insns: Insns, occurrence: Occurrence) {
+        if occurrence.kind == Stretch::IrqsOff {
+            self.followed.push((self.foreseen.len(), self.masked));
+        }
+        let at_ns = self.since_origin(opened);
+        self.foreseen.push(ForeseenStretch { occurrence, length_insns, at_ns });
+    }
+
+    /// Interrupts are masked from then on: if by one that waited for it, those stretches go on that ended just before.
+    fn masked(&mut self, at: At) {
+        self.masked = at.insns;
+        // By the clock, which also goes on where the guest waits for an interrupt.
+        let at_once = Nanos(AT_ONCE.0 << self.shift);
+        let waited = |end: Stamp<Virtual>| at.time.since(end).is_some_and(|gap| gap <= at_once);
+        if !self.unmasked.is_some_and(waited) {
+            self.followed.clear();
+        }
+    }
+
+    fn unmasked(&mut self, at: At) {
+        self.unmasked = Some(at.time);
+        for (index, opened) in &self.followed {
+            let stretch = &mut self.foreseen[*index];
+            let until_now = at.insns.saturating_sub(*opened);
+            stretch.length_insns = until_now.max(stretch.length_insns);
+        }
+    }
+
+    pub fn since_origin(&self, at: Stamp<Virtual>) -> Nanos {
+        self.origin.and_then(|origin| at.since(origin)).unwrap_or_default()
+    }
+
+    /// What had opened the stretch that this trigger was aimed at; empty for one that was not.
+    pub fn stack_of(&self, trigger: u64) -> &[u64] {
+        let aimed = self.aimed.get(trigger as usize).copied().flatten();
+        let stack = aimed.and_then(|stack| self.stacks.get(&stack));
+        stack.map_or(&[], Vec::as_slice)
+    }
+
+    /// How many triggers there were until then, since measuring began.
+    pub fn triggers_until(&self, end: Nanos) -> u64 {
+        let until = |at: &&Stamp<Virtual>| self.since_origin(**at) <= end;
+        self.triggers.iter().take_while(until).count() as u64
+    }
+
+    /// Stands for a stack in any guest of the same kernel: their modules may lie elsewhere, so it is made of names.
+    pub fn hash(&self, stack: StackId, symbols: &dyn Symbols) -> u64 {
+        let mut hasher = blake3::Hasher::new();
+        for frame in self.stacks.get(&stack).into_iter().flatten() {
+            hasher.update(named(symbols, *frame).as_bytes()).update(b"\n");
+        }
+        let bytes = hasher.finalize();
+        u64::from_le_bytes(*bytes.as_bytes().first_chunk().expect("it has 32 bytes"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hunt::{Coincidence, ComingInterrupt};
+
+    #[test]
+    fn an_interrupt_that_waited_for_the_end_of_a_stretch_is_part_of_it() {
+        let mut seen = Seen::default();
+        let stretches = [(1_000, 6_000), (6_001, 9_000), (9_003, 14_000)];
+        seen.see(&mark(at(500, 500)));
+        for (from, to) in stretches {
+            tell(&mut seen, at(from, from), at(to, to));
+        }
+        let lengths = seen.foreseen.iter().map(|f| f.length_insns.0).collect::<Vec<_>>();
+        assert_eq!(lengths, [8_000, 2_999, 4_997], "the third came too late to have waited");
+        let begun = seen.foreseen.iter().map(|f| f.at_ns.0).collect::<Vec<_>>();
+        assert_eq!(begun, [500, 5_501, 8_503]);
+    }
+
+    #[test]
+    fn a_stretch_is_as_long_as_its_instructions_however_long_one_takes() {
+        let mut seen = Seen::new(3);
+        // In instructions; the last interrupt had waited, the one before it came while the guest did nothing for a
+        // while.
+        let stretches = [(100, 700, 0), (702, 900, 5_000), (902, 1_000, 5_000)];
+        let at = |insns: u64, idle: u64| at((insns << 3) + idle, insns);
+        seen.see(&mark(at(50, 0)));
+        for (from, to, idle) in stretches {
+            tell(&mut seen, at(from, idle), at(to, idle));
+        }
+        let lengths = seen.foreseen.iter().map(|f| f.length_insns.0).collect::<Vec<_>>();
+        assert_eq!(lengths, [600, 298, 98]);
+        let begun = seen.foreseen.iter().map(|f| f.at_ns.0).collect::<Vec<_>>();
+        assert_eq!(begun, [400, 5_216 + 5_000, 6_816 + 5_000]);
+    }
+
+    #[test]
+    fn interrupts_are_on_the_timeline_with_who_masked_them_since_measuring_began() {
+        let (timer, cli) = (0xffff_ffff_8200_0000, 0xffff_ffff_8100_0000);
+        let mut seen = Seen::default();
+        let mut tell = |event| {
+            seen.see(&event);
+            seen.on_timeline(&event, |address| address == timer);
+        };
+        let unmasked = |ns| Event::Unmasked { at: at(ns, ns), stack: None, opened: None };
+        // Masked until before measuring began: what ends there is none that was seen to begin.
+        tell(Event::Masked { at: at(40, 40), by: cli });
+        tell(mark(at(50, 50)));
+        tell(unmasked(60));
+        for (from, to, by) in [(1_050, 4_050, cli), (9_050, 10_550, timer), (80_050, 81_550, timer)]
+        {
+            tell(Event::Masked { at: at(from, from), by });
+            tell(unmasked(to));
+        }
+        let coming = ComingInterrupt { after_insns: Insns(5_000), takes_insns: Insns(1_500) };
+        let met = [(1_005, 2_995, vec![coming]), (80_005, 1_495, Vec::new())];
+        let met = met.map(|(at, masked, interrupts)| Coincidence {
+            at_ns: Nanos(at),
+            masked_insns: Insns(masked),
+            interrupts,
+        });
+        assert_eq!(seen.timeline.coincidences(), met);
+    }
+
+    fn at(ns: u64, insns: u64) -> At {
+        At::new(Stamp::from_ns(ns), Insns(insns))
+    }
+
+    fn mark(at: At) -> Event {
+        Event::Mark { at, mark: wire::Mark::Measuring, control: 0, level: 0, raised: 0 }
+    }
+
+    /// A stretch with interrupts masked, as a scout tells it.
+    fn tell(seen: &mut Seen, from: At, to: At) {
+        let occurrence = Occurrence { kind: Stretch::IrqsOff, key: 0, ordinal: 0 };
+        let (opened, length) = (from.time, to.insns - from.insns);
+        seen.see(&Event::Masked { at: from, by: 0 });
+        seen.see(&Event::Stretch { opened, cpu: 0, length, occurrence });
+        seen.see(&Event::Unmasked { at: to, stack: None, opened: None });
+    }
+}

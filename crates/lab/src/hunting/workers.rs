@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Several machines at once.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Does `work` for each number below `count`, in their order and up to `jobs` of them at once, until one breaks: what
+/// was begun by then still ends.
+pub fn at_once(jobs: usize, count: usize, work: impl Fn(usize) -> ControlFlow<()> + Sync) {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                return;
+            }
+            if work(number).is_break() {
+                next.store(count, Ordering::Relaxed);
+            }
+        }
+    };
+    let cancel = &work::Cancel::current();
+    std::thread::scope(|threads| {
+        for _ in 0..jobs.clamp(1, count.max(1)) {
+            threads.spawn(|| cancel.during(worker));
+        }
+    });
+}

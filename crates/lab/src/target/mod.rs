@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The seam between an experiment and what it measures.
+//!
+//! A target begins to measure a cell and yields a session. The session hands over observations and takes commands.
+//! Everything above (bundles, verdicts, tables) is the same for all targets, and is tested with a fake one.
+
+mod contents;
+#[cfg(test)]
+pub mod fake;
+pub mod local;
+mod rig;
+
+pub use self::contents::contents;
+pub use self::local::Local;
+pub use self::rig::{Rig, plugin_version};
+pub use wire::Command;
+
+use crate::Error;
+use bundle::Truth;
+use bundle::{Kernel, Machine, Warning};
+use experiment::{Cell, Experiment};
+use sample::{Clock, Nanos, Observer, SeriesName};
+use std::collections::BTreeMap;
+use work::Progress;
+pub use work::Step;
+
+/// A system under test.
+pub trait Target: Sync {
+    /// The word for it in files.
+    fn name(&self) -> &'static str;
+
+    /// The clock of everything it measures.
+    fn clock(&self) -> Clock;
+
+    /// The series of a run, in their order: those of the instrument that the flavour has, and a warning for each that
+    /// it lacks. Observations name them by their index in this list.
+    fn series(&self, cell: Cell) -> (Vec<SeriesName>, Vec<Warning>);
+
+    /// Gets the target ready for a cell, and begins to measure it.
+    ///
+    /// # Errors
+    /// Those of getting ready; [`Error::Instrument`] where the target lacks what the cell, or its lead, asks for.
+    fn begin<'a>(
+        &'a self,
+        experiment: &'a Experiment,
+        cell: Cell<'a>,
+        lead: Lead,
+        progress: &'a dyn Fn(Progress),
+    ) -> Result<Box<dyn Session + 'a>, Error>;
+
+    /// Measures one cell by its plan, to the end. Observations come in the order of time, until `observe` breaks.
+    ///
+    /// # Errors
+    /// When nothing was measured. A run that ended early is a result, with its warning.
+    fn measure(
+        &self,
+        experiment: &Experiment,
+        cell: Cell,
+        observe: &mut Observer,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Measured, Error> {
+        let mut session = self.begin(experiment, cell, Lead::Plan, progress)?;
+        work::to_the_end(progress, |is_to_end| {
+            if is_to_end {
+                session.command(Command::End)?;
+            }
+            session.step(observe)
+        })?;
+        session.finish(observe)
+    }
+}
+
+/// Who says when the target is triggered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lead {
+    /// The cell's plan.
+    Plan,
+    /// Whoever holds the session, by its commands.
+    Commands,
+}
+
+/// Refuses what a probe cannot do.
+fn refuse_commands(lead: Lead) -> Result<(), Error> {
+    match lead {
+        Lead::Plan => Ok(()),
+        Lead::Commands => {
+            let text = "a probe measures by its plan, and takes no command but the end";
+            Err(Error::Instrument(text.into()))
+        }
+    }
+}
+
+/// A cell that is being measured. It goes on by steps, and takes commands in between.
+pub trait Session {
+    /// Hands over what was observed since the last step, and waits for a moment. Where `observe` breaks, measuring
+    /// ends.
+    ///
+    /// # Errors
+    /// When nothing was measured.
+    fn step(&mut self, observe: &mut Observer) -> Result<Step, Error>;
+
+    /// Has the target triggered, where commands lead ([`Lead`]). [`Command::End`] ends any session, with what it has
+    /// measured; a second one changes nothing.
+    ///
+    /// # Errors
+    /// A command that cannot follow the last one, or that this session does not take.
+    fn command(&mut self, command: Command) -> Result<(), Error>;
+
+    /// To the end of which [`Command::Run`] the target has come, since measuring began; 0 before the first.
+    fn reached(&self) -> Nanos {
+        Nanos(0)
+    }
+
+    /// Ends the session, and says what it yielded besides its observations. One that has not ended is interrupted.
+    ///
+    /// # Errors
+    /// When nothing was measured.
+    fn finish(self: Box<Self>, observe: &mut Observer) -> Result<Measured, Error>;
+}
+
+/// What a run yields besides its observations.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The kernel that ran.
+    pub kernel: Kernel,
+    /// The machine it ran on.
+    pub machine: Machine,
+    /// Versions of QEMU and of the plugin, where they were used.
+    pub versions: Option<(String, String)>,
+    /// The load's counters over the measuring phase.
+    pub counters: BTreeMap<String, u64>,
+    /// What a probe counted beside its samples.
+    pub probe_counters: BTreeMap<String, u64>,
+    /// How true each series of the probe is, where a witness or the port saw it.
+    pub truth: Option<Vec<Truth>>,
+    /// Records lost on the way.
+    pub dropped: u64,
+    /// What the target's kernel printed, where it was heard.
+    pub console: Option<String>,
+    /// Doubts about the target; those that follow from the numbers are added above.
+    pub warnings: Vec<Warning>,
+}
+
+impl Measured {
+    /// What two guests of one run yield: the first one's, with what the second one adds, doubts and lost.
+    fn joined(mut self, other: Measured) -> Measured {
+        self.machine.contents_blake3.extend(other.machine.contents_blake3);
+        self.dropped += other.dropped;
+        let new = |w: &Warning| !self.warnings.contains(w);
+        let new: Vec<Warning> = other.warnings.into_iter().filter(new).collect();
+        self.warnings.extend(new);
+        self.console = match (self.console, other.console) {
+            (Some(first), Some(second)) => Some(first + &second),
+            (first, second) => first.or(second),
+        };
+        self
+    }
+}
+
+/// The kernel by its own words, under the name that it is kept under or its release.
+fn kernel(name: Option<&str>, mut reported: BTreeMap<String, String>) -> Kernel {
+    let mut said = |key: &str| reported.remove(key).unwrap_or_default();
+    let (release, build, command_line) = (said("release"), said("build"), said("command_line"));
+    Kernel { name: name.unwrap_or(&release).into(), release, build, command_line, reported }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The virtual target: translates an experiment into the rig's terms (here), measures it (`session.rs`), and translates
+//! the outcome into warnings (`outcome.rs`).
+
+mod line;
+mod outcome;
+mod session;
+
+use self::session::{InGuest, InGuests};
+use super::{Lead, Session, Target, refuse_commands};
+use crate::Error;
+use ::rig::{Bench, Contents, Guest, ProbeRun, Stimulus};
+use bundle::Warning;
+use experiment::{Cell, Experiment, Flavour, Generator, Instrument, Load};
+use probes::{Plan, Probe};
+use sample::{Clock, Responder, ResponderSet, SeriesName, When};
+use std::collections::BTreeMap;
+use wire::ports::DISTURBANCE_IRQ;
+use work::Progress;
+
+/// Memory of a guest whose experiment says nothing: what the largest load needs without paging.
+const MEMORY_MIB: u32 = 256;
+/// The compiler's own size comes on top.
+const MEMORY_MIB_COMPILE: u32 = 512;
+/// The first kernel with bottom-half workqueues (commit 4cb1ef64609f, "workqueue: Implement BH workqueues").
+const BH_WORK_SINCE: (u32, u32) = (6, 9);
+
+/// The rig, with the kernels of an experiment.
+pub struct Rig {
+    bench: Bench,
+    kernels: BTreeMap<String, ::rig::Kernel>,
+}
+
+impl Rig {
+    /// The rig itself.
+    pub fn bench(&self) -> &Bench {
+        &self.bench
+    }
+
+    /// Finds every kernel of the experiment, and the programs of its loads.
+    ///
+    /// # Errors
+    /// A kernel that is not in the cache, with those that are; a program that this machine lacks, with its package.
+    pub fn new(bench: Bench, experiment: &Experiment) -> Result<Rig, Error> {
+        let cache = bench.cache().kernels()?;
+        let mut kernels = BTreeMap::new();
+        for flavour in &experiment.flavours {
+            kernels.insert(flavour.kernel.clone(), cache.get(&flavour.kernel)?);
+        }
+        experiment.loads.iter().try_for_each(|load| ::rig::check_programs(*load))?;
+        Ok(Rig { bench, kernels })
+    }
+
+    fn kernel(&self, flavour: &Flavour) -> &::rig::Kernel {
+        self.kernels.get(&flavour.kernel).expect("found in Rig::new")
+    }
+
+    /// The responders of the generator that the flavour's kernel has.
+    fn available(&self, generator: &Generator, flavour: &Flavour) -> ResponderSet {
+        let has_bh_work = version(&self.kernel(flavour).record.release) >= BH_WORK_SINCE;
+        let asked = generator.responders.iter();
+        asked.filter(|r| *r != Responder::BhWork || has_bh_work).collect()
+    }
+
+    /// The guest of a cell.
+    pub fn guest(&self, experiment: &Experiment, cell: Cell) -> Guest {
+        let asked = &experiment.guest;
+        let (driver, task) = self.driver(cell);
+        let own = match cell.instrument {
+            Instrument::Generator(_) => &[][..],
+            Instrument::Probe(plan) => plan.probe.programs(),
+        };
+        let programs = asked.programs.iter().map(|p| p.to_string_lossy().into_owned());
+        let memory = if cell.load == Load::Compile { MEMORY_MIB_COMPILE } else { MEMORY_MIB };
+        Guest {
+            kernel: self.kernel(cell.flavour).clone(),
+            parameters: cell.flavour.parameters.clone(),
+            contents: Contents {
+                agent: self.bench.parts().agent.clone(),
+                load: cell.load,
+                driver,
+                task,
+                warm_up_ns: experiment.warm_up.0,
+                ends_after_ns: None,
+                modules: asked.modules.clone(),
+                programs: programs.chain(own.iter().map(|p| p.to_string())).collect(),
+                files: asked
+                    .files
+                    .iter()
+                    .map(|f| (f.host.clone(), f.guest.to_string_lossy().into_owned()))
+                    .collect(),
+            },
+            memory_mib: asked.memory.map_or(memory, |m| m.0),
+            shift: asked.shift,
+            seed: asked.seed,
+            begin_after: asked.begin_after,
+        }
+    }
+
+    /// The driver's parameters, and whether init runs the `task` responder.
+    fn driver(&self, cell: Cell) -> (Option<String>, bool) {
+        match cell.instrument {
+            Instrument::Generator(generator) => {
+                let responders = self.available(generator, cell.flavour);
+                let names: Vec<&str> = responders.iter().map(Responder::name).collect();
+                let threaded = if generator.driver.threaded { " threaded=1" } else { "" };
+                // Also where nothing disturbs: it then costs nothing, and one snapshot serves both.
+                let parameters = format!(
+                    "responders={} disturbance_irq={DISTURBANCE_IRQ}{threaded}",
+                    names.join(",")
+                );
+                (Some(parameters), responders.contains(Responder::Task))
+            }
+            // The driver triggers itself, and the probe is its task.
+            Instrument::Probe(Plan { probe: Probe::Ladder(ladder), .. }) => {
+                let period_ns = ladder.period.0;
+                (Some(format!("trigger=timer period_ns={period_ns}")), false)
+            }
+            Instrument::Probe(_) => (None, false),
+        }
+    }
+
+    /// What is done to the guest of a cell.
+    pub fn stimulus(&self, experiment: &Experiment, cell: Cell) -> Stimulus {
+        match cell.instrument {
+            Instrument::Generator(generator) => {
+                let trigger = generator.trigger.clone();
+                Stimulus::Triggers(::rig::Generator {
+                    when: When::Planned(trigger.schedule),
+                    high: trigger.high,
+                    grace: trigger.grace,
+                    responders: self.available(generator, cell.flavour),
+                    disturbances: trigger.disturbances,
+                })
+            }
+            Instrument::Probe(plan) => Stimulus::Probe(ProbeRun {
+                plan: serde_json::to_vec(plan).expect("plain data"),
+                expected: plan.duration(),
+                witness: experiment.guest.witness,
+            }),
+        }
+    }
+}
+
+impl Target for Rig {
+    fn name(&self) -> &'static str {
+        "rig"
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Virtual
+    }
+
+    fn series(&self, cell: Cell) -> (Vec<SeriesName>, Vec<Warning>) {
+        let Instrument::Generator(generator) = cell.instrument else {
+            return (cell.instrument.series(), Vec::new());
+        };
+        let has = self.available(generator, cell.flavour);
+        let lacks = generator.responders.iter().filter(|r| !has.contains(*r));
+        let release = &self.kernel(cell.flavour).record.release;
+        let missing = lacks.map(|responder| Warning::ResponderMissing {
+            responder: responder.into(),
+            release: release.clone(),
+        });
+        (has.iter().map(SeriesName::from).collect(), missing.collect())
+    }
+
+    fn begin<'a>(
+        &'a self,
+        experiment: &'a Experiment,
+        cell: Cell<'a>,
+        lead: Lead,
+        progress: &'a dyn Fn(Progress),
+    ) -> Result<Box<dyn Session + 'a>, Error> {
+        if let Instrument::Probe(plan) = cell.instrument
+            && let Some(parts) = line::parts(plan, experiment.seed)
+        {
+            refuse_commands(lead)?;
+            return Ok(Box::new(InGuests::begin(self, experiment, cell, (plan, parts), progress)?));
+        }
+        let instrument = cell.instrument.clone();
+        Ok(Box::new(InGuest::begin(self, experiment, cell, instrument, lead, progress)?))
+    }
+}
+
+/// The plugin as bundles name it: the version of onset, and the beginning of the file's hash.
+pub fn plugin_version(bench: &Bench) -> String {
+    format!("{} {}", env!("CARGO_PKG_VERSION"), &bench.plugin_blake3()[..16])
+}
+
+/// Major and minor number of a release.
+fn version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_compared_by_number_not_by_text() {
+        assert!(version("6.12.57+deb13-amd64") >= BH_WORK_SINCE);
+        assert!(version("6.1.0-40-amd64") < BH_WORK_SINCE);
+        assert!(version("7.0.1") >= BH_WORK_SINCE);
+    }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The plan's watches by their places, since they are looked up while the guest runs. Only the host knows what they
+//! mean.
+
+use std::collections::BTreeMap;
+use wire::plan::{Place, Plan, Watch};
+
+/// A watch with its number, by which events name it.
+type Numbered = (u8, Watch);
+
+/// All of them.
+pub struct Watches {
+    /// By address.
+    pub places: BTreeMap<u64, Vec<Numbered>>,
+    /// Where the running task's counter rises.
+    pub rises: Option<Numbered>,
+    /// Where it falls.
+    pub falls: Option<Numbered>,
+}
+
+impl Watches {
+    /// Those of a plan.
+    pub fn of(plan: &Plan) -> Watches {
+        let mut watches = Watches { places: BTreeMap::new(), rises: None, falls: None };
+        for (number, watch) in (0..).zip(&plan.watches) {
+            let numbered = (number, *watch);
+            match watch.place {
+                Place::Address(at) => watches.places.entry(at).or_default().push(numbered),
+                Place::Rises => watches.rises = Some(numbered),
+                Place::Falls => watches.falls = Some(numbered),
+            }
+        }
+        watches
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::Take;
+    use wire::plan::Stack;
+
+    #[test]
+    fn watches_of_one_place_keep_their_numbers_among_all() {
+        let watch = |place| Watch { place, take: Take::First, stack: Stack::Never };
+        let (here, there) = (watch(Place::Address(0x10)), watch(Place::Address(0x20)));
+        let falls = watch(Place::Falls);
+        let plan = Plan { watches: vec![here, falls, there, here], ..Plan::default() };
+        let watches = Watches::of(&plan);
+        assert_eq!(watches.places[&0x10], [(0, here), (3, here)]);
+        assert_eq!(watches.places[&0x20], [(2, there)]);
+        assert_eq!((watches.rises, watches.falls), (None, Some((1, falls))));
+    }
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The definition of a probe. From a [`Definition`] come the section of the probe in experiments, its options and their
+//! help, and its part of a plan. [`Measure`] carries out the plan.
+//!
+//! A definition knows the ranges of single keys. [`Measure::unsound`] checks combinations of keys. Whatever only the
+//! machine can tell is checked when the probe runs.
+
+use crate::{Output, Plan, Report, RunError};
+use sample::Nanos;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor, value};
+use serde::{Serialize, de};
+use serde_json::{Map, Value, json};
+use std::cell::Cell;
+use std::sync::atomic::AtomicBool;
+
+/// A timer of the kernel needs a few µs; what is shorter would measure overruns only.
+pub(crate) const PERIOD_MIN: Nanos = Nanos::from_micros(20);
+/// The longest period, or other length of time: what is longer is a mistake.
+pub const TIME_MAX: Nanos = Nanos::from_millis(3_600_000);
+
+/// A probe, for whoever asks for one.
+pub struct Definition {
+    /// Its section in experiments, its word on the command line, and its name in plans.
+    pub name: &'static str,
+    /// What it measures, without a full stop.
+    pub about: &'static str,
+    /// What can be said about it, in the order of its help.
+    pub keys: &'static [Key],
+    /// Two command lines.
+    pub examples: [&'static str; 2],
+}
+
+impl Definition {
+    /// Its part of a plan where nothing is said about it: fields by their names.
+    pub fn defaults(&self) -> Map<String, Value> {
+        self.keys.iter().map(|key| (key.field(), key.default_value())).collect()
+    }
+
+    /// Whether it has a count, in whose place a duration can stand.
+    pub fn is_counted(&self) -> bool {
+        self.keys.iter().any(|key| matches!(key.kind, Kind::Count))
+    }
+}
+
+/// Something that can be said about a probe.
+pub struct Key {
+    /// Its name in experiments.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// What stands in its place, as a user would write it: of a list with commas, `all` or `both` for every word.
+    pub default: &'static str,
+    /// What it is, for the help of its option; `{}` stands for its words.
+    pub help: &'static str,
+}
+
+/// What a key takes.
+pub enum Kind {
+    /// How many samples a series has, 1 or more.
+    Count,
+    /// A whole number in this range.
+    Number(u32, u32),
+    /// A length of time from this one up to [`TIME_MAX`].
+    Time(Nanos),
+    /// A list of lengths of time, each as above.
+    Times(Nanos),
+    /// One of these words.
+    Word(fn() -> &'static [&'static str]),
+    /// A list of them.
+    Words(fn() -> &'static [&'static str]),
+    /// True or false.
+    Flag,
+    /// A text that the probe itself reads.
+    Text(Text),
+}
+
+/// See [`Kind::Text`].
+pub struct Text {
+    /// The text as the plan has it; `None` where it is none.
+    pub read: fn(&str) -> Option<Value>,
+    /// One.
+    pub example: &'static str,
+    /// What a text is not that cannot be read: "no line to toggle".
+    pub wrong: &'static str,
+    /// What can be written.
+    pub help: &'static str,
+}
+
+impl Key {
+    /// `count`.
+    pub(crate) const fn count(help: &'static str) -> Key {
+        Key { name: "count", kind: Kind::Count, default: "10000", help }
+    }
+
+    /// `period`.
+    pub(crate) const fn period(help: &'static str) -> Key {
+        Key { name: "period", kind: Kind::Time(PERIOD_MIN), default: "1ms", help }
+    }
+
+    /// A word of an enum.
+    pub(crate) const fn word<T: DeserializeOwned>(
+        name: &'static str,
+        default: &'static str,
+        help: &'static str,
+    ) -> Key {
+        Key { name, kind: Kind::Word(words_of::<T>), default, help }
+    }
+
+    /// A list of words of an enum.
+    pub(crate) const fn words<T: DeserializeOwned>(
+        name: &'static str,
+        default: &'static str,
+        help: &'static str,
+    ) -> Key {
+        Key { name, kind: Kind::Words(words_of::<T>), default, help }
+    }
+
+    /// True or false; false where nothing is said.
+    pub(crate) const fn flag(name: &'static str, help: &'static str) -> Key {
+        Key { name, kind: Kind::Flag, default: "false", help }
+    }
+
+    /// Its name in plans, which ends with its unit.
+    pub fn field(&self) -> String {
+        match self.kind {
+            Kind::Time(_) | Kind::Times(_) => format!("{}_ns", self.name),
+            _ => self.name.to_owned(),
+        }
+    }
+
+    /// Its default as a plan has it.
+    ///
+    /// # Panics
+    /// If the default is none of what the key takes.
+    pub fn default_value(&self) -> Value {
+        let time = |text: &str| text.parse::<Nanos>().expect("a length of time with its unit");
+        match &self.kind {
+            Kind::Count | Kind::Number(..) => json!(self.default.parse::<u64>().expect("a number")),
+            Kind::Time(_) => json!(time(self.default)),
+            Kind::Times(_) => self.default.split(',').map(|text| json!(time(text))).collect(),
+            Kind::Words(words) if matches!(self.default, "all" | "both") => json!(words()),
+            Kind::Words(_) => self.default.split(',').collect(),
+            Kind::Word(_) => json!(self.default),
+            Kind::Flag => json!(false),
+            Kind::Text(text) => (text.read)(self.default).expect("a text that the probe reads"),
+        }
+    }
+}
+
+/// A probe of a plan.
+pub trait Measure {
+    /// Names of its series, in the order of their numbers; limits and tables call them so.
+    fn series(&self, plan: &Plan) -> Vec<String>;
+
+    /// How many threads measure.
+    fn threads(&self, _plan: &Plan) -> usize {
+        1
+    }
+
+    /// How long measuring takes at the least, about.
+    fn duration(&self) -> Nanos;
+
+    /// The most events that one of its threads measures or loses.
+    fn events(&self) -> u64;
+
+    /// The shortest time between two samples of one measuring thread; `None` where they come as fast as they can.
+    fn shortest_gap(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// Whether a measuring task is busy for whole periods, so that the kernel may throttle it.
+    fn spins(&self) -> bool {
+        false
+    }
+
+    /// Programs that it runs.
+    fn programs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What its values, each in its range, do not make together.
+    fn unsound(&self) -> Option<Unsound> {
+        None
+    }
+
+    /// Measures, each thread into its own of `outputs`, until it is done or `stop` is set.
+    ///
+    /// # Errors
+    /// [`RunError`]. What was measured before a failure is in the outputs.
+    fn run(
+        &self,
+        plan: &Plan,
+        outputs: &mut [Output],
+        stop: &AtomicBool,
+    ) -> Result<Report, RunError>;
+}
+
+/// See [`Measure::unsound`].
+pub struct Unsound {
+    /// The key to change.
+    pub key: &'static str,
+    /// What is wrong.
+    pub wrong: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// `series` series of `count` events, `one` for each.
+pub(crate) fn times(one: Nanos, count: u64, series: usize) -> Nanos {
+    one.saturating_mul(count.saturating_mul(series as u64))
+}
+
+pub(crate) fn sum(all: &[Nanos]) -> Nanos {
+    Nanos(all.iter().fold(0, |sum, one| sum.saturating_add(one.0)))
+}
+
+/// `count` events in each of `series`.
+pub(crate) fn events(count: u64, series: usize) -> u64 {
+    count.saturating_mul(series as u64)
+}
+
+/// A word of an enum without fields, as it is in files.
+pub(crate) fn word(of: &impl Serialize) -> String {
+    match serde_json::to_value(of) {
+        Ok(Value::String(word)) => word,
+        other => panic!("not an enum without fields: {other:?}"),
+    }
+}
+
+/// The words of an enum without fields, as it is read from files: serde knows them, so that no second list does.
+fn words_of<T: DeserializeOwned>() -> &'static [&'static str] {
+    struct Ask<'c>(&'c Cell<&'static [&'static str]>);
+
+    impl<'de> Deserializer<'de> for Ask<'_> {
+        type Error = value::Error;
+
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, value::Error> {
+            Err(value::Error::custom("not an enum"))
+        }
+
+        fn deserialize_enum<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            variants: &'static [&'static str],
+            _: V,
+        ) -> Result<V::Value, value::Error> {
+            self.0.set(variants);
+            Err(de::Error::custom("only asked for its words"))
+        }
+
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+            unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+        }
+    }
+
+    let words = Cell::new(&[][..]);
+    let _ = T::deserialize(Ask(&words));
+    words.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Mechanism, Overrun};
+    use crate::{PROBES, Probe};
+    use rt::Policy;
+
+    #[test]
+    fn the_words_of_an_enum_are_those_that_are_read_and_written() {
+        assert_eq!(words_of::<Overrun>(), ["skip", "catch_up", "stop"]);
+        for text in words_of::<Mechanism>() {
+            let read: Mechanism = serde_json::from_value(json!(text)).expect(text);
+            assert_eq!(&word(&read), text);
+        }
+    }
+
+    /// The defaults as bundles have them, whose readers know no others.
+    const IN_BUNDLES: [&str; 10] = [
+        concat!(
+            r#"{"periodic":{"methods":["clock_nanosleep"],"periods_ns":[1000000],"count":10000,"#,
+            r#""overrun":"skip","migrate":false}}"#,
+        ),
+        r#"{"gtod":{"clocks":["monotonic"],"count":10000}}"#,
+        r#"{"async":{"mechanisms":["condvar"],"placements":["same"],"period_ns":1000000,"count":10000}}"#,
+        concat!(
+            r#"{"rhealstone":{"components":["task_switch","preemption","interrupt_latency","#,
+            r#""semaphore_shuffle","deadlock_breaking","message_passing"],"interfaces":["sysv","posix"],"#,
+            r#""count":10000}}"#,
+        ),
+        r#"{"rtc":{"rate_hz":2048,"count":10000,"timerfd":false}}"#,
+        r#"{"noise":{"duration_ns":10000000000,"threshold_ns":1000}}"#,
+        r#"{"toggle":{"period_ns":1000000,"width_ns":50000,"count":10000,"method":"precise","line":"memory"}}"#,
+        r#"{"inversion":{"middle_ns":[1000000,2000000,5000000,10000000],"held_ns":500000,"count":10000}}"#,
+        r#"{"ladder":{"period_ns":1000000,"count":10000}}"#,
+        r#"{"cyclictest":{"methods":["clock_nanosleep"],"period_ns":1000000,"count":10000}}"#,
+    ];
+
+    #[test]
+    fn the_plans_of_bundles_stay_as_they_are() {
+        for text in IN_BUNDLES {
+            let probe: Probe = serde_json::from_str(text).expect(text);
+            assert_eq!(serde_json::to_string(&probe).expect("plain data"), text);
+            let name = probe.name();
+            let definition = PROBES.into_iter().find(|d| d.name == name).expect(name);
+            let defaults = json!({ name: definition.defaults() });
+            assert_eq!(serde_json::from_value::<Probe>(defaults).expect(name), probe);
+        }
+    }
+
+    #[test]
+    fn every_definition_makes_a_probe_of_its_name_and_the_plan_reads_back() {
+        for definition in PROBES {
+            let defaults = json!({ definition.name: definition.defaults() });
+            let probe: Probe = serde_json::from_value(defaults.clone()).expect(definition.name);
+            assert_eq!(probe.name(), definition.name);
+            assert!(probe.unsound().is_none() && probe.duration() > Nanos(0));
+            assert_eq!(serde_json::to_value(&probe).expect("plain data"), defaults);
+            let plan = Plan { probe, policy: Policy::Fifo(90), cpus: vec![0], pm_qos: false };
+            let series = plan.series();
+            assert!(!series.is_empty() && plan.probe.events() >= series.len() as u64);
+            let text = serde_json::to_string(&plan).expect("plain data");
+            assert_eq!(serde_json::from_str::<Plan>(&text).expect("a plan"), plan);
+        }
+    }
+}

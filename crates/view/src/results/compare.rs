@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What `onset compare --json` prints.
+
+use bundle::Manifest;
+use bundle::company::{Unequal, unequal};
+use sample::{Clock, Losses, SeriesName};
+use serde::Serialize;
+use stats::{Condition, ConditionOutcome, Mismatch};
+
+/// The whole output.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Compare<'a> {
+    /// Number of this format.
+    schema: u32,
+    /// The earlier run, with which the later one is compared.
+    before: &'a str,
+    /// The later run.
+    after: &'a str,
+    /// The clock of both runs.
+    clock: Clock,
+    /// Whether both runs have exactly the same samples.
+    identical_samples: bool,
+    /// Responders that one of the runs lacks; absent if the same responders answered in both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unequal: Option<Unequal>,
+    /// The conditions of `--fail-if`, in their order.
+    conditions: Vec<Judged>,
+    /// The responders that both runs have, in the order of the earlier run.
+    responders: Vec<Compared<'a>>,
+}
+
+/// A condition and its outcome.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Judged {
+    /// The condition as the user wrote it.
+    condition: String,
+    /// `undecided` if a run has no such number.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["kept", "exceeded", "undecided"])))]
+    outcome: &'static str,
+}
+
+/// A responder of both runs. In each pair, the first number is of the earlier run.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Compared<'a> {
+    /// The responder that answered.
+    responder: &'a SeriesName,
+    /// The numbers of samples.
+    count: [u64; 2],
+    /// The numbers of losses, by kind.
+    losses: [Losses; 2],
+    /// Its statistics.
+    statistics: Vec<Difference>,
+}
+
+/// A statistic in both runs.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Difference {
+    /// Its name: `min`, `mean`, `p99.9`, `max`.
+    statistic: String,
+    /// The value in the earlier run; null if the run does not have this statistic.
+    before_ns: Option<f64>,
+    /// The value in the later run; null if the run does not have this statistic.
+    after_ns: Option<f64>,
+    /// The later value minus the earlier value.
+    difference_ns: Option<f64>,
+    /// That difference, divided by the earlier value.
+    difference_relative: Option<f64>,
+}
+
+impl<'a> Compare<'a> {
+    /// Version of the format (docs/compare.schema.json).
+    pub const SCHEMA: u32 = 1;
+
+    /// Two runs, and the conditions that were judged.
+    ///
+    /// # Errors
+    /// When the runs were measured with different clocks.
+    pub fn of(
+        before: &'a Manifest,
+        after: &'a Manifest,
+        judged: &[(&Condition, ConditionOutcome)],
+    ) -> Result<Self, Mismatch> {
+        let mut responders = Vec::new();
+        for one in &before.series {
+            let Some(other) = after.series.iter().find(|s| s.responder == one.responder) else {
+                continue;
+            };
+            let comparison = stats::compare(one, other)?;
+            let statistics = comparison.differences.iter().map(|d| Difference {
+                statistic: d.statistic.to_string(),
+                before_ns: d.before,
+                after_ns: d.after,
+                difference_ns: d.absolute(),
+                difference_relative: d.relative(),
+            });
+            responders.push(Compared {
+                responder: &one.responder,
+                count: [comparison.count.0, comparison.count.1],
+                losses: [comparison.losses.0, comparison.losses.1],
+                statistics: statistics.collect(),
+            });
+        }
+        Ok(Compare {
+            schema: Self::SCHEMA,
+            before: before.run.as_str(),
+            after: after.run.as_str(),
+            clock: before.clock,
+            identical_samples: before.samples.blake3 == after.samples.blake3,
+            unequal: unequal([before, after]),
+            conditions: judged.iter().map(|judged| Judged::of(*judged)).collect(),
+            responders,
+        })
+    }
+}
+
+impl Judged {
+    fn of((condition, outcome): (&Condition, ConditionOutcome)) -> Self {
+        let outcome = match outcome {
+            ConditionOutcome::Kept => "kept",
+            ConditionOutcome::Exceeded => "exceeded",
+            ConditionOutcome::Undecided => "undecided",
+        };
+        Judged { condition: condition.to_string(), outcome }
+    }
+}

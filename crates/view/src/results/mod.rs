@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What each command prints with `--json`. Each command has a module here, and its types are the format.
+//! docs/COMMAND.schema.json are generated from these types with their descriptions (`make contract`). Whoever adds,
+//! removes or renames a key raises the number of the format.
+
+mod blame;
+mod bound;
+mod compare;
+mod doctor;
+mod explain;
+mod hunt;
+mod kernels;
+mod list;
+mod minimise;
+mod replay;
+mod run;
+mod show;
+mod windows;
+
+pub use blame::Blame;
+pub use bound::Bound;
+pub use compare::Compare;
+pub use doctor::{Check, Doctor, State};
+pub use explain::Explain;
+pub use hunt::Hunt;
+pub use kernels::{Available, Kernels, Offered};
+pub use list::List;
+pub use minimise::Minimised;
+pub use replay::Replay;
+pub use run::{CellError, Runs};
+pub use show::Show;
+pub use windows::Windows;

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The text that onset prints in a terminal.
+
+mod axis;
+mod bound;
+mod causes;
+mod company;
+mod comparison;
+mod count;
+mod explanation;
+mod hunt;
+mod ladder;
+mod ledger;
+mod minimised;
+mod next;
+mod progress;
+mod stack;
+mod table;
+mod truth;
+mod windows;
+
+pub use bound::bound;
+pub use company::company;
+pub use comparison::comparison;
+pub use explanation::explanations;
+pub use hunt::{hunted, progress as hunt_progress};
+pub use ladder::{configuration, ladders, tone};
+pub use ledger::ledger;
+pub use minimised::{kept, minimised};
+pub use next::next_steps;
+pub use progress::Shown;
+pub use table::{Align, Table};
+pub use windows::windows;

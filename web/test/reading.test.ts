@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The built page in a browser: what helps a reader to find, to read and to take along what is there.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Page } from "playwright-core";
+import type { Report } from "../src/contract.ts";
+import { duration } from "../src/format.ts";
+import { cells, pixels, visit, write } from "./chromium.ts";
+import { fixture, huntAlone, inside, papers } from "./fixture.ts";
+
+const PHONE = { viewport: { width: 375, height: 740 } };
+
+/** The fixture with a warning for each responder of two runs, which differ in name and number. */
+function warned(): Report {
+  const report = fixture();
+  for (const run of report.runs.slice(3, 5)) {
+    run.series.forEach(({ responder }, i) => {
+      const symptom = `${responder} answered ${1_200 + i} triggers together with an older one`;
+      const about = { code: "superseded", cause: "It was delayed.", action: "Lengthen the period." };
+      run.warnings.push({ ...about, responder, triggers: 1_200 + i, symptom });
+    });
+  }
+  return report;
+}
+
+test("the sentences that the report leads with stand below the title, and a report without any has no gap", async () => {
+  await visit(await write("lead", fixture()), async (page) => {
+    assert.equal(await page.locator("h1 + p.answer").innerText(), fixture().lead.join(" "));
+  });
+  await visit(await write("no-lead", { ...fixture(), lead: [] }), async (page) => {
+    assert.equal(await page.locator(".answer").count(), 0);
+  });
+});
+
+test("the contents name every part, follow the view, and lead there by the keyboard without losing the view", async () => {
+  const check = async (page: Page) => {
+    const texts = await page.locator("#contents a").allInnerTexts();
+    assert.deepEqual(texts, await page.locator("main section > h2").evaluateAll((all) => all.map((one) => (one as HTMLElement).dataset["contents"] ?? one.textContent!)));
+    for (const part of ["Ladder under mixed", "Charts of task", "Windows under mixed", "Hunt: 6.12 preempt=none under mixed, fork"]) {
+      assert.ok(texts.includes(part), `${part} in ${texts.join("; ")}`);
+    }
+    await page.selectOption("select[name=load]", "idle");
+    await page.waitForFunction(() => document.querySelector("#contents")?.textContent?.includes("Ladder under idle"));
+    await page.selectOption("select[name=load]", "mixed");
+    await page.waitForFunction(() => document.querySelector("#contents")?.textContent?.includes("Windows under mixed"));
+    const before = page.url();
+    await page.focus("#contents a:text-is('Windows under mixed')");
+    await page.keyboard.press("Enter");
+    assert.equal(page.url(), before);
+    assert.equal(await page.evaluate(() => document.activeElement?.id), "windows");
+    assert.ok((await page.locator("#windows").boundingBox())!.y < 200, "it is at the top");
+  };
+  await visit(await write("contents", inside()), check);
+  await visit(
+    await write("contents-address", inside()),
+    async (page) => {
+      assert.equal(await page.locator("#ladder h2 em").innerText(), "mixed");
+      assert.ok((await page.locator("#worst h2").boundingBox())!.y < 200, "it is at the top");
+    },
+    { hash: "#worst" },
+  );
+});
+
+test("a report of one part has no contents", async () => {
+  await visit(await write("one-part", huntAlone()), async (page) => {
+    assert.ok(!(await page.locator("#contents").isVisible()));
+  });
+});
+
+test("the task is looked at first, whatever is limited", async () => {
+  const report = fixture();
+  for (const finding of report.runs.flatMap((run) => run.findings)) finding.responder = "hardirq";
+  await visit(await write("first", report), async (page) => {
+    assert.equal(await page.inputValue("select[name=responder]"), "task");
+    assert.equal(await page.locator("#responder h2").innerText(), "task under mixed");
+  });
+});
+
+test("a table shows at which edge there is more of it, until it is scrolled there", async () => {
+  await visit(await write("fades", fixture()), async (page) => {
+    const frame = page.locator("#losses .frame");
+    const shown = () => frame.evaluate((one) => getComputedStyle(one, "::after").visibility);
+    await page.waitForSelector("#losses .frame[data-right]");
+    assert.equal(await shown(), "visible");
+    await frame.locator(".scroll").evaluate((box) => (box.scrollLeft = box.scrollWidth));
+    await page.waitForSelector("#losses .frame:not([data-right])");
+    assert.equal(await shown(), "hidden");
+    const below = page.locator("#worst .frame").first();
+    await page.waitForSelector("#worst .frame[data-below]");
+    await below.locator(".scroll").evaluate((box) => (box.scrollTop = box.scrollHeight));
+    await page.waitForFunction(() => !document.querySelector("#worst .frame")!.hasAttribute("data-below"));
+    assert.equal(await page.locator("#ladder .frame[data-right]").count(), 0, "all of it is there");
+  });
+});
+
+/** Copies by the first button of the ledger, and gives what a paste then writes. */
+async function copied(page: Page): Promise<string> {
+  const button = page.locator("#inside .ledger .copy").first();
+  await button.click();
+  await page.waitForFunction(() => document.querySelector("#inside .ledger .copy")?.textContent === "copied");
+  await page.evaluate(() => {
+    const field = document.createElement("textarea");
+    field.id = "pasted";
+    document.body.prepend(field);
+    field.focus();
+  });
+  await page.keyboard.press("Control+V");
+  return page.inputValue("#pasted");
+}
+
+test("a command is one line however long, and its button copies all of it, with and without the clipboard", async () => {
+  const report = inside();
+  const long = `onset replay ${"a-long-name/".repeat(12)}made-up --sample 17 --responder task`;
+  report.runs[3]!.inside!.ledgers[0]!.rows[0]!.replay = long;
+  const path = await write("copy", report);
+  const row = async (page: Page) => {
+    const code = page.locator("#inside .ledger .command code").first();
+    assert.equal(await code.getAttribute("title"), long);
+    assert.ok((await code.boundingBox())!.height < 30, "one line");
+    assert.ok(await code.evaluate((one) => one.scrollWidth > one.clientWidth), "cut at its end");
+    assert.equal(await copied(page), long);
+  };
+  await visit(path, row, { permissions: ["clipboard-read", "clipboard-write"] });
+  await visit(path, async (page) => {
+    await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined }));
+    await row(page);
+    assert.equal(await page.locator("textarea").count(), 1, "only that of this test");
+  });
+});
+
+test("a browser that lets nothing be copied has the command selected", async () => {
+  await visit(await write("uncopied", inside()), async (page) => {
+    await page.evaluate(() => {
+      Object.defineProperty(navigator, "clipboard", { value: undefined });
+      document.execCommand = () => false;
+    });
+    await page.locator("#inside .again .copy").first().click();
+    await page.waitForFunction(() => document.querySelector("#inside .again .copy")?.textContent === "selected");
+    const text = await page.locator("#inside .again code").first().innerText();
+    assert.equal(await page.evaluate(() => getSelection()!.toString()), text);
+  });
+});
+
+test("links to raw data lead on from where the page lies", async () => {
+  await visit(await write("links", fixture()), async (page) => {
+    const links = await page.$$eval("#files a", (all) => all.map((one) => [one.getAttribute("href")!, (one as HTMLAnchorElement).href]));
+    const here = page.url().replace(/[^/]*$/, "");
+    assert.ok(links.length > 0);
+    for (const [written, followed] of links) assert.equal(followed, here + written);
+  });
+});
+
+test("warnings that differ in a name and a number are one table, with the cause and the action once", async () => {
+  await visit(await write("warned", warned()), async (page) => {
+    assert.equal(await page.locator("#warnings h2").innerText(), "Warnings (8)");
+    assert.equal(await page.locator("#warnings li").count(), 1);
+    assert.equal(await page.locator("#warnings .symptom").innerText(), "… answered … triggers together with an older one");
+    const rows = await cells(page, "#warnings tbody tr");
+    assert.equal(rows.length, 8);
+    assert.deepEqual(rows[7], ["task", "1\u202f207", "6.12 preempt=none, mixed; 6.12 preempt=full, mixed"]);
+    assert.deepEqual((await cells(page, "#warnings thead tr"))[0], ["responder", "triggers", "run"]);
+    const text = await page.locator("#warnings").innerText();
+    assert.equal(text.split("It was delayed.").length, 2);
+    assert.equal(text.split("Lengthen the period.").length, 2);
+  });
+});
+
+test("both axes of the growth of a hunt say what they are", async () => {
+  await visit(await write("growth", huntAlone()), async (page) => {
+    const texts = await page.locator(".growth text").allTextContents();
+    for (const label of ["longest latency so far", "virtual time of all trials"]) assert.ok(texts.includes(label), label);
+    const label = (await page.locator(".growth text:text-is('longest latency so far')").boundingBox())!;
+    const chart = (await page.locator(".growth").boundingBox())!;
+    assert.ok(label.height > label.width && label.x >= chart.x, "upright, and inside");
+  });
+});
+
+test("a phone shows all numbers of the ladder, each with its head and its flavour, and scrolls nothing sideways", async () => {
+  const report = fixture();
+  report.runs[3]!.series.pop();
+  await visit(
+    await write("ladder-phone", report),
+    async (page) => {
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 375);
+      const boxes = await page.$$eval("#ladder tbody td, #ladder tbody th", (all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+      assert.ok(boxes.every(({ left, right, height }) => left >= 0 && right <= 375 && height > 0));
+      assert.equal(await page.locator("#ladder .frame[data-right]").count(), 0);
+      const hardirq = report.runs[3]!.series[0]!;
+      const shown = await page.$$eval("#ladder tbody tr:first-child td:not(.picture)", (all) =>
+        all.slice(0, 4).map((one) => {
+          const written = (of: string) => getComputedStyle(one, of).content.replaceAll('"', "");
+          return [written("::before"), (one as HTMLElement).innerText.trim(), written("::after")];
+        }),
+      );
+      assert.deepEqual(shown, [
+        ["6.12 preempt=none", duration(hardirq.quantiles["0.5"]), "median"],
+        ["none", duration(hardirq.quantiles["0.999"]), "p99.9"],
+        ["none", duration(hardirq.max_ns), "max"],
+        ["none", "0", "lost"],
+      ]);
+      const absent = page.locator("#ladder tbody tr:last-child td.first").first();
+      assert.equal(await absent.innerText(), "not active");
+    },
+    PHONE,
+  );
+});
+
+/** Draws a box over the middle of a chart. */
+type Drag = [fromX: number, fromY: number, toX: number, toY: number];
+
+async function drag(page: Page, chart: string, [fromX, fromY, toX, toY]: Drag): Promise<void> {
+  const over = page.locator(`${chart} .u-over`).first();
+  await over.scrollIntoViewIfNeeded();
+  const { x, y, width, height } = (await over.boundingBox())!;
+  await page.mouse.move(x + fromX * width, y + fromY * height);
+  await page.mouse.down();
+  await page.mouse.move(x + ((fromX + toX) / 2) * width, y + ((fromY + toY) / 2) * height);
+  await page.mouse.move(x + toX * width, y + toY * height);
+  await page.mouse.up();
+}
+
+const changed = (page: Page, chart: string, before: string) =>
+  page.waitForFunction(
+    ([chart, before]) => (document.querySelector(chart!) as HTMLCanvasElement).toDataURL() !== before,
+    [chart, before],
+  );
+
+test("a box drawn over a chart zooms it, the address keeps that, and a double click shows all again", async () => {
+  const path = await write("zoom", fixture());
+  let hash = "";
+  for (const [chart, name] of [["#histogram", "histogram"], ["#percentiles", "percentiles"], ["#timelines", "timelines"]] as const) {
+    await visit(path, async (page) => {
+      const canvas = `${chart} canvas`;
+      const whole = await pixels(page, canvas);
+      assert.match(await page.locator(`${chart} .readout`).last().innerText(), /Draw a box to zoom in, double click to show everything/);
+      await drag(page, chart, [0.3, 0.2, 0.6, 0.8]);
+      await changed(page, canvas, whole);
+      const zoomed = await pixels(page, canvas);
+      hash = new URL(page.url()).hash;
+      assert.match(hash, new RegExp(`zoom=${name}`));
+      await page.uncheck("input[value='6.12 preempt=full']");
+      await page.waitForFunction(() => document.querySelectorAll("#timelines canvas").length === 2);
+      assert.match(page.url(), /zoom=/, "a flavour less leaves it");
+      await page.check("input[value='6.12 preempt=full']");
+      await page.waitForFunction(() => document.querySelectorAll("#timelines canvas").length === 3);
+      await page.locator(`${chart} .u-over`).first().dblclick();
+      assert.doesNotMatch(page.url(), /zoom=/);
+      assert.equal(await pixels(page, canvas), whole);
+      assert.notEqual(zoomed, whole);
+    });
+    await visit(
+      path,
+      async (page) => {
+        const all = page.locator(`${chart} .all`).first();
+        assert.ok(await all.isVisible(), "a link shows what its sender saw");
+        const zoomed = await pixels(page, `${chart} canvas`);
+        await page.selectOption("select[name=responder]", "hardirq");
+        await page.waitForFunction(() => document.querySelector("#responder h2 em")?.textContent === "hardirq");
+        assert.doesNotMatch(page.url(), /zoom=/, "another responder has other axes");
+        await page.goBack();
+        await page.waitForFunction(() => document.querySelector("#responder h2 em")?.textContent === "task");
+        assert.equal(await pixels(page, `${chart} canvas`), zoomed);
+        await page.locator(`${chart} .all`).first().click();
+        assert.ok(!(await page.locator(`${chart} .all`).first().isVisible()));
+      },
+      { hash },
+    );
+  }
+});
+
+test("panels over time are zoomed together, and what is read there is what is shown", async () => {
+  await visit(await write("zoom-panels", fixture()), async (page) => {
+    const third = "#timelines .panel:nth-of-type(3) canvas";
+    const whole = await pixels(page, third);
+    await drag(page, "#timelines", [0.5, 0.5, 0.6, 0.5]);
+    await changed(page, third, whole);
+    const over = page.locator("#timelines .u-over").first();
+    const { width, height } = (await over.boundingBox())!;
+    await over.hover({ position: { x: width / 2, y: height - 2 } });
+    // The middle of 5 s to 6 s of 10 s; a slice is 50 ms wide.
+    assert.match(await page.locator("#timelines .readout").first().innerText(), /5\.[45]\d s|5\.50 s/);
+  });
+});
+
+test("keys zoom and move a chart, and leave the page its arrows where all is shown", async () => {
+  await visit(await write("zoom-keys", fixture()), async (page) => {
+    const canvas = "#histogram canvas";
+    const [whole, address] = [await pixels(page, canvas), page.url()];
+    const plot = page.locator("#histogram .plot");
+    await plot.focus();
+    await page.keyboard.press("ArrowRight");
+    assert.equal(page.url(), address);
+    await page.keyboard.press("+");
+    await changed(page, canvas, whole);
+    const zoomed = await pixels(page, canvas);
+    await page.keyboard.press("ArrowRight");
+    await changed(page, canvas, zoomed);
+    await page.keyboard.press("0");
+    await page.waitForFunction(() => !location.hash.includes("zoom"));
+    assert.equal(await pixels(page, canvas), whole);
+    assert.match((await plot.getAttribute("aria-label"))!, /Keys: plus and minus zoom/);
+  });
+});
+
+test("a zoomed chart keeps its part in other widths, on paper and in the dark", async () => {
+  const hash = "#zoom=histogram+50000+500000+0.6+100";
+  await visit(
+    await write("zoom-sizes", fixture()),
+    async (page) => {
+      const first = await pixels(page, "#histogram canvas");
+      await page.setViewportSize({ width: 900, height: 900 });
+      await changed(page, "#histogram canvas", first);
+      await page.setViewportSize({ width: 1280, height: 900 });
+      await page.waitForFunction(
+        (before) => (document.querySelector("#histogram canvas") as HTMLCanvasElement).toDataURL() === before,
+        first,
+      );
+      await page.emulateMedia({ colorScheme: "dark" });
+      await changed(page, "#histogram canvas", first);
+      await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+      await page.emulateMedia({ media: "print" });
+      const all = page.locator("#histogram .all");
+      assert.equal(await all.evaluate((one) => getComputedStyle(one, "::after").content), '"a part of the chart"');
+      await page.emulateMedia({ media: "screen" });
+      await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+      assert.equal(await all.innerText(), "show all");
+      assert.ok(await all.isVisible());
+    },
+    { hash },
+  );
+});
+
+test("paper has neither contents nor buttons, and commands in full", async () => {
+  await visit(await write("reading-paper", inside()), async (page) => {
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    await page.emulateMedia({ media: "print" });
+    for (const part of ["#contents", ".copy", ".all"]) assert.ok(!(await page.locator(part).first().isVisible()), part);
+    const code = page.locator("#inside .ledger .command code").first();
+    assert.ok(await code.evaluate((one) => one.scrollWidth <= one.clientWidth
+      || getComputedStyle(one).whiteSpace === "normal"));
+  });
+});
+
+test("what was made to be read fits a phone: warnings, commands, papers", async () => {
+  for (const [name, report] of [["warned", warned()], ["inside", inside()], ["papers", papers()]] as const) {
+    await visit(
+      await write(`phone-${name}`, report),
+      async (page) => assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 375, name),
+      PHONE,
+    );
+  }
+});
