@@ -25,7 +25,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const PROGRAM: &str = "cyclictest";
-/// From one look at its memory to the next, and how many looks are enough.
+/// The time between two looks at the memory of cyclictest, and the number of looks that is enough.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 const LOOKS_MAX: u32 = 20;
 
@@ -47,21 +47,21 @@ pub(crate) const DEFINITION: Definition = Definition {
     ],
 };
 
-/// One series a method, one after the other.
+/// The probe's part of a plan: one series for each method, one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cyclictest {
-    /// The methods, of those that both know.
+    /// The methods, of those that both this program and cyclictest have.
     pub methods: Vec<SleepMethod>,
-    /// Its interval.
+    /// The interval of cyclictest.
     #[serde(rename = "period_ns")]
     pub period: Nanos,
-    /// Its loops.
+    /// The number of loops of cyclictest.
     pub count: u64,
 }
 
 impl Measure for Cyclictest {
-    /// `cyclictest-clock_nanosleep-1ms`, say.
+    /// The names of the series, such as `cyclictest-clock_nanosleep-1ms`.
     fn series(&self, _plan: &Plan) -> Vec<String> {
         let name =
             |method: &SleepMethod| format!("cyclictest-{}-{}", word(method), duration(self.period));
@@ -84,10 +84,10 @@ impl Measure for Cyclictest {
         &[PROGRAM]
     }
 
-    /// One thread of its own, without real-time priority: it reads what cyclictest writes.
+    /// Starts one thread without real-time priority. The thread reads what cyclictest writes.
     ///
     /// # Errors
-    /// It is not installed, has no such method, interval or policy, or fails.
+    /// If cyclictest is not installed, lacks a method, interval or policy, or fails.
     fn run(
         &self,
         plan: &Plan,
@@ -103,7 +103,7 @@ impl Measure for Cyclictest {
         report.add("origin_ns", origin.ns());
         std::thread::scope(|threads| {
             let apart = threads.spawn(|| {
-                // What it starts inherits policy, CPUs and timer slack; it sets those of its measuring thread itself.
+                // cyclictest inherits policy, CPUs and timer slack. It sets those of its measuring thread itself.
                 aside()?;
                 for (series, arguments) in (0..).zip(&each) {
                     let mut running = Running::start(arguments)?;
@@ -122,13 +122,13 @@ impl Measure for Cyclictest {
     }
 }
 
-/// CPUs that are not measured, of those that we may use.
+/// The CPUs that are not measured, of those that this process may use.
 fn beside(plan: &Plan) -> Result<Vec<String>, RunError> {
     let others = rt::allowed_cpus()?.into_iter().filter(|cpu| !plan.cpus.contains(cpu));
     Ok(others.map(|cpu| cpu.to_string()).collect())
 }
 
-/// Its command line; its main thread stays on the CPUs `beside`, if there are any.
+/// The command line of cyclictest. Its main thread stays on the CPUs `beside`, if there are any.
 fn arguments(
     plan: &Plan,
     probe: &Cyclictest,
@@ -139,7 +139,7 @@ fn arguments(
         SleepMethod::ClockNanosleep => &[],
         SleepMethod::Nanosleep => &["--relative"],
         SleepMethod::PosixTimer => &["--posix_timers"],
-        // Its manual page has interval timers (-s -x), but rt-tests 2.4 warns and sleeps by nanosleep(2) instead.
+        // The manual page has interval timers (-s -x), but rt-tests 2.4 warns and sleeps by nanosleep(2) instead.
         SleepMethod::Itimer
         | SleepMethod::Timerfd
         | SleepMethod::Deadline
@@ -185,34 +185,34 @@ fn arguments(
     arguments.push(format!("--loops={}", probe.count));
     arguments.extend(plan.cpus.first().map(|cpu| format!("--affinity={cpu}")));
     if !beside.is_empty() {
-        // What its main thread prints keeps the CPU awake that it runs on: on the measured one the least latencies were
-        // 7–13 µs where nobody else finds less than 13, itself included.
+        // The main thread's printing keeps its CPU awake. With the main thread on the measured CPU the least latencies
+        // were 7–13 µs. Nobody else finds less than 13 µs, and neither does cyclictest elsewhere.
         arguments.push(format!("--mainaffinity={}", beside.join(",")));
     }
     if !plan.pm_qos {
-        // Else it holds /dev/cpu_dma_latency at 0, as we do with `pm_qos`.
+        // Without this option cyclictest holds /dev/cpu_dma_latency at 0, as this program does with `pm_qos`.
         arguments.push("--default-system".into());
     }
     Ok(arguments)
 }
 
-/// What its lines say.
+/// Turns the lines of cyclictest into samples and losses.
 struct Loops {
     series: u16,
-    /// What samples count from.
+    /// The instant from which samples count.
     origin: Stamp<Monotonic>,
-    /// When it was started; its first loop began after that.
+    /// The instant at which cyclictest was started. Its first loop began later.
     begun: Stamp<Monotonic>,
     period: Nanos,
-    /// The number that its next line should have.
+    /// The number that the next line should have.
     next: u64,
 }
 
 impl Loops {
-    /// Takes a line; one that is no loop (the heading, the summary) says nothing.
+    /// Takes a line. A line that is no loop, such as the heading or the summary, is ignored.
     fn take(&mut self, line: &str, output: &mut Output) {
         let Some((number, latency_ns)) = loop_of(line) else { return };
-        // Seen once, on a machine that was very busy: one loop printed over and over, with 0 as its latency.
+        // This was seen once, on a very busy machine: cyclictest printed one loop over and over, with 0 as its latency.
         let Some(missing) = number.checked_sub(self.next) else {
             output.loss(self.series, Loss::Spurious, 1);
             return;
@@ -231,7 +231,7 @@ impl Loops {
     }
 }
 
-/// Number and latency in ns of `       0:       4:   48334`: thread, loop, latency.
+/// The number and the latency in ns of `       0:       4:   48334` (thread, loop, latency).
 fn loop_of(line: &str) -> Option<(u64, i64)> {
     let mut fields = line.split(':').map(str::trim);
     let (thread, number, latency) = (fields.next()?, fields.next()?, fields.next()?);
@@ -241,13 +241,13 @@ fn loop_of(line: &str) -> Option<(u64, i64)> {
     Some((number.parse().ok()?, latency.parse().ok()?))
 }
 
-/// `VmHWM` of proc_pid_status(5).
+/// The value of `VmHWM` (proc_pid_status(5)).
 fn memory_peak_kib(status: &str) -> Option<u64> {
     let value = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     value.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// The process. However it ends, it is gone afterwards.
+/// The process of cyclictest. When this value is dropped, the process is gone, however it ended.
 struct Running {
     child: Child,
     ended: bool,
@@ -295,7 +295,7 @@ impl Running {
         }
     }
 
-    /// Waits until it has written something or ended; looks at its memory meanwhile, and whether to stop.
+    /// Waits until the process has written something or ended. Meanwhile it looks at the process's memory and `stop`.
     fn wait_for(&mut self, stdout: &ChildStdout, stop: &AtomicBool) -> Result<(), RunError> {
         while !stop.load(Ordering::Relaxed) {
             match poll(&mut [PollFd::new(stdout, PollFlags::IN)], Some(&LOOK)) {
@@ -308,7 +308,7 @@ impl Running {
         Ok(())
     }
 
-    /// Its peak so far: it cannot be asked when it has ended. Its memory is locked, so it has its size early.
+    /// Reads the peak memory so far, since an ended process cannot be asked. Locked memory reaches its full size early.
     fn look_at_memory(&mut self) {
         if self.looks == LOOKS_MAX {
             return;
@@ -319,7 +319,7 @@ impl Running {
         self.memory_peak_kib = self.memory_peak_kib.max(peak);
     }
 
-    /// Waits for its end; adds what it used.
+    /// Waits for the end of the process, and adds the resources that it used.
     fn end(mut self, stop: &AtomicBool, report: &mut Report) -> Result<(), RunError> {
         if stop.load(Ordering::Relaxed) {
             self.signal(libc::SIGINT);
@@ -328,11 +328,11 @@ impl Running {
         if let Some(mut stderr) = self.child.stderr.take() {
             let _ = stderr.read_to_string(&mut complaint);
         }
-        // SAFETY: plain data; wait4 fills both.
+        // SAFETY: both are plain data, and wait4 fills both.
         let (mut status, mut used): (libc::c_int, libc::rusage) =
             (0, unsafe { std::mem::zeroed() });
         let process = self.child.id() as libc::pid_t;
-        // SAFETY: our own child, waited for by nobody else.
+        // SAFETY: the process is our own child, and nobody else waits for it.
         while unsafe { libc::wait4(process, &raw mut status, 0, &raw mut used) } == -1 {
             let error = io::Error::last_os_error();
             if error.kind() != io::ErrorKind::Interrupted {
@@ -346,13 +346,13 @@ impl Running {
         }
         let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
         report.add("cpu_time_ns", ns(used.ru_utime) + ns(used.ru_stime));
-        // Not ru_maxrss, which begins with what this process had when it started the other one (Linux, exec_mmap()).
+        // Not ru_maxrss: it begins with the memory that this process had when cyclictest began (Linux, exec_mmap()).
         report.largest("memory_peak_kib", self.memory_peak_kib);
         Ok(())
     }
 
     fn signal(&self, signal: libc::c_int) {
-        // SAFETY: a child that was not waited for yet, so the number is still its own.
+        // SAFETY: nobody has waited for the child yet, so the number is still its own.
         unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
     }
 }

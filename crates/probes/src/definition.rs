@@ -13,60 +13,60 @@ use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 
-/// A timer of the kernel needs a few µs; what is shorter would measure overruns only.
+/// The shortest period. The kernel needs a few µs for a timer, so a shorter period would measure overruns only.
 pub(crate) const PERIOD_MIN: Nanos = Nanos::from_micros(20);
-/// The longest period, or other length of time: what is longer is a mistake.
+/// The longest period, and the longest of all other lengths of time. A longer one is a mistake.
 pub const TIME_MAX: Nanos = Nanos::from_millis(3_600_000);
 
-/// A probe, for whoever asks for one.
+/// A probe, as those who ask for one see it.
 pub struct Definition {
-    /// Its section in experiments, its word on the command line, and its name in plans.
+    /// The probe's section in experiments, its word on the command line, and its name in plans.
     pub name: &'static str,
-    /// What it measures, without a full stop.
+    /// What the probe measures, without a full stop.
     pub about: &'static str,
-    /// What can be said about it, in the order of its help.
+    /// The keys that a user can set, in the order of the probe's help.
     pub keys: &'static [Key],
-    /// Two command lines.
+    /// Two command lines that run the probe.
     pub examples: [&'static str; 2],
 }
 
 impl Definition {
-    /// Its part of a plan where nothing is said about it: fields by their names.
+    /// The probe's part of a plan where the user sets no key: fields by their names.
     pub fn defaults(&self) -> Map<String, Value> {
         self.keys.iter().map(|key| (key.field(), key.default_value())).collect()
     }
 
-    /// Whether it has a count, in whose place a duration can stand.
+    /// Whether the probe has a key for a count. A user can give a duration instead of a count.
     pub fn is_counted(&self) -> bool {
         self.keys.iter().any(|key| matches!(key.kind, Kind::Count))
     }
 }
 
-/// Something that can be said about a probe.
+/// A setting of a probe.
 pub struct Key {
-    /// Its name in experiments.
+    /// The key's name in experiments.
     pub name: &'static str,
-    /// What it takes.
+    /// The values that the key takes.
     pub kind: Kind,
-    /// What stands in its place, as a user would write it: of a list with commas, `all` or `both` for every word.
+    /// The default, as a user would write it. A list has commas. `all` and `both` mean every word of the list.
     pub default: &'static str,
-    /// What it is, for the help of its option; `{}` stands for its words.
+    /// What the key is, for the help of its option. `{}` stands for the words that the key takes.
     pub help: &'static str,
 }
 
-/// What a key takes.
+/// The values that a key takes.
 pub enum Kind {
     /// How many samples a series has, 1 or more.
     Count,
     /// A whole number in this range.
     Number(u32, u32),
-    /// A length of time from this one up to [`TIME_MAX`].
+    /// A length of time, from this minimum up to [`TIME_MAX`].
     Time(Nanos),
-    /// A list of lengths of time, each as above.
+    /// A list of lengths of time, each from this minimum up to [`TIME_MAX`].
     Times(Nanos),
     /// One of these words.
     Word(fn() -> &'static [&'static str]),
-    /// A list of them.
+    /// A list of these words.
     Words(fn() -> &'static [&'static str]),
     /// True or false.
     Flag,
@@ -74,30 +74,30 @@ pub enum Kind {
     Text(Text),
 }
 
-/// See [`Kind::Text`].
+/// The reader and the help of a text that the probe itself reads ([`Kind::Text`]).
 pub struct Text {
-    /// The text as the plan has it; `None` where it is none.
+    /// Turns the text into its value in the plan. `None` means that the text is not valid.
     pub read: fn(&str) -> Option<Value>,
-    /// One.
+    /// An example of a valid text.
     pub example: &'static str,
-    /// What a text is not that cannot be read: "no line to toggle".
+    /// What an invalid text is not, for the error message: "no line to toggle".
     pub wrong: &'static str,
-    /// What can be written.
+    /// Which texts are valid.
     pub help: &'static str,
 }
 
 impl Key {
-    /// `count`.
+    /// The key `count`.
     pub(crate) const fn count(help: &'static str) -> Key {
         Key { name: "count", kind: Kind::Count, default: "10000", help }
     }
 
-    /// `period`.
+    /// The key `period`.
     pub(crate) const fn period(help: &'static str) -> Key {
         Key { name: "period", kind: Kind::Time(PERIOD_MIN), default: "1ms", help }
     }
 
-    /// A word of an enum.
+    /// A key that takes one word of an enum.
     pub(crate) const fn word<T: DeserializeOwned>(
         name: &'static str,
         default: &'static str,
@@ -106,7 +106,7 @@ impl Key {
         Key { name, kind: Kind::Word(words_of::<T>), default, help }
     }
 
-    /// A list of words of an enum.
+    /// A key that takes a list of words of an enum.
     pub(crate) const fn words<T: DeserializeOwned>(
         name: &'static str,
         default: &'static str,
@@ -115,12 +115,12 @@ impl Key {
         Key { name, kind: Kind::Words(words_of::<T>), default, help }
     }
 
-    /// True or false; false where nothing is said.
+    /// A key that is true or false. It is false where the user does not set it.
     pub(crate) const fn flag(name: &'static str, help: &'static str) -> Key {
         Key { name, kind: Kind::Flag, default: "false", help }
     }
 
-    /// Its name in plans, which ends with its unit.
+    /// The key's name in plans. The name ends with the unit.
     pub fn field(&self) -> String {
         match self.kind {
             Kind::Time(_) | Kind::Times(_) => format!("{}_ns", self.name),
@@ -128,10 +128,10 @@ impl Key {
         }
     }
 
-    /// Its default as a plan has it.
+    /// The key's default as a plan has it.
     ///
     /// # Panics
-    /// If the default is none of what the key takes.
+    /// If the key does not take its own default.
     pub fn default_value(&self) -> Value {
         let time = |text: &str| text.parse::<Nanos>().expect("a length of time with its unit");
         match &self.kind {
@@ -147,9 +147,9 @@ impl Key {
     }
 }
 
-/// A probe of a plan.
+/// How a probe carries out its part of a plan.
 pub trait Measure {
-    /// Names of its series, in the order of their numbers; limits and tables call them so.
+    /// The names of the probe's series, in the order of their numbers. Limits and tables use these names.
     fn series(&self, plan: &Plan) -> Vec<String>;
 
     /// How many threads measure.
@@ -157,36 +157,36 @@ pub trait Measure {
         1
     }
 
-    /// How long measuring takes at the least, about.
+    /// About how long measuring takes at the least.
     fn duration(&self) -> Nanos;
 
-    /// The most events that one of its threads measures or loses.
+    /// The most events that one of the probe's threads measures or loses.
     fn events(&self) -> u64;
 
-    /// The shortest time between two samples of one measuring thread; `None` where they come as fast as they can.
+    /// The shortest time between two samples of one measuring thread. `None` means that samples follow without a pause.
     fn shortest_gap(&self) -> Option<Nanos> {
         None
     }
 
-    /// Whether a measuring task is busy for whole periods, so that the kernel may throttle it.
+    /// Whether a measuring task is busy for whole periods. The kernel may throttle such a task.
     fn spins(&self) -> bool {
         false
     }
 
-    /// Programs that it runs.
+    /// The programs that the probe runs.
     fn programs(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// What its values, each in its range, do not make together.
+    /// Finds values that are each in their range and that make no sense together.
     fn unsound(&self) -> Option<Unsound> {
         None
     }
 
-    /// Measures, each thread into its own of `outputs`, until it is done or `stop` is set.
+    /// Measures until the work is done or `stop` is set. Each thread writes into its own of `outputs`.
     ///
     /// # Errors
-    /// [`RunError`]. What was measured before a failure is in the outputs.
+    /// [`RunError`]. The outputs hold everything that was measured before the failure.
     fn run(
         &self,
         plan: &Plan,
@@ -195,7 +195,7 @@ pub trait Measure {
     ) -> Result<Report, RunError>;
 }
 
-/// See [`Measure::unsound`].
+/// Values that make no sense together ([`Measure::unsound`]).
 pub struct Unsound {
     /// The key to change.
     pub key: &'static str,
@@ -205,7 +205,7 @@ pub struct Unsound {
     pub remedy: String,
 }
 
-/// `series` series of `count` events, `one` for each.
+/// The time for `series` series of `count` events, where one event takes `one`.
 pub(crate) fn times(one: Nanos, count: u64, series: usize) -> Nanos {
     one.saturating_mul(count.saturating_mul(series as u64))
 }
@@ -214,12 +214,12 @@ pub(crate) fn sum(all: &[Nanos]) -> Nanos {
     Nanos(all.iter().fold(0, |sum, one| sum.saturating_add(one.0)))
 }
 
-/// `count` events in each of `series`.
+/// The number of events, where each of `series` series has `count` of them.
 pub(crate) fn events(count: u64, series: usize) -> u64 {
     count.saturating_mul(series as u64)
 }
 
-/// A word of an enum without fields, as it is in files.
+/// The word for a value of an enum without fields, as files have it.
 pub(crate) fn word(of: &impl Serialize) -> String {
     match serde_json::to_value(of) {
         Ok(Value::String(word)) => word,
@@ -227,7 +227,7 @@ pub(crate) fn word(of: &impl Serialize) -> String {
     }
 }
 
-/// The words of an enum without fields, as it is read from files: serde knows them, so that no second list does.
+/// The words of an enum without fields, as files have them. serde knows these words, so no second list of them exists.
 fn words_of<T: DeserializeOwned>() -> &'static [&'static str] {
     struct Ask<'c>(&'c Cell<&'static [&'static str]>);
 
@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// The defaults as bundles have them, whose readers know no others.
+    /// The defaults as bundles have them. The readers of bundles know no other form.
     const IN_BUNDLES: [&str; 10] = [
         concat!(
             r#"{"periodic":{"methods":["clock_nanosleep"],"periods_ns":[1000000],"count":10000,"#,

@@ -4,24 +4,24 @@
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Closed until it is opened; each opening lets one passer through. One thread waits at a time.
+/// A gate that is closed until a thread opens it. Each opening lets one thread pass. One thread waits at a time.
 #[derive(Default)]
 pub(crate) struct Gate {
     open: AtomicU32,
 }
 
 impl Gate {
-    /// Lets one passer through, now or when it comes. One atomic addition, one system call.
+    /// Lets one thread pass, now or when it comes. This takes one atomic addition and one system call.
     pub(crate) fn open(&self) {
         self.open.fetch_add(1, Ordering::Release);
-        // Fails for no address that is mapped.
+        // The call fails for no address that is mapped.
         let _ = futex::wake(&self.open, futex::Flags::PRIVATE, 1);
     }
 
-    /// Waits until it is open, and takes that opening.
+    /// Waits until the gate is open, and uses up one opening.
     pub(crate) fn pass(&self) {
         while self.open.load(Ordering::Acquire) == 0 {
-            // Returns at once where the gate was opened in between, and early on a signal: hence the loop.
+            // The wait returns at once if the gate was opened in between, and early on a signal. Hence the loop.
             let _ = futex::wait(&self.open, futex::Flags::PRIVATE, 0, None);
         }
         self.open.fetch_sub(1, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Probe `gtod`: how long reading a clock takes, and whether it goes backwards (2007 Internals, §10.1: gtod_latency).
 //!
-//! The latency is the difference between two consecutive readings. It contains one reading, and everything that came in
-//! between. A coarse clock shows 0 and its steps.
+//! The latency is the difference between two consecutive readings. It contains one reading, and whatever ran in
+//! between. A coarse clock shows 0 and the size of its steps.
 
 use crate::definition::{Definition, Key, Measure, events, times, word};
 use crate::plan::Plan;
@@ -17,8 +17,8 @@ use sample::{Loss, Nanos};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// After so many pairs the thread sleeps: whoever empties the ring has time, and the CPU is not taken by a real-time
-/// task.
+/// The number of pairs after which the thread sleeps. The sleep gives time to the reader of the ring, and it keeps a
+/// real-time task from taking the whole CPU.
 const BURST: u64 = 1_000;
 const PAUSE: Nanos = Nanos::from_millis(1);
 
@@ -35,13 +35,13 @@ pub(crate) const DEFINITION: Definition = Definition {
     ],
 };
 
-/// One series a clock.
+/// The probe's part of a plan: one series for each clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gtod {
-    /// Which clocks.
+    /// The clocks that are read.
     pub clocks: Vec<ReadClock>,
-    /// Pairs of reads per clock.
+    /// The number of pairs of readings for each clock.
     pub count: u64,
 }
 
@@ -68,7 +68,7 @@ impl Measure for Gtod {
         self.clocks.iter().map(word).collect()
     }
 
-    // A pair of reads, with what is done about it.
+    // About 500 ns a pair: two readings, and the work on their result.
 
     fn duration(&self) -> Nanos {
         times(Nanos(500), self.count, self.clocks.len())
@@ -136,8 +136,8 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Measures the pairs and returns the page faults meanwhile. Compiled for each clock, so that nothing but the
-    /// reading lies between two readings.
+    /// Measures the pairs, and returns the page faults of the loop. The function is compiled for each clock, so that
+    /// only the reading lies between two readings.
     fn pairs(&mut self, read: impl Fn() -> Nanos) -> u64 {
         let before = Usage::of_thread();
         let mut track = Track::new(read());
@@ -158,10 +158,10 @@ impl Job<'_> {
     }
 }
 
-/// Where a clock was, to see it go backwards.
+/// The last reading of a clock, which shows when the clock goes backwards.
 struct Track {
     last: Nanos,
-    /// Time passed since the beginning, backward steps left out.
+    /// The time since the beginning, without backward steps.
     at: Nanos,
 }
 
@@ -170,7 +170,7 @@ impl Track {
         Track { last: now, at: Nanos(0) }
     }
 
-    /// When a pair began and how long it took; none if the clock went backwards in it or before it.
+    /// When a pair began and how long it took. `None` if the clock went backwards within the pair or before it.
     #[inline]
     fn pair(&mut self, first: Nanos, second: Nanos) -> Option<(Nanos, Nanos)> {
         let passed = first.checked_sub(self.last);
@@ -190,11 +190,11 @@ mod tests {
     fn a_clock_that_goes_backwards_within_or_between_pairs_taints_just_that_pair() {
         let mut track = Track::new(Nanos(1_000));
         assert_eq!(track.pair(Nanos(1_010), Nanos(1_030)), Some((Nanos(10), Nanos(20))));
-        // Within a pair.
+        // A step back within a pair.
         assert_eq!(track.pair(Nanos(1_040), Nanos(1_035)), None);
-        // Between two pairs, as when the date is set.
+        // A step back between two pairs, as when somebody sets the date.
         assert_eq!(track.pair(Nanos(500), Nanos(525)), None);
-        // What follows goes on after what was before.
+        // The next pair continues the time before the step.
         assert_eq!(track.pair(Nanos(535), Nanos(540)), Some((Nanos(75), Nanos(5))));
     }
 

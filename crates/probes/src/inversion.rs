@@ -22,7 +22,7 @@ use sample::{Monotonic, Nanos, Stamp};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The longest work that is asked for: the kernel throttles real-time threads that work for longer.
+/// The longest work of the middle thread. The kernel throttles real-time threads that work for longer.
 const WORK_MAX: Nanos = Nanos(500_000_000);
 
 pub(crate) const DEFINITION: Definition = Definition {
@@ -46,22 +46,22 @@ pub(crate) const DEFINITION: Definition = Definition {
     examples: ["onset measure inversion", "onset measure inversion --middle 1ms,10ms --count 100"],
 };
 
-/// One series for each mutex and length of the middle thread's work.
+/// The probe's part of a plan: one series for each mutex and each length of the middle thread's work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Inversion {
-    /// How long the middle thread works; each is measured in turn.
+    /// How long the middle thread works. The probe measures one length after the other.
     #[serde(rename = "middle_ns")]
     pub middle: Vec<Nanos>,
     /// How long the low thread holds the mutex.
     #[serde(rename = "held_ns")]
     pub held: Nanos,
-    /// Repetitions per series.
+    /// The number of repetitions for each series.
     pub count: u64,
 }
 
 impl Measure for Inversion {
-    /// `plain-1ms`, `pi-1ms` for each length of the middle thread's work.
+    /// `plain-1ms` and `pi-1ms`, for each length of the middle thread's work.
     fn series(&self, _plan: &Plan) -> Vec<String> {
         let both =
             |middle: &Nanos| ["plain", "pi"].map(|mutex| format!("{mutex}-{}", duration(*middle)));
@@ -70,7 +70,7 @@ impl Measure for Inversion {
 
     fn duration(&self) -> Nanos {
         let held = times(self.held, self.middle.len() as u64, 1);
-        // With either mutex.
+        // Two series: one with each kind of mutex.
         times(sum(&[sum(&self.middle), held]), self.count, 2)
     }
 
@@ -82,10 +82,10 @@ impl Measure for Inversion {
         true
     }
 
-    /// Three threads of its own, but one way out.
+    /// Starts three threads, which share one output.
     ///
     /// # Errors
-    /// Policies without priorities, priorities below 3, work that is too long, or no privilege.
+    /// A policy without priorities, a priority below 3, too long a time of work, or a missing privilege.
     fn run(
         &self,
         plan: &Plan,
@@ -119,9 +119,9 @@ impl Measure for Inversion {
     }
 }
 
-/// What the two kinds have in common.
+/// The operation that both kinds of mutex have.
 trait Mutex: Sync {
-    /// Does `inside` while holding it.
+    /// Runs `inside` while the calling thread holds the mutex.
     fn hold<R>(&self, inside: impl FnOnce() -> R) -> R;
 }
 
@@ -141,7 +141,7 @@ impl Mutex for PiMutex<()> {
     }
 }
 
-/// One length of the middle thread's work.
+/// The measurement with one length of the middle thread's work.
 struct Course<'a> {
     plan: &'a Plan,
     cpu: u32,
@@ -150,12 +150,12 @@ struct Course<'a> {
     stop: &'a AtomicBool,
 }
 
-/// What the threads know of each other.
+/// The state that the threads share.
 #[derive(Default)]
 struct Cast {
     start_high: Gate,
     start_middle: Gate,
-    /// Opened by the high thread when the two stamps are there.
+    /// The high thread opens this gate when both stamps are in place.
     back: Gate,
     asked_ns: AtomicU64,
     got_ns: AtomicU64,
@@ -163,7 +163,7 @@ struct Cast {
 }
 
 impl Course<'_> {
-    /// On a thread of its own, whose policy may be changed.
+    /// Measures on a thread of its own, because the policy of that thread changes.
     fn measure_apart<M: Mutex>(&self, mutex: &M, record: &mut Recorder) -> Result<(), RunError> {
         std::thread::scope(|threads| {
             let low = threads.spawn(|| self.measure(mutex, record));
@@ -171,8 +171,8 @@ impl Course<'_> {
         })
     }
 
-    /// The calling thread becomes the low one. Threads that it starts inherit its CPU and priority; once it goes below
-    /// theirs, they run until they wait.
+    /// Makes the calling thread the low one. Threads that it starts inherit its CPU and its priority at that moment.
+    /// When the low thread goes below that priority, these threads run until they wait.
     fn measure<M: Mutex>(&self, mutex: &M, record: &mut Recorder) -> Result<(), RunError> {
         let cast = &Cast::default();
         let priority = |steps| strictly_below(self.plan.policy, steps);
@@ -204,7 +204,7 @@ impl Course<'_> {
             }
             mutex.hold(|| {
                 cast.start_high.open();
-                // The high thread now waits for the mutex.
+                // The high thread waits for the mutex now.
                 cast.start_middle.open();
                 work(self.probe.held);
             });
@@ -246,7 +246,7 @@ impl Cast {
     }
 }
 
-/// Computes for `length` of the calling thread's own CPU time: being preempted does not count.
+/// Computes until the calling thread has used `length` of CPU time. Time in which it is preempted does not count.
 fn work(length: Nanos) {
     let used = || {
         let t = clock_gettime(ClockId::ThreadCPUTime);

@@ -22,9 +22,9 @@ use std::collections::BTreeMap;
 use std::fs::read_to_string;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Readings that the loop's own time is known from.
+/// The number of readings from which the probe learns how long one turn of the loop takes.
 const READINGS: usize = 1001;
-/// Gaps for which there is room, whose number nobody knows.
+/// The number of gaps for which there is room. Nobody knows in advance how many come.
 const GAPS: u64 = 1 << 16;
 
 pub(crate) const DEFINITION: Definition = Definition {
@@ -50,11 +50,11 @@ pub(crate) const DEFINITION: Definition = Definition {
     ],
 };
 
-/// One series a CPU: the gaps.
+/// The probe's part of a plan: one series of gaps for each CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Noise {
-    /// How long it is busy.
+    /// How long the probe keeps each CPU busy.
     #[serde(rename = "duration_ns")]
     pub duration: Nanos,
     /// The shortest gap that counts.
@@ -116,7 +116,7 @@ struct Lost {
     faults: u64,
 }
 
-/// By the time-stamp counter where it is reliable: it costs half of what the kernel's clock does.
+/// Measures by the time-stamp counter if it is reliable. Reading it costs half as much as reading the kernel's clock.
 fn measure(noise: &Noise, gaps: Gaps<'_>) -> Result<Lost, RunError> {
     if tsc::is_invariant() {
         let rate = tsc::Rate::measured()?;
@@ -125,7 +125,7 @@ fn measure(noise: &Noise, gaps: Gaps<'_>) -> Result<Lost, RunError> {
     watch(noise, gaps, || rt::now().ns(), Nanos, |time| time.0)
 }
 
-/// Measures with a clock that is `read` in a unit of its own. The loop works in that unit; only gaps are converted.
+/// Measures with a clock that is `read` in a unit of its own. The loop works in this unit and converts only the gaps.
 fn watch(
     noise: &Noise,
     mut gaps: Gaps<'_>,
@@ -147,7 +147,7 @@ fn watch(
     Ok(Lost { time: gaps.lost, gaps: gaps.gaps, overhead, faults })
 }
 
-/// Median time between two readings.
+/// The median time between two readings.
 fn turn(read: impl Fn() -> u64) -> u64 {
     let mut turns = [0; READINGS];
     let mut last = read();
@@ -159,7 +159,7 @@ fn turn(read: impl Fn() -> u64) -> u64 {
     *turns.select_nth_unstable(READINGS / 2).1
 }
 
-/// The gaps of one CPU.
+/// The search for gaps on one CPU.
 struct Gaps<'a> {
     series: u16,
     output: &'a mut Output,
@@ -193,10 +193,10 @@ impl Gaps<'_> {
                     );
                     self.gaps += 1;
                     self.lost = self.lost.saturating_add(gap);
-                    // What reporting took is not the machine's doing.
+                    // The time for reporting the gap is not the machine's fault.
                     last = read().max(now);
                 }
-                // On from where the clock is now: the step back must not come out as a gap later.
+                // Goes on from the clock's present value: otherwise the step back would show as a gap later.
                 None => {
                     self.output.loss(self.series, Loss::Tainted, 1);
                     last = now;
@@ -206,7 +206,7 @@ impl Gaps<'_> {
     }
 }
 
-/// What the kernel counted of one CPU. What cannot be read is not there.
+/// The kernel's counts for one CPU. A count that cannot be read is absent.
 #[derive(Debug, Default, PartialEq)]
 struct Counted {
     interrupts: BTreeMap<String, u64>,
@@ -216,7 +216,7 @@ struct Counted {
 impl Counted {
     fn read(cpu: u32) -> Counted {
         let text = |file| read_to_string(file).unwrap_or_default();
-        // SAFETY: asks for a number.
+        // SAFETY: the call only asks for a number.
         let hz = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(0);
         Counted {
             interrupts: interrupts(&text("/proc/interrupts"), cpu),
@@ -237,7 +237,7 @@ impl Counted {
     }
 }
 
-/// A CPU's column of /proc/interrupts, by the interrupt's number or short name.
+/// A CPU's column of /proc/interrupts, by the number or the short name of each interrupt.
 fn interrupts(text: &str, cpu: u32) -> BTreeMap<String, u64> {
     let mut lines = text.lines();
     let head = format!("CPU{cpu}");
@@ -251,7 +251,7 @@ fn interrupts(text: &str, cpu: u32) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// Stolen time of a CPU (proc_stat(5): the eighth number), which is counted in 1/`hz` s.
+/// The stolen time of a CPU (proc_stat(5): the eighth number). The kernel counts it in units of 1/`hz` s.
 fn steal(text: &str, cpu: u32, hz: u64) -> Option<Nanos> {
     let name = format!("cpu{cpu}");
     let line = text.lines().find(|line| line.split_whitespace().next() == Some(&name))?;
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn gaps_are_found_to_the_nanosecond_and_a_step_back_is_taint_and_no_gap() {
-        // Each reading takes 20, but for the tenth and the twentieth.
+        // Each reading takes 20, except the tenth and the twentieth.
         let (time, readings) = (Cell::new(1_000u64), Cell::new(0));
         let read = || {
             readings.set(readings.get() + 1);

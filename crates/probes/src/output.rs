@@ -4,30 +4,30 @@
 use sample::{Loss, Nanos, Stamp};
 use wire::{Event, Producer, Reading};
 
-/// The way out of one measuring thread. Nothing here allocates, locks or enters the kernel.
+/// The way by which one measuring thread hands out samples. No function here allocates, locks or enters the kernel.
 pub struct Output {
     ring: Producer,
 }
 
 impl Output {
-    /// Through `ring`, whose memory should be resident before measuring begins.
+    /// An output through `ring`. Make the memory of the ring resident before measuring begins.
     pub fn new(ring: Producer) -> Output {
         Output { ring }
     }
 
-    /// A latency: event `number` of `series` was due `at` (since the beginning of measuring) and answered
-    /// `latency` later.
+    /// Writes a latency: event `number` of `series` was due `at` (counted from the beginning of measuring). The answer
+    /// came `latency` later.
     pub fn sample(&mut self, series: u16, number: u64, at: Nanos, latency: Nanos) {
         let at = Stamp::from_ns(at.0);
         self.ring.push(&Event::Reading(Reading::Sample { series, number, at, latency }));
     }
 
-    /// `count` events of `series` gave no latency.
+    /// Writes that `count` events of `series` gave no latency.
     pub fn loss(&mut self, series: u16, loss: Loss, count: u64) {
         self.ring.push(&Event::Reading(Reading::Loss { series, loss, count }));
     }
 
-    /// Nothing more will come.
+    /// Writes that nothing more will come.
     pub fn end(mut self) {
         self.ring.push(&Event::ProbeEnd);
     }

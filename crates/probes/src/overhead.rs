@@ -5,12 +5,12 @@ use sample::Nanos;
 
 const PAIRS: usize = 1001;
 
-/// Median difference of two readings of `CLOCK_MONOTONIC` that follow each other: no latency is known better.
+/// The median difference of two successive readings of `CLOCK_MONOTONIC`. No latency is known more exactly than this.
 pub(crate) fn clock_read() -> Nanos {
     let mut costs = [Nanos(0); PAIRS];
     for cost in &mut costs {
         let before = rt::now();
-        // A clock that goes backwards is the business of the probe `gtod`.
+        // The probe `gtod` is there for a clock that goes backwards.
         *cost = rt::now().since(before).unwrap_or_default();
     }
     *costs.select_nth_unstable(PAIRS / 2).1

@@ -6,7 +6,7 @@ use rt::now;
 use sample::{Monotonic, Stamp};
 use std::time::Duration;
 
-/// A rest lasts a fifth of the batch before it, so that at most 83 % of the CPU is taken, and at least this.
+/// The shortest rest. A rest lasts a fifth of the batch before it, so that a probe takes at most 83 % of the CPU.
 const REST_MIN: Duration = Duration::from_micros(500);
 
 /// Counts repetitions up to the next rest.
@@ -17,7 +17,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A rest after every `batch` repetitions; at least one.
+    /// A pace with a rest after every `batch` repetitions. `batch` is at least 1.
     pub(crate) fn every(batch: u64) -> Pace {
         Pace { batch, done: 0, since: now() }
     }
@@ -28,7 +28,7 @@ impl Pace {
         self.done.is_multiple_of(self.batch)
     }
 
-    /// Sleeps. The threads of the probe on this CPU must be blocked.
+    /// Sleeps. The caller makes sure that the probe's threads on this CPU are blocked.
     pub(crate) fn rest(&mut self) {
         let batch = now().since(self.since).map_or(Duration::ZERO, |b| Duration::from_nanos(b.0));
         std::thread::sleep((batch / 5).max(REST_MIN));

@@ -25,12 +25,12 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use wait::{Absolute, Precise, Relative, Wait};
 
-/// A real-time thread that did not block for so long will never again.
+/// A real-time thread that has not blocked for this long will never block again.
 const RUNAWAY: Nanos = Nanos::from_millis(1_000);
-/// Busy waits that follow each other without a rest take about so long, and one at least: many ticks of a kernel, so
-/// that they meet ticks as a loop without rests would.
+/// How long busy waits follow each other without a rest; a burst has at least one. This is many ticks of a kernel, so
+/// the busy waits meet ticks as often as a loop without rests would.
 const BUSY_BURST: Nanos = Nanos::from_millis(100);
-/// The longest period of a busy wait: a longer one would be throttled by the kernel, or taken for one that never ends.
+/// The longest period of a busy wait. The kernel would throttle a longer one, or take it for one that never ends.
 const BUSY_MAX: Nanos = Nanos::from_millis(400);
 
 pub(crate) const DEFINITION: Definition = Definition {
@@ -61,20 +61,20 @@ pub(crate) const DEFINITION: Definition = Definition {
     ],
 };
 
-/// One series for each method, period and, where there are several, CPU.
+/// The probe's part of a plan: one series for each method and period, and for each CPU if there are several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Periodic {
-    /// How it sleeps; each is measured in turn.
+    /// The ways of sleeping. The probe measures one after the other.
     pub methods: Vec<SleepMethod>,
-    /// How long; each is measured in turn.
+    /// The periods. The probe measures one after the other.
     #[serde(rename = "periods_ns")]
     pub periods: Vec<Nanos>,
-    /// Periods per series, those that are lost included.
+    /// The number of periods in each series, with the lost ones.
     pub count: u64,
-    /// What is done about a period that is already over.
+    /// What the probe does about a period that is already over.
     pub overrun: Overrun,
-    /// One thread that changes its CPU each period, in turn, rather than one thread for each CPU.
+    /// Whether one thread changes its CPU in each period, in turn. Otherwise each CPU has a thread.
     pub migrate: bool,
 }
 
@@ -100,15 +100,15 @@ pub enum SleepMethod {
     Busy,
 }
 
-/// A series of each of its threads, measured at once.
+/// A measurement whose threads measure at once. Each thread has a series.
 struct Job {
     method: SleepMethod,
     period: Nanos,
     policy: Policy,
     names: Vec<String>,
-    /// Of each thread; none: not bound.
+    /// The CPU of each thread. A thread without a CPU is not bound.
     cpus: Vec<Option<u32>>,
-    /// CPUs to go round, one period each; empty: stay.
+    /// The CPUs that the thread visits in turn, one for each period. If this is empty, the thread stays.
     round: Vec<u32>,
 }
 
@@ -118,7 +118,7 @@ fn jobs(plan: &Plan, periodic: &Periodic) -> Vec<Job> {
         let base = format!("{}-{}", word(&method), duration(period));
         let bound = |cpu: &u32| Some(*cpu);
         let alone = |cpus, round| (vec![base.clone()], cpus, round);
-        // The kernel takes no deadline thread that is bound (sched-deadline.rst, §5).
+        // The kernel accepts no deadline thread that is bound (sched-deadline.rst, §5).
         let (names, cpus, round) = if matches!(policy, Policy::Deadline { .. }) {
             alone(vec![None], Vec::new())
         } else if periodic.migrate {
@@ -128,7 +128,7 @@ fn jobs(plan: &Plan, periodic: &Periodic) -> Vec<Job> {
         };
         let mut job = Job { method, period, policy, names, cpus, round };
         if method == SleepMethod::Itimer {
-            // A process has one ITIMER_REAL (setitimer(2)).
+            // A process has only one ITIMER_REAL (setitimer(2)).
             job.names.truncate(1);
             job.cpus.truncate(1);
         }
@@ -138,8 +138,8 @@ fn jobs(plan: &Plan, periodic: &Periodic) -> Vec<Job> {
     periodic.methods.iter().flat_map(|method| periods(*method)).map(|(m, p)| job(m, p)).collect()
 }
 
-/// The plan's, but for `SCHED_DEADLINE`, which has parameters of its own where the plan gives none: a tenth of the
-/// period is far more than a loop needs, and lets several of them be admitted.
+/// The policy of the plan, except for the method `deadline`. If the plan has no `SCHED_DEADLINE`, this method runs for
+/// a tenth of the period. This is far more than a loop needs, and the kernel admits several such threads.
 fn policy(policy: Policy, method: SleepMethod, period: Nanos) -> Policy {
     match (method, policy) {
         (_, Policy::Deadline { .. }) => policy,
@@ -199,7 +199,7 @@ impl Measure for Periodic {
         let jobs = jobs(plan, self);
         jobs.iter().try_for_each(|job| timer::check(job.method, job.period))?;
         jobs.iter().try_for_each(|job| check_busy(job.method, job.period))?;
-        // Refused where a stricter limit is in force, which does as well.
+        // The limit is refused where a stricter one is in force. The stricter one serves as well.
         let _guard = RuntimeLimit::hold(RUNAWAY);
         let (origin, mut report, mut series) = (rt::now(), Report::default(), 0);
         report.add("origin_ns", origin.ns());
@@ -222,7 +222,7 @@ impl Measure for Periodic {
     }
 }
 
-/// That a busy wait is short enough for others to live.
+/// Checks that a busy wait is short enough to leave other tasks time.
 fn check_busy(method: SleepMethod, period: Nanos) -> Result<(), RunError> {
     if method != SleepMethod::Busy || period <= BUSY_MAX {
         return Ok(());
@@ -232,7 +232,7 @@ fn check_busy(method: SleepMethod, period: Nanos) -> Result<(), RunError> {
     Err(RunError::Plan { part: "periods_ns", wrong })
 }
 
-/// What a thread counted beside its samples.
+/// The counts of a thread beside its samples.
 #[derive(Default)]
 struct Tally {
     used: Usage,
@@ -240,7 +240,7 @@ struct Tally {
     skipped: u64,
     stopped: bool,
     margin: Option<Nanos>,
-    /// Signals of an interval timer for events that were counted already.
+    /// Signals of an interval timer for events that were counted before the signal came.
     early: u64,
 }
 
@@ -264,7 +264,7 @@ impl Tally {
     }
 }
 
-/// One series in its thread.
+/// The measurement of one series in its thread.
 struct Measurement<'a> {
     job: &'a Job,
     periodic: &'a Periodic,
@@ -287,7 +287,7 @@ impl Measurement<'_> {
                 self.watch(|m| m.grid(&mut Absolute, m.first(rt::now())))
             }
             SleepMethod::Precise => {
-                // Half the period, so that the task blocks in every one.
+                // At most half the period, so that the task blocks in every period.
                 let mut wait = Precise::calibrate(period / 2);
                 let tally = self.watch(|m| m.grid(&mut wait, m.first(rt::now())));
                 margin = Some(wait.margin());
@@ -318,7 +318,7 @@ impl Measurement<'_> {
         start + self.job.period
     }
 
-    /// Runs a loop and counts what the kernel did to it.
+    /// Runs a loop, and counts the page faults and other effects that the kernel had on it.
     fn watch(
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<Tally, RunError>,
@@ -328,7 +328,7 @@ impl Measurement<'_> {
         Ok(Tally { used: Usage::of_thread().since(&before), ..tally })
     }
 
-    /// The loop of all methods with absolute due times. Compiled for each way of waiting.
+    /// The loop of all methods that wait until absolute instants. It is compiled for each way of waiting.
     fn grid(&mut self, wait: &mut impl Wait, first: Stamp<Monotonic>) -> Result<Tally, RunError> {
         let count = self.periodic.count;
         let mut release = Release::new(first, self.job.period, self.periodic.overrun);
@@ -337,7 +337,7 @@ impl Measurement<'_> {
             let (now, passed) = wait.wait(&release)?;
             let woken = release.woke(now, passed);
             self.put(woken.number, woken.due, woken.latency);
-            // Those beyond the last one are not of this series.
+            // Events beyond the last one do not belong to this series.
             let skipped = woken.skipped.min(count - 1 - woken.number);
             if skipped > 0 {
                 self.output.loss(self.series, Loss::Superseded, skipped);
@@ -352,7 +352,7 @@ impl Measurement<'_> {
         }
     }
 
-    /// The loop of relative sleep: a period begins when the task goes to sleep, so none is ever skipped.
+    /// The loop of relative sleep. A period begins when the task goes to sleep, so the task never skips a period.
     fn relative(&mut self) -> Result<Tally, RunError> {
         let wait = Relative::new(self.job.period);
         for number in 0..self.periodic.count {
@@ -366,8 +366,8 @@ impl Measurement<'_> {
         Ok(Tally::default())
     }
 
-    /// The loop of the busy wait: a period begins with a reading of the clock, as with relative sleep, and ends with
-    /// the first reading that is not before its end. After a burst the task rests, which is no part of any period.
+    /// The loop of the busy wait. As with relative sleep, a period begins with a reading of the clock. It ends with the
+    /// first reading at or after its end. After a burst the task rests. A rest belongs to no period.
     fn busy(&mut self) -> Result<Tally, RunError> {
         let period = self.job.period;
         let mut pace = Pace::every((BUSY_BURST / period).max(1));

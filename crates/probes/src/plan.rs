@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The plan of a probe: one JSON object, the same on every target.
+//! The plan of a probe: one JSON object, which is the same on every target.
 
 pub use crate::Probe;
 pub use crate::async_handler::{Async, Mechanism, Placement};
@@ -18,7 +18,7 @@ use rt::Policy;
 use sample::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// One measurement, whole.
+/// The whole plan of one measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -26,24 +26,24 @@ pub struct Plan {
     pub probe: Probe,
     /// How the measuring threads are scheduled.
     pub policy: Policy,
-    /// CPUs that are measured, rising. Probes that measure one take the first, those that need two the first two.
+    /// The measured CPUs, rising. A probe that measures one CPU takes the first; one that needs two, the first two.
     pub cpus: Vec<u32>,
-    /// Keep the CPUs out of deep idle states by `/dev/cpu_dma_latency` while measuring.
+    /// Whether the probe keeps the CPUs out of deep idle states while it measures, by `/dev/cpu_dma_latency`.
     pub pm_qos: bool,
 }
 
 impl Plan {
-    /// Names of the series, in the order of their numbers.
+    /// The names of the series, in the order of their numbers.
     pub fn series(&self) -> Vec<String> {
         self.probe.series(self)
     }
 
-    /// How many threads measure: [`run`](crate::run()) wants an output for each.
+    /// How many threads measure. [`run`](crate::run()) wants an output for each of them.
     pub fn threads(&self) -> usize {
         self.probe.threads(self)
     }
 
-    /// How long measuring takes at the least, about.
+    /// About how long measuring takes at the least.
     pub fn duration(&self) -> Nanos {
         self.probe.duration()
     }

@@ -4,10 +4,10 @@
 use crate::{RunError, failure};
 use rt::Policy;
 
-/// The policy `steps` priorities below `highest`. SCHED_OTHER has none, so there all are alike.
+/// The policy that is `steps` priorities below `highest`. SCHED_OTHER has no priorities, so all its threads are alike.
 ///
 /// # Errors
-/// There are too few priorities below, or it is a policy without them.
+/// If there are too few priorities below `highest`, or if the policy has no priorities and is not SCHED_OTHER.
 pub(crate) fn below(highest: Policy, steps: u8) -> Result<Policy, RunError> {
     let lower = |priority: u8| {
         priority.checked_sub(steps).filter(|lower| *lower >= 1).ok_or_else(|| {
@@ -31,10 +31,10 @@ pub(crate) fn below(highest: Policy, steps: u8) -> Result<Policy, RunError> {
     }
 }
 
-/// As [`below`], where the definition needs that one thread preempts the other.
+/// The same as [`below`], for a probe whose definition needs that one thread preempts the other.
 ///
 /// # Errors
-/// As there, and SCHED_OTHER.
+/// The errors of [`below`], and SCHED_OTHER.
 pub(crate) fn strictly_below(highest: Policy, steps: u8) -> Result<Policy, RunError> {
     match highest {
         Policy::Other(_) => Err(failure::plan(

@@ -6,13 +6,13 @@ use std::cell::UnsafeCell;
 
 /// A `pthread_mutex_t` with default attributes: `PTHREAD_PRIO_NONE`. It guards no data of its own.
 pub(crate) struct PlainMutex {
-    /// Boxed: once used it must not move.
+    /// Boxed, because a mutex must not move once a thread has used it.
     mutex: Box<UnsafeCell<libc::pthread_mutex_t>>,
 }
 
-// SAFETY: made to be used by several threads.
+// SAFETY: a pthread mutex is made to be used by several threads.
 unsafe impl Send for PlainMutex {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for PlainMutex {}
 
 impl PlainMutex {
@@ -20,15 +20,15 @@ impl PlainMutex {
         PlainMutex { mutex: Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)) }
     }
 
-    /// Cannot fail: a normal mutex reports neither a deadlock nor a dead owner (pthread_mutex_lock(3p)).
+    /// Locks the mutex. Never fails: a normal mutex reports no deadlock and no dead owner (pthread_mutex_lock(3p)).
     pub(crate) fn lock(&self) {
-        // SAFETY: initialised, and never moved.
+        // SAFETY: the mutex is initialised and never moves.
         unsafe { libc::pthread_mutex_lock(self.mutex.get()) };
     }
 
-    /// Only by the thread that locked it.
+    /// Unlocks the mutex. Only the thread that locked it may call this.
     pub(crate) fn unlock(&self) {
-        // SAFETY: initialised, and never moved.
+        // SAFETY: the mutex is initialised and never moves.
         unsafe { libc::pthread_mutex_unlock(self.mutex.get()) };
     }
 }
@@ -45,9 +45,9 @@ pub(crate) struct Condition {
     condition: Box<UnsafeCell<libc::pthread_cond_t>>,
 }
 
-// SAFETY: made to be used by several threads.
+// SAFETY: a pthread condition variable is made to be used by several threads.
 unsafe impl Send for Condition {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Condition {}
 
 impl Condition {
@@ -55,15 +55,15 @@ impl Condition {
         Condition { condition: Box::new(UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER)) }
     }
 
-    /// Waits for a signal, or for nothing: look at the predicate. The caller holds `mutex`.
+    /// Waits for a signal. The wait may also end without one, so look at the predicate. The caller holds `mutex`.
     pub(crate) fn wait(&self, mutex: &PlainMutex) {
-        // SAFETY: both initialised and never moved.
+        // SAFETY: both are initialised and never move.
         unsafe { libc::pthread_cond_wait(self.condition.get(), mutex.mutex.get()) };
     }
 
     /// Wakes one waiter.
     pub(crate) fn signal(&self) {
-        // SAFETY: initialised and never moved.
+        // SAFETY: the condition variable is initialised and never moves.
         unsafe { libc::pthread_cond_signal(self.condition.get()) };
     }
 }

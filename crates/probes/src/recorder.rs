@@ -5,11 +5,11 @@ use crate::Output;
 use rt::Usage;
 use sample::{Loss, Monotonic, Nanos, Stamp};
 
-/// Where the events of one series go.
+/// Writes the events of one series.
 pub(crate) struct Recorder<'a> {
     output: &'a mut Output,
     series: u16,
-    /// The beginning of measuring.
+    /// The instant at which measuring began.
     origin: Stamp<Monotonic>,
     sum_ns: u64,
     samples: u64,
@@ -18,11 +18,11 @@ pub(crate) struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     pub(crate) fn new(output: &'a mut Output, series: usize, origin: Stamp<Monotonic>) -> Self {
-        // Fewer than 2^16 by far: no plan can name that many series of these probes.
+        // The number fits: no plan can name even nearly 2^16 series of these probes.
         Recorder { output, series: series as u16, origin, sum_ns: 0, samples: 0, faults: 0 }
     }
 
-    /// Event `number` was due at `due` and took `latency`; `None` is a latency below zero.
+    /// Records that event `number` was due at `due` and took `latency`. `None` stands for a latency below zero.
     pub(crate) fn sample(&mut self, number: u64, due: Stamp<Monotonic>, latency: Option<Nanos>) {
         match (due.since(self.origin), latency) {
             (Some(at), Some(latency)) => {
@@ -34,24 +34,24 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// `count` events gave no latency; none are not worth a word.
+    /// Records that `count` events gave no latency. Zero events are not recorded.
     pub(crate) fn loss(&mut self, loss: Loss, count: u64) {
         if count > 0 {
             self.output.loss(self.series, loss, count);
         }
     }
 
-    /// The measuring loop of the calling thread has ended, which had used `before` when it began.
+    /// Counts the page faults of a measuring loop that ended in this thread. `before` is the usage at its beginning.
     pub(crate) fn loop_ended(&mut self, before: &Usage) {
         self.faults += Usage::of_thread().since(before).page_faults();
     }
 
-    /// Page faults in measuring loops.
+    /// The number of page faults in measuring loops.
     pub(crate) fn faults(&self) -> u64 {
         self.faults
     }
 
-    /// The mean of the samples so far, rounded down; `None` without any.
+    /// The mean of the samples so far, rounded down. `None` if there are no samples.
     pub(crate) fn mean(&self) -> Option<Nanos> {
         self.sum_ns.checked_div(self.samples).map(Nanos)
     }

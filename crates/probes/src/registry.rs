@@ -10,7 +10,7 @@ macro_rules! probes {
         pub const PROBES: [&Definition; [$(stringify!($module)),+].len()] =
             [$(&$module::DEFINITION),+];
 
-        /// What measures. The name in files is that of the variant in small letters.
+        /// A probe's part of a plan. In files a variant has its name in small letters.
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "snake_case", deny_unknown_fields)]
         pub enum Probe {
@@ -18,7 +18,7 @@ macro_rules! probes {
         }
 
         impl Probe {
-            /// Its name in files.
+            /// The probe's name in files.
             pub const fn name(&self) -> &'static str {
                 match self {
                     $(Probe::$kind(_) => $module::DEFINITION.name,)+

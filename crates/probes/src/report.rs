@@ -10,7 +10,7 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
-    /// Counts and figures; the unit ends the name (`lost_ns_cpu0`).
+    /// Counts and figures. The unit ends the name of each (`lost_ns_cpu0`).
     pub counters: BTreeMap<String, u64>,
     /// The doubts about the samples.
     pub doubts: Vec<Doubt>,
@@ -23,7 +23,7 @@ impl Report {
         *counter = counter.saturating_add(value);
     }
 
-    /// Takes `value` for the figure `name` unless it has a larger one.
+    /// Sets the figure `name` to `value`, unless the figure is larger already.
     pub fn largest(&mut self, name: impl Into<String>, value: u64) {
         let figure = self.counters.entry(name.into()).or_default();
         *figure = value.max(*figure);
@@ -90,7 +90,7 @@ impl Doubt {
         }
     }
 
-    /// The symptom.
+    /// The symptom: what the probe saw.
     pub fn symptom(&self) -> String {
         match self {
             Doubt::MemoryNotLocked { reason } => {
@@ -146,25 +146,25 @@ impl Doubt {
 pub enum RunError {
     /// The plan asks for something that makes no sense.
     Plan {
-        /// Which part of it, as in the plan's JSON.
+        /// The part of the plan, as the plan's JSON names it.
         part: &'static str,
-        /// What is wrong, and what is right.
+        /// The mistake, and what would be right.
         wrong: String,
     },
-    /// The thread may not be what the plan asks for.
+    /// The kernel refuses to make the thread what the plan asks for.
     Refused(rt::Error),
     /// This machine or process lacks what the probe needs.
     Unavailable {
-        /// What.
+        /// The thing that is missing.
         what: String,
         /// The reason, and what to do.
         reason: String,
     },
-    /// A system call failed that should not.
+    /// A system call failed that should not fail.
     System {
-        /// Its name.
+        /// The name of the system call.
         call: &'static str,
-        /// What it answered.
+        /// The error that the system call returned.
         errno: Errno,
     },
 }

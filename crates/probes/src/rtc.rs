@@ -38,15 +38,15 @@ const DEVICE: &str = "/dev/rtc0";
 const RTC_PIE_ON: libc::Ioctl = 0x7005;
 const RTC_PIE_OFF: libc::Ioctl = 0x7006;
 const RTC_IRQP_SET: libc::Ioctl = 0x4000_700c | (size_of::<libc::c_ulong>() as libc::Ioctl) << 16;
-/// The lowest byte of what is read says which interrupt; the rest counts them (rtc(4)).
+/// The lowest byte of the value that is read names the interrupt. The other bits count interrupts (rtc(4)).
 const COUNT_SHIFT: u32 = 8;
 
-/// Answers in time from which the numbers of interrupts are learned, before those that are measured.
+/// The number of answers in time from which the probe learns the numbers of interrupts, before it measures.
 const LEARNED: u64 = 16;
-/// The list of timers is longer on machines with many processors.
+/// Room for the list of timers. The list grows with the number of processors.
 const TIMERS_BYTES: usize = 1 << 20;
 
-/// Places of the series in [`series`].
+/// The places of the series in [`series`]: of this one and the two below.
 const QUICKEST: usize = 0;
 const INTERVAL: usize = 1;
 const INTERRUPT: usize = 2;
@@ -70,27 +70,27 @@ pub(crate) const DEFINITION: Definition = Definition {
     examples: ["onset measure rtc --rate 1024 --timerfd", "onset measure rtc --flavour 6.12-rt"],
 };
 
-/// Three series of the same answers, two where a timerfd is measured.
+/// The probe's part of a plan. It has three series of the same answers, or two where a timerfd is measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rtc {
-    /// Interrupts a second: a power of two, 2 … 8192.
+    /// Interrupts in each second: a power of two, 2 … 8192.
     pub rate_hz: u32,
-    /// How many.
+    /// The number of interrupts to measure.
     pub count: u64,
-    /// Measure a timerfd at that rate where there is no such clock.
+    /// Whether to measure a timerfd at that rate where there is no such clock.
     pub timerfd: bool,
 }
 
 impl Rtc {
-    /// From interrupt to interrupt.
+    /// The time from interrupt to interrupt.
     fn period(&self) -> Nanos {
         Nanos(1_000_000_000 / u64::from(self.rate_hz.max(1)))
     }
 }
 
 impl Measure for Rtc {
-    /// `rtc-2048hz`, `interval-2048hz`, `interrupt-2048hz`; or `timerfd-2048hz`, `interval-2048hz`.
+    /// `rtc-2048hz`, `interval-2048hz` and `interrupt-2048hz`, or `timerfd-2048hz` and `interval-2048hz`.
     fn series(&self, _plan: &Plan) -> Vec<String> {
         let named: &[&str] =
             if self.timerfd { &["timerfd", "interval"] } else { &["rtc", "interval", "interrupt"] };
@@ -117,10 +117,10 @@ impl Measure for Rtc {
         })
     }
 
-    /// One thread of its own.
+    /// Starts one thread.
     ///
     /// # Errors
-    /// No such rate, no such device, or no right to it; the text names the remedy.
+    /// A missing rate, a missing device, or a missing right to the device. The text names the remedy.
     fn run(
         &self,
         plan: &Plan,
@@ -164,23 +164,23 @@ impl Measure for Rtc {
     }
 }
 
-/// What the loop found beside its samples.
+/// Everything that the loop found beside its samples.
 struct Found {
     faults: u64,
-    /// From interrupt to interrupt.
+    /// The time from interrupt to interrupt.
     period: Nanos,
-    /// How far the anchor of the grid moved: the earliest samples may be too small by that much.
+    /// How far the anchor of the grid moved. The earliest samples may be too small by this time.
     moved: Option<Nanos>,
-    /// Why it is not known when the interrupts were due.
+    /// The reason why nobody knows when the interrupts were due.
     unknown: Option<String>,
 }
 
-/// The grid of interrupts, of which only the answers are seen: interrupt `n` is due `n` periods after the anchor, and
-/// the anchor is as late as it can be without any answer having come before its interrupt. A latency is therefore
-/// never negative, and too small by what the quickest answer took.
+/// The grid of interrupts, as the answers alone show it. Interrupt `n` is due `n` periods after the anchor. The anchor
+/// is as late as possible without any answer before its interrupt. So a latency is never negative, and too small by the
+/// time that the quickest answer took.
 struct Grid {
     period: Nanos,
-    /// Where interrupt 0 would be by the earliest answer so far.
+    /// The instant of interrupt 0, by the earliest answer so far.
     anchor: Stamp<Monotonic>,
     /// How far the anchor moved after the first answer.
     moved: Nanos,
@@ -191,8 +191,8 @@ impl Grid {
         Grid { period, anchor: first, moved: Nanos(0) }
     }
 
-    /// An answer to interrupts `oldest` to `newest` came at `answered`: when the oldest was due, and how late it is
-    /// answered. `None` beyond the clock's range.
+    /// Takes an answer to interrupts `oldest` to `newest` that came at `answered`. Returns when the oldest was due, and
+    /// how late the answer is. `None` beyond the clock's range.
     fn answer(
         &mut self,
         oldest: u64,
@@ -209,7 +209,7 @@ impl Grid {
     }
 }
 
-/// The device itself.
+/// Measures the real-time clock itself.
 fn clock(
     probe: &Rtc,
     period: Nanos,
@@ -218,7 +218,7 @@ fn clock(
 ) -> Result<Found, RunError> {
     let device = Ticking::start(probe.rate_hz)?;
     let asked = period;
-    // Without high-resolution timers the kernel moves no timer on by less than a tick (hrtimer_forward()), and says so.
+    // Without high-resolution timers a timer moves on by at least a tick (hrtimer_forward()); clock_getres(2) says so.
     let period = asked.max(resolution());
     let mut due = device.due(asked, period);
     let (mut passed, mut last, mut learned) = (0, now(), 0);
@@ -226,7 +226,7 @@ fn clock(
         let ticks = device.ticks()?;
         last = now();
         passed += ticks;
-        // One that comes for several is late, and says less of the number.
+        // An answer that comes for several interrupts is late, and says less of the number.
         learned += u64::from(ticks == 1);
         if let Ok(due) = &mut due {
             due.learn(passed, last);
@@ -236,7 +236,7 @@ fn clock(
     let mut grid = Grid::anchored(origin, period);
     let mut record = Records::new(output, origin);
     let before = Usage::of_thread();
-    // Interrupt 0 is the last that was learned from, which anchors the grid; those that are measured follow it.
+    // Interrupt 0 is the last one that was learned from. It anchors the grid, and the measured interrupts follow it.
     let mut next = 1;
     while next <= probe.count && !stop.load(Ordering::Relaxed) {
         let ticks = device.ticks()?;
@@ -246,7 +246,7 @@ fn clock(
             continue;
         }
         let newest = next + ticks - 1;
-        // Numbers from 0, as everywhere.
+        // Samples are numbered from 0 everywhere.
         let number = next - 1;
         let (quickest, late) = grid.answer(next, newest, answered).unzip();
         record.sample(QUICKEST, number, quickest, late);
@@ -272,7 +272,7 @@ fn resolution() -> Nanos {
     Nanos(resolution.tv_sec as u64 * 1_000_000_000 + resolution.tv_nsec as u64)
 }
 
-/// All series of the same answers on their way out.
+/// Writes all series of the same answers.
 struct Records<'a> {
     output: &'a mut Output,
     origin: Stamp<Monotonic>,
@@ -283,7 +283,7 @@ impl<'a> Records<'a> {
         Records { output, origin }
     }
 
-    /// Event `number` was due at `due` and took `latency`; without either it is tainted.
+    /// Records that event `number` was due at `due` and took `latency`. If either is missing, the event is tainted.
     fn sample(
         &mut self,
         series: usize,
@@ -302,16 +302,16 @@ impl<'a> Records<'a> {
         Recorder::new(self.output, series, self.origin).loss(loss, count);
     }
 
-    /// Page faults of the calling thread since `before`.
+    /// The page faults of the calling thread since `before`.
     fn faults(&self, before: &Usage) -> u64 {
         Usage::of_thread().since(before).page_faults()
     }
 }
 
-/// The device while its periodic interrupt is on.
+/// The device with its periodic interrupt on.
 struct Ticking {
     device: File,
-    /// Between which readings of the clock it was switched on.
+    /// The readings of the clock before and after the interrupt was switched on.
     armed: (Stamp<Monotonic>, Stamp<Monotonic>),
 }
 
@@ -319,7 +319,7 @@ impl Ticking {
     fn start(rate_hz: u32) -> Result<Ticking, RunError> {
         let device = File::open(DEVICE).map_err(|e| refused("opening it", &e))?;
         let set = |what, request, argument: libc::c_ulong| {
-            // SAFETY: these requests take a number, not a pointer.
+            // SAFETY: these requests take a number and no pointer.
             match unsafe { libc::ioctl(device.as_raw_fd(), request, argument) } {
                 -1 => Err(refused(what, &io::Error::last_os_error())),
                 _ => Ok(()),
@@ -331,7 +331,7 @@ impl Ticking {
         Ok(Ticking { device, armed: (before, now()) })
     }
 
-    /// When its interrupts are due, or why that is not known.
+    /// When the interrupts are due, or the reason why nobody knows.
     fn due(&self, first: Nanos, period: Nanos) -> Result<Due, String> {
         let remedy = "run as root; the other series need no privilege";
         let mut list = String::with_capacity(TIMERS_BYTES);
@@ -348,7 +348,7 @@ impl Ticking {
         }
     }
 
-    /// Blocks; how many interrupts there were since the last call.
+    /// Blocks until there was an interrupt. Returns the number of interrupts since the last call.
     fn ticks(&self) -> Result<u64, RunError> {
         let mut word = [0u8; size_of::<libc::c_ulong>()];
         retry_on_intr(|| read(&self.device, &mut word))
@@ -359,11 +359,11 @@ impl Ticking {
 
 impl Drop for Ticking {
     fn drop(&mut self) {
-        // The kernel spins until the timer's handler is not running (rtc_irq_set_state()). On PREEMPT_RT that handler
-        // is a thread of low priority, and it has just woken this one: at a higher priority it would spin for ever.
-        // Giving up a priority is never refused.
+        // The kernel spins until the timer's handler has returned (rtc_irq_set_state()). On PREEMPT_RT this handler is
+        // a thread of low priority, which has just woken the calling thread. At a higher priority this thread would
+        // spin for ever. The kernel never refuses to lower a priority.
         let _ = rt::apply(Policy::Other(0));
-        // SAFETY: takes no argument.
+        // SAFETY: this request takes no argument.
         unsafe { libc::ioctl(self.device.as_raw_fd(), RTC_PIE_OFF, 0) };
     }
 }
@@ -388,7 +388,7 @@ fn refused(doing: &str, error: &io::Error) -> RunError {
     )
 }
 
-/// A periodic timerfd: due times are known exactly, so this is the periodic probe at the RTC's rate.
+/// Measures a periodic timerfd. Its due times are known exactly, so this is the probe `periodic` at the clock's rate.
 fn timerfd(
     probe: &Rtc,
     period: Nanos,

@@ -9,20 +9,20 @@ use rt::Usage;
 use sample::Nanos;
 use std::sync::atomic::AtomicBool;
 
-/// The counters that say on which CPUs measuring threads were seen begin so.
+/// The beginning of the counters that name the CPUs on which measuring threads were seen.
 pub const RAN_ON: &str = "ran_on_cpu";
-/// Series are numbered in 16 bits on the wire.
+/// The most series of a plan. The number of a series has 16 bits on the wire.
 const SERIES_MAX: usize = 1 << 16;
-/// Periods and lengths of time: shorter is below the cost of a system call, longer is a mistake.
+/// The range of lengths of time. A shorter time is below the cost of a system call. A longer one is a mistake.
 const TIME: std::ops::RangeInclusive<Nanos> = Nanos(1_000)..=TIME_MAX;
 
-/// Measures what `plan` asks for, until it is done or `stop` is set, which ends it within one period. Each measuring
-/// thread puts its samples into its own of `outputs`; all of them are ended, however the run ends.
+/// Measures what `plan` asks for, until the work is done or `stop` is set. A set `stop` ends the run within one period.
+/// Each measuring thread puts its samples into its own of `outputs`. The function ends all outputs in every case.
 ///
-/// The calling thread needs no privilege and keeps its own policy; memory stays locked after the run.
+/// The calling thread needs no privilege and keeps its own policy. Memory stays locked after the run.
 ///
 /// # Errors
-/// [`RunError`]. What was measured before a failure is in the outputs.
+/// [`RunError`]. The outputs hold everything that was measured before the failure.
 ///
 /// # Panics
 /// If there are fewer outputs than [`Plan::threads`].
@@ -48,7 +48,7 @@ fn measure(plan: &Plan, outputs: &mut [Output], stop: &AtomicBool) -> Result<Rep
     let before = Usage::of_process();
     let mut report = plan.probe.run(plan, outputs, stop)?;
     let used = Usage::of_process().since(&before);
-    // Where another program measures, what that one used counts.
+    // Where another program measures, the resources that that program used count.
     if plan.probe.programs().is_empty() {
         report.add("cpu_time_ns", used.cpu_time.0);
         report.largest("memory_peak_kib", rt::memory_peak_kib());
@@ -82,7 +82,7 @@ fn check(plan: &Plan) -> Result<(), RunError> {
     }
 }
 
-/// That something is measured more than no time.
+/// Checks that a count is at least 1.
 pub(crate) fn check_count(count: u64) -> Result<(), RunError> {
     match count {
         0 => Err(RunError::Plan { part: "count", wrong: "it is 0; measure at least one".into() }),
@@ -90,7 +90,7 @@ pub(crate) fn check_count(count: u64) -> Result<(), RunError> {
     }
 }
 
-/// That a length of time is one that can be slept.
+/// Checks that a thread can sleep for a length of time.
 pub(crate) fn check_time(part: &'static str, time: Nanos) -> Result<(), RunError> {
     if TIME.contains(&time) {
         return Ok(());

@@ -3,7 +3,7 @@
 
 use sample::Nanos;
 
-/// A duration exactly, in the largest unit that keeps it at 1 or more: `3.25ms`.
+/// A duration, written exactly, in the largest unit in which it is at least 1: `3.25ms`.
 pub(crate) fn duration(time: Nanos) -> String {
     let (scale, unit) = match time.0 {
         0..1_000 => (1, "ns"),
@@ -20,7 +20,7 @@ pub(crate) fn duration(time: Nanos) -> String {
     format!("{whole}.{}{unit}", fraction.trim_end_matches('0'))
 }
 
-/// `name` once for each CPU, told apart where there are several.
+/// `name` once for each CPU. If there are several CPUs, each name gets the number of its CPU.
 pub(crate) fn per_cpu(name: &str, cpus: &[u32]) -> Vec<String> {
     match cpus {
         [_] => vec![name.to_owned()],

@@ -6,20 +6,20 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The scheduler state of one thread, proc_pid_stat(5). That file is readable by everyone, unlike
-/// `/proc/self/task/TID/syscall`, which a program with file capabilities cannot open.
+/// The scheduler state of one thread (proc_pid_stat(5)). Everyone may read this file. A program with file capabilities
+/// cannot open `/proc/self/task/TID/syscall`.
 pub(crate) struct Sleeper {
     stat: File,
 }
 
 impl Sleeper {
-    /// The thread `thread` of this process.
+    /// The state of the thread `thread` of this process.
     pub(crate) fn of(thread: Pid) -> io::Result<Sleeper> {
         let path = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
         Ok(Sleeper { stat: File::open(path)? })
     }
 
-    /// Whether it sleeps and a signal would wake it (`S`): so in every blocking call that a probe waits in.
+    /// Whether the thread sleeps and a signal would wake it (`S`). This holds in every blocking call of a probe.
     pub(crate) fn sleeps(&self) -> bool {
         // The state is the third field, after at most 7 digits and a name of 16 bytes in parentheses.
         let mut text = [0u8; 64];
@@ -27,7 +27,7 @@ impl Sleeper {
     }
 }
 
-/// The third field. A name may itself hold `) `, so the last parenthesis counts.
+/// The third field. A name may itself hold `) `, so the search is for the last parenthesis.
 fn state_of(stat: &[u8]) -> Option<u8> {
     let end = stat.iter().rposition(|b| *b == b')')?;
     stat.get(end + 2).copied()

@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread::{self, Builder};
 
-/// Locked memory is resident whether it is used or not, so stacks are small; four times what is prefaulted.
+/// The size of a stack: four times the prefaulted part. It is small, because locked memory is resident even if unused.
 const STACK_BYTES: usize = 256 * 1024;
 
 const WAIT: u8 = 0;
 const GO: u8 = 1;
 const LEAVE: u8 = 2;
 
-/// Runs `measure` in one thread for each of `cpus` (none: not bound), each with its own of `outputs`, under `policy`.
-/// No thread begins before all are what they should be, so a refusal costs no measuring time.
+/// Runs `measure` under `policy` in one thread for each of `cpus`. Each has its own of `outputs`. A thread without a
+/// CPU is not bound. No thread begins before all threads are ready, so a refusal costs no measuring time.
 ///
 /// # Errors
-/// The first refusal, or the first error of `measure` after all have ended.
+/// The first refusal, or the first error of `measure` after all threads have ended.
 pub(crate) fn measuring<T: Send>(
     policy: Policy,
     cpus: &[Option<u32>],
@@ -65,7 +65,7 @@ pub(crate) fn measuring<T: Send>(
     })
 }
 
-/// CPUs on which bound threads were when they had measured.
+/// The CPUs on which bound threads were when they had measured.
 static SEEN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 fn saw_cpu() {
@@ -74,8 +74,8 @@ fn saw_cpu() {
     SEEN.lock().unwrap_or_else(|e| e.into_inner()).extend(u32::try_from(cpu));
 }
 
-/// CPUs on which threads that were bound to one were seen at the end of measuring. A thread that changes its CPU, or
-/// that cannot be bound, is not among them.
+/// The CPUs on which bound threads were seen when they had measured. The set has no thread that changes its CPU, and
+/// none that cannot be bound.
 pub(crate) fn seen_cpus() -> BTreeSet<u32> {
     std::mem::take(&mut SEEN.lock().unwrap_or_else(|e| e.into_inner()))
 }
@@ -89,8 +89,8 @@ fn no_thread(e: &std::io::Error) -> RunError {
     }
 }
 
-/// Makes the calling thread one that measures: resident stack, exact timers, the plan's policy; bound to `cpu` where
-/// one is given. Threads under `SCHED_DEADLINE` cannot be bound.
+/// Makes the calling thread a measuring thread: with a resident stack, exact timers and the plan's policy, and bound to
+/// `cpu` if there is one. Threads under `SCHED_DEADLINE` cannot be bound.
 pub(crate) fn become_measuring(policy: Policy, cpu: Option<u32>) -> Result<(), RunError> {
     rt::prefault_stack();
     rt::timer_slack(Nanos(1))?;
@@ -109,7 +109,7 @@ pub(crate) mod tests {
     pub(crate) fn output() -> Output {
         let memory = Box::leak(vec![0u64; ring_bytes(4) / 8].into_boxed_slice());
         let (memory, bytes) = (memory.as_mut_ptr().cast(), ring_bytes(4));
-        // SAFETY: fresh memory of that size that is never freed.
+        // SAFETY: the memory is fresh, has that size and is never freed.
         unsafe {
             ring_init(memory, bytes).unwrap();
             Output::new(Producer::attach(memory, bytes).unwrap())

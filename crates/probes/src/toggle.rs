@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const RISE: u16 = 0;
 const FALL: u16 = 1;
 const WIDTH: u16 = 2;
-/// A real-time thread that did not block for so long will never again.
+/// A real-time thread that has not blocked for this long will never block again.
 const RUNAWAY: Nanos = Nanos::from_millis(1_000);
 
 pub(crate) const DEFINITION: Definition = Definition {
@@ -65,29 +65,29 @@ pub(crate) const DEFINITION: Definition = Definition {
     ],
 };
 
-/// Two series: the rising and the falling edge.
+/// The probe's part of a plan: a series of the rising edges, one of the falling edges, and one of the widths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Toggle {
-    /// From rising edge to rising edge (2007 assessment, §2: 1 ms).
+    /// The time from rising edge to rising edge (2007 assessment, §2: 1 ms).
     #[serde(rename = "period_ns")]
     pub period: Nanos,
-    /// How long the line is high (2007 assessment, §2: 50 µs).
+    /// How long the line is high in each pulse (2007 assessment, §2: 50 µs).
     #[serde(rename = "width_ns")]
     pub width: Nanos,
-    /// Pulses.
+    /// The number of pulses.
     pub count: u64,
-    /// How it sleeps up to an edge.
+    /// How the probe sleeps up to an edge.
     pub method: SleepMethod,
-    /// What is toggled.
+    /// The line that the probe toggles.
     pub line: Line,
 }
 
-/// What a pulse is put on.
+/// The place of the pulses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Line {
-    /// A variable: the pulse is seen by nobody but the probe.
+    /// A variable. Nobody but the probe sees the pulse.
     Memory,
     /// Data pin 7 of the parallel port at this I/O address.
     ParallelPort(u16),
@@ -96,7 +96,7 @@ pub enum Line {
 }
 
 impl Line {
-    /// `memory`, `parport:0x378` or `gpio:/dev/gpiochip0:17`.
+    /// Reads `memory`, `parport:0x378` or `gpio:/dev/gpiochip0:17`.
     fn read(text: &str) -> Option<Line> {
         match text.split_once(':') {
             None if text == "memory" => Some(Line::Memory),
@@ -158,9 +158,9 @@ impl Measure for Toggle {
                 "edges have absolute times: take the method clock_nanosleep or precise".into(),
             );
         }
-        // Refused where a stricter limit is in force, which does as well.
+        // The limit is refused where a stricter one is in force. The stricter one serves as well.
         let _guard = RuntimeLimit::hold(RUNAWAY);
-        // A deadline thread cannot be bound.
+        // The kernel refuses to bind a deadline thread.
         let bound = !matches!(plan.policy, rt::Policy::Deadline { .. });
         let cpus = [bound.then_some(plan.cpus[0])];
         let reports = measuring(plan.policy, &cpus, outputs, |_, output| {
@@ -183,33 +183,33 @@ struct Pulses<'a> {
 
 impl Pulses<'_> {
     fn measure(&mut self, mut line: impl Level) -> Result<Report, RunError> {
-        // A driver that looked for the port may have left it high, and the first pulse would have no rising edge.
+        // A driver that looked for the port may have left the line high. The first pulse would have no rising edge.
         line.set(false)?;
         let mut report = Report::default();
         report.largest("overhead_ns", overhead::clock_read().0);
         let before = Usage::of_thread();
         let done = match self.toggle.method {
             SleepMethod::Precise => {
-                // Half the time between pulses, so that the task blocks there; within a short pulse it spins.
+                // At most half the time between pulses, so that the task blocks there. Within a short pulse it spins.
                 let most = self.between() / 2;
                 let mut sleep = PreciseSleep::calibrate(&SystemClock, most);
                 self.hold(&mut line, |due| _ = sleep.sleep_until(&SystemClock, due))
             }
             _ => self.hold(&mut line, |due| SystemClock.sleep_until(due)),
         };
-        // However it ended.
+        // The line goes low, however the pulses ended.
         line.set(false)?;
         report.add("origin_ns", done?.ns());
         report.add("page_faults", Usage::of_thread().since(&before).page_faults());
         Ok(report)
     }
 
-    /// From falling to rising edge.
+    /// The time from a falling edge to the next rising edge.
     fn between(&self) -> Nanos {
         self.toggle.period - self.toggle.width
     }
 
-    /// Makes the pulses; gives the time from which theirs count.
+    /// Makes the pulses. Returns the instant from which their times count.
     fn hold(
         &mut self,
         line: &mut impl Level,

@@ -16,37 +16,37 @@ use crate::x86_64::{COUNTER, MACHINES};
 use rt::Policy;
 use sample::{Clock, Nanos};
 
-/// `/proc/stat` counts in ticks of USER_HZ, 100 a second on every architecture that the kernel still runs on but alpha.
+/// `/proc/stat` counts in ticks of USER_HZ: 100 a second on every architecture that the kernel still runs on but alpha.
 const TICK: Nanos = Nanos(10_000_000);
-/// A sibling that works less than this part of the time is an idle machine's housekeeping.
+/// A sibling that is busy for a smaller share of the time does only the housekeeping of an idle machine.
 const SIBLING_BUSY_PERCENT: u64 = 5;
-/// Below this much time, the account of a sibling is a handful of ticks and no percentage.
+/// A sibling with fewer ticks than this has too few for a percentage.
 const SIBLING_TICKS_MIN: u64 = 20;
-/// Reported frequencies are averages over the last tick and vary by a few percent where nothing changed
-/// (arch/x86/kernel/cpu/aperfmperf.c); the steps of real ones are 100 MHz.
+/// The kernel reports averages over the last tick, which vary by a few percent without any change of the frequency
+/// (arch/x86/kernel/cpu/aperfmperf.c). Real changes come in steps of 100 MHz.
 const FREQUENCY_PERCENT: i64 = 5;
-/// Leaving C1E takes up to 10 µs on Intel's processors; the next deeper states take 33 µs and more
+/// Intel's processors take up to 10 µs to leave C1E. The next deeper states take 33 µs and more
 /// (drivers/idle/intel_idle.c).
 const SHALLOW: Nanos = Nanos(10_000);
 
-/// What was measured, as far as validity depends on it.
+/// The measurement, as far as its validity depends on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// The CPUs that were to be measured, rising.
     pub cpus: Vec<u32>,
-    /// Those on which a measuring thread was seen running, rising.
+    /// The CPUs on which a measuring thread was seen running, rising.
     pub used: Vec<u32>,
     /// How the measuring threads were scheduled.
     pub policy: Policy,
-    /// Whether a measuring thread is busy for whole periods, so that the kernel may throttle it.
+    /// Whether a measuring thread is busy for whole periods. The kernel may throttle such a thread.
     pub spins: bool,
     /// Whether the probe itself kept the CPUs out of deep idle states while it measured.
     pub pm_qos: bool,
-    /// The clock of the samples. In virtual time speed, idle states and stolen time do not exist.
+    /// The clock of the samples. Virtual time knows no speed of the processor, no idle states and no stolen time.
     pub clock: Clock,
 }
 
-/// Every doubt, the contradictions first.
+/// Every doubt about the measurement, the contradictions first.
 pub fn check(before: &Context, after: &Context, measured: &Measured) -> Vec<Doubt> {
     let seen = Seen { before, after, measured };
     let mut doubts = seen.placement();
@@ -75,7 +75,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The measured CPUs that are not in a list; none where the list is not known.
+    /// The measured CPUs that are not in `list`. If the list is unknown, no CPU is outside.
     fn outside(&self, list: Option<Vec<u32>>) -> Vec<u32> {
         let Some(list) = list else { return Vec::new() };
         self.measured.cpus.iter().copied().filter(|c| !list.contains(c)).collect()
@@ -83,7 +83,7 @@ impl Seen<'_> {
 
     fn placement(&self) -> Vec<Doubt> {
         let mut doubts = Vec::new();
-        // A CPU may have gone while measuring, and a cpuset may have shrunk.
+        // A CPU may have gone while the probe measured, and a cpuset may have shrunk.
         let mut either = |key, doubt: fn(Vec<u32>) -> Doubt| {
             let mut cpus = self.outside(self.before.cpus(key));
             cpus.extend(self.outside(self.after.cpus(key)));
@@ -153,7 +153,7 @@ impl Seen<'_> {
 
     fn rivals(&self) -> Option<Doubt> {
         let own = priority(&self.measured.policy);
-        // Those that were there before or after; both lists begin with the highest.
+        // The tasks that existed before or after measuring. Both lists begin with the highest priority.
         let above = |context: &Context| -> Vec<String> {
             let tasks = context.get(keys::RT_TASKS_TOP).unwrap_or_default().split("; ");
             tasks.filter(|t| task_priority(t).is_some_and(|p| p >= own)).map(Into::into).collect()
@@ -172,7 +172,7 @@ impl Seen<'_> {
         (has_counter && is_real).then(|| Doubt::Clocksource { clocksource: clocksource.into() })
     }
 
-    /// How far a counter of a CPU moved while measuring; nothing where it was not seen twice.
+    /// How far a CPU's counter moved during the measurement. `None` if the counter was not read twice.
     fn moved(&self, key: &str, cpu: u32) -> Option<u64> {
         let counted = |context: &Context| context.number_of_cpu(key, cpu);
         u64::try_from(counted(self.after)?.checked_sub(counted(self.before)?)?).ok()
@@ -231,7 +231,7 @@ impl Seen<'_> {
         doubts
     }
 
-    /// The deepest state that a measured CPU may have slept in.
+    /// A doubt about the deepest idle state that a measured CPU may have entered.
     fn idle_states(&self) -> Option<Doubt> {
         if self.measured.pm_qos {
             return None;
@@ -248,13 +248,13 @@ impl Seen<'_> {
     }
 }
 
-/// Interrupts as the context lists them, each with its CPUs.
+/// The interrupts in the context's list, each with its CPUs.
 fn interrupts(context: &Context) -> impl Iterator<Item = (&str, Vec<u32>)> {
     let listed = context.get(keys::IRQS_ON_MEASURED).unwrap_or_default().split("; ");
     listed.filter_map(|irq| Some((irq, cpu_list(irq.rsplit_once('@')?.1)?)))
 }
 
-/// On one scale: an ordinary task is below every real-time task, a deadline above.
+/// All policies on one scale: an ordinary task is below every real-time task, and a deadline is above.
 fn priority(policy: &Policy) -> u8 {
     match policy {
         Policy::Other(_) => 0,
@@ -263,7 +263,7 @@ fn priority(policy: &Policy) -> u8 {
     }
 }
 
-/// On the same scale, of a task as the context lists it.
+/// The place on the same scale for a task of the context's list.
 fn task_priority(task: &str) -> Option<u8> {
     match task.rsplit_once(' ')?.1.rsplit_once(':') {
         Some((_, priority)) => priority.parse().ok(),

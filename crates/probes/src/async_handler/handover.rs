@@ -12,45 +12,45 @@ use sample::{Loss, Monotonic, Nanos, Stamp};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long to sleep before looking again whether the other thread is there.
+/// The pause between two looks at whether the other thread is ready.
 const START: Duration = Duration::from_micros(200);
 
-/// Who runs where, and how often.
+/// Which thread runs where, and how often events come.
 pub(super) struct Course {
-    /// CPU and policy of the waiting thread.
+    /// The CPU and the policy of the waiting thread.
     pub(super) receiver: (u32, Policy),
-    /// CPU and policy of the telling thread, which is the calling one.
+    /// The CPU and the policy of the sending thread, which is the calling thread.
     pub(super) sender: (u32, Policy),
     pub(super) period: Nanos,
     pub(super) count: u64,
 }
 
-/// What the two threads know of each other.
+/// The state that the two threads share.
 #[derive(Default)]
 struct Event {
-    /// The receiver's number in the system, once it has one.
+    /// The receiver's thread number, once it has one.
     receiver: AtomicI32,
-    /// How many waits the receiver has begun.
+    /// The number of waits that the receiver has begun.
     waits: AtomicU64,
-    /// How many events were sent …
+    /// The number of events that were sent.
     sent: AtomicU64,
-    /// … with which number the last one …
+    /// The number of the event that was sent last.
     number: AtomicU64,
-    /// … and when, on CLOCK_MONOTONIC.
+    /// When that event was sent, on CLOCK_MONOTONIC.
     sent_ns: AtomicU64,
-    /// Events that were not sent because the receiver did not wait; the receiver reports them.
+    /// Events that were not sent because the receiver did not wait. The receiver reports them.
     skipped: AtomicU64,
-    /// The sender sends no more.
+    /// Whether the sender will send no more.
     ended: AtomicBool,
-    /// The receiver receives no more.
+    /// Whether the receiver will receive no more.
     left: AtomicBool,
 }
 
-/// Runs the course; the calling thread is the telling one. Each event is a sample or is counted: as superseded where
-/// the receiver did not yet wait for it.
+/// Runs the course. The calling thread sends the events. Each event becomes a sample or is counted. An event is counted
+/// as superseded if the receiver did not yet wait for it.
 ///
 /// # Errors
-/// What the mechanism, the scheduler or `/proc` refuses.
+/// The mechanism, the scheduler or `/proc` refuses something.
 pub(super) fn measure<H: Handover>(
     mechanism: &H,
     course: &Course,
@@ -73,14 +73,14 @@ pub(super) fn measure<H: Handover>(
     })
 }
 
-/// Tells the receiver that nothing more comes; not before it can be told.
+/// Tells the receiver that nothing more comes. It first waits until the receiver can be told.
 fn end<H: Handover>(mechanism: &H, event: &Event) {
     while event.waits.load(Ordering::Acquire) == 0 && !event.left.load(Ordering::Acquire) {
         std::thread::sleep(START);
     }
     event.ended.store(true, Ordering::Release);
     mechanism.prepare();
-    // Fails only where the receiver has left already.
+    // This fails only if the receiver has already left.
     let _ = mechanism.tell();
 }
 
@@ -122,7 +122,7 @@ fn send<H: Handover>(
     Ok(())
 }
 
-/// When event `number` is due: the first one a period after the start, so that the receiver had time to settle.
+/// When event `number` is due. The first event is due a period after the start, so the receiver has time to settle.
 fn due(start: Stamp<Monotonic>, period: Nanos, number: u64) -> Option<Stamp<Monotonic>> {
     start.checked_add(period.checked_mul(number.checked_add(1)?)?)
 }

@@ -15,23 +15,23 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// One way. One thread waits, another one tells; neither call allocates.
+/// A mechanism. One thread waits, and another thread tells it that an event came. Neither call allocates.
 pub(crate) trait Handover: Sync {
-    /// What the waiting thread does once, before it waits for the first time.
+    /// Prepares the waiting thread, once, before it waits for the first time.
     fn enter(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Waits to be told; the clock right afterwards.
+    /// Waits to be told. Returns the reading of the clock right after the wait.
     ///
     /// # Errors
-    /// What the system says; the mechanism is then of no more use.
+    /// The error of the system. The mechanism cannot be used any more.
     fn wait(&self) -> io::Result<Stamp<Monotonic>>;
 
-    /// What the telling thread has to do first, outside what is measured.
+    /// Prepares the telling thread for the next event. This is not part of the measured time.
     fn prepare(&self) {}
 
-    /// Tells.
+    /// Tells the waiting thread that an event came.
     ///
     /// # Errors
     /// As for [`wait`](Self::wait).
@@ -56,12 +56,12 @@ pub(super) fn uninterrupted<R: Into<i64>>(mut call: impl FnMut() -> R) -> io::Re
     }
 }
 
-/// A mutex, a condition variable and the flag between them. The flag is set, and the mutex free again, before the
-/// sender's stamp: what is measured is `pthread_cond_signal`, not a mutex that is handed over twice.
+/// A mutex, a condition variable, and the flag between them. The sender sets the flag and frees the mutex before it
+/// takes its stamp. So the probe measures `pthread_cond_signal`, and not a mutex that is handed over twice.
 pub(super) struct Condvar {
     mutex: PlainMutex,
     condition: Condition,
-    /// Read and written under the mutex.
+    /// The flag. Threads read and write it under the mutex.
     told: AtomicU32,
 }
 
@@ -157,18 +157,18 @@ impl Handover for Pipe {
 }
 
 pub(crate) struct PosixSemaphore {
-    /// Boxed: once used it must not move.
+    /// Boxed, because a semaphore must not move once a thread has used it.
     semaphore: Box<UnsafeCell<libc::sem_t>>,
 }
 
-// SAFETY: made to be used by several threads.
+// SAFETY: a semaphore is made to be used by several threads.
 unsafe impl Sync for PosixSemaphore {}
 
 impl PosixSemaphore {
     pub(crate) fn new() -> io::Result<PosixSemaphore> {
-        // SAFETY: plain bytes, initialised by sem_init before anything else sees them.
+        // SAFETY: these are plain bytes. sem_init initialises them before anything else sees them.
         let semaphore = Box::new(UnsafeCell::new(unsafe { std::mem::zeroed() }));
-        // SAFETY: memory for a semaphore; shared by threads only, value 0.
+        // SAFETY: the memory has room for a semaphore. Only threads share it, and its value is 0.
         checked(unsafe { libc::sem_init(semaphore.get(), 0, 0) })?;
         Ok(PosixSemaphore { semaphore })
     }
@@ -176,13 +176,13 @@ impl PosixSemaphore {
 
 impl Handover for PosixSemaphore {
     fn wait(&self) -> io::Result<Stamp<Monotonic>> {
-        // SAFETY: an initialised semaphore that never moved.
+        // SAFETY: the semaphore is initialised and never moved.
         uninterrupted(|| unsafe { libc::sem_wait(self.semaphore.get()) })?;
         Ok(now())
     }
 
     fn tell(&self) -> io::Result<()> {
-        // SAFETY: as above.
+        // SAFETY: the semaphore is initialised and never moved.
         checked(unsafe { libc::sem_post(self.semaphore.get()) })?;
         Ok(())
     }

@@ -50,18 +50,18 @@ pub(crate) const DEFINITION: Definition = Definition {
     ],
 };
 
-/// One series for each mechanism and placement.
+/// The probe's part of a plan: one series for each mechanism and placement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Async {
-    /// How the event is handed over; each is measured in turn.
+    /// The mechanisms that hand over the event. The probe measures one after the other.
     pub mechanisms: Vec<Mechanism>,
-    /// Where the two threads run; each is measured in turn.
+    /// The places where the two threads run. The probe measures one after the other.
     pub placements: Vec<Placement>,
-    /// From event to event.
+    /// The time from event to event.
     #[serde(rename = "period_ns")]
     pub period: Nanos,
-    /// Events per series.
+    /// The number of events in each series.
     pub count: u64,
 }
 
@@ -69,7 +69,7 @@ pub struct Async {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mechanism {
-    /// Mutex and condition variable of the C library.
+    /// The mutex and the condition variable of the C library.
     Condvar,
     /// A bare futex.
     Futex,
@@ -77,27 +77,27 @@ pub enum Mechanism {
     Eventfd,
     /// A pipe.
     Pipe,
-    /// `sem_post`, `sem_wait`.
+    /// A POSIX semaphore, by `sem_post` and `sem_wait`.
     PosixSemaphore,
-    /// `semop`.
+    /// A System V semaphore, by `semop`.
     SysvSemaphore,
-    /// `mq_send`, `mq_receive`.
+    /// A POSIX message queue, by `mq_send` and `mq_receive`.
     PosixQueue,
-    /// `msgsnd`, `msgrcv`.
+    /// A System V message queue, by `msgsnd` and `msgrcv`.
     SysvQueue,
     /// A signal and its handler.
     Signal,
-    /// A signal taken by `sigwaitinfo`.
+    /// A signal that the receiver takes by `sigwaitinfo`.
     Sigwait,
 }
 
-/// Where two threads run.
+/// The CPUs on which the two threads run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// Both on the first CPU of the plan.
+    /// Both threads run on the first CPU of the plan.
     Same,
-    /// The waiting one on the first, the telling one on the second.
+    /// The receiver runs on the plan's first CPU, the sender on the second.
     Across,
 }
 
@@ -110,7 +110,7 @@ fn name(mechanism: Mechanism, placement: Placement) -> String {
 }
 
 impl Measure for Async {
-    /// `futex-same`, `futex-across`, for each mechanism and placement.
+    /// The names of the series, such as `futex-same` and `futex-across`.
     fn series(&self, _plan: &Plan) -> Vec<String> {
         pairs(self).map(|(mechanism, placement)| name(mechanism, placement)).collect()
     }
@@ -127,11 +127,11 @@ impl Measure for Async {
         Some(self.period)
     }
 
-    /// Two threads of its own for each series in turn, but one way out. A mechanism that this system lacks becomes a
-    /// doubt, and the others are measured.
+    /// Starts two threads for each series in turn. All series share one output. If this system lacks a mechanism, that
+    /// becomes a doubt, and the probe measures the other mechanisms.
     ///
     /// # Errors
-    /// A policy without a priority below it, CPUs that may not be used, or a mechanism that fails on the way.
+    /// A policy without a priority below it, a CPU that may not be used, or a mechanism that fails while measuring.
     fn run(
         &self,
         plan: &Plan,
@@ -173,7 +173,7 @@ impl Measure for Async {
     }
 }
 
-/// `None` where there are too few CPUs.
+/// The course for a placement. `None` if there are too few CPUs.
 fn course(plan: &Plan, probe: &Async, placement: Placement) -> Result<Option<Course>, RunError> {
     let sender = match placement {
         Placement::Same => plan.cpus.first().copied(),
@@ -188,12 +188,12 @@ fn course(plan: &Plan, probe: &Async, placement: Placement) -> Result<Option<Cou
     }))
 }
 
-/// The first CPU that this process may use beside those of the plan, whose latencies nobody measures.
+/// The first CPU that this process may use and that the plan does not name. Nobody measures latencies on this CPU.
 fn another(measured: &[u32]) -> Option<u32> {
     rt::allowed_cpus().ok()?.into_iter().find(|cpu| !measured.contains(cpu))
 }
 
-/// On a thread of its own: it becomes the sender.
+/// Measures one series on a thread of its own. This thread becomes the sender.
 fn hand_over(
     mechanism: Mechanism,
     course: &Course,
@@ -215,14 +215,14 @@ fn hand_over(
     }
 }
 
-/// A mechanism that the system does not give (ENOSYS: not in this kernel; EACCES, EPERM: not in this container;
-/// ENOSPC, EMFILE: its limits).
+/// A mechanism, or the reason why the system does not give it (ENOSYS: the kernel lacks it; EACCES, EPERM: the
+/// container forbids it; ENOSPC, EMFILE: a limit is reached).
 pub(crate) fn made<H>(mechanism: io::Result<H>) -> Result<H, RunError> {
     mechanism
         .map_err(|e| failure::unavailable("mechanism", format!("the system does not give it: {e}")))
 }
 
-/// The series has no samples, and why.
+/// Records that the series has no samples, and the reason.
 pub(crate) fn not_measured(report: &mut Report, series: String, reason: impl Into<String>) {
     report.doubts.push(Doubt::NotMeasured { series, reason: reason.into() });
 }

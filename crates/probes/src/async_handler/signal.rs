@@ -9,8 +9,8 @@ use std::io;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 thread_local! {
-    /// When the handler last ran on this thread. Constant and without destructor, so it is a plain thread-local word
-    /// that a handler may touch.
+    /// When the handler last ran on this thread. The value is constant and has no destructor, so it is a plain
+    /// thread-local word that a handler may touch.
     static HANDLED: Cell<Option<Stamp<Monotonic>>> = const { Cell::new(None) };
 }
 
@@ -18,7 +18,7 @@ extern "C" fn handler(_: libc::c_int) {
     HANDLED.set(Some(now()));
 }
 
-/// Two real-time signals that neither the C library nor cargo's test harness uses.
+/// The signal with a handler. Neither the C library nor cargo's test harness uses this signal or the one below.
 fn number_handled() -> libc::c_int {
     libc::SIGRTMIN() + 3
 }
@@ -28,7 +28,7 @@ fn number_awaited() -> libc::c_int {
 }
 
 fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
-    // SAFETY: filled by sigemptyset; the numbers are valid.
+    // SAFETY: sigemptyset fills the set, and the numbers are valid.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -39,18 +39,18 @@ fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
     }
 }
 
-/// Blocks `signal` on the calling thread; returns the mask that it had.
+/// Blocks `signal` on the calling thread. Returns the mask that the thread had.
 fn block(signal: libc::c_int) -> libc::sigset_t {
     let mut before = set_of(&[]);
-    // SAFETY: both sets outlive the call, which cannot fail with a valid `how`.
+    // SAFETY: both sets outlive the call. The call cannot fail with a valid `how`.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set_of(&[signal]), &raw mut before) };
     before
 }
 
-/// Directed at one thread, as an event for it is.
+/// Sends the signal to one thread, as an event for that thread.
 fn tell_thread(thread: &AtomicI32, signal: libc::c_int) -> io::Result<()> {
     let thread = thread.load(Ordering::Acquire);
-    // SAFETY: no pointers.
+    // SAFETY: there are no pointers.
     checked(unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) })?;
     Ok(())
 }
@@ -59,26 +59,26 @@ fn own_number() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// A handler that stamps on its first instruction, on a thread that waits in `sigsuspend`; elsewhere the signal is
-/// blocked, so that none is lost.
+/// A handler that stamps in its first instruction, on a thread that waits in `sigsuspend`. Outside of the wait the
+/// thread blocks the signal, so that no signal is lost.
 pub(super) struct Signal {
     thread: AtomicI32,
     before: libc::sigaction,
-    /// While it waits: the thread's own mask without our signal.
+    /// The mask during the wait: the thread's own mask without the signal.
     open: libc::sigset_t,
 }
 
 impl Signal {
     pub(super) fn new() -> io::Result<Signal> {
-        // SAFETY: plain data, filled below.
+        // SAFETY: both are plain data, filled below.
         let (mut action, mut before): (libc::sigaction, libc::sigaction) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         action.sa_sigaction = handler as *const () as libc::sighandler_t;
         action.sa_mask = set_of(&[]);
-        // SAFETY: a handler that only reads the clock and writes a thread-local word.
+        // SAFETY: the handler only reads the clock and writes a thread-local word.
         checked(unsafe { libc::sigaction(number_handled(), &raw const action, &raw mut before) })?;
         let mut open = set_of(&[]);
-        // SAFETY: reads the mask of this thread, which those that it starts inherit.
+        // SAFETY: the call reads the mask of this thread. Threads that it starts inherit this mask.
         unsafe {
             libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut open);
             libc::sigdelset(&raw mut open, number_handled());
@@ -96,7 +96,7 @@ impl Handover for Signal {
 
     fn wait(&self) -> io::Result<Stamp<Monotonic>> {
         loop {
-            // SAFETY: a valid mask. It always fails, with EINTR, once a handler has run.
+            // SAFETY: the mask is valid. The call always fails, with EINTR, once a handler has run.
             unsafe { libc::sigsuspend(&raw const self.open) };
             if let Some(handled) = HANDLED.take() {
                 return Ok(handled);
@@ -111,12 +111,12 @@ impl Handover for Signal {
 
 impl Drop for Signal {
     fn drop(&mut self) {
-        // SAFETY: what was there before.
+        // SAFETY: this is the action that was set before.
         unsafe { libc::sigaction(number_handled(), &raw const self.before, std::ptr::null_mut()) };
     }
 }
 
-/// `sigwaitinfo` for a signal that is blocked, so it needs no handler.
+/// A mechanism by `sigwaitinfo` for a blocked signal. It needs no handler.
 pub(super) struct Sigwait {
     thread: AtomicI32,
     set: libc::sigset_t,
@@ -137,7 +137,7 @@ impl Handover for Sigwait {
 
     fn wait(&self) -> io::Result<Stamp<Monotonic>> {
         let nothing = std::ptr::null_mut();
-        // SAFETY: a valid set; what came with the signal is not asked for.
+        // SAFETY: the set is valid. Nobody asks for the data that came with the signal.
         uninterrupted(|| unsafe { libc::sigwaitinfo(&raw const self.set, nothing) })?;
         Ok(now())
     }

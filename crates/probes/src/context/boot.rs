@@ -8,11 +8,11 @@
 
 use super::parse::record_text;
 
-/// Around the list of unknown words (init/main.c, `print_unknown_bootoptions`; since Linux 5.14).
+/// The texts around the list of unknown words (init/main.c, `print_unknown_bootoptions`; since Linux 5.14).
 const UNKNOWN: (&str, &str) =
     ("Unknown kernel command line parameters \"", "\", will be passed to user space.");
 
-/// Beginnings and parts of messages about one word (init/main.c, kernel/params.c, kernel/sched/core.c).
+/// Beginnings and parts of the kernel's messages about one word (init/main.c, kernel/params.c, kernel/sched/core.c).
 const REFUSALS: [&str; 4] = [
     "Malformed early option '",
     "Dynamic Preempt: unsupported mode",
@@ -20,8 +20,8 @@ const REFUSALS: [&str; 4] = [
     "' too large for parameter",
 ];
 
-/// The words that the kernel did not know, as they were written, separated by spaces; absent where it knew all, or
-/// where the log is not readable or does not reach back to the boot.
+/// The words that the kernel did not know, as the command line has them, separated by spaces. The result is absent if
+/// the kernel knew all words, if the log is not readable, or if the log does not reach back to the boot.
 pub fn unknown_words(log: &str) -> Option<String> {
     texts(log).find_map(|text| {
         let (_, rest) = text.split_once(UNKNOWN.0)?;
@@ -29,7 +29,7 @@ pub fn unknown_words(log: &str) -> Option<String> {
     })
 }
 
-/// What the kernel says of words that it knew and did not take, in its own texts, separated by `; `; absent as above.
+/// The kernel's messages about words that it knew and did not take, separated by `; `. Absent if the log has none.
 pub fn refused_words(log: &str) -> Option<String> {
     let refusals = texts(log).filter(|text| REFUSALS.iter().any(|sign| text.contains(sign)));
     let refusals: Vec<&str> = refusals.collect();

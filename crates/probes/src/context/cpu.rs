@@ -42,7 +42,7 @@ fn sets(tree: &Tree, context: &mut Context) {
         (keys::CPUS_ONLINE, "sys/devices/system/cpu/online"),
         (keys::CPUS_ISOLATED, "sys/devices/system/cpu/isolated"),
         (keys::CPUS_ISOLATED_BY_CPUSET, "sys/fs/cgroup/cpuset.cpus.isolated"),
-        // `(null)` where the kernel can do it and was not asked to; that is no list.
+        // The file reads `(null)` where the kernel supports `nohz_full` and nobody asked for it. `(null)` is no list.
         (keys::NOHZ_FULL, "sys/devices/system/cpu/nohz_full"),
     ] {
         let cpus = tree.whole(path).as_deref().and_then(cpu_list);
@@ -57,7 +57,7 @@ fn sets(tree: &Tree, context: &mut Context) {
     context.set(keys::DEFAULT_SMP_AFFINITY, cpus.as_deref().map(show_cpu_list));
 }
 
-/// The effective CPUs of the nearest group that has them, in either version of the hierarchy (cgroups(7)).
+/// The effective CPUs of the nearest group that names them, in either version of the hierarchy (cgroups(7)).
 fn cpuset(tree: &Tree) -> Option<String> {
     let groups = tree.text("proc/self/cgroup")?;
     groups.lines().find_map(|line| {
@@ -75,7 +75,7 @@ fn cpuset(tree: &Tree) -> Option<String> {
     })
 }
 
-/// Absent where the kernel shows no interrupts at all.
+/// The interrupts that go to one of the CPUs. Absent where the kernel shows no interrupts at all.
 fn interrupts(tree: &Tree, cpus: &BTreeSet<u32>) -> Option<String> {
     let numbers = tree.numbered("proc/irq", "");
     if numbers.is_empty() {
@@ -86,15 +86,15 @@ fn interrupts(tree: &Tree, cpus: &BTreeSet<u32>) -> Option<String> {
     Some(if found.is_empty() { "none".into() } else { found.join("; ") })
 }
 
-/// `NUMBER:NAME@CPUS` of an interrupt that is in use and is delivered to one of the CPUs.
+/// An interrupt as `NUMBER:NAME@CPUS`. Absent unless it is in use and is delivered to one of the CPUs.
 fn interrupt(tree: &Tree, irq: u32, cpus: &BTreeSet<u32>) -> Option<String> {
     let directory = format!("proc/irq/{irq}");
-    // A handler shows as a directory of its name (register_handler_proc(), kernel/irq/proc.c).
+    // Each handler has a directory of its name there (register_handler_proc(), kernel/irq/proc.c).
     let handler =
         tree.names(&directory).into_iter().find(|n| tree.is_directory(&format!("{directory}/{n}")));
     let name = handler?;
-    // Empty for an interrupt that each CPU has for itself; the file is missing where the kernel does not know where
-    // an interrupt is delivered, only where it may be.
+    // The file is empty for an interrupt that each CPU has for itself. The file is missing where the kernel knows only
+    // where it may deliver an interrupt, and not where it does.
     let list = tree
         .whole(&format!("{directory}/effective_affinity_list"))
         .or_else(|| tree.whole(&format!("{directory}/smp_affinity_list")))?;
@@ -102,7 +102,7 @@ fn interrupt(tree: &Tree, irq: u32, cpus: &BTreeSet<u32>) -> Option<String> {
     (!here.is_empty()).then(|| format!("{irq}:{name}@{}", show_cpu_list(&here)))
 }
 
-/// The file gives the number itself, as 32 bits in the machine's order (Documentation/power/pm_qos_interface.rst).
+/// The latency that `/dev/cpu_dma_latency` gives: 32 bits in machine order (Documentation/power/pm_qos_interface.rst).
 fn latency_allowed(tree: &Tree) -> Option<i32> {
     tree.bytes("dev/cpu_dma_latency")?.first_chunk().map(|b| i32::from_ne_bytes(*b))
 }
@@ -122,7 +122,7 @@ fn idle(tree: &Tree, cpu: u32, context: &mut Context) {
     let states = tree.numbered(&directory, "state").into_iter().filter_map(|state| {
         let file = |name: &str| tree.text(&format!("{directory}/state{state}/{name}"));
         let disabled = file("disable").is_some_and(|d| d != "0");
-        // Names such as `MWAIT 0x10` would look like two states.
+        // A name with a space, such as `MWAIT 0x10`, would look like two states.
         let name = file("name")?.replace(char::is_whitespace, "_");
         (!disabled).then_some(format!("{name}:{}", file("latency")?))
     });

@@ -8,10 +8,10 @@ use super::{Context, boot, keys};
 use flate2::read::GzDecoder;
 use std::io::Read;
 
-/// The kernel's own text about its configuration is some 300 kB.
+/// The most bytes of a configuration that are read. The kernel's own configuration has some 300 kB.
 const CONFIG_BYTES_MAX: u64 = 4 << 20;
 
-/// Options that make paths longer to find defects. Debian's kernels have none of them.
+/// Options that find the kernel's defects and make its paths longer. Debian's kernels have none of them.
 const DEBUG_OPTIONS: [&str; 22] = [
     "DEBUG_ATOMIC_SLEEP",
     "DEBUG_KMEMLEAK",
@@ -37,7 +37,7 @@ const DEBUG_OPTIONS: [&str; 22] = [
     "UBSAN_TRAP",
 ];
 
-/// What shows an option where the configuration cannot be read.
+/// Files that show that an option is set, for kernels whose configuration cannot be read.
 const TRACES: [(&str, &str); 3] = [
     ("proc/lockdep", "LOCKDEP"),
     ("proc/lock_stat", "LOCK_STAT"),
@@ -74,7 +74,7 @@ pub fn read(tree: &Tree, context: &mut Context) {
     context.set(keys::RELEASE, release);
     context.set(keys::BUILD, build);
     context.set(keys::COMMAND_LINE, command_line);
-    // Since Linux 6.1; before that this program's own is the only one that can run it.
+    // The file exists since Linux 6.1. An older kernel can only run programs of this program's own architecture.
     let architecture = tree.text("proc/sys/kernel/arch");
     context
         .set(keys::ARCHITECTURE, architecture.or_else(|| Some(std::env::consts::ARCH.to_owned())));
@@ -96,7 +96,7 @@ pub fn read(tree: &Tree, context: &mut Context) {
     context.set(keys::LOAD_AVERAGE, averages.as_deref().map(first_three));
 }
 
-/// Where the configuration was found, and its text.
+/// Where the configuration was found, and the text of the configuration.
 fn configuration(tree: &Tree, release: Option<&str>) -> Option<(String, String)> {
     for path in release.into_iter().flat_map(|release| {
         [format!("boot/config-{release}"), format!("lib/modules/{release}/config")]
@@ -117,12 +117,12 @@ fn is_set(config: &str, option: &str) -> bool {
     config.lines().any(value)
 }
 
-/// `CONFIG_HZ` of the text of a kernel's configuration (kernel/Kconfig.hz); `None` where it has none.
+/// `CONFIG_HZ` of a kernel's configuration (kernel/Kconfig.hz). `None` where the text has no such line.
 pub fn hz(config: &str) -> Option<u32> {
     config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.trim().parse().ok())
 }
 
-/// Absent where neither the configuration nor a trace of an option was seen.
+/// The debug options that are set. Absent where neither the configuration nor a file of an option was found.
 fn debug_options(tree: &Tree, config: Option<&str>) -> Option<String> {
     let text = config.unwrap_or_default();
     let traced = |option: &str| TRACES.iter().any(|(path, o)| *o == option && tree.exists(path));
@@ -135,10 +135,10 @@ fn debug_options(tree: &Tree, config: Option<&str>) -> Option<String> {
     }
 }
 
-/// What the kernel says of its preemption, in as many places.
+/// The places in which the kernel says something about its preemption.
 struct Said<'a> {
     realtime: bool,
-    /// The models that can be chosen while running, the active one in parentheses.
+    /// The models that can be chosen while the kernel runs, with the active one in parentheses.
     active: &'a str,
     build: &'a str,
     command_line: &'a str,
@@ -147,7 +147,7 @@ struct Said<'a> {
     config: &'a str,
 }
 
-/// The most immediate statement holds; absent where there is none.
+/// The preemption model by the most immediate statement. Absent where the kernel makes no statement.
 fn preemption(said: &Said) -> Option<&'static str> {
     const MODELS: [&str; 4] = ["none", "voluntary", "full", "lazy"];
     let built = |flag: &str| said.build.split_whitespace().any(|w| w == flag);
@@ -171,7 +171,7 @@ fn preemption(said: &Said) -> Option<&'static str> {
         .and_then(named)
         .or_else(|| asked.and_then(named))
         .or_else(configured)
-        // Without any of them a kernel that names its preemption is fully preemptible, unless it is dynamic.
+        // Without all of these, a kernel that names PREEMPT is fully preemptible unless it is dynamic.
         .or_else(|| built("PREEMPT").then_some("full"))
 }
 

@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use tree::Tree;
 
-/// What was read: one text for each of the [`keys`]. In files a flat object of strings.
+/// The values that were read: one text for each of the [`keys`]. In files a context is a flat object of strings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Context(BTreeMap<String, String>);
@@ -38,27 +38,27 @@ impl Context {
         self.0.get(key).map(String::as_str)
     }
 
-    /// The text of a key that each CPU has, kept as `KEY.cpuN`.
+    /// The text of a key that each CPU has. The context keeps it as `KEY.cpuN`.
     pub fn of_cpu(&self, key: &str, cpu: u32) -> Option<&str> {
         self.get(&of_cpu(key, cpu))
     }
 
-    /// A key that is a whole number.
+    /// The value of a key, if it is a whole number.
     pub fn number(&self, key: &str) -> Option<i64> {
         self.get(key)?.parse().ok()
     }
 
-    /// A key of a CPU that is a whole number.
+    /// The value of a CPU's key, if it is a whole number.
     pub fn number_of_cpu(&self, key: &str, cpu: u32) -> Option<i64> {
         self.of_cpu(key, cpu)?.parse().ok()
     }
 
-    /// A key that is a list of CPUs, rising.
+    /// The value of a key, if it is a list of CPUs. The CPUs rise.
     pub fn cpus(&self, key: &str) -> Option<Vec<u32>> {
         self.get(key).and_then(cpu_list)
     }
 
-    /// The CPUs that share the core of a CPU, without itself.
+    /// The other CPUs that share the core of `cpu`.
     pub fn siblings(&self, cpu: u32) -> Vec<u32> {
         let all = self.of_cpu(keys::SMT_SIBLINGS, cpu).and_then(cpu_list).unwrap_or_default();
         all.into_iter().filter(|c| *c != cpu).collect()
@@ -91,8 +91,8 @@ fn of_cpu(key: &str, cpu: u32) -> String {
     format!("{key}.cpu{cpu}")
 }
 
-/// Reads the context of a measurement on `cpus`. Takes milliseconds, and some 20 µs more for each thread of the
-/// machine; read it before and after measuring, never while.
+/// Reads the context of a measurement on `cpus`. This takes milliseconds, and some 20 µs more for each thread of the
+/// machine. Read the context before and after measuring, never while measuring.
 pub fn read(cpus: &[u32]) -> Context {
     read_below(&Tree::new("/"), cpus)
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Turns the kernel's texts into values. Pure. A text of another form yields no value.
 
-/// The most CPUs that Linux can be built for (`NR_CPUS`, arch/x86/Kconfig); a longer list is not one of CPUs.
+/// The most CPUs that Linux can be built for (`NR_CPUS`, arch/x86/Kconfig). A longer list is no list of CPUs.
 pub const CPUS_MAX: u32 = 8192;
 
-/// A list of CPUs as the kernel writes it (`0-3,5`; cpuset(7), "List format"), rising and each once. An empty text and
-/// `none` are the empty list.
+/// A list of CPUs as the kernel writes it (`0-3,5`; cpuset(7), "List format"). The result rises and has each CPU once.
+/// An empty text and `none` are the empty list.
 pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
     let text = text.trim();
     let mut cpus = Vec::new();
@@ -25,7 +25,7 @@ pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-/// The inverse of [`cpu_list`] for rising CPUs; `none` for no CPU.
+/// The inverse of [`cpu_list`] for rising CPUs. An empty list becomes `none`.
 pub fn show_cpu_list(cpus: &[u32]) -> String {
     let mut parts: Vec<String> = Vec::new();
     for run in cpus.chunk_by(|a, b| a + 1 == *b) {
@@ -37,7 +37,7 @@ pub fn show_cpu_list(cpus: &[u32]) -> String {
     if parts.is_empty() { "none".into() } else { parts.join(",") }
 }
 
-/// A mask of CPUs as the kernel writes it (`3,ffffffff`; cpuset(7), "Mask format"), as a list.
+/// The list of CPUs in a mask as the kernel writes it (`3,ffffffff`; cpuset(7), "Mask format").
 pub fn cpu_mask(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for (word, digits) in text.trim().rsplit(',').enumerate() {
@@ -51,19 +51,19 @@ pub fn cpu_mask(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-/// The word between `open` and `close`: the chosen one of several.
+/// The word between `open` and `close`. The kernel marks the chosen word of several in this way.
 pub fn chosen(text: &str, open: char, close: char) -> Option<&str> {
     let (_, rest) = text.split_once(open)?;
     rest.split_once(close).map(|(word, _)| word)
 }
 
-/// The value of a word of the command line; as for the kernel the last one holds, and none after `--`.
+/// The value of a word of the command line. As in the kernel, the last such word holds, and words after `--` do not.
 pub fn command_line_value<'a>(command_line: &'a str, key: &str) -> Option<&'a str> {
     let words = command_line.split_whitespace().take_while(|w| *w != "--");
     words.filter_map(|w| w.strip_prefix(key)?.strip_prefix('=')).last()
 }
 
-/// The text of a record of `/dev/kmsg`: what stands behind its numbers (Documentation/ABI/testing/dev-kmsg).
+/// The text of a record of `/dev/kmsg`, without the numbers before it (Documentation/ABI/testing/dev-kmsg).
 pub fn record_text(record: &str) -> &str {
     record.split_once(';').map_or(record, |(_, text)| text)
 }
@@ -76,7 +76,7 @@ pub struct Ticks {
     pub steal: u64,
 }
 
-/// A CPU's line of `/proc/stat` (proc_stat(5)). A guest's time is part of `user`, stolen time of nothing else.
+/// The ticks in a CPU's line of `/proc/stat` (proc_stat(5)). `user` contains a guest's time. Stolen time is separate.
 pub fn ticks(stat: &str, cpu: u32) -> Option<Ticks> {
     let name = format!("cpu{cpu}");
     let line = stat.lines().find_map(|l| l.strip_prefix(&name)?.strip_prefix(' '))?;
@@ -95,16 +95,16 @@ pub fn ticks(stat: &str, cpu: u32) -> Option<Ticks> {
 /// A thread's real-time policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RealTime {
-    /// With its priority, 1 … 99.
+    /// Round-robin, with a priority of 1 … 99.
     RoundRobin(u8),
-    /// With its priority, 1 … 99.
+    /// First in, first out, with a priority of 1 … 99.
     Fifo(u8),
-    /// Goes before every other.
+    /// A deadline, which goes before every other policy.
     Deadline,
 }
 
 impl RealTime {
-    /// For comparison: a deadline is above every priority.
+    /// The priority for comparisons. A deadline is above every priority.
     pub fn priority(self) -> u8 {
         match self {
             RealTime::RoundRobin(priority) | RealTime::Fifo(priority) => priority,
@@ -123,7 +123,7 @@ impl std::fmt::Display for RealTime {
     }
 }
 
-/// A thread by its line in `/proc/PID/stat` (proc_pid_stat(5)).
+/// A thread as its line in `/proc/PID/stat` describes it (proc_pid_stat(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     pub id: u32,
@@ -133,15 +133,15 @@ pub struct Thread {
     pub real_time: Option<RealTime>,
 }
 
-/// Set in the flags of a thread that is the kernel's own (include/linux/sched.h).
+/// The flag of a thread that belongs to the kernel (include/linux/sched.h).
 const PF_KTHREAD: u32 = 0x0020_0000;
 
 pub fn thread(stat: &str) -> Option<Thread> {
-    // The name may hold anything, parentheses too; what follows it may not.
+    // The name may hold anything, even parentheses. The fields after the name have none.
     let (id, rest) = stat.split_once(" (")?;
     let (name, rest) = rest.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    // The manual page counts from 1, and the first here is its third.
+    // The manual page counts fields from 1. The first field here is its third.
     let field = |n: usize| fields.get(n - 3);
     let flags: u32 = field(9)?.parse().ok()?;
     let priority: u8 = field(40)?.parse().ok()?;
@@ -160,13 +160,13 @@ pub fn thread(stat: &str) -> Option<Thread> {
     })
 }
 
-/// A value of `KEY: value` or `KEY\t: value` lines, the first one.
+/// The value of the first line `KEY: value` or `KEY\t: value`.
 pub fn labelled<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let value = |l: &'a str| l.strip_prefix(key)?.trim_start().strip_prefix(':').map(str::trim);
     text.lines().find_map(value).filter(|v| !v.is_empty())
 }
 
-/// The soft limit of a line of `/proc/PID/limits`.
+/// The soft limit in a line of `/proc/PID/limits`.
 pub fn soft_limit<'a>(limits: &'a str, name: &str) -> Option<&'a str> {
     limits.lines().find_map(|l| l.strip_prefix(name)?.split_whitespace().next())
 }

@@ -6,7 +6,7 @@ use super::tree::Tree;
 use super::{Context, keys};
 use crate::x86_64::{FLAGS, VIRTUAL};
 
-/// What makers of hypervisors write into the firmware, and their names for it.
+/// The texts that makers of hypervisors write into the firmware, and our names for the hypervisors.
 const HYPERVISORS: [(&str, &str); 8] = [
     ("QEMU", "qemu"),
     ("KVM", "kvm"),
@@ -18,7 +18,7 @@ const HYPERVISORS: [(&str, &str); 8] = [
     ("Xen", "xen"),
 ];
 
-/// Words in the control group of process 1 that only containers have.
+/// Words that the control group of process 1 has only in a container.
 const CONTAINERS: [&str; 4] = ["docker", "lxc", "kubepods", "libpod"];
 
 pub fn read(tree: &Tree, context: &mut Context) {
@@ -29,7 +29,7 @@ pub fn read(tree: &Tree, context: &mut Context) {
     context.set(keys::VENDOR, vendor);
     context.set(keys::PRODUCT, product);
     let host = tree.text("proc/sys/kernel/hostname");
-    // What the kernel says before anybody has named it (init/version.c).
+    // The kernel's text before anybody has named the machine (init/version.c).
     context.set(keys::HOST, host.filter(|host| host != "(none)"));
     context.set(keys::CONTAINER, container(tree));
     let limits = tree.text("proc/self/limits");
@@ -38,7 +38,7 @@ pub fn read(tree: &Tree, context: &mut Context) {
     context.set(keys::TEMPERATURES, temperatures(tree));
 }
 
-/// Absent where nothing tells (as on arm without a device tree).
+/// The hypervisor. Absent where no file tells, as on arm without a device tree.
 fn virtualisation(tree: &Tree, firmware: &str) -> Option<String> {
     if let Some(kind) = tree.text("sys/hypervisor/type") {
         return Some(kind);
@@ -58,7 +58,7 @@ fn virtualisation(tree: &Tree, firmware: &str) -> Option<String> {
     Some(known.map_or("unnamed", |(_, name)| name).into())
 }
 
-/// Absent outside of one, as far as can be told.
+/// The kind of container. Absent outside of a container, as far as this process can tell.
 fn container(tree: &Tree) -> Option<String> {
     if let Some(kind) = tree.text("run/systemd/container") {
         return Some(kind);

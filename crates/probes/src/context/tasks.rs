@@ -7,10 +7,10 @@ use super::{Context, keys};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// As many as say what a machine is busy with; the count says of how many.
+/// How many threads are listed. These show what keeps a machine busy. A separate count gives the number of all threads.
 const SHOWN: usize = 8;
 
-/// A thread that may get in our way.
+/// A real-time thread that may delay the measuring threads.
 struct Rival {
     thread: Thread,
     real_time: RealTime,
@@ -33,7 +33,7 @@ pub fn read(tree: &Tree, cpus: &BTreeSet<u32>, context: &mut Context) {
     context.set(keys::RT_KERNEL_THREADS_TOP, Some(shown(&kernel)));
 }
 
-/// Those of one process; none of one that has ended meanwhile.
+/// The rivals in one process. A process that has ended meanwhile has none.
 fn rivals(tree: &Tree, pid: u32, cpus: &BTreeSet<u32>) -> Vec<Rival> {
     let process = format!("proc/{pid}");
     let Some(first) = tree.text(&format!("{process}/stat")).as_deref().and_then(thread) else {
@@ -51,7 +51,7 @@ fn rivals(tree: &Tree, pid: u32, cpus: &BTreeSet<u32>) -> Vec<Rival> {
     threads.collect()
 }
 
-/// One that cannot be asked for its CPUs may run everywhere.
+/// The thread as a rival, if it may run on one of `cpus`. A thread whose CPUs cannot be read may run everywhere.
 fn rival(tree: &Tree, path: &str, thread: Thread, cpus: &BTreeSet<u32>) -> Option<Rival> {
     let real_time = thread.real_time?;
     let status = tree.text(&format!("{path}/status"));
@@ -62,7 +62,7 @@ fn rival(tree: &Tree, path: &str, thread: Thread, cpus: &BTreeSet<u32>) -> Optio
 }
 
 fn shown(rivals: &[Rival]) -> String {
-    // The names are chosen by whoever runs the threads, and may hold what separates them here.
+    // Whoever runs a thread chooses its name. The name may hold the characters that separate the fields here.
     let name = |r: &Rival| r.thread.name.replace(|c: char| c == ';' || c.is_whitespace(), "_");
     let each = |r: &Rival| format!("{} {} {}", r.thread.id, name(r), r.real_time);
     rivals.iter().take(SHOWN).map(each).collect::<Vec<_>>().join("; ")

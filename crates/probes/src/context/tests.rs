@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Whole contexts, of trees of files that stand for machines, and of the one that runs the tests.
+//! Reads whole contexts: from trees of files that stand for machines, and from the machine that runs the tests.
 
 use super::*;
 use flate2::Compression;
@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory of files, gone with the value.
+/// A directory of files. It is removed when the value is dropped.
 struct Machine(PathBuf);
 
 impl Machine {
@@ -47,7 +47,7 @@ fn stat(id: u32, name: &str, flags: u32, threads: u32, priority: u8, policy: u8)
     )
 }
 
-/// A machine of two cores with two threads each, of which CPU 1 is measured.
+/// A machine of two cores with two threads each. CPU 1 is the measured one.
 fn server() -> Machine {
     let cpu = "sys/devices/system/cpu";
     let machine = Machine::new(&[

@@ -7,10 +7,10 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-/// More than any file that is read here has; keeps an odd one from filling memory.
+/// More bytes than any file has that is read here. The limit keeps an unusual file from filling memory.
 const BYTES_MAX: usize = 16 << 20;
 
-/// Files below a root.
+/// The files below a root directory.
 pub struct Tree {
     root: PathBuf,
 }
@@ -20,14 +20,14 @@ impl Tree {
         Tree { root: root.into() }
     }
 
-    /// The trimmed text of a file; absent where there is none.
+    /// The trimmed text of a file. Absent if the file is missing, unreadable or empty.
     pub fn text(&self, path: &str) -> Option<String> {
         let text = self.whole(path)?;
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// As [`text`](Self::text), but a file that can be read and is empty gives an empty text.
+    /// As [`text`](Self::text), untrimmed. A readable file that is empty gives an empty text.
     pub fn whole(&self, path: &str) -> Option<String> {
         Some(String::from_utf8_lossy(&self.bytes(path)?).into_owned())
     }
@@ -36,7 +36,7 @@ impl Tree {
         self.text(path)?.parse().ok()
     }
 
-    /// The names in a directory, sorted; none where it cannot be read.
+    /// The names in a directory, sorted. An unreadable directory has none.
     pub fn names(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -45,7 +45,7 @@ impl Tree {
         names
     }
 
-    /// The numbers among the names in a directory, rising; with a prefix before each.
+    /// The numbers among the names in a directory, rising. Each name has `prefix` before its number.
     pub fn numbered(&self, path: &str, prefix: &str) -> Vec<u32> {
         let number = |name: &String| name.strip_prefix(prefix)?.parse().ok();
         let mut numbers: Vec<u32> = self.names(path).iter().filter_map(number).collect();
@@ -61,12 +61,12 @@ impl Tree {
         self.root.join(path).exists()
     }
 
-    /// Where a symbolic link leads, as it is written.
+    /// The target of a symbolic link, as the link has it.
     pub fn link(&self, path: &str) -> Option<String> {
         fs::read_link(self.root.join(path)).ok()?.into_os_string().into_string().ok()
     }
 
-    /// What a file yields without waiting.
+    /// The bytes that a file yields without waiting.
     pub fn bytes(&self, path: &str) -> Option<Vec<u8>> {
         let path = self.root.join(path);
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
@@ -74,7 +74,7 @@ impl Tree {
     }
 }
 
-/// In large pieces: `/dev/kmsg` refuses to give part of a record.
+/// Reads in large pieces, because `/dev/kmsg` refuses to give part of a record.
 fn read_available(mut file: File) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut piece = [0; 16 << 10];
@@ -83,7 +83,7 @@ fn read_available(mut file: File) -> Option<Vec<u8>> {
             Ok(0) => break,
             Ok(n) => bytes.extend_from_slice(&piece[..n]),
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            // The kernel's log has overwritten what would have come next, and goes on after it.
+            // The kernel's log has overwritten the record that would have come next. Reading goes on after the gap.
             Err(e) if e.kind() == ErrorKind::BrokenPipe => {}
             Err(e) if e.kind() == ErrorKind::WouldBlock => break,
             Err(_) => return None,

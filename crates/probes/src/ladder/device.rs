@@ -15,26 +15,26 @@ use wire::{Event, Reading};
 /// `ONSET_STOP` of driver/onset_wire.h.
 const STOP: libc::Ioctl = ports::request(ports::STOP) as libc::Ioctl;
 const PARAMETERS: &str = "/sys/module/onset_port/parameters";
-/// How long one look for records waits, so that a stop is heard.
+/// The longest wait of one look for records. It is short, so that the probe notices a stop.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Who answers in the loaded module; all eight where that cannot be read.
+/// The responders of the loaded module, or all eight if that cannot be read.
 pub(super) fn responders() -> ResponderSet {
     let all = || ALL_RESPONDERS.into_iter().collect();
     parameter("responders").and_then(|names| responders_of(&names)).unwrap_or_else(all)
 }
 
-/// `None` where a name is none: a module of another version.
+/// The responders with these names. `None` if a name is unknown, as with a module of another version.
 fn responders_of(names: &str) -> Option<ResponderSet> {
     names.split(',').map(|name| name.trim().parse::<Responder>().ok()).collect()
 }
 
-/// The timer's CPU.
+/// The CPU of the driver's timer.
 pub(super) fn cpu() -> u32 {
     parameter("cpu").and_then(|cpu| cpu.parse().ok()).unwrap_or(0)
 }
 
-/// The period that the module was given; 1 ms, its default, where that cannot be read.
+/// The period that the module was given. If it cannot be read, the module's default of 1 ms.
 pub(crate) fn period() -> Nanos {
     let given = parameter("period_ns").and_then(|ns| ns.parse().ok());
     given.map_or(Nanos::from_millis(1), Nanos)
@@ -45,10 +45,10 @@ fn parameter(name: &str) -> Option<String> {
     Some(value.trim().to_string()).filter(|value| !value.is_empty())
 }
 
-/// That the module is there and triggers with this period, without beginning to.
+/// Checks that the module is there and triggers with this period. It starts no trigger.
 ///
 /// # Errors
-/// As for [`Samples::open`].
+/// The errors of [`Samples::open`].
 pub(super) fn check(period: Nanos) -> Result<(), RunError> {
     if let Some(found) = parameter("period_ns").filter(|found| *found != period.0.to_string()) {
         return Err(failure::unavailable(
@@ -63,34 +63,34 @@ pub(super) fn check(period: Nanos) -> Result<(), RunError> {
     std::fs::metadata(DEVICE).map(drop).map_err(|e| refused(&e, period))
 }
 
-/// The device. The timer runs while it is open.
+/// The device with the driver's samples. The timer runs while the device is open.
 pub(super) struct Samples {
     device: File,
     buffer: Box<[[u8; Event::BYTES]]>,
 }
 
 impl Samples {
-    /// Opens it: the first trigger comes one period later.
+    /// Opens the device. The first trigger comes one period later.
     ///
     /// # Errors
-    /// The module is not there, has another period, or is in use; the text says what to do.
+    /// If the module is not there, has another period, or is in use. The text says what to do.
     pub(super) fn open(period: Nanos) -> Result<Samples, RunError> {
         check(period)?;
         let device = File::open(DEVICE).map_err(|e| refused(&e, period))?;
         Ok(Samples { device, buffer: vec![[0; Event::BYTES]; 1024].into_boxed_slice() })
     }
 
-    /// Stops the timer; what was not read yet can still be read.
+    /// Stops the timer. Records that nobody has read yet can still be read.
     pub(super) fn stop(&self) -> Result<(), RunError> {
-        // SAFETY: takes no argument.
+        // SAFETY: this request takes no argument.
         match unsafe { libc::ioctl(self.device.as_raw_fd(), STOP) } {
             -1 => Err(failure::system("stopping the module's timer")(io::Error::last_os_error())),
             _ => Ok(()),
         }
     }
 
-    /// Waits a moment for records and hands each to `each`: a sample's series is the pin, its `at` the time on
-    /// CLOCK_MONOTONIC. False after the last one.
+    /// Waits a moment for records and hands each one to `each`. In a sample the series is the pin, and `at` is the time
+    /// on CLOCK_MONOTONIC. Returns false after the last record.
     pub(super) fn look(&mut self, mut each: impl FnMut(Reading)) -> Result<bool, RunError> {
         let failed = |e: Errno| failure::system(DEVICE)(e.into());
         let mut waiting = [PollFd::new(&self.device, PollFlags::IN)];

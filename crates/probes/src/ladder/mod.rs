@@ -25,7 +25,7 @@ use tally::Triggers;
 use task::Answering;
 use wire::Reading;
 
-/// What the slowest responder is given after the last trigger; what has not answered then is unanswered.
+/// How long the slowest responder may take after the last trigger. A trigger without an answer by then is unanswered.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 pub(crate) const DEFINITION: Definition = Definition {
@@ -43,20 +43,20 @@ pub(crate) const DEFINITION: Definition = Definition {
     ],
 };
 
-/// One series a responder of the driver.
+/// The probe's part of a plan: one series for each responder of the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ladder {
-    /// From trigger to trigger; must be what the module was loaded with.
+    /// The time from trigger to trigger. It must be the period with which the module was loaded.
     #[serde(rename = "period_ns")]
     pub period: Nanos,
-    /// Triggers.
+    /// The number of triggers.
     pub count: u64,
 }
 
 impl Measure for Ladder {
-    /// Every responder in the order of the pins, so that the numbers of series do not depend on which module is loaded
-    /// where they are asked for.
+    /// Every responder in the order of the pins. So the numbers of the series do not depend on the module that happens
+    /// to be loaded where somebody asks for the names.
     fn series(&self, _plan: &Plan) -> Vec<String> {
         ALL_RESPONDERS.iter().map(|responder| responder.name().to_string()).collect()
     }
@@ -69,10 +69,10 @@ impl Measure for Ladder {
         events(self.count, ALL_RESPONDERS.len())
     }
 
-    /// Two threads of its own, but one way out. `at` counts from when the first trigger was due.
+    /// Starts two threads, which share one output. `at` counts from the instant when the first trigger was due.
     ///
     /// # Errors
-    /// The module is not loaded, has another period, or its devices are in use.
+    /// If the module is not loaded, has another period, or its devices are in use.
     fn run(
         &self,
         plan: &Plan,
@@ -81,7 +81,7 @@ impl Measure for Ladder {
     ) -> Result<Report, RunError> {
         let output = &mut outputs[0];
         check_count(self.count)?;
-        // Before the task responder's device, whose absence would say less.
+        // This check comes before the task responder's device, because that device's absence would say less.
         device::check(self.period)?;
         let responders = device::responders();
         let task = match responders.contains(Responder::Task) {
@@ -109,7 +109,7 @@ impl Measure for Ladder {
     }
 }
 
-/// Takes the calling thread out of the way of what it measures.
+/// Moves the calling thread out of the way of the threads that it measures.
 pub(crate) fn aside() -> Result<(), RunError> {
     rt::apply(Policy::Other(0))?;
     rt::unpin()?;
@@ -145,13 +145,13 @@ fn collect(probe: &Ladder, output: &mut Output, stop: &AtomicBool) -> Result<Rep
     Ok(report)
 }
 
-/// When trigger 0 was due, by any other one: they are exactly a period apart.
+/// When trigger 0 was due, computed from any other trigger. Triggers are exactly a period apart.
 fn first_due(at: Stamp<Monotonic>, number: u64, period: Nanos) -> Stamp<Monotonic> {
     at.saturating_sub(period.saturating_mul(number))
 }
 
-/// Hands on what became of the first `count` triggers, or of as many as there were when `stop` was set: samples while
-/// they come, losses at the end. The series of a reading is the pin, and `at` is on CLOCK_MONOTONIC.
+/// Hands on the results of the first `count` triggers, or of all triggers until `stop` was set. Samples are handed on
+/// as they come, losses at the end. The series of a reading is the pin, and `at` is on CLOCK_MONOTONIC.
 pub(crate) fn drain(
     period: Nanos,
     count: u64,

@@ -5,28 +5,28 @@
 use sample::{ALL_RESPONDERS, Loss, Losses};
 use wire::Reading;
 
-/// What became of the triggers, responder by responder.
+/// The results of the triggers, responder by responder.
 pub(super) struct Triggers {
     count: u64,
-    /// How many were seen to have been due.
+    /// The number of triggers that are known to have been due.
     due: u64,
-    /// By pin.
+    /// One tally for each pin.
     tallies: [Tally; ALL_RESPONDERS.len()],
 }
 
 impl Triggers {
-    /// The first `count` are wanted.
+    /// A count for a plan that wants the first `count` triggers.
     pub(super) fn wanted(count: u64) -> Triggers {
         Triggers { count, due: 0, tallies: Default::default() }
     }
 
-    /// Whether all that are wanted were due. One that nobody answers is not seen, but the next that somebody answers
-    /// is.
+    /// Whether all wanted triggers were due. A trigger that nobody answers does not show, but the next trigger that
+    /// somebody answers does.
     pub(super) fn were_all(&self) -> bool {
         self.due >= self.count
     }
 
-    /// Takes what the driver says of one pin, and hands it on if it is a sample that is wanted.
+    /// Takes a reading of one pin from the driver. If the reading is a wanted sample, the function hands it on.
     pub(super) fn take(&mut self, reading: Reading, mut each: impl FnMut(Reading)) {
         let (Reading::Sample { series: pin, .. } | Reading::Loss { series: pin, .. }) = reading;
         let Some(tally) = self.tallies.get_mut(usize::from(pin)) else { return };
@@ -44,7 +44,7 @@ impl Triggers {
         }
     }
 
-    /// After the last reading: hands on the losses among those that are wanted.
+    /// Hands on the losses of the wanted triggers. Call this after the last reading.
     pub(super) fn finish(self, mut each: impl FnMut(Reading)) {
         for (pin, tally) in (0..).zip(self.tallies) {
             for (loss, count) in tally.lost(self.count) {
@@ -54,25 +54,25 @@ impl Triggers {
     }
 }
 
-/// What became of the triggers of one responder.
+/// The results of the triggers of one responder.
 #[derive(Clone, Copy, Default)]
 struct Tally {
-    /// Samples of triggers that the plan wants …
+    /// The number of samples of triggers that the plan wants.
     wanted: u64,
-    /// … and of later ones.
+    /// The number of samples of later triggers.
     beyond: u64,
     /// All losses.
     losses: Losses,
 }
 
 impl Tally {
-    /// Triggers that this responder was told of: each is a sample or a loss (`driver/samples.c`).
+    /// The number of triggers that reached this responder. Each of them is a sample or a loss (`driver/samples.c`).
     fn triggers(&self) -> u64 {
         self.wanted + self.beyond + self.losses.total()
     }
 
-    /// The losses among the first `count` triggers. The driver counts losses without saying of which triggers; but what
-    /// was not answered by the end are the last ones, so these go first to the triggers beyond.
+    /// The losses among the first `count` triggers. The driver does not say to which triggers its losses belong. But
+    /// the triggers without an answer at the end are the last ones, so these losses count first for the later triggers.
     fn lost(&self, count: u64) -> [(Loss, u64); 4] {
         let lost_beyond = self.triggers().saturating_sub(count).saturating_sub(self.beyond);
         let mut missing = count.min(self.triggers()).saturating_sub(self.wanted);
@@ -108,7 +108,7 @@ mod tests {
         Reading::Loss { series: pin, loss, count }
     }
 
-    /// Numbers of the samples, and losses, of pin 2 out of `count` triggers.
+    /// The numbers of the samples of pin 2 out of `count` triggers, and the losses.
     fn counted(count: u64, readings: &[Reading]) -> (Vec<u64>, Losses) {
         let (mut numbers, mut losses) = (Vec::new(), Losses::default());
         let mut each = |reading| match reading {
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn every_wanted_trigger_is_a_sample_or_a_loss_whatever_came_after() {
-        // Which triggers have samples, and how many of 8 went unanswered at the end.
+        // The triggers that have samples, and how many of 8 triggers had no answer at the end.
         for (answered, unanswered) in [
             (&[0u64, 1, 2, 3, 4, 5, 6, 7][..], 0),
             (&[0, 3, 4], 2),
@@ -148,7 +148,7 @@ mod tests {
                     count.min(8),
                     "{answered:?} {count}"
                 );
-                // The last ones are those that nobody answered.
+                // The last triggers are the ones that nobody answered.
                 assert_eq!(losses.unanswered, count.min(8).saturating_sub(8 - unanswered));
             }
         }

@@ -13,7 +13,7 @@ use wire::ports::{self, DEVICE};
 /// `ONSET_ANSWER` of driver/onset_wire.h.
 const ANSWER: libc::Ioctl = ports::request(ports::ANSWER) as libc::Ioctl;
 
-/// The open device and the thread that answers through it.
+/// The open device, and the thread that answers through it.
 pub(super) struct Answering {
     device: File,
     thread: AtomicI32,
@@ -37,10 +37,10 @@ impl Answering {
         })
     }
 
-    /// Answers until it is ended: nothing but two system calls per answer.
+    /// Answers triggers until the answering is ended. One answer takes two system calls and nothing else.
     ///
     /// # Errors
-    /// The policy or the CPU is refused.
+    /// The kernel refuses the policy or the CPU.
     pub(super) fn answer(&self, policy: Policy, cpu: u32) -> Result<(), RunError> {
         let placed = rt::pin(cpu).and_then(|()| rt::apply(policy));
         if placed.is_ok() {
@@ -49,7 +49,7 @@ impl Answering {
             let fd = self.device.as_raw_fd();
             let mut taken = 0u64;
             while !self.ended.load(Ordering::Relaxed) {
-                // SAFETY: an open device, and eight bytes to write to.
+                // SAFETY: the device is open, and there are eight bytes to write to.
                 let read = unsafe { libc::read(fd, (&raw mut taken).cast(), size_of::<u64>()) };
                 if read == size_of::<u64>() as isize {
                     // SAFETY: ONSET_ANSWER takes no argument.
@@ -61,20 +61,20 @@ impl Answering {
         Ok(placed?)
     }
 
-    /// Ends the answering. The thread may be about to block, so it is interrupted until it has left.
+    /// Ends the answering. The thread may be about to block, so this function interrupts the thread until it has left.
     pub(super) fn end(&self) {
         extern "C" fn interrupt(_: libc::c_int) {}
         let signal = libc::SIGRTMIN() + 5;
-        // SAFETY: plain data; no flags, so that read() is not restarted.
+        // SAFETY: the structure is plain data. It has no flags, so that read() is not restarted.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = interrupt as *const () as libc::sighandler_t;
-        // SAFETY: a handler that does nothing.
+        // SAFETY: the handler does nothing.
         unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
         self.ended.store(true, Ordering::Relaxed);
         while !self.left.load(Ordering::Acquire) {
             let thread = self.thread.load(Ordering::Acquire);
             if thread != 0 {
-                // SAFETY: no pointers; a thread that has just left is answered with an error.
+                // SAFETY: there are no pointers. For a thread that has just left, the call returns an error.
                 unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) };
             }
             std::thread::sleep(Duration::from_millis(1));

@@ -18,7 +18,7 @@ use sample::{Monotonic, Nanos, Stamp};
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::OwnedFd;
 
-/// That the timer can have this period.
+/// Checks that the timer can have this period.
 pub(super) fn check(method: SleepMethod, period: Nanos) -> Result<(), RunError> {
     if method != SleepMethod::Itimer || period.0.is_multiple_of(1_000) {
         return Ok(());
@@ -35,7 +35,7 @@ fn system(call: &'static str) -> impl Fn(Errno) -> RunError {
 }
 
 fn last_errno() -> Errno {
-    // SAFETY: errno of this thread.
+    // SAFETY: the pointer is to the errno of this thread.
     Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
 }
 
@@ -47,7 +47,7 @@ fn parts(time: Nanos) -> (i64, i64) {
 pub(super) struct Timerfd(OwnedFd);
 
 impl Timerfd {
-    /// The timer, and the beginning of its first period.
+    /// Starts the timer. Returns it with the beginning of its first period.
     pub(super) fn start(period: Nanos) -> Result<(Timerfd, Stamp<Monotonic>), RunError> {
         let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
             .map_err(system("timerfd_create"))?;
@@ -84,14 +84,14 @@ impl Wait for Timerfd {
     }
 }
 
-/// Takes the next of the signals in `set`, which this thread blocks.
+/// Takes the next signal of `set`. This thread blocks these signals.
 #[inline]
 fn take(set: &libc::sigset_t) -> Result<libc::siginfo_t, RunError> {
     let mut info = MaybeUninit::uninit();
     loop {
-        // SAFETY: a valid set, and room for what is written.
+        // SAFETY: the set is valid, and `info` has room for the result.
         if unsafe { libc::sigwaitinfo(set, info.as_mut_ptr()) } > 0 {
-            // SAFETY: written by the successful call.
+            // SAFETY: the successful call has written the value.
             return Ok(unsafe { info.assume_init() });
         }
         match last_errno() {
@@ -101,9 +101,9 @@ fn take(set: &libc::sigset_t) -> Result<libc::siginfo_t, RunError> {
     }
 }
 
-/// The set of one signal, and the calling thread's mask before that signal was blocked in it.
+/// Blocks `signal` in the calling thread. Returns the set of that signal, and the thread's mask before.
 fn block(signal: libc::c_int) -> (libc::sigset_t, libc::sigset_t) {
-    // SAFETY: all zeros is a set that sigemptyset makes valid; none of the calls fails for a valid signal.
+    // SAFETY: sigemptyset makes the zeroed set valid, and none of the calls fails for a valid signal.
     unsafe {
         let (mut set, mut before) = (zeroed(), zeroed());
         libc::sigemptyset(&raw mut set);
@@ -113,18 +113,18 @@ fn block(signal: libc::c_int) -> (libc::sigset_t, libc::sigset_t) {
     }
 }
 
-/// A periodic POSIX timer (timer_create(2)) whose signal goes to this thread alone.
+/// A periodic POSIX timer (timer_create(2)). Its signal goes to this thread alone.
 pub(super) struct PosixTimer {
     timer: libc::timer_t,
     set: libc::sigset_t,
 }
 
 impl PosixTimer {
-    /// The timer, and the beginning of its first period.
+    /// Starts the timer. Returns it with the beginning of its first period.
     pub(super) fn start(period: Nanos) -> Result<(PosixTimer, Stamp<Monotonic>), RunError> {
         let signal = libc::SIGRTMIN();
         let (set, _) = block(signal);
-        // SAFETY: valid structures; the thread is this one. The timer is deleted on drop.
+        // SAFETY: the structures are valid, and the thread is this one. The timer is deleted on drop.
         let timer = unsafe {
             let mut event: libc::sigevent = zeroed();
             event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -146,7 +146,7 @@ impl PosixTimer {
             it_interval: spec(period),
         };
         let old = std::ptr::null_mut();
-        // SAFETY: a timer that exists, and a valid time.
+        // SAFETY: the timer exists, and the time is valid.
         match unsafe {
             libc::timer_settime(timer.timer, libc::TIMER_ABSTIME, &raw const times, old)
         } {
@@ -158,7 +158,7 @@ impl PosixTimer {
 
 impl Drop for PosixTimer {
     fn drop(&mut self) {
-        // SAFETY: created in `start`, deleted once.
+        // SAFETY: `start` created the timer, and only this deletes it.
         unsafe { libc::timer_delete(self.timer) };
     }
 }
@@ -175,9 +175,9 @@ impl Wait for PosixTimer {
     }
 }
 
-/// `si_overrun` (sigaction(2)): expirations beside the one that the signal is for.
+/// `si_overrun` (sigaction(2)): the expirations beside the one for which the signal came.
 fn overrun(info: &libc::siginfo_t) -> libc::c_int {
-    /// asm-generic/siginfo.h: `_sifields._timer`, which begins at a multiple of a pointer's size.
+    /// The field `_sifields._timer` of asm-generic/siginfo.h, which begins at a multiple of a pointer's size.
     #[repr(C)]
     struct Timer {
         numbers: [libc::c_int; 3],
@@ -190,12 +190,12 @@ fn overrun(info: &libc::siginfo_t) -> libc::c_int {
         overrun: libc::c_int,
     }
     const _: () = assert!(size_of::<Timer>() <= size_of::<libc::siginfo_t>());
-    // SAFETY: siginfo_t of a signal with si_code SI_TIMER has this beginning.
+    // SAFETY: a siginfo_t with si_code SI_TIMER begins in this way.
     unsafe { (*std::ptr::from_ref(info).cast::<Timer>()).fields.overrun }
 }
 
-/// While it lives, `SIGALRM` is blocked in the thread that made it and those that it starts: the signal of an
-/// interval timer goes to any thread that does not block it, and ends the process there.
+/// While this value lives, the thread that made it and the threads that it starts block `SIGALRM`. The signal of an
+/// interval timer goes to any thread that does not block it, and then ends the process.
 pub(super) struct BlockedAlarm {
     set: libc::sigset_t,
     before: libc::sigset_t,
@@ -203,7 +203,7 @@ pub(super) struct BlockedAlarm {
 
 impl BlockedAlarm {
     /// # Errors
-    /// [`RunError::Unavailable`] where another thread of this process would get the signal.
+    /// [`RunError::Unavailable`] if another thread of this process would get the signal.
     pub(super) fn new() -> Result<BlockedAlarm, RunError> {
         let (set, before) = block(libc::SIGALRM);
         let alarm = BlockedAlarm { set, before };
@@ -219,7 +219,7 @@ impl BlockedAlarm {
     }
 }
 
-/// /proc/PID/status of each thread of this process; of one that ended meanwhile nothing.
+/// /proc/PID/status of each thread of this process. A thread that ended meanwhile gives nothing.
 fn threads() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok()).collect()
@@ -235,7 +235,7 @@ fn blocks_alarm(status: &str) -> bool {
 impl Drop for BlockedAlarm {
     fn drop(&mut self) {
         let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: valid sets. A last signal that nobody took is taken before the mask would let it through.
+        // SAFETY: the sets are valid. A last signal that nobody took is taken before the mask would let it through.
         unsafe {
             libc::sigtimedwait(&raw const self.set, std::ptr::null_mut(), &raw const at_once);
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut());
@@ -243,15 +243,15 @@ impl Drop for BlockedAlarm {
     }
 }
 
-/// `setitimer(ITIMER_REAL)`.
+/// An interval timer by `setitimer(ITIMER_REAL)`.
 pub(super) struct Itimer {
     set: libc::sigset_t,
     early: u64,
 }
 
 impl Itimer {
-    /// The timer, and the beginning of its first period: it takes relative times, so the reading of the clock right
-    /// before, and the call itself is in the latency.
+    /// Starts the timer. Returns it with the beginning of its first period. The timer takes relative times, so the
+    /// period begins at a reading of the clock right before the call. The latency contains the call itself.
     pub(super) fn start(period: Nanos) -> Result<(Itimer, Stamp<Monotonic>), RunError> {
         let (set, _) = block(libc::SIGALRM);
         let start = rt::now();
@@ -259,8 +259,8 @@ impl Itimer {
         Ok((Itimer { set, early: 0 }, start))
     }
 
-    /// Signals that came before the next event was due. When the task is late, the clock may be read after an event
-    /// that the timer has yet to signal; the event is counted then, and its signal answers nothing.
+    /// The number of signals that came before the next event was due. A late task may read the clock after an event
+    /// that the timer has yet to signal. The event is counted at that reading, and its signal answers nothing.
     pub(super) fn early(&self) -> u64 {
         self.early
     }
@@ -270,7 +270,7 @@ fn arm(period: Nanos) -> Result<(), RunError> {
     let (tv_sec, ns) = parts(period);
     let time = libc::timeval { tv_sec, tv_usec: ns / 1_000 };
     let times = libc::itimerval { it_value: time, it_interval: time };
-    // SAFETY: a valid time.
+    // SAFETY: the time is valid.
     match unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const times, std::ptr::null_mut()) } {
         0 => Ok(()),
         _ => Err(system("setitimer")(last_errno())),
@@ -279,7 +279,7 @@ fn arm(period: Nanos) -> Result<(), RunError> {
 
 impl Drop for Itimer {
     fn drop(&mut self) {
-        // A time of 0 disarms it and is never refused.
+        // A time of 0 disarms the timer, and the kernel never refuses it.
         let _ = arm(Nanos(0));
     }
 }
@@ -308,7 +308,7 @@ mod tests {
     fn an_interval_timer_is_refused_where_its_signal_would_end_the_process() {
         assert!(blocks_alarm("Name:\tx\nSigBlk:\t0000000000002000\nSigIgn:\t0\n"));
         assert!(!blocks_alarm("SigBlk:\tffffffffffffdfff\n"));
-        // A thread that does not block it, nor makes others, for which the C library would block all for a moment.
+        // A thread that does not block the signal. It starts no threads, since the C library blocks all signals then.
         let (ready, begun) = std::sync::mpsc::channel();
         let (done, end) = std::sync::mpsc::channel::<()>();
         let other = std::thread::spawn(move || {

@@ -9,12 +9,12 @@ use sample::{Monotonic, Nanos, Stamp};
 
 /// A way to wait for the events of a grid.
 pub(super) trait Wait {
-    /// Blocks until the next event of `release`, unless the task is behind. Returns when it went on, and how many
-    /// events after that one were due as well.
+    /// Blocks until the next event of `release`, unless the task is behind. Returns when the task went on, and how many
+    /// events after this one were due as well.
     fn wait(&mut self, release: &Release) -> Result<(Stamp<Monotonic>, u64), RunError>;
 }
 
-/// `clock_nanosleep(TIMER_ABSTIME)`.
+/// Waits by `clock_nanosleep(TIMER_ABSTIME)`.
 pub(super) struct Absolute;
 
 impl Wait for Absolute {
@@ -28,7 +28,7 @@ impl Wait for Absolute {
     }
 }
 
-/// [`PreciseSleep`].
+/// Waits by [`PreciseSleep`].
 pub(super) struct Precise(PreciseSleep);
 
 impl Precise {
@@ -52,10 +52,10 @@ impl Wait for Precise {
     }
 }
 
-/// Spins on the clock for a period from now. Returns when that should have ended, and the first reading at or after it.
+/// Spins on the clock for a period from now. Returns the end of the period, and the first reading at or after it.
 ///
-/// The reading is before the end only when the clock stands still or goes backwards: spinning ends after as many
-/// readings as the period has nanoseconds, and no clock is read in less than one.
+/// If the clock stands still or goes backwards, the reading may be before the end. In this case spinning ends after as
+/// many readings as the period has nanoseconds. Nobody reads a clock in less than one nanosecond.
 #[inline]
 pub(super) fn spin(clock: &impl Clock, period: Nanos) -> (Stamp<Monotonic>, Stamp<Monotonic>) {
     let begun = clock.now();
@@ -71,7 +71,7 @@ pub(super) fn spin(clock: &impl Clock, period: Nanos) -> (Stamp<Monotonic>, Stam
     (due, now)
 }
 
-/// `clock_nanosleep` for a relative time.
+/// Waits by `clock_nanosleep` for a relative time.
 pub(super) struct Relative {
     period: Nanos,
     whole: Timespec,
@@ -84,15 +84,15 @@ impl Relative {
         Relative { period, whole }
     }
 
-    /// Sleeps for the period. Returns when that should have ended, counted from the call, and when it did.
+    /// Sleeps for the period. Returns when the sleep should have ended, counted from the call, and when it ended.
     ///
-    /// The clock is read right before the call, not taken over from the last return: the loop's own work in between is
-    /// no part of the sleep.
+    /// The function reads the clock right before it sleeps. It does not use the last return, because the loop's own
+    /// work in between is no part of the sleep.
     #[inline]
     pub(super) fn wait(&self) -> (Stamp<Monotonic>, Stamp<Monotonic>) {
         let mut left = self.whole;
         let begun = rt::now();
-        // A signal's handler ran: the rest is slept as well.
+        // The handler of a signal ran, so the rest is slept as well.
         while let NanosleepRelativeResult::Interrupted(rest) =
             clock_nanosleep_relative(ClockId::Monotonic, &left)
         {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// A clock of which each reading is so much later than the one before; nobody sleeps by it.
+    /// A clock whose every reading is the same time later than the one before. Nobody sleeps by this clock.
     struct Spun {
         now: Cell<u64>,
         reading: u64,
@@ -129,7 +129,7 @@ mod tests {
     fn a_busy_wait_ends_with_the_first_reading_after_its_period_and_never_sleeps() {
         let clock = Spun { now: Cell::new(1_000), reading: 30 };
         let (due, now) = spin(&clock, Nanos(100));
-        // It begins at 1,030; the readings after that are at 1,060, 1,090, 1,120 and 1,150.
+        // The period begins at 1,030. The readings after it are at 1,060, 1,090, 1,120 and 1,150.
         assert_eq!((due.ns(), now.ns()), (1_130, 1_150));
     }
 

@@ -11,13 +11,13 @@ use rt::{Policy, Usage};
 use sample::{Loss, Monotonic, Nanos, Stamp};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Repetitions between two rests: some milliseconds.
+/// The number of repetitions between two rests. These take some milliseconds.
 const BATCH: u64 = 1_000;
 
-/// One series of one component. All its threads run on one CPU, so the higher one always preempts the lower one.
+/// Measures one series of one component. All its threads run on one CPU, so a higher one always preempts a lower one.
 pub(super) struct Bench<'a, 'o> {
     pub(super) cpu: u32,
-    /// Of the highest thread.
+    /// The policy of the highest thread.
     pub(super) highest: Policy,
     pub(super) count: u64,
     pub(super) record: &'a mut Recorder<'o>,
@@ -25,16 +25,16 @@ pub(super) struct Bench<'a, 'o> {
 }
 
 impl Bench<'_, '_> {
-    /// Puts the calling thread on the CPU, `steps` priorities below the highest. Threads that it starts inherit both,
-    /// and once it goes below them they run until they block: so everybody is in place before the first repetition.
+    /// Puts the calling thread on the CPU, `steps` priorities below the highest. Threads that it starts inherit both.
+    /// When it goes below them, these threads run until they block. So all are in place before the first repetition.
     pub(super) fn enter(&self, steps: u8) -> Result<(), RunError> {
         rt::pin(self.cpu)?;
         rt::apply(strictly_below(self.highest, steps)?)?;
         Ok(())
     }
 
-    /// Does `repetition` with its number until there were enough, or the probe is stopped, or it fails; rests now and
-    /// then in `rest`.
+    /// Calls `repetition` with its number until there were enough, the probe is stopped, or a repetition fails. Calls
+    /// `rest` now and then.
     pub(super) fn repeat(
         &mut self,
         mut repetition: impl FnMut(&mut Self, u64) -> Result<(), RunError>,
@@ -55,7 +55,7 @@ impl Bench<'_, '_> {
         Ok(())
     }
 
-    /// A repetition that began at `began`; its length is the sum of `parts`, each from … to.
+    /// Records a repetition that began at `began`. Its length is the sum of `parts`, each with its beginning and end.
     pub(super) fn record(
         &mut self,
         number: u64,
@@ -65,12 +65,12 @@ impl Bench<'_, '_> {
         self.record.sample(number, began, sum(parts));
     }
 
-    /// A repetition in which something else ran than the definition says, so that its length means nothing.
+    /// Counts a repetition whose length means nothing, because another thread ran than the definition says.
     pub(super) fn taint(&mut self) {
         self.record.loss(Loss::Tainted, 1);
     }
 
-    /// A repetition in which nothing happened that could be measured.
+    /// Counts a repetition in which nothing happened that could be measured.
     pub(super) fn miss(&mut self) {
         self.record.loss(Loss::Unanswered, 1);
     }
@@ -80,26 +80,26 @@ fn sum(parts: &[(Stamp<Monotonic>, Stamp<Monotonic>)]) -> Option<Nanos> {
     parts.iter().try_fold(Nanos(0), |sum, (from, to)| sum.checked_add(to.since(*from)?))
 }
 
-/// What a thread of higher priority tells the one that records: when its part began and ended.
+/// Carries stamps from a thread of higher priority to the recording thread: when its part began and ended.
 #[derive(Default)]
 pub(super) struct Partner {
     from_ns: AtomicU64,
     to_ns: AtomicU64,
     ended: AtomicBool,
     failed: AtomicBool,
-    /// Opened when the stamps are in place.
+    /// The gate that opens when the stamps are in place.
     back: Gate,
 }
 
 impl Partner {
-    /// By the partner: its part of a repetition.
+    /// For the partner: reports its part of a repetition.
     pub(super) fn answer(&self, from: Stamp<Monotonic>, to: Stamp<Monotonic>) {
         self.from_ns.store(from.ns(), Ordering::Relaxed);
         self.to_ns.store(to.ns(), Ordering::Relaxed);
         self.back.open();
     }
 
-    /// By the partner: runs its loop; where that fails, nobody waits for an answer any more.
+    /// For the partner: runs its loop. If the loop fails, the recording thread no longer waits for an answer.
     pub(super) fn run(&self, body: impl FnOnce() -> Result<(), RunError>) -> Result<(), RunError> {
         body().inspect_err(|_| {
             self.failed.store(true, Ordering::Release);
@@ -107,14 +107,14 @@ impl Partner {
         })
     }
 
-    /// By the recording thread: the stamps, once they are there; `None` when the partner failed.
+    /// For the recording thread: waits for the stamps. `None` if the partner failed.
     pub(super) fn answered(&self) -> Option<(Stamp<Monotonic>, Stamp<Monotonic>)> {
         self.back.pass();
         let stamp = |ns: &AtomicU64| Stamp::from_ns(ns.load(Ordering::Relaxed));
         (!self.failed.load(Ordering::Acquire)).then(|| (stamp(&self.from_ns), stamp(&self.to_ns)))
     }
 
-    /// By the recording thread, before it lets the partner go for the last time.
+    /// For the recording thread: ends the partner. Call this before the partner runs for the last time.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Release);
     }

@@ -9,8 +9,8 @@ use crate::{RunError, failure};
 use rt::{PiMutex, now};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The high thread asks for a semaphore that the low one holds: from asking until the low one runs, and from before
-/// the low one's release until the high one has it. What the low one does in between is its own time, and left out.
+/// The high thread asks for a semaphore that the low thread holds. The length is the time from the request until the
+/// low thread runs, and from its release until the high one has the semaphore. Its own time does not count.
 pub(super) fn semaphore_shuffle<S: Handover>(
     bench: &mut Bench,
     semaphore: &S,
@@ -58,8 +58,8 @@ pub(super) fn semaphore_shuffle<S: Handover>(
     })
 }
 
-/// The high thread asks for a mutex that the low one holds, while a middle one, ready to run, keeps the low one from
-/// running: priority inheritance resolves it. Less the low one's own time, as in [`semaphore_shuffle`].
+/// The high thread asks for a mutex that the low thread holds. A middle thread that is ready keeps the low one from
+/// running, and priority inheritance resolves this. The low thread's own work does not count ([`semaphore_shuffle`]).
 pub(super) fn deadlock_breaking(bench: &mut Bench) -> Result<(), RunError> {
     let (mutex, high) = (&PiMutex::new(())?, &Partner::default());
     let (start_middle, start_high) = (&Gate::default(), &Gate::default());
@@ -88,7 +88,7 @@ pub(super) fn deadlock_breaking(bench: &mut Bench) -> Result<(), RunError> {
                     return;
                 }
                 start_high.open();
-                // Without inheritance this thread runs before the high one has the mutex.
+                // Without priority inheritance, this thread runs before the high thread has the mutex.
                 broken.store(!resolved.load(Ordering::Relaxed), Ordering::Relaxed);
             }
         });
@@ -119,7 +119,7 @@ pub(super) fn deadlock_breaking(bench: &mut Bench) -> Result<(), RunError> {
     })
 }
 
-/// The low thread sends a message to the high one that waits for it: from before the sending to after the receiving.
+/// The low thread sends a message to the waiting high thread. The length goes from before sending to after receiving.
 pub(super) fn message_passing<Q: Handover>(bench: &mut Bench, queue: &Q) -> Result<(), RunError> {
     let high = &Partner::default();
     let failed = &failure::system("the message queue");

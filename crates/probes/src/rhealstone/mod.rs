@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use wire::Reading;
 
-/// All six; Kar's benchmark is the mean of them.
+/// The number of components. Kar's benchmark is the mean of all six.
 const COMPONENTS: usize = 6;
 
 pub(crate) const DEFINITION: Definition = Definition {
@@ -49,15 +49,15 @@ pub(crate) const DEFINITION: Definition = Definition {
     ],
 };
 
-/// One series for each component and, where both exist, interface.
+/// The probe's part of a plan: one series for each component, and for each interface where both exist.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rhealstone {
-    /// Which components; each is measured in turn.
+    /// The components. The probe measures one after the other.
     pub components: Vec<Component>,
-    /// Whose semaphores and queues.
+    /// The standards whose semaphores and queues the probe uses.
     pub interfaces: Vec<Interface>,
-    /// Repetitions per series.
+    /// The number of repetitions in each series.
     pub count: u64,
 }
 
@@ -65,21 +65,21 @@ pub struct Rhealstone {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Component {
-    /// Between two tasks of one priority.
+    /// A switch between two tasks of one priority.
     TaskSwitch,
-    /// To a task of higher priority.
+    /// A switch to a task of higher priority.
     Preemption,
-    /// From interrupt to its handler's first instruction.
+    /// From an interrupt to the first instruction of its handler.
     InterruptLatency,
-    /// From asking for a semaphore that a lower task holds to having it, less that task's own time.
+    /// From asking for a semaphore that a lower task holds to having it, without the lower task's own time.
     SemaphoreShuffle,
-    /// To resolve that a high task waits for a resource of a low one that a middle one keeps from running.
+    /// Resolving that a high task waits for a resource of a low task, which a middle task keeps from running.
     DeadlockBreaking,
-    /// A message of non-zero length from task to task.
+    /// From task to task, by a message of non-zero length.
     MessagePassing,
 }
 
-/// Of which standard.
+/// The standard of semaphores and queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Interface {
@@ -89,7 +89,7 @@ pub enum Interface {
     Posix,
 }
 
-/// What one series measures; the interface where the component has several.
+/// The subject of one series: a component, and the interface if the component has several.
 type Part = (Component, Option<Interface>);
 
 fn parts(probe: &Rhealstone) -> impl Iterator<Item = Part> {
@@ -108,7 +108,7 @@ fn name((component, interface): Part) -> String {
     }
 }
 
-/// How many priorities below the highest its threads have.
+/// The number of priorities below the highest that the component's threads have.
 fn lower_threads(component: Component) -> u8 {
     match component {
         Component::TaskSwitch | Component::InterruptLatency => 0,
@@ -118,7 +118,7 @@ fn lower_threads(component: Component) -> u8 {
 }
 
 impl Measure for Rhealstone {
-    /// `task_switch`, `semaphore_shuffle-sysv`, …
+    /// The names of the series: `task_switch`, `semaphore_shuffle-sysv`, …
     fn series(&self, _plan: &Plan) -> Vec<String> {
         parts(self).map(name).collect()
     }
@@ -135,12 +135,12 @@ impl Measure for Rhealstone {
         true
     }
 
-    /// Up to three threads of its own for each component in turn, but one way out. A component that cannot be measured
-    /// here becomes a doubt, and the others are measured. Counters: `mean_ns_SERIES`, and the combined figures of
-    /// [`combine`].
+    /// Starts up to three threads for each component in turn. All series share one output. If a component cannot be
+    /// measured here, that becomes a doubt, and the probe measures the others. The counters are `mean_ns_SERIES` and
+    /// the combined figures of [`combine`].
     ///
     /// # Errors
-    /// A policy without strict priorities or with too few of them, or no privilege.
+    /// A policy without strict priorities, too few priorities below it, or a missing privilege.
     fn run(
         &self,
         plan: &Plan,
@@ -179,7 +179,7 @@ impl Measure for Rhealstone {
     }
 }
 
-/// The combined figures of all components whose means are among `counters`, one for each interface ([`combine`]).
+/// The combined figures of all components with means in `counters`, one figure for each interface ([`combine`]).
 pub fn figures(probe: &Rhealstone, counters: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
     let mean = |part: Part| {
         let mean = counters.get(&format!("mean_ns_{}", name(part)))?;
@@ -189,7 +189,7 @@ pub fn figures(probe: &Rhealstone, counters: &BTreeMap<String, u64>) -> Vec<(Str
     probe.interfaces.iter().filter_map(|interface| combine(&means, *interface)).collect()
 }
 
-/// On a thread of its own, whose policy may be changed.
+/// Measures on a thread of its own, because the policy of that thread changes.
 fn measure((component, interface): Part, bench: &mut Bench) -> Result<(), RunError> {
     isolate();
     rt::prefault_stack();
@@ -211,8 +211,8 @@ fn measure((component, interface): Part, bench: &mut Bench) -> Result<(), RunErr
     }
 }
 
-/// From when the driver's timer was due to the first instructions of its handler: the `hardirq` responder. The original
-/// begins when the CPU gets the interrupt; a user process cannot see that, and no user process is the handler.
+/// Measures from the instant when the driver's timer was due to the first instructions of its handler (the responder
+/// `hardirq`). The original begins when the CPU gets the interrupt. A user process cannot see that, nor be the handler.
 fn interrupt_latency(bench: &mut Bench) -> Result<(), RunError> {
     ladder::aside()?;
     let hardirq = u16::from(Responder::Hardirq.pin());
@@ -227,9 +227,9 @@ fn interrupt_latency(bench: &mut Bench) -> Result<(), RunError> {
     })
 }
 
-/// Kar's figure, in Rhealstones per second: 1 ÷ the mean of the components' mean times in seconds, all of one weight.
-/// Only `rhealstones_per_second_INTERFACE` is comparable; where components are missing, the name says of how many it is
-/// (`…_of_5`), and the doubts say which were not measured. `None` without any.
+/// Kar's figure in Rhealstones per second: 1 ÷ the mean of the components' mean times in seconds, all with one weight.
+/// Only `rhealstones_per_second_INTERFACE` is comparable. If components are missing, the name says how many there are
+/// (`…_of_5`), and the doubts say which are missing. `None` if there are no components.
 fn combine(means: &[(Part, Nanos)], interface: Interface) -> Option<(String, u64)> {
     let counted: Vec<u64> = means
         .iter()
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_figure_is_the_inverse_of_the_mean_and_says_when_components_are_missing() {
-        // Means of 1 … 6 µs have a mean of 3.5 µs: 285,714 a second.
+        // The mean of 1 … 6 µs is 3.5 µs, which makes 285,714 a second.
         let all: Vec<_> = parts(&probe(&[Interface::Posix]))
             .zip(1..)
             .map(|(part, us)| (part, Nanos::from_micros(us)))
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(whole, Some(("rhealstones_per_second_posix".into(), 285_714)));
         let five: Vec<_> =
             all.iter().filter(|(p, _)| p.0 != Component::InterruptLatency).copied().collect();
-        // 18 µs in five: a mean of 3.6 µs.
+        // Five components with a sum of 18 µs have a mean of 3.6 µs.
         let fewer = combine(&five, Interface::Posix);
         assert_eq!(fewer, Some(("rhealstones_per_second_posix_of_5".into(), 277_777)));
         assert_eq!(combine(&[], Interface::Sysv), None);

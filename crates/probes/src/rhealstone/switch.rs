@@ -8,7 +8,7 @@ use rt::now;
 use sample::{Monotonic, Stamp};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The thread beside the one that records: it stamps again and again until it is told to rest or to end.
+/// The thread beside the recording one. It takes stamps again and again until it is told to rest or to end.
 #[derive(Default)]
 struct Other {
     stamp_ns: AtomicU64,
@@ -22,7 +22,7 @@ impl Other {
         Stamp::from_ns(self.stamp_ns.load(Ordering::Relaxed))
     }
 
-    /// Stamps, then does `between`, until it is ended.
+    /// Takes a stamp, then runs `between`, until the thread is told to end.
     fn run(&self, between: impl Fn()) {
         while !self.ended.load(Ordering::Relaxed) {
             if self.resting.load(Ordering::Relaxed) {
@@ -33,7 +33,7 @@ impl Other {
         }
     }
 
-    /// It rests while `sleep` sleeps.
+    /// Lets this thread rest while `sleep` sleeps.
     fn rest(&self, sleep: impl FnOnce()) {
         self.resting.store(true, Ordering::Relaxed);
         sleep();
@@ -46,21 +46,21 @@ impl Other {
     }
 }
 
-/// Two threads of one priority take turns by `sched_yield`: from before the yield of one to the other's return from
-/// its own (one system call left and entered, one switch, one reading of the clock).
+/// Two threads of one priority take turns by `sched_yield`. The length goes from before one thread's yield to the other
+/// thread's return from its own yield. It has one system call left and entered, one switch, one reading of the clock.
 pub(super) fn task_switch(bench: &mut Bench) -> Result<(), RunError> {
     bench.enter(0)?;
     let other = &Other::default();
     std::thread::scope(|threads| {
         threads.spawn(move || other.run(std::thread::yield_now));
-        // Its first turn: from here on it waits inside its yield.
+        // The other thread's first turn. From here on it waits inside its yield.
         std::thread::yield_now();
         let done = bench.repeat(
             |bench, number| {
                 let from = now();
                 std::thread::yield_now();
                 let to = other.stamp();
-                // Earlier: the yield came back without the other one having run.
+                // An earlier stamp means that the yield came back without a turn of the other thread.
                 if to < from {
                     bench.miss()
                 } else {
@@ -70,7 +70,7 @@ pub(super) fn task_switch(bench: &mut Bench) -> Result<(), RunError> {
             },
             |pace| {
                 other.rest(|| {
-                    // Lets it come to rest; a sleep without this would leave it yielding to nobody.
+                    // Lets the other thread come to rest. Without this, the other one would go on yielding to nobody.
                     std::thread::yield_now();
                     pace.rest();
                 });
@@ -83,10 +83,10 @@ pub(super) fn task_switch(bench: &mut Bench) -> Result<(), RunError> {
     })
 }
 
-/// A thread loops in user space, reading the clock; in each turn of its loop it makes another one of higher priority
-/// ready (FUTEX_WAKE), which preempts it: from the last reading of the one to the first of the other. The system call
-/// that wakes, the scheduler and the switch are in it; no interrupt is, and nobody sleeps, so each repetition is
-/// answered.
+/// A thread loops in user space and reads the clock. In each turn it makes a thread of higher priority ready
+/// (FUTEX_WAKE), which preempts it. The length goes from its last reading to the first reading of the higher thread. It
+/// contains the system call that wakes, the scheduler and the switch. It contains no interrupt. Nobody sleeps, so each
+/// repetition has an answer.
 pub(super) fn preemption(bench: &mut Bench) -> Result<(), RunError> {
     let (ready, high) = (&Gate::default(), &Partner::default());
     bench.enter(0)?;

@@ -8,12 +8,12 @@
 
 use sample::{Monotonic, Nanos, Stamp};
 
-/// The list of timers.
+/// The file with the kernel's list of timers.
 pub(super) const TIMERS: &str = "/proc/timer_list";
 /// The handler of the periodic interrupt (drivers/rtc/interface.c).
 const HANDLER: &str = "rtc_pie_update_irq";
 
-/// When the clock's timer next expires; `None` where the list does not show it.
+/// When the real-time clock's timer expires next. `None` if the list does not show the timer.
 pub(super) fn next_expiry(list: &str) -> Option<Stamp<Monotonic>> {
     let mut lines = list.lines();
     lines.find(|line| line.contains(HANDLER))?;
@@ -24,35 +24,35 @@ pub(super) fn next_expiry(list: &str) -> Option<Stamp<Monotonic>> {
 
 /// The grid of interrupts as the kernel keeps it.
 pub(super) struct Due {
-    /// Where some interrupt is due.
+    /// The instant at which one of the interrupts is due.
     expiry: i128,
     period: i128,
-    /// Of interrupt 0: how many periods after `expiry`; as late as the answers so far allow.
+    /// The place of interrupt 0: how many periods after `expiry` it is due. It is as late as the answers so far allow.
     zero: i128,
 }
 
 impl Due {
-    /// Interrupts are due whole periods from `expiry` on, before and after. Nothing is known yet of their numbers.
+    /// A grid whose interrupts are due whole periods before and after `expiry`. Their numbers are not known yet.
     pub(super) fn at(expiry: Stamp<Monotonic>, period: Nanos) -> Due {
         Due { expiry: expiry.ns().into(), period: period.0.into(), zero: i128::MAX }
     }
 
-    /// Interrupt `newest`, and none after it, was answered at `answered`: it was due before. Of several answers the
-    /// quickest tells the number of the interrupt, as long as it took less than a period.
+    /// Learns that interrupt `newest`, and no later one, was answered at `answered`. This interrupt was due before. The
+    /// quickest of several answers tells the number of the interrupt if it took less than a period.
     pub(super) fn learn(&mut self, newest: u64, answered: Stamp<Monotonic>) {
         let periods = (i128::from(answered.ns()) - self.expiry).div_euclid(self.period);
         self.zero = self.zero.min(periods - i128::from(newest));
     }
 
-    /// When interrupt `number` is due; `None` beyond the clock's range, or before anything was learned.
+    /// When interrupt `number` is due. `None` beyond the clock's range, or if no answer is known yet.
     pub(super) fn of(&self, number: u64) -> Option<Stamp<Monotonic>> {
         let periods = self.zero.checked_add(number.into())?;
         let due = self.expiry.checked_add(periods.checked_mul(self.period)?)?;
         u64::try_from(due).ok().map(Stamp::from_ns)
     }
 
-    /// Whether a timer that was armed for `first` from some instant of `armed` on expires so: what the list showed is
-    /// checked against the clock.
+    /// Compares the list with the clock: whether a timer expires on this grid, if it was armed for `first` at some
+    /// instant of `armed`.
     pub(super) fn fits(&self, armed: (Stamp<Monotonic>, Stamp<Monotonic>), first: Nanos) -> bool {
         let begun = i128::from(armed.0.ns()) + i128::from(first.0);
         let since = (self.expiry - begun).rem_euclid(self.period);
@@ -84,7 +84,7 @@ mod tests {
     fn interrupts_are_due_on_the_kernels_grid_whichever_of_them_the_list_showed() {
         for shown in [1_000, 1_300, 700] {
             let mut due = Due::at(at(shown), Nanos(100));
-            // The first answer came more than a period late, the next in time.
+            // The first answer came more than a period late, the next one in time.
             due.learn(0, at(1_230));
             due.learn(2, at(1_304));
             assert_eq!(due.of(2), Some(at(1_300)), "{shown}");
@@ -103,7 +103,7 @@ mod tests {
         assert!(due.fits((at(740), at(745)), Nanos(100)));
         assert!(!due.fits((at(743), at(745)), Nanos(100)));
         assert!(!due.fits((at(736), at(741)), Nanos(100)));
-        // Timers of the tick: the first period is as asked for, those that follow are longer.
+        // On a machine with timers of a tick, the first period is as asked for and later periods are longer.
         assert!(due.fits((at(702), at(705)), Nanos(40)));
     }
 }

@@ -8,13 +8,13 @@ use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Something with two levels.
+/// A line with two levels.
 pub(crate) trait Level {
-    /// Returns when the level is set, as far as the processor knows.
+    /// Sets the level, and returns when the level is set as far as the processor knows.
     fn set(&mut self, high: bool) -> Result<(), RunError>;
 }
 
-/// A variable that nobody else looks at: what remains is the program's own jitter.
+/// A variable that nobody else looks at. Only the program's own jitter remains in the results.
 pub(super) struct Memory(AtomicBool);
 
 impl Memory {
@@ -45,7 +45,7 @@ const fn iowr(number: u32, bytes: usize) -> libc::Ioctl {
     (3 << 30 | (bytes as u32) << 16 | 0xb4 << 8 | number) as libc::Ioctl
 }
 
-/// `struct gpio_v2_line_request`, with its `config` spread out.
+/// `struct gpio_v2_line_request`, with the fields of its `config` in place of `config`.
 #[repr(C)]
 struct LineRequest {
     offsets: [u32; LINES_MAX],
@@ -68,7 +68,7 @@ struct LineValues {
 }
 
 impl Gpio {
-    /// Takes the line as an output, low; it is given back when the thread has measured.
+    /// Takes the line as an output with a low level. The kernel gets the line back when the value is dropped.
     pub(super) fn open(chip: &str, offset: u32) -> Result<Gpio, RunError> {
         let none = |reason: String| RunError::Unavailable {
             what: format!("line {offset} of {chip}"),
@@ -93,7 +93,7 @@ impl Gpio {
         };
         request.offsets[0] = offset;
         request.consumer[..5].copy_from_slice(b"onset");
-        // SAFETY: the structure that this request takes; it lives through the call.
+        // SAFETY: this request takes such a structure, which lives through the call.
         if unsafe { libc::ioctl(device.as_raw_fd(), GET_LINE, &raw mut request) } != 0 {
             return Err(none(match last_errno() {
                 Errno::BUSY => "another program uses the line (gpioinfo shows which); end it, or take another line".to_owned(),
@@ -102,7 +102,7 @@ impl Gpio {
                 errno => errno.to_string(),
             }));
         }
-        // SAFETY: the kernel made this descriptor for us.
+        // SAFETY: the kernel made this descriptor for this process.
         Ok(Gpio(unsafe { OwnedFd::from_raw_fd(request.fd) }))
     }
 }
@@ -111,7 +111,7 @@ impl Level for Gpio {
     #[inline]
     fn set(&mut self, high: bool) -> Result<(), RunError> {
         let mut values = LineValues { bits: high.into(), mask: 1 };
-        // SAFETY: the structure that this request takes; it lives through the call.
+        // SAFETY: this request takes such a structure, which lives through the call.
         match unsafe { libc::ioctl(self.0.as_raw_fd(), SET_VALUES, &raw mut values) } {
             0 => Ok(()),
             _ => {
@@ -122,7 +122,7 @@ impl Level for Gpio {
 }
 
 pub(crate) fn last_errno() -> Errno {
-    // SAFETY: errno of this thread.
+    // SAFETY: the pointer is to the errno of this thread.
     Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
 }
 
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn requests_have_the_numbers_and_sizes_of_the_kernels_header() {
-        // As linux/gpio.h of 6.12 gives them to a C compiler.
+        // The values that linux/gpio.h of 6.12 gives to a C compiler.
         assert_eq!(size_of::<LineRequest>(), 592);
         assert_eq!((GET_LINE as u32, SET_VALUES as u32), (0xc250_b407, 0xc010_b40f));
     }

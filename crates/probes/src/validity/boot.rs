@@ -8,9 +8,9 @@
 use super::Doubt;
 use crate::context::{Context, keys};
 
-/// The doubts about a kernel that `words` were given to at boot. What could not be read raises none.
+/// The doubts about a kernel that got `words` at boot. A value that could not be read raises no doubt.
 ///
-/// Only those words are judged: a boot loader and an initramfs have words of their own, which the kernel does not know
+/// Only `words` are judged: a boot loader and an initramfs have words of their own, which the kernel does not know
 /// either.
 pub fn boot(words: &[String], context: &Context) -> Vec<Doubt> {
     let differs = preemption(words, context);
@@ -21,7 +21,7 @@ pub fn boot(words: &[String], context: &Context) -> Vec<Doubt> {
     differs.into_iter().chain(refused).collect()
 }
 
-/// The words of a whole command line that are held against what runs, whoever wrote it.
+/// The words of a whole command line that this module compares with the running kernel, whoever wrote them.
 pub(super) fn judged_words(context: &Context) -> Vec<String> {
     let line = context.get(keys::COMMAND_LINE).unwrap_or_default();
     let words = line.split_whitespace().take_while(|word| *word != "--");
@@ -29,10 +29,10 @@ pub(super) fn judged_words(context: &Context) -> Vec<String> {
 }
 
 const PREEMPT: &str = "preempt=";
-/// Before a mode that the kernel does not have (kernel/sched/core.c, `setup_preempt_mode`).
+/// The kernel's text before the name of a mode that it does not have (kernel/sched/core.c, `setup_preempt_mode`).
 const UNSUPPORTED: &str = "Dynamic Preempt: unsupported mode: ";
 
-/// The last mode that was asked for, where another one is in force.
+/// The doubt that the last mode in `words` is not the mode in force.
 fn preemption(words: &[String], context: &Context) -> Option<Doubt> {
     let asked = words.iter().rev().find_map(|word| word.strip_prefix(PREEMPT))?;
     let found = context.get(keys::PREEMPTION_MODE).or_else(|| context.get(keys::PREEMPTION))?;
@@ -44,14 +44,14 @@ fn preemption(words: &[String], context: &Context) -> Option<Doubt> {
     })
 }
 
-/// Why the kernel did not take a word; absent where it did, as far as it says.
+/// Why the kernel did not take a word. Absent if it took the word, as far as the kernel says.
 fn refusal(word: &str, context: &Context) -> Option<String> {
     let said = |key| context.get(key).unwrap_or_default();
     if said(keys::BOOT_WORDS_UNKNOWN).split(' ').any(|unknown| unknown == word) {
         return Some(format!("{word} (unknown)"));
     }
     let name = word.split('=').next().unwrap_or(word);
-    // The name stands between quotation marks, of which older kernels have an opening one of its own.
+    // The name stands between quotation marks. Older kernels use another character as the opening mark.
     let value = word.strip_prefix(PREEMPT);
     let names = |text: &&str| {
         text.split(['\'', '`']).any(|quoted| quoted == name)

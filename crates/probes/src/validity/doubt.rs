@@ -160,7 +160,7 @@ impl Doubt {
         }
     }
 
-    /// Whether the numbers do not mean what they say, since the measurement was another than the plan asks for.
+    /// Whether the numbers do not mean what they say, because the measurement was not the one that the plan asks for.
     pub const fn invalidates(&self) -> bool {
         matches!(
             self,

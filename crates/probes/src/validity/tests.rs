@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Every doubt is raised by a machine that differs from a sound one in one thing, and by no other.
+//! Checks that every doubt is raised by a machine that differs from a sound one in one thing, and by no other machine.
 
 use super::*;
 use std::collections::BTreeMap;
 
-/// CPU 1 of a sound machine, whose sibling is 3.
+/// The context of CPU 1 of a sound machine. Its sibling is CPU 3.
 const SOUND: [(&str, &str); 23] = [
     (keys::ARCHITECTURE, "x86_64"),
     (keys::VIRTUALISATION, "none"),
@@ -36,7 +36,7 @@ fn machine(changes: &[(&str, &str)]) -> Context {
     Context::from(all.map(|(k, v)| (k.to_string(), v.to_string())).collect::<BTreeMap<_, _>>())
 }
 
-/// What a second of an idle sibling leaves behind.
+/// The counters of an idle sibling, a second after [`SOUND`].
 const LATER: [(&str, &str); 2] = [("busy_ticks.cpu3", "1001"), ("idle_ticks.cpu3", "1099")];
 
 fn later(changes: &[(&str, &str)]) -> Context {
@@ -62,7 +62,7 @@ fn codes(
     check(&machine(before), &later(after), measured).iter().map(Doubt::code).collect()
 }
 
-/// Of a machine that was so before and is so after.
+/// The doubts about a machine that has these changes both before and after measuring.
 fn always(changes: &[(&str, &str)]) -> Vec<&'static str> {
     codes(changes, changes, &measured())
 }
@@ -131,7 +131,7 @@ fn only_a_probe_that_spins_with_priority_may_be_throttled() {
     }
     let ordinary = Measured { policy: Policy::Other(0), ..spins.clone() };
     assert!(!codes(&[], &[], &ordinary).contains(&"rt_throttling"));
-    // Seen to have happened, it is no longer a possibility.
+    // Throttling that happened is no longer a mere possibility.
     assert_eq!(codes(&[], &[(keys::RT_THROTTLED, "true")], &spins), ["rt_throttled"]);
 }
 
@@ -186,7 +186,7 @@ fn a_cpu_isolated_by_a_cpuset_is_isolated() {
     assert!(always(&cpuset).is_empty());
     let with_irq = [cpuset[0], cpuset[1], (keys::IRQS_ON_MEASURED, "24:eth0@1")];
     assert_eq!(always(&with_irq), ["irq_on_isolated"]);
-    // Nobody promised that a CPU which is not isolated is free of interrupts.
+    // Nobody promised that a CPU is free of interrupts if it is not isolated.
     assert!(always(&[(keys::CPUS_ISOLATED, "none"), with_irq[2]]).is_empty());
 }
 
@@ -196,7 +196,7 @@ fn a_counter_that_went_back_is_no_doubt_and_no_panic() {
     assert!(codes(&[], &changes, &measured()).is_empty());
 }
 
-/// One of each kind.
+/// One doubt of each kind.
 fn all() -> Vec<Doubt> {
     let cpus = vec![1, 2];
     vec![

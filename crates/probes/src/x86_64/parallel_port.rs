@@ -8,7 +8,7 @@ use crate::toggle::line::last_errno;
 #[cfg(target_arch = "x86_64")]
 use rustix::io::Errno;
 
-/// D7 of the data register of a parallel port; the other data pins go low.
+/// Pin D7 of the data register of a parallel port. The other data pins go low.
 #[cfg(target_arch = "x86_64")]
 pub(crate) struct ParallelPort(u16);
 
@@ -16,9 +16,9 @@ pub(crate) struct ParallelPort(u16);
 impl ParallelPort {
     const D7: u8 = 0x80;
 
-    /// Lets the calling thread, and no other, write to the port (ioperm(2)).
+    /// Gives the calling thread, and no other thread, the right to write to the port (ioperm(2)).
     pub(crate) fn open(port: u16) -> Result<ParallelPort, RunError> {
-        // SAFETY: asks for the right to one port; the kernel checks who asks.
+        // SAFETY: the call asks for the right to one port. The kernel checks whether the thread may have it.
         if unsafe { libc::ioperm(port.into(), 1, 1) } == 0 {
             return Ok(ParallelPort(port));
         }
@@ -39,7 +39,7 @@ impl Level for ParallelPort {
     #[inline]
     fn set(&mut self, high: bool) -> Result<(), RunError> {
         let level = if high { Self::D7 } else { 0 };
-        // SAFETY: `open` got the right to this port; a data register takes any value.
+        // SAFETY: `open` got the right to this port, and a data register takes any value.
         unsafe {
             core::arch::asm!(
                 "out dx, al", in("dx") self.0, in("al") level, options(nomem, nostack, preserves_flags)
@@ -49,7 +49,7 @@ impl Level for ParallelPort {
     }
 }
 
-/// Other processors have no such ports.
+/// A stand-in, since other processors have no such ports.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) struct ParallelPort;
 

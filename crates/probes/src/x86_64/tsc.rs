@@ -5,31 +5,31 @@ use crate::report::RunError;
 use rustix::time::{ClockId, clock_gettime};
 use sample::Nanos;
 
-/// How long the rate is measured: with 100 ns of doubt at each end it is known to 4 ppm.
+/// How long the rate is measured. With an error of 100 ns at each end, the rate is known to 4 ppm.
 const CALIBRATION: Nanos = Nanos::from_millis(50);
 
-/// Ticks since the counter was reset, after all earlier loads (the order that the kernel's own `rdtsc_ordered` keeps).
+/// Ticks since the counter was reset, read after all earlier loads. The kernel's own `rdtsc_ordered` keeps this order.
 #[inline]
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn ticks() -> u64 {
     use core::arch::x86_64::{_mm_lfence, _rdtsc};
-    // SAFETY: every x86-64 processor has both instructions; Linux lets user space use them.
+    // SAFETY: every x86-64 processor has both instructions, and Linux lets user space use them.
     unsafe {
         _mm_lfence();
         _rdtsc()
     }
 }
 
-/// Other processors have no such counter; one that stands still is refused by [`Rate::measured`].
+/// Other processors have no such counter. [`Rate::measured`] refuses a counter that stands still.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn ticks() -> u64 {
     0
 }
 
-/// How ticks become nanoseconds.
+/// Converts ticks to nanoseconds and back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
-    /// ns per tick, × 2³².
+    /// The nanoseconds in a tick, × 2³².
     scale: u64,
 }
 
@@ -37,7 +37,7 @@ impl Rate {
     /// Measures the rate against `CLOCK_MONOTONIC_RAW`, for 50 ms.
     ///
     /// # Errors
-    /// [`RunError::Unavailable`] on a machine without the counter, or where it stands still.
+    /// [`RunError::Unavailable`] on a machine without the counter, or if the counter stands still.
     pub(crate) fn measured() -> Result<Rate, RunError> {
         let (ticks_before, raw_before) = both();
         rt::Clock::sleep_until(&rt::SystemClock, rt::now() + CALIBRATION);
@@ -55,19 +55,19 @@ impl Rate {
         Some(Rate { scale: u64::try_from(scale).ok().filter(|scale| *scale > 0)? })
     }
 
-    /// So many ticks as time; rounded down.
+    /// The time that `ticks` take, rounded down.
     #[inline]
     pub(crate) fn nanos(self, ticks: u64) -> Nanos {
         Nanos(((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64)
     }
 
-    /// Ticks of a time; rounded down.
+    /// The ticks in `time`, rounded down.
     pub(crate) fn ticks(self, time: Nanos) -> u64 {
         u64::try_from((u128::from(time.0) << 32) / u128::from(self.scale)).unwrap_or(u64::MAX)
     }
 }
 
-/// Counter and clock at one moment: of several tries the one that was not interrupted.
+/// The counter and the clock at one moment. Of several tries the function takes one that nothing interrupted.
 fn both() -> (u64, u64) {
     let once = || {
         let before = ticks();
@@ -87,7 +87,7 @@ pub(crate) fn is_invariant() -> bool {
     __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx >> 8 & 1 == 1
 }
 
-/// As above.
+/// The answer on other processors, which have no such counter.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn is_invariant() -> bool {
     false
