@@ -11,8 +11,8 @@ const SYSTEM: &str = "/sys/devices/system/cpu";
 /// Binds the calling thread to `cpu`.
 ///
 /// # Errors
-/// [`Error::CpuMissing`], [`Error::CpuOffline`], [`Error::CpuNotAllowed`]; [`Error::PinnedDeadline`] for a thread under
-/// `SCHED_DEADLINE`.
+/// [`Error::CpuMissing`], [`Error::CpuOffline`], [`Error::CpuNotAllowed`]; [`Error::PinnedDeadline`] if the thread is
+/// under `SCHED_DEADLINE`.
 pub fn pin(cpu: u32) -> Result<(), Error> {
     if cpu as usize >= CpuSet::MAX_CPU {
         return Err(refused(cpu, Errno::INVAL));
@@ -33,31 +33,31 @@ pub fn unpin() -> Result<(), Error> {
         .map_err(|errno| Error::System { call: "sched_setaffinity", errno })
 }
 
-/// CPUs that the calling thread may run on now, rising.
+/// The CPUs that the calling thread may run on now, rising.
 ///
 /// # Errors
-/// [`Error::System`], as on machines with more than 1024 CPUs.
+/// [`Error::System`], for example on machines with more than 1024 CPUs.
 pub fn allowed_cpus() -> Result<Vec<u32>, Error> {
     let cpus = sched_getaffinity(None)
         .map_err(|errno| Error::System { call: "sched_getaffinity", errno })?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| cpus.is_set(*cpu)).map(|cpu| cpu as u32).collect())
 }
 
-/// CPUs that are online, rising.
+/// The CPUs that are online, rising.
 ///
 /// # Errors
-/// [`Error::System`] where /sys is not mounted.
+/// [`Error::System`] if /sys is not mounted.
 pub fn online_cpus() -> Result<Vec<u32>, Error> {
     listed("online")
         .ok_or(Error::System { call: "/sys/devices/system/cpu/online", errno: Errno::NOENT })
 }
 
-/// The list in a file of /sys/devices/system/cpu.
+/// The list of CPUs in a file of /sys/devices/system/cpu.
 fn listed(file: &str) -> Option<Vec<u32>> {
     cpu_list(&read_to_string(format!("{SYSTEM}/{file}")).ok()?)
 }
 
-/// Why the kernel did not take the CPU. It says `EINVAL` for three different things.
+/// Why the kernel did not accept the CPU. The kernel answers `EINVAL` for three different reasons.
 fn refused(cpu: u32, errno: Errno) -> Error {
     if errno == Errno::BUSY {
         return Error::PinnedDeadline { cpu };
@@ -78,7 +78,7 @@ fn refused(cpu: u32, errno: Errno) -> Error {
     Error::CpuNotAllowed { cpu, allowed: allowed.join(",") }
 }
 
-/// Where the thread could go at all: not its mask of now, which may have been narrowed.
+/// The CPUs that the thread may use at all. The thread's present mask may be narrower.
 fn cpuset() -> Result<Vec<u32>, Error> {
     let before = sched_getaffinity(None);
     unpin()?;
@@ -89,7 +89,7 @@ fn cpuset() -> Result<Vec<u32>, Error> {
     cpus
 }
 
-/// The CPUs in a list of the kernel's ("0-3,8"); none if it is not one.
+/// The CPUs in a list of the kernel's ("0-3,8"). `None` if the text is no such list.
 fn cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {

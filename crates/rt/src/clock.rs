@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The clock that releases are timed by: `CLOCK_MONOTONIC`, or a fake of it in tests.
+//! The clock that times releases: `CLOCK_MONOTONIC`, or a fake of it in tests.
 
 use rustix::io::Errno;
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use sample::{Monotonic, Nanos, Stamp};
 
-/// `CLOCK_MONOTONIC` now. Read in user space through the vDSO where the clock source allows it (vdso(7)).
+/// The present time of `CLOCK_MONOTONIC`. If the clock source allows it, the vDSO reads it in user space (vdso(7)).
 #[inline]
 pub fn now() -> Stamp<Monotonic> {
     let t = clock_gettime(ClockId::Monotonic);
     Stamp::from_ns(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
 }
 
-/// A clock to be released by. The seam between what a periodic task computes and how it sleeps.
+/// A clock that releases a task. It separates the arithmetic of a periodic task from the way the task sleeps.
 pub trait Clock {
-    /// The time.
+    /// Returns the present time.
     fn now(&self) -> Stamp<Monotonic>;
 
-    /// Blocks until `due`, and returns at once where that is over.
+    /// Blocks until `due`. Returns at once if `due` is over.
     fn sleep_until(&self, due: Stamp<Monotonic>);
 }
 
@@ -32,7 +32,7 @@ impl Clock for SystemClock {
         now()
     }
 
-    /// `clock_nanosleep` with `TIMER_ABSTIME`. Goes on sleeping after a signal handler ran.
+    /// Sleeps by `clock_nanosleep` with `TIMER_ABSTIME`. If a signal handler ran, the thread goes on sleeping.
     #[inline]
     fn sleep_until(&self, due: Stamp<Monotonic>) {
         let due = timespec(Nanos(due.ns()));
@@ -51,8 +51,8 @@ pub(crate) mod fake {
     use std::cell::Cell;
     use std::collections::VecDeque;
 
-    /// A clock that a test turns. A sleep ends at its due time plus the next of `delays` (0 when there is none left),
-    /// and each reading takes `read`.
+    /// A clock under a test's control. A sleep ends at its due time plus the next of `delays`, or plus 0 if no delay is
+    /// left. Each reading takes `read`.
     #[derive(Default)]
     pub(crate) struct Fake {
         pub(crate) now: Cell<u64>,

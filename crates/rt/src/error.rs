@@ -5,19 +5,19 @@ use crate::Policy;
 use rustix::io::Errno;
 use std::fmt;
 
-/// A refusal, with what was found to be its reason. The text names the remedy.
+/// A refusal with the reason that was found. The text names the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// Neither `CAP_SYS_NICE` nor a sufficient `RLIMIT_RTPRIO` (sched(7), "Privileges and resource limits").
+    /// The thread has neither `CAP_SYS_NICE` nor enough `RLIMIT_RTPRIO` (sched(7), "Privileges and resource limits").
     Priority {
-        /// What was asked for.
+        /// The policy that was asked for.
         policy: Policy,
-        /// `RLIMIT_RTPRIO` as found: the highest priority that is allowed; 0 is none.
+        /// The value of `RLIMIT_RTPRIO`: the highest priority that is allowed. 0 allows none.
         limit: u64,
     },
-    /// Neither `CAP_SYS_NICE` nor a sufficient `RLIMIT_NICE` (getrlimit(2)).
+    /// The thread has neither `CAP_SYS_NICE` nor enough `RLIMIT_NICE` (getrlimit(2)).
     Nice {
-        /// What was asked for.
+        /// The nice value that was asked for.
         nice: i8,
         /// The lowest nice value that `RLIMIT_NICE` allows.
         lowest: i64,
@@ -25,32 +25,32 @@ pub enum Error {
     /// The thread may use real-time policies, but its cgroup has no real-time run time
     /// (`CONFIG_RT_GROUP_SCHED`: Documentation/scheduler/sched-rt-group.rst).
     CgroupRuntime {
-        /// What was asked for.
+        /// The policy that was asked for.
         policy: Policy,
-        /// The cgroup of the CPU controller.
+        /// The cgroup that the CPU controller uses.
         cgroup: String,
-        /// `cpu.rt_runtime_us` as found, in µs; none where the file does not exist, as in cgroup v2.
+        /// The value of `cpu.rt_runtime_us`, in µs. `None` if the file does not exist, as in cgroup v2.
         runtime_us: Option<i64>,
     },
-    /// `SCHED_DEADLINE` needs `CAP_SYS_NICE`; no resource limit gives it.
+    /// `SCHED_DEADLINE` needs `CAP_SYS_NICE`. No resource limit gives it.
     DeadlinePrivilege,
-    /// `SCHED_DEADLINE` is only admitted to threads that may run on every CPU of their scheduling domain
+    /// The kernel admits `SCHED_DEADLINE` only for threads that may run on every CPU of their scheduling domain
     /// (Documentation/scheduler/sched-deadline.rst, §5).
     DeadlineAffinity {
-        /// CPUs that the thread may use.
+        /// The CPUs that the thread may use.
         allowed: Vec<u32>,
     },
-    /// The deadline tasks that were admitted leave too little bandwidth.
+    /// The deadline tasks that the kernel has admitted leave too little bandwidth.
     DeadlineAdmission {
-        /// What was asked for.
+        /// The policy that was asked for.
         policy: Policy,
     },
-    /// Run time, deadline or period are outside of what the kernel takes.
+    /// The run time, the deadline or the period is outside of the kernel's range.
     DeadlineParameters {
-        /// What was asked for.
+        /// The policy that was asked for.
         policy: Policy,
     },
-    /// A deadline task may not be bound to a CPU.
+    /// A deadline task cannot be bound to a CPU.
     PinnedDeadline {
         /// The CPU.
         cpu: u32,
@@ -59,28 +59,28 @@ pub enum Error {
     CpuMissing {
         /// The CPU.
         cpu: u32,
-        /// Those that exist.
+        /// The CPUs that exist.
         present: String,
     },
     /// The CPU is offline.
     CpuOffline {
         /// The CPU.
         cpu: u32,
-        /// Those that are online.
+        /// The CPUs that are online.
         online: String,
     },
-    /// The CPU is online, but the cpuset of the thread does not hold it.
+    /// The CPU is online, but the thread's cpuset does not contain it.
     CpuNotAllowed {
         /// The CPU.
         cpu: u32,
-        /// Those that the thread may use.
+        /// The CPUs that the thread may use.
         allowed: String,
     },
-    /// `RLIMIT_MEMLOCK` is too small to lock what is mapped, and there is no `CAP_IPC_LOCK` (mlock(2)).
+    /// `RLIMIT_MEMLOCK` is too small to lock the mapped memory, and there is no `CAP_IPC_LOCK` (mlock(2)).
     MemoryLimit {
-        /// The limit as found.
+        /// The value of the limit.
         limit_kib: u64,
-        /// Size of what is mapped.
+        /// The size of the mapped memory.
         mapped_kib: u64,
     },
     /// `/dev/cpu_dma_latency` cannot be opened.
@@ -89,7 +89,7 @@ pub enum Error {
     System {
         /// The system call or file.
         call: &'static str,
-        /// What it answered.
+        /// The error that the system call or the file gave.
         errno: Errno,
     },
 }

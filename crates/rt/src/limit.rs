@@ -5,20 +5,20 @@ use crate::Error;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sample::Nanos;
 
-/// While it lives, a thread of this process that is under FIFO or RR and does not block for the given time is stopped:
-/// the kernel sends `SIGXCPU`, which ends the process unless it is handled (`RLIMIT_RTTIME`, getrlimit(2)). Without it
-/// a loop at a high priority takes its CPU until somebody pulls the plug, or until throttling lets others in.
+/// While this value lives, the kernel stops a FIFO or RR thread of this process that does not block for the given time.
+/// It sends `SIGXCPU`, which ends the process unless it is handled (`RLIMIT_RTTIME`, getrlimit(2)). Without this, a
+/// loop at a high priority takes its CPU until somebody pulls the plug or throttling lets others in.
 #[derive(Debug)]
 pub struct RuntimeLimit {
     before: Option<u64>,
 }
 
 impl RuntimeLimit {
-    /// Sets the limit, in whole microseconds and at least one; counted by the kernel at its ticks. It goes for the
+    /// Sets the limit, in whole microseconds and at least one. The kernel counts at its ticks. The limit holds for the
     /// whole process, so hold one at a time.
     ///
     /// # Errors
-    /// [`Error::System`] where a lower hard limit is in force.
+    /// [`Error::System`] if a lower hard limit is in force.
     pub fn hold(without_blocking: Nanos) -> Result<RuntimeLimit, Error> {
         let before = getrlimit(Resource::Rttime).current;
         set(Some(without_blocking.as_micros().max(1)))?;
@@ -28,7 +28,7 @@ impl RuntimeLimit {
 
 impl Drop for RuntimeLimit {
     fn drop(&mut self) {
-        // It was in force before, so it is not above the hard limit.
+        // This limit was in force before, so it is not above the hard limit.
         let _ = set(self.before);
     }
 }

@@ -7,16 +7,16 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, getrlimit};
 use std::hint::black_box;
 
-/// How much of the stack is touched. A measuring loop uses a few hundred bytes of it; a signal frame with AVX-512 state
-/// and a call into the C library stay below this.
+/// How much of the stack the thread touches. A measuring loop uses a few hundred bytes of it. A signal frame with
+/// AVX-512 state and a call into the C library stay below this size.
 const STACK_BYTES: usize = 64 * 1024;
 const PAGE_BYTES: usize = 4096;
 
-/// Makes everything that is mapped, and whatever will be, resident until the process ends (mlockall(2),
+/// Makes all present and future mappings resident until the process ends (mlockall(2),
 /// `MCL_CURRENT | MCL_FUTURE`).
 ///
 /// # Errors
-/// [`Error::MemoryLimit`] with the figures, for processes without `CAP_IPC_LOCK`.
+/// [`Error::MemoryLimit`] with the figures, if the process lacks `CAP_IPC_LOCK`.
 pub fn lock_memory() -> Result<(), Error> {
     mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).map_err(|errno| match errno {
         Errno::NOMEM | Errno::PERM | Errno::AGAIN => Error::MemoryLimit {
@@ -25,12 +25,12 @@ pub fn lock_memory() -> Result<(), Error> {
         },
         errno => Error::System { call: "mlockall", errno },
     })?;
-    // The kernel's pages that the clock is read from are not locked with the rest; the first reading maps them.
+    // mlockall does not lock the kernel's pages from which the clock is read. The first reading maps these pages.
     crate::now();
     Ok(())
 }
 
-/// Touches 64 KiB of the calling thread's stack, which is needed where memory is not locked or the stack can grow.
+/// Touches 64 KiB of the calling thread's stack. This is needed if memory is not locked or the stack can grow.
 #[inline(never)]
 pub fn prefault_stack() {
     let mut stack = [0u8; STACK_BYTES];
@@ -40,7 +40,7 @@ pub fn prefault_stack() {
     black_box(&stack);
 }
 
-/// What `mlockall` counts: all that is mapped (`VmSize` of proc_pid_status(5)).
+/// The size that `mlockall` counts: all mapped memory (`VmSize` of proc_pid_status(5)).
 fn mapped_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));

@@ -14,25 +14,25 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A mutex with priority inheritance around a value. A panic while it is held poisons nothing.
+/// A mutex with priority inheritance around a value. A panic while a thread holds the mutex poisons nothing.
 pub struct PiMutex<T: ?Sized> {
     /// In a box of its own, because a `pthread_mutex_t` may not move.
     raw: Box<UnsafeCell<libc::pthread_mutex_t>>,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only through a guard, of which there is one at a time.
+// SAFETY: threads reach the value only through a guard, and there is one guard at a time.
 unsafe impl<T: ?Sized + Send> Send for PiMutex<T> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<T: ?Sized + Send> Sync for PiMutex<T> {}
 
 impl<T> PiMutex<T> {
-    /// An unlocked mutex.
+    /// Makes an unlocked mutex.
     ///
     /// # Errors
     /// [`Error::System`] on kernels without `CONFIG_FUTEX_PI`.
     pub fn new(value: T) -> Result<PiMutex<T>, Error> {
-        // SAFETY: pthread_mutex_init(3p): the attributes are initialised before they are used and destroyed after; the
+        // SAFETY: pthread_mutex_init(3p): the attributes are initialised before they are used and destroyed after. The
         // mutex is in its box before it is initialised and stays there.
         unsafe {
             let raw = Box::new(UnsafeCell::new(std::mem::zeroed()));
@@ -46,7 +46,7 @@ impl<T> PiMutex<T> {
                 ),
             )
             .and_then(|()| {
-                // So that locking twice is an answer and no deadlock.
+                // With this kind, locking twice returns an error and is no deadlock.
                 let kind = libc::PTHREAD_MUTEX_ERRORCHECK;
                 checked(
                     "pthread_mutexattr_settype",
@@ -69,9 +69,9 @@ impl<T: ?Sized> PiMutex<T> {
     /// Waits until the mutex is free and takes it.
     ///
     /// # Panics
-    /// When the calling thread holds it already.
+    /// If the calling thread holds the mutex already.
     pub fn lock(&self) -> PiGuard<'_, T> {
-        // SAFETY: the mutex was initialised in `new`.
+        // SAFETY: `new` initialised the mutex.
         let answer = unsafe { libc::pthread_mutex_lock(self.raw.get()) };
         assert_eq!(answer, 0, "PiMutex: this thread holds it already");
         PiGuard { mutex: self, thread: PhantomData }
@@ -79,7 +79,7 @@ impl<T: ?Sized> PiMutex<T> {
 
     /// Takes the mutex if it is free.
     pub fn try_lock(&self) -> Option<PiGuard<'_, T>> {
-        // SAFETY: the mutex was initialised in `new`.
+        // SAFETY: `new` initialised the mutex.
         let answer = unsafe { libc::pthread_mutex_trylock(self.raw.get()) };
         (answer == 0).then_some(PiGuard { mutex: self, thread: PhantomData })
     }
@@ -87,17 +87,17 @@ impl<T: ?Sized> PiMutex<T> {
 
 impl<T: ?Sized> Drop for PiMutex<T> {
     fn drop(&mut self) {
-        // SAFETY: initialised in `new`; a guard borrows the mutex, so nobody holds it, unless one was forgotten, where
-        // the call does nothing.
+        // SAFETY: `new` initialised the mutex. A guard borrows the mutex, so nobody holds it. If somebody forgot a
+        // guard, the call does nothing.
         unsafe { libc::pthread_mutex_destroy(self.raw.get()) };
     }
 }
 
-/// The right to use what a [`PiMutex`] protects; ends with its scope. Stays in the thread that locked.
+/// The right to use the value of a [`PiMutex`]. It ends with the guard's scope, and stays in the thread that locked.
 #[must_use = "the mutex is unlocked at once if the guard is not kept"]
 pub struct PiGuard<'a, T: ?Sized> {
     mutex: &'a PiMutex<T>,
-    /// Not `Send`: only the thread that locked may unlock.
+    /// Makes the guard not `Send`: only the thread that locked may unlock.
     thread: PhantomData<*const ()>,
 }
 
@@ -127,46 +127,46 @@ impl<T: ?Sized> Drop for PiGuard<'_, T> {
     }
 }
 
-/// A condition to wait for while a [`PiMutex`] is given up. Wake-ups can be spurious, so wait in a loop.
+/// A condition to wait for. The wait gives the [`PiMutex`] up. Wake-ups can be spurious, so wait in a loop.
 ///
-/// A futex of its own and not `pthread_cond_t`, whose inner lock inherits no priority (glibc bug 11588). The kernel
-/// wakes the waiter of the highest priority first.
+/// This is a futex and not a `pthread_cond_t`, whose inner lock inherits no priority (glibc bug 11588). The kernel
+/// wakes the waiter with the highest priority first.
 #[derive(Debug, Default)]
 pub struct PiCondvar {
-    /// Counts notifications.
+    /// The number of notifications.
     notified: AtomicU32,
 }
 
 impl PiCondvar {
-    /// Nobody waits.
+    /// Makes a condition for which nobody waits.
     pub const fn new() -> PiCondvar {
         PiCondvar { notified: AtomicU32::new(0) }
     }
 
-    /// Gives the mutex up, sleeps until notified, and takes the mutex again. A notification between the first two is
-    /// not lost.
+    /// Gives the mutex up, sleeps until a notification comes, and takes the mutex again. A notification between the
+    /// first two steps is not lost.
     pub fn wait<'a, T: ?Sized>(&self, guard: PiGuard<'a, T>) -> PiGuard<'a, T> {
         let seen = self.notified.load(Ordering::Relaxed);
         let mutex = guard.mutex;
         drop(guard);
-        // Notified since, or interrupted: the caller looks at its condition again.
+        // Somebody notified since, or a signal interrupted the wait. The caller looks at its condition again.
         let _ = futex::wait(&self.notified, futex::Flags::PRIVATE, seen, None);
         mutex.lock()
     }
 
-    /// Wakes one thread that waits.
+    /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         self.notify(1);
     }
 
-    /// Wakes all threads that wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.notify(i32::MAX as u32);
     }
 
     fn notify(&self, threads: u32) {
         self.notified.fetch_add(1, Ordering::Relaxed);
-        // Fails for no address that is mapped.
+        // The call fails for no address that is mapped.
         let _ = futex::wake(&self.notified, futex::Flags::PRIVATE, threads);
     }
 }
@@ -190,7 +190,7 @@ mod tests {
                 s.spawn(|| {
                     for _ in 0..10_000 {
                         let mut n = mutex.lock();
-                        // Not atomic: another holder would make counts go missing.
+                        // This is not atomic, so a second holder would make counts go missing.
                         let read = std::hint::black_box(*n);
                         *n = read + 1;
                     }

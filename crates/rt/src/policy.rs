@@ -14,18 +14,18 @@ pub enum Policy {
     Fifo(u8),
     /// `SCHED_RR` with a priority, 1 … 99.
     RoundRobin(u8),
-    /// `SCHED_DEADLINE`: up to `runtime` of every `period`, done within `deadline` of its beginning.
+    /// `SCHED_DEADLINE`: up to `runtime` in every `period`, done within `deadline` of the period's beginning.
     Deadline {
-        /// At least 1 µs.
+        /// At least 1024 ns.
         runtime: Nanos,
-        /// Not below the runtime.
+        /// Not below `runtime`.
         deadline: Nanos,
-        /// Not below the deadline.
+        /// Not below `deadline`.
         period: Nanos,
     },
 }
 
-/// No policy is written like this.
+/// The error that no policy is written in this way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParsePolicyError;
 
@@ -81,7 +81,7 @@ fn deadline(text: &str) -> Result<Policy, ParsePolicyError> {
     let times: Vec<Nanos> =
         text.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| ParsePolicyError)?;
     let [runtime, deadline, period] = times[..] else { return Err(ParsePolicyError) };
-    // sched_setattr(2): the kernel takes nothing below 1024 ns, and wants the three in order.
+    // The kernel takes no time below 1024 ns, and wants the three times in order (sched_setattr(2)).
     if runtime.0 < 1024 || runtime > deadline || deadline > period {
         return Err(ParsePolicyError);
     }

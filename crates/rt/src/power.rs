@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How to keep the kernel from saving power or work at the expense of being in time.
+//! Keeps the kernel from saving power or work at the expense of being in time.
 
 use crate::Error;
 use rustix::thread::set_current_timer_slack;
@@ -8,9 +8,9 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::num::NonZeroU64;
 
-/// How much later than asked the kernel may end the sleeps of the calling thread, to save wake-ups
-/// (PR_SET_TIMERSLACK(2const)); 50 µs unless set. 0 is taken as 1 ns, the shortest. Threads under a real-time policy
-/// have none whatever is set.
+/// Sets how much later than asked the kernel may end the sleeps of the calling thread, to save wake-ups
+/// (PR_SET_TIMERSLACK(2const)). The default is 50 µs. 0 means 1 ns, which is the shortest. Threads under a real-time
+/// policy have no slack, whatever is set.
 ///
 /// # Errors
 /// [`Error::System`].
@@ -19,7 +19,7 @@ pub fn timer_slack(slack: Nanos) -> Result<(), Error> {
         .map_err(|errno| Error::System { call: "prctl(PR_SET_TIMERSLACK)", errno })
 }
 
-/// While it lives, no CPU enters an idle state that takes longer to leave than was asked for
+/// While this value lives, no CPU enters an idle state that takes longer to leave than the caller asked for
 /// (Documentation/admin-guide/pm/cpuidle.rst, "Power Management Quality of Service for CPUs").
 #[derive(Debug)]
 pub struct CpuDmaLatency {
@@ -28,10 +28,10 @@ pub struct CpuDmaLatency {
 }
 
 impl CpuDmaLatency {
-    /// Asks for wake-ups within `latency`, counted in whole microseconds; with 0 idle CPUs poll.
+    /// Asks for wake-ups within `latency`, counted in whole microseconds. With 0, idle CPUs poll.
     ///
     /// # Errors
-    /// [`Error::PowerManagement`]: usually only root may write there.
+    /// [`Error::PowerManagement`]. Usually only root may write to this file.
     pub fn hold(latency: Nanos) -> Result<CpuDmaLatency, Error> {
         let failed = |e: std::io::Error| {
             Error::PowerManagement(
@@ -41,7 +41,7 @@ impl CpuDmaLatency {
         let micros = i32::try_from(latency.as_micros()).unwrap_or(i32::MAX);
         let mut file =
             OpenOptions::new().write(true).open("/dev/cpu_dma_latency").map_err(failed)?;
-        // Four bytes are taken as a number in binary.
+        // The kernel reads four bytes as a binary number.
         file.write_all(&micros.to_ne_bytes()).map_err(failed)?;
         Ok(CpuDmaLatency { _request: file })
     }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A sleep that ends at the instant: it wakes early, and then spins on the clock.
+//! A sleep that ends at its instant: the thread wakes early, and then spins on the clock.
 //!
-//! It is the busy wait of 2001 (tables 3 and 4) with a bound. It costs CPU time: in each sleep the margin by which it
-//! wakes early. It cannot mend a wake-up that is later than that margin.
+//! This is the busy wait of 2001 (tables 3 and 4) with a bound. Each sleep costs CPU time: the margin by which the
+//! thread wakes early. If a wake-up is late by more than this margin, the sleep ends late.
 
 use crate::Clock;
 use sample::{Monotonic, Nanos, Stamp};
 
-/// Sleeps that the margin is calibrated from.
+/// The number of sleeps that calibrate the margin.
 const SLEEPS: usize = 50;
-/// How long each of them is: long enough that the CPU really goes idle.
+/// The length of each of these sleeps. It is long enough for the CPU to really go idle.
 const SLEEP: Nanos = Nanos::from_micros(200);
-/// The margin is not shorter: to sleep and to wake up is two task switches, which take about as long.
+/// The shortest margin. A sleep and a wake-up are two task switches, which take about this long.
 const MARGIN_MIN: Nanos = Nanos::from_micros(5);
-/// The margin is not longer, so that a bad moment of calibration cannot cost half the CPU.
+/// The longest margin. It keeps a bad moment of calibration from costing half the CPU.
 const MARGIN_MAX: Nanos = Nanos::from_micros(500);
 
 /// A sleep that ends within a few clock readings of its due time.
@@ -24,15 +24,15 @@ pub struct PreciseSleep {
 }
 
 impl PreciseSleep {
-    /// Measures how late the calling thread wakes up now, in 50 sleeps of 200 µs, and takes the second largest (the
-    /// 98th percentile) as margin: 5 … 500 µs and never more than `most`, which keeps a task of short period from
-    /// spinning all the time (half the period is a good choice). Takes about 15 ms.
+    /// Measures how late the calling thread wakes up now, in 50 sleeps of 200 µs. The second largest delay (the 98th
+    /// percentile) becomes the margin. The margin is 5 … 500 µs and never more than `most`. `most` keeps a task of
+    /// short period from spinning all the time (half the period is a good choice). Calibrating takes about 15 ms.
     pub fn calibrate(clock: &impl Clock, most: Nanos) -> PreciseSleep {
         let mut delays = [Nanos(0); SLEEPS];
         for delay in &mut delays {
             let due = clock.now().saturating_add(SLEEP);
             clock.sleep_until(due);
-            // An early wake-up, which cannot be, needs no margin.
+            // An early wake-up, which cannot happen, would need no margin.
             *delay = clock.now().since(due).unwrap_or(Nanos(0));
         }
         delays.sort_unstable();
@@ -40,15 +40,15 @@ impl PreciseSleep {
         PreciseSleep { margin: delays[SLEEPS - 2].max(MARGIN_MIN).min(most), most }
     }
 
-    /// How much before the due time it wakes up now: the most that one sleep spins.
+    /// How long before the due time the thread wakes up now. One sleep spins for at most this time.
     pub fn margin(&self) -> Nanos {
         self.margin
     }
 
-    /// Sleeps until `due` and returns the clock's last reading, which is at or after it.
+    /// Sleeps until `due`. Returns the clock's last reading, which is at or after `due`.
     ///
-    /// The reading is before `due` only when the clock stands still or goes backwards: spinning ends after as many
-    /// readings as the margin has nanoseconds, and no clock is read in less than one.
+    /// If the clock stands still or goes backwards, the reading may be before `due`. In this case spinning ends after
+    /// as many readings as the margin has nanoseconds. Nobody reads a clock in less than one nanosecond.
     #[inline]
     pub fn sleep_until(&mut self, clock: &impl Clock, due: Stamp<Monotonic>) -> Stamp<Monotonic> {
         clock.sleep_until(due.saturating_sub(self.margin));
@@ -64,8 +64,8 @@ impl PreciseSleep {
         now
     }
 
-    /// Follows the 99th percentile of the delays: up by an eighth when the margin was too short, down by a thousandth
-    /// when not, so that it rests where one in 129 is late (1/8 : 1/1024).
+    /// Follows the 99th percentile of the delays. The margin grows by an eighth if it was too short, and otherwise
+    /// shrinks by a thousandth. So it rests where one sleep in 129 is late (1/8 : 1/1024).
     #[inline]
     fn adapt(&mut self, early: bool) {
         let margin = self.margin.0;
@@ -81,7 +81,7 @@ mod tests {
 
     const MOST: Nanos = Nanos::from_millis(1);
 
-    /// A clock whose sleeps end late by what `delay` says of the n-th.
+    /// A clock whose n-th sleep ends late by `delay(n)`.
     fn clock(sleeps: u64, delay: impl Fn(u64) -> u64) -> Fake {
         let clock = Fake::default();
         clock.read.set(20);
@@ -119,7 +119,7 @@ mod tests {
             .map(|n| Stamp::from_ns(start + n * 1_000_000))
             .filter(|due| sleep.sleep_until(&clock, *due).since(*due).unwrap() >= Nanos(20))
             .count();
-        // One in 129 at the balance; without spinning it would be all.
+        // One sleep in 129 is late at the balance. Without spinning all of them would be late.
         assert!(late <= 16, "{late}");
     }
 
@@ -132,7 +132,7 @@ mod tests {
             .map(|n| Stamp::from_ns(start + n * 1_000_000))
             .filter(|due| sleep.sleep_until(&clock, *due).since(*due).unwrap() > Nanos(20))
             .count();
-        // (9/8)^12 = 4.1, and one in 129 after that.
+        // (9/8)^12 = 4.1, and then one sleep in 129 is late.
         assert!((1..=14).contains(&late), "{late}");
         assert!(sleep.margin() > Nanos(40_000 - 40_000 / 8));
     }

@@ -7,16 +7,16 @@
 use crate::Clock;
 use sample::{Monotonic, Nanos, Stamp};
 
-/// What is done about events that became due while an earlier one was being answered.
+/// What a task does about events that became due while it answered an earlier event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Overrun {
-    /// Leave them out and count them.
+    /// Leave these events out, and count them.
     Skip,
-    /// Do them at once, one after the other.
+    /// Answer these events at once, one after the other.
     CatchUp,
-    /// End.
+    /// End the series.
     Stop,
 }
 
@@ -30,23 +30,23 @@ pub struct Release {
     behind: u64,
 }
 
-/// How an event was answered.
+/// How the task answered an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Woken {
-    /// Number of the event, from 0; skipped ones have numbers too.
+    /// The number of the event, from 0. Skipped events have numbers too.
     pub number: u64,
-    /// When it was due.
+    /// When the event was due.
     pub due: Stamp<Monotonic>,
-    /// How much later it was answered; none when it was answered before it was due, which a sound clock never does.
+    /// How late the answer came. `None` if it came before the event was due, which never happens with a sound clock.
     pub latency: Option<Nanos>,
-    /// Events after this one that are left out.
+    /// The number of events after this one that are left out.
     pub skipped: u64,
-    /// The overrun policy says to end.
+    /// Whether the overrun policy says to end.
     pub stop: bool,
 }
 
 impl Release {
-    /// Event 0 is due at `first`, each further one `period` (at least 1 ns) later.
+    /// Event 0 is due at `first`. Each further event is due one `period` (at least 1 ns) after the event before it.
     pub fn new(first: Stamp<Monotonic>, period: Nanos, overrun: Overrun) -> Release {
         Release { due: first, number: 0, period: period.max(Nanos(1)), overrun, behind: 0 }
     }
@@ -57,24 +57,24 @@ impl Release {
         self.due
     }
 
-    /// Events that are due already and are to be done without waiting ([`Overrun::CatchUp`]).
+    /// The number of events that are due already and that the task answers without waiting ([`Overrun::CatchUp`]).
     #[inline]
     pub fn behind(&self) -> u64 {
         self.behind
     }
 
-    /// Whole periods between the next event and `now`: how many others became due with it.
+    /// Whole periods between the next event and `now`: how many further events became due with the next one.
     #[inline]
     pub fn passed(&self, now: Stamp<Monotonic>) -> u64 {
         match now.since(self.due) {
-            // A division costs more than everything else here, and is hardly ever needed.
+            // A division costs more than all other steps here, and is hardly ever needed.
             Some(late) if late >= self.period => late / self.period,
             _ => 0,
         }
     }
 
-    /// The task answers the next event at `now`, when `passed` others were due as well; that number comes from
-    /// [`passed`](Self::passed), or from a kernel timer that counts its expirations.
+    /// Takes the answer to the next event. The task gave it at `now`, when `passed` further events were due as well.
+    /// The number comes from [`passed`](Self::passed), or from a kernel timer that counts its expirations.
     #[inline]
     pub fn woke(&mut self, now: Stamp<Monotonic>, passed: u64) -> Woken {
         let (due, number) = (self.due, self.number);
@@ -89,7 +89,7 @@ impl Release {
         Woken { number, due, latency: now.since(due), skipped, stop }
     }
 
-    /// Sleeps until the next event, unless it is due already, and says how it was answered.
+    /// Sleeps until the next event, unless it is due already. Returns how the task answered the event.
     #[inline]
     pub fn wait(&mut self, clock: &impl Clock) -> Woken {
         if self.behind == 0 {
@@ -107,7 +107,7 @@ mod tests {
 
     const PERIOD: u64 = 1_000;
 
-    /// What became of the events while each sleep ended late by the next of `delays`.
+    /// The answers to the events, where each sleep ends late by the next of `delays`.
     fn released(overrun: Overrun, delays: &[u64], events: usize) -> Vec<Woken> {
         let clock = Fake::default();
         clock.delays.borrow_mut().extend(delays);
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_runs_fast_or_slow_moves_no_event() {
-        // The sleeper's clock gains and loses against ours; the due times are those of our grid.
+        // The sleeper's clock gains or loses against ours. The due times are on our grid.
         for drift in [1, 40] {
             let delays: Vec<u64> = (0..20).map(|n| n * drift).collect();
             let woken = released(Overrun::Skip, &delays, 20);

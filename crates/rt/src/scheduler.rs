@@ -9,19 +9,19 @@ use std::fs::read_to_string;
 /// `CAP_SYS_NICE` (linux/capability.h).
 const CAP_SYS_NICE: u32 = 23;
 
-/// Gives the calling thread `policy`. Threads that it starts afterwards inherit FIFO, RR and OTHER; a DEADLINE thread
-/// cannot start any (sched(7)).
+/// Gives the calling thread `policy`. Threads that it starts afterwards inherit FIFO, RR and OTHER. A DEADLINE thread
+/// cannot start any thread (sched(7)).
 ///
 /// # Errors
-/// All but the CPU's and the memory's; see [`Error`].
+/// All kinds of [`Error`] but those about CPUs and memory.
 pub fn apply(policy: Policy) -> Result<(), Error> {
     let mut attributes = attributes(policy);
-    // SAFETY: the structure is whole and says its own size; thread 0 is the caller.
+    // SAFETY: the structure is whole and says its own size. Thread 0 is the caller.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw mut attributes, 0) };
     if answer == 0 {
         return Ok(());
     }
-    // SAFETY: errno of this thread, set by the call above.
+    // SAFETY: the pointer is to the errno of this thread, which the call above has set.
     let errno = Errno::from_raw_os_error(unsafe { *libc::__errno_location() });
     Err(reason(policy, errno, &Rights::found()))
 }
@@ -59,9 +59,9 @@ fn attributes(policy: Policy) -> libc::sched_attr {
     }
 }
 
-/// What the thread may do, and where it is: what a refusal is judged by.
+/// The rights and the cgroup of the thread, from which the reason of a refusal is found.
 struct Rights {
-    /// `CAP_SYS_NICE` in the first user namespace; in another one it is worth nothing here.
+    /// Whether it has `CAP_SYS_NICE` in the first user namespace. In another namespace the capability is worth nothing.
     nice: bool,
     limit_rtprio: u64,
     limit_nice: u64,
@@ -99,7 +99,7 @@ fn reason(policy: Policy, errno: Errno, rights: &Rights) -> Error {
         (Policy::Deadline { .. }, Errno::PERM) => {
             Error::DeadlineAffinity { allowed: affinity::allowed_cpus().unwrap_or_default() }
         }
-        // getrlimit(2): the lowest nice value is 20 − RLIMIT_NICE.
+        // The lowest nice value is 20 − RLIMIT_NICE (getrlimit(2)).
         (Policy::Other(nice), Errno::PERM | Errno::ACCESS) => {
             Error::Nice { nice, lowest: 20 - rights.limit_nice.min(40) as i64 }
         }
@@ -115,7 +115,7 @@ fn reason(policy: Policy, errno: Errno, rights: &Rights) -> Error {
     }
 }
 
-/// Whether `CapEff` of a /proc/PID/status has the capability.
+/// Whether `CapEff` in a /proc/PID/status contains the capability.
 fn has_capability(status: &str, capability: u32) -> bool {
     status
         .lines()
@@ -124,12 +124,12 @@ fn has_capability(status: &str, capability: u32) -> bool {
         .is_some_and(|mask| mask >> capability & 1 == 1)
 }
 
-/// user_namespaces(7): the first one maps every ID to itself.
+/// Whether the map is that of the first user namespace, which maps every ID to itself (user_namespaces(7)).
 fn is_first_namespace(uid_map: &str) -> bool {
     uid_map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// Path of the cgroup that governs CPU time, and the directory of its controller in version 1 (cgroups(7)).
+/// The path of the cgroup that governs CPU time, and the directory of its controller in version 1 (cgroups(7)).
 fn cpu_cgroup(text: &str) -> (String, Option<&str>) {
     let entries = || {
         text.lines().filter_map(|line| {
@@ -232,14 +232,14 @@ mod tests {
     fn a_policy_that_anybody_may_have_is_taken_and_read_back() {
         std::thread::spawn(|| {
             apply(Policy::Other(7)).unwrap();
-            // SAFETY: asks for the nice value of the calling thread.
+            // SAFETY: the call asks for the nice value of the calling thread.
             assert_eq!(unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }, 7);
         })
         .join()
         .unwrap();
     }
 
-    /// What the kernel says to a deadline of `runtime` in 1 ms, asked by a thread on one CPU or all.
+    /// The kernel's answer to a deadline of `runtime` in 1 ms. The asking thread may run on one CPU or on all.
     fn asked(runtime: Nanos, pinned: bool) -> Result<(), Error> {
         let policy =
             Policy::Deadline { runtime, deadline: Nanos(1_000_000), period: Nanos(1_000_000) };
@@ -271,7 +271,7 @@ mod tests {
             println!("skipped: needs CAP_SYS_NICE and a limited share of real-time tasks");
             return;
         }
-        // Each a whole CPU, for as long as it takes all of them to ask.
+        // Each thread asks for a whole CPU, and keeps it until all threads have asked.
         let threads = affinity::online_cpus().unwrap().len();
         let all_asked = std::sync::Barrier::new(threads);
         let second = Nanos::from_secs(1);

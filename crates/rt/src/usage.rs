@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the kernel counted of a thread. The counts prove that nothing came in between.
+//! The counts that the kernel keeps of a thread. They prove that nothing disturbed it.
 
 use sample::Nanos;
 
-/// Counters of a thread or process since it began, or between two moments (getrusage(2)).
+/// The counters of a thread or process since it began, or between two moments (getrusage(2)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Page faults that needed no reading.
+    /// Page faults that needed no reading from a disk.
     pub minor_faults: u64,
-    /// Page faults that waited for reading.
+    /// Page faults that waited for reading from a disk.
     pub major_faults: u64,
-    /// How often it blocked.
+    /// How often the thread blocked.
     pub voluntary_switches: u64,
-    /// How often it was preempted.
+    /// How often the thread was preempted.
     pub involuntary_switches: u64,
-    /// CPU time in user space and in the kernel together; to the microsecond.
+    /// CPU time in user space and in the kernel together, exact to a microsecond.
     pub cpu_time: Nanos,
 }
 
 impl Usage {
-    /// Of the calling thread, since it began.
+    /// The usage of the calling thread since it began.
     pub fn of_thread() -> Usage {
         Usage::read(libc::RUSAGE_THREAD)
     }
 
-    /// Of all threads of this process, those that ended included.
+    /// The usage of all threads of this process, with those that have ended.
     pub fn of_process() -> Usage {
         Usage::read(libc::RUSAGE_SELF)
     }
@@ -41,7 +41,7 @@ impl Usage {
         }
     }
 
-    /// What was added since `earlier`, an older reading of the same thread.
+    /// The usage since `earlier`, an older reading of the same thread.
     pub fn since(&self, earlier: &Usage) -> Usage {
         Usage {
             minor_faults: self.minor_faults.wrapping_sub(earlier.minor_faults),
@@ -54,19 +54,19 @@ impl Usage {
         }
     }
 
-    /// All page faults.
+    /// The number of all page faults.
     pub fn page_faults(&self) -> u64 {
         self.minor_faults + self.major_faults
     }
 }
 
-/// Most memory that was ever resident in this process, in KiB.
+/// The most memory that was ever resident in this process, in KiB.
 pub fn memory_peak_kib() -> u64 {
     rusage(libc::RUSAGE_SELF).ru_maxrss as u64
 }
 
 fn rusage(who: libc::c_int) -> libc::rusage {
-    // SAFETY: all zeros is a valid rusage, and the pointer is to one. The call cannot fail for these two.
+    // SAFETY: all zeros is a valid rusage, and the pointer is to one. The call cannot fail for these values of `who`.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(who, &raw mut usage);
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(idle.1.since(&idle.0).page_faults(), 0);
         let before = Usage::of_thread();
         let pages = 64;
-        // Beyond malloc's threshold, so mapped afresh; huge pages cannot begin inside 256 KiB.
+        // The memory is beyond malloc's threshold, so it is mapped afresh. Huge pages cannot begin inside 256 KiB.
         let fresh = std::hint::black_box(vec![1u8; pages * 4096]);
         assert!(Usage::of_thread().since(&before).page_faults() >= pages as u64 / 2);
         drop(fresh);
