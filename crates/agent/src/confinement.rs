@@ -10,54 +10,54 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The agent under this name is a supervisor.
+/// The name under which the agent is a supervisor.
 pub const SUPERVISOR: &str = "onset-load";
-/// The agent under this name is the first process of a load; used by the supervisor alone.
+/// The name under which the agent is the first process of a load. Only the supervisor uses it.
 pub const FIRST: &str = "onset-load-first";
 
-/// A load, and where it may run.
+/// A load, and the CPUs and the disk that it may use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// The load's script ([`crate::Load::script`]).
     pub script: String,
-    /// Programs that it runs.
+    /// The programs that the script runs.
     pub programs: Vec<String>,
-    /// Whether it makes network namespaces.
+    /// Whether the script makes network namespaces.
     pub needs_network: bool,
-    /// CPUs that it must keep off.
+    /// The CPUs that the load must not use.
     pub avoid: Vec<u32>,
-    /// A directory on the disk that it is to keep busy; without one it writes to memory.
+    /// A directory on the disk that the load is to keep busy. Without a directory the load writes to memory.
     pub disk: Option<PathBuf>,
 }
 
-/// What the supervisor answers: a line of JSON.
+/// The supervisor's answer: a line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     /// The load runs.
     Started(Confinement),
-    /// It does not, and nothing of it is left; why, and what to do.
+    /// The load does not run, and nothing of it is left. The text says why, and what to do.
     Refused(String),
-    /// What it has done until now.
+    /// What the load has done until now.
     Account(Account),
 }
 
-/// What keeps a load in its place, as far as the user's privileges go. Its affinity always does.
+/// What keeps a load in its place, as far as the user's privileges allow. The load's affinity always does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Confinement {
-    /// CPUs that it runs on, rising.
+    /// The CPUs that the load runs on, rising.
     pub cpus: Vec<u32>,
-    /// Controllers of its own control group that limit it; absent where it has no group.
+    /// The controllers of the load's own control group that limit it. Absent if the load has no group.
     pub cgroup: Option<Vec<String>>,
-    /// Whether its processes are in a namespace of their own, which the kernel ends as one.
+    /// Whether the load's processes are in a namespace of their own, which the kernel ends as one.
     pub processes: bool,
-    /// Whether it has mounts and a network of its own.
+    /// Whether the load has its own mounts and its own network.
     pub mounts: bool,
 }
 
-/// As in `affinity, cgroup (cpuset memory pids), process namespace, mount and network namespace`.
+/// The text, as in `affinity, cgroup (cpuset memory pids), process namespace, mount and network namespace`.
 impl fmt::Display for Confinement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("affinity")?;
@@ -75,9 +75,9 @@ impl fmt::Display for Confinement {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// Its counters since it was started.
+    /// The load's counters since its start.
     pub counters: BTreeMap<String, u64>,
-    /// What its programs printed.
+    /// The text that the load's programs printed.
     pub console: String,
 }
 

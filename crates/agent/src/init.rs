@@ -17,7 +17,7 @@ use wire::Mark;
 
 type Counters = BTreeMap<String, u64>;
 
-/// Does everything and ends the machine, also when something fails.
+/// Runs the guest from its beginning to its end, and ends the machine, also when something fails.
 pub fn run() -> ! {
     if let Err(reason) = rig() {
         eprintln!("onset: {reason}");
@@ -26,12 +26,12 @@ pub fn run() -> ! {
         }
     }
     rustix::fs::sync();
-    // The host started us with -no-reboot: a restart is the fastest way to end the machine.
+    // The host started the machine with -no-reboot, so a restart is the fastest way to end it.
     let _ = rustix::system::reboot(rustix::system::RebootCommand::Restart);
     std::process::exit(1);
 }
 
-/// The run itself, a phase a line.
+/// The run of the guest: one line for each phase.
 fn rig() -> Result<(), String> {
     mount_all()?;
     let mut wire = open_wire()?;
@@ -50,7 +50,7 @@ fn rig() -> Result<(), String> {
     say(&mut wire, &Word::Context(probes::context::read(&[0]).into()));
     let before = counters();
     ports.set(Mark::Measuring);
-    // Init learns only now what is measured, so one saved guest serves every probe.
+    // Only now does init learn what is measured. So one saved guest serves every probe.
     match ports.plan() {
         Some(bytes) => run_probe(bytes, &ports, &mut wire, &before),
         None => {
@@ -61,7 +61,7 @@ fn rig() -> Result<(), String> {
     }
 }
 
-/// Runs a probe and hands over what it measured, also where it failed.
+/// Runs a probe and hands its records over, also if the probe failed.
 fn run_probe(
     plan: Vec<u8>,
     ports: &Ports,
@@ -85,7 +85,7 @@ fn run_probe(
     Ok(())
 }
 
-/// Tells the rig what the guest's clock says, often enough that no interrupt comes into some of the readings.
+/// Tells the rig the time of the guest's clock, so often that some readings have no interrupt in them.
 fn tell_clock(ports: &Ports) {
     const READINGS: usize = 16;
     (0..READINGS).for_each(|_| ports.tell_clock());
@@ -103,14 +103,14 @@ fn mount_all() -> Result<(), String> {
         rustix::mount::mount(kind, at, kind, MountFlags::empty(), None)
             .map_err(|e| format!("mount {at}: {e}"))?;
     }
-    // The kernel says here how it may be preempted. A kernel that was built without this says less, and runs.
+    // Here the kernel says how it may be preempted. A kernel that was built without debugfs says less, and runs.
     let _ =
         rustix::mount::mount("debugfs", "/sys/kernel/debug", "debugfs", MountFlags::empty(), None);
     fs::create_dir_all("/dev/shm").map_err(|e| format!("/dev/shm: {e}"))?;
     fs::create_dir_all(COUNTERS_DIR).map_err(|e| format!("{COUNTERS_DIR}: {e}"))
 }
 
-/// The second serial line, raw: words to the host, one byte from it (a break of the line is one, too).
+/// Opens the second serial line in raw mode. Words go to the host, and one byte (or a break) may come from it.
 fn open_wire() -> Result<File, String> {
     let path = WIRE;
     let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())
@@ -124,7 +124,7 @@ fn open_wire() -> Result<File, String> {
 
 fn say(wire: &mut File, word: &Word) {
     let line = word.line() + "\n";
-    // A line that cannot be written leaves the host with an unfinished run, which it reports.
+    // If a line cannot be written, the host has an unfinished run and reports it.
     let _ = wire.write_all(line.as_bytes());
     let _ = rustix::termios::tcdrain(&*wire);
 }
@@ -172,7 +172,7 @@ fn settle() -> Result<(), String> {
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// Whether the kernel's clock is a counter whose calibration is still to be refined.
+/// Whether the kernel's clock is a counter whose calibration the kernel has yet to refine.
 fn is_clock_provisional() -> bool {
     fs::read_to_string(CLOCKSOURCE).is_ok_and(|name| name.trim() == EARLY_CLOCK)
 }
@@ -206,7 +206,7 @@ fn counters() -> Counters {
         let name = words.next().unwrap_or_default();
         let values: Vec<u64> = words.map_while(|w| w.parse().ok()).collect();
         match (name, values.as_slice()) {
-            // user nice system idle iowait irq softirq …, in ticks of 10 ms (proc_stat(5))
+            // The fields are user nice system idle iowait irq softirq …, in ticks of 10 ms (proc_stat(5)).
             ("cpu", [user, nice, system, idle, iowait, irq, softirq, ..]) => {
                 let busy = user + nice + system + irq + softirq;
                 counters.insert("kernel.busy_ms".into(), busy * 10);

@@ -19,14 +19,14 @@ macro_rules! loads {
         pub const ALL_LOADS: [Load; [$($name),+].len()] = [$(Load::$load),+];
 
         impl Load {
-            /// The word used in files, JSON and pages.
+            /// The load's word in files, JSON and pages.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Load::$load => $name,)+
                 }
             }
 
-            /// The loads whose scripts this one is made of.
+            /// The loads whose scripts make up this load.
             pub fn parts(self) -> &'static [Load] {
                 match self {
                     $(Load::$load => loads!(@parts $load $([$($part)*])?),)+
@@ -46,7 +46,7 @@ macro_rules! loads {
     (@text $name:literal [$($part:ident)*]) => { "" };
 }
 
-// A load is one script, `loads/NAME.sh`, or others together; and one line here.
+// A load is one script, `loads/NAME.sh`, or several other loads together. Each load has one line here.
 loads! {
     Idle "idle" of []: "Nothing.";
     Disk "disk": "Writing to an ext4 file system and syncing it (2001 paper, §2: dd and sync).";
@@ -59,7 +59,7 @@ loads! {
     Mixed "mixed" of [Disk Net Fork Fs Ipc]: "Disk, net, fork, fs and ipc together.";
 }
 
-/// No load has this name.
+/// The error that no load has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownLoad;
 
@@ -83,7 +83,7 @@ impl Load {
         script
     }
 
-    /// Programs that the script runs in the guest, whose image has nothing else.
+    /// The programs that the script runs in the guest, whose image has no other programs.
     pub fn programs(self) -> Vec<&'static str> {
         let mut programs = self.programs_on_machine();
         programs.extend(self.header("programs of the guest"));
@@ -92,7 +92,7 @@ impl Load {
         programs
     }
 
-    /// Programs that the script runs on a machine that has a system of its own.
+    /// The programs that the script runs on a machine that has a system of its own.
     pub fn programs_on_machine(self) -> Vec<&'static str> {
         self.header("programs")
     }
@@ -102,7 +102,7 @@ impl Load {
         self.parts().contains(&Load::Net)
     }
 
-    /// Kernel modules that the script's set-up needs, with their parameters after the name.
+    /// The kernel modules that the script's set-up needs, each with its parameters.
     pub fn modules(self) -> Vec<(&'static str, String)> {
         let lines = self.parts().iter().flat_map(|p| lines_of(p.text(), "module"));
         let mut modules = Vec::new();
@@ -115,7 +115,7 @@ impl Load {
         modules
     }
 
-    /// Names of the counters that must move while the load runs.
+    /// The names of the counters that must move while the load runs.
     pub fn counters(self) -> Vec<&'static str> {
         self.header("counters")
     }
@@ -133,7 +133,7 @@ impl Load {
     }
 }
 
-/// The Debian packages of the programs that loads run and that a system may lack.
+/// The Debian packages of those programs of loads that a system may lack.
 const PACKAGES: [(&str, &str); 12] = [
     ("mount", "mount"),
     ("umount", "mount"),
@@ -149,12 +149,12 @@ const PACKAGES: [(&str, &str); 12] = [
     ("make", "make"),
 ];
 
-/// The Debian package of a program that a load runs; absent for what every system has.
+/// The Debian package of a program that a load runs. Absent if every system has the program.
 pub fn package_of(program: &str) -> Option<&'static str> {
     PACKAGES.iter().find(|(p, _)| *p == program).map(|(_, package)| *package)
 }
 
-/// The values of `# key: value` lines.
+/// The values of the lines `# key: value` in a script's header.
 fn lines_of(text: &'static str, key: &str) -> Vec<&'static str> {
     text.lines()
         .filter_map(|l| l.strip_prefix("# ")?.strip_prefix(key)?.strip_prefix(": "))

@@ -12,10 +12,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use wire::{Channel, Event};
 
-/// Room in each ring beyond the planned events, for losses and the end.
+/// The room in each ring beyond the planned events, for losses and the end.
 const RESERVE: u64 = 1024;
 
-/// A probe that was prepared.
+/// A probe that is ready to run, with its rings.
 pub struct Measurement {
     plan: Vec<u8>,
     rings: Vec<Channel>,
@@ -25,14 +25,14 @@ impl Measurement {
     /// Takes a plan and makes the rings for it.
     ///
     /// # Errors
-    /// The bytes are no plan, or the plan's records do not fit into this guest.
+    /// If the bytes are no plan, or if the plan's records do not fit into this guest.
     pub fn prepare(bytes: Vec<u8>) -> Result<Measurement, String> {
         let plan: Plan = serde_json::from_slice(&bytes).map_err(|e| format!("the plan: {e}"))?;
         let threads = plan.threads();
         let records = plan.probe.events().saturating_add(RESERVE);
         let needed = records.saturating_mul(Event::BYTES as u64 * threads as u64);
         let free = available_bytes();
-        // The other half is for the probe itself and the load.
+        // The other half of the free memory is for the probe itself and the load.
         if needed > free / 2 {
             let [needed, free] = [needed, free].map(|bytes| bytes >> 20);
             return Err(format!(
@@ -45,10 +45,10 @@ impl Measurement {
         Ok(Measurement { plan: bytes, rings })
     }
 
-    /// Runs the probe to its end, or until a byte on the wire asks it to end early. Gives its words.
+    /// Runs the probe to its end, or until a byte on the wire asks it to end early. Returns the probe's words.
     ///
     /// # Errors
-    /// The probe could not be run, or ended with a failure. Its records are sound in that case, too.
+    /// If the probe could not be run, or ended with a failure. The records are sound in the second case, too.
     pub fn run(&self, wire: &mut File) -> Result<Vec<Word>, String> {
         let (status, said) = self.run_probe(wire).map_err(|e| format!("the probe: {e}"))?;
         let text = String::from_utf8_lossy(&said);
@@ -83,21 +83,21 @@ impl Measurement {
             });
         }
         let mut child = command.spawn()?;
-        // Dropped at once, which is the end of the plan.
+        // Dropping the pipe at once marks the end of the plan.
         child.stdin.take().expect("piped").write_all(&self.plan)?;
         let said = listen(&mut child, wire)?;
         Ok((child.wait()?, said))
     }
 
-    /// Hands every record to the rig, thread by thread; gives how many the rings had no room for.
+    /// Hands every record to the rig, thread by thread. Returns the number of records that had no room in the rings.
     ///
     /// # Errors
-    /// A ring that holds what is no event.
+    /// If a ring holds bytes that are no event.
     pub fn hand_over(mut self, ports: &Ports) -> Result<u64, String> {
         let mut dropped = 0;
         for ring in &mut self.rings {
             ring.drain(|event, _| {
-                // The end of one thread is not that of the run.
+                // The end of one thread is not the end of the run.
                 if !event.is_last() {
                     ports.hand_over(event);
                 }
@@ -109,10 +109,10 @@ impl Measurement {
     }
 }
 
-/// What a probe prints up to its end. A byte on the wire is handed on to the probe as Ctrl-C would be on a machine. The
-/// probe then ends after what it has measured.
+/// Reads the probe's output up to its end. If a byte comes on the wire, the function interrupts the probe, as Ctrl-C
+/// does on a machine. The probe then ends and keeps what it has measured.
 ///
-/// This waits for output and wire at once, and nothing runs meanwhile.
+/// The function waits for the output and the wire at once, and nothing runs meanwhile.
 fn listen(child: &mut Child, wire: &mut File) -> std::io::Result<Vec<u8>> {
     let mut output = child.stdout.take().expect("piped");
     let (mut said, mut chunk) = (Vec::new(), [0; 4096]);
@@ -122,7 +122,7 @@ fn listen(child: &mut Child, wire: &mut File) -> std::io::Result<Vec<u8>> {
         let [output_ready, wire_ready] = ready.map(|fd| !fd.revents().is_empty());
         if wire_ready {
             wire.read_exact(&mut [0])?;
-            // SAFETY: a plain system call; until it is waited for nobody else has its number.
+            // SAFETY: this is a plain system call. Nobody has waited for the child yet, so nobody else has its number.
             unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
         }
         if output_ready {
@@ -134,7 +134,7 @@ fn listen(child: &mut Child, wire: &mut File) -> std::io::Result<Vec<u8>> {
     }
 }
 
-/// `MemAvailable` of proc_meminfo(5).
+/// The value of `MemAvailable` (proc_meminfo(5)).
 fn available_bytes() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"));

@@ -4,66 +4,66 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Where the plan lies in the guest's image, as JSON.
+/// The path of the plan in the guest's image. The plan is JSON.
 pub const PLAN_PATH: &str = "/onset/plan.json";
-/// The load's script in the image.
+/// The path of the load's script in the image.
 pub const LOAD_SCRIPT: &str = "/onset/load.sh";
-/// The agent under the name by which load scripts repeat and count a command.
+/// The path of the agent under the name by which load scripts repeat and count a command.
 pub const REPEAT_PATH: &str = "/bin/repeat";
-/// One file of eight bytes per counter, written by `repeat`.
+/// The directory of the counters. `repeat` writes one file of eight bytes for each counter.
 pub const COUNTERS_DIR: &str = "/run/onset";
-/// The variable that names another directory for these files.
+/// The variable that names another directory for the counters.
 pub const COUNTERS_VARIABLE: &str = "ONSET_COUNTERS";
 
 /// A kernel module in the image, and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Module {
-    /// Path in the guest.
+    /// The path in the guest.
     pub path: String,
-    /// As on insmod's command line.
+    /// The parameters, as on insmod's command line.
     pub parameters: String,
 }
 
-/// Everything that the guest's init is told.
+/// Everything that the host tells the guest's init.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Modules in the order of loading. The driver comes last, except for modules that the experiment adds.
+    /// The modules in the order of loading. The driver comes last, except for modules that the experiment adds.
     pub modules: Vec<Module>,
     /// Whether to run the `task` responder.
     pub task: bool,
-    /// Time under load before measuring begins, in guest nanoseconds.
+    /// How long the guest is under load before measuring begins, in guest nanoseconds.
     pub warm_up_ns: u64,
-    /// The guest ends by itself this long after measuring began, in guest nanoseconds. Where absent, it ends when it is
-    /// told to.
+    /// How long after the beginning of measuring the guest ends by itself, in guest nanoseconds. If absent, the guest
+    /// ends when the host tells it to.
     pub ends_after_ns: Option<u64>,
 }
 
-/// What the guest tells the host: one JSON object per line on the second serial line.
+/// What the guest tells the host: one JSON object in each line on the second serial line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
-    /// How the guest keeps time and what it is; sent before measuring.
+    /// The guest's context, such as how it keeps time. Sent before measuring.
     Context(BTreeMap<String, String>),
-    /// Work done by the load during the measuring phase, and the kernel's own accounts of it.
+    /// The load's work during the measuring phase, and the kernel's own accounts of the load.
     Counters(BTreeMap<String, u64>),
-    /// What a probe says of its own run.
+    /// A probe's report about its own run.
     Report(probes::Report),
-    /// Records of a probe that its rings had no room for.
+    /// The number of a probe's records for which its rings had no room.
     Dropped(u64),
-    /// The guest could not do what the plan says, and why.
+    /// The guest could not do what the plan says. The text says why.
     Failed(String),
 }
 
 impl Word {
-    /// As a line of JSON, without its end.
+    /// The word as a line of JSON, without the end of the line.
     pub fn line(&self) -> String {
         serde_json::to_string(self).expect("words have no unserialisable parts")
     }
 }
 
-/// The value in a counter's file; 0 for a file that is cut short.
+/// The value in a counter's file. A file that is cut short counts as 0.
 pub fn counter_value(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |b| u64::from_le_bytes(*b))
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset-agent probe DESCRIPTOR…`: runs one probe, the same on every machine and in the rig's guest.
 //!
-//! Reads the probe's plan (JSON) from its standard input, puts what it measures into the rings behind the inherited
-//! descriptors (one for each measuring thread, in order) and prints lines of [`Word`]. SIGTERM and SIGINT end it early;
-//! what was measured until then is in the rings. The kernel kills it when the thread that started it ends.
+//! The agent reads the probe's plan (JSON) from its standard input. It puts the measurements into the rings behind the
+//! inherited descriptors (one for each measuring thread, in order) and prints lines of [`Word`]. SIGTERM and SIGINT end
+//! it early, and the rings keep all earlier measurements. The kernel kills it when the thread that started it ends.
 
 use agent::Word;
 use probes::{Output, Plan};
@@ -17,7 +17,7 @@ extern "C" fn stop(_signal: libc::c_int) {
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// Runs the probe; gives the exit status.
+/// Runs the probe. Returns the exit status.
 pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
     die_with_parent();
     share_one_arena();
@@ -30,17 +30,17 @@ pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
     status
 }
 
-/// A probe whose parent is gone would spin at real-time priority for nobody. The plan comes through a pipe, so a
-/// parent that ended before this leaves it cut short.
+/// Ends the probe with its parent. Otherwise a probe without a parent would spin at real-time priority for nobody. The
+/// plan comes through a pipe, so a parent that ended before this call leaves the plan cut short.
 fn die_with_parent() {
-    // SAFETY: a plain system call.
+    // SAFETY: this is a plain system call.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-/// The C library gives each thread that allocates an arena of its own (mallopt(3)), of which 132 KiB are then locked in
-/// memory. No measuring loop allocates, so one arena does for all threads.
+/// The C library gives each thread that allocates an arena of its own (mallopt(3)), and each arena locks 132 KiB of
+/// memory. No measuring loop allocates, so one arena is enough for all threads.
 fn share_one_arena() {
-    // SAFETY: before any other thread is started.
+    // SAFETY: no other thread has been started yet.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
 }
 
@@ -59,15 +59,15 @@ fn measure(arguments: impl Iterator<Item = String>) -> Result<probes::Report, St
     probes::run(&plan, outputs, &STOP).map_err(|e| e.to_string())
 }
 
-/// The way out through an inherited descriptor.
+/// The output through an inherited descriptor.
 fn output(descriptor: String) -> Result<Output, String> {
     let fd: i32 = descriptor
         .parse()
         .ok()
         .filter(|fd| *fd > 2)
         .ok_or_else(|| format!("\"{descriptor}\" is no descriptor of a ring"))?;
-    // SAFETY: our parent left it open for us, for as long as we live; it names each ring once and writes no record
-    // itself.
+    // SAFETY: the parent left the descriptor open for the whole life of this process. It names each ring once, and
+    // writes no record itself.
     let ring = unsafe { wire::producer_of(BorrowedFd::borrow_raw(fd)) };
     ring.map(Output::new).map_err(|e| format!("ring {fd}: {e}"))
 }

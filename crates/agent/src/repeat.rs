@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A command that fails is tried again, but not in a loop that would be the load itself.
+/// The pause after a failure. Without a pause, a command that fails again and again would be a load itself.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(20);
 
 struct Counter {
@@ -30,7 +30,7 @@ impl Counter {
     }
 }
 
-/// Never returns unless something is wrong with the call itself; gives the exit status.
+/// Repeats the command. Returns an exit status only if the call itself is wrong.
 pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
     let words: Vec<String> = arguments.collect();
     let [name, program, rest @ ..] = words.as_slice() else {

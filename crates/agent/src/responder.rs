@@ -8,11 +8,11 @@ use wire::ports;
 
 /// `ONSET_ANSWER` of driver/onset_wire.h.
 const ANSWER: libc::Ioctl = ports::request(ports::ANSWER) as libc::Ioctl;
-/// Above the priority 50 of interrupt threads, as tasks that must answer are in practice, and below the kernel's own
-/// 99.
+/// The priority of the process. It is above the priority 50 of interrupt threads, as it is for tasks that must answer
+/// in practice, and below the kernel's own 99.
 const PRIORITY: libc::c_int = 80;
 
-/// Starts the process and waits until it is about to block.
+/// Starts the process, and waits until it is about to block.
 pub fn start() -> Result<(), String> {
     let (mut ready, mut tell) = pipe().map_err(|e| format!("pipe: {e}"))?;
     // SAFETY: init has one thread, so the child may do anything.
@@ -42,7 +42,7 @@ pub fn start() -> Result<(), String> {
 fn prepare() -> Result<libc::c_int, String> {
     let failed = |what: &str| format!("task responder: {what}: {}", Error::last_os_error());
     let name = CString::new(ports::DEVICE).expect("a path without NUL");
-    // SAFETY: plain system calls with valid arguments.
+    // SAFETY: these are plain system calls with valid arguments.
     unsafe {
         if libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) != 0 {
             return Err(failed("mlockall"));
@@ -58,11 +58,11 @@ fn prepare() -> Result<libc::c_int, String> {
     }
 }
 
-/// The measured path: nothing but two system calls per answer.
+/// The measured path. One answer takes two system calls and nothing else.
 fn answer(device: libc::c_int) -> ! {
     let mut taken = 0u64;
     loop {
-        // SAFETY: an open device, and eight bytes to write to.
+        // SAFETY: the device is open, and there are eight bytes to write to.
         let read = unsafe { libc::read(device, (&raw mut taken).cast(), size_of::<u64>()) };
         if read == size_of::<u64>() as isize {
             // SAFETY: ONSET_ANSWER takes no argument.

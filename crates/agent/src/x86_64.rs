@@ -9,13 +9,13 @@ use std::arch::asm;
 use wire::ports::{ABSENT, CLOCK, DATA, MARK, PLAN, PRESENT};
 use wire::{Event, Mark};
 
-/// The second serial line.
+/// The path of the second serial line.
 pub const WIRE: &str = "/dev/ttyS1";
 /// The name that the time-stamp counter has as clock source before its calibration is refined
 /// (arch/x86/kernel/tsc.c).
 pub const EARLY_CLOCK: &str = "tsc-early";
 
-/// From the first to the last of them.
+/// The number of ports, from the first to the last.
 const COUNT: libc::c_ulong = (CLOCK + 4 - MARK) as libc::c_ulong;
 
 /// Proof that the ports may be used.
@@ -24,12 +24,12 @@ pub struct Ports(());
 impl Ports {
     /// Asks for access to the ports and checks that the rig is behind them.
     pub fn open() -> Result<Ports, String> {
-        // SAFETY: only grants this process access to a few ports.
+        // SAFETY: the call only grants this process access to a few ports.
         if unsafe { libc::ioperm(MARK.into(), COUNT, 1) } != 0 {
             return Err(format!("ioperm: {}", std::io::Error::last_os_error()));
         }
         let value: u8;
-        // SAFETY: reading a port that is the rig's, or absent.
+        // SAFETY: the port belongs to the rig or is absent.
         unsafe { asm!("in al, dx", in("dx") MARK, out("al") value, options(nomem, nostack)) };
         if value == PRESENT { Ok(Ports(())) } else { Err("not inside the rig".into()) }
     }
@@ -40,12 +40,12 @@ impl Ports {
         unsafe { asm!("out dx, al", in("dx") MARK, in("al") mark as u8, options(nomem, nostack)) };
     }
 
-    /// The plan of the probe that is to run; `None` where the rig measures from outside, or a saved guest runs
-    /// without the plugin.
+    /// The plan of the probe that is to run. `None` if the rig measures from outside, or if a saved guest runs without
+    /// the plugin.
     pub fn plan(&self) -> Option<Vec<u8>> {
         let read = || {
             let word: u32;
-            // SAFETY: a port of the rig's, or absent.
+            // SAFETY: the port belongs to the rig or is absent.
             unsafe { asm!("in eax, dx", in("dx") PLAN, out("eax") word, options(nomem, nostack)) };
             word
         };
@@ -65,18 +65,18 @@ impl Ports {
     pub fn hand_over(&self, event: &Event) {
         for bytes in event.encode().as_chunks::<4>().0 {
             let word = u32::from_le_bytes(*bytes);
-            // SAFETY: a port of the rig's, which gave the plan that the event belongs to.
+            // SAFETY: the port belongs to the rig, which gave the plan to which the event belongs.
             unsafe { asm!("out dx, eax", in("dx") DATA, in("eax") word, options(nomem, nostack)) };
         }
     }
 
-    /// Reads CLOCK_MONOTONIC between two writes that the rig sees, and tells it what was read.
+    /// Reads CLOCK_MONOTONIC between two writes that the rig sees, and tells the rig the reading.
     ///
-    /// Yields first, so that whoever is ready runs before the reading and not in between. The first write is the first
-    /// instruction after that system call. Where the rig has a witness, it checks the witness against the port by this.
+    /// Yields first, so that a ready task runs before the reading and not within it. The first write directly follows
+    /// that system call. If the rig has a witness, it compares the witness with the port by these writes.
     pub fn tell_clock(&self) {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: a system call without arguments, and a port of the rig's.
+        // SAFETY: this is a system call without arguments, and a port of the rig.
         unsafe {
             asm!(
                 "syscall",
@@ -88,11 +88,11 @@ impl Ports {
                 options(nostack),
             );
         }
-        // SAFETY: a clock that exists, and room for its time.
+        // SAFETY: the clock exists, and there is room for its time.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
         let ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
         for half in [ns as u32, (ns >> 32) as u32] {
-            // SAFETY: a port of the rig's.
+            // SAFETY: the port belongs to the rig.
             unsafe { asm!("out dx, eax", in("dx") CLOCK, in("eax") half, options(nomem, nostack)) };
         }
     }

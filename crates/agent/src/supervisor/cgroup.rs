@@ -2,29 +2,29 @@
 //! A control group for a load (cgroups(7), version 2). It keeps the load to its CPUs and within limits, and is killed
 //! as one.
 //!
-//! The group is made in an ancestor of our own group: the one in which this user may make groups and which gives its
-//! children most of the controllers that we want. As root that is mostly the top; in a user's session it is where
-//! systemd has delegated it.
+//! The supervisor makes the group in an ancestor of its own group. In this ancestor the user may make groups, and it
+//! gives its children most of the wanted controllers. For root that is mostly the top. In a user's session it is the
+//! group that systemd has delegated to the user.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// In the guest all loads run in 256 MiB, and the compiler in 512 MiB, the kernel included.
+/// The memory limit. In the guest, with its kernel, all loads run in 256 MiB, and the compiler in 512 MiB.
 const MEMORY_MAX: &str = "1073741824";
-/// All loads together have some 150 processes; a defect that forks without end is stopped here.
+/// The limit on processes. All loads together have some 150. A defect that forks without end is stopped here.
 const PIDS_MAX: &str = "2048";
 const CONTROLLERS: [&str; 3] = ["cpuset", "memory", "pids"];
 const PREFIX: &str = "onset-load-";
 
-/// Killed and removed when dropped.
+/// A load's control group. When it is dropped, its processes are killed and it is removed.
 pub struct Cgroup {
     directory: PathBuf,
 }
 
 impl Cgroup {
-    /// None where this user may not make one.
+    /// Makes the group. `None` if this user may not make one.
     pub fn create() -> Option<Cgroup> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -37,7 +37,7 @@ impl Cgroup {
         })
     }
 
-    /// Limits it as far as its controllers go, and names those that do.
+    /// Limits the group as far as its controllers allow. Returns the names of the controllers that do.
     pub fn limit(&self, cpus: &BTreeSet<u32>) -> Vec<String> {
         let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
         let limits = [
@@ -47,13 +47,13 @@ impl Cgroup {
         ];
         let set = |(controller, file, value): (&str, &str, String)| {
             let path = self.directory.join(file);
-            // A file of another name would be made in a directory that is no control group.
+            // In a directory that is no control group, writing would make a new file.
             (path.exists() && fs::write(path, value).is_ok()).then(|| controller.to_owned())
         };
         limits.into_iter().filter_map(set).collect()
     }
 
-    /// Whoever writes 0 here is in.
+    /// The file by which a process enters the group: a process that writes 0 to it is in.
     pub fn entrance(&self) -> std::io::Result<File> {
         OpenOptions::new().write(true).open(self.directory.join("cgroup.procs"))
     }
@@ -66,9 +66,9 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // Since Linux 5.14; the processes have been killed one by one as well.
+        // The file exists since Linux 5.14. The processes have been killed one by one as well.
         let _ = fs::write(self.directory.join("cgroup.kill"), "1");
-        // Processes leave their group a moment after they were waited for.
+        // A process leaves its group a moment after its parent has waited for it.
         const TRIES: u32 = 200;
         for _ in 0..TRIES {
             if fs::remove_dir(&self.directory).is_ok() {
@@ -79,15 +79,15 @@ impl Drop for Cgroup {
     }
 }
 
-/// The top of the hierarchy that can be seen, and our own group in it.
+/// The visible top of the hierarchy, and our own group in it.
 fn place(mountinfo: &str, cgroup: &str) -> Option<(PathBuf, PathBuf)> {
-    // proc_pid_mountinfo(5): id parent device root mount-point options … - type source options
+    // The fields are: id parent device root mount-point options … - type source options (proc_pid_mountinfo(5)).
     let mount = mountinfo.lines().find(|l| l.contains(" - cgroup2 "))?;
     let mut fields = mount.split(' ').skip(3);
     let (root, top) = (fields.next()?, PathBuf::from(fields.next()?));
     let path = cgroup.lines().find_map(|l| l.strip_prefix("0::"))?;
     let below = Path::new(path).strip_prefix(root).ok()?;
-    // Above what a namespace shows the path begins with "..".
+    // For a group above the part that a namespace shows, the path begins with "..".
     let own = if below.starts_with("..") { top.clone() } else { top.join(below) };
     Some((top, own))
 }

@@ -9,11 +9,11 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 
-/// Gives the exit status: that of the script where it failed.
+/// Runs the script and takes in the orphans. Returns the exit status, which is 1 if the script failed.
 pub fn run(mut arguments: impl Iterator<Item = String>) -> i32 {
     let script = arguments.next().unwrap_or_default();
-    // Everything that the script starts gets the console that the supervisor gave us. The supervisor's pipe is for us
-    // alone.
+    // All processes that the script starts get the console that the supervisor gave this process. The supervisor's pipe
+    // is for this process alone.
     let console = match std::io::stderr().as_fd().try_clone_to_owned() {
         Ok(console) => Stdio::from(console),
         Err(_) => Stdio::null(),

@@ -12,23 +12,23 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Where Debian has programs that are not in an ordinary user's path, ip among them.
+/// The directories of Debian's programs, also of programs such as ip that are not in an ordinary user's path.
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin";
 
-/// Removed with all that is in it when dropped, with what was made on the disk.
+/// A load's files. When this value is dropped, all of them are removed, with the files on the disk.
 pub struct Home {
     directory: PathBuf,
     counters: PathBuf,
-    /// What the `disk` load writes to.
+    /// The directory that the load `disk` writes to.
     disk: PathBuf,
     path: OsString,
 }
 
 impl Home {
-    /// `private` says that `/tmp` and `/run` are the load's own.
+    /// Makes the directories. `private` says that `/tmp` and `/run` are the load's own.
     ///
     /// # Errors
-    /// When a directory cannot be made, with the remedy.
+    /// If a directory cannot be made. The text names the remedy.
     pub fn create(disk: Option<&Path>, private: bool) -> Result<Home, String> {
         let name = format!("onset-load-{}", std::process::id());
         let directory = if private { PathBuf::from("/tmp") } else { env::temp_dir() }.join(&name);
@@ -49,7 +49,7 @@ impl Home {
         path.extend(env::split_paths(SYSTEM_PATH));
         let path = env::join_paths(path).map_err(|e| format!("PATH: {e}"))?;
         make(&directory).map_err(|e| cannot(&directory, e))?;
-        // From here on all that was made is removed, also where the rest fails.
+        // From here on, everything that was made is removed, even if a later step fails.
         let home = Home { directory, counters, disk, path };
         for at in [&home.counters, &bin, &home.disk] {
             make(at).map_err(|e| cannot(at, e))?;
@@ -58,7 +58,7 @@ impl Home {
         Ok(home)
     }
 
-    /// A copy where our own path may be hidden by the private `/tmp`; else a link, for `/tmp` may forbid programs.
+    /// A copy of this program if the private `/tmp` may hide its path; else a link, since `/tmp` may forbid programs.
     fn install_repeat(&self, bin: &Path, private: bool) -> io::Result<()> {
         let repeat = bin.join("repeat");
         if !private {
@@ -69,7 +69,7 @@ impl Home {
     }
 
     /// # Errors
-    /// When no such program is to be found, with the package that has it.
+    /// If there is no such program. The text names the package that has it.
     pub fn find(&self, program: &str) -> Result<(), String> {
         let mut places = env::split_paths(&self.path).map(|d| d.join(program));
         if places.any(|p| p.is_file() && access(&p, Access::EXEC_OK).is_ok()) {
@@ -114,7 +114,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // What is private is gone with its namespace; what cannot be removed now never can.
+        // Private files are gone with their namespace. A file that cannot be removed now can never be removed.
         let _ = fs::remove_dir_all(&self.disk);
         let _ = fs::remove_dir_all(&self.directory);
     }

@@ -25,12 +25,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A set-up takes tenths of a second. Only a set-up that hangs takes this long.
+/// The longest time for a set-up. A set-up takes tenths of a second, and only one that hangs takes this long.
 const SET_UP: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
-/// What a load prints is the first failure of each of its commands.
+/// The most text of a load. A load prints the first failure of each of its commands.
 const CONSOLE_BYTES_MAX: u64 = 64 << 10;
 
-/// Serves one load; gives the exit status.
+/// Serves one load. Returns the exit status.
 pub fn run() -> i32 {
     let mut lines = std::io::stdin().lock().lines();
     let request = lines.next().and_then(Result::ok).unwrap_or_default();
@@ -41,10 +41,10 @@ pub fn run() -> i32 {
             return 2;
         }
     };
-    // A session of its own: Ctrl-C goes to the command, which decides.
+    // A session of its own keeps Ctrl-C away: the signal goes to the command, which decides.
     let _ = setsid();
-    // A process of the load that loses its parent becomes our child, and is found. The call takes a truth value as a
-    // number.
+    // A process of the load that loses its parent becomes a child of this process, so it can be found. The call takes a
+    // truth value as a number.
     let _ = set_child_subreaper(Pid::from_raw(1));
     let group = Cgroup::create();
     let started = Running::start(&request, group.as_ref());
@@ -63,7 +63,7 @@ pub fn run() -> i32 {
     0
 }
 
-/// A command that does not listen any more has closed our input too.
+/// Writes a reply. A command that no longer reads has closed the supervisor's input too.
 fn say(reply: &Reply) {
     let line = serde_json::to_string(reply).expect("replies have no unserialisable parts");
     let _ = writeln!(std::io::stdout(), "{line}");
@@ -107,7 +107,7 @@ impl Running {
     }
 }
 
-/// The CPUs that we may use, except those to avoid.
+/// The CPUs that this process may use, except those to avoid.
 fn cpus(avoid: &[u32]) -> Result<BTreeSet<u32>, String> {
     let set = sched_getaffinity(None).map_err(|e| format!("cannot read the affinity: {e}"))?;
     let allowed: Vec<u32> =
@@ -122,7 +122,7 @@ fn cpus(avoid: &[u32]) -> Result<BTreeSet<u32>, String> {
     Ok(left)
 }
 
-/// Starts the first process and puts it in its place. It starts other processes only there.
+/// Starts the first process and confines it. Only then does the first process start other processes.
 fn spawn(
     script: &str,
     home: &Home,
@@ -138,14 +138,14 @@ fn spawn(
     let mut command = Command::new("/proc/self/exe");
     command.arg0(FIRST).arg(script_path).current_dir("/").envs(home.environment());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(console);
-    // SAFETY: between fork and exec this makes system calls alone, on values made before.
+    // SAFETY: between fork and exec the child makes only system calls, on values made before.
     unsafe {
         command.pre_exec(move || {
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                 return Err(std::io::Error::last_os_error());
             }
             if let Some(mut procs) = entrance.as_ref() {
-                // Whether it got in is looked up afterwards.
+                // A later step checks whether the process got in.
                 let _ = procs.write_all(b"0\n");
             }
             Ok(sched_setaffinity(None, &set)?)
@@ -154,7 +154,7 @@ fn spawn(
     command.spawn().map_err(failed)
 }
 
-/// The first process writes a byte when the script has returned, and ends where that failed.
+/// Waits for the byte that the first process writes after the script. If the script failed, the process just ends.
 fn wait_until_ready(first: &mut Child, home: &Home) -> Result<(), String> {
     let pipe = first.stdout.as_mut().expect("piped above");
     let ready = match poll(&mut [PollFd::new(&*pipe, PollFlags::IN)], Some(&SET_UP)) {
@@ -165,11 +165,11 @@ fn wait_until_ready(first: &mut Child, home: &Home) -> Result<(), String> {
     ready.map_err(|_| format!("the load's set-up failed: {}", home.last_words()))
 }
 
-/// Goes on until there are none. A process that forks faster than we look becomes our child when its parent dies.
+/// Kills until none are left. A process that forks faster than this looks becomes our child when its parent dies.
 fn kill_descendants() {
     loop {
         for pid in descendants() {
-            // The process is gone already, or is another user's by a set-user-ID program. Waiting shows which.
+            // The process is gone already, or a set-user-ID program made it another user's. Waiting shows which.
             let _ = kill_process(pid, Signal::KILL);
         }
         match wait(WaitOptions::empty()) {
@@ -198,7 +198,7 @@ fn descendants() -> Vec<Pid> {
     found.into_iter().filter_map(Pid::from_raw).collect()
 }
 
-/// The fourth field of `/proc/PID/stat`; the second is a name that may hold anything.
+/// The fourth field of `/proc/PID/stat`. The second field is a name that may hold anything.
 fn parent(stat: &str) -> Option<i32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
