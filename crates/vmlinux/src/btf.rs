@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where members lie in the kernel's structures, by its own type information (Documentation/bpf/btf.rst).
+//! Finds members of the kernel's structures, by the kernel's own type information (Documentation/bpf/btf.rst).
 
 use crate::little_endian::{u16_at, u32_at};
 
-/// Kinds of types that are looked at.
+/// The kinds of types that this module looks at.
 const INT: u32 = 1;
 const POINTER: u32 = 2;
 const STRUCT: u32 = 4;
@@ -14,14 +14,14 @@ const CONST: u32 = 10;
 const RESTRICT: u32 = 11;
 const VARIABLE: u32 = 14;
 const TYPE_TAG: u32 = 18;
-/// So many types are followed that lie inside each other or behind names. Kernels have some five; damaged information
-/// may go in circles.
+/// The most types that are followed inside each other or behind names. Kernels have some five. Damaged information may
+/// go in circles.
 const DEPTH_MAX: u32 = 32;
-/// So many members are looked at for one offset. The largest structures of kernels have some hundred, including all
-/// members of nameless structures inside them. In damaged information each structure may hold the next one thousands of
-/// times.
+/// The most members that are looked at for one offset. The largest structures of kernels have some hundred members,
+/// with those of nameless structures inside them. In damaged information each structure may hold the next one thousands
+/// of times.
 const MEMBERS_MAX: u32 = 1 << 16;
-/// Bytes of a `struct btf_type` and of a `struct btf_member`.
+/// The bytes of a `struct btf_type`, and below those of a `struct btf_member`.
 const TYPE: usize = 12;
 const MEMBER: usize = 12;
 
@@ -30,11 +30,11 @@ const MEMBER: usize = 12;
 pub struct Btf<'a> {
     types: &'a [u8],
     strings: &'a [u8],
-    /// Where in `types` each begins; that of number 1 first, 0 being `void`.
+    /// The place in `types` at which each type begins. The type with number 1 comes first; 0 is `void`.
     starts: Vec<u32>,
 }
 
-/// One type's record.
+/// The record of one type.
 #[derive(Clone, Copy)]
 struct Type {
     at: usize,
@@ -58,7 +58,7 @@ impl Type {
 }
 
 impl<'a> Btf<'a> {
-    /// Reads the section `.BTF`. What is wrong with it, where it cannot be read.
+    /// Reads the section `.BTF`. If the section cannot be read, the error says what is wrong with it.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Btf<'a>, &'static str> {
         if u16_at(bytes, 0) != Some(0xeb9f) || bytes.get(2) != Some(&1) {
             return Err("its type information (.BTF) is of an unknown version");
@@ -81,9 +81,9 @@ impl<'a> Btf<'a> {
         Ok(btf)
     }
 
-    /// Bytes from the beginning of `struct structure` to its member `path`: names separated by dots, in which
-    /// structures and unions without names are passed over, as in C. `None` where there is no such structure or
-    /// member, or it does not begin at a byte.
+    /// The bytes from the beginning of `struct structure` to its member `path`. A path has names with dots between
+    /// them. As in C, it passes over structures and unions without names. `None` if there is no such structure or
+    /// member, or if the member does not begin at a byte.
     pub fn offset(&self, structure: &str, path: &str) -> Option<u64> {
         let is_wanted = |t: &Type| t.kind() == STRUCT && self.is_named(t.name, structure);
         let types = self.starts.iter().filter_map(|at| self.type_at(*at as usize));
@@ -101,14 +101,14 @@ impl<'a> Btf<'a> {
         (bits % 8 == 0).then_some(bits / 8)
     }
 
-    /// Bytes of the variable `name`, which is a number or a pointer. Types tell of the variables of each CPU alone.
+    /// The bytes of the variable `name`, which is a number or a pointer. The types tell only of each CPU's variables.
     pub fn size_of_variable(&self, name: &str) -> Option<u64> {
         let types = self.starts.iter().filter_map(|at| self.type_at(*at as usize));
         let variable =
             types.filter(|t| t.kind() == VARIABLE).find(|t| self.is_named(t.name, name))?;
         let of = self.unqualified(self.by_number(variable.reference)?)?;
         match of.kind() {
-            // The record of a number has its size where that of others has a type.
+            // The record of a number has its size in the place in which other records have a type.
             INT => Some(of.reference.into()),
             POINTER => Some(8),
             _ => None,
@@ -124,18 +124,18 @@ impl<'a> Btf<'a> {
         self.type_at(*self.starts.get((number as usize).checked_sub(1)?)? as usize)
     }
 
-    /// Whether that is the name there. Reads no further than its end, which damaged information may not have.
+    /// Whether the name at `at` is `name`. Damaged information may lack the end of a name, so this reads no further.
     fn is_named(&self, at: u32, name: &str) -> bool {
         let rest = self.strings.get(at as usize..).and_then(|s| s.strip_prefix(name.as_bytes()));
         rest.is_some_and(|rest| rest.first() == Some(&0))
     }
 
-    /// The structure or union behind names and qualifiers.
+    /// The structure or union behind names and qualifiers such as `const`.
     fn structure(&self, of: Type) -> Option<Type> {
         self.unqualified(of).filter(|of| matches!(of.kind(), STRUCT | UNION))
     }
 
-    /// What is behind names and qualifiers.
+    /// The type behind names and qualifiers.
     fn unqualified(&self, mut of: Type) -> Option<Type> {
         for _ in 0..DEPTH_MAX {
             match of.kind() {
@@ -148,8 +148,8 @@ impl<'a> Btf<'a> {
         None
     }
 
-    /// The type of a member, and how many bits of `of` are before it. `None` also where more than `left` are to be
-    /// looked at.
+    /// The type of a member, and the number of bits of `of` before the member. `None` also if the search would look at
+    /// more than `left` members.
     fn member(&self, of: Type, name: &str, depth: u32, left: &mut u32) -> Option<(Type, u64)> {
         if depth > DEPTH_MAX || name.is_empty() {
             return None;
@@ -159,7 +159,7 @@ impl<'a> Btf<'a> {
             let at = of.at + TYPE + n * MEMBER;
             let field = |n: usize| u32_at(self.types, at + n);
             let offset = field(8)?;
-            // With bit-fields the width is in the upper byte.
+            // In a structure with bit-fields, the upper byte is the width.
             let bits = u64::from(if of.has_bitfields() { offset & 0xff_ffff } else { offset });
             let found = field(0)?;
             let member = self.by_number(field(4)?)?;
@@ -177,9 +177,9 @@ impl<'a> Btf<'a> {
     }
 }
 
-/// Bytes that follow the record of a type; `None` for a kind that is not known.
+/// The number of bytes that follow the record of a type. `None` for an unknown kind.
 fn trailer(of: Type) -> Option<usize> {
-    // btf.rst, "Type Encoding": what follows, and for each of its `vlen` parts.
+    // The bytes that follow once, and those for each of the type's `vlen` parts (btf.rst, "Type Encoding").
     let (once, each) = match of.kind() {
         INT | VARIABLE | 17 => (4, 0),
         3 => (12, 0),
@@ -196,7 +196,7 @@ fn trailer(of: Type) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// `struct outer { int a; struct inner_t in; union { int x; struct { int y; long z; }; }; int flag:1; };` in which
+    /// `struct outer { int a; struct inner_t in; union { int x; struct { int y; long z; }; }; int flag:1; };`. Here
     /// `inner_t` is a typedef of a const structure with `int b; int c;`.
     fn example() -> Vec<u8> {
         let strings = b"\0outer\0a\0in\0x\0y\0z\0flag\0inner_t\0b\0c\0int\0";
@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    /// Each structure has the next one in it three times, without a name: 3^30 members to look at, were there no end.
+    /// Each structure contains the next one three times, without a name: 3^30 members to look at without a limit.
     #[test]
     fn structures_that_multiply_are_given_up() {
         let mut types = Vec::new();

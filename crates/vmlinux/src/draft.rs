@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Makes a map: gathers everything, sorts it and writes it once.
+//! Makes a map: gathers all facts, sorts them and writes them once.
 
 use crate::map::{
     ADDRESSES, BLOCK, BY_NAME, FACTS, KINDS, MAGIC, NAMES, ORC_BLOCKS, ORC_ENTRIES, ORC_IPS, PARTS,
@@ -15,10 +15,10 @@ use std::ops::Range;
 type Parts = [Vec<u8>; PARTS];
 
 impl Map {
-    /// The map of a kernel that runs: of its image, and of the modules that are found in its `memory`.
+    /// The map of a running kernel: of its image, and of the modules in its `memory`.
     ///
     /// # Errors
-    /// [`Error::TooLarge`]. What the kernel does not tell is in [`Map::missing`] instead.
+    /// [`Error::TooLarge`]. Facts that the kernel does not tell are no errors: [`Map::missing`] lists them.
     pub fn of(image: &Image, memory: &dyn Memory) -> Result<Map, Error> {
         let found = modules(image, memory);
         let mut missing = found.missing;
@@ -44,11 +44,11 @@ impl Map {
     }
 }
 
-/// A part for names.
+/// The map's part for names.
 struct Text(Vec<u8>);
 
 impl Text {
-    /// Adds a name and says where it is.
+    /// Adds a name, and returns its place.
     fn add(&mut self, name: &str) -> Result<u32, Error> {
         let at = u32::try_from(self.0.len()).map_err(|_| Error::TooLarge("names"))?;
         self.0.extend_from_slice(name.as_bytes());
@@ -65,7 +65,7 @@ fn symbols(
 ) -> Result<(), Error> {
     let of_modules = modules.iter().flat_map(|module| &module.symbols);
     let mut symbols: Vec<&Symbol> = image.symbols.iter().chain(of_modules).collect();
-    // The sort is stable: of several symbols at one address, the one that the kernel has first stays first.
+    // The sort is stable: of several symbols at one address, the kernel's first symbol stays first.
     symbols.sort_by_key(|s| s.address);
     let count = u32::try_from(symbols.len()).map_err(|_| Error::TooLarge("symbols"))?;
     for symbol in &symbols {
@@ -98,19 +98,19 @@ fn regions(
     Ok(())
 }
 
-/// Writes the unwind tables of kernel and modules as one, and returns where the first block of its index begins.
+/// Writes the unwind tables of kernel and modules as one table. Returns the address of the first block of its index.
 fn orc(parts: &mut Parts, image: &Image, modules: &[Module]) -> u64 {
     let Ok((_, of_image)) = &image.orc else {
         return u64::MAX;
     };
     let ends = image.code.iter().chain(modules.iter().map(|m| &m.code)).map(|r| r.end);
-    // Behind the last instruction of a stretch nothing is known, whatever the entry before says.
+    // Behind the last instruction of a stretch nothing is known, whatever the entry before that says.
     let mut all: Vec<(u64, Entry)> = ends.map(|end| (end, Entry::UNDEFINED)).collect();
     all.extend(of_image.iter().chain(modules.iter().flat_map(|m| &m.orc)));
     all.retain(|(ip, _)| ip >> 32 == UPPER);
     know_thunks(&mut all, image);
-    // As the kernel's own orc_sort_cmp(). Of two entries at one address the last one holds. An entry that says nothing
-    // only ends the one before it.
+    // This is the order of the kernel's own orc_sort_cmp(). Of two entries at one address the last one holds. An entry
+    // that says nothing only ends the entry before it.
     all.sort_by_key(|(ip, entry)| (*ip, entry.kind != Kind::Undefined));
     for (ip, entry) in &all {
         parts[ORC_IPS].extend_from_slice(&(*ip as u32).to_le_bytes());

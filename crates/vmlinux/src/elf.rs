@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Sections of a 64-bit little-endian ELF image (System V ABI, chapter 4). Nothing else of it is needed, so there is no
-//! ELF library.
+//! Reads the sections of a 64-bit little-endian ELF image (System V ABI, chapter 4). The crate needs nothing else of
+//! the image, so it uses no ELF library.
 
 use crate::Error;
 use crate::little_endian::{array_at, text_at, u16_at, u32_at, u64_at};
 use crate::x86_64::ELF_MACHINE;
 
-/// `sh_type` of a section without bytes in the file.
+/// The `sh_type` of a section that has no bytes in the file.
 const SHT_NOBITS: u32 = 8;
-/// `sh_flags` of what may be written, of what is in memory, and of instructions.
+/// The flags `sh_flags` of sections that may be written, that are in memory, and that hold instructions.
 const SHF_WRITE: u64 = 1;
 const SHF_ALLOC: u64 = 2;
 const SHF_EXECINSTR: u64 = 4;
 
-/// A section.
+/// A section of the image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Section<'a> {
-    /// Its name, with the dot.
+    /// The section's name, with the dot.
     pub name: &'a str,
-    /// Its address when linked.
+    /// The section's address when the image was linked.
     pub address: u64,
-    /// Its length in memory, in bytes.
+    /// The section's length in memory, in bytes.
     pub size: u64,
-    /// Its bytes; none where it has no room in the file.
+    /// The section's bytes. Empty if the section has no bytes in the file.
     pub bytes: &'a [u8],
-    /// Whether it holds instructions of the running kernel.
+    /// Whether the section holds instructions of the running kernel.
     pub is_code: bool,
 }
 
-/// The sections of an image, in its order.
+/// The sections of an image, in the image's order.
 pub(crate) fn sections(elf: &[u8]) -> Result<Vec<Section<'_>>, Error> {
     let short = || Error::Elf("it ends inside its headers");
     if array_at(elf, 0) != Some(*b"\x7fELF\x02\x01") || u16_at(elf, 18) != Some(ELF_MACHINE) {

@@ -4,22 +4,22 @@
 use crate::x86_64::{IMAGE_OF_A_BUILD, KERNEL_IMAGE};
 use std::fmt;
 
-/// What is wrong with given bytes.
+/// What is wrong with the given bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// They are no kernel image that can be booted, or one that ends too early.
+    /// The bytes are no kernel image that can be booted, or the image ends too early.
     BootImage(&'static str),
-    /// The kernel is compressed in a way that is not known; the first bytes of it.
+    /// The kernel is compressed in an unknown way. The field has its first bytes.
     Compression([u8; 4]),
-    /// They are no 64-bit ELF image, or a damaged one.
+    /// The bytes are no 64-bit ELF image, or the image is damaged.
     Elf(&'static str),
-    /// No symbol table was found in the image.
+    /// The image has no symbol table that can be found.
     Kallsyms(&'static str),
-    /// They are no map, or a damaged one.
+    /// The bytes are no map, or the map is damaged.
     Map(&'static str),
-    /// The map was made by another version of this program: its version, and ours.
+    /// Another version of this program made the map. The fields are the map's version and ours.
     MapVersion(u32, u32),
-    /// The kernel has more of something than a map holds.
+    /// The kernel has more things of one kind than a map can hold.
     TooLarge(&'static str),
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What is in a kernel's image: symbols, unwind table, types, and where its instructions are.
+//! Reads a kernel's image: its symbols, unwind table, types, and the places of its instructions.
 
 use crate::btf::Btf;
 use crate::elf::{self, Section};
@@ -10,38 +10,38 @@ use std::ops::Range;
 /// A symbol of the kernel or of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Where it is; for a variable of each CPU, how far from the beginning of that CPU's.
+    /// The symbol's address. For a variable of each CPU, the distance from the beginning of that CPU's variables.
     pub address: u64,
-    /// Its kind as nm(1) has it: `b't'` and `b'T'` for functions, …
+    /// The symbol's kind, as nm(1) writes it: `b't'` and `b'T'` for functions, …
     pub kind: u8,
-    /// Its name.
+    /// The symbol's name.
     pub name: String,
 }
 
-/// The entries of an unwind table by address, and how they are to be read.
+/// The entries of an unwind table by address, and the format in which they are read.
 type OrcTable = (Format, Vec<(u64, Entry)>);
 
 /// A kernel's image.
 #[derive(Clone, Debug)]
 pub struct Image<'a> {
-    /// Its symbols, in the kernel's own order: by address, and of several at one address the one first that the
-    /// kernel names in its stacks.
+    /// The symbols, in the kernel's own order: by address. Of several symbols at one address, the one that the kernel
+    /// names in its stacks comes first.
     pub symbols: Vec<Symbol>,
-    /// Its types; or why there are none.
+    /// The types, or the reason why there are none.
     pub btf: Result<Btf<'a>, &'static str>,
-    /// How stacks are unwound from each address on; or why that is not known.
+    /// How to unwind stacks from each address on, or the reason why nobody knows.
     pub(crate) orc: Result<OrcTable, &'static str>,
-    /// Addresses of instructions.
+    /// The ranges of addresses that hold instructions.
     pub(crate) code: Vec<Range<u64>>,
-    /// The instructions, with the address of the first.
+    /// The instructions, with the address of the first one.
     pub(crate) instructions: Vec<(u64, &'a [u8])>,
 }
 
 impl<'a> Image<'a> {
-    /// Reads a kernel's ELF image as it is compressed in a `bzImage`: without a symbol table, but with its sections.
+    /// Reads a kernel's ELF image as a `bzImage` contains it compressed: with its sections, and without a symbol table.
     ///
     /// # Errors
-    /// [`Error::Elf`]; [`Error::Kallsyms`]. Without types or unwind table a kernel is an image all the same.
+    /// [`Error::Elf`] or [`Error::Kallsyms`]. A kernel without types or without an unwind table is no error.
     pub fn parse(elf: &'a [u8]) -> Result<Image<'a>, Error> {
         let sections = elf::sections(elf)?;
         let section = |name: &str| sections.iter().find(|s| s.name == name);
@@ -58,12 +58,12 @@ impl<'a> Image<'a> {
         })
     }
 
-    /// Whether stacks can be unwound; or why not.
+    /// Checks whether stacks can be unwound. The error says why not.
     pub fn unwinds(&self) -> Result<(), &'static str> {
         self.orc.as_ref().map(drop).map_err(|why| *why)
     }
 
-    /// The instructions of the function `name` up to the next symbol, with the address of the first.
+    /// The instructions from the function `name` up to the next symbol, with the address of the first one.
     pub(crate) fn function(&self, name: &str) -> Option<(u64, &'a [u8])> {
         let start = self.address(name)?;
         let next = self.symbols.partition_point(|s| s.address <= start);
@@ -74,7 +74,7 @@ impl<'a> Image<'a> {
         })
     }
 
-    /// The address of the symbol `name`, the first of several.
+    /// The address of the symbol `name`. If there are several such symbols, the first one counts.
     pub(crate) fn address(&self, name: &str) -> Option<u64> {
         self.symbols.iter().find(|s| s.name == name).map(|s| s.address)
     }

@@ -14,24 +14,24 @@ use crate::image::Symbol;
 use crate::little_endian::{u16_at, u32_at, u64_at};
 use crate::x86_64::LINKED_FROM;
 
-/// Tokens that names are made of: one for each byte.
+/// The number of tokens that names are made of: one token for each byte.
 const TOKENS: usize = 256;
-/// Longest token, in bytes: a token stands for pairs of tokens, and real tables have up to some 40.
+/// The longest token, in bytes. A token stands for pairs of tokens; real tables have tokens of up to some 40 bytes.
 const TOKEN_MAX: usize = 512;
-/// Every so many names there is a marker.
+/// The distance between two markers, in names.
 const MARKER_EVERY: usize = 256;
-/// Most symbols; kernels have some 200,000. Bounds the search.
+/// The most symbols. Kernels have some 200,000. The limit bounds the search.
 const SYMBOLS_MAX: usize = 1 << 22;
 
-/// The table's symbols, in its order: by address, those that the kernel itself prefers among equals first.
+/// The table's symbols, in its order: by address. Of several symbols at one address, the kernel prefers the first.
 ///
-/// `address` is that of `rodata`.
+/// `address` is the address of `rodata`.
 pub(crate) fn symbols(rodata: &[u8], address: u64) -> Result<Vec<Symbol>, Error> {
-    // By chance the tokens of one form may lie as those of the other. What cannot be read in one form is read in the
-    // other.
+    // By chance the tokens of one form may lie as the tokens of the other form do. If the table cannot be read in one
+    // form, it is read in the other.
     symbols_of(Form::Long, rodata, address)
         .or_else(|long| {
-            // Of both reasons the one of the form that was read further is the better one.
+            // Of both reasons, the better one is that of the form that was read further.
             symbols_of(Form::Short, rodata, address).map_err(|short| short.max(long))
         })
         .map_err(|missing| Error::Kallsyms(missing.what()))
@@ -82,17 +82,17 @@ fn symbols_of(form: Form, rodata: &[u8], address: u64) -> Result<Vec<Symbol>, Mi
     Ok(symbols)
 }
 
-/// How the parts lie, and how addresses are written.
+/// How the parts of a table lie, and how it writes addresses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Parts at multiples of 8 bytes; addresses count from a base that is part of the table.
+    /// Parts begin at multiples of 8 bytes. Addresses count from a base that is part of the table.
     Long,
-    /// Parts at multiples of 4 bytes; addresses count from where they are written.
+    /// Parts begin at multiples of 4 bytes. Each address counts from the place at which it is written.
     Short,
 }
 
 impl Form {
-    /// What the beginning of each part is a multiple of, in bytes.
+    /// The alignment of the parts, in bytes.
     fn alignment(self) -> usize {
         match self {
             Form::Long => 8,
@@ -105,7 +105,7 @@ impl Form {
     }
 }
 
-/// Where the tokens are, as offsets into `.rodata`.
+/// The places of the tokens, as offsets into `.rodata`.
 struct Tokens {
     table: usize,
     index: usize,
@@ -118,10 +118,10 @@ impl Tokens {
         places.into_iter().find_map(|at| Tokens::at(rodata, at, form))
     }
 
-    /// The tokens whose index is at `at`.
+    /// The tokens, if their index is at `at`.
     fn at(rodata: &[u8], at: usize, form: Form) -> Option<Tokens> {
         let start = |n: usize| u16_at(rodata, at + 2 * n).map(usize::from);
-        // What nearly every place fails at.
+        // Nearly every place fails at this test.
         if start(0)? != 0 || start(1)? < 2 {
             return None;
         }
@@ -129,7 +129,7 @@ impl Tokens {
         if starts.windows(2).any(|pair| pair[1] < pair[0] + 2 || pair[1] - pair[0] > TOKEN_MAX) {
             return None;
         }
-        // The end of the last token is not in the index, and what is behind it is filled with NULs.
+        // The index does not have the end of the last token. The bytes behind this token are filled with NULs.
         let shortest = starts[TOKENS - 1] + 2;
         let (first, last) = (form.aligned(shortest), form.aligned(shortest + TOKEN_MAX));
         let lengths = (first..=last).step_by(form.alignment());
@@ -156,19 +156,19 @@ impl Tokens {
     }
 }
 
-/// Where the names are.
+/// The place of the names.
 struct Names {
-    /// How many.
+    /// The number of names.
     count: usize,
-    /// Where their number is, which the first name follows.
+    /// The place of this number. The first name follows it.
     number: usize,
-    /// Where the first is.
+    /// The place of the first name.
     start: usize,
 }
 
 impl Names {
-    /// The names whose markers, or the order of names that was between them in 6.2 and 6.3, end at
-    /// `table`.
+    /// The names before `table`. Their markers end there, or the order of names that 6.2 and 6.3 have in
+    /// between.
     fn find(rodata: &[u8], table: usize, form: Form) -> Option<Names> {
         (0..table).step_by(form.alignment()).rev().find_map(|number| {
             let count = u32_at(rodata, number)? as usize;
@@ -184,9 +184,9 @@ impl Names {
         })
     }
 
-    /// Whether the names end where the markers begin, and each marker is the place of its name.
+    /// Whether the names end where the markers begin, and whether each marker is the place of its name.
     fn fit(&self, rodata: &[u8], markers: usize, form: Form) -> bool {
-        // What nearly every place fails at: a name takes at least two bytes.
+        // Nearly every place fails at this test: a name takes at least two bytes.
         if u32_at(rodata, markers) != Some(0) || self.start + 2 * self.count > markers {
             return false;
         }
@@ -207,7 +207,7 @@ impl Names {
     }
 }
 
-/// Where the tokens of the name at `at` begin, and how many they are. A length from 128 on has two bytes (since 6.1).
+/// The first token's place in the name at `at`, and the number of tokens. Lengths above 127 have 2 bytes (since 6.1).
 fn name(rodata: &[u8], at: usize) -> Option<(usize, usize)> {
     match usize::from(*rodata.get(at)?) {
         length if length < 128 => Some((at + 1, length)),
@@ -215,7 +215,7 @@ fn name(rodata: &[u8], at: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// The addresses of the names: those that rise, as they do in every such table.
+/// The addresses of the names. They rise, as they do in every such table.
 fn addresses(rodata: &[u8], names: &Names, tokens: &Tokens) -> Option<Vec<u64>> {
     let length = Form::Long.aligned(4 * names.count);
     let behind = tokens.index + 2 * TOKENS;
@@ -228,8 +228,8 @@ fn addresses(rodata: &[u8], names: &Names, tokens: &Tokens) -> Option<Vec<u64>> 
         let base = u64_at(rodata, base).filter(|base| *base >= LINKED_FROM)?;
         let offset = |n: usize| u32_at(rodata, offsets + 4 * n);
         let offsets = (0..names.count).map(offset).collect::<Option<Vec<u32>>>()?;
-        // CONFIG_KALLSYMS_ABSOLUTE_PERCPU (SMP before 6.15): an offset that is not negative is an address itself,
-        // a negative one counts from the base on, downwards from -1. No kernel is half of 4 GiB large.
+        // CONFIG_KALLSYMS_ABSOLUTE_PERCPU (SMP before 6.15): an offset that is not negative is itself an address. A
+        // negative offset counts from the base on, downwards from -1. No kernel is as large as half of 4 GiB.
         let is_absolute_percpu = offsets.iter().any(|o| (*o as i32) < 0);
         let address = |offset: &u32| match *offset as i32 {
             negative if negative < 0 => base.wrapping_add(u64::from(!*offset)),
@@ -241,7 +241,7 @@ fn addresses(rodata: &[u8], names: &Names, tokens: &Tokens) -> Option<Vec<u64>> 
     })
 }
 
-/// The addresses of the names where each counts from the place of its own number, in `rodata` at `address`.
+/// The addresses of the names, where each address counts from the place of its own number, in `rodata` at `address`.
 fn addresses_from_themselves(
     rodata: &[u8],
     address: u64,
@@ -263,17 +263,17 @@ fn addresses_from_themselves(
 mod tests {
     use super::*;
 
-    /// Where `.rodata` is in these tests.
+    /// The address of `.rodata` in these tests.
     const RODATA: u64 = LINKED_FROM + 0x220_0000;
 
-    /// The order and encoding of a table.
+    /// The order and the encoding of a table.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Kernel {
-        /// Before 6.4.
+        /// The form before 6.4.
         OffsetsFirst { percpu: bool },
-        /// From 6.4 on.
+        /// The form from 6.4 on.
         OffsetsLast { percpu: bool },
-        /// 7.x.
+        /// The form of 7.x.
         FromThemselves,
     }
 
@@ -286,7 +286,7 @@ mod tests {
             bytes.resize(self.form().aligned(bytes.len()), 0);
         }
 
-        /// Offsets from a base, and the base.
+        /// The offsets of the symbols from a base, and the base.
         fn offsets(self, symbols: &[(u64, &str)]) -> Vec<u8> {
             let percpu = matches!(
                 self,
@@ -305,7 +305,7 @@ mod tests {
             bytes
         }
 
-        /// A table of names without compression (each token one character), with so many bytes in front of it.
+        /// A table of uncompressed names: each token is one character. `before` is the number of bytes in front of it.
         fn table(self, symbols: &[(u64, &str)], before: usize) -> Vec<u8> {
             let mut bytes = vec![0xaa; before];
             if matches!(self, Kernel::OffsetsFirst { .. }) {
@@ -367,7 +367,7 @@ mod tests {
             );
             let given = percpu.then_some(&of_cpu).into_iter().chain(&given);
             let given: Vec<(u64, &str)> = given.map(|(a, n)| (*a, n.as_str())).collect();
-            // Whatever is in front, the parts of the one form lie as those of the other sometimes.
+            // With some numbers of bytes in front, the parts of one form lie as those of the other form do.
             for before in (1024..1024 + 64).step_by(kernel.form().alignment()) {
                 let found = symbols(&kernel.table(&given, before), RODATA).unwrap();
                 let found: Vec<(u64, String)> = found

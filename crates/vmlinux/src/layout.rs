@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where a kernel keeps the things that an observer follows.
+//! The places in which a kernel keeps the things that an observer follows.
 
 #[cfg(feature = "image")]
 use crate::x86_64::instructions::second_argument;
 #[cfg(feature = "image")]
 use crate::x86_64::{CURRENT_TASK, HOT, PREEMPT_COUNT};
 
-/// Offsets in bytes, if nothing else is said. `None` where the kernel has no such thing, or does not say where it is.
-/// An offset "of a CPU" counts from the beginning of that CPU's variables, which is in the GS base while the CPU is in
-/// the kernel.
+/// Offsets are in bytes unless a field says otherwise. `None` means that the kernel has no such thing, or does not say
+/// where. An offset "of a CPU" counts from the beginning of this CPU's variables, which is in the GS base while the CPU
+/// is in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Of a CPU: the preemption count, of which the highest bit says that *no* rescheduling is needed
+    /// Of a CPU: the preemption count. Its highest bit says that *no* rescheduling is needed
     /// (arch/x86/include/asm/preempt.h).
     pub preempt_count: Option<u64>,
-    /// How many bytes the preemption count has: 4, or 8 where it also counts interrupts that are disabled, in 8 bits
-    /// behind those of bottom halves (include/linux/preempt.h since 7.2).
+    /// The number of bytes of the preemption count: 4, or 8 in a kernel that also counts disabled interrupts in it.
+    /// That count has 8 bits behind those of bottom halves (include/linux/preempt.h since 7.2).
     pub preempt_count_bytes: Option<u64>,
     /// Of a CPU: the address of the running task's `task_struct`.
     pub current_task: Option<u64>,
-    /// `task_struct.comm`: 16 bytes of text, ending with NUL.
+    /// `task_struct.comm`: 16 bytes of text, which ends with NUL.
     pub comm: Option<u64>,
-    /// `task_struct.pid`: 32 bits; 0 is the idle task.
+    /// `task_struct.pid`: 32 bits. 0 is the idle task.
     pub pid: Option<u64>,
-    /// `task_struct.prio`: 32 bits; 0 … 99 is real-time, lower being more urgent (-1: deadline).
+    /// `task_struct.prio`: 32 bits. 0 … 99 is real-time. Lower numbers are more urgent than higher ones (-1: deadline).
     pub prio: Option<u64>,
-    /// `task_struct.migration_disabled`: how many times, 16 bits.
+    /// `task_struct.migration_disabled`: how many times migration is disabled, 16 bits.
     pub migration_disabled: Option<u64>,
     /// `task_struct.softirq_disable_cnt` (PREEMPT_RT): 32 bits.
     pub softirq_disable_cnt: Option<u64>,
-    /// Number of the flag `TIF_NEED_RESCHED`, where the kernel has lazy requests, too. The flag of a lazy request is
-    /// the next one (arch/x86/include/asm/thread_info.h; include/asm-generic/thread_info_tif.h since 6.18).
+    /// The number of the flag `TIF_NEED_RESCHED`, if the kernel has lazy requests too. The next number is the flag of a
+    /// lazy request (arch/x86/include/asm/thread_info.h; include/asm-generic/thread_info_tif.h since 6.18).
     pub need_resched: Option<u64>,
 }
 
 impl Layout {
-    /// Whether the preemption count has 64 bits, because 8 of them count interrupts that are disabled.
+    /// Whether the preemption count has 64 bits, of which 8 count disabled interrupts.
     pub fn counts_irqs_disabled(&self) -> bool {
         self.preempt_count_bytes == Some(8)
     }
 }
 
-/// Numbers in a layout.
+/// The number of fields in a layout.
 pub(crate) const FIELDS: usize = 9;
 
 impl Layout {
-    /// Whether the kernel is PREEMPT_RT, where bottom halves are disabled for each task by itself.
+    /// Whether the kernel is PREEMPT_RT. In such a kernel each task disables bottom halves for itself.
     pub fn is_preempt_rt(&self) -> bool {
         self.softirq_disable_cnt.is_some()
     }
@@ -90,12 +90,12 @@ impl Layout {
         ]
     }
 
-    /// The layout of a kernel, as far as its types and symbols tell it.
+    /// The layout of a kernel, as far as the kernel's types and symbols tell it.
     #[cfg(feature = "image")]
     pub(crate) fn of(image: &crate::Image) -> Layout {
         let btf = image.btf.as_ref().ok();
         let member = |structure: &str, name: &str| btf?.offset(structure, name);
-        // Where there is no such structure these are variables.
+        // In a kernel without this structure, these are variables of their own.
         let of_cpu = |[name, member_name]: [&str; 2]| {
             let hot = || image.address(HOT)?.checked_add(member(HOT, member_name)?);
             hot().or_else(|| image.address(name))

@@ -39,9 +39,9 @@ pub use map::{CodePlace, Map};
 pub use x86_64::payload::{Compression, payload};
 pub use x86_64::unwind::{Regs, StackEnd, Unwinder, Unwound, unwind};
 
-/// The memory of a kernel, or of a test.
+/// The memory of a kernel, or the made-up memory of a test.
 pub trait Memory {
-    /// Fills `bytes` from the kernel's virtual `address` on. `false` where not all of it can be read; what is then
-    /// in `bytes` means nothing.
+    /// Fills `bytes` from the kernel's virtual `address` on. Returns `false` if part of the range cannot be read. The
+    /// content of `bytes` means nothing in that case.
     fn read(&self, address: u64, bytes: &mut [u8]) -> bool;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Numbers in bytes that may end before them.
+//! Reads numbers from bytes. If the bytes end before a number, the result is `None`.
 
 /// The two bytes at `at`.
 #[cfg(feature = "image")]
@@ -25,7 +25,7 @@ pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
-/// The text that begins at `at` and ends before a NUL; `None` where that is no text.
+/// The text that begins at `at` and ends before a NUL. `None` if there is no such text.
 pub(crate) fn text_at(bytes: &[u8], at: usize) -> Option<&str> {
     let from = bytes.get(at..)?;
     let end = from.iter().position(|b| *b == 0)?;

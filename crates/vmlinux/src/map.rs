@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! All that is known of one booted kernel, as one file that is used where it lies.
+//! All facts about one booted kernel, as one file that is used without being copied.
 //!
 //! The file is little-endian. Its header has `onsetmap`, the version (32 bits), and then the place and the length (32
 //! bits each, in bytes) of each of [`PARTS`] parts. The parts are sorted arrays, each at a multiple of 8 bytes. Loading
@@ -13,58 +13,58 @@ use crate::x86_64::orc::{ENTRY, Entry};
 use std::fmt;
 use std::ops::Range;
 
-/// What a map begins with.
+/// The first bytes of a map.
 pub(crate) const MAGIC: [u8; 8] = *b"onsetmap";
-/// Version of what is in it. Another one is made again.
+/// The version of the map's contents. A map of another version is made again.
 pub(crate) const VERSION: u32 = 2;
-/// Number of parts.
+/// The number of parts.
 pub(crate) const PARTS: usize = 10;
-/// Addresses of the symbols, rising; 64 bits each.
+/// The addresses of the symbols, rising; 64 bits each.
 pub(crate) const ADDRESSES: usize = 0;
-/// Where in [`TEXT`] their names are; 32 bits each.
+/// The places in [`TEXT`] of the symbols' names; 32 bits each.
 pub(crate) const NAMES: usize = 1;
-/// Their kinds; a byte each.
+/// The kinds of the symbols; a byte each.
 pub(crate) const KINDS: usize = 2;
-/// Their numbers by name, equal names by number; 32 bits each.
+/// The numbers of the symbols, sorted by name; symbols of equal names by number; 32 bits each.
 pub(crate) const BY_NAME: usize = 3;
-/// Stretches of code, rising: beginning, end, and where in [`TEXT`] the module's name is, which is empty for the
-/// kernel itself; 64 bits each.
+/// The stretches of code, rising. Each has its beginning, its end, and the place in [`TEXT`] of the module's name; 64
+/// bits each. The kernel itself has an empty name.
 pub(crate) const REGIONS: usize = 4;
-/// Names, each ending with NUL. The first is empty.
+/// Names, each of which ends with NUL. The first name is empty.
 pub(crate) const TEXT: usize = 5;
-/// The lower halves of the addresses from which on the unwind entries hold, rising; 32 bits each.
+/// The lower halves of the addresses from which the unwind entries hold, rising; 32 bits each.
 pub(crate) const ORC_IPS: usize = 6;
 /// The unwind entries.
 pub(crate) const ORC_ENTRIES: usize = 7;
-/// For each block of the kernel's code the number of unwind entries before it, and once more at the end; 32 bits each.
+/// For each block of the kernel's code the number of unwind entries before it, and last that of all; 32 bits each.
 pub(crate) const ORC_BLOCKS: usize = 8;
-/// Where the first block begins, where new tasks begin, and the layout; 64 bits each, all ones where there is no such
-/// thing.
+/// The beginning of the first block, the beginning of new tasks, and the layout; 64 bits each. All ones mean that the
+/// kernel has no such thing.
 pub(crate) const FACTS: usize = 9;
-/// What is missing follows the other facts, as lines.
+/// The place of the missing facts. They follow the other facts, one a line.
 pub(crate) const MISSING_AT: usize = 8 * (2 + FIELDS);
 
-/// Bytes of code in a block, as in the kernel's own index (arch/x86/include/asm/orc_lookup.h). A lookup then compares
-/// some four entries.
+/// The bytes of code in a block, as in the kernel's own index (arch/x86/include/asm/orc_lookup.h). With this size a
+/// lookup compares some four entries.
 pub(crate) const BLOCK: u32 = 256;
-/// Bytes of a region's record.
+/// The bytes of a region's record.
 const REGION: usize = 24;
 
-/// A kernel's symbols, unwind table and layout, in bytes that are a `Vec`, or mapped.
+/// A kernel's symbols, unwind table and layout. The bytes are in a `Vec`, or in a mapped file.
 #[derive(Clone, Debug)]
 pub struct Map<B = Vec<u8>> {
     bytes: B,
     parts: [Range<usize>; PARTS],
 }
 
-/// Where an address is.
+/// The place of an address in the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodePlace<'a> {
-    /// The symbol at it or before it. Of several at one address it is the one that the kernel itself prints.
+    /// The symbol at the address or before it. Of several symbols at one address it is the one that the kernel prints.
     pub symbol: &'a str,
     /// Bytes from the symbol to the address.
     pub offset: u64,
-    /// The module that it belongs to; `None` for the kernel itself.
+    /// The module with this code. `None` for the kernel itself.
     pub module: Option<&'a str>,
 }
 
@@ -76,10 +76,10 @@ impl fmt::Display for CodePlace<'_> {
 }
 
 impl<B: AsRef<[u8]>> Map<B> {
-    /// Takes a map as [`Map::to_bytes`] gave it.
+    /// Takes a map in the form that [`Map::to_bytes`] gives.
     ///
     /// # Errors
-    /// [`Error::Map`], [`Error::MapVersion`].
+    /// [`Error::Map`] or [`Error::MapVersion`].
     pub fn from_bytes(bytes: B) -> Result<Map<B>, Error> {
         let all = bytes.as_ref();
         if array_at(all, 0) != Some(MAGIC) {
@@ -110,32 +110,32 @@ impl<B: AsRef<[u8]>> Map<B> {
         is_whole.then_some(map).ok_or(Error::Map("its parts do not fit to each other"))
     }
 
-    /// The map as it is kept in a file.
+    /// The map in the form of its file.
     pub fn to_bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
 
-    /// The address of the symbol `name`: the lowest of several; of a variable of each CPU, how far from the beginning
-    /// of that CPU's.
+    /// The address of the symbol `name`. Of several symbols the lowest address counts. For a variable of each CPU, the
+    /// distance from the beginning of that CPU's variables.
     pub fn address(&self, name: &str) -> Option<u64> {
         let (found, address) = self.named(self.first_named(name))?;
         (found == name).then_some(address)
     }
 
-    /// Name and address of every symbol whose name begins with `prefix`, by name.
+    /// The name and the address of every symbol whose name begins with `prefix`, by name.
     pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, u64)> {
         (self.first_named(prefix)..)
             .map_while(|n| self.named(n))
             .take_while(move |(name, _)| name.starts_with(prefix))
     }
 
-    /// Name, address and kind (as nm(1) has it) of every symbol, by address.
+    /// The name, the address and the kind (as nm(1) writes it) of every symbol, by address.
     pub fn symbols(&self) -> impl Iterator<Item = (&str, u64, u8)> {
         let kinds = self.part(KINDS).iter();
         kinds.enumerate().filter_map(|(n, kind)| Some((self.name(n)?, self.symbol(n)?, *kind)))
     }
 
-    /// Where an instruction is. `None` where there is no code.
+    /// The place of an instruction. `None` if there is no code.
     pub fn resolve(&self, address: u64) -> Option<CodePlace<'_>> {
         let (region, module) = self.region(address)?;
         let count = self.part(KINDS).len();
@@ -155,26 +155,26 @@ impl<B: AsRef<[u8]>> Map<B> {
         Some(CodePlace { symbol: self.name(n)?, offset: address.checked_sub(at)?, module })
     }
 
-    /// Where the call lies that returns to `address`. A function may end with a call of another function that never
-    /// returns; then `address` is in the next function. The offset is that of `address`, as in the kernel's own stacks.
+    /// The place of the call that returns to `address`. If a function ends with a call that never returns, `address` is
+    /// in the next function. As in the kernel's own stacks, the offset is that of `address`.
     pub fn resolve_return(&self, address: u64) -> Option<CodePlace<'_>> {
         let place = self.resolve(address.checked_sub(1)?)?;
         Some(CodePlace { offset: place.offset + 1, ..place })
     }
 
-    /// Where the kernel keeps what an observer follows.
+    /// The places in which the kernel keeps the things that an observer follows.
     pub fn layout(&self) -> Layout {
         let fact = |n: usize| u64_at(self.part(FACTS), 16 + 8 * n).filter(|f| *f != u64::MAX);
         Layout::from_fields(std::array::from_fn(fact))
     }
 
-    /// What this kernel does not tell, each with the reason: a line for the user.
+    /// The facts that this kernel does not tell, each with the reason, as lines for the user.
     pub fn missing(&self) -> impl Iterator<Item = &str> {
         let text = self.part(FACTS).get(MISSING_AT..).unwrap_or_default();
         std::str::from_utf8(text).unwrap_or_default().lines()
     }
 
-    /// Names of the modules that have code, by address.
+    /// The names of the modules that have code, by address.
     pub fn modules(&self) -> impl Iterator<Item = &str> {
         let regions = self.part(REGIONS).len() / REGION;
         (0..regions).filter_map(|n| self.region_at(n)?.1)
@@ -185,7 +185,7 @@ impl<B: AsRef<[u8]>> Map<B> {
         !self.part(ORC_IPS).is_empty()
     }
 
-    /// How to find the caller's frame from the instruction at `ip`.
+    /// How to find the caller's frame at the instruction at `ip`.
     pub(crate) fn orc(&self, ip: u64) -> Option<Entry> {
         let low = (ip >> 32 == UPPER).then_some(ip as u32)?;
         let (ips, blocks) = (self.part(ORC_IPS), self.part(ORC_BLOCKS));
@@ -199,7 +199,7 @@ impl<B: AsRef<[u8]>> Map<B> {
         array_at(self.part(ORC_ENTRIES), at).map(Entry::from_bytes)
     }
 
-    /// The instruction that a new task begins with.
+    /// The instruction with which a new task begins.
     pub(crate) fn new_task(&self) -> Option<u64> {
         u64_at(self.part(FACTS), 8)
     }
@@ -216,13 +216,13 @@ impl<B: AsRef<[u8]>> Map<B> {
         text_at(self.part(TEXT), u32_at(self.part(NAMES), 4 * n)? as usize)
     }
 
-    /// The `n`th symbol by name.
+    /// The `n`th symbol in the order of names.
     fn named(&self, n: usize) -> Option<(&str, u64)> {
         let symbol = u32_at(self.part(BY_NAME), 4 * n)? as usize;
         Some((self.name(symbol)?, self.symbol(symbol)?))
     }
 
-    /// The number, by name, of the first symbol that is not before `name`.
+    /// The place, in the order of names, of the first symbol that is not before `name`.
     fn first_named(&self, name: &str) -> usize {
         let is_before = |n: usize| self.named(n).is_some_and(|(found, _)| found < name);
         partition_point(0, self.part(BY_NAME).len() / 4, is_before)
@@ -241,12 +241,12 @@ impl<B: AsRef<[u8]>> Map<B> {
     }
 }
 
-/// Whether symbols of this kind (as nm(1) has it) name instructions.
+/// Whether symbols of this kind (as nm(1) writes it) name instructions.
 fn is_code(kind: u8) -> bool {
     matches!(kind, b't' | b'T' | b'w' | b'W')
 }
 
-/// The first number from `from` to `to` for which `is_before` does not hold any more.
+/// The first number from `from` to `to` for which `is_before` no longer holds.
 fn partition_point(mut from: usize, mut to: usize, is_before: impl Fn(usize) -> bool) -> usize {
     while from < to {
         let middle = from + (to - from) / 2;

@@ -8,35 +8,35 @@ use crate::x86_64::orc::{ENTRY, Entry, OF_MODULE};
 use crate::{Btf, Memory};
 use std::ops::Range;
 
-/// The most modules, and the most symbols or unwind entries of one module. Memory that was read at a bad moment may
-/// hold anything. Debian's largest modules have some 20,000 symbols.
+/// The most modules, and below the most symbols or unwind entries of one module. Memory that was read at a bad moment
+/// may hold anything. Debian's largest modules have some 20,000 symbols.
 const MODULES_MAX: usize = 4096;
 const ITEMS_MAX: u32 = 1 << 20;
-/// `MODULE_STATE_UNFORMED`: nothing of it is set up yet.
+/// `MODULE_STATE_UNFORMED`: the kernel has not set up anything of the module yet.
 const UNFORMED: u32 = 3;
-/// Bytes of an `Elf64_Sym`.
+/// The bytes of an `Elf64_Sym`.
 const SYMBOL: usize = 24;
-/// Longest name (`KSYM_NAME_LEN`).
+/// The longest name (`KSYM_NAME_LEN`).
 const NAME_MAX: usize = 512;
 
-/// A module.
+/// A module of the running kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
     pub name: String,
-    /// Where its instructions are.
+    /// The addresses of the module's instructions.
     pub code: Range<u64>,
     pub symbols: Vec<Symbol>,
     pub orc: Vec<(u64, Entry)>,
 }
 
-/// The modules that were found, and what of them was not.
+/// The modules that were found, and the parts of them that were not.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     pub modules: Vec<Module>,
     pub missing: Vec<String>,
 }
 
-/// Reads all modules.
+/// Reads all modules of the running kernel.
 pub(crate) fn modules(image: &Image, memory: &dyn Memory) -> Found {
     let mut found = Found::default();
     if let Err(why) = walk(image, memory, &mut found) {
@@ -65,7 +65,7 @@ fn walk(image: &Image, memory: &dyn Memory, found: &mut Found) -> Result<(), &'s
     Err("their list has no end")
 }
 
-/// Offsets in a `struct module`, and in `struct mod_kallsyms`.
+/// The offsets in a `struct module` and in a `struct mod_kallsyms`.
 struct Members {
     list: u64,
     state: u64,
@@ -83,7 +83,7 @@ struct Members {
 impl Members {
     fn of(btf: &Btf) -> Option<Members> {
         let module = |path: &str| btf.offset("module", path);
-        // Since 6.4 there is an array of pieces, the first of them with the instructions.
+        // Since 6.4 there is an array of pieces. The first piece has the instructions.
         let piece = |path: &str| Some(module("mem")? + btf.offset("module_memory", path)?);
         let table = |path: &str| btf.offset("mod_kallsyms", path);
         let orcs = OF_MODULE.map(module);
@@ -107,7 +107,7 @@ impl Members {
     }
 }
 
-/// The module at `start`; `None` where not even its name and place can be read.
+/// The module at `start`. `None` if not even its name and its place can be read.
 fn read(
     image: &Image,
     members: &Members,
@@ -152,7 +152,7 @@ fn symbols(members: &Members, memory: &dyn Memory, start: u64) -> Option<Vec<Sym
     Some(symbols)
 }
 
-/// Its unwind table; empty for a kernel without such tables.
+/// The module's unwind table. Empty for a kernel without such tables.
 fn orc(
     image: &Image,
     members: &Members,
@@ -190,7 +190,7 @@ fn text_in(memory: &dyn Memory, mut at: u64) -> Option<String> {
     let mut text = Vec::new();
     while text.len() < NAME_MAX {
         let mut bytes = [0; 64];
-        // Over the end of a page a text may reach into nothing.
+        // Beyond the end of its page, a text may be followed by memory that cannot be read.
         let room = (PAGE - at % PAGE).min(bytes.len() as u64) as usize;
         let bytes = &mut bytes[..room];
         if !memory.read(at, bytes) {

@@ -2,18 +2,18 @@
 //! Reads from the instructions of a function what no table of the kernel says: which functions it calls, and with which
 //! constant.
 //!
-//! Bytes are searched, not decoded from the function's start on. A find has to be an instruction whose target is
-//! exactly the function that is asked for. No other bytes are that by chance.
+//! The code searches bytes, and does not decode a function from its start on. A find has to be an instruction whose
+//! target is exactly the wanted function. No other bytes look like this by chance.
 
 use crate::Image;
 
-/// `call` and `jmp` by a distance of 32 bits from the next instruction on (Intel SDM, volume 2).
+/// `call` and `jmp` by a distance of 32 bits from the next instruction (Intel SDM, volume 2).
 const CALL: u8 = 0xe8;
 const JUMP: u8 = 0xe9;
 /// `mov` of a constant of 32 bits to `esi`, which is the second argument (System V ABI for amd64, 3.2.3).
 const TO_SECOND: u8 = 0xbe;
 
-/// Where in the function `caller` it calls `callee`, or jumps to it: bytes before the instruction, and all of them.
+/// For each place in `caller` that calls `callee` or jumps to it: the bytes of `caller` before that instruction.
 fn calls<'a>(image: &Image<'a>, caller: &str, callee: &str) -> Vec<&'a [u8]> {
     let (Some((start, code)), Some(target)) = (image.function(caller), image.address(callee))
     else {
@@ -28,7 +28,7 @@ fn calls<'a>(image: &Image<'a>, caller: &str, callee: &str) -> Vec<&'a [u8]> {
     (0..code.len()).filter(is_call).map(|at| &code[..at]).collect()
 }
 
-/// The constant that `caller` gives `callee` as its second argument, just before its call.
+/// The constant that `caller` gives `callee` as its second argument, right before its call.
 pub(crate) fn second_argument(image: &Image, caller: &str, callee: &str) -> Option<u32> {
     calls(image, caller, callee).into_iter().find_map(|before| match *before.last_chunk()? {
         [TO_SECOND, a, b, c, d] => Some(u32::from_le_bytes([a, b, c, d])),
@@ -43,7 +43,7 @@ mod tests {
 
     const CODE: u64 = 0xffff_ffff_8100_0000;
 
-    /// `caller` at 0, `other` at 16, `callee` at 32; these are the bytes of the caller.
+    /// An image with `caller` at 0, `other` at 16 and `callee` at 32. `code` is the caller's bytes.
     fn image(code: &[u8]) -> Image<'_> {
         let symbols = [(0, "caller"), (16, "other"), (32, "callee")];
         let symbol =
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_call_is_one_of_just_that_function_and_its_constant_stands_before_it() {
-        // mov $4,%esi; jmp callee: 32 is 22 behind the end of the jump.
+        // mov $4,%esi; jmp callee: the address 32 is 22 behind the end of the jump.
         let mut code = vec![TO_SECOND, 4, 0, 0, 0, JUMP, 22, 0, 0, 0];
         code.resize(48, 0x90);
         let with = image(&code);

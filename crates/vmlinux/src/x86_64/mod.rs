@@ -14,35 +14,35 @@ pub(crate) mod payload;
 pub(crate) mod thunks;
 pub(crate) mod unwind;
 
-/// `e_machine` of x86-64 in an ELF file.
+/// The `e_machine` of x86-64 in an ELF file.
 #[cfg(feature = "image")]
 pub(crate) const ELF_MACHINE: u16 = 62;
-/// What an ELF file of another machine is not: for messages.
+/// The name of what an ELF file of another machine is not, for messages.
 pub(crate) const KERNEL_IMAGE: &str = "x86-64 kernel";
-/// Where a kernel's build tree has the image that can be booted.
+/// The path of the bootable image in a kernel's build tree.
 pub(crate) const IMAGE_OF_A_BUILD: &str = "arch/x86/boot/bzImage";
 
-/// Where the kernel is linked (`__START_KERNEL_map`).
+/// The address at which the kernel is linked (`__START_KERNEL_map`).
 #[cfg(feature = "image")]
 pub(crate) const LINKED_FROM: u64 = 0xffff_ffff_8000_0000;
 /// The upper half of every address of code: kernel and modules lie in the last 2 GiB
 /// (Documentation/arch/x86/x86_64/mm.rst).
 pub(crate) const UPPER: u64 = 0xffff_ffff;
-/// The lowest address of the kernel; below it is user space (Documentation/arch/x86/x86_64/mm.rst).
+/// The lowest address of the kernel. User space is below it (Documentation/arch/x86/x86_64/mm.rst).
 const KERNEL: u64 = 1 << 63;
-/// Bytes of a page.
+/// The bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
 
-/// Where a new task begins. Since 6.6 the function in assembler has another name than the one in C that it calls.
+/// The function in which a new task begins. Since 6.6 its assembler part has another name than the C function it calls.
 #[cfg(feature = "image")]
 pub(crate) const NEW_TASK: [&str; 2] = ["ret_from_fork_asm", "ret_from_fork"];
 
-/// The structure in which 6.2 … 6.14 keep the variables of a CPU that are used most.
+/// The structure in which 6.2 … 6.14 keep a CPU's most used variables.
 #[cfg(feature = "image")]
 pub(crate) const HOT: &str = "pcpu_hot";
-/// The preemption count: the variable of a CPU, and its name in [`HOT`].
+/// The preemption count: the name of the CPU's variable, and its name in [`HOT`].
 #[cfg(feature = "image")]
 pub(crate) const PREEMPT_COUNT: [&str; 2] = ["__preempt_count", "preempt_count"];
-/// The running task: the variable of a CPU, and its name in [`HOT`].
+/// The running task: the name of the CPU's variable, and its name in [`HOT`].
 #[cfg(feature = "image")]
 pub(crate) const CURRENT_TASK: [&str; 2] = ["current_task", "current_task"];

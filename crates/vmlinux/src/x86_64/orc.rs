@@ -2,23 +2,23 @@
 //! Entries of the kernel's unwind table (arch/x86/include/asm/orc_types.h). An entry holds from an address of the code
 //! on, and says how to find the frame of the caller there.
 
-/// The sections of an image that have the table: the addresses from which on the entries hold, and the entries.
+/// The section of an image with the addresses from which the unwind entries hold. The section below has the entries.
 #[cfg(feature = "image")]
 pub(crate) const IPS: &str = ".orc_unwind_ip";
-/// See [`IPS`].
+/// The section with the unwind entries; see [`IPS`].
 #[cfg(feature = "image")]
 pub(crate) const ENTRIES: &str = ".orc_unwind";
-/// Where a `struct module` has its own table: how many entries, the addresses, the entries.
+/// The members of a `struct module` with its own table: the number of entries, the addresses, the entries.
 #[cfg(feature = "image")]
 pub(crate) const OF_MODULE: [&str; 3] = ["arch.num_orcs", "arch.orc_unwind_ip", "arch.orc_unwind"];
 
-/// Bytes of an entry, in the kernel's tables as in ours.
+/// The bytes of an entry, in the kernel's tables and in ours.
 pub(crate) const ENTRY: usize = 6;
 
-/// What is on the stack where the caller's frame begins.
+/// What is on the stack at the beginning of the caller's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nothing is known: no code, or code that objtool does not follow.
+    /// Nothing is known: there is no code, or objtool does not follow the code.
     Undefined,
     /// There is no caller.
     End,
@@ -26,11 +26,11 @@ pub(crate) enum Kind {
     Call,
     /// All registers (`struct pt_regs`).
     Regs,
-    /// What the processor itself pushes at an interrupt.
+    /// The registers that the processor itself pushes at an interrupt.
     RegsPartial,
 }
 
-/// What an address is computed from.
+/// The value from which an address is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     Undefined,
@@ -46,7 +46,7 @@ pub(crate) enum Base {
 }
 
 impl Base {
-    /// `ORC_REG_…`.
+    /// The base of a number `ORC_REG_…`.
     fn of(number: u8) -> Base {
         match number {
             1 => Base::PreviousSp,
@@ -63,8 +63,8 @@ impl Base {
     }
 }
 
-/// An entry. In a map it is as in kernels since 6.4: two signed offsets of 16 bits, two bases of 4 bits each, kind (3
-/// bits), whether it is an interrupted context (1 bit).
+/// An entry. In a map it has the form of kernels since 6.4: two signed offsets of 16 bits, two bases of 4 bits each,
+/// the kind (3 bits), and whether it is an interrupted context (1 bit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub sp_offset: i16,
@@ -72,12 +72,12 @@ pub(crate) struct Entry {
     pub sp: Base,
     pub bp: Base,
     pub kind: Kind,
-    /// Whether the caller's address is that of an instruction that was interrupted.
+    /// Whether the caller's address is that of an interrupted instruction.
     pub is_signal: bool,
 }
 
 impl Entry {
-    /// Nothing is known.
+    /// The entry that nothing is known.
     #[cfg(feature = "image")]
     pub(crate) const UNDEFINED: Entry = Entry {
         sp_offset: 0,
@@ -88,7 +88,7 @@ impl Entry {
         is_signal: false,
     };
 
-    /// Reads it from a map.
+    /// Reads an entry from a map.
     pub(crate) fn from_bytes(bytes: [u8; ENTRY]) -> Entry {
         let [a, b, c, d, bases, flags] = bytes;
         Entry {
@@ -107,7 +107,7 @@ impl Entry {
         }
     }
 
-    /// Writes it into a map.
+    /// Writes the entry into a map.
     #[cfg(feature = "image")]
     pub(crate) fn to_bytes(self) -> [u8; ENTRY] {
         let [a, b] = self.sp_offset.to_le_bytes();
@@ -117,17 +117,17 @@ impl Entry {
     }
 }
 
-/// The format of a kernel's entries. A stable series may take the next format with any release, so the format is told
-/// from the table and not from the kernel's version.
+/// The format of a kernel's entries. A stable series may take over the next format with any release. So the table tells
+/// the format, and not the kernel's version.
 #[cfg(feature = "image")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// Before 6.4: kinds `call`, `regs` and `regs_partial` in 2 bits. One more bit says that the stack ends; it is also
-    /// set where nothing is known.
+    /// The format before 6.4: the kinds `call`, `regs` and `regs_partial` in 2 bits. One more bit says that the stack
+    /// ends. This bit is also set if nothing is known.
     KindsOf2Bits,
-    /// Since 6.4 (fb799447ae29, "x86,objtool: Split UNWIND_HINT_EMPTY in two"): as in a map.
+    /// The format since 6.4 (fb799447ae29, "x86,objtool: Split UNWIND_HINT_EMPTY in two"). A map has this format.
     KindsOf3Bits,
-    /// Since 7.1 (96f3b16a9de5, "objtool: Support Clang RAX DRAP sequence"): the same with other numbers for the bases.
+    /// The same with other numbers for the bases, since 7.1 (96f3b16a9de5, "objtool: Support Clang RAX DRAP sequence").
     BasesRenumbered,
 }
 
@@ -135,8 +135,8 @@ pub(crate) enum Format {
 impl Format {
     const ALL: [Format; 3] = [Format::KindsOf2Bits, Format::KindsOf3Bits, Format::BasesRenumbered];
 
-    /// The format of a table, by what most of its entries say. Most entries are those of functions: calls whose
-    /// caller's frame is found from the stack pointer. Nothing in the image of a kernel before 6.4 tells its format.
+    /// The format of a table, by its most frequent entries. Those are the entries of functions: calls whose caller's
+    /// frame is found from the stack pointer. Nothing else in the image of a kernel before 6.4 tells the format.
     pub(crate) fn of(entries: &[u8]) -> Option<Format> {
         let known = || entries.chunks_exact(ENTRY).filter(|e| e[4] & 15 != 0);
         let half = known().count() / 2;
@@ -146,7 +146,7 @@ impl Format {
         })
     }
 
-    /// The number of the stack pointer and of a call.
+    /// The number of the stack pointer, and the number of a call.
     fn call(self) -> (u8, u8) {
         match self {
             Format::KindsOf2Bits => (5, 0),
@@ -155,8 +155,8 @@ impl Format {
         }
     }
 
-    /// `ORC_REG_…` since 7.1. The accumulator, which only clang takes for a base, is not followed: stacks are lost
-    /// there.
+    /// The base of a number `ORC_REG_…` since 7.1. Only clang uses the accumulator as a base. Stacks with this base are
+    /// not followed, and are lost there.
     fn renumbered(number: u8) -> Base {
         match number {
             2 => Base::Dx,
@@ -172,7 +172,7 @@ impl Format {
         }
     }
 
-    /// Reads an entry.
+    /// Reads an entry of this format.
     pub(crate) fn entry(self, bytes: [u8; ENTRY]) -> Entry {
         let entry = Entry::from_bytes(bytes);
         match self {
@@ -192,12 +192,12 @@ impl Format {
             (_, 2) => Kind::RegsPartial,
             _ => Kind::Undefined,
         };
-        // arch/x86/kernel/unwind_orc.c of these kernels: all frames of registers are such contexts.
+        // In these kernels all frames of registers are interrupted contexts (arch/x86/kernel/unwind_orc.c).
         Entry { kind, is_signal: matches!(kind, Kind::Regs | Kind::RegsPartial), ..entry }
     }
 
-    /// The entries of a table, with the address from which on each holds: `ips` has a distance for each, counted from
-    /// where itself is; its first is at `at`.
+    /// The entries of a table, each with the address from which it holds. `ips` has a distance for each entry, which
+    /// counts from the distance's own place. The first distance is at `at`.
     pub(crate) fn table(
         self,
         at: u64,
@@ -206,7 +206,7 @@ impl Format {
     ) -> impl Iterator<Item = (u64, Entry)> {
         let ips = ips.chunks_exact(4).zip(0..).map(move |(ip, n)| {
             let distance = i32::from_le_bytes([ip[0], ip[1], ip[2], ip[3]]);
-            // A table may say that it is at the end of all addresses.
+            // A table may claim to be at the end of all addresses.
             at.wrapping_add(4 * n).wrapping_add_signed(i64::from(distance))
         });
         let entries = entries.chunks_exact(ENTRY);
@@ -249,9 +249,9 @@ mod tests {
 
     #[test]
     fn renumbered_bases_are_the_same_bases() {
-        // The stack pointer and what was the stack pointer before the call, as arch/x86/include/asm/orc_types.h of 7.1
-        // and of
-        // 6.4 number them.
+        // The numbers of the stack pointer and of the stack pointer before the call, as
+        // arch/x86/include/asm/orc_types.h has them in 7.1 and in 6.4. Both formats have to give the same
+        // bases.
         let renumbered = Format::BasesRenumbered.entry([16, 0, 0xf0, 0xff, 0x83, 2]);
         assert_eq!(renumbered, Format::KindsOf3Bits.entry([16, 0, 0xf0, 0xff, 0x15, 2]));
         let bases = (0..16).map(|n| Format::BasesRenumbered.entry([0, 0, 0, 0, n, 2]).sp);

@@ -7,25 +7,25 @@ use crate::little_endian::{array_at, u16_at, u32_at};
 /// How the kernel is compressed (scripts/extract-vmlinux, lib/decompress.c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// RFC 1952.
+    /// gzip (RFC 1952).
     Gzip,
-    /// With the filter for x86 code.
+    /// xz, with the filter for x86 code.
     Xz,
-    /// RFC 8878.
+    /// zstd (RFC 8878).
     Zstd,
-    /// The format before its frames, as `lz4 -l` writes it.
+    /// lz4 in the format before its frames, as `lz4 -l` writes it.
     Lz4,
-    /// Of lzma-utils.
+    /// lzma, of lzma-utils.
     Lzma,
-    /// Of bzip2.
+    /// bzip2.
     Bzip2,
-    /// Of lzop.
+    /// lzop.
     Lzo,
 }
 
 impl Compression {
-    /// The program that decompresses it from a file to its standard output when called with `-dc`, and the Debian
-    /// package that has it.
+    /// The program that decompresses this format from a file to its standard output if called with `-dc`, and the
+    /// Debian package of the program.
     pub fn program(self) -> (&'static str, &'static str) {
         match self {
             Compression::Gzip => ("gzip", "gzip"),
@@ -52,26 +52,26 @@ impl Compression {
     }
 }
 
-/// Sector of the boot protocol, in bytes.
+/// The size of a sector of the boot protocol, in bytes.
 const SECTOR: usize = 512;
-/// Places in the real-mode kernel header (boot.rst, "The Real-Mode Kernel Header").
+/// Offsets in the real-mode kernel header (boot.rst, "The Real-Mode Kernel Header").
 const SETUP_SECTS: usize = 0x1f1;
 const MAGIC: usize = 0x202;
 const VERSION: usize = 0x206;
 const PAYLOAD_OFFSET: usize = 0x248;
 const PAYLOAD_LENGTH: usize = 0x24c;
 
-/// The compressed kernel in a `bzImage`; decompressed it is the ELF that [`Image::parse`](crate::Image::parse)
-/// takes.
+/// The compressed kernel in a `bzImage`. When decompressed it is the ELF image that
+/// [`Image::parse`](crate::Image::parse) takes.
 ///
 /// # Errors
-/// [`Error::BootImage`], [`Error::Compression`].
+/// [`Error::BootImage`] or [`Error::Compression`].
 pub fn payload(bzimage: &[u8]) -> Result<(Compression, &[u8]), Error> {
     let missing = || Error::BootImage("it ends inside its header");
     if array_at(bzimage, MAGIC).ok_or_else(missing)? != *b"HdrS" {
         return Err(Error::BootImage("there is no boot header in it"));
     }
-    // payload_offset and payload_length came with protocol 2.08.
+    // Protocol 2.08 brought payload_offset and payload_length.
     if u16_at(bzimage, VERSION).ok_or_else(missing)? < 0x208 {
         return Err(Error::BootImage("its boot protocol is older than 2.08"));
     }
@@ -87,8 +87,8 @@ pub fn payload(bzimage: &[u8]) -> Result<(Compression, &[u8]), Error> {
         .ok_or(Error::BootImage("it ends inside the compressed kernel"))?;
     let compression = Compression::of(payload)
         .ok_or_else(|| Error::Compression(array_at(payload, 0).unwrap_or_default()))?;
-    // scripts/Makefile.lib, size_append: all but gzip, whose format has it, are followed by the size of what was
-    // compressed, which the programs take for garbage.
+    // scripts/Makefile.lib, size_append: the uncompressed size follows in all formats but gzip, which contains it. The
+    // programs take this size for garbage.
     let trailer = if compression == Compression::Gzip { 0 } else { 4 };
     Ok((compression, &payload[..payload.len().saturating_sub(trailer)]))
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The stack inside the thunks of indirect calls, of which the kernel's unwind table says nothing.
+//! The stack inside the thunks of indirect calls. The kernel's unwind table does not describe it.
 
 use super::UPPER;
 use super::orc::{Entry, Kind};
 use crate::{Image, Symbol};
 
-/// Adds to the kernel's own table what it leaves open: the stack inside the thunks of indirect calls
-/// (arch/x86/lib/retpoline.S). Such a thunk calls a place inside itself. The code there writes the target over the
-/// address that this call left (`mov` of 4 bytes) and returns to the target. The table has an entry only from that
-/// return on, and the entry takes the target for the caller. A thunk that jumps instead does so in its first
-/// instructions, with the stack of the call.
+/// Adds the stack inside the thunks of indirect calls (arch/x86/lib/retpoline.S), which the kernel's own table leaves
+/// open. Such a thunk calls a place inside itself. The code there writes the target over the address that this call
+/// left (`mov` of 4 bytes), and returns to the target. The table has an entry only from this return on, and the entry
+/// takes the target for the caller. Some thunks jump instead. They do so in their first instructions, with the stack of
+/// the call.
 pub(crate) fn know_thunks(all: &mut Vec<(u64, Entry)>, image: &Image) {
     const LONGEST: u64 = 32;
     const MOV: u64 = 4;

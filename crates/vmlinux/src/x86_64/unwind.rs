@@ -25,32 +25,32 @@ pub struct Regs {
     pub r13: u64,
 }
 
-/// Why there are no further frames.
+/// The reason why there are no further frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StackEnd {
-    /// User space is what was interrupted, or called.
+    /// User space was interrupted, or made the call.
     User,
-    /// There is no caller: the first function of a kernel thread, the idle task, or entry code.
+    /// There is no caller: this is the first function of a kernel thread, the idle task, or entry code.
     End,
-    /// There may be more, for which there was no room.
+    /// There may be more frames, but there was no room for them.
     Truncated,
-    /// The caller of the code at this address is not known: there is no code, its table does not say, or memory was not
-    /// readable.
+    /// The caller of the code at this address is not known: there is no code, the table does not say, or the memory was
+    /// not readable.
     Lost {
-        /// The address.
+        /// The address of that code.
         at: u64,
     },
 }
 
-/// What [`unwind`] found.
+/// The result of [`unwind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unwound {
-    /// How many frames it wrote.
+    /// The number of frames that were written.
     pub frames: usize,
-    /// Why it ended.
+    /// The reason why the frames end.
     pub ending: StackEnd,
-    /// Bit n says that frame n is the very instruction that is executed next there, and not the one behind a call: the
-    /// instruction was interrupted, or a new task begins with it. Only the first 64 frames have a bit.
+    /// Bit n says that frame n is the next instruction to be executed there, and not the one behind a call. This is so
+    /// if the instruction was interrupted, or if a new task begins with it. Only the first 64 frames have a bit.
     pub exact: u64,
 }
 
@@ -64,12 +64,12 @@ const IP: u64 = 16 * 8;
 const CS: u64 = 17 * 8;
 const SP: u64 = 19 * 8;
 
-/// So many bytes are read at once. The frames of a system call have some 100 bytes each, so two or three reads do for
-/// most stacks.
+/// The number of bytes that are read at once. The frames of a system call have some 100 bytes each, so two or three
+/// reads are enough for most stacks.
 const WINDOW: usize = 512;
 
-/// Follows a stack outwards. `frames[0]` becomes `regs.ip`. Then follow the addresses that are returned to or were
-/// interrupted, innermost first. Nothing is allocated.
+/// Follows a stack outwards. `frames[0]` becomes `regs.ip`. The return addresses and the interrupted addresses follow,
+/// the innermost first. The function does not allocate.
 pub fn unwind<B: AsRef<[u8]>>(
     map: &Map<B>,
     regs: &Regs,
@@ -79,33 +79,33 @@ pub fn unwind<B: AsRef<[u8]>>(
     follow((&mut |ip| map.orc(ip), map.new_task()), regs, memory, frames)
 }
 
-/// A map for unwinding again and again. Stacks consist of the same few thousand addresses, and their entries are
-/// remembered.
+/// A map for unwinding again and again. Stacks consist of the same few thousand addresses, so the unwinder remembers
+/// their entries.
 #[derive(Debug)]
 pub struct Unwinder<B = Vec<u8>> {
     map: Map<B>,
-    /// By the address's lowest bits.
+    /// The remembered entries, by the lowest bits of their address.
     known: Box<[(u64, Option<Entry>)]>,
 }
 
 impl<B> Unwinder<B> {
-    /// The map that it unwinds by.
+    /// The map by which this unwinds.
     pub fn map(&self) -> &Map<B> {
         &self.map
     }
 }
 
-/// Entries that are remembered.
+/// The number of entries that are remembered.
 const KNOWN: usize = 1 << 11;
 
 impl<B: AsRef<[u8]>> Unwinder<B> {
-    /// Of this map.
+    /// An unwinder for this map.
     pub fn new(map: Map<B>) -> Unwinder<B> {
-        // No code is at 0.
+        // No code is at address 0.
         Unwinder { map, known: vec![(0, None); KNOWN].into() }
     }
 
-    /// As [`unwind`].
+    /// Does the same as the function [`unwind`].
     pub fn unwind(&mut self, regs: &Regs, memory: &dyn Memory, frames: &mut [u64]) -> Unwound {
         let Unwinder { map, known } = self;
         let mut orc = |ip: u64| {
@@ -119,7 +119,7 @@ impl<B: AsRef<[u8]>> Unwinder<B> {
     }
 }
 
-/// The entry of each address, and the instruction that a new task begins with.
+/// The function that finds the entry of an address, and the instruction with which a new task begins.
 type Tables<'a> = (&'a mut dyn FnMut(u64) -> Option<Entry>, Option<u64>);
 
 fn follow(mut tables: Tables, regs: &Regs, memory: &dyn Memory, frames: &mut [u64]) -> Unwound {
@@ -149,17 +149,17 @@ fn follow(mut tables: Tables, regs: &Regs, memory: &dyn Memory, frames: &mut [u6
 #[cfg(all(test, feature = "image"))]
 mod tests;
 
-/// Registers other than those that are followed, as far as they are known in a frame.
+/// The registers beside those that are followed, as far as a frame knows them.
 #[derive(Clone, Copy)]
 enum Known {
-    /// Those of the processor.
+    /// The registers of the processor.
     Live(Regs),
-    /// Those saved at this address.
+    /// The registers that are saved at this address.
     Saved(u64),
     Nothing,
 }
 
-/// A frame.
+/// A frame of the stack.
 struct Walk<'a> {
     ip: u64,
     sp: u64,
@@ -171,13 +171,13 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Goes to the caller.
+    /// Moves on to the caller.
     fn step(&mut self, (orc, new_task): &mut Tables) -> Result<(), StackEnd> {
         if self.ip < KERNEL {
             return Err(StackEnd::User);
         }
         let lost = StackEnd::Lost { at: self.ip };
-        // The instruction behind a call may belong to other code, with another stack.
+        // The instruction behind a call may belong to other code, which has another stack.
         let ip = if self.is_exact { self.ip } else { self.ip - 1 };
         let entry = orc(ip).ok_or(lost)?;
         match entry.kind {
@@ -192,24 +192,24 @@ impl Walk<'_> {
             return Err(StackEnd::User);
         }
         self.bp = self.caller_bp(&entry, frame).ok_or(lost)?;
-        // To a new task the kernel switches by a return address that no call left behind.
+        // The kernel switches to a new task by a return address that no call left behind.
         self.is_exact = entry.is_signal || Some(self.ip) == *new_task;
-        // A smaller step downwards than a page leads to no other stack: below each there is a page that is not mapped.
+        // A step downwards by less than a page leads to no other stack: below each stack is a page that is not mapped.
         let is_downwards = self.sp <= before && before - self.sp < PAGE;
         if is_downwards { Err(lost) } else { Ok(()) }
     }
 
-    /// Where the caller's frame begins.
+    /// The beginning of the caller's frame.
     fn frame(&mut self, entry: &Entry) -> Option<u64> {
         let offset = i64::from(entry.sp_offset);
         let moved = |base: u64| base.wrapping_add_signed(offset);
         Some(match entry.sp {
             Base::Sp => moved(self.sp),
             Base::Bp => moved(self.bp),
-            // The first adds the offset to the word that it finds, the second to the address of the word.
+            // The first adds the offset to the word that it finds, the second to the address of the word that it reads.
             Base::SpIndirect => moved(self.stack.word(self.sp)?),
             Base::BpIndirect => self.stack.word(moved(self.bp))?,
-            // Without an offset, whatever the entry has.
+            // These take no offset, whatever the entry has.
             Base::R10 => self.register(R10, |regs| regs.r10)?,
             Base::R13 => self.register(R13, |regs| regs.r13)?,
             Base::Di => self.register(DI, |regs| regs.di)?,
@@ -218,7 +218,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Takes over the address, the stack and the saved registers of the caller. Gives whether the caller is user space.
+    /// Takes over the caller's address, stack and saved registers. Returns whether the caller is user space.
     fn leave(&mut self, entry: &Entry, frame: u64) -> Option<bool> {
         if entry.kind == Kind::Call {
             self.ip = self.stack.word(frame.wrapping_sub(8))?;
@@ -229,7 +229,7 @@ impl Walk<'_> {
         let regs = if entry.kind == Kind::Regs { frame } else { frame.wrapping_sub(IP) };
         let mut saved = |offset: u64| self.stack.word(regs.wrapping_add(offset));
         (self.ip, self.sp) = (saved(IP)?, saved(SP)?);
-        // The lowest bits of the code segment are the privilege.
+        // The lowest bits of the code segment are the level of privilege.
         let is_user = saved(CS)? & 3 != 0;
         if entry.kind == Kind::Regs {
             self.regs = Known::Saved(regs);
@@ -260,7 +260,7 @@ impl Walk<'_> {
     }
 }
 
-/// The memory of a stack, read in pieces.
+/// The memory of a stack. It is read in pieces.
 struct Stack<'a> {
     memory: &'a dyn Memory,
     at: u64,
@@ -278,7 +278,7 @@ impl Stack<'_> {
         if let Some(offset) = inside(self.at, self.length) {
             return u64_at(&self.bytes, offset);
         }
-        // Up to the end of the page: the next one may not be mapped.
+        // A read goes only up to the end of the page, because the next page may not be mapped.
         let room = (PAGE - address % PAGE).clamp(8, WINDOW as u64) as usize;
         self.length = 0;
         if !self.memory.read(address, &mut self.bytes[..room]) {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Each kind of entry, on made-up tables and stacks; and whatever bytes there may be.
+//! Tests each kind of entry on made-up tables and stacks, and tests arbitrary bytes.
 
 use super::*;
 use crate::{Image, Symbol};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Where the code of these tests is: one function every 0x100 bytes.
+/// The address of the code in these tests. There is one function every 0x100 bytes.
 const CODE: u64 = 0xffff_ffff_8100_0000;
-/// Two stacks.
+/// The addresses of two stacks.
 const IRQ: u64 = 0xffff_c900_0000_0000;
 const TASK: u64 = 0xffff_c900_0010_0000;
 const USER: u64 = 0x40_1000;
 const USER_CS: u64 = 0x33;
 const KERNEL_CS: u64 = 0x10;
 
-/// Words at addresses; nothing else is readable.
+/// Words at addresses. Nothing else is readable.
 #[derive(Default)]
 struct Words(BTreeMap<u64, u64>);
 
@@ -25,14 +25,14 @@ impl Words {
         self
     }
 
-    /// What the processor pushes at an interrupt of `cs:ip` with the stack `sp`, at `at`.
+    /// Adds at `at` what the processor pushes at an interrupt of `cs:ip` with the stack `sp`.
     fn interrupted(self, at: u64, ip: u64, cs: u64, sp: u64) -> Words {
         self.set(at, ip).set(at + 8, cs).set(at + 16, 0).set(at + 24, sp).set(at + 32, 0)
     }
 }
 
 impl Memory for Words {
-    /// Whole pages in which there is a word; the other words of them are 0.
+    /// Reads whole pages that contain a word. The other words of such a page are 0.
     fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
         let page = address - address % PAGE;
         if address + bytes.len() as u64 > page + PAGE
@@ -57,7 +57,7 @@ fn call(sp: Base, sp_offset: i16) -> Entry {
     entry(Kind::Call, sp, sp_offset)
 }
 
-/// The frame pointer is saved below the return address.
+/// An entry whose frame pointer is saved below the return address.
 fn call_with_bp(sp: Base, sp_offset: i16) -> Entry {
     Entry { bp: Base::PreviousSp, bp_offset: -16, ..call(sp, sp_offset) }
 }
@@ -87,7 +87,7 @@ fn f(n: u64) -> u64 {
 fn stack(map: &Map, regs: Regs, memory: &Words) -> (Vec<u64>, StackEnd) {
     let mut frames = [0; 16];
     let unwound = unwind(map, &regs, memory, &mut frames);
-    // What remembers finds the same, also when it has everything.
+    // The unwinder that remembers entries finds the same, also if it has all of them.
     let mut unwinder = Unwinder::new(map.clone());
     for _ in 0..2 {
         let mut again = [0; 16];
@@ -127,7 +127,7 @@ fn an_interrupt_of_the_kernel_leads_to_the_interrupted_stack_and_on_to_user_spac
         call_with_bp(Base::Bp, 16),
         entry(Kind::Regs, Base::Sp, 0),
     ]);
-    // On the interrupt stack, whose last word is where the task's is.
+    // On the interrupt stack. Its last word points to the task's stack.
     let saved = TASK + 0x400;
     let memory = Words::default()
         .set(IRQ, f(1))
@@ -142,7 +142,7 @@ fn an_interrupt_of_the_kernel_leads_to_the_interrupted_stack_and_on_to_user_spac
         (&frames[..unwound.frames], unwound.ending),
         (&[f(0), f(1), f(2), f(3)][..], StackEnd::User)
     );
-    // The first, and what was interrupted.
+    // Two frames are exact: the first, and the interrupted one.
     assert_eq!(unwound.exact, 0b101);
 }
 
@@ -169,7 +169,7 @@ fn other_registers_hold_the_frame_where_they_are_known() {
         *register = TASK + 0x80;
         let memory = Words::default().set(TASK + 0x78, f(1)).set(TASK, f(0));
         assert_eq!(stack(&map, live, &memory), (vec![f(0), f(1)], StackEnd::End), "{base:?}");
-        // A caller does not keep them.
+        // A caller does not keep these registers.
         let inner = Regs { ip: f(2), ..live };
         assert_eq!(stack(&map, inner, &memory), (vec![f(2), f(0)], StackEnd::Lost { at: f(0) }));
     }
@@ -205,7 +205,7 @@ fn the_two_indirect_bases_add_their_offset_before_and_after() {
 
 #[test]
 fn a_function_that_ends_with_a_call_is_looked_up_by_the_call() {
-    // What is returned to is the first address of the next function, whose stack is another.
+    // The return address is the first address of the next function, which has another stack.
     let map =
         map(&[call(Base::Sp, 8), call(Base::Sp, 16), entry(Kind::Undefined, Base::Undefined, 0)]);
     let memory = Words::default().set(TASK, CODE + 0x200).set(TASK + 16, USER);
@@ -231,14 +231,14 @@ fn a_stack_that_leads_nowhere_is_lost_and_one_without_room_is_truncated() {
     assert_eq!(unwind(&map, &regs(f(0), TASK), &memory, &mut []).frames, 0);
 }
 
-/// Every address has some bytes.
+/// Memory in which every address has some bytes.
 struct Noise(u64);
 
 impl Memory for Noise {
     fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
         for (byte, at) in bytes.iter_mut().zip(0u64..) {
             let place = (address.wrapping_add(at) ^ self.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            // Some of it leads into the code.
+            // Some of the words lead into the code.
             let word = if place >> 63 == 0 { place } else { CODE + (place >> 40 & 0xfff) };
             *byte = (word >> (8 * (at % 8))) as u8;
         }
