@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The checks that a QEMU has to pass before it is used, each with a name, and what is said of a QEMU that does not
-//! pass.
+//! The checks that a QEMU has to pass before it is used. Each check has a name. The module also makes the message for a
+//! QEMU that does not pass.
 //!
-//! A version that was tried passes all checks. Of any other version the checks are all that there is to go by. Whatever
-//! no check looks at is taken to be as in the versions that were tried.
+//! A version that was tried passes all checks. For any other version the checks are the only evidence. Behaviour that
+//! no check looks at is assumed to be as in the versions that were tried.
 
 use std::fmt;
 use wire::arguments::QEMUS_TRIED;
 
-/// A check. They are in the order in which a run comes to them.
+/// A check. A run comes to the checks in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Every function and variable that is used is exported.
+    /// QEMU exports every function and variable that is used.
     Symbols,
-    /// The plugin interface has a version that is known, and gives what that version has.
+    /// The plugin interface has a known version, and offers everything that this version has.
     Interface,
     /// The state `paused` has a number.
     RunStates,
-    /// The clocks of QEMU have the numbers that they are asked by.
+    /// The clocks of QEMU have the numbers that the plugin uses for them.
     Clocks,
-    /// What is given to QEMU as memory for its own structures is large enough.
+    /// The memory that the plugin gives QEMU for its own structures is large enough.
     Room,
-    /// A port that is claimed is read and written by the functions that were given for it.
+    /// If the plugin claims a port, QEMU reads and writes the port by the plugin's functions.
     Ports,
-    /// The vCPU's registers are found in its structure.
+    /// The vCPU's registers can be found in the vCPU's structure.
     Registers,
-    /// The flag that says whether the clock may be read is found in the vCPU's structure, and stays where it is.
+    /// The flag that says whether the clock may be read can be found in the vCPU's structure, and stays in its place.
     ClockFlag,
-    /// The guest's memory, read page by page where the host keeps it, is what the plugin interface reads.
+    /// The guest's memory reads the same page by page, where the host keeps it, and through the plugin interface.
     Memory,
 }
 
-/// All of them.
+/// All checks.
 #[cfg(test)]
 const ALL: [Check; 9] = [
     Check::Symbols,
@@ -46,7 +46,7 @@ const ALL: [Check; 9] = [
 ];
 
 impl Check {
-    /// In messages and in docs/rig.md.
+    /// The check's name, in messages and in docs/rig.md.
     pub fn name(self) -> &'static str {
         match self {
             Check::Symbols => "symbols",
@@ -61,12 +61,12 @@ impl Check {
         }
     }
 
-    /// Does not pass, for this reason: a clause.
+    /// Makes the failure of this check. `why` is a clause.
     pub fn fails(self, why: impl Into<String>) -> Failed {
         Failed { check: self, why: why.into() }
     }
 
-    /// Passes, if that `is` so.
+    /// Passes if `is` is true.
     pub fn passes(self, is: bool, else_why: impl FnOnce() -> String) -> Result<(), Failed> {
         if is { Ok(()) } else { Err(self.fails(else_why())) }
     }
@@ -75,9 +75,9 @@ impl Check {
 /// A check that a QEMU does not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// Which.
+    /// The check.
     pub check: Check,
-    /// Why: a clause.
+    /// The reason, as a clause.
     pub why: String,
 }
 
@@ -87,7 +87,7 @@ impl fmt::Display for Failed {
     }
 }
 
-/// What is said of a QEMU that is refused. `version` is none where it could not be asked.
+/// The message for a refused QEMU. `version` is `None` if nobody could ask QEMU for its version.
 pub(crate) fn refusal(version: Option<[i64; 3]>, failed: &Failed) -> String {
     let version = version.map(|[major, minor, micro]| format!(" {major}.{minor}.{micro}"));
     format!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The commands of a session, as they come out of its pipe. The generator asks for the next one where virtual time has
-//! come to the end of the last one, and the guest stands still until it is there.
+//! The commands of a session, as they come out of its pipe. When virtual time has come to the end of a command, the
+//! generator asks for the next one. The guest stands still until that command has come.
 
 use sample::Nanos;
 use std::fs::File;
@@ -11,28 +11,28 @@ use wire::{COMMAND_BYTES, Command};
 /// The commands of a session.
 pub struct Commands {
     pipe: File,
-    /// The last one that came; `None` before the first.
+    /// The command that came last. `None` before the first command.
     current: Option<Command>,
 }
 
 impl Commands {
-    /// Takes commands from this descriptor.
+    /// Takes the commands from this descriptor.
     ///
     /// # Safety
     /// The descriptor is open, and nobody else uses it.
     pub unsafe fn from_descriptor(fd: i32) -> Commands {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises this.
         let pipe = unsafe { File::from_raw_fd(fd) };
         Commands { pipe, current: None }
     }
 
-    /// What is to be done now; nothing is before the first command.
+    /// The command that is to be carried out now. Before the first command there is nothing to do.
     pub fn current(&self) -> Command {
         self.current.unwrap_or(Command::Run { until: Nanos(0) })
     }
 
-    /// Goes on to the next command, and waits until it is there. Whoever closes the pipe ends the session; so does who
-    /// breaks off in the middle of a command, or goes back in time.
+    /// Waits for the next command and goes on to it. A closed pipe ends the session. So do a command that breaks off in
+    /// the middle and a command that goes back in time.
     pub fn advance(&mut self) {
         let mut bytes = [0; COMMAND_BYTES];
         let next = match self.pipe.read_exact(&mut bytes) {
@@ -53,7 +53,7 @@ mod tests {
     fn commands(bytes: &[u8]) -> Commands {
         let (read, mut write) = std::io::pipe().expect("a pipe");
         write.write_all(bytes).expect("room for it");
-        // SAFETY: handed over.
+        // SAFETY: the descriptor is handed over.
         unsafe { Commands::from_descriptor(read.into_raw_fd()) }
     }
 

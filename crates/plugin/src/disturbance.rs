@@ -12,13 +12,13 @@
 
 use sample::{Disturbance, Nanos};
 
-/// How far the plan has come.
+/// The plan of disturbances, and how far it has come.
 pub(crate) struct Disturbances {
-    /// Rising.
+    /// The disturbances, by rising time.
     plan: Vec<Disturbance>,
-    /// Of the plan, how many have raised the line.
+    /// How many disturbances of the plan have raised the line.
     raised: usize,
-    /// Of those, how many the guest has served.
+    /// How many of the raised disturbances the guest has served.
     served: usize,
 }
 
@@ -27,20 +27,20 @@ impl Disturbances {
         Disturbances { plan, raised: 0, served: 0 }
     }
 
-    /// When the next is due, since measuring began.
+    /// When the next disturbance is due, counted from the beginning of measuring.
     pub(crate) fn due(&self) -> Option<Nanos> {
         self.plan.get(self.raised).map(|next| next.at)
     }
 
-    /// The next disturbance is due now, so the line has to be high. Gives how many timers it starts.
+    /// Takes the next disturbance, which is due now. The caller raises the line. Returns how many timers it starts.
     pub(crate) fn raise(&mut self) -> u8 {
         let timers = self.plan[self.raised].timers;
         self.raised += 1;
         timers
     }
 
-    /// The guest reads the register, so the line has to fall. Gives what the guest reads, and whether the line has to
-    /// rise again.
+    /// Serves a read of the register. The caller lowers the line. Returns the value that the guest reads, and whether
+    /// the line has to rise again.
     pub(crate) fn serve(&mut self) -> (u8, bool) {
         if self.served == self.raised {
             return (0, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The generator and analyser: a parallel port whose acknowledge line is ours.
+//! The generator and analyser: a parallel port whose acknowledge line belongs to the plugin.
 //!
 //! The generator has the port's registers (data, status, control). It raises the interrupt line by the schedule, and
 //! writes down every trigger and every level of the data pins. It sees the device's side of the bus, in virtual time.
@@ -22,10 +22,10 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 use wire::{Arguments, Command, Event, Mark, Producer, Start, Stimulus, ports};
 
-/// Control register: acknowledge raises the interrupt (IEEE 1284 compatibility mode, bit 4).
+/// The bit of the control register with which acknowledge raises the interrupt (IEEE 1284 compatibility mode, bit 4).
 const CONTROL_IRQ_ENABLE: u8 = 0x10;
 
-/// How long to wait for a full ring in all, and how long at once (`BREATH`). QEMU answers nobody meanwhile.
+/// How long to wait for a full ring in all, and below (`BREATH`) how long at once. QEMU answers nobody meanwhile.
 const PATIENCE: Duration = Duration::from_secs(20);
 const BREATH: Duration = Duration::from_micros(200);
 
@@ -44,33 +44,33 @@ struct Generator {
     events: Producer,
     pins: u8,
     control: u8,
-    /// Triggers raised.
+    /// The number of triggers that were raised.
     raised: u64,
-    /// Where measuring began; `None` before.
+    /// The instant at which measuring began. `None` before.
     origin: Option<Stamp<Virtual>>,
     answers: Option<Answers>,
-    /// When the last trigger was.
+    /// The instant of the last trigger.
     last: Option<Stamp<Virtual>>,
-    /// The follower has asked for a trigger.
+    /// Whether the follower has asked for a trigger.
     asked: bool,
-    /// The follower may ask no more.
+    /// Whether the follower's time to ask is over.
     timed_out: bool,
     ended: bool,
-    /// Nobody took events for as long as we wait.
+    /// Whether nobody took events for [`PATIENCE`].
     is_deserted: bool,
     disturbances: Disturbances,
-    /// Where triggers are commanded.
+    /// The commands, if triggers are commanded.
     commands: Option<Commands>,
     parts: Option<Parts>,
 }
 
-/// What comes next.
+/// What the generator does next.
 enum Next {
-    /// A trigger, so long after measuring began.
+    /// A trigger, this long after measuring began.
     At(Nanos),
-    /// A trigger when the follower asks for it, but no later than this.
+    /// A trigger when the follower asks for one, and at this time at the latest.
     Asked(Nanos),
-    /// No trigger, but another command, so long after measuring began.
+    /// No trigger, but another command, this long after measuring began.
     Commanded(Nanos),
     /// No more triggers.
     Over,
@@ -85,16 +85,16 @@ static GENERATOR: OnceLock<Mutex<Generator>> = OnceLock::new();
 /// events comes. A lock for each of them would take a twentieth of a followed guest's time.
 struct Kept(UnsafeCell<Vec<Event>>);
 
-// SAFETY: reached on the vCPU's thread, by the callbacks at instructions, at ports and of timers of the virtual clock,
-// which runs with the instructions that are counted; and on QEMU's main thread while no vCPU runs: before the machine
-// does, and where its run state changes.
+// SAFETY: two threads reach this, and never at once. One is the vCPU's thread, in callbacks at instructions, at ports
+// and of timers of the virtual clock, which runs with the counted instructions. The other is QEMU's main thread while
+// no vCPU runs: before the machine runs, and when its run state changes.
 unsafe impl Sync for Kept {}
 
 static KEPT: Kept = Kept(UnsafeCell::new(Vec::new()));
 const MANY: usize = 64;
 
 fn with<T>(f: impl FnOnce(&mut Generator) -> T) -> T {
-    // SAFETY: see there; nothing below comes back here.
+    // SAFETY: see `Kept`. The function below does not come back here.
     hand_over(unsafe { &mut *KEPT.0.get() });
     locked(f)
 }
@@ -104,7 +104,7 @@ fn locked<T>(f: impl FnOnce(&mut Generator) -> T) -> T {
     f(&mut generator.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 
-/// Passes events on to the host, while measuring goes on. Where the host has no time to take them, the guest waits; the
+/// Passes events on to the host while measuring goes on. If the host has no time to take them, the guest waits. The
 /// guest's time stands still meanwhile.
 fn hand_over(events: &mut Vec<Event>) {
     let mut waited = Duration::ZERO;
@@ -114,14 +114,14 @@ fn hand_over(events: &mut Vec<Event>) {
     }
 }
 
-/// Registers everything with QEMU.
+/// Registers the generator with QEMU.
 pub fn install(qemu: Qemu, told: Arguments, events: Producer) {
     let (pins, control) = told.registers;
     let disturbances = match &told.stimulus {
         Stimulus::Triggers(triggers) => triggers.disturbances.clone(),
         Stimulus::Probe(_) => Vec::new(),
     };
-    // SAFETY: a descriptor that our parent left open for us alone.
+    // SAFETY: the parent left this descriptor open for the plugin alone.
     let commands = told.commands_fd.map(|fd| unsafe { Commands::from_descriptor(fd) });
     let generator = Generator {
         qemu,
@@ -148,15 +148,15 @@ pub fn install(qemu: Qemu, told: Arguments, events: Producer) {
     qemu.on_run_state(on_run_state);
 }
 
-/// Ends QEMU with a message for whoever started it. QEMU ends at once, since the callers hold locks that QEMU may want
-/// for tidying up.
+/// Ends QEMU with a message for whoever started it. QEMU ends at once: the callers hold locks that QEMU may want for
+/// tidying up.
 pub(crate) fn fail(message: &str) -> ! {
     eprintln!("onset plugin: {message}");
-    // SAFETY: ends the process.
+    // SAFETY: the call ends the process.
     unsafe { libc::_exit(1) }
 }
 
-/// Passes an event that is not ours on to the host, while measuring goes on.
+/// Passes an event of another module on to the host, while measuring goes on.
 pub(crate) fn pass_on(event: &Event) {
     pass_on_among_many(event);
     with(|_| ());
@@ -164,7 +164,7 @@ pub(crate) fn pass_on(event: &Event) {
 
 /// Passes on one event of many, for which nobody waits.
 pub(crate) fn pass_on_among_many(event: &Event) {
-    // SAFETY: see there; the reference ends here.
+    // SAFETY: see `Kept`. The reference ends here.
     let kept = unsafe { &mut *KEPT.0.get() };
     kept.push(*event);
     if kept.len() >= MANY {
@@ -172,13 +172,13 @@ pub(crate) fn pass_on_among_many(event: &Event) {
     }
 }
 
-/// How long it has been possible to trigger without a plan. `None` while it is not possible: the last trigger is not
-/// answered yet, or not long enough ago.
+/// How long a trigger without a plan has been possible. `None` while it is not possible: the last trigger has no answer
+/// yet, or it is not long enough ago.
 pub(crate) fn waits_for_aim(now: Stamp<Virtual>) -> Option<Nanos> {
     locked(|g| g.waits_for_aim(now))
 }
 
-/// Triggers so long after `time`, but not before the end of the block of code that is being executed.
+/// Triggers `after` the instant `time`, but not before the end of the block of code that is being executed.
 pub(crate) fn trigger_at(time: Stamp<Virtual>, after: Nanos) {
     locked(|g| {
         g.asked = true;
@@ -186,7 +186,7 @@ pub(crate) fn trigger_at(time: Stamp<Virtual>, after: Nanos) {
     });
 }
 
-/// How long measuring has been going on at `now`; `None` before.
+/// How long measuring has been going on at `now`. `None` before measuring began.
 pub(crate) fn since_measuring_began(now: Stamp<Virtual>) -> Option<Nanos> {
     locked(|g| now.since(g.origin?))
 }
@@ -258,8 +258,8 @@ impl Generator {
         self.parts.as_ref().expect("made before the machine runs")
     }
 
-    /// Hands over what it can of `events` and takes that out of them, when the caller has `waited` so long. Gives
-    /// whether none are left. What nobody takes for [`PATIENCE`] is dropped.
+    /// Hands over as many of `events` as it can, and removes these. `waited` says how long the caller has waited.
+    /// Returns whether no events are left. Events that nobody takes for [`PATIENCE`] are dropped.
     fn hand_over(&mut self, events: &mut Vec<Event>, waited: Duration) -> bool {
         if self.origin.is_some() && !self.ended {
             events.drain(..self.events.offer_all(events));
@@ -321,12 +321,12 @@ impl Generator {
         }
     }
 
-    /// The command that is carried out; the end where nobody commands.
+    /// The command that is being carried out. `End` if nobody commands.
     fn command(&self) -> Command {
         self.commands.as_ref().map_or(Command::End, Commands::current)
     }
 
-    /// Goes on to the next command. The guest stands still until it is there.
+    /// Goes on to the next command. The guest stands still until the command has come.
     fn take_command(&mut self) {
         self.commands.iter_mut().for_each(Commands::advance);
     }
@@ -448,7 +448,7 @@ impl Generator {
         self.report(Event::Pins { at: self.now(), level, raised });
         if matches!(self.next(), Next::Over) && self.answers.as_ref().is_some_and(Answers::complete)
         {
-            // Ends in the timer's callback, at this virtual time: a port access is no place to send.
+            // The run ends in the timer's callback, at this virtual time: a port access is no place to send.
             self.qemu.arm(&self.parts().rise, self.qemu.now(), Nanos(0));
         }
     }

@@ -10,14 +10,14 @@ use crate::qemu::{Ports, Qemu, Width};
 use sample::{At, Nanos, Stamp, Virtual};
 use wire::{Event, Reading};
 
-/// The plan, as the guest reads it.
+/// The port through which the guest reads the plan.
 pub(crate) struct PlanPort {
-    /// The length in bytes, then the bytes.
+    /// The length in bytes, and then the bytes.
     words: std::vec::IntoIter<u32>,
 }
 
 impl PlanPort {
-    /// `plan` is shorter than 4 GiB.
+    /// `plan` has to be shorter than 4 GiB.
     pub(crate) fn new(plan: &[u8]) -> PlanPort {
         let mut words = vec![plan.len() as u32];
         for chunk in plan.chunks(4) {
@@ -39,7 +39,7 @@ impl Ports for PlanPort {
     fn write(&mut self, _offset: u64, _value: u32) {}
 }
 
-/// Puts events together from the words that the guest writes.
+/// The port that puts events together from the words that the guest writes.
 pub(crate) struct DataPort {
     bytes: [u8; Event::BYTES],
     filled: usize,
@@ -50,7 +50,7 @@ impl DataPort {
         DataPort { bytes: [0; Event::BYTES], filled: 0 }
     }
 
-    /// Takes a word. Each eighth word completes a record; gives the probe's reading, or the bytes where they are none.
+    /// Takes a word. Each eighth word completes a record. Returns the probe's reading, or bytes that are no reading.
     fn take(&mut self, word: u32) -> Option<Result<Reading, [u8; Event::BYTES]>> {
         self.bytes[self.filled..self.filled + 4].copy_from_slice(&word.to_le_bytes());
         self.filled = (self.filled + 4) % Event::BYTES;
@@ -82,13 +82,13 @@ impl Ports for DataPort {
     }
 }
 
-/// Tells what the guest's clock says, beside virtual time.
+/// The port through which the guest reports its clock's time, beside virtual time.
 pub(crate) struct ClockPort {
     qemu: Qemu,
     reading: ClockReading,
 }
 
-/// How far the guest has told of one reading.
+/// How much of one reading the guest has reported.
 #[derive(Clone, Copy)]
 enum ClockReading {
     Idle,
@@ -143,7 +143,7 @@ mod tests {
     use sample::{Insns, Loss};
     use wire::Mark;
 
-    /// What a guest reads: the length, then as many words as hold it.
+    /// The words that a guest reads: the length, and then as many words as the plan needs.
     fn read(port: &mut PlanPort) -> Vec<u8> {
         let length = port.read(0) as usize;
         let mut bytes: Vec<u8> =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! QEMU's plugin interface, as far as it is needed: callbacks at chosen instructions, and what the guest's registers
-//! and memory hold there. The shapes are those of QEMU 10.0's `include/qemu/qemu-plugin.h` (version 4 of the
-//! interface), of 11.1's `include/plugins/qemu-plugin.h` (version 7), and of GLib's `garray.h`.
+//! QEMU's plugin interface, as far as the plugin needs it: callbacks at chosen instructions, and the values of the
+//! guest's registers and memory there. The shapes are those of QEMU 10.0's `include/qemu/qemu-plugin.h` (version 4 of
+//! the interface), of 11.1's `include/plugins/qemu-plugin.h` (version 7), and of GLib's `garray.h`.
 
 use crate::checks::{Check, Failed};
 use crate::interface::Interface;
@@ -15,33 +15,33 @@ const READS_REGISTERS: c_int = 1;
 const INLINE_ADD: c_int = 0;
 /// `QEMU_PLUGIN_COND_GE`, without signs.
 const AT_LEAST: c_int = 7;
-/// The countdown ends at this number. It counts up, because the interface compares with a constant only.
+/// The number at which the countdown ends. It counts up, because the interface compares only with a constant.
 const DUE: u64 = 1 << 30;
 /// `QEMU_PLUGIN_MEM_W`: stores only.
 const STORES: c_int = 2;
 /// The only vCPU of the rig.
 const VCPU: c_uint = 0;
 
-/// Whoever instruments the guest's code. QEMU has one for a plugin.
+/// A user of the interface. QEMU has one such user for each plugin.
 pub trait Instruments {
-    /// A block of code is translated ([`Instrument::block`]).
+    /// QEMU translates a block of code ([`Instrument::block`]).
     fn translates(block: *mut c_void);
-    /// The vCPU has been made.
+    /// QEMU has made the vCPU.
     fn has_vcpu() {}
 }
 
-/// QEMU calls this when it translates a block. It passes our number and the block; since version 7 it passes the block
-/// and what was registered.
+/// QEMU calls this when it translates a block. It passes the plugin's number and the block. Since version 7 it passes
+/// the block and the data that was registered.
 type OnTranslation = extern "C" fn(*mut c_void, *mut c_void);
-/// QEMU calls this when it has made the vCPU. No argument is used.
+/// QEMU calls this when it has made the vCPU. The plugin uses no argument.
 type OnVcpu = extern "C" fn();
-/// Called before an instruction is executed, with the number that was given for it.
+/// QEMU calls this before an instruction is executed, with the number that was given for the instruction.
 pub type OnInstruction = extern "C" fn(c_uint, *mut c_void);
 
-/// Called after an instruction stored to the guest's memory: what, where, and the number that was given for it.
+/// QEMU calls this after a store to the guest's memory, with the store, its address, and the number given for it.
 pub type OnStore = extern "C" fn(c_uint, c_uint, u64, *mut c_void);
 
-/// `qemu_plugin_mem_value`: a kind and the bytes, of which the lower 8 are looked at.
+/// `qemu_plugin_mem_value`: a kind and the bytes. The plugin uses only the lower 8 bytes.
 #[repr(C)]
 struct Value {
     kind: c_int,
@@ -49,14 +49,14 @@ struct Value {
     high: u64,
 }
 
-/// `GByteArray`; a `GArray` begins alike.
+/// `GByteArray`. A `GArray` begins in the same way.
 #[repr(C)]
 pub(crate) struct Bytes {
     pub(crate) data: *mut u8,
     pub(crate) len: c_uint,
 }
 
-/// `qemu_plugin_u64`: where in a scoreboard a counter is.
+/// `qemu_plugin_u64`: the place of a counter in a scoreboard.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Entry {
@@ -64,7 +64,7 @@ struct Entry {
     offset: usize,
 }
 
-/// `qemu_plugin_reg_descriptor`; version 6 has more behind it.
+/// `qemu_plugin_reg_descriptor`. Version 6 has more fields behind these.
 #[repr(C)]
 struct Descriptor {
     handle: *mut c_void,
@@ -73,7 +73,7 @@ struct Descriptor {
 }
 
 symbols! {
-    /// The functions, resolved.
+    /// The functions of the interface, resolved.
     struct Symbols {
         qemu_plugin_register_vcpu_init_cb: fn(u64, OnVcpu, *mut c_void);
         qemu_plugin_register_vcpu_tb_trans_cb: fn(u64, OnTranslation, *mut c_void);
@@ -108,20 +108,20 @@ pub struct Instrument {
     symbols: Symbols,
     id: u64,
     interface: Interface,
-    /// What registers and memory are read into, so that reading allocates nothing.
+    /// The buffer for the values of registers and memory. It keeps reading from allocating.
     buffer: *mut Bytes,
     counter: Entry,
     countdown: Entry,
-    /// Not 0 while functions are told.
+    /// A flag that is not 0 while functions are reported.
     telling: Entry,
 }
 
-// SAFETY: `buffer` is used only in callbacks at instructions, which the one vCPU thread makes one after the other.
+// SAFETY: only callbacks at instructions use `buffer`. The one vCPU thread makes them one after the other.
 unsafe impl Send for Instrument {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Instrument {}
 
-/// A block of code that is being translated; valid in that callback.
+/// A block of code that QEMU is translating. It is valid only in that callback.
 pub struct Block<'a> {
     instrument: &'a Instrument,
     block: *mut c_void,
@@ -131,17 +131,17 @@ pub struct Block<'a> {
 #[derive(Clone, Copy)]
 pub struct Register(*mut c_void);
 
-// SAFETY: QEMU's number of the register in the guise of a pointer.
+// SAFETY: this is QEMU's number of the register in the guise of a pointer.
 unsafe impl Send for Register {}
 
 impl Instrument {
-    /// Resolves the interface for the plugin that QEMU calls `id`; called while it is being installed.
+    /// Resolves the interface for the plugin that QEMU calls `id`. QEMU is installing the plugin at this time.
     ///
     /// # Errors
-    /// A QEMU that lacks a part of it.
+    /// If QEMU lacks a part of the interface.
     pub fn attach(id: u64, interface: Interface) -> Result<Instrument, Failed> {
         let symbols = Symbols::resolve()?;
-        // SAFETY: making an array has no precondition, and a scoreboard may be made while installing.
+        // SAFETY: making an array has no precondition, and a scoreboard may be made while QEMU installs the plugin.
         let (buffer, score) = unsafe {
             let three = (symbols.qemu_plugin_scoreboard_new)(3 * size_of::<u64>());
             ((symbols.g_byte_array_new)(), three)
@@ -151,7 +151,7 @@ impl Instrument {
         Ok(Instrument { symbols, id, interface, buffer, counter, countdown, telling })
     }
 
-    /// Calls `T` for the vCPU, and for each block that is translated.
+    /// Lets QEMU call `T` for the vCPU, and for each block that it translates.
     pub fn on<T: Instruments>(&self) {
         extern "C" fn has_vcpu<T: Instruments>() {
             T::has_vcpu();
@@ -166,8 +166,8 @@ impl Instrument {
             true => with_data::<T>,
             false => with_id::<T>,
         };
-        // SAFETY: static code, which takes no more than QEMU passes; a QEMU that knows no third argument does not look
-        // at it.
+        // SAFETY: the code is static and takes no more arguments than QEMU passes. A QEMU that knows no third argument
+        // does not look at it.
         unsafe {
             let nothing = std::ptr::null_mut();
             (self.symbols.qemu_plugin_register_vcpu_init_cb)(self.id, has_vcpu::<T>, nothing);
@@ -175,17 +175,17 @@ impl Instrument {
         }
     }
 
-    /// The block that a translation callback was given.
+    /// The block that QEMU gave to a translation callback.
     pub fn block(&self, block: *mut c_void) -> Block<'_> {
         Block { instrument: self, block }
     }
 
-    /// The registers of these names (those of GDB); called when the vCPU has been made.
+    /// The registers with these names (GDB's names). Call this when QEMU has made the vCPU.
     ///
     /// # Errors
-    /// A vCPU that has none of such a name.
+    /// If the vCPU has no register of such a name.
     pub fn registers<const N: usize>(&self, names: [&CStr; N]) -> Result<[Register; N], Failed> {
-        // SAFETY: called on the vCPU's thread; returns a GArray of descriptors with static names.
+        // SAFETY: this is the vCPU's thread. The call returns a GArray of descriptors with static names.
         let (known, size) = unsafe {
             let array = (self.symbols.qemu_plugin_get_registers)();
             (&*array, (self.symbols.g_array_get_element_size)(array) as usize)
@@ -196,7 +196,7 @@ impl Instrument {
         let mut found = [Register(std::ptr::null_mut()); N];
         for (register, name) in found.iter_mut().zip(names) {
             let descriptor = (0..known.len as usize)
-                // SAFETY: inside of the array, whose elements begin so.
+                // SAFETY: the index is inside the array, whose elements begin in this way.
                 .map(|index| unsafe { &*known.data.add(index * size).cast::<Descriptor>() })
                 // SAFETY: QEMU's names are NUL-terminated.
                 .find(|d| unsafe { CStr::from_ptr(d.name) } == name);
@@ -206,18 +206,18 @@ impl Instrument {
         Ok(found)
     }
 
-    /// The general registers, in the order of their numbers in instructions; called when the vCPU has been made.
+    /// The general registers, in the order of their numbers in instructions. Call this when QEMU has made the vCPU.
     ///
     /// # Errors
-    /// As [`Instrument::registers`].
+    /// The errors of [`Instrument::registers`].
     pub fn general(&self) -> Result<[Register; GENERAL], Failed> {
         self.registers(GENERAL_NAMES)
     }
 
-    /// What a register holds, of at most 8 bytes; called before an instruction, or while a block is translated that is
-    /// executed next.
+    /// The value of a register of at most 8 bytes. Call this before an instruction, or while QEMU translates a block
+    /// that is executed next.
     pub fn read(&self, register: Register) -> u64 {
-        // SAFETY: a handle from `registers`, and our own buffer.
+        // SAFETY: the handle is from `registers`, and the buffer is our own.
         unsafe {
             (self.symbols.g_byte_array_set_size)(self.buffer, 0);
             (self.symbols.qemu_plugin_read_register)(register.0, self.buffer);
@@ -225,9 +225,9 @@ impl Instrument {
         self.word(0).or_else(|| self.half()).unwrap_or(0)
     }
 
-    /// `N` words of the guest's memory at `address`, where they can be read; called before an instruction.
+    /// `N` words of the guest's memory at `address`, if they can be read. Call this before an instruction.
     pub fn memory<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
-        // SAFETY: any address may be asked for.
+        // SAFETY: a caller may ask for any address.
         let read = unsafe {
             (self.symbols.qemu_plugin_read_memory_vaddr)(address, self.buffer, N * size_of::<u64>())
         };
@@ -241,10 +241,10 @@ impl Instrument {
         Some(words)
     }
 
-    /// Fills `bytes` from the guest's memory at `address`; false where it cannot be read. Called before an instruction
-    /// or after a store.
+    /// Fills `bytes` from the guest's memory at `address`. Returns false if the memory cannot be read. Call this before
+    /// an instruction or after a store.
     pub fn fill(&self, address: u64, bytes: &mut [u8]) -> bool {
-        // SAFETY: any address may be asked for; the buffer is ours, and holds as much as was asked for then.
+        // SAFETY: a caller may ask for any address. The buffer is ours and, after a success, has the wanted length.
         unsafe {
             (self.symbols.qemu_plugin_read_memory_vaddr)(address, self.buffer, bytes.len()) && {
                 let array = &*self.buffer;
@@ -257,9 +257,9 @@ impl Instrument {
         }
     }
 
-    /// What was stored, in the callback after it: its lower 8 bytes.
+    /// The lower 8 bytes of the stored value. Call this in the callback after the store.
     pub fn stored(&self, info: c_uint) -> u64 {
-        // SAFETY: the number that QEMU gave to the callback we are in.
+        // SAFETY: QEMU gave this number to the callback that is running.
         unsafe { (self.symbols.qemu_plugin_mem_get_value)(info) }.low
     }
 
@@ -273,16 +273,16 @@ impl Instrument {
         Some(u32::from_le_bytes(*self.bytes().first_chunk()?).into())
     }
 
-    /// What is in the buffer, until it is filled again.
+    /// The content of the buffer, until the buffer is filled again.
     fn bytes(&self) -> &[u8] {
-        // SAFETY: a GByteArray's bytes, which nobody else uses meanwhile.
+        // SAFETY: these are a GByteArray's bytes, and nobody else uses them meanwhile.
         unsafe {
             let array = &*self.buffer;
             std::slice::from_raw_parts(array.data, array.len as usize)
         }
     }
 
-    /// Sets the countdown: from now on, [`Block::when_due`] calls when blocks of so many instructions were executed. A
+    /// Sets the countdown: when blocks with this many instructions have been executed, [`Block::when_due`] calls. A
     /// number above 2³⁰ counts as 2³⁰.
     pub fn due_in(&self, instructions: u64) {
         // SAFETY: the scoreboard lives for ever.
@@ -295,13 +295,13 @@ impl Instrument {
         }
     }
 
-    /// From now on, [`Instruction::when_telling`] calls.
+    /// Lets [`Instruction::when_telling`] call from now on.
     pub fn tell(&self) {
         // SAFETY: the scoreboard lives for ever.
         unsafe { (self.symbols.qemu_plugin_u64_set)(self.telling, VCPU, 1) }
     }
 
-    /// The sum of what the executed blocks added ([`Block::count`]).
+    /// The sum of the instructions that the executed blocks added ([`Block::count`]).
     pub fn counted(&self) -> u64 {
         // SAFETY: the scoreboard lives for ever.
         unsafe { (self.symbols.qemu_plugin_u64_get)(self.counter, VCPU) }
@@ -309,38 +309,38 @@ impl Instrument {
 }
 
 impl Block<'_> {
-    /// The guest's address of its first instruction.
+    /// The guest's address of the block's first instruction.
     pub fn address(&self) -> u64 {
-        // SAFETY: the block of the callback we are in.
+        // SAFETY: this is the block of the callback that is running.
         unsafe { (self.instrument.symbols.qemu_plugin_tb_vaddr)(self.block) }
     }
 
-    /// How many instructions it has.
+    /// The number of instructions in the block.
     pub fn instructions(&self) -> usize {
-        // SAFETY: the block of the callback we are in.
+        // SAFETY: this is the block of the callback that is running.
         unsafe { (self.instrument.symbols.qemu_plugin_tb_n_insns)(self.block) }
     }
 
-    /// Instruction `index`; `None` behind the last.
+    /// Instruction `index` of the block. `None` behind the last one.
     pub fn instruction(&self, index: usize) -> Option<Instruction<'_>> {
         (index < self.instructions()).then(|| Instruction {
             instrument: self.instrument,
-            // SAFETY: an index below the count.
+            // SAFETY: the index is below the count.
             instruction: unsafe {
                 (self.instrument.symbols.qemu_plugin_tb_get_insn)(self.block, index)
             },
         })
     }
 
-    /// The last instruction; `None` for a block without instructions.
+    /// The block's last instruction. `None` for a block without instructions.
     pub fn last(&self) -> Option<Instruction<'_>> {
         self.instruction(self.instructions().checked_sub(1)?)
     }
 
-    /// Adds the number of its instructions to [`Instrument::counted`] whenever it is begun.
+    /// Adds the number of the block's instructions to [`Instrument::counted`] whenever the block begins.
     pub fn count(&self) {
         let symbols = &self.instrument.symbols;
-        // SAFETY: the block of the callback we are in, and a counter that lives for ever.
+        // SAFETY: this is the block of the callback that is running, and the counter lives for ever.
         unsafe {
             (symbols.qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu)(
                 self.block,
@@ -351,12 +351,12 @@ impl Block<'_> {
         }
     }
 
-    /// The block counts as so many `instructions` for [`Instrument::due_in`]. Once that countdown has ended, QEMU calls
-    /// `each` with `number` before each execution of the block, until the countdown is set again.
+    /// Lets the block count as this many `instructions` for [`Instrument::due_in`]. Once the countdown has ended, QEMU
+    /// calls `each` with `number` before each execution of the block, until the countdown is set again.
     pub fn when_due(&self, instructions: u64, each: OnInstruction, number: usize) {
         let Instrument { symbols, countdown, .. } = self.instrument;
-        // SAFETY: the block of the callback we are in, and a counter that lives for ever; `number` is no address to
-        // anybody.
+        // SAFETY: this is the block of the callback that is running, and the counter lives for ever. Nobody takes
+        // `number` for an address.
         unsafe {
             (symbols.qemu_plugin_register_vcpu_tb_exec_cond_cb)(
                 self.block,
@@ -377,22 +377,22 @@ impl Block<'_> {
     }
 }
 
-/// An instruction of a block that is being translated.
+/// An instruction of a block that QEMU is translating.
 pub struct Instruction<'a> {
     instrument: &'a Instrument,
     instruction: *mut c_void,
 }
 
 impl Instruction<'_> {
-    /// The guest's address of it.
+    /// The guest's address of the instruction.
     pub fn address(&self) -> u64 {
-        // SAFETY: an instruction of the callback we are in.
+        // SAFETY: this is an instruction of the callback that is running.
         unsafe { (self.instrument.symbols.qemu_plugin_insn_vaddr)(self.instruction) }
     }
 
-    /// Its code, in `bytes`.
+    /// The code of the instruction, in `bytes`.
     pub fn code<'b>(&self, bytes: &'b mut [u8; INSTRUCTION_BYTES_MAX]) -> &'b [u8] {
-        // SAFETY: an instruction of the callback we are in; as many bytes as there are.
+        // SAFETY: this is an instruction of the callback that is running. The call writes only as many bytes as fit.
         unsafe {
             let symbols = &self.instrument.symbols;
             let size = (symbols.qemu_plugin_insn_size)(self.instruction).min(bytes.len());
@@ -403,7 +403,7 @@ impl Instruction<'_> {
 
     /// Calls `each` with `number` after each store of the instruction.
     pub fn after_store(&self, each: OnStore, number: usize) {
-        // SAFETY: an instruction of the callback we are in; `number` is no address to anybody.
+        // SAFETY: this is an instruction of the callback that is running. Nobody takes `number` for an address.
         unsafe {
             (self.instrument.symbols.qemu_plugin_register_vcpu_mem_cb)(
                 self.instruction,
@@ -415,12 +415,12 @@ impl Instruction<'_> {
         }
     }
 
-    /// Calls `each` with `number` before the instruction is executed, from [`Instrument::tell`] on. Until then each
-    /// execution costs a comparison.
+    /// Calls `each` with `number` before each execution of the instruction, from [`Instrument::tell`] on. Until then
+    /// each execution costs a comparison.
     pub fn when_telling(&self, each: OnInstruction, number: usize) {
         let Instrument { symbols, telling, .. } = self.instrument;
-        // SAFETY: an instruction of the callback we are in, and an entry that lives for ever; `number` is no address to
-        // anybody.
+        // SAFETY: this is an instruction of the callback that is running, and the entry lives for ever. Nobody takes
+        // `number` for an address.
         unsafe {
             (symbols.qemu_plugin_register_vcpu_insn_exec_cond_cb)(
                 self.instruction,
@@ -434,9 +434,9 @@ impl Instruction<'_> {
         }
     }
 
-    /// Calls `each` with `number` before the instruction is executed.
+    /// Calls `each` with `number` before each execution of the instruction.
     pub fn before(&self, each: OnInstruction, number: usize) {
-        // SAFETY: an instruction of the callback we are in; `number` is no address to anybody.
+        // SAFETY: this is an instruction of the callback that is running. Nobody takes `number` for an address.
         unsafe {
             (self.instrument.symbols.qemu_plugin_register_vcpu_insn_exec_cb)(
                 self.instruction,

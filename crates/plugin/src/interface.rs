@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The version of QEMU's plugin interface that the plugin speaks.
 //!
-//! A plugin declares one version, and QEMU refuses a plugin that declares a version which it does not have. QEMU 10.0
-//! has 2 to 4, QEMU 11.1 has 7 alone. QEMU tells which versions it has only after the plugin has declared one. So the
-//! program that starts QEMU tries first and then says which version to declare ([`DECLARES`]). Where it says nothing,
-//! the plugin declares [`OLDEST`].
+//! A plugin declares one version, and QEMU refuses a plugin that declares a version which QEMU does not have. QEMU 10.0
+//! has 2 to 4, and QEMU 11.1 has 7 alone. QEMU tells its versions only after the plugin has declared one. So the
+//! program that starts QEMU tries first, and then says which version to declare ([`DECLARES`]). If it says nothing, the
+//! plugin declares [`OLDEST`].
 
 use crate::checks::{Check, Failed};
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use wire::arguments::{DECLARES, INTERFACES};
 
-/// The first version that is known.
+/// The first version that the plugin knows.
 pub const OLDEST: i32 = *INTERFACES.start() as i32;
-/// The last version that is known.
+/// The last version that the plugin knows.
 pub const NEWEST: i32 = *INTERFACES.end() as i32;
 
-/// What we declare. QEMU reads it when it has loaded us.
+/// The version that the plugin declares. QEMU reads it when it has loaded the plugin.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "QEMU looks for it by this name")]
 pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(OLDEST);
 
-/// The dynamic linker calls it before QEMU looks at anything of ours.
+/// The dynamic linker calls this before QEMU looks at anything of the plugin.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static DECLARE: extern "C" fn() = declare;
 
 extern "C" fn declare() {
-    // SAFETY: a NUL-terminated name; nobody changes the environment while QEMU loads plugins.
+    // SAFETY: the name is NUL-terminated, and nobody changes the environment while QEMU loads plugins.
     let said = unsafe {
         let value = libc::getenv(DECLARES.as_ptr());
         if value.is_null() { None } else { CStr::from_ptr(value).to_str().ok() }
@@ -37,7 +37,7 @@ extern "C" fn declare() {
     }
 }
 
-/// `qemu_info_t`, as far as it is needed.
+/// `qemu_info_t`, as far as the plugin needs it.
 #[repr(C)]
 pub struct Info {
     target: *const c_char,
@@ -45,20 +45,20 @@ pub struct Info {
     newest: c_int,
 }
 
-/// The version that QEMU and we speak.
+/// The version that QEMU and the plugin speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Interface(i32);
 
 impl Interface {
-    /// The first that translates the guest's addresses and reads its memory by those of the machine.
+    /// The first version that translates the guest's addresses, and reads its memory by the machine's addresses.
     pub const READS_MEMORY: Interface = Interface(5);
-    /// The first that hands to every callback what was registered with it.
+    /// The first version that hands each callback the data that was registered with it.
     pub const HANDS_ON: Interface = Interface(7);
 
-    /// What was agreed upon, when QEMU installs us.
+    /// The version on which QEMU and the plugin agreed, when QEMU installs the plugin.
     ///
     /// # Errors
-    /// A version that is not known here, or none of QEMU's.
+    /// If the plugin does not know the version, or QEMU does not have it.
     pub fn agreed(info: &Info) -> Result<Interface, Failed> {
         Interface::of(qemu_plugin_version.load(Relaxed), info.oldest, info.newest)
     }
@@ -71,7 +71,7 @@ impl Interface {
         Ok(Interface(declared))
     }
 
-    /// Its number.
+    /// The number of the version.
     pub fn number(self) -> i32 {
         self.0
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Finds where two things lie in QEMU's structure of a vCPU: the registers, and the flag that says whether the clock
-//! may be read. Both are found by what is in the structure and not by QEMU's version.
+//! Finds two things in QEMU's structure of a vCPU: the registers, and the flag that says whether the clock may be read.
+//! The content of the structure tells their places, and not QEMU's version.
 //!
 //! The structure is `CPUState` (include/hw/core/cpu.h). Behind it lies the processor's own state (`CPUX86State`,
 //! target/i386/cpu.h), whose first members are the registers. The flag is `neg.can_do_io`, one of the last members of
@@ -10,15 +10,15 @@
 use crate::checks::{Check, Failed};
 use crate::x86_64::GENERAL;
 
-/// QEMU puts the processor's state at a multiple of so many bytes.
+/// QEMU puts the processor's state at a multiple of this many bytes.
 const ALIGNED: usize = 16;
-/// The flag is looked for in so many bytes before the registers.
+/// The number of bytes before the registers in which the flag is searched.
 const BEFORE: usize = 64;
 
-/// Where in `structure` the registers lie, given the values that they hold.
+/// The place of the registers in `structure`. `values` are the values that they hold.
 ///
 /// # Errors
-/// They are nowhere, or in more than one place.
+/// If the registers are nowhere, or in more than one place.
 pub fn find_registers(structure: &[u8], values: &[u64; GENERAL]) -> Result<usize, Failed> {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     let ends = structure.len().saturating_sub(bytes.len());
@@ -36,26 +36,26 @@ pub fn find_registers(structure: &[u8], values: &[u64; GENERAL]) -> Result<usize
     }
 }
 
-/// Bytes, one of which says whether the clock may be read. That byte is 1 before the last instruction of a block and
-/// between blocks, and 0 before the other instructions.
+/// The search for the byte that says whether the clock may be read. That byte is 1 before the last instruction of a
+/// block and between blocks, and 0 before the other instructions.
 #[derive(Debug)]
 pub struct ClockFlag {
     candidates: Vec<usize>,
 }
 
 impl ClockFlag {
-    /// Begins to look for the flag before the `registers`, in a `structure` as it is between blocks.
+    /// Begins to search for the flag before the `registers`. `structure` is the structure between two blocks.
     pub fn new(structure: &[u8], registers: usize) -> ClockFlag {
         let range = registers.saturating_sub(BEFORE)..registers.min(structure.len());
         ClockFlag { candidates: range.filter(|at| structure[*at] == 1).collect() }
     }
 
-    /// Learns from a vCPU that is at an instruction of a block. `last` says whether the instruction is the block's
-    /// last, and `byte` reads the vCPU's structure. Gives the flag's place once it is known: after the first
-    /// instruction that is not the last of its block.
+    /// Learns from a vCPU that is at an instruction of a block. `last` says whether it is the block's last instruction,
+    /// and `byte` reads the vCPU's structure. Returns the flag's place once it is known: after the first instruction
+    /// that is not the last of its block.
     ///
     /// # Errors
-    /// It is nowhere, or cannot be told from others.
+    /// If the flag is nowhere, or if other bytes cannot be told from it.
     pub fn narrow(
         &mut self,
         last: bool,

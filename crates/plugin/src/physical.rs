@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Reads the guest's memory by the machine's own addresses: where a page of the kernel's lies, and what is there.
+//! Reads the guest's memory by the machine's own addresses: the place of a page of the kernel, and the bytes there.
 //!
-//! QEMU's plugin interface does both since its version 5. With versions before 5 it takes two of QEMU's own functions,
-//! which later versions of QEMU lack.
+//! QEMU's plugin interface does both since its version 5. For versions before 5 the plugin uses two of QEMU's own
+//! functions, which later versions of QEMU lack.
 
 use crate::checks::Failed;
 use crate::instrument::Bytes;
@@ -22,29 +22,29 @@ symbols! {
 }
 
 symbols! {
-    /// QEMU's own functions, whose place the interface's functions took.
+    /// QEMU's own functions. The functions of the interface took their place.
     struct Inside {
         cpu_get_phys_page_attrs_debug: fn(*mut c_void, u64, *mut [u64; 2]) -> u64;
         cpu_physical_memory_map: fn(u64, *mut u64, bool) -> *const u8;
     }
 }
 
-/// How it is read.
+/// The two ways to read memory.
 #[derive(Clone, Copy)]
 enum Way {
     Asked(Asked),
     Inside(Inside),
 }
 
-/// Whose memory, and how it is read; without a vCPU yet.
+/// A way to read memory, without a vCPU yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Reads(Way);
 
 impl Reads {
-    /// Looks up what it takes.
+    /// Looks up the functions that it needs.
     ///
     /// # Errors
-    /// A QEMU that lacks a part of it.
+    /// If QEMU lacks a part of them.
     pub(crate) fn resolve(interface: Interface) -> Result<Reads, Failed> {
         let way = match interface >= Interface::READS_MEMORY {
             true => Way::Asked(Asked::resolve()?),
@@ -54,17 +54,17 @@ impl Reads {
     }
 }
 
-/// The memory as a vCPU sees it. Used on that vCPU's thread only, in callbacks.
+/// The memory as a vCPU sees it. Only that vCPU's thread uses this, in callbacks.
 pub struct Physical {
     way: Way,
     cpu: *mut c_void,
-    /// What is read into by the interface, so that reading allocates nothing.
+    /// The buffer of the interface for the bytes that it reads. It keeps reading from allocating.
     buffer: *mut Bytes,
-    /// Looked up when it is needed first: a vCPU is made before the machine has RAM.
+    /// Looked up at the first use, because a vCPU is made before the machine has RAM.
     ram: OnceLock<Option<Ram>>,
 }
 
-/// The guest's RAM from its first MiB to the next hole, as the host has it.
+/// The guest's RAM from its first MiB to the next hole, at its place in the host's memory.
 #[derive(Clone, Copy)]
 struct Ram {
     begin: *const u8,
@@ -72,7 +72,7 @@ struct Ram {
 }
 
 impl Physical {
-    /// `cpu` is a `CPUState`.
+    /// The memory of a vCPU. `cpu` is a `CPUState`.
     pub(crate) fn new(Reads(way): Reads, cpu: *mut c_void) -> Physical {
         let buffer = match way {
             // SAFETY: making an array has no precondition.
@@ -82,20 +82,20 @@ impl Physical {
         Physical { way, cpu, buffer, ram: OnceLock::new() }
     }
 
-    /// Where the page at `address`, a multiple of its size, lies now; `None` where there is none.
+    /// The present place of the page at `address`, a multiple of a page's size. `None` if there is no such page.
     pub fn page(&self, address: u64) -> Option<u64> {
         match self.way {
             Way::Asked(asked) => {
                 let mut found = 0;
-                // SAFETY: any address may be asked for, on a vCPU's thread.
+                // SAFETY: a caller may ask for any address, on a vCPU's thread.
                 let is = unsafe { (asked.qemu_plugin_translate_vaddr)(address, &raw mut found) };
                 is.then_some(found)
             }
             Way::Inside(inside) => {
-                // Larger than MemTxAttrs.
+                // This is larger than MemTxAttrs.
                 let mut attributes = [0; 2];
-                // SAFETY: our own thread's vCPU, whose page tables are only read; QEMU's gdbstub does so without the
-                // big lock, too.
+                // SAFETY: this is the vCPU of the calling thread, and its page tables are only read. QEMU's gdbstub
+                // does so without the big lock, too.
                 let found = unsafe {
                     (inside.cpu_get_phys_page_attrs_debug)(self.cpu, address, &raw mut attributes)
                 };
@@ -104,7 +104,7 @@ impl Physical {
         }
     }
 
-    /// Fills `bytes` with what is at this physical address; false where that is no RAM below the first device.
+    /// Fills `bytes` from this physical address on. Returns false if there is no RAM below the first device.
     pub fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
         let end = address.checked_add(bytes.len() as u64);
         if address < RAM_FROM || end.is_none_or(|end| end > DEVICES_FROM) {
@@ -120,8 +120,8 @@ impl Physical {
     }
 
     fn ask(&self, asked: Asked, address: u64, bytes: &mut [u8]) -> bool {
-        // SAFETY: any address may be asked for; the buffer is ours, and holds as much as was asked for if that went
-        // well.
+        // SAFETY: a caller may ask for any address. The buffer is ours and, after a success, has the wanted
+        // length.
         unsafe {
             let result = (asked.qemu_plugin_read_memory_hwaddr)(address, self.buffer, bytes.len());
             let buffer = &*self.buffer;
@@ -135,11 +135,11 @@ impl Physical {
 }
 
 impl Ram {
-    /// Every machine of the rig has some at its first MiB. `None` where QEMU does not give it.
+    /// Maps the RAM at the first MiB, which every machine of the rig has. `None` if QEMU does not give it.
     fn map(inside: Inside) -> Option<Ram> {
         let mut length = u64::MAX - RAM_FROM;
-        // SAFETY: QEMU maps under a lock of its own (RCU), not the big one. It is never unmapped, so that it stays
-        // where it is.
+        // SAFETY: QEMU maps under a lock of its own (RCU), not under the big one. Nobody ever unmaps this, so it stays
+        // in its place.
         let begin = unsafe { (inside.cpu_physical_memory_map)(RAM_FROM, &raw mut length, false) };
         (!begin.is_null()).then_some(Ram { begin, length })
     }
@@ -149,8 +149,8 @@ impl Ram {
         if from.checked_add(bytes.len() as u64).is_none_or(|end| end > self.length) {
             return false;
         }
-        // SAFETY: inside of what QEMU mapped. The vCPU, which writes to it, waits for us, and no device of the rig does
-        // so by itself.
+        // SAFETY: this is inside the range that QEMU mapped. The vCPU, which writes to it, waits for this callback. No
+        // device of the rig writes there by itself.
         unsafe {
             self.begin.add(from as usize).copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len())
         };

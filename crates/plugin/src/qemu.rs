@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! QEMU's internal interfaces. Those of a vCPU are in `vcpu.rs` and those of the guest's memory in `physical.rs`; all
+//! QEMU's internal interfaces. Those of a vCPU are in `vcpu.rs` and those of the guest's memory in `physical.rs`. All
 //! others are here.
 //!
-//! The interfaces are not stable. So the plugin looks them up by name at start, and tries what can be tried of them
-//! ([`Check`]). A QEMU that does not pass is refused, whatever its version. What is used has the shape given in QEMU
-//! 10.0's and 11.1's `include/qemu/timer.h`, `include/system/memory.h` (`include/exec/memory.h` in 10.0),
-//! `include/qemu/notify.h`, `include/system/runstate.h`, `include/exec/cpu-common.h`, `include/hw/core/cpu.h`,
-//! `include/hw/irq.h`, `include/qapi/util.h` and `include/chardev/char.h`.
+//! The interfaces are not stable. So the plugin looks them up by name at start, and tries the parts that can be tried
+//! ([`Check`]). It refuses a QEMU that does not pass, whatever the version. The shapes are those of QEMU 10.0's and
+//! 11.1's `include/qemu/timer.h`, `include/system/memory.h` (`include/exec/memory.h` in 10.0), `include/qemu/notify.h`,
+//! `include/system/runstate.h`, `include/exec/cpu-common.h`, `include/hw/core/cpu.h`, `include/hw/irq.h`,
+//! `include/qapi/util.h` and `include/chardev/char.h`.
 
 use crate::checks::{Check, Failed, refusal};
 use crate::interface::{Info, Interface};
@@ -20,10 +20,10 @@ use std::ptr::{null, null_mut};
 
 pub(crate) const QEMU_CLOCK_VIRTUAL: c_int = 1;
 const SCALE_NS: c_int = 1;
-/// Room for QEMU's `MemoryRegion` (272 in 10.0) and `QEMUTimer` (56). The second half has to stay untouched: a QEMU
-/// that writes there needs more room than is known.
+/// Room for QEMU's `MemoryRegion` (272 in 10.0) and `QEMUTimer` (56). The second half has to stay untouched. A QEMU
+/// that writes there needs more room than the plugin knows of.
 const OPAQUE_BYTES: usize = 4096;
-/// What the second half holds.
+/// The content of the second half.
 const UNTOUCHED: u64 = 0x0bad_f00d_0bad_f00d;
 
 type TimerCallback = extern "C" fn(*mut c_void);
@@ -71,7 +71,7 @@ struct VersionInfo {
 }
 
 symbols! {
-    /// The functions, resolved.
+    /// The functions of QEMU, resolved.
     struct Symbols {
         qmp_query_version: fn(*mut *mut c_void) -> *const VersionInfo;
         qemu_add_machine_init_done_notifier: fn(*mut Notifier);
@@ -102,8 +102,8 @@ symbols! {
 
 /// QEMU, seen from inside.
 ///
-/// Every method except [`Qemu::attach`], [`Qemu::now`] and [`Qemu::insns`] must be called with QEMU's big lock held, as
-/// it is in timer callbacks, port accesses and notifiers. Those two must not be called before an instruction that is
+/// Call the methods with QEMU's big lock held. Timer callbacks, port accesses and notifiers hold it. The exceptions are
+/// [`Qemu::attach`], [`Qemu::now`] and [`Qemu::insns`]. The last two must not be called before an instruction that is
 /// not the last of its block: QEMU would end itself.
 #[derive(Clone, Copy)]
 pub struct Qemu {
@@ -117,9 +117,9 @@ pub struct Qemu {
     paused: c_int,
 }
 
-// SAFETY: addresses of QEMU's code and static data, the same for every thread; who may call what is said above.
+// SAFETY: these are addresses of QEMU's code and static data, the same for every thread. `Qemu` says who may call.
 unsafe impl Send for Qemu {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Qemu {}
 
 /// A timer on the virtual clock.
@@ -128,10 +128,10 @@ pub struct Timer(*mut c_void);
 /// An interrupt line of the machine.
 pub struct Line(*mut c_void);
 
-/// A serial line's host end, into which bytes can be put at an exact virtual time.
+/// A serial line's host end. The plugin can put bytes into it at an exact virtual time.
 pub struct Wire(*mut c_void);
 
-/// What owns a stretch of I/O ports.
+/// The owner of a range of I/O ports.
 pub trait Ports: 'static {
     /// The only width of access that QEMU lets through.
     const WIDTH: Width;
@@ -141,7 +141,7 @@ pub trait Ports: 'static {
     fn write(&mut self, offset: u64, value: u32);
 }
 
-/// How much is read or written at once.
+/// The width of one access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Width {
@@ -159,9 +159,9 @@ fn opaque_memory() -> *mut c_void {
     Box::leak(words).as_mut_ptr().cast()
 }
 
-/// Whether QEMU found room enough in memory of [`opaque_memory`].
+/// Whether QEMU found enough room in memory of [`opaque_memory`].
 pub(crate) fn had_room(memory: *const c_void) -> Result<(), Failed> {
-    // SAFETY: as many bytes as were made.
+    // SAFETY: these are as many bytes as were made.
     let bytes = unsafe { memory.cast::<[u64; OPAQUE_BYTES / 8]>().read_volatile() };
     let untouched = bytes[bytes.len() / 2..].iter().all(|word| *word == UNTOUCHED);
     Check::Room.passes(untouched, || {
@@ -170,13 +170,13 @@ pub(crate) fn had_room(memory: *const c_void) -> Result<(), Failed> {
 }
 
 impl Qemu {
-    /// Resolves QEMU's functions, and checks what can be checked before there is a machine.
+    /// Resolves QEMU's functions, and checks everything that can be checked before there is a machine.
     ///
     /// # Errors
-    /// What is said of a QEMU that does not pass.
+    /// The message for a QEMU that does not pass.
     pub fn attach(info: &Info) -> Result<Qemu, String> {
         let symbols = Symbols::resolve().map_err(|failed| refusal(None, &failed))?;
-        // SAFETY: returns a heap object with a valid version triple (qapi/control.json).
+        // SAFETY: the call returns a heap object with a valid version triple (qapi/control.json).
         let version = unsafe {
             let info = (symbols.qmp_query_version)(null_mut());
             let v = &*(*info).qemu;
@@ -187,7 +187,7 @@ impl Qemu {
             let reads = Reads::resolve(interface)?;
             let main_loop_tlg = symbol("main_loop_tlg")?;
             let states = symbol("RunState_lookup")?;
-            // SAFETY: QEMU's table of the names of run states; no error object is asked for.
+            // SAFETY: this is QEMU's table of the names of run states, and the call asks for no error object.
             let paused =
                 unsafe { (symbols.qapi_enum_parse)(states, c"paused".as_ptr(), -1, null_mut()) };
             Check::RunStates.passes(paused >= 0, || "none is called `paused`".into())?;
@@ -198,17 +198,17 @@ impl Qemu {
         attach().map_err(|failed| refusal(Some(version), &failed))
     }
 
-    /// What is said of this QEMU where it does not pass a check.
+    /// The message for this QEMU if it does not pass a check.
     pub(crate) fn refusal(&self, failed: &Failed) -> String {
         refusal(Some(self.version), failed)
     }
 
-    /// The version of the plugin interface that is spoken.
+    /// The version of the plugin interface that QEMU and the plugin speak.
     pub fn interface(&self) -> Interface {
         self.interface
     }
 
-    /// Calls `then` once the machine is built, before it runs.
+    /// Calls `then` when the machine is built, before it runs.
     pub fn when_machine_is_built(&self, then: extern "C" fn()) {
         #[repr(C)]
         struct WithThen {
@@ -226,7 +226,7 @@ impl Qemu {
         unsafe { (self.symbols.qemu_add_machine_init_done_notifier)(with.cast()) }
     }
 
-    /// Calls `each(running)` whenever the machine begins or ceases to run.
+    /// Calls `each(running)` whenever the machine begins or stops to run.
     pub fn on_run_state(&self, each: extern "C" fn(bool)) {
         extern "C" fn handler(opaque: *mut c_void, running: bool, _state: c_int) {
             // SAFETY: `opaque` is the function pointer given below.
@@ -237,27 +237,27 @@ impl Qemu {
         unsafe { (self.symbols.qemu_add_vm_change_state_handler)(handler, each as *mut c_void) };
     }
 
-    /// Virtual time now.
+    /// The present virtual time.
     pub fn now(&self) -> Stamp<Virtual> {
-        // SAFETY: legal where the vCPU is not inside a block of code, or at the last instruction of one.
+        // SAFETY: this is legal if the vCPU is not inside a block of code, or is at the last instruction of one.
         Stamp::from_ns(unsafe { (self.symbols.qemu_clock_get_ns)(QEMU_CLOCK_VIRTUAL) } as u64)
     }
 
-    /// Instructions completed by the vCPU until now.
+    /// The instructions that the vCPU has completed until now.
     pub fn insns(&self) -> Insns {
         // SAFETY: as for `now`.
         Insns(unsafe { (self.symbols.icount_get_raw)() } as u64)
     }
 
-    /// The time that so many instructions take.
+    /// The time that this many instructions take.
     pub(crate) fn length(&self, instructions: u64) -> Nanos {
-        // SAFETY: arithmetic.
+        // SAFETY: the call only computes.
         Nanos(unsafe { (self.symbols.icount_to_ns)(instructions as i64) } as u64)
     }
 
-    /// The vCPU; called once it has been made.
+    /// The vCPU. Call this once QEMU has made it.
     pub fn cpu(&self) -> Result<Cpu, String> {
-        // SAFETY: any index may be asked for.
+        // SAFETY: a caller may ask for any index.
         let cpu = unsafe { (self.symbols.qemu_get_cpu)(0) };
         if cpu.is_null() {
             Err("the machine has no vCPU yet".into())
@@ -266,15 +266,15 @@ impl Qemu {
         }
     }
 
-    /// How the guest's memory is read.
+    /// The way in which the guest's memory is read.
     pub(crate) fn reads(&self) -> Reads {
         self.reads
     }
 
-    /// A timer that calls `fire`; not armed.
+    /// A timer that calls `fire`. The timer is not armed.
     pub fn timer(&self, fire: extern "C" fn(*mut c_void)) -> Result<Timer, String> {
         let timer = opaque_memory();
-        // SAFETY: zeroed memory at least as large as a QEMUTimer, which lives for ever.
+        // SAFETY: the memory is zeroed, is at least as large as a QEMUTimer, and lives for ever.
         unsafe {
             (self.symbols.timer_init_full)(
                 timer,
@@ -293,14 +293,14 @@ impl Qemu {
     /// Arms `timer` for `origin + after`.
     pub fn arm(&self, timer: &Timer, origin: Stamp<Virtual>, after: Nanos) {
         let at = i64::try_from(origin.saturating_add(after).ns()).unwrap_or(i64::MAX);
-        // SAFETY: initialised by `timer`.
+        // SAFETY: `timer` has initialised it.
         unsafe { (self.symbols.timer_mod_ns)(timer.0, at) }
     }
 
     /// Pin `pin` of the interrupt controller.
     pub fn interrupt_line(&self, pin: i32) -> Result<Line, String> {
         let kind = INTERRUPT_CONTROLLER.as_ptr();
-        // SAFETY: NUL-terminated strings; QEMU resolves "" to any object of the type.
+        // SAFETY: the strings are NUL-terminated, and QEMU resolves "" to any object of the type.
         let controller =
             unsafe { (self.symbols.object_resolve_path_type)(c"".as_ptr(), kind, null_mut()) };
         if controller.is_null() {
@@ -316,12 +316,12 @@ impl Qemu {
 
     /// Sets the level of an interrupt line.
     pub fn set(&self, line: &Line, high: bool) {
-        // SAFETY: a line from `interrupt_line`.
+        // SAFETY: the line is from `interrupt_line`.
         unsafe { (self.symbols.qemu_set_irq)(line.0, c_int::from(high)) }
     }
 
-    /// Makes `ports` answer `count` I/O ports from `base` on, before any device there.
-    /// Gives QEMU's region of them.
+    /// Lets `ports` answer `count` I/O ports from `base` on, before any device there. Returns QEMU's region of these
+    /// ports.
     pub fn claim_ports<P: Ports>(
         &self,
         name: &'static CStr,
@@ -330,7 +330,7 @@ impl Qemu {
         ports: P,
     ) -> *mut c_void {
         extern "C" fn read<P: Ports>(ports: *mut c_void, offset: u64, _size: u32) -> u64 {
-            // SAFETY: the leaked P below; QEMU calls with the big lock held, so never twice at once.
+            // SAFETY: the pointer is to the leaked P below. QEMU calls with the big lock held, so never twice at once.
             u64::from(unsafe { &mut *ports.cast::<P>() }.read(offset))
         }
         extern "C" fn write<P: Ports>(ports: *mut c_void, offset: u64, value: u64, _size: u32) {
@@ -359,9 +359,9 @@ impl Qemu {
         }));
         let ports = Box::into_raw(Box::new(ports)).cast();
         let region = opaque_memory();
-        /// Above the priority 0 of ordinary devices.
+        /// A priority above the 0 of ordinary devices.
         const PRIORITY: c_int = 1;
-        // SAFETY: region, ops and ports live for ever; the region is zeroed and large enough.
+        // SAFETY: region, ops and ports live for ever. The region is zeroed and large enough.
         unsafe {
             (self.symbols.memory_region_init_io)(
                 region,
@@ -382,17 +382,17 @@ impl Qemu {
         region
     }
 
-    /// Has the vCPU's thread call `work` before the vCPU executes anything more. A timer's callback cannot stop the
+    /// Lets the vCPU's thread call `work` before the vCPU executes anything more. A timer's callback cannot stop the
     /// machine by itself, because QEMU waits for its timers when it stops.
     pub fn before_next_instruction(&self, work: extern "C" fn()) {
         extern "C" fn call(_cpu: *mut c_void, work: usize) {
-            // SAFETY: the function that was passed below, as the number that it is.
+            // SAFETY: this number is the function that was passed below.
             unsafe { std::mem::transmute::<usize, extern "C" fn()>(work)() }
         }
         extern "C" fn nothing(_cpu: *mut c_void, _: usize) {}
-        // SAFETY: `run_on_cpu_func` and `run_on_cpu_data`, a union of the size of a pointer (include/hw/core/cpu.h).
-        // While a second piece of work waits the vCPU does not count as idle, so that the clock does not run ahead in
-        // `stop`.
+        // SAFETY: these are a `run_on_cpu_func` and a `run_on_cpu_data`, a union of the size of a pointer
+        // (include/hw/core/cpu.h). While a second piece of work waits, the vCPU does not count as idle. So the clock
+        // does not run ahead in `stop`.
         unsafe {
             let cpu = (self.symbols.qemu_get_cpu)(0);
             (self.symbols.async_run_on_cpu)(cpu, call, work as usize);
@@ -400,16 +400,16 @@ impl Qemu {
         }
     }
 
-    /// Stops the machine; called from a port access, after exactly that instruction, or before the next
-    /// ([`Qemu::before_next_instruction`]).
+    /// Stops the machine. From a port access, the machine stops after exactly this instruction. From
+    /// [`Qemu::before_next_instruction`], it stops before the next instruction.
     ///
-    /// Returns when the machine's state says that it has stopped. Where the vCPU only asked for the stop and went on
-    /// (as `vm_stop` does on its thread), it counted as idle until the main loop got round to the stop. Sometimes the
+    /// Returns when the machine's state says that it has stopped. If the vCPU only asked for the stop and went on (as
+    /// `vm_stop` does on its thread), it counted as idle until the main loop got round to the stop. Sometimes the
     /// virtual clock then ran ahead to the next timer. This relies on QEMU setting the state before it notifies
     /// anybody. A version that notified first would wait for the lock that the caller holds.
     pub fn stop(&self) {
-        // SAFETY: called with the big lock held, which the main loop needs to stop the machine; it sets the
-        // state first and then waits for this vCPU, which executes nothing more once this returns.
+        // SAFETY: the big lock is held, and the main loop needs it to stop the machine. The loop sets the state first
+        // and then waits for this vCPU, which executes nothing more once this returns.
         unsafe {
             (self.symbols.qemu_system_vmstop_request_prepare)();
             (self.symbols.qemu_system_vmstop_request)(self.paused);
@@ -421,9 +421,9 @@ impl Qemu {
         }
     }
 
-    /// The character device `id`.
+    /// The character device with the name `id`.
     pub fn wire(&self, id: &CStr) -> Result<Wire, String> {
-        // SAFETY: a NUL-terminated name.
+        // SAFETY: the name is NUL-terminated.
         let chardev = unsafe { (self.symbols.qemu_chr_find)(id.as_ptr()) };
         if chardev.is_null() {
             return Err(format!("QEMU was started without the character device {id:?}"));
@@ -433,7 +433,7 @@ impl Qemu {
 
     /// Puts a byte on the wire, towards the guest.
     pub fn send(&self, wire: &Wire, byte: u8) {
-        // SAFETY: a chardev from `wire`, and one readable byte.
+        // SAFETY: the chardev is from `wire`, and there is one readable byte.
         unsafe { (self.symbols.qemu_chr_be_write)(wire.0, &byte, 1) }
     }
 }
@@ -446,10 +446,10 @@ mod tests {
     fn a_structure_that_is_larger_than_there_is_room_for_fails_its_check() {
         let memory = opaque_memory();
         assert_eq!(had_room(memory), Ok(()));
-        // SAFETY: inside of it.
+        // SAFETY: this is inside the memory.
         unsafe { memory.byte_add(OPAQUE_BYTES / 2 - 1).cast::<u8>().write(7) };
         assert_eq!(had_room(memory), Ok(()));
-        // SAFETY: as above.
+        // SAFETY: this is inside the memory.
         unsafe { memory.byte_add(OPAQUE_BYTES / 2).cast::<u8>().write(7) };
         assert_eq!(had_room(memory).unwrap_err().check, Check::Room);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The functions of the QEMU that loaded the plugin, looked up by name at start. A QEMU that lacks any of them is
-//! refused before the machine is built.
+//! Looks up the functions of the QEMU that loaded the plugin by name, at start. The plugin refuses a QEMU that lacks
+//! any of them, before the machine is built.
 
 use crate::checks::{Check, Failed};
 use std::ffi::{CString, c_void};
@@ -20,7 +20,7 @@ macro_rules! symbols {
                     $($name: {
                         let address = crate::symbols::symbol(stringify!($name))?;
                         type Function = unsafe extern "C" fn($($arg),*) $(-> $ret)?;
-                        // SAFETY: a C function of QEMU with the signature of QEMUS_TRIED.
+                        // SAFETY: this is a C function of QEMU with the signature of QEMUS_TRIED.
                         unsafe { std::mem::transmute::<*mut std::ffi::c_void, Function>(address) }
                     },)*
                 })
@@ -33,7 +33,7 @@ pub(crate) use symbols;
 /// The address of a function or variable of QEMU.
 pub(crate) fn symbol(name: &str) -> Result<*mut c_void, Failed> {
     let c_name = CString::new(name).expect("a symbol's name has no NUL");
-    // SAFETY: a NUL-terminated name; looking up has no precondition.
+    // SAFETY: the name is NUL-terminated, and looking up has no precondition.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c_name.as_ptr()) };
     if address.is_null() {
         return Err(Check::Symbols.fails(format!("it does not export `{name}`")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Tries what can be tried of QEMU: its clocks, and a port that the plugin claims.
+//! Tries the parts of QEMU that can be tried: its clocks, and a port that the plugin claims.
 
 use crate::checks::{Check, Failed};
 use crate::qemu::{Ports, QEMU_CLOCK_VIRTUAL, Qemu, Width, had_room};
@@ -9,12 +9,12 @@ use wire::ports::TRIED;
 
 const QEMU_CLOCK_REALTIME: c_int = 0;
 const QEMU_CLOCK_HOST: c_int = 2;
-/// By how much a clock of the host's may differ from what the host says of it in the next moment, in ns.
+/// How far one of QEMU's clocks may be from the host's clock when the host's is read a moment later, in ns.
 const READ_WITHIN: i64 = 60_000_000_000;
 
 symbols! {
-    /// The functions that trials take. Each trial looks them up, because the first trial comes before there is a
-    /// machine.
+    /// The functions that trials need. Each trial looks them up by itself, because the first trial comes before there
+    /// is a machine.
     struct Symbols {
         qemu_clock_get_ns: fn(c_int) -> i64;
         icount_get: fn() -> i64;
@@ -30,7 +30,7 @@ impl Qemu {
     pub(crate) fn check_clocks(&self) -> Result<(), Failed> {
         let symbols = Symbols::resolve()?;
         let clocks = [QEMU_CLOCK_REALTIME, QEMU_CLOCK_VIRTUAL, QEMU_CLOCK_HOST];
-        // SAFETY: legal before there is a vCPU.
+        // SAFETY: this is legal before there is a vCPU.
         let clocks = clocks.map(|clock| unsafe { (symbols.qemu_clock_get_ns)(clock) });
         are_clocks(clocks, [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME].map(host_clock))
     }
@@ -38,14 +38,14 @@ impl Qemu {
     /// Checks, when the machine begins to run, that the virtual clock is the one that counts instructions.
     pub fn check_virtual_clock(&self) -> Result<(), Failed> {
         let symbols = Symbols::resolve()?;
-        // SAFETY: legal where `now` is.
+        // SAFETY: this is legal where `now` is legal.
         let (now, counted) = (self.now(), unsafe { (symbols.icount_get)() } as u64);
         Check::Clocks.passes(now.ns() == counted, || {
             format!("the one numbered 1 is at {} ns, and the instructions' at {counted}", now.ns())
         })
     }
 
-    /// Checks ports when they are claimed: claims one more and tries it. The two halves of the word that it tries
+    /// Checks ports when they are claimed: claims one more port and tries it. The two halves of the word that is tried
     /// differ from each other.
     pub fn check_ports(&self) -> Result<(), Failed> {
         const MARK: u32 = 0x0102_8304;
@@ -78,8 +78,8 @@ impl Qemu {
     }
 }
 
-/// Whether QEMU's clocks are what they are taken for: two of them agree with the host's clocks, which were read at the
-/// same time, and the virtual clock stands at 0. All in ns.
+/// Checks that QEMU's clocks are the expected ones: two of them agree with the host's clocks, which were read at the
+/// same time, and the virtual clock stands at 0. All times are in ns.
 fn are_clocks([realtime, virt, host]: [i64; 3], [monotonic, wall]: [i64; 2]) -> Result<(), Failed> {
     let near = |a: i64, b: i64| a.abs_diff(b) < READ_WITHIN as u64;
     Check::Clocks.passes(near(realtime, monotonic) && near(host, wall) && virt == 0, || {
@@ -87,10 +87,10 @@ fn are_clocks([realtime, virt, host]: [i64; 3], [monotonic, wall]: [i64; 2]) -> 
     })
 }
 
-/// A clock of the host's, in ns.
+/// The time of one of the host's clocks, in ns.
 fn host_clock(clock: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a clock that every Linux has, and room for its time.
+    // SAFETY: every Linux has this clock, and there is room for its time.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }

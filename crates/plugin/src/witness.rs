@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Sees from outside when threads of the guest wait and when they run again. A probe inside the guest can only estimate
-//! this.
+//! these instants.
 //!
 //! The witness watches three instructions of x86-64. `syscall` in user space has arguments that tell what a thread is
 //! going to wait for. After `sysretq` and `iretq` in the kernel the thread's first instruction runs. All three end
 //! their block of translated code, and QEMU's clock may be read only at the last instruction of a block. So the times
 //! are QEMU's own and exact to the instruction, and the witness counts nothing beside QEMU.
 //!
-//! The witness cannot see why a thread was woken, nor whether a call did wait at all. It knows a thread by its address
-//! space (the page of its top-level table) and its thread-local storage. A thread that takes over both from a thread
-//! that is gone goes by the same number.
+//! The witness cannot see why a thread was woken, nor whether a call waited at all. It knows a thread by its address
+//! space (the page of its top-level table) and its thread-local storage. If a thread takes over both from a thread that
+//! is gone, it gets the same number.
 
 use crate::generator::{fail, pass_on};
 use crate::halting::before_halts;
@@ -24,15 +24,15 @@ use std::ffi::{c_uint, c_void};
 use std::sync::{Mutex, OnceLock};
 use wire::Event;
 
-/// From an itimerspec to the time of its first expiry, behind the interval.
+/// The bytes from the beginning of an itimerspec to its first expiry, which follows the interval.
 const IT_VALUE: u64 = 16;
 const CLOCK_MONOTONIC: u64 = 1;
 const TIMER_ABSTIME: u64 = 1;
-/// Numbers for the callback before a return.
+/// The numbers for the callback before a return: by a call, and below by an interrupt.
 const BY_CALL: usize = 0;
 const BY_INTERRUPT: usize = 1;
 
-/// The registers that are looked at.
+/// The registers that the witness looks at.
 #[derive(Clone, Copy)]
 struct Registers {
     number: Register,
@@ -44,17 +44,17 @@ struct Registers {
     space: Register,
 }
 
-/// What is known of a thread.
+/// A thread, as the witness knows it.
 #[derive(Debug)]
 struct Thread {
     number: u32,
-    /// Instructions of user space when it was woken, or first seen.
+    /// The instructions of user space when the thread was woken, or when it was first seen.
     woken: u64,
-    /// The call that it waits in, and the instructions of user space before that.
+    /// The call in which the thread waits, and the thread's own instructions of user space before that call.
     waits: Option<(u8, u64)>,
 }
 
-/// Threads by address space and thread-local storage, and how many of them wait.
+/// The threads by address space and thread-local storage, and how many of them wait.
 #[derive(Debug, Default)]
 struct Threads {
     known: BTreeMap<(u64, u64), Thread>,
@@ -62,7 +62,7 @@ struct Threads {
 }
 
 impl Threads {
-    /// A thread calls; `counted` are the instructions of user space until now. Gives its number.
+    /// A thread makes a call. `counted` are the instructions of user space until now. Returns the thread's number.
     fn call(&mut self, key: (u64, u64), call: u8, counted: u64) -> u32 {
         let number = self.known.len() as u32;
         let thread =
@@ -74,7 +74,7 @@ impl Threads {
         thread.number
     }
 
-    /// A thread returns; gives its number, the call it waited in, and the instructions of user space before that.
+    /// A thread returns. Gives its number, the call in which it waited, and its instructions of user space before that.
     fn wake(&mut self, key: (u64, u64), counted: u64) -> Option<(u32, u8, u64)> {
         let thread = self.known.get_mut(&key)?;
         let (call, own) = thread.waits.take()?;
@@ -93,7 +93,7 @@ struct Witness {
 
 // SAFETY: QEMU's objects behind the raw pointers are reached only through its functions, in callbacks.
 unsafe impl Send for Witness {}
-// SAFETY: as above; what changes is behind a lock.
+// SAFETY: as for `Send`. A lock guards the parts that change.
 unsafe impl Sync for Witness {}
 
 static WITNESS: OnceLock<Witness> = OnceLock::new();
@@ -102,10 +102,10 @@ fn witness() -> &'static Witness {
     WITNESS.get().expect("set before any callback is registered")
 }
 
-/// Registers everything with QEMU, for the plugin that it calls `id`.
+/// Registers all callbacks with QEMU, for the plugin that QEMU calls `id`.
 ///
 /// # Errors
-/// A QEMU that lacks a part of the interface.
+/// If QEMU lacks a part of the interface.
 pub fn install(qemu: Qemu, id: u64) -> Result<(), String> {
     let attached = Instrument::attach(id, qemu.interface());
     let instrument = attached.map_err(|failed| qemu.refusal(&failed))?;
@@ -142,7 +142,7 @@ extern "C" fn on_return(_vcpu: c_uint, how: *mut c_void) {
 }
 
 impl Witness {
-    /// At a block that is translated.
+    /// Looks at a block that QEMU translates.
     fn look(&self, block: &Block<'_>) {
         before_halts(block);
         let user = block.address() < USER_END;
@@ -167,7 +167,7 @@ impl Witness {
         self.registers.get().expect("found when the vCPU was made")
     }
 
-    /// The current thread.
+    /// The key of the current thread: its address space and its thread-local storage.
     fn key(&self) -> (u64, u64) {
         let Registers { space, storage, .. } = self.registers();
         (self.instrument.read(*space) & SPACE, self.instrument.read(*storage))
@@ -178,13 +178,13 @@ impl Witness {
         let Some(call) = WATCHED.into_iter().find(|n| u64::from(*n) == number) else { return };
         let requested = self.requested(call);
         let thread = self.threads().call(self.key(), call, self.instrument.counted());
-        // At 0 the guest booted.
+        // The guest booted at 0, so 0 is no such time.
         let requested = (requested != 0).then(|| Stamp::from_ns(requested));
         pass_on(&Event::Call { at: self.now(), call, thread, requested });
     }
 
-    /// Until when the thread asks to sleep, in ns of CLOCK_MONOTONIC, or when its timer is to expire first, in ns of
-    /// that timer's clock; 0 for no such time.
+    /// The time until which the thread asks to sleep, in ns of CLOCK_MONOTONIC, or the first expiry of its timer, in ns
+    /// of that timer's clock. 0 if there is no such time.
     fn requested(&self, call: u8) -> u64 {
         let Registers { first, second, third, .. } = self.registers();
         let read = |register: &Register| self.instrument.read(*register);
@@ -212,7 +212,7 @@ impl Witness {
         }
     }
 
-    /// Whether the return from an interrupt leads to user space: the code segment above the return address says it.
+    /// Whether the return from an interrupt leads to user space. The code segment above the return address says so.
     fn is_to_user(&self) -> bool {
         let frame = self.instrument.memory(self.instrument.read(self.registers().stack));
         frame.is_some_and(|[_, code_segment]: [u64; 2]| x86_64::is_user(code_segment))
@@ -222,7 +222,7 @@ impl Witness {
         self.threads.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The instruction that we are called before is counted already.
+    /// The present time. The counts include the instruction before which the witness is called.
     fn now(&self) -> At {
         At::new(self.qemu.now(), self.qemu.insns())
     }

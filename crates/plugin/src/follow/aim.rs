@@ -2,13 +2,13 @@
 //! Decides where to trigger: as a stretch opens that is likely to be long, or that is listed because it was long in an
 //! earlier run of the same snapshot.
 //!
-//! A stretch is known by what opened it: the instruction and its innermost callers. It is expected to be as long as the
+//! A stretch is known by its opener: the instruction and its innermost callers. It is expected to be as long as the
 //! longest stretch of its opener that was seen. When the shortest distance to the last trigger has just passed, only
-//! the longest expectation of all is good enough. The longer nothing comes, the less is asked for. An opener that was
-//! fired into often counts for less, so that others get their turn. An opener that was never seen counts as much as the
-//! best.
+//! the longest expectation of all is good enough. As time passes without a trigger, shorter ones are good enough, too.
+//! An opener that was fired into often counts for less than others, so that these get their turn. An opener that was
+//! never seen counts as much as the best.
 //!
-//! What the guest does and a seed decide all of it: the same snapshot and aim give the same triggers.
+//! Only the guest's behaviour and a seed decide: the same snapshot and aim give the same triggers.
 
 use sample::{Aim, Nanos, Occurrence, Rule, SCOUTED_FROM, Stretch};
 use std::collections::{HashMap, HashSet};
@@ -16,13 +16,13 @@ use std::collections::{HashMap, HashSet};
 /// A stretch that opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// Which it is.
+    /// The stretch and its number among those of the same opener.
     pub occurrence: Occurrence,
     /// Whether another stretch is open.
     pub nested: bool,
 }
 
-/// What is known of the stretches of one opener.
+/// The knowledge about the stretches of one opener.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     longest: u64,
@@ -31,21 +31,21 @@ struct Known {
     fired: u64,
 }
 
-/// Decides at each opening.
+/// Decides at each opening of a stretch whether to trigger.
 #[derive(Debug)]
 pub struct Aimer {
     aim: Aim,
-    /// What the aim lists.
+    /// The stretches that the aim lists.
     listed: HashSet<Occurrence>,
     known: HashMap<(u8, u64), Known>,
-    /// The longest stretch of all, in instructions.
+    /// The length of the longest stretch of all, in instructions.
     longest: u64,
-    /// State of the random numbers.
+    /// The state of the random numbers.
     random: u64,
 }
 
 impl Aimer {
-    /// Knows nothing yet.
+    /// An aimer that knows nothing yet.
     pub fn new(aim: Aim) -> Aimer {
         let listed = match &aim.rule {
             Rule::Listed(list) => list.iter().copied().collect(),
@@ -56,7 +56,7 @@ impl Aimer {
         Aimer { aim, listed, known: HashMap::new(), longest: 0, random }
     }
 
-    /// A stretch opens; the result tells it from all others.
+    /// Counts a stretch that opens. The result tells this stretch from all others.
     pub fn opened(&mut self, kind: Stretch, key: u64) -> Occurrence {
         let known = self.known.entry((kind as u8, key)).or_default();
         let ordinal = known.opened;
@@ -64,7 +64,7 @@ impl Aimer {
         Occurrence { kind, key, ordinal }
     }
 
-    /// A stretch has closed after so many instructions. Whether it is to be told.
+    /// Learns that a stretch has closed after `length` instructions. Returns whether the stretch is to be reported.
     pub fn closed(&mut self, Occurrence { kind, key, .. }: Occurrence, length: u64) -> bool {
         let known = self.known.entry((kind as u8, key)).or_default();
         known.closed += 1;
@@ -75,15 +75,15 @@ impl Aimer {
         self.aim.rule == Rule::Scout && length >= SCOUTED_FROM.0
     }
 
-    /// Whether to trigger in a stretch that opens now, `waited` after a trigger became possible. If so it counts as
-    /// fired into.
+    /// Whether to trigger in a stretch that opens now, `waited` after a trigger became possible. A trigger counts for
+    /// the stretch's opener.
     pub fn takes(&mut self, opening: Opening, waited: Nanos) -> bool {
         let Occurrence { kind, key, .. } = opening.occurrence;
         let key = (kind as u8, key);
         if self.aim.kinds & kind as u8 == 0 {
             return false;
         }
-        // What is asked for is halved with each quarter of the gap.
+        // The expectation that is asked for is halved with each quarter of the gap.
         let halvings = (waited * 4 / self.aim.gap.max(Nanos(1))).min(63);
         let known = self.known.get(&key).copied().unwrap_or_default();
         let is_long = || {
@@ -104,7 +104,7 @@ impl Aimer {
         takes
     }
 
-    /// Of four, three are true (xorshift64, Marsaglia 2003).
+    /// Three draws of four are true (xorshift64, Marsaglia 2003).
     fn draw(&mut self) -> bool {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -130,7 +130,7 @@ mod tests {
         Opening { occurrence: occurrence(key), nested: false }
     }
 
-    /// Whether any of a few tries is taken, so that no draw decides.
+    /// Whether the aimer takes any of a few tries. So no single draw decides.
     fn ever(aimer: &mut Aimer, opening: Opening, waited: u64) -> bool {
         (0..20).any(|_| aimer.takes(opening, Nanos(waited)))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Finds out what has to be known of QEMU and of the guest before anything is followed.
+//! Finds the facts about QEMU and the guest that the follower needs before it follows anything.
 
 use super::memory::StackMemory;
 use super::{Follower, Registers, Vcpu};
@@ -7,7 +7,7 @@ use crate::checks::Failed;
 use crate::x86_64::{self, General, KERNEL, preempt_count};
 
 impl Follower {
-    /// The vCPU that has been made.
+    /// Looks up the vCPU that QEMU has made.
     pub(super) fn look_up(&self) -> Result<Vcpu, String> {
         let Follower { qemu, instrument, .. } = self;
         let registers = || -> Result<Registers, Failed> {
@@ -21,8 +21,8 @@ impl Follower {
         Ok(Vcpu { cpu, registers, memory })
     }
 
-    /// Before anything is executed. At the warm-up's end the guest is in user space; one that was let run on may be
-    /// anywhere.
+    /// Begins to follow, before the guest executes anything. At the end of the warm-up the guest is in user space. A
+    /// guest that was let run on may be anywhere.
     pub(super) fn begin(&self) {
         let Vcpu { cpu, registers, memory } = self.vcpu();
         let told = registers.general.map(|register| self.read(register));

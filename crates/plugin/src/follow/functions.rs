@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Tells each call of a function of the kernel and its return, from a given time on. Until then each execution of such
-//! a place costs a comparison.
+//! Reports each call of a function of the kernel and its return, from a given time on. Before this time each execution
+//! of such a place costs a comparison.
 
 use super::places::{Place, Why};
 use super::{Follower, follower};
@@ -12,13 +12,13 @@ use std::ffi::{c_uint, c_void};
 use wire::Event;
 
 pub extern "C" fn on_function(_vcpu: c_uint, place: *mut c_void) {
-    // SAFETY: a leaked Place, given by `look`.
+    // SAFETY: the pointer is to a leaked Place, and `look` gave it.
     follower().function(unsafe { &*place.cast::<Place>() });
 }
 
 impl Follower {
-    /// Begins to tell, if it is time. The follower asks this when interrupts are masked. The trigger's own interrupt
-    /// masks them at the latest.
+    /// Begins to report functions, if it is time. The follower calls this when interrupts are masked. The trigger's own
+    /// interrupt masks them at the latest.
     pub(super) fn begin_functions(&self, followed: &mut Followed, now: Stamp<Virtual>) {
         let Some(from) = followed.functions_from else { return };
         if since_measuring_began(now).is_some_and(|now| now >= from) {
@@ -27,8 +27,8 @@ impl Follower {
         }
     }
 
-    /// A function begins, or returns. Nothing is told while the stack is a program's. The first instructions of a
-    /// system call still have that stack, too.
+    /// Reports that a function begins or returns. While the stack is a program's, nothing is reported. The first
+    /// instructions of a system call still have this stack, too.
     fn function(&self, place: &Place) {
         let cpu = &self.vcpu().cpu;
         let stack = cpu.register(General::Stack);

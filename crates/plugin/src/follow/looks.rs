@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Decides when to look where the CPU is, in stretches that become long. What opened a stretch does not always tell
-//! what takes long in it: an interrupt's entry says nothing of the handler.
+//! Decides when to look where the CPU is, in stretches that become long. The opener of a stretch does not always tell
+//! what takes long in the stretch: an interrupt's entry says nothing of the handler.
 //!
-//! A stretch is looked at when it is as long as a given number of instructions, twice that, four times that, and so on.
-//! So the last look lies in the stretch's second half, where most probably lies what takes most of it, and a long
-//! stretch costs few looks. A stretch inside another one is looked at by its own length, so that a short one does not
-//! decide for the long one around it.
+//! A stretch is looked at when it is as long as a given number of instructions, twice as long, four times as long, and
+//! so on. So the last look is in the stretch's second half. Most probably the part that takes most of the stretch is
+//! there, too. A long stretch costs few looks. A stretch inside another one is looked at by its own length, so that a
+//! short one does not decide for the long one around it.
 
 use super::{Followed, Follower, Place};
 use crate::generator::pass_on_among_many;
 use sample::{At, Insns, Stretch, Stretches};
 use wire::Event;
 
-/// A stretch that is open.
+/// An open stretch.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     since: u64,
-    /// When it is looked at next.
+    /// The length at which the next look is due.
     due: u64,
 }
 
-/// A countdown is set anew when a stretch is so long, and twice, four, eight … times as long, whether the stretch is
-/// looked at yet or not. A countdown counts by blocks and is off by a few instructions. Without this, a follower that
-/// looks at shorter stretches, too, would look at the longer ones at other places.
+/// The length of a stretch at which its first countdown ends. Countdowns follow at twice, four, eight … times this
+/// length, whether the stretch is looked at yet or not. A countdown counts by blocks and is off by a few instructions.
+/// Without this, a follower that looks at shorter stretches, too, would look at the longer ones at other places.
 const FIRST: u64 = 500;
 
-/// Decides. The countdown itself is [`crate::instrument::Block::when_due`], in the blocks that end loops and functions
+/// Decides when to look. [`crate::instrument::Block::when_due`] counts down, in the blocks that end loops and functions
 /// ([`super::places`]). So looks happen at these blocks.
 #[derive(Debug)]
 pub struct Looks {
-    /// How long a stretch is when its countdown ends first.
+    /// The length of a stretch at the end of its first countdown.
     first: u64,
-    /// How long it is at its first look.
+    /// The length of a stretch at its first look.
     from: u64,
-    /// The kinds that are looked at.
+    /// The kinds of stretches that are looked at.
     kinds: Stretches,
-    /// One of each kind.
+    /// The open stretch of each kind.
     open: [Option<Open>; Stretch::ALL.len()],
-    /// When the countdown ends; what is not in the future is no countdown.
+    /// When the countdown ends. A time that is not in the future means that there is no countdown.
     ends: u64,
 }
 
 impl Looks {
-    /// Looks at stretches of these `kinds` that become as long as `from`, at least one instruction.
+    /// Decides for stretches of these `kinds`. The first look is at the length `from`, and at one instruction at least.
     pub fn new(from: Insns, kinds: Stretches) -> Looks {
         let from = from.0.max(1);
         Looks { first: from.min(FIRST), from, kinds, open: [None; Stretch::ALL.len()], ends: 0 }
@@ -53,8 +53,8 @@ impl Looks {
         self.open[index(kind)].is_some()
     }
 
-    /// A stretch opens, in place of the one of its kind that was open. Gives what the countdown is to be set to. `None`
-    /// where the countdown ends early enough, so that it is not set each time that interrupts are masked.
+    /// A stretch opens, in place of an open one of its kind. Returns the new value for the countdown. `None` if the
+    /// countdown ends early enough. So it is not set each time that interrupts are masked.
     pub fn begin(&mut self, kind: Stretch, now: Insns) -> Option<Insns> {
         if !self.kinds.contains(kind) {
             return None;
@@ -68,18 +68,18 @@ impl Looks {
         Some(Insns(self.first))
     }
 
-    /// A stretch closes.
+    /// A stretch of this kind closes.
     pub fn end(&mut self, kind: Stretch) {
         self.open[index(kind)] = None;
     }
 
-    /// How long a stretch of this kind has become; 0 where none is open.
+    /// The length of the open stretch of this kind. 0 if no stretch is open.
     fn length(&self, kind: Stretch, now: Insns) -> Insns {
         Insns(self.open[index(kind)].map_or(0, |open| now.0.saturating_sub(open.since)))
     }
 
-    /// The countdown has ended: for which kinds of stretches to look, added up, and to what to set it; `None` where
-    /// nothing is open.
+    /// The countdown has ended. Returns the kinds of stretches to look at, added up, and the new value for the
+    /// countdown. The value is `None` if no stretch is open.
     pub fn due(&mut self, now: Insns) -> (u8, Option<Insns>) {
         let mut kinds = 0;
         for (kind, open) in Stretch::ALL.into_iter().zip(&mut self.open) {
@@ -117,8 +117,8 @@ impl Follower {
         }
     }
 
-    /// The preemption count, or the task, has changed: the idle task always has a count of 1 (kernel/sched/core.c,
-    /// `init_idle()`), and what comes on top of it is a stretch of its own.
+    /// Learns that the preemption count or the task has changed. The idle task always has a count of 1
+    /// (kernel/sched/core.c, `init_idle()`). A higher count of this task is a stretch of its own.
     pub(super) fn look_at_count(&self, followed: &mut Followed, at: At) {
         let off = followed.preempt > u32::from(followed.idle);
         match followed.looks.as_ref().map(|looks| looks.is_open(Stretch::PreemptOff)) {
@@ -128,7 +128,7 @@ impl Follower {
         }
     }
 
-    /// The countdown has ended, at the beginning of a block.
+    /// Looks where the CPU is. The countdown has ended, at the beginning of a block.
     pub(super) fn look_inside(&self, place: &Place) {
         let at = self.vcpu().cpu.time(place.left);
         let mut followed = self.followed();
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(looks.begin(Stretch::IrqsOff, Insns(60)), None);
         looks.end(Stretch::IrqsOff);
         assert_eq!(looks.due(Insns(100)), (2, Some(Insns(100))));
-        // One that lasts is looked at by its own length.
+        // A stretch that lasts is looked at by its own length.
         assert_eq!(looks.begin(Stretch::IrqsOff, Insns(110)), None);
         assert_eq!(looks.due(Insns(200)), (2, Some(Insns(10))));
         assert_eq!(looks.due(Insns(210)), (1, Some(Insns(100))));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     proptest! {
-        /// Steps of the guest: instructions that pass, and what happens then.
+        /// Steps of the guest: a number of instructions, and then an event.
         #[test]
         fn the_last_look_of_a_stretch_lies_in_its_second_half(
             steps in prop::collection::vec((1u64..400, 0usize..3, any::<bool>()), 1..300)

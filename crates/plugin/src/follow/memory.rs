@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The guest's kernel stacks, read where the host keeps them.
 //!
-//! QEMU walks the guest's page tables for whoever asks for memory. That takes longer than all the rest of copying a
-//! piece of a stack. Where the pages of a kernel stack lie does not change while its task runs, so their places are
+//! QEMU walks the guest's page tables for everyone who asks for memory. This takes longer than all other steps of
+//! copying a piece of a stack. The pages of a kernel stack do not move while its task runs, so their places are
 //! remembered. They are forgotten when another task runs, since only then the stack of the previous task may go.
 
 use crate::checks::{Check, Failed};
@@ -11,32 +11,32 @@ use crate::physical::Physical;
 use crate::x86_64::PAGE;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// So many pages are remembered, by the lowest bits of their numbers. The stack of a task has four pages and so has the
-/// stack of interrupts, and they shall seldom be in each other's place.
+/// How many pages are remembered, by the lowest bits of their numbers. The stack of a task has four pages, and so has
+/// the stack of interrupts. The two should seldom take each other's place.
 const PAGES: usize = 64;
-/// No page has this number.
+/// A number that no page has.
 const NONE: u64 = u64::MAX;
 
-/// The memory in which stacks lie. Used on the vCPU's thread only.
+/// The memory in which stacks lie. Only the vCPU's thread uses it.
 pub struct StackMemory {
     physical: Physical,
-    /// Whether [`StackMemory::forget`] is called when another task runs.
+    /// Whether somebody calls [`StackMemory::forget`] when another task runs.
     is_told: bool,
     pages: Pages,
 }
 
 impl StackMemory {
-    /// That of a vCPU. Where [`StackMemory::forget`] will not be called (`is_told`), nothing is remembered.
+    /// The memory of a vCPU. If nobody will call [`StackMemory::forget`] (`is_told`), no page is remembered.
     pub fn new(physical: Physical, is_told: bool) -> StackMemory {
         StackMemory { physical, is_told, pages: Pages::new() }
     }
 
-    /// Another task runs: what becomes of the stack of the one before is not known.
+    /// Forgets all pages. Another task runs, and nobody knows what becomes of the previous task's stack.
     pub fn forget(&self) {
         self.pages.forget();
     }
 
-    /// Fills `bytes` with what is at `address`; false where it cannot be read.
+    /// Fills `bytes` from `address` on. Returns false if the memory cannot be read.
     pub fn fill(&self, instrument: &Instrument, address: u64, bytes: &mut [u8]) -> bool {
         self.is_told && self.fill_by_pages(address, bytes) || instrument.fill(address, bytes)
     }
@@ -46,10 +46,10 @@ impl StackMemory {
         self.pages.pieces(address, bytes, walk, |at, piece| self.physical.read(at, piece))
     }
 
-    /// What is read page by page at `address` is what the plugin interface reads there, if both read something.
+    /// Checks that both ways read the same at `address`, page by page and through the plugin interface, if both read.
     ///
     /// # Errors
-    /// It is something else.
+    /// If the two ways read different bytes.
     pub fn check(&self, instrument: &Instrument, address: u64) -> Result<(), Failed> {
         let (mut here, mut there) = ([0; 64], [0; 64]);
         let read = self.fill_by_pages(address, &mut here) && instrument.fill(address, &mut there);
@@ -60,7 +60,7 @@ impl StackMemory {
     }
 }
 
-/// The number of each page, as the kernel has it, and where it begins in the guest's memory.
+/// For each page the number that the kernel uses, and the place of its beginning in the guest's memory.
 struct Pages([(AtomicU64, AtomicU64); PAGES]);
 
 impl Pages {
@@ -72,7 +72,7 @@ impl Pages {
         self.0.iter().for_each(|(number, _)| number.store(NONE, Relaxed));
     }
 
-    /// Reads what is at `address` page by page; false where one is not found by `walk`, or cannot be read there.
+    /// Reads from `address` on, page by page. Returns false if `walk` does not find a page, or a page cannot be read.
     fn pieces(
         &self,
         address: u64,
@@ -94,7 +94,7 @@ impl Pages {
         true
     }
 
-    /// Where the page of this number begins.
+    /// The place at which the page of this number begins.
     fn find(&self, number: u64, walk: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         let (known, begin) = &self.0[number as usize % PAGES];
         if known.load(Relaxed) == number {
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn what_lies_on_two_pages_is_read_from_both() {
         let (pages, there) = (Pages::new(), Cell::new(true));
-        // Pages 7 and 8 lie the other way around; each byte is what its address ends with.
+        // Pages 7 and 8 are in the reverse order. Each byte is the end of its address.
         let walk = |number: u64| there.get().then_some((8 - number % 7) * PAGE);
         let read = |at: u64, piece: &mut [u8]| {
             for (n, byte) in piece.iter_mut().enumerate() {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Follows the guest's kernel from outside. The follower tells whether interrupts are masked, the preemption count, the
-//! running task, and the places that it was told to watch, each with its exact time. It also tells the call stacks that
-//! mask and unmask interrupts.
+//! Follows the guest's kernel from outside. The follower reports whether interrupts are masked, the preemption count,
+//! the running task, and the places that it was told to watch, each with its exact time. It also reports the call
+//! stacks that mask and unmask interrupts.
 //!
-//! The follower is called before the instructions that change the interrupt flag, after the stores to the per-CPU
-//! variables, and where gates of the interrupt table lead to. The guest executes nothing else for it. So the guest's
+//! QEMU calls the follower before the instructions that change the interrupt flag, after the stores to the per-CPU
+//! variables, and at the targets of the interrupt table's gates. The guest executes nothing else for it. So the guest's
 //! run is the same, to the instruction, with the follower and without it.
 //!
-//! The follower cannot see a change by code that no instruction of [`code`](crate::x86_64::code) stands for. Where an
-//! instruction stores and then faults, the follower tells the store as if it had been done.
+//! The follower cannot see a change by code that no instruction of [`code`](crate::x86_64::code) stands for. If an
+//! instruction stores and then faults, the follower reports the store as if it had been done.
 
 mod aim;
 mod beginning;
@@ -42,19 +42,19 @@ use watches::Watches;
 use wire::plan::{Plan, Stack, Watch};
 use wire::{Event, StackId, Take, TaskId};
 
-/// The bit in a step of the bottom halves' count that says that they are disabled, and not that a softirq runs
+/// The bit in a step of the bottom halves' count that says that they are disabled. Without it a softirq runs
 /// (SOFTIRQ_DISABLE_OFFSET, include/linux/preempt.h).
 const SOFTIRQ_DISABLE: u64 = 1 << 9;
-/// It takes no longer than this to take a lock that nobody holds.
+/// The longest time that a CPU needs to take a lock that nobody holds.
 const LOCKING: Nanos = Nanos(500);
 
-/// The registers that are looked at once.
+/// The registers that the follower looks up once.
 #[derive(Clone, Copy)]
 struct Registers {
     general: [Register; GENERAL],
     code_segment: Register,
     flags: Register,
-    /// Of the mode that runs, and of the other one.
+    /// The base of the mode that runs, and the base of the other mode.
     bases: [Register; 2],
 }
 
@@ -72,17 +72,17 @@ struct Follower {
     watches: Watches,
     vcpu: OnceLock<Vcpu>,
     begun: Once,
-    /// Where the kernel's functions begin, where each call is told.
+    /// The addresses at which the kernel's functions begin. Filled only if each call is to be reported.
     functions: FxHashSet<u64>,
-    /// Reached in callbacks at translations and instructions alone. A lock for each would be a twentieth of a followed
-    /// guest's time.
+    /// Only callbacks at translations and instructions use this. A lock for each of them would take a twentieth of a
+    /// followed guest's time.
     followed: RefCell<Followed>,
 }
 
 // SAFETY: QEMU's objects behind the raw pointers are reached only through its functions, in callbacks.
 unsafe impl Send for Follower {}
-// SAFETY: as above; what changes is reached on the one vCPU's thread only, which makes the callbacks one after the
-// other.
+// SAFETY: as for `Send`. Only the thread of the one vCPU reaches the parts that change, and it makes the callbacks one
+// after the other.
 unsafe impl Sync for Follower {}
 
 static FOLLOWER: OnceLock<Follower> = OnceLock::new();
@@ -91,10 +91,10 @@ fn follower() -> &'static Follower {
     FOLLOWER.get().expect("set before any callback is registered")
 }
 
-/// Registers everything with QEMU, for the plugin that it calls `id`.
+/// Registers all callbacks with QEMU, for the plugin that QEMU calls `id`.
 ///
 /// # Errors
-/// A QEMU that lacks a part of the interface; a map that cannot be read.
+/// If QEMU lacks a part of the interface, or a map cannot be read.
 pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), String> {
     let attached = Instrument::attach(id, qemu.interface());
     let instrument = attached.map_err(|failed| qemu.refusal(&failed))?;
@@ -129,18 +129,18 @@ impl Instruments for Follower {
 }
 
 extern "C" fn on_place(_vcpu: c_uint, place: *mut c_void) {
-    // SAFETY: a leaked Place, given by `look`.
+    // SAFETY: the pointer is to a leaked Place, and `look` gave it.
     let place = unsafe { &*place.cast::<Place>() };
     follower().at(place);
 }
 
 extern "C" fn on_due(_vcpu: c_uint, place: *mut c_void) {
-    // SAFETY: as above.
+    // SAFETY: the pointer is to a leaked Place, and `look` gave it.
     follower().look_inside(unsafe { &*place.cast::<Place>() });
 }
 
 extern "C" fn on_store(_vcpu: c_uint, info: c_uint, address: u64, place: *mut c_void) {
-    // SAFETY: as above.
+    // SAFETY: the pointer is to a leaked Place, and `look` gave it.
     let place = unsafe { &*place.cast::<Place>() };
     follower().stored(place, address, follower().instrument.stored(info));
 }
@@ -166,7 +166,7 @@ impl Follower {
         self.instrument.memory(address).map_or(0, |[word]| word)
     }
 
-    /// Before an instruction.
+    /// Is called before an instruction.
     fn at(&self, place: &Place) {
         let cpu = &self.vcpu().cpu;
         cpu.check(place.left == 1);
@@ -200,7 +200,7 @@ impl Follower {
         }
     }
 
-    /// Interrupts are masked, or not, from `time` on, by the instruction at `address`.
+    /// Learns that the instruction at `address` masks interrupts, or unmasks them, at `at`.
     fn mask(&self, masked: bool, address: u64, at: At) {
         let mut followed = self.followed();
         if followed.masked == masked {
@@ -221,7 +221,7 @@ impl Follower {
         }
     }
 
-    /// After a store, perhaps to one of the per-CPU variables, or to the running task's counter.
+    /// Is called after a store, perhaps to one of the per-CPU variables, or to the running task's counter.
     fn stored(&self, place: &Place, address: u64, value: u64) {
         let cpu = &self.vcpu().cpu;
         cpu.check(place.left == 1);
@@ -258,7 +258,7 @@ impl Follower {
         let (mut opened, mut stack) = (None, None);
         let mut since = None;
         if previous == 0 {
-            // Where triggers are aimed, every opener is told from others.
+            // Where triggers are aimed, the key has to tell each opener from the others.
             let worth = !place.brief || followed.aimer.is_some();
             since = Some(self.open(&mut followed, Stretch::PreemptOff, place.address, at, worth));
         } else if count == 0 {
@@ -271,13 +271,13 @@ impl Follower {
         }
     }
 
-    /// The running task's counter is this since the instruction at `address`.
+    /// Learns that the running task's counter has this value since the instruction at `address`.
     fn count(&self, value: u16, address: u64, at: At) {
         let mut followed = self.followed();
         let task = followed.task;
         let before = followed.counters.insert(task, value);
         drop(followed);
-        // Where it was before following began is not known; who counts begins at 0.
+        // The value before the follower began is not known. A task's counter begins at 0.
         let rises = before.map_or(value > 0, |before| value > before);
         let told = if rises { self.watches.rises } else { self.watches.falls };
         if let Some((index, watch)) = told.filter(|_| before != Some(value)) {
@@ -285,7 +285,7 @@ impl Follower {
         }
     }
 
-    /// A gate of the interrupt table, or a call, has led to `address`.
+    /// Learns that a gate of the interrupt table, or a call, has led to `address`.
     fn gate(&self, address: u64, at: At) {
         self.mask(true, address, at);
         let mut followed = self.followed();
@@ -293,13 +293,13 @@ impl Follower {
             self.begin_looks(&mut followed, Stretch::Unscheduled, at);
         }
         if followed.aimer.is_some() && followed.unscheduled.is_none() {
-            // A call is told from others by its number.
+            // The number of a system call tells it from other calls.
             let key = address ^ self.vcpu().cpu.register(General::Call);
             self.begin_unscheduled(&mut followed, key, address, at);
         }
     }
 
-    /// Back from the kernel, or from one of its interrupts.
+    /// Learns that the CPU is back from the kernel, or from one of the kernel's interrupts.
     fn leave(&self, to_user: bool, address: u64, at: At) {
         pass_on_among_many(&Event::Leave { at, user: to_user, to: address });
         if to_user {
@@ -309,7 +309,7 @@ impl Follower {
         }
     }
 
-    /// The kernel is at a place where it would schedule.
+    /// Learns that the kernel is at a place where it would schedule.
     fn point(&self, address: u64, at: At) {
         let mut followed = self.followed();
         self.begin_looks(&mut followed, Stretch::Unscheduled, at);
@@ -321,7 +321,7 @@ impl Follower {
         self.begin_unscheduled(&mut followed, key, address, at);
     }
 
-    /// The lock of bottom halves is taken, or released, by a call of the function at `address`.
+    /// Learns that a call of the function at `address` takes or releases the lock of bottom halves.
     fn hold(&self, holds: bool, address: u64, at: At) {
         let mut followed = self.followed();
         if followed.aimer.is_none()
@@ -355,7 +355,7 @@ impl Follower {
         self.aim(followed, since, nested, address);
     }
 
-    /// Triggers, if the stretch is worth it that opens at the instruction at `address`, `nested` in another or not.
+    /// Triggers if the stretch that the instruction at `address` opens is worth it. `nested` says if it is in another.
     fn aim(&self, followed: &mut Followed, since: Since, nested: bool, address: u64) {
         let (Some(aimer), Some(occurrence)) = (&mut followed.aimer, since.occurrence) else {
             return;
@@ -366,13 +366,13 @@ impl Follower {
             let stack = self.stack(&mut followed.stacks, &self.capture(address), at);
             let (kind, stack) = (occurrence.kind, Some(stack));
             pass_on_among_many(&Event::Aimed { at, kind, stack });
-            // What takes a lock is told before it has it.
+            // The place that takes a lock is reported before the CPU has the lock.
             let held = occurrence.kind == Stretch::BhHeld;
             trigger_at(at.time, if held { LOCKING } else { Nanos(0) });
         }
     }
 
-    /// A stretch opens that gets stacks. The stack of its opener is copied if the stretch is `worth` it.
+    /// Opens a stretch of a kind that gets stacks. If the stretch is `worth` it, the stack of its opener is copied.
     fn open(
         &self,
         followed: &mut Followed,
@@ -386,12 +386,12 @@ impl Follower {
             true => self.copy(opener, address),
             false => opener.set_bare(address),
         }
-        // What a gate interrupted is no part of why it masks.
+        // The interrupted code is no part of the reason why a gate masks interrupts.
         let key = || if self.plan.is_gate(address) { address } else { opener.key() };
         *since.insert(Since::new(&mut followed.aimer, kind, key, at))
     }
 
-    /// The stacks that opened and closed a stretch, where it was long enough.
+    /// Closes a stretch. Returns the stacks that opened and closed it, if it was long enough.
     fn close(
         &self,
         followed: &mut Followed,
@@ -417,14 +417,14 @@ impl Follower {
         })
     }
 
-    /// What it takes to unwind the stack here, at the instruction at `address`.
+    /// Takes the state that is needed to unwind the stack at the instruction at `address`.
     fn capture(&self, address: u64) -> Capture {
         let mut capture = Capture::default();
         self.copy(&mut capture, address);
         capture
     }
 
-    /// The same, in place of what `capture` held.
+    /// Takes the same state into `capture`, in place of its content.
     fn copy(&self, capture: &mut Capture, address: u64) {
         let cpu = &self.vcpu().cpu;
         let (sp, bp) = (cpu.register(General::Stack), cpu.register(General::Frame));
@@ -435,7 +435,7 @@ impl Follower {
         self.vcpu().memory.fill(&self.instrument, address, bytes)
     }
 
-    /// The CPU runs the task at `task`.
+    /// Learns that the CPU runs the task at `task`.
     fn run(&self, task: u64, at: At) {
         let fields = &self.plan.task;
         let [pid, priority] = [fields.pid, fields.prio].map(|f| self.word(task + f) as u32);
@@ -459,7 +459,7 @@ impl Follower {
         }
     }
 
-    /// Tells that the CPU came to a watched place, with what is to be taken there.
+    /// Reports that the CPU came to a watched place, with the value that is to be taken there.
     fn tell(&self, index: u8, watch: Watch, address: u64, at: At) {
         let cpu = &self.vcpu().cpu;
         let taken = match watch.take {
@@ -470,7 +470,7 @@ impl Follower {
             Take::Word(offset) => self.word(cpu.register(General::First).wrapping_add(offset)),
             Take::Top => self.word(cpu.register(General::Stack)),
         };
-        // Calls that tell by how much they disable tell of softirqs being served, too.
+        // Calls that report by how much they disable bottom halves report the serving of softirqs, too.
         let counts = watch.take != Take::Count || taken & SOFTIRQ_DISABLE != 0;
         let mut followed = self.followed();
         let Followed { nests, stacks, task, .. } = &mut *followed;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Stretches that a task opens and closes by calls, some inside others, while other tasks run in between. On PREEMPT_RT
 //! there are a million of them in a virtual second, and nearly all are over at once. So the stack of a stretch's opener
-//! is copied, and unwound only if the stretch was long.
+//! is copied at first. It is unwound only if the stretch was long.
 
 use super::stacks::Capture;
 use rustc_hash::FxHashMap;
@@ -11,11 +11,11 @@ use wire::plan::Nesting;
 /// A task, by the address of its `task_struct`.
 pub type Task = u64;
 
-/// The stretches of all tasks.
+/// The stretches of all tasks, with those that have closed.
 #[derive(Default)]
 pub struct Nests(FxHashMap<(Nesting, Task), Nest>);
 
-/// A task's; kept when it has closed, for the next one and the room for its stack.
+/// A task's stretch. When it has closed, its room serves for the next one and for the next stack.
 #[derive(Default)]
 struct Nest {
     depth: u32,
@@ -24,7 +24,7 @@ struct Nest {
 }
 
 impl Nests {
-    /// `task` calls what opens such a stretch: `copy` is called for the outermost.
+    /// Learns that `task` calls a function that opens such a stretch. The outermost such call also calls `copy`.
     pub fn open(
         &mut self,
         nesting: Nesting,
@@ -40,9 +40,9 @@ impl Nests {
         }
     }
 
-    /// `task` calls what closes it: where that was the outermost, how long it was, and what opened it.
+    /// Learns that `task` calls the function that closes the stretch. For the outermost: its length and its opener.
     pub fn close(&mut self, nesting: Nesting, task: Task, now: Insns) -> Option<(Insns, &Capture)> {
-        // Opened before following began.
+        // A task without an open stretch opened its stretch before the follower began.
         let nest = self.0.get_mut(&(nesting, task)).filter(|nest| nest.depth > 0)?;
         nest.depth -= 1;
         (nest.depth == 0).then(|| (now.saturating_sub(nest.since), &nest.opener))
@@ -53,7 +53,7 @@ impl Nests {
 mod tests {
     use super::*;
 
-    /// Opens one whose opener is the instruction at `ip`.
+    /// Opens a stretch whose opener is the instruction at `ip`.
     fn open(nests: &mut Nests, nesting: Nesting, task: Task, ip: u64) {
         nests.open(nesting, task, Insns(ip), |opener| opener.set_bare(ip));
     }

@@ -7,51 +7,51 @@ use crate::instrument::Block;
 use crate::x86_64::INSTRUCTION_BYTES_MAX;
 use crate::x86_64::code::{self, Change, Step};
 
-/// Why we are called at an instruction.
+/// Why the follower is called at an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It changes what is followed.
+    /// The instruction changes something that is followed.
     Change(Change),
-    /// A gate of the interrupt table leads here.
+    /// A gate of the interrupt table leads to the instruction.
     Gate,
-    /// It is watched.
+    /// The instruction is watched.
     Watch,
     /// The kernel would schedule here.
     Point,
-    /// It takes the lock of bottom halves, or releases it.
+    /// The instruction takes the lock of bottom halves, or releases it.
     Holds(bool),
-    /// A block begins here, and it may be time to look.
+    /// A block begins here, and a look may be due.
     Due,
     /// A function of the kernel begins here.
     Function,
-    /// One returns.
+    /// A function of the kernel returns here.
     Return,
 }
 
-/// A place in translated code where we are called. Never freed: QEMU may keep the code, and has few enough.
+/// A place in translated code at which the follower is called. Never freed: QEMU may keep the code. There are few.
 pub struct Place {
     pub why: Why,
     pub address: u64,
-    /// Instructions from the beginning of this one to the end of the block.
+    /// The number of instructions from the beginning of this one to the end of the block.
     pub left: u64,
-    /// Whether it adds one to the preemption count, and its block takes that away again before a stretch that opens
-    /// here is long enough for a stack.
+    /// Whether the instruction adds one to the preemption count, and its block takes this away again before a stretch
+    /// that opens here is long enough for a stack.
     pub brief: bool,
 }
 
-/// A block counts as so many times its instructions, because the blocks that lead on to it are not counted. As a rule
-/// fewer instructions are executed from one counted block to the next. A countdown that ends too early goes on, but one
-/// that ends too late misses a look.
+/// How many times its instructions a counted block counts, because the blocks that lead on to it are not counted. As a
+/// rule fewer instructions are executed from one counted block to the next. A countdown that ends too early goes on.
+/// One that ends too late misses a look.
 const COUNTED: u64 = 6;
 
-/// Whether nothing is lost where a block is not counted: no loop has such blocks alone.
+/// Whether a block need not be counted: no loop has only blocks like this.
 fn leads_on(block: &Block<'_>) -> bool {
     let mut bytes = [0; INSTRUCTION_BYTES_MAX];
     block.last().is_some_and(|last| code::leads_on(last.code(&mut bytes)))
 }
 
 impl Follower {
-    /// Finds the places of a block of the kernel's code that is being translated.
+    /// Finds the places in a block of the kernel's code, while QEMU translates the block.
     pub(super) fn look(&self, block: &Block<'_>) {
         let count = block.instructions();
         if self.plan.inside_from.0 > 0 && !leads_on(block) {
@@ -60,7 +60,7 @@ impl Follower {
             let number = Box::leak(Box::new(place)) as *const Place as usize;
             block.when_due(COUNTED * left, on_due, number);
         }
-        // From the last to the first: what comes after an instruction has then been seen.
+        // From the last instruction to the first, so that the successors of an instruction are known.
         let mut next: Option<(usize, Option<Step>)> = None;
         for index in (0..count).rev() {
             let Some(instruction) = block.instruction(index) else { return };
@@ -89,7 +89,7 @@ impl Follower {
             if index == 0 && self.functions.contains(&address) {
                 instruction.when_telling(on_function, place(Why::Function));
             }
-            // From an interrupt as well, whose entry is a function.
+            // A return from an interrupt counts as well, since the interrupt's entry is a function.
             let returns = code::returns(code) || change == Some(Change::ReturnsFromInterrupt);
             if self.plan.functions_from.is_some() && returns {
                 instruction.when_telling(on_function, place(Why::Return));

@@ -13,7 +13,7 @@ use std::path::Path;
 use wire::Event;
 use wire::plan::Plan;
 
-/// An open stretch: since when it is open, and, only where triggers are aimed, which of all it is.
+/// An open stretch, with the moment of its opening. If triggers are aimed, also its number among all stretches.
 #[derive(Clone, Copy)]
 pub struct Since {
     pub at: At,
@@ -21,7 +21,7 @@ pub struct Since {
 }
 
 impl Since {
-    /// A stretch opens at this moment. `key` stands for its opener, and is asked for only where triggers are aimed.
+    /// Opens a stretch at `at`. `key` stands for its opener. The function calls `key` only if triggers are aimed.
     pub fn new(
         aimer: &mut Option<Aimer>,
         kind: Stretch,
@@ -33,15 +33,15 @@ impl Since {
     }
 }
 
-/// A stretch that gets stacks, with what opened the last one. The copy of a stack stays where it is, since millions are
-/// made in a virtual second and moving one takes as long as making it.
+/// A stretch of a kind that gets stacks, with the opener of the last one. The copy of a stack stays in its place: a
+/// virtual second makes millions of copies, and moving one takes as long as making it.
 #[derive(Default)]
 pub struct Opened {
     pub since: Option<Since>,
     pub opener: Capture,
 }
 
-/// One of each kind that gets stacks.
+/// A stretch of each kind that gets stacks.
 #[derive(Default)]
 pub struct Openers {
     pub irqs_off: Opened,
@@ -61,33 +61,33 @@ pub struct Followed {
     pub masked: bool,
     pub preempt: u32,
     pub openers: Openers,
-    /// While in the kernel: since when it has not been at a place where it would schedule.
+    /// While the CPU is in the kernel: since when the kernel was at no place where it would schedule.
     pub unscheduled: Option<Since>,
-    /// How often bottom halves are disabled, by whoever holds their lock.
+    /// How often the holder of the lock of bottom halves has disabled them.
     pub bh_held: u32,
-    /// Since when they are.
+    /// Since when bottom halves are disabled.
     pub bh_off: Option<Since>,
     pub aimer: Option<Aimer>,
     pub looks: Option<Looks>,
-    /// From when on calls of functions are to be told, until they are.
+    /// When to begin reporting calls of functions. `None` once that has begun.
     pub functions_from: Option<Nanos>,
-    /// What runs; 0 while not known.
+    /// The running task. 0 while it is not known.
     pub task: Task,
-    /// Whether that is the idle task.
+    /// Whether the running task is the idle task.
     pub idle: bool,
     pub nests: Nests,
     pub stacks: Stacks,
-    /// What each task's counter was last, where it is followed.
+    /// The last value of each task's counter, if counters are followed.
     pub counters: FxHashMap<Task, u16>,
-    /// Priority and name by address of the task, as they were last told.
+    /// The number, priority and name of each task as last reported, by the task's address.
     pub tasks: BTreeMap<u64, (u32, u32, [u64; 2])>,
 }
 
 impl Followed {
-    /// As in user space.
+    /// The state of a guest in user space.
     ///
     /// # Errors
-    /// A map that cannot be read.
+    /// If the map cannot be read.
     pub fn new(plan: &Plan, aim: Option<Aim>) -> Result<Followed, String> {
         Ok(Followed {
             masked: false,
@@ -109,7 +109,7 @@ impl Followed {
         })
     }
 
-    /// A stretch closes.
+    /// Closes a stretch.
     pub fn closed(&mut self, since: Since, now: Insns) {
         let (Some(aimer), Some(occurrence)) = (&mut self.aimer, since.occurrence) else { return };
         let length = now - since.at.insns;

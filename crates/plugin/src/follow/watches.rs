@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The plan's watches by their places, since they are looked up while the guest runs. Only the host knows what they
-//! mean.
+//! The plan's watches by their places, since the follower looks them up while the guest runs. Only the host knows the
+//! meaning of a watch.
 
 use std::collections::BTreeMap;
 use wire::plan::{Place, Plan, Watch};
 
-/// A watch with its number, by which events name it.
+/// A watch with its number. Events name a watch by this number.
 type Numbered = (u8, Watch);
 
-/// All of them.
+/// All watches of a plan.
 pub struct Watches {
-    /// By address.
+    /// The watches by the address of their place.
     pub places: BTreeMap<u64, Vec<Numbered>>,
-    /// Where the running task's counter rises.
+    /// The watch for a rise of the running task's counter.
     pub rises: Option<Numbered>,
-    /// Where it falls.
+    /// The watch for a fall of this counter.
     pub falls: Option<Numbered>,
 }
 
 impl Watches {
-    /// Those of a plan.
+    /// The watches of `plan`.
     pub fn of(plan: &Plan) -> Watches {
         let mut watches = Watches { places: BTreeMap::new(), rises: None, falls: None };
         for (number, watch) in (0..).zip(&plan.watches) {

@@ -5,7 +5,7 @@ use super::{Generator, with};
 use crate::qemu::{Ports, Width};
 use wire::ports;
 
-/// Status register at rest: not busy, acknowledge high, selected, no error.
+/// The status register at rest: not busy, acknowledge high, selected, no error.
 const STATUS_AT_REST: u8 = 0xd8;
 
 pub(super) struct ParallelPort;
@@ -17,7 +17,7 @@ impl Ports for ParallelPort {
         with(|g| match offset {
             0 => g.pins,
             1 => STATUS_AT_REST,
-            // The upper bits of the control register are not driven and read as ones.
+            // Nothing drives the upper bits of the control register, so they read as ones.
             _ => g.control | 0xc0,
         })
         .into()

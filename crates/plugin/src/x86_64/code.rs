@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Reads instructions of x86-64 from their bytes alone: which of them change what the follower follows.
+//! Reads instructions of x86-64 from their bytes alone, and tells which of them change what the follower follows.
 //!
-//! The opcodes are those of the Intel SDM, volume 2. Some instructions change the interrupt flag and are not here.
-//! `syscall` and the gates of the interrupt table are seen where they lead to. No guest of the rig executes `vmrun` and
-//! its like.
+//! The opcodes are those of the Intel SDM, volume 2. Some instructions change the interrupt flag and are not here. The
+//! follower sees `syscall` and the gates of the interrupt table at their targets. No guest of the rig executes `vmrun`
+//! and similar instructions.
 
 /// What an instruction changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,19 +12,19 @@ pub enum Change {
     Masks,
     /// `sti`.
     Unmasks,
-    /// `popf`: the interrupt flag is that of the word on the stack.
+    /// `popf`: the word on the stack has the new interrupt flag.
     PopsFlags,
-    /// `iretq`: flags and privilege level are those of the frame on the stack.
+    /// `iretq`: the frame on the stack has the new flags and the new privilege level.
     ReturnsFromInterrupt,
-    /// `sysretq`: to user space; flags are those in r11.
+    /// `sysretq`: returns to user space. r11 has the new flags.
     ReturnsFromCall,
-    /// May store to the per-CPU variable at this offset from the gs base.
+    /// The instruction may store to the per-CPU variable at this offset from the gs base.
     StoresPerCpu(u64),
-    /// May store 16 bits at this distance from what a register points to.
+    /// The instruction may store 16 bits at this distance from the address in a register.
     StoresShort(u64),
 }
 
-/// By one, up or down.
+/// A step by one, up or down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// `inc`.
@@ -43,7 +43,7 @@ pub const RETURN_FROM_INTERRUPT: [u8; 2] = [0x48, 0xcf];
 /// `mwait`.
 pub const HALTING: [&[u8]; 2] = [&[0xf4], &[0x0f, 0x01, 0xc9]];
 
-/// What the instruction at `address` changes; `code` is all of it.
+/// The change that the instruction at `address` makes. `code` has all its bytes.
 pub fn change(code: &[u8], address: u64) -> Option<Change> {
     match code {
         [0xfa] => Some(Change::Masks),
@@ -57,7 +57,7 @@ pub fn change(code: &[u8], address: u64) -> Option<Change> {
     }
 }
 
-/// Whether an instruction adds one (`inc`) to what it stores to, or takes one away (`dec`): opcode 0xff, /0 and /1.
+/// Whether an instruction adds one to the word that it stores (`inc`), or takes one (`dec`): opcode 0xff, /0 and /1.
 pub fn step(code: &[u8]) -> Option<Step> {
     let prefixes = code.iter().take_while(|b| is_prefix(b)).count();
     match code[prefixes..] {
@@ -67,8 +67,8 @@ pub fn step(code: &[u8]) -> Option<Step> {
     }
 }
 
-/// Whether an instruction leads further on in memory, or into what it calls. It does where it is a jump, conditional or
-/// not, by a constant that is not negative, or a call by a constant. A guest whose blocks all end with such
+/// Whether an instruction leads further on in memory, or into a called function. A jump does, conditional or not, if it
+/// goes by a constant that is not negative. A call by a constant does, too. A guest whose blocks all end with such
 /// instructions comes to no loop.
 pub fn leads_on(code: &[u8]) -> bool {
     match *code {
@@ -81,7 +81,7 @@ pub fn leads_on(code: &[u8]) -> bool {
     }
 }
 
-/// Whether an instruction returns to its caller: `ret`, also with a constant or behind the prefix that old processors
+/// Whether an instruction returns to its caller: `ret`, also with a constant, or with the prefix that old processors
 /// want.
 pub fn returns(code: &[u8]) -> bool {
     matches!(code, [0xc3] | [0xf3, 0xc3] | [0xc2, _, _])
@@ -91,28 +91,28 @@ fn is_prefix(byte: &u8) -> bool {
     matches!(byte, 0x65 | 0x66 | 0xf0 | 0xf2 | 0xf3 | 0x40..=0x4f)
 }
 
-/// Opcodes of one byte that store to their operand in memory: add, or, and, sub, xor from a register; with a constant;
-/// xchg; mov; inc, dec and others of group 5.
+/// Opcodes of one byte that store to their operand in memory: add, or, and, sub, xor from a register; the same with a
+/// constant; xchg; mov; inc, dec and others of group 5.
 const STORES: [u8; 11] = [0x01, 0x09, 0x21, 0x29, 0x31, 0x81, 0x83, 0x87, 0x89, 0xc7, 0xff];
 
 /// The distance of 32 bits from a register at which an instruction may store 16 bits. Only one register may be part of
-/// the address, and gs may not.
+/// the address, and gs may not be part of it.
 fn stored_short(code: &[u8]) -> Option<u64> {
     const SHORT: u8 = 0x66;
     let prefixes = code.iter().take_while(|b| is_prefix(b)).count();
     let is_short = code[..prefixes].contains(&SHORT) && !code[..prefixes].contains(&GS);
     let [opcode, mode, rest @ ..] = &code[prefixes..] else { return None };
-    // Mode 2 is a register and 32 bits; register 4 would say that there are two.
+    // Mode 2 means a register and 32 bits. Register 4 would mean that there are two registers.
     if !is_short || !STORES.contains(opcode) || mode & 0xc0 != 0x80 || mode & 7 == 4 {
         return None;
     }
     u64::try_from(i32::from_le_bytes(*rest.first_chunk()?)).ok()
 }
 
-/// The prefix of an address that counts from the gs base.
+/// The prefix for an address that counts from the gs base.
 const GS: u8 = 0x65;
 
-/// The offset from the gs base to which an instruction may store, where the instruction itself has that offset: as a
+/// The offset from the gs base to which an instruction may store, if the instruction itself contains this offset: as a
 /// displacement alone, or relative to the next instruction (Linux since 6.7).
 fn stored_per_cpu(code: &[u8], address: u64) -> Option<u64> {
     let prefixes = code.iter().take_while(|b| is_prefix(b)).count();
@@ -121,7 +121,7 @@ fn stored_per_cpu(code: &[u8], address: u64) -> Option<u64> {
     }
     let operands = match code[prefixes..] {
         [opcode, ..] if STORES.contains(&opcode) => prefixes + 1,
-        // cmpxchg, xadd.
+        // These are cmpxchg and xadd.
         [0x0f, 0xb1 | 0xc1, ..] => prefixes + 2,
         _ => return None,
     };
@@ -132,7 +132,7 @@ fn stored_per_cpu(code: &[u8], address: u64) -> Option<u64> {
         (0x05, _) => {
             Some(displacement(rest)?.wrapping_add(address).wrapping_add(code.len() as u64))
         }
-        // A base of "none" and an index of "none".
+        // The base is "none", and the index is "none".
         (0x04, [sib, disp @ ..]) if sib & 0x3f == 0x25 => displacement(disp),
         _ => None,
     }
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(change(&[0x9d], 0), Some(Change::PopsFlags));
         assert_eq!(change(&[0x48, 0xcf], 0), Some(Change::ReturnsFromInterrupt));
         assert_eq!(change(&[0x48, 0x0f, 0x07], 0), Some(Change::ReturnsFromCall));
-        // nop, ret, and an instruction that has 0xfa as its constant.
+        // These are nop, ret, and an instruction that has 0xfa as its constant.
         for code in [&[0x90][..], &[0xc3], &[0xb0, 0xfa]] {
             assert_eq!(change(code, 0), None);
         }
@@ -158,29 +158,29 @@ mod tests {
 
     #[test]
     fn a_store_to_a_per_cpu_variable_gives_its_offset_in_both_encodings() {
-        // incl %gs:0x33c88, as before Linux 6.7: absolute.
+        // incl %gs:0x33c88, as before Linux 6.7: the offset is absolute.
         let absolute = [0x65, 0xff, 0x04, 0x25, 0x88, 0x3c, 0x03, 0x00];
         assert_eq!(change(&absolute, 0xffff_ffff_8100_0000), Some(Change::StoresPerCpu(0x33c88)));
-        // decl %gs:0x7ef0_0000(%rip) at an address where that makes 0x33c88.
+        // decl %gs:0x7ef0_0000(%rip), at an address where the sum is 0x33c88.
         let at = 0xffff_ffff_8100_0000u64;
         let relative = 0x33c88u64.wrapping_sub(at).wrapping_sub(7) as u32;
         let mut code = vec![0x65, 0xff, 0x0d];
         code.extend(relative.to_le_bytes());
         assert_eq!(change(&code, at), Some(Change::StoresPerCpu(0x33c88)));
-        // addl $0x200, the same way: the constant is behind the displacement.
+        // addl $0x200 in the same way: the constant follows the displacement.
         let relative = 0x33c88u64.wrapping_sub(at).wrapping_sub(11) as u32;
         let mut code = vec![0x65, 0x81, 0x05];
         code.extend(relative.to_le_bytes());
         code.extend(0x200u32.to_le_bytes());
         assert_eq!(change(&code, at), Some(Change::StoresPerCpu(0x33c88)));
-        // mov %r13,%gs:…: with a REX prefix.
+        // mov %r13,%gs:… has a REX prefix.
         let moved = [0x65, 0x4c, 0x89, 0x2c, 0x25, 0x80, 0x3c, 0x03, 0x00];
         assert_eq!(change(&moved, at), Some(Change::StoresPerCpu(0x33c80)));
     }
 
     #[test]
     fn a_store_of_16_bits_behind_a_register_gives_its_distance() {
-        // incw 0x4c0(%rax); movw $1,0x4c0(%rdx); decw 0x4c0(%r12) has two registers by its encoding; mov
+        // incw 0x4c0(%rax); movw $1,0x4c0(%rdx); decw 0x4c0(%r12), whose encoding has two registers; mov
         // %ax,0x4c0(%r13).
         let stores = |code: &[u8]| change(code, 0);
         let at = [0xc0, 0x04, 0x00, 0x00];
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(stores(&[&[0x66, 0xc7, 0x82][..], &at, &[1, 0]].concat()), short);
         assert_eq!(stores(&[&[0x66, 0x41, 0x89, 0x85][..], &at].concat()), short);
         assert_eq!(stores(&[&[0x66, 0x41, 0xff, 0x8c, 0x24][..], &at].concat()), None);
-        // incl; movzwl from there; incw (%rax); incw %gs:0x4c0; a negative distance.
+        // incl; movzwl from there; incw (%rax); incw %gs:0x4c0; an incw with a negative distance.
         assert_eq!(stores(&[&[0xff, 0x80][..], &at].concat()), None);
         assert_eq!(stores(&[&[0x0f, 0xb7, 0x80][..], &at].concat()), None);
         assert_eq!(stores(&[0x66, 0xff, 0x00]), None);
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_step_is_an_inc_or_a_dec() {
-        // incl and decl %gs:0x33c88; addl $1, movl, and a call through memory, which has the same opcode.
+        // incl and decl %gs:0x33c88; then addl $1, movl, and a call through memory, which has the same opcode.
         let at = [0x04, 0x25, 0x88, 0x3c, 0x03, 0x00];
         assert_eq!(step(&[&[0x65, 0xff][..], &at].concat()), Some(Step::Up));
         assert_eq!(step(&[0x65, 0xff, 0x0d, 0, 0, 0, 0]), Some(Step::Down));
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn jumps_that_are_forward_and_calls_lead_on_and_nothing_else() {
-        // je, jmp and jne, jmp with long displacements; a call backward, which returns.
+        // je, jmp and jne, and jmp with long displacements; and a call backward, which returns.
         let on: [&[u8]; 5] = [
             &[0x74, 0x10],
             &[0xeb, 0x00],
@@ -236,7 +236,7 @@ mod tests {
             &[0xe8, 0x00, 0x00, 0x00, 0xff],
         ];
         on.iter().for_each(|code| assert!(leads_on(code), "{code:x?}"));
-        // The same backward; ret, jmp *%rax, rep movsb, nop, loop, bswap and a jump with a prefix.
+        // The same jumps backward; ret, jmp *%rax, rep movsb, nop, loop, bswap, and a jump with a prefix.
         let not: [&[u8]; 11] = [
             &[0x74, 0xf0],
             &[0xeb, 0xfe],

@@ -13,15 +13,15 @@ use std::ops::Range;
 /// The longest instruction, in bytes.
 pub const INSTRUCTION_BYTES_MAX: usize = 15;
 
-/// How many general registers there are.
+/// The number of general registers.
 pub const GENERAL: usize = 16;
-/// The names that GDB has for them, in the order of their numbers in instructions.
+/// GDB's names of the general registers, in the order of their numbers in instructions.
 pub const GENERAL_NAMES: [&CStr; GENERAL] = [
     c"rax", c"rcx", c"rdx", c"rbx", c"rsp", c"rbp", c"rsi", c"rdi", c"r8", c"r9", c"r10", c"r11",
     c"r12", c"r13", c"r14", c"r15",
 ];
 
-/// A general register by what it holds, with its number in instructions (System V ABI for amd64, 3.2 and A.2).
+/// A general register by its content, with its number in instructions (System V ABI for amd64, 3.2 and A.2).
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
 pub enum General {
@@ -39,11 +39,11 @@ pub enum General {
     CallFlags = 11,
 }
 
-/// The names that GDB has for the code segment and the flags.
+/// GDB's names of the code segment and of the flags.
 pub const STATE_NAMES: [&CStr; 2] = [c"cs", c"eflags"];
-/// The names that GDB has for the base of a CPU's variables: in the mode that runs, and in the other one (`swapgs`).
+/// GDB's names of the base of a CPU's variables: in the mode that runs, and in the other mode (`swapgs`).
 pub const BASE_NAMES: [&CStr; 2] = [c"gs_base", c"k_gs_base"];
-/// The names that GDB has for what the witness reads: the number of a system call; its first, second and third
+/// GDB's names of the registers that the witness reads: the number of a system call; its first, second and third
 /// argument; the stack pointer; the thread's own storage; the table of the address space.
 pub const CALL_NAMES: [&CStr; 7] = [c"rax", c"rdi", c"rsi", c"rdx", c"rsp", c"fs_base", c"cr3"];
 
@@ -56,45 +56,45 @@ pub fn masks(flags: u64) -> bool {
     flags & INTERRUPT_FLAG == 0
 }
 
-/// Whether this code segment is user space's: its lowest bits are the privilege level.
+/// Whether this code segment belongs to user space: its lowest bits are the privilege level.
 #[inline]
 pub fn is_user(code_segment: u64) -> bool {
     code_segment & 3 == 3
 }
 
-/// Whether this code segment is the kernel's.
+/// Whether this code segment belongs to the kernel.
 #[inline]
 pub fn is_kernel(code_segment: u64) -> bool {
     code_segment & 3 == 0
 }
 
-/// What lies on the stack where an interrupt returns: the address that it returns to, the code segment and the flags.
+/// The words on the stack where an interrupt returns: the address to return to, the code segment and the flags.
 pub type InterruptFrame = [u64; 3];
 
-/// The kernel is the upper half of the addresses.
+/// The lowest address of the kernel, which has the upper half of the addresses.
 pub const KERNEL: u64 = 1 << 63;
-/// User space is the lower half of the addresses.
+/// The end of user space, which has the lower half of the addresses.
 pub const USER_END: u64 = 1 << 47;
-/// Where the code of the kernel and of its modules lies (Documentation/arch/x86/x86_64/mm.rst).
+/// The addresses of the code of the kernel and of its modules (Documentation/arch/x86/x86_64/mm.rst).
 pub const CODE: Range<u64> = 0xffff_ffff_8000_0000..0xffff_ffff_ff00_0000;
-/// Bytes of a page.
+/// The size of a page in bytes.
 pub const PAGE: u64 = 4096;
-/// Bytes of a kernel stack, which is aligned to its size (THREAD_SIZE, 16 KiB; arch/x86/include/asm/page_64_types.h).
+/// The size of a kernel stack, which is aligned to it (THREAD_SIZE, 16 KiB; arch/x86/include/asm/page_64_types.h).
 pub const STACK_BYTES: u64 = 16 << 10;
 
-/// CR3 without the bits that do not tell address spaces apart: the flags and the identifier in its lower 12 bits, and
-/// the bit that tells the kernel's table from the user's (arch/x86/include/asm/pgtable.h, PTI_PGTABLE_SWITCH_BIT).
+/// The bits of CR3 that tell address spaces apart. They are not the flags and the identifier in the lower 12 bits, and
+/// not the bit of the kernel's and the user's table (arch/x86/include/asm/pgtable.h, PTI_PGTABLE_SWITCH_BIT).
 pub const SPACE: u64 = ((1 << 52) - 1) & !0x1fff;
 
-/// The bit of a preemption count of 32 bits that says whether no reschedule is needed (PREEMPT_NEED_RESCHED,
+/// The bit of a 32-bit preemption count that says that no reschedule is needed (PREEMPT_NEED_RESCHED,
 /// arch/x86/include/asm/preempt.h).
 const NO_RESCHED: u32 = 1 << 31;
 
-/// A preemption count as records have it: 8 bits of preemption that is off, 8 of bottom halves, 4 of interrupts, 4 of
-/// NMIs (include/linux/preempt.h before 7.2). The kernel stores this and [`NO_RESCHED`]. Where the stored count
-/// `counts_irqs`, it has 64 bits: 8 bits of interrupts that are disabled lie between the second and the third group,
-/// and the highest bit says whether no reschedule is needed. Records have those 8 bits as the highest ones, because
-/// they keep preemption off, too.
+/// A preemption count in the form of records: 8 bits for preemption off, 8 for bottom halves, 4 for interrupts and 4
+/// for NMIs (include/linux/preempt.h before 7.2). The kernel stores these bits and [`NO_RESCHED`]. A stored count that
+/// `counts_irqs` has 64 bits: 8 bits for disabled interrupts are between the second and the third group, and the
+/// highest bit says that no reschedule is needed. Records have those 8 bits as the highest ones, because they keep
+/// preemption off, too.
 #[inline]
 pub fn preempt_count(stored: u64, counts_irqs: bool) -> u32 {
     let count = stored as u32;
@@ -106,26 +106,26 @@ pub fn preempt_count(stored: u64, counts_irqs: bool) -> u32 {
 }
 
 /// The system calls in which probes and their peers wait: read, sched_yield, pause, nanosleep, rt_sigtimedwait, futex,
-/// clock_nanosleep; and the calls that arm the timer for which they wait: setitimer, timer_settime
+/// clock_nanosleep. Also the calls that arm the timer for which they wait: setitimer, timer_settime
 /// (arch/x86/entry/syscalls/syscall_64.tbl). timerfd_settime has no number in 8 bits, and only our own probe uses it.
 pub const WATCHED: [u8; 9] = [0, 24, 34, 35, 38, 128, 202, TIMER_SETTIME, CLOCK_NANOSLEEP];
-/// `timer_settime`.
+/// The number of `timer_settime`.
 pub const TIMER_SETTIME: u8 = 223;
-/// `clock_nanosleep`.
+/// The number of `clock_nanosleep`.
 pub const CLOCK_NANOSLEEP: u8 = 230;
 
-/// QEMU's type of the interrupt controller.
+/// The name of the interrupt controller's type in QEMU.
 pub const INTERRUPT_CONTROLLER: &CStr = c"ioapic";
-/// What people call it.
+/// The name of the interrupt controller in messages.
 pub const INTERRUPT_CONTROLLER_NAME: &str = "I/O APIC";
-/// What is said of a machine that has none.
+/// The message for a machine without this controller.
 pub const NO_INTERRUPT_CONTROLLER: &str =
     "the machine has no I/O APIC; use an x86 machine with one";
 
-/// Where the RAM begins that is read directly: below are holes.
+/// The beginning of the RAM that is read directly. Below it are holes.
 pub const RAM_FROM: u64 = 1 << 20;
-/// Where on a PC the first device may be that is no RAM (hw/i386/pc_piix.c, `lowmem`): to read a device has
-/// consequences.
+/// The lowest address at which a PC may have a device that is no RAM (hw/i386/pc_piix.c, `lowmem`). Reading a device
+/// has consequences.
 pub const DEVICES_FROM: u64 = 0xc000_0000;
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_preemption_count_is_the_same_in_both_forms() {
-        // Preemption off once, bottom halves three times, in an interrupt, in an NMI; a reschedule needed and not.
+        // Preemption is off once, bottom halves three times, in an interrupt and an NMI. A reschedule is needed or not.
         let recorded = 1 | 3 << 9 | 1 << 16 | 1 << 20;
         let short = |needed: u64| u64::from(recorded) | needed << 31;
         let long = |needed: u64, disabled: u64| {
