@@ -12,24 +12,24 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The description at the file's end: each row group takes some 700 bytes of it.
+/// The most bytes of the description at the file's end. Each row group takes some 700 bytes of it.
 const FOOTER_MAX: u64 = 64 << 20;
-/// The length of the description and the magic number, at the very end.
+/// The length of the file's very end: the length of the description and the magic number.
 const TAIL: u64 = 8;
-/// A list of more elements than this is that of row groups, of which each takes at least so many bytes.
+/// A longer list than this is a list of row groups. Each row group takes at least this many bytes.
 const LIST_SHORT: u64 = 32;
 const LIST_ELEMENT: u64 = 256;
-/// How deep the description is nested: real ones are half of it.
+/// The most levels of the description. Real descriptions have half as many.
 const DEPTH_MAX: usize = 16;
-/// The header of a page; real ones take some 30 bytes.
+/// The most bytes of a page's header. Real headers take some 30 bytes.
 const HEADER_MAX: usize = 1 << 10;
-/// A page of a row group: a name and its length for each row.
+/// The most bytes of a page of a row group: a name and its length for each row.
 const PAGE_MAX: i64 = (GROUP_ROWS * 68) as i64;
-/// What a run's samples are encoded by: PLAIN, PLAIN_DICTIONARY, RLE, DELTA_BINARY_PACKED, RLE_DICTIONARY. Others take
-/// the number of their values from the data.
+/// The encodings of a run's samples: PLAIN, PLAIN_DICTIONARY, RLE, DELTA_BINARY_PACKED, RLE_DICTIONARY. The other
+/// encodings take the number of their values from the data.
 const ENCODINGS: [i64; 5] = [0, 2, 3, 5, 8];
 
-/// Of the description at the end of the file, before it is decoded.
+/// Checks the description at the end of the file. Call this before the description is decoded.
 ///
 /// # Errors
 /// The text says what is wrong with the file.
@@ -48,7 +48,7 @@ pub fn check_description(file: &File) -> Result<(), String> {
     walked.ok_or_else(|| "its description is damaged".to_owned())
 }
 
-/// Of every page, before the first is decoded.
+/// Checks every page. Call this before the first page is decoded.
 ///
 /// # Errors
 /// The text says what is wrong with the file.
@@ -76,15 +76,15 @@ fn check_column(file: &File, column: &ColumnChunkMetaData) -> Option<()> {
     (at == end).then_some(())
 }
 
-/// Length of the header that `bytes` begin with, and of the page behind it.
+/// The lengths of the header at the beginning of `bytes` and of the page behind it. `None` if a claim is too large.
 fn check_page(bytes: &[u8]) -> Option<(u64, u64)> {
     let mut walk = Walk { left: bytes };
     let (mut page, mut is_sound) = (None, true);
     walk.structure(&mut Vec::new(), &mut |path, value| match path {
-        // Unpacked, and as it lies there.
+        // The length of the unpacked page, and its length in the file.
         [2] => is_sound &= (0..=PAGE_MAX).contains(&value),
         [3] => page = u64::try_from(value).ok(),
-        // Values of a page, of a dictionary, of a page of the second kind.
+        // The values of a page, of a dictionary, and of a page of the second kind.
         [5 | 7 | 8, 1] => is_sound &= (0..=GROUP_ROWS as i64).contains(&value),
         [5 | 7, 2] | [8, 4] => is_sound &= ENCODINGS.contains(&value),
         _ => {}
@@ -96,14 +96,14 @@ fn told(e: io::Error) -> String {
     e.to_string()
 }
 
-/// Goes over what is written in Thrift's compact protocol.
+/// Walks over data in Thrift's compact protocol.
 struct Walk<'a> {
     left: &'a [u8],
 }
 
 impl Walk<'_> {
-    /// Hands every integer of a structure to `each`, with the numbers of the fields that it is in. `None` where the
-    /// bytes end, mean nothing, or claim a list that cannot be in them.
+    /// Hands every integer of a structure to `each`, with the numbers of the fields around it. `None` if the bytes end,
+    /// mean nothing, or claim a list that they cannot hold.
     fn structure(&mut self, path: &mut Vec<i16>, each: &mut impl FnMut(&[i16], i64)) -> Option<()> {
         let mut field = 0i16;
         loop {
@@ -131,7 +131,7 @@ impl Walk<'_> {
             return None;
         }
         match kind {
-            // What is true or false is so by its kind.
+            // The kind of such a value says whether it is true or false.
             1 | 2 => Some(()),
             3 => self.byte().map(drop),
             4..=6 => {
@@ -146,7 +146,7 @@ impl Walk<'_> {
             }
             9 | 10 => self.list(path, each),
             12 => self.structure(path, each),
-            // Maps, which nothing of a file is.
+            // Maps, which no Parquet file has here.
             _ => None,
         }
     }
@@ -182,7 +182,8 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Seven bits in each byte, the lowest first; the highest bit of a byte says that there is another.
+    /// A number. Each byte has seven bits of it, the lowest first. The highest bit of a byte says that another byte
+    /// follows.
     fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -195,7 +196,7 @@ impl Walk<'_> {
         None
     }
 
-    /// The lowest bit is the sign.
+    /// A number whose lowest bit is the sign.
     fn integer(&mut self) -> Option<i64> {
         let number = self.number()?;
         Some((number >> 1) as i64 ^ -((number & 1) as i64))
@@ -222,10 +223,10 @@ mod tests {
 
     #[test]
     fn a_description_that_claims_more_than_it_has_is_refused() {
-        // A version, and a list of structures that is empty.
+        // A version, and an empty list of structures.
         described(&[0x15, 4, 0x19, 0x0c, 0]).unwrap();
-        // Of a thousand million; in another; a text of as many bytes; one in another without end; a longer one than the
-        // file.
+        // A list of a thousand million; the same inside another structure; a text of as many bytes; structures inside
+        // structures without end; a description that is longer than the file.
         let million = [0x19, 0xfc, 0x80, 0x94, 0xeb, 0xdc, 3];
         described(&million).unwrap_err();
         described(&[&[0x19, 0x1c][..], &million, &[0, 0]].concat()).unwrap_err();
@@ -239,11 +240,12 @@ mod tests {
     #[test]
     fn a_page_that_claims_more_than_a_row_group_has_is_refused() {
         let number = |n: u32| -> Vec<u8> {
-            // Twice, as the lowest bit is the sign.
+            // The value is doubled, because the lowest bit is the sign.
             let n = u64::from(n) * 2;
             (0..5).map(|i| (n >> (7 * i) & 127) as u8 | if i < 4 { 128 } else { 0 }).collect()
         };
-        // Of a dictionary: its kind, unpacked, as it lies there, and in the structure values and encoding.
+        // The page of a dictionary: its kind, its length unpacked and in the file, and in the structure its values and
+        // encoding.
         let page = |unpacked: u32, values: u32, encoding: u8| {
             let unpacked = [&[0x15, 4, 0x15][..], &number(unpacked)].concat();
             let inner = [&[0x4c, 0x15][..], &number(values), &[0x15, encoding * 2, 0, 0]].concat();
@@ -253,7 +255,7 @@ mod tests {
         assert_eq!(check_page(&sound), Some((sound.len() as u64, 10)));
         assert_eq!(check_page(&page(i32::MAX as u32, 3, 0)), None);
         assert_eq!(check_page(&page(4096, i32::MAX as u32, 0)), None);
-        // Lengths as deltas.
+        // Encoding 6 has lengths as deltas.
         assert_eq!(check_page(&page(4096, 3, 6)), None);
     }
 

@@ -32,8 +32,8 @@ pub struct Lacking {
     pub responders: Vec<SeriesName>,
 }
 
-/// How the runs of `[trigger]` in one experiment, or two runs that are compared, differ in their responders. `None` if
-/// they do not differ.
+/// The difference between the responders of runs. The runs are those of `[trigger]` in one experiment, or two runs that
+/// are compared. `None` if the responders do not differ.
 pub fn unequal<'a>(manifests: impl IntoIterator<Item = &'a Manifest>) -> Option<Unequal> {
     let triggered = |m: &&Manifest| m.about.experiment.trigger.is_some();
     let runs: Vec<&Manifest> = manifests.into_iter().filter(triggered).collect();
@@ -61,7 +61,8 @@ pub fn unequal<'a>(manifests: impl IntoIterator<Item = &'a Manifest>) -> Option<
     (!lacking.is_empty()).then_some(Unequal { experiment, lacking, common, setting })
 }
 
-/// The same for runs of several experiments, each by itself, in the order of their first runs.
+/// The same as [`unequal`] for runs of several experiments. Each experiment counts by itself, in the order of first
+/// runs.
 pub fn unequal_by_experiment<'a>(manifests: impl Iterator<Item = &'a Manifest>) -> Vec<Unequal> {
     let mut experiments: Vec<(&str, Vec<&Manifest>)> = Vec::new();
     for manifest in manifests {

@@ -7,57 +7,57 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Loops of a file at the most: each becomes a sample, and 40 bytes of a journal while the bundle is made.
+/// The most loops of a file. Each becomes a sample, and takes 40 bytes of a journal while the bundle is made.
 pub const LOOPS_MAX: u64 = 1 << 26;
-/// Threads of a file at the most.
+/// The most threads of a file.
 const THREADS_MAX: usize = 4096;
 
-/// A file that was read.
+/// The content of a file that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    /// The command line, where the file has it.
+    /// The command line, if the file has it.
     pub command: Option<String>,
-    /// The version of rt-tests, where the file has it.
+    /// The version of rt-tests, if the file has it.
     pub version: Option<String>,
-    /// When it was measured, in the file's words, where it has them.
+    /// The time of the measurement in the file's words, if the file has it.
     pub begun: Option<String>,
-    /// The kernel's release and build (`uname -r`, `uname -v`), where the file has them.
+    /// The kernel's release and build (`uname -r`, `uname -v`), if the file has them.
     pub kernel: Option<(String, String)>,
-    /// A latency is that of its row, or less than this longer.
+    /// The resolution: a true latency is that of its row, or longer by less than this.
     pub resolution: Nanos,
-    /// By thread.
+    /// The loops of each thread.
     pub threads: Vec<Thread>,
 }
 
 /// The loops of a measuring thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thread {
-    /// Its name: `thread0-cpu3` where its CPU is known.
+    /// The thread's name. If its CPU is known, a name such as `thread0-cpu3`.
     pub name: String,
-    /// How many loops were how late, rising. Those beyond the histogram's range count with the longest, whose length is
-    /// known.
+    /// How many loops had which latency. The latencies rise. Loops beyond the histogram's range count with the longest
+    /// latency, which the file has.
     pub latencies: Vec<(Nanos, u64)>,
-    /// How many loops were beyond the range.
+    /// The number of loops beyond the range.
     pub beyond: u64,
 }
 
 impl Thread {
-    /// Its loops.
+    /// The number of the thread's loops.
     pub fn loops(&self) -> u64 {
         self.latencies.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n))
     }
 }
 
-/// Why a file gives no run.
+/// Why a file cannot be imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportError {
-    /// It is neither JSON nor a histogram of cyclictest.
+    /// The file is neither JSON nor a histogram of cyclictest.
     Unknown(String),
-    /// It is cyclictest's, and has no histogram.
+    /// The file is cyclictest's, and has no histogram.
     NoHistogram,
-    /// More loops, or threads, than are imported.
+    /// The file has more loops, or threads, than onset imports.
     TooMany(u64),
-    /// Numbers that contradict each other.
+    /// The file has numbers that contradict each other.
     Contradiction(String),
 }
 
@@ -80,10 +80,10 @@ impl fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
-/// Reads either format.
+/// Reads a file in either format.
 ///
 /// # Errors
-/// [`ImportError`] says what is wrong with the file and which one is wanted.
+/// [`ImportError`] says what is wrong with the file, and which file is wanted.
 pub fn read(text: &str) -> Result<Imported, ImportError> {
     let imported = match text.trim_start().starts_with('{') {
         true => json(text)?,
@@ -99,7 +99,7 @@ pub fn read(text: &str) -> Result<Imported, ImportError> {
     Ok(imported)
 }
 
-/// The file of `--json` (rt-tests 1.10 and later, `rt_write_json`); the colons in two keys are its own.
+/// The file of `--json` (rt-tests 1.10 and later, `rt_write_json`). Two keys of this format contain colons.
 #[derive(Deserialize)]
 struct File {
     #[serde(rename = "cmdline:", alias = "cmdline")]
@@ -156,7 +156,7 @@ fn json(text: &str) -> Result<Imported, ImportError> {
     })
 }
 
-/// A thread of rows (latency, loops), of which `beyond` more were as late as `max` at the most.
+/// A thread with these rows (latency, loops). `beyond` more loops had a latency of at most `max`.
 fn of_thread(
     name: String,
     rows: Vec<(u64, u64)>,
@@ -178,8 +178,8 @@ fn of_thread(
     Ok(Thread { name, latencies, beyond })
 }
 
-/// What `--histogram` prints: a row of a latency and the loops of each thread, then lines that begin with `#`.
-/// `--histofall` has one column more, the sum of the others.
+/// Reads the output of `--histogram`: a row has a latency and the loops of each thread, and then come lines that begin
+/// with `#`. `--histofall` has one more column: the sum of the others.
 fn histogram(text: &str) -> Result<Imported, ImportError> {
     let mut rows: Vec<(u64, Vec<u64>)> = Vec::new();
     let (mut maxima, mut overflows) = (Vec::new(), Vec::new());
@@ -198,7 +198,7 @@ fn histogram(text: &str) -> Result<Imported, ImportError> {
         } else if let Some(text) = line.strip_prefix("# Histogram Overflows:") {
             overflows = numbers(text)?;
         } else if line.is_empty() || line.starts_with(['#', '/', 'T', 'p', 'W']) {
-            // Other remarks, progress and warnings.
+            // Other remarks, progress and warnings are ignored.
         } else {
             let row = numbers(line)?;
             let (at, loops) = row.split_first().expect("a line that is not empty has a word");
@@ -211,7 +211,7 @@ fn histogram(text: &str) -> Result<Imported, ImportError> {
             false => ImportError::Unknown("there is no line \"# Max Latencies:\"".into()),
         });
     }
-    // With --histofall the sum has a column of its own, in these lines too in some versions.
+    // With --histofall the sum has a column of its own. In some versions these lines have that column, too.
     let wide = rows.first().map_or(0, |(_, loops)| loops.len());
     let threads = overflows.len().min(maxima.len()).min(wide.max(1));
     if rows.iter().any(|(_, loops)| loops.len() != wide) || wide > threads + 1 {
@@ -238,7 +238,7 @@ fn histogram(text: &str) -> Result<Imported, ImportError> {
 mod tests {
     use super::*;
 
-    /// As rt-tests 2.4 writes it.
+    /// The text that rt-tests 2.4 writes.
     const JSON: &str = r#"{
   "file_version": 1, "cmdline:": "cyclictest -q -t2 -h 60", "rt_test_version:": "2.40",
   "start_time": "Wed, 25 Nov 2026 12:44:34 +0000", "return_code": 0,
@@ -250,7 +250,7 @@ mod tests {
   }
 }"#;
 
-    /// As rt-tests 2.4 prints it.
+    /// The text that rt-tests 2.4 prints.
     const HISTOGRAM: &str = "# /dev/cpu_dma_latency set to 0us\n# Histogram\n000000 000000\t000000\n000009 000000\t000005\n\
         000024 000000\t000001\n000058 000006\t000000\n000059 000018\t000000\n# Total: 000000024 000000006\n\
         # Min Latencies: 00058 00009\n# Avg Latencies: 00086 00012\n# Max Latencies: 03689 00024\n\
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn the_sum_of_all_threads_is_none() {
         let sum = HISTOGRAM.replace("000058 000006\t000000", "000058 000006\t000000\t000006");
-        // One row with another number of columns is no histogram.
+        // A text with one row of another number of columns is no histogram.
         assert!(matches!(read(&sum), Err(ImportError::Unknown(_))));
         let all: String = HISTOGRAM
             .lines()

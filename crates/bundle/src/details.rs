@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use stats::{Column, CurvePoint, Series, Slice, Worst};
 use std::num::NonZeroU8;
 
-/// Columns for each doubling of latency: ten of them are a factor of 2.4, fine enough to show two peaks.
+/// The columns for each doubling of latency. Ten columns are a factor of 2.4, which is fine enough to show two peaks.
 const COLUMNS_PER_OCTAVE: NonZeroU8 = NonZeroU8::new(8).unwrap();
 
 /// The distribution of one responder's latencies.
@@ -15,11 +15,11 @@ const COLUMNS_PER_OCTAVE: NonZeroU8 = NonZeroU8::new(8).unwrap();
 pub struct Details {
     /// The responder.
     pub responder: SeriesName,
-    /// Histogram with logarithmic axis.
+    /// The histogram, with a logarithmic axis.
     pub columns: Vec<Column>,
-    /// Percentile plot.
+    /// The percentile plot.
     pub curve: Vec<CurvePoint>,
-    /// Latency over the time of the run.
+    /// The latency over the time of the run.
     pub timeline: Vec<Slice>,
     /// The worst samples, longest first.
     pub worst: Vec<Worst>,

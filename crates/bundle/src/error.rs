@@ -25,28 +25,28 @@ pub enum BundleError {
         /// The reason of the system.
         source: io::Error,
     },
-    /// A run of this name is in the store already.
+    /// The store already has a run of this name.
     Exists {
-        /// Where.
+        /// The directory of that run.
         path: PathBuf,
     },
-    /// No manifest: the directory is not a bundle.
+    /// The directory has no manifest, so it is not a bundle.
     NotABundle {
         /// The directory.
         path: PathBuf,
     },
-    /// Written by an onset with another file format.
+    /// An onset with another file format wrote the bundle.
     ForeignSchema {
         /// The manifest.
         path: PathBuf,
-        /// The number it gives.
+        /// The number of the format in that manifest.
         found: u64,
     },
     /// A file of the bundle is missing, cut short or altered.
     Damaged {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// How it shows.
+        /// The sign of the damage.
         why: String,
     },
 }
@@ -109,7 +109,7 @@ impl std::error::Error for BundleError {
     }
 }
 
-/// What to do next, where the kind of the error tells.
+/// What to do next, if the kind of the error tells.
 fn remedy(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

@@ -24,7 +24,7 @@ pub fn run_id(n: u64) -> RunId {
     RunId::new(created, "ladder", 0xbeef)
 }
 
-/// What is known of a run of the rig.
+/// The facts about a run of the rig.
 pub fn about() -> About {
     let words = |s: &str| s.to_owned();
     About {
@@ -77,7 +77,7 @@ pub fn about() -> About {
     }
 }
 
-/// What follows from what was written, with one limit.
+/// The conclusion from the writer's numbers, with one limit.
 pub fn conclusion(writer: &BundleWriter) -> Conclusion {
     Conclusion::of(&writer.summaries(), limits(), Vec::new())
 }
@@ -87,7 +87,7 @@ pub(crate) fn limits() -> Vec<Limit> {
     vec![Limit { responder, statistic, bound: Nanos::from_millis(1) }]
 }
 
-/// A run of these series, as it begins.
+/// The beginning of a run with these series.
 pub(crate) fn begun(run: &RunId, clock: Clock, responders: Vec<SeriesName>) -> Begun {
     let about = About { kernel: None, machine: None, load_counters: BTreeMap::new(), ..about() };
     let (run, limits, warnings) = (run.clone(), limits(), Vec::new());
@@ -95,7 +95,7 @@ pub(crate) fn begun(run: &RunId, clock: Clock, responders: Vec<SeriesName>) -> B
 }
 
 pub(crate) fn sample(series: SeriesId, trigger: u64) -> Sample {
-    // A multiplicative hash: latencies that differ, without a pattern that an encoding could hide.
+    // A multiplicative hash makes latencies that differ. They have no pattern that an encoding could hide.
     let latency = Nanos(200 + trigger.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 100_000);
     let at = Nanos(trigger * 1_000_000);
     Sample { series, trigger, at, latency, path: Some(Insns(latency.0 / 2)) }
@@ -116,7 +116,7 @@ pub(crate) fn writer(root: &Path, run: &RunId, triggers: u64) -> BundleWriter {
     writer
 }
 
-/// The manifest of a run of a flavour that these responders answered, each ten times.
+/// The manifest of a run with this flavour. Each of these responders answered ten times.
 pub fn manifest_of(flavour: &str, responders: &[&str]) -> Manifest {
     let series = responders.iter().map(|responder| {
         let mut series = Series::new(name(responder), Clock::Virtual);
@@ -143,14 +143,14 @@ pub fn manifest_of(flavour: &str, responders: &[&str]) -> Manifest {
     }
 }
 
-/// Writes a bundle to the store at `root`: two responders, so many triggers.
+/// Writes a bundle with two responders and this many triggers to the store at `root`.
 pub fn write_bundle(root: &Path, run: &RunId, triggers: u64) -> PathBuf {
     let writer = writer(root, run, triggers);
     let conclusion = conclusion(&writer);
     writer.finish(about(), conclusion, true).expect("room on the disk")
 }
 
-/// The files of a directory, but for the lock.
+/// The files of a directory, except the lock.
 #[cfg(test)]
 pub(crate) fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).expect("a directory");

@@ -28,19 +28,19 @@ use std::os::unix::fs::FileExt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Length of an entry in words and in bytes.
+/// The length of an entry in words, and below in bytes.
 const WORDS: usize = 5;
 const ENTRY: usize = WORDS * 8;
-/// The least length that is whole entries and whole pages (of 4 KiB; 5 × 64 KiB for those of 64 KiB).
+/// The smallest length that is whole entries and whole pages (of 4 KiB; 5 × 64 KiB for pages of 64 KiB).
 const BLOCK: usize = 5 << 16;
-/// How much is mapped at a time: 32,768 entries, 1.25 MiB.
+/// The length that is mapped at a time: 32,768 entries, 1.25 MiB.
 const WINDOW: usize = 4 * BLOCK;
 
 const SAMPLE: u64 = 1;
 const SAMPLE_WITH_PATH: u64 = 2;
 const LOSS: u64 = 3;
 
-/// Whether the journal in this file has a first entry, whole or not.
+/// Whether the journal in this file has a first entry. The entry may be incomplete.
 pub fn has_entry(file: &File) -> io::Result<bool> {
     let mut first = [0; ENTRY];
     match file.read_exact_at(&mut first, 0) {
@@ -49,37 +49,37 @@ pub fn has_entry(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Appends to a journal, or reads it.
+/// A journal that is written or read.
 pub struct Journal {
     file: File,
     window: Option<NonNull<u64>>,
-    /// Words of the window that are used.
+    /// The number of words of the window that are used.
     used: usize,
-    /// Where in the file the next window begins.
+    /// The place in the file at which the next window begins.
     end: u64,
 }
 
-// SAFETY: the window is this value's own; nobody else in the process has its address.
+// SAFETY: the window belongs to this value. Nobody else in the process has its address.
 unsafe impl Send for Journal {}
 
 impl Journal {
-    /// A journal on a file that was just created, or on that of a dead writer, which is then only read.
+    /// A journal on a file that was just created, or on the file of a dead writer. The latter is only read.
     pub fn new(file: File) -> Self {
         Journal { file, window: None, used: 0, end: 0 }
     }
 
-    /// Adds an observation. Whoever reads the file from now on finds it.
+    /// Adds an observation. From now on, a reader of the file finds it.
     ///
     /// # Errors
-    /// Of the operating system, as on a full disk; at most once in 32,768 entries.
+    /// The errors of the operating system, as on a full disk. They come at most once in 32,768 entries.
     pub fn push(&mut self, observation: &Observation) -> io::Result<()> {
         let window = match self.window {
             Some(window) if self.used < WINDOW / 8 => window,
             _ => self.next_window()?,
         };
         let words = encode(observation);
-        // SAFETY: an entry begins at each multiple of five words below the window's length, itself such a
-        // multiple. Only this thread writes here; another process that reads sees the first word last.
+        // SAFETY: an entry begins at each multiple of five words below the window's length, which is such a multiple
+        // itself. Only this thread writes here. Another process that reads sees the first word last.
         unsafe {
             let entry = window.as_ptr().add(self.used);
             for (i, word) in words.iter().enumerate().skip(1) {
@@ -93,14 +93,14 @@ impl Journal {
 
     /// Lengthens the file and maps its new end.
     fn next_window(&mut self) -> io::Result<NonNull<u64>> {
-        // By writing, because a full disk shows here as an error, and on storing into the mapping of a hole as
-        // a fatal signal.
+        // This writes, because a full disk shows here as an error. Without it, a full disk would show as a fatal signal
+        // when somebody stores into the mapping of a hole.
         for block in 0..WINDOW / BLOCK {
             self.file.write_all_at(&[0; BLOCK], self.end + (block * BLOCK) as u64)?;
         }
         self.unmap();
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice.
+        // SAFETY: this is a new mapping at an address that the kernel chooses.
         let address = unsafe {
             mmap(ptr::null_mut(), WINDOW, access, MapFlags::SHARED, &self.file, self.end)?
         };
@@ -112,16 +112,16 @@ impl Journal {
 
     fn unmap(&mut self) {
         if let Some(window) = self.window.take() {
-            // SAFETY: mapped in `next_window` with this length; the only address of it is given up here.
+            // SAFETY: `next_window` mapped this with this length. The only address of it is given up here.
             let _ = unsafe { munmap(window.as_ptr().cast(), WINDOW) };
         }
     }
 
-    /// Hands every whole entry to `each`, in their order, until the first that is none; `series` is the number
-    /// of series in the run. May be called while the journal is written.
+    /// Hands every whole entry to `each`, in their order, up to the first one that is not whole. `series` is the number
+    /// of series in the run. The journal may be written meanwhile.
     ///
     /// # Errors
-    /// Of the operating system, and of `each`.
+    /// The errors of the operating system, and those of `each`.
     pub fn read(
         &self,
         series: usize,
@@ -148,7 +148,7 @@ impl Drop for Journal {
     }
 }
 
-/// Reads a file from its beginning, wherever its cursor is.
+/// Reads a file from its beginning, wherever the file's cursor is.
 struct Positioned<'a> {
     file: &'a File,
     at: u64,
@@ -175,7 +175,7 @@ fn encode(observation: &Observation) -> [u64; WORDS] {
     [head | u64::from(check(head, &body)) << 32, a, b, c, d]
 }
 
-/// `None` for what is no entry, or one of a series that the run does not have.
+/// The observation in an entry. `None` if the bytes are no entry, or if the run does not have its series.
 fn decode(bytes: &[u8; ENTRY], series: usize) -> Option<Observation> {
     let mut words = [0; WORDS];
     for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
@@ -201,8 +201,8 @@ fn decode(bytes: &[u8; ENTRY], series: usize) -> Option<Observation> {
     }
 }
 
-/// Tells an entry from one of which a part is missing: each word is multiplied into those before it. The
-/// multiplier is 2⁶⁴ ÷ the golden ratio (Knuth, The Art of Computer Programming 3, section 6.4).
+/// The check of an entry, which shows that a part of the entry is missing. Each word is multiplied into the words
+/// before it. The multiplier is 2⁶⁴ ÷ the golden ratio (Knuth, The Art of Computer Programming 3, section 6.4).
 fn check(head: u64, body: &[u64; 4]) -> u32 {
     let mixed = body.iter().fold(head, |mixed, word| {
         (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)

@@ -65,8 +65,8 @@ const SERIES: &str = "series.json";
 const CONSOLE: &str = "console.txt";
 const HISTOGRAMS: &str = "histograms";
 
-/// How long a file is at most that is read as a whole, in bytes. A run of [`SERIES_MAX`] series, with all that is drawn
-/// of each, has a `series.json` of a quarter of that.
+/// The most bytes of a file that is read as a whole. The `series.json` of a run with [`SERIES_MAX`] series, and with
+/// all drawings of each, takes a quarter of this.
 const FILE_MAX: u64 = 256 << 20;
 
 fn histogram_file(responder: &SeriesName) -> String {
@@ -87,7 +87,7 @@ fn directory(path: &Path) -> Result<Directory, BundleError> {
     })
 }
 
-/// A bundle that was opened: its manifest was read and its files are there at their full length.
+/// An open bundle. Its manifest was read, and its files are there at their full length.
 #[derive(Debug)]
 pub struct Bundle {
     directory: Directory,
@@ -105,12 +105,12 @@ impl Bundle {
         let bundle = Bundle { directory, manifest };
         let histograms = bundle.manifest.series.iter().map(|s| histogram_path(&s.responder));
         let mut expected: Vec<String> = histograms.chain([SAMPLES.into(), SERIES.into()]).collect();
-        // Not every target has a console that can be heard.
+        // Not every target has a console that onset can hear.
         if bundle.manifest.files.contains_key(CONSOLE) {
             expected.push(CONSOLE.into());
         }
         expected.sort();
-        // Only these names are ever opened: a manifest cannot point out of its bundle.
+        // onset never opens another name, so a manifest cannot point out of its bundle.
         if !bundle.manifest.files.keys().eq(expected.iter()) {
             let why = format!("its list of files should be {}", expected.join(", "));
             return Err(BundleError::damaged(&bundle.directory.at(MANIFEST), why));
@@ -126,20 +126,20 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// Its directory.
+    /// The bundle's directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Its manifest.
+    /// The bundle's manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// What a report draws, by responder in the order of the run.
+    /// The data that a report draws, by responder in the order of the run.
     ///
     /// # Errors
-    /// [`BundleError::Damaged`] when `series.json` is not what was written.
+    /// [`BundleError::Damaged`] if `series.json` is not the file that was written.
     pub fn details(&self) -> Result<Vec<Details>, BundleError> {
         let bytes = self.read_checked(SERIES)?;
         serde_json::from_slice(&bytes).map_err(|e| BundleError::damaged(&self.at(SERIES), e))
@@ -148,7 +148,7 @@ impl Bundle {
     /// The histogram of a responder of the run, in ns.
     ///
     /// # Errors
-    /// [`BundleError::Damaged`] when its file is not what was written, or there is none.
+    /// [`BundleError::Damaged`] if its file is not the file that was written, or if there is none.
     pub fn histogram(&self, responder: &SeriesName) -> Result<Histogram<u64>, BundleError> {
         let name = histogram_path(responder);
         let bytes = self.read_checked(&name)?;
@@ -156,12 +156,12 @@ impl Bundle {
         decoded.map_err(|e| BundleError::damaged(&self.at(&name), e))
     }
 
-    /// Hands every sample to `each`, in the order of recording; memory does not grow with their number.
+    /// Hands every sample to `each`, in the order of recording. Memory does not grow with the number of samples.
     ///
     /// # Errors
-    /// [`BundleError::Damaged`] when `samples.parquet` is not what was written.
+    /// [`BundleError::Damaged`] if `samples.parquet` is not the file that was written.
     pub fn samples(&self, each: impl FnMut(Sample)) -> Result<(), BundleError> {
-        // First, because the decoder trusts lengths that it finds in the file.
+        // The check comes first, because the decoder trusts lengths that it finds in the file.
         self.check(SAMPLES)?;
         let path = self.at(SAMPLES);
         let file = self.file(SAMPLES).map_err(BundleError::io("read", &path))?;
@@ -173,7 +173,7 @@ impl Bundle {
         self.directory.at(name)
     }
 
-    /// A file of the manifest's list, whose names have at most one directory.
+    /// A file of the manifest's list. Its name has at most one directory.
     fn file(&self, name: &str) -> io::Result<File> {
         match name.split_once('/') {
             Some((directory, name)) => self.directory.directory(directory)?.file(name),

@@ -15,18 +15,18 @@ use std::path::Path;
 /// The number of the format that this version writes and reads.
 pub const SCHEMA: u64 = 3;
 
-/// Name of the manifest in a bundle.
+/// The name of the manifest in a bundle.
 pub const MANIFEST: &str = "manifest.json";
 
-/// A manifest, read or to be written.
+/// The manifest of a bundle, which is read or written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// [`SCHEMA`].
+    /// The number of the format, [`SCHEMA`].
     pub schema: u64,
-    /// The run's name, also that of the directory.
+    /// The run's name. The directory has the same name.
     pub run: RunId,
-    /// False if the run was interrupted; then the bundle holds the samples until that moment.
+    /// False if the run was interrupted. In this case the bundle has the samples until then.
     pub complete: bool,
     /// The clock of every time in the bundle.
     pub clock: Clock,
@@ -61,21 +61,21 @@ pub struct About {
     pub flavour: String,
     /// The load's name.
     pub load: String,
-    /// Seed of everything random in the run.
+    /// The seed of everything random in the run.
     pub seed: u64,
-    /// The kernel that ran; absent where onset was killed before the target said.
+    /// The kernel that ran. Absent if onset was killed before the target said.
     pub kernel: Option<Kernel>,
-    /// The machine that it ran on; absent where onset was killed before the target said.
+    /// The machine on which the kernel ran. Absent if onset was killed before the target said.
     pub machine: Option<Machine>,
-    /// Version of QEMU, where one was used.
+    /// The version of QEMU, if one was used.
     pub qemu: Option<String>,
-    /// Version of the plugin, where one was used.
+    /// The version of the plugin, if one was used.
     pub plugin: Option<String>,
-    /// The experiment, as it was asked for.
+    /// The experiment, as the user asked for it.
     pub experiment: Experiment,
-    /// How much the load did while measuring, by its own counters.
+    /// How much the load did while onset measured, by the load's own counters.
     pub load_counters: BTreeMap<String, u64>,
-    /// What a probe counted beside its samples; the unit ends the name.
+    /// The counts of a probe beside its samples. The unit ends the name of each.
     pub probe_counters: BTreeMap<String, u64>,
     /// How accurate each series of the probe is; absent if neither a witness nor the port saw it.
     pub truth: Option<Vec<Truth>>,
@@ -96,62 +96,63 @@ pub struct Tool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kernel {
-    /// The name it is kept under, as in `6.12-rt`.
+    /// The name under which the kernel is kept, as in `6.12-rt`.
     pub name: String,
     /// `uname -r`.
     pub release: String,
     /// `uname -v`.
     pub build: String,
-    /// The whole command line it was booted with.
+    /// The whole command line with which the kernel was booted.
     pub command_line: String,
-    /// What else the running kernel says of itself: its clock source, its limit for real-time tasks.
+    /// What else the running kernel says of itself, for example its clock source and its limit for real-time tasks.
     pub reported: BTreeMap<String, String>,
 }
 
-/// The machine.
+/// The machine of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// `tcg`, or how else instructions were executed.
+    /// The way in which instructions were executed, for example `tcg`.
     pub accelerator: String,
     /// The processor model.
     pub cpu: String,
-    /// Memory in MiB.
+    /// The memory in MiB.
     pub memory_mib: u32,
-    /// An instruction takes 2^shift ns of virtual time; absent where time is not counted so.
+    /// An instruction takes 2^shift ns of virtual time. Absent if time is not counted in this way.
     pub icount_shift: Option<u8>,
-    /// Key of the snapshot that the run was restored from; absent where it was booted.
+    /// The key of the snapshot from which the run was restored. Absent if the guest was booted.
     pub snapshot: Option<String>,
-    /// What the guest was put together of, by name its hash; absent on a machine, and in older bundles.
+    /// The parts of the guest: the hash of each by its name. Absent on a machine, and in older bundles.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub contents_blake3: BTreeMap<String, String>,
 }
 
-/// The experiment, as it was asked for.
+/// The experiment, as the user asked for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
     /// The whole text of the experiment's file.
     pub source: String,
-    /// Where its relative paths begin; absent where it has none, where that is no text, and in older bundles.
+    /// The directory from which relative paths count. Absent without relative paths, if the directory is no text, and
+    /// in older bundles.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub directory: Option<String>,
-    /// What was set on the command line, in its order: key and value.
+    /// The keys and values that were set on the command line, in their order.
     pub overrides: Vec<(String, String)>,
-    /// The paper's table or figure that it makes again.
+    /// The table or figure of a paper that the experiment makes again.
     pub paper: Option<String>,
-    /// Time under load before the measuring phase.
+    /// The time under load before the measuring phase.
     #[serde(rename = "warm_up_ns")]
     pub warm_up: Nanos,
-    /// The triggers, with every default filled in; absent where a probe measured.
+    /// The triggers, with every default filled in. Absent if a probe measured.
     pub trigger: Option<Trigger>,
-    /// The probe's plan, with every default filled in; absent where triggers were answered.
+    /// The probe's plan, with every default filled in. Absent if triggers were answered.
     pub probe: Option<probes::Plan>,
 }
 
 impl Experiment {
-    /// The word for what measured: `trigger`, or the probe's name, which are those of the section in the experiment;
-    /// `import` where another program measured.
+    /// The word for the instrument: `trigger`, or the probe's name, as the experiment's sections have them. `import` if
+    /// another program measured.
     pub fn instrument(&self) -> &'static str {
         match (&self.probe, &self.trigger) {
             (Some(plan), _) => plan.probe.name(),
@@ -165,15 +166,15 @@ impl Experiment {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trigger {
-    /// Their times.
+    /// The times of the triggers.
     pub schedule: Schedule,
     /// How long the line stays high.
     #[serde(rename = "high_ns")]
     pub high: Nanos,
-    /// How long an answer to the last one is waited for.
+    /// How long onset waits for an answer to the last trigger.
     #[serde(rename = "grace_ns")]
     pub grace: Nanos,
-    /// What disturbs meanwhile.
+    /// The disturbances while onset measures.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub disturbances: Vec<Disturbance>,
 }
@@ -182,23 +183,23 @@ pub struct Trigger {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "snake_case")]
 pub enum Schedule {
-    /// One each period.
+    /// One trigger in each period.
     Periodic {
-        /// Mean distance of two triggers.
+        /// The mean distance of two triggers.
         #[serde(rename = "period_ns")]
         period: Nanos,
-        /// Each is late by a random time up to this, drawn from the seed.
+        /// Each trigger is late by a random time up to this one. The times come from the seed.
         #[serde(rename = "jitter_ns")]
         jitter: Nanos,
-        /// From the beginning of the measuring phase to the first.
+        /// The time from the beginning of the measuring phase to the first trigger.
         #[serde(rename = "phase_ns")]
         phase: Nanos,
-        /// How many.
+        /// The number of triggers.
         count: u64,
     },
-    /// At given times.
+    /// Triggers at given times.
     Times {
-        /// Since the beginning of the measuring phase, rising.
+        /// The times since the beginning of the measuring phase, rising.
         times_ns: Vec<Nanos>,
     },
 }
@@ -218,7 +219,7 @@ pub struct Conclusion {
 }
 
 impl Conclusion {
-    /// What follows from a run's numbers, limits and doubts. The doubts that the numbers raise are added.
+    /// The conclusion from a run's numbers, limits and doubts. The function adds the doubts that the numbers raise.
     pub fn of(summaries: &[Summary], limits: Vec<Limit>, mut warnings: Vec<Warning>) -> Self {
         warnings.extend(summaries.iter().flat_map(Warning::of_losses));
         let sound = !warnings.iter().any(Warning::invalidates);
@@ -233,22 +234,22 @@ impl Conclusion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SamplesRecord {
-    /// How many, of all responders.
+    /// The number of samples of all responders.
     pub count: u64,
-    /// When the last answer came, since measuring began; absent without a sample, and in older bundles.
+    /// When the last answer came, since measuring began. Absent if there is no sample, and in older bundles.
     #[serde(rename = "until_ns", skip_serializing_if = "Option::is_none", default)]
     pub until: Option<Nanos>,
-    /// Hash of their canonical bytes (see [`Fingerprint`](super::Fingerprint)), in hexadecimal.
+    /// The hash of the samples' canonical bytes (see [`Fingerprint`](super::Fingerprint)), in hexadecimal.
     pub blake3: String,
 }
 
-/// A file as it was written.
+/// A file of the bundle, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileRecord {
-    /// Its length.
+    /// The length of the file.
     pub bytes: u64,
-    /// Hash of its bytes, in hexadecimal.
+    /// The hash of the file's bytes, in hexadecimal.
     pub blake3: String,
 }
 
@@ -290,7 +291,7 @@ impl Manifest {
         }
     }
 
-    /// The file: indented, so that two can be compared line by line, with its seal.
+    /// The text of the file with its seal. It is indented, so that two manifests can be compared line by line.
     pub(super) fn text(&self) -> Vec<u8> {
         let unsealed = Manifest { seal: String::new(), ..self.clone() };
         let mut text = serde_json::to_vec_pretty(&unsealed).expect("plain data without odd keys");
@@ -301,15 +302,15 @@ impl Manifest {
         text
     }
 
-    /// Reads the manifest of the bundle in `dir`, and nothing else of it.
+    /// Reads the manifest of the bundle in `dir`, and no other file of the bundle.
     ///
     /// # Errors
-    /// [`BundleError`]: not a bundle, another schema, or not the text that was written.
+    /// [`BundleError`] if the directory is no bundle, has another schema, or has not the text that was written.
     pub fn read(dir: &Path) -> Result<Self, BundleError> {
         Self::read_in(&super::directory(dir)?)
     }
 
-    /// As [`read`](Self::read), of a directory that is open.
+    /// The same as [`read`](Self::read) for an open directory.
     pub(crate) fn read_in(dir: &Directory) -> Result<Self, BundleError> {
         let path = dir.at(MANIFEST);
         let bytes = match dir.read(MANIFEST, FILE_MAX) {
@@ -318,7 +319,7 @@ impl Manifest {
             }
             read => read.map_err(BundleError::io("read", &path))?,
         };
-        /// The one key that every schema has.
+        /// The one key that a manifest of every schema has.
         #[derive(Deserialize)]
         struct Any {
             schema: u64,
@@ -339,7 +340,7 @@ impl Manifest {
     }
 }
 
-/// How a manifest with this seal ends.
+/// The end of a manifest with this seal.
 fn end_of(seal: &str) -> String {
     format!("  \"seal\": \"{seal}\"\n}}\n")
 }

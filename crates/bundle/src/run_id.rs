@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The name of a run, and the time in it. Pure: the caller reads the clock.
+//! The name of a run, and the time in the name. Pure: the caller reads the clock.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -19,15 +19,15 @@ const LAST_SECOND: u64 = 253_402_300_799;
 const DAYS_TO_1970: u64 = 719_468;
 
 impl UtcTime {
-    /// The given number of seconds after 1970-01-01T00:00:00Z; `None` beyond the year 9999.
+    /// The given number of seconds after 1970-01-01T00:00:00Z. `None` beyond the year 9999.
     pub fn from_unix_seconds(seconds: u64) -> Option<Self> {
         (seconds <= LAST_SECOND).then_some(UtcTime(seconds))
     }
 
     /// Year, month 1 … 12, day 1 … 31, hour, minute, second.
     ///
-    /// The calendar after H. Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`:
-    /// years begin in March, so that the leap day is the last of its year.
+    /// The calendar is that of H. Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`. Years
+    /// begin in March, so that the leap day is the last day of its year.
     fn fields(self) -> [u64; 6] {
         let days = self.0 / 86_400 + DAYS_TO_1970;
         let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -61,7 +61,7 @@ impl fmt::Display for UtcTime {
     }
 }
 
-/// The text is not a time of the form `2026-11-21T20:01:36Z`.
+/// The error that the text is not a time of the form `2026-11-21T20:01:36Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotATime;
 
@@ -82,7 +82,7 @@ impl FromStr for UtcTime {
             *fields.get_mut(i).ok_or(NotATime)? = part.parse::<u16>().map_err(|_| NotATime)?.into();
         }
         let time = Self::from_fields(fields).ok_or(NotATime)?;
-        // Whatever is not written exactly so (30 February, a missing zero) comes out differently.
+        // A text in another form (30 February, a missing zero) comes out differently.
         if time.to_string() == text { Ok(time) } else { Err(NotATime) }
     }
 }
@@ -118,8 +118,8 @@ pub struct RunId(String);
 const SLUG_MAX: usize = 32;
 
 impl RunId {
-    /// The name of a run that was created at `created` with this `title`; `salt` tells apart those of
-    /// one second and is best random.
+    /// The name of a run with this `title` that was created at `created`. `salt` tells runs of one second from each
+    /// other, so it is best random.
     pub fn new(created: UtcTime, title: &str, salt: u16) -> Self {
         let [year, month, day, hour, minute, second] = created.fields();
         let slug = slug(title);
@@ -128,13 +128,13 @@ impl RunId {
         ))
     }
 
-    /// The name.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Letters and digits of the title in lower case, all else as single dashes between them.
+/// The letters and digits of the title in lower case. All other characters become single dashes between them.
 fn slug(title: &str) -> String {
     let mut slug = String::new();
     for c in title.chars() {
@@ -157,7 +157,7 @@ impl fmt::Display for RunId {
     }
 }
 
-/// The text does not name a run.
+/// The error that the text does not name a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotARunId;
 

@@ -25,7 +25,7 @@ use std::io::{self, Write};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Once};
 
-/// Samples in a row group: 2.6 MB of them, plus 0.5 MB for each column while it is written.
+/// The number of samples in a row group. They take 2.6 MB, and 0.5 MB for each column while the group is written.
 pub const GROUP_ROWS: usize = 1 << 16;
 
 const SCHEMA: &str = "message samples {
@@ -36,15 +36,15 @@ const SCHEMA: &str = "message samples {
     optional int64 path_insns (INTEGER(64, false));
 }";
 
-/// The hash by which runs are told apart: BLAKE3 of the line `onset samples 2\n`, then for each sample in
-/// the order of recording 34 bytes, little endian: index of its series in the run (2 bytes), trigger, at in
-/// ns, latency in ns, path in instructions (8 bytes each). Without a path it is 26 bytes.
+/// The hash that tells runs apart. It is the BLAKE3 of the line `onset samples 2\n`, and then of 34 bytes for each
+/// sample in the order of recording, little endian: the index of its series in the run (2 bytes), trigger, at in ns,
+/// latency in ns, path in instructions (8 bytes each). Without a path a sample has 26 bytes.
 pub struct Fingerprint {
     hasher: blake3::Hasher,
     waiting: Vec<u8>,
 }
 
-/// BLAKE3 is several times faster on long inputs than on one sample at a time.
+/// The number of bytes that are hashed at once. BLAKE3 is several times faster on long inputs than on single samples.
 const HASHED_AT_ONCE: usize = 1 << 16;
 
 impl Default for Fingerprint {
@@ -57,7 +57,7 @@ impl Default for Fingerprint {
 }
 
 impl Fingerprint {
-    /// Adds the next sample.
+    /// Adds the next sample to the hash.
     pub fn add(&mut self, s: &Sample) {
         self.waiting.extend_from_slice(&s.series.0.to_le_bytes());
         for number in [s.trigger, s.at.0, s.latency.0] {
@@ -72,13 +72,13 @@ impl Fingerprint {
         }
     }
 
-    /// The hash so far, in hexadecimal.
+    /// The hash of all samples so far, in hexadecimal.
     pub fn hex(&self) -> String {
         self.hasher.clone().update(&self.waiting).finalize().to_hex().to_string()
     }
 }
 
-/// A file that hashes and counts what is written to it.
+/// A file that hashes and counts the bytes that are written to it.
 pub struct HashedFile {
     file: File,
     hasher: blake3::Hasher,
@@ -86,12 +86,12 @@ pub struct HashedFile {
 }
 
 impl HashedFile {
-    /// Hashes what is written to `file` from now on.
+    /// Hashes everything that is written to `file` from now on.
     pub fn new(file: File) -> Self {
         HashedFile { file, hasher: blake3::Hasher::new(), bytes: 0 }
     }
 
-    /// Makes the contents durable; returns their length and hash in hexadecimal.
+    /// Makes the contents durable. Returns their length and their hash in hexadecimal.
     pub fn sync(&mut self) -> io::Result<(u64, String)> {
         self.file.sync_all()?;
         Ok((self.bytes, self.hasher.finalize().to_hex().to_string()))
@@ -119,7 +119,7 @@ pub fn answered(sample: &Sample) -> Nanos {
 /// Writes `samples.parquet`.
 pub struct SamplesWriter {
     file: SerializedFileWriter<HashedFile>,
-    /// By [`SeriesId`].
+    /// The name of each series, by [`SeriesId`].
     names: Vec<ByteArray>,
     waiting: Vec<Sample>,
     count: u64,
@@ -127,17 +127,17 @@ pub struct SamplesWriter {
     fingerprint: Fingerprint,
 }
 
-/// What a finished file is known by.
+/// The facts by which a finished file is known.
 pub struct Written {
-    /// Samples in it.
+    /// The number of samples in the file.
     pub count: u64,
-    /// When the last answer came, since measuring began; absent without a sample.
+    /// When the last answer came, since measuring began. Absent without a sample.
     pub until: Option<Nanos>,
-    /// Their [`Fingerprint`].
+    /// The [`Fingerprint`] of the samples.
     pub fingerprint: String,
-    /// Length of the file.
+    /// The length of the file.
     pub bytes: u64,
-    /// Hash of the file.
+    /// The hash of the file.
     pub blake3: String,
 }
 
@@ -152,7 +152,7 @@ impl SamplesWriter {
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_dictionary_enabled(false)
             .set_column_dictionary_enabled(ColumnPath::from("responder"), true);
-        // Neighbours are alike: triggers rise by one, times by a period.
+        // Neighbouring values are alike: triggers rise by one, times by a period.
         for column in ["trigger", "at_ns", "latency_ns", "path_insns"] {
             let path = ColumnPath::from(column);
             properties = properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
@@ -211,7 +211,7 @@ fn write_columns(
     drop(column);
     let numbers: [fn(&Sample) -> u64; 3] = [|s| s.trigger, |s| s.at.0, |s| s.latency.0];
     for number in numbers {
-        // Parquet keeps an unsigned number in the signed one of the same bits.
+        // Parquet keeps an unsigned number as the signed number with the same bits.
         let column: Vec<i64> = samples.iter().map(|s| number(s) as i64).collect();
         if let Some(mut writer) = group.next_column()? {
             writer.typed::<Int64Type>().write_batch(&column, None, None)?;
@@ -258,7 +258,7 @@ pub fn read_samples(
     Ok(())
 }
 
-/// Lets the library decode, which panics on some files that are none.
+/// Lets the library decode. The library panics on some damaged files.
 fn decoding<T>(decode: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     thread_local! {
         static IS_DECODING: Cell<bool> = const { Cell::new(false) };
@@ -320,7 +320,7 @@ fn read_series(
     names.iter().map(find).collect()
 }
 
-/// The last column, the only one with nulls.
+/// Reads the last column, which is the only column with nulls.
 fn read_path(group: &dyn RowGroupReader, rows: usize) -> Result<Vec<Option<Insns>>, String> {
     let reader = group.get_column_reader(4).map_err(|e| e.to_string())?;
     let (mut present, mut numbers) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
@@ -353,7 +353,7 @@ fn read_numbers(
     if numbers.len() == rows { Ok(numbers) } else { Err("a column is too short".to_owned()) }
 }
 
-/// Keeps the operating system's reason (a full disk, say) where there is one.
+/// Keeps the operating system's reason (a full disk, say), if there is one.
 fn into_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(source) => match source.downcast::<io::Error>() {

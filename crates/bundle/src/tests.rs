@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Bundles written, read, torn and mangled.
+//! Tests with bundles that are written, read, torn and altered.
 
 use crate::examples::*;
 use crate::*;
@@ -8,7 +8,7 @@ use sample::{Clock, Insns, Loss, Nanos, Observation, SeriesId};
 use stats::Verdict;
 use std::fs;
 
-/// Alters a manifest as somebody does who knows how it is sealed.
+/// Alters a manifest in the way of somebody who knows the seal.
 fn forge(path: &Path, alter: impl FnOnce(&mut Manifest)) {
     let mut manifest = Manifest::read(path).expect("a bundle");
     alter(&mut manifest);
@@ -168,7 +168,7 @@ fn a_writer_that_nothing_was_observed_by_leaves_nothing() {
 fn debris_of_a_killed_command_is_swept_and_a_living_writer_is_left_alone() {
     let root = tempfile::tempdir().unwrap();
     let living = writer(root.path(), &run_id(0), 10);
-    // Killed at the first steps of a run, before there could be an answer.
+    // The command was killed at the first steps of a run, before there could be an answer.
     for (n, files) in [(1, &[][..]), (2, &["samples.parquet"]), (3, &["journal", "begun.json"])] {
         let dead = root.path().join(format!(".partial-{}", run_id(n)));
         fs::create_dir(&dead).unwrap();
@@ -197,7 +197,7 @@ fn a_run_is_never_overwritten() {
 fn two_writers_of_one_name_end_with_one_whole_bundle() {
     let root = tempfile::tempdir().unwrap();
     let late = writer(root.path(), &run_id(0), 5);
-    // As another machine would, to which our locks mean nothing.
+    // Another machine would do so, since our locks mean nothing to it.
     let place = root.path().join(run_id(0).as_str());
     fs::create_dir(&place).unwrap();
     fs::write(place.join("manifest.json"), b"{}").unwrap();
@@ -217,7 +217,7 @@ fn a_full_disk_and_a_store_that_cannot_be_written_say_what_to_do() {
     let error = BundleError::io("write", Path::new("samples.parquet"))(source).to_string();
     assert!(error.contains("No space left") && error.contains("free some space"), "{error}");
 
-    // Nobody can make a directory in sysfs, whoever runs the test.
+    // Nobody can make a directory in sysfs, whichever user runs the test.
     let refused =
         BundleWriter::create(Path::new("/sys/x"), &begun(&run_id(0), Clock::Virtual, responders()));
     let error = refused.err().expect("refused").to_string();
@@ -289,7 +289,7 @@ fn every_changed_byte_of_a_manifest_is_found_when_it_is_read() {
             assert!(Manifest::read(&path).is_err(), "byte {place}, bit {bit}");
         }
     }
-    // The texts of doubts are not read back, but sealed.
+    // Nobody reads the texts of doubts back, but the seal covers them.
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("together with an older one"));
     fs::write(path.join(MANIFEST), text.replace("with an older", "with a newer")).unwrap();
@@ -321,7 +321,7 @@ fn every_warning_carries_its_texts_and_reads_back() {
     }
 }
 
-/// The files of a bundle by number.
+/// The files of a bundle, by number.
 const FILES: [&str; 5] = [
     "manifest.json",
     "samples.parquet",

@@ -49,7 +49,7 @@ pub struct Deviation {
 }
 
 impl Deviation {
-    /// That of all errors in ns; `None` of none.
+    /// The deviation of all errors in ns. `None` if there are none.
     pub fn of(mut errors: Vec<i64>) -> Option<Deviation> {
         errors.sort_unstable();
         let (min_ns, max_ns) = (*errors.first()?, *errors.last()?);

@@ -13,18 +13,18 @@ use hdrhistogram::Histogram;
 use stats::{Series, Summary};
 use std::fmt;
 
-/// What was computed again, and came out as the bundle says. Displays as lines for the user.
+/// The parts that were computed again and equal the bundle's. Displays as lines for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// Files whose every byte was hashed, the manifest among them.
+    /// The number of files whose every byte was hashed, with the manifest.
     pub files: usize,
-    /// Samples that everything was computed from.
+    /// The number of samples from which everything was computed.
     pub samples: u64,
-    /// Series whose numbers, histogram and drawing follow from them.
+    /// The number of series whose numbers, histogram and drawing follow from the samples.
     pub series: usize,
-    /// Findings about limits that follow from the numbers, beside the verdict.
+    /// The number of findings about limits that follow from the numbers, beside the verdict.
     pub findings: usize,
-    /// Doubts that follow from the numbers.
+    /// The number of doubts that follow from the numbers.
     pub doubts: usize,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Verified {
 }
 
 impl Bundle {
-    /// Computes everything again from the samples and compares it with what the bundle says.
+    /// Computes everything again from the samples, and compares it with the bundle.
     ///
     /// # Errors
     /// [`BundleError::Damaged`] names the first file that disagrees.
@@ -95,7 +95,7 @@ impl Bundle {
 
     fn verify_series(&self, series: &Series, recorded: &Summary) -> Result<(), BundleError> {
         let mut computed = series.summary();
-        // Losses left no samples to count them by.
+        // A loss leaves no sample, so losses cannot be counted again.
         computed.losses = recorded.losses;
         if computed != *recorded {
             let why =
@@ -109,13 +109,13 @@ impl Bundle {
         Ok(())
     }
 
-    /// Judges again; returns how many doubts follow from the numbers.
+    /// Judges again. Returns the number of doubts that follow from the numbers.
     fn verify_conclusion(&self) -> Result<usize, BundleError> {
         let recorded = &self.manifest.conclusion;
         let derived = Conclusion::of(&self.manifest.series, recorded.limits.clone(), Vec::new());
         let others = recorded.warnings.iter().filter(|w| !derived.warnings.contains(w));
         let mut others: Vec<Warning> = others.cloned().collect();
-        // What the manifest says of itself and what its doubts say are one thing.
+        // The manifest says whether the run is complete, and so do the doubts. Both have to agree.
         let is_cut_short = others.iter().any(Warning::cuts_short);
         let judged = Conclusion::of(&self.manifest.series, recorded.limits.clone(), others.clone());
         others.extend(derived.warnings.iter().cloned());
@@ -132,7 +132,7 @@ impl Bundle {
     }
 }
 
-/// Equal in every bucket; the one from the file may have been made for another range.
+/// Whether both are equal in every bucket. The histogram from the file may have been made for another range.
 fn same_counts(a: &Histogram<u64>, b: &Histogram<u64>) -> bool {
     let buckets = |h: &Histogram<u64>| -> Vec<(u64, u64)> {
         h.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect()

@@ -199,7 +199,7 @@ impl Warning {
         }
     }
 
-    /// Whether this warning makes the run unsound, so that its numbers mean nothing.
+    /// Whether this warning makes the run invalid, so that its numbers mean nothing.
     pub const fn invalidates(&self) -> bool {
         match self {
             Self::GuestPanicked { .. }
@@ -213,7 +213,7 @@ impl Warning {
             | Self::Interrupted
             | Self::Killed
             | Self::Failed { .. } => true,
-            // The verdict itself weighs losses; the other warnings do not touch the numbers.
+            // The verdict itself weighs losses. The other warnings do not touch the numbers.
             Self::GuestWarned { .. }
             | Self::QemuUntried { .. }
             | Self::Imported { .. }
@@ -421,8 +421,8 @@ impl Warning {
         warnings
     }
 
-    /// The doubt that a finding raises: too few samples for a limited quantile, or few for a maximum that kept its
-    /// limit, which are those that do not support p99.9.
+    /// The doubt that a finding raises: too few samples for a quantile with a limit, or few samples for a maximum that
+    /// kept its limit. Few samples are those that do not support p99.9.
     pub fn of_finding(finding: &Finding, summaries: &[Summary]) -> Option<Warning> {
         let responder = finding.responder.clone();
         let count = summaries.iter().find(|s| s.responder == responder)?.count;

@@ -30,36 +30,36 @@ pub(super) const BEGUN: &str = "begun.json";
 pub(super) const JOURNAL: &str = "journal";
 const LOCK: &str = ".lock";
 
-/// How many series a run may have: more than any probe on any machine makes, and few enough to be told.
+/// The most series of a run. No probe on any machine makes more, and a manifest can list this many.
 pub const SERIES_MAX: usize = 4096;
 
-/// What is known of a run when it begins.
+/// The facts about a run at its beginning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Begun {
-    /// [`SCHEMA`].
+    /// The number of the format, [`SCHEMA`].
     pub schema: u64,
     /// The run's name.
     pub run: RunId,
-    /// The clock of every time that it will yield.
+    /// The clock of every time that the run will yield.
     pub clock: Clock,
-    /// Its series in their order, each name once: at most [`SERIES_MAX`].
+    /// The run's series in their order, each name once. There are at most [`SERIES_MAX`].
     pub responders: Vec<SeriesName>,
-    /// What is run, and on what, as far as it is known.
+    /// What is run, and on what, as far as onset knows.
     pub about: About,
-    /// The limits that apply.
+    /// The limits that apply to the run.
     pub limits: Vec<Limit>,
-    /// Doubts that there are from the start.
+    /// The doubts at the beginning.
     pub warnings: Vec<Warning>,
 }
 
-/// Collects one run and writes its bundle. Dropped without [`finish`](Self::finish) it leaves nothing where nothing was
-/// observed; else what [`salvage`](super::salvage()) makes a bundle of.
+/// Collects one run and writes its bundle. If it is dropped without [`finish`](Self::finish), it leaves nothing if
+/// there was no observation. Otherwise it leaves files from which [`salvage`](super::salvage()) makes a bundle.
 pub struct BundleWriter {
     partial: Partial,
     run: RunId,
     clock: Clock,
-    /// By [`SeriesId`](sample::SeriesId).
+    /// The series, by [`SeriesId`](sample::SeriesId).
     series: Vec<Series>,
     journal: Journal,
     console: Option<FileRecord>,
@@ -69,35 +69,35 @@ pub struct BundleWriter {
 pub(super) struct Partial {
     pub(super) root: Directory,
     pub(super) directory: Directory,
-    /// Its name in the store.
+    /// The directory's name in the store.
     pub(super) name: String,
-    /// Whether dropping it removes it: as long as nothing was observed.
+    /// Whether dropping this removes the directory. This is so while there is no observation.
     pub(super) unwanted: bool,
-    /// `samples.parquet`, with the lock that tells others that somebody is writing.
+    /// `samples.parquet`, with the lock that tells others that this command is writing.
     pub(super) samples: File,
 }
 
 impl Drop for Partial {
     fn drop(&mut self) {
         if self.unwanted {
-            // Nobody is left to tell; what stays behind is removed by the next writer.
+            // Nobody is left to tell. The next writer removes everything that stays behind.
             let _ = self.root.remove_all(&self.name);
         }
     }
 }
 
 impl BundleWriter {
-    /// Begins the bundle of a run in the store at `root`, which is created where there is none. That a name of a series
-    /// stands there twice, or that there are more than [`SERIES_MAX`], is our own bug.
+    /// Begins the bundle of a run in the store at `root`. If there is no store, the function creates it. A name of a
+    /// series that appears twice, or more than [`SERIES_MAX`] series, are a bug of onset.
     ///
     /// # Errors
-    /// [`BundleError::Exists`] when there is such a run; [`BundleError::Io`] otherwise.
+    /// [`BundleError::Exists`] if the store has such a run, and [`BundleError::Io`] otherwise.
     pub fn create(root: &Path, begun: &Begun) -> Result<Self, BundleError> {
         assert!(begun.is_sound(), "two series of one name, or too many");
         fs::create_dir_all(root).map_err(BundleError::io("create the store", root))?;
         let root = Directory::open(root).map_err(BundleError::io("open the store", root))?;
         let run = &begun.run;
-        // Held until the partial directory has its own lock: one without has no writer.
+        // Held until the partial directory has its own lock. A directory without a lock has no writer.
         let _exclusive = lock_root(&root)?;
         if root.has(run.as_str()) {
             return Err(BundleError::Exists { path: root.at(run.as_str()) });
@@ -120,32 +120,32 @@ impl BundleWriter {
         Ok(BundleWriter::over(partial, begun, Journal::new(journal)))
     }
 
-    /// A writer of what was begun and what is added to the journal, and so far in no file.
+    /// A writer for a run that was begun. The journal will get its observations, and no file has any yet.
     pub(super) fn over(partial: Partial, begun: &Begun, journal: Journal) -> Self {
         let (run, clock) = (begun.run.clone(), begun.clock);
         let series = begun.responders.iter().map(|r| Series::new(r.clone(), clock)).collect();
         BundleWriter { partial, run, clock, series, journal, console: None }
     }
 
-    /// Where what was observed is kept until the bundle has its name; absent where nothing was observed yet.
+    /// The place that keeps the observations until the bundle has its name. Absent if there is no observation yet.
     pub fn kept(&self) -> Option<PathBuf> {
         (!self.partial.unwanted).then(|| self.partial.directory.path().to_owned())
     }
 
-    /// Takes what the matching of records yields. An index beyond the run's list is our own bug.
+    /// Takes an observation from the matching of records. An index beyond the run's list is a bug of onset.
     ///
     /// # Errors
-    /// [`BundleError::Io`], as on a full disk.
+    /// [`BundleError::Io`], for example on a full disk.
     pub fn observe(&mut self, observation: &Observation) -> Result<(), BundleError> {
         let pushed = self.journal.push(observation);
         pushed.map_err(|e| BundleError::io("write", &self.partial.directory.at(JOURNAL))(e))?;
-        // Not what is in no file: a bundle's numbers follow from its samples.
+        // Only an observation that is in the file counts, because a bundle's numbers follow from its samples.
         count(&mut self.series, observation);
         self.partial.unwanted = false;
         Ok(())
     }
 
-    /// Counts what is in the journal already, and how many observations that are.
+    /// Counts the observations that are in the journal already. Returns their number.
     pub(super) fn replay(&mut self) -> Result<u64, BundleError> {
         let BundleWriter { journal, series, partial, .. } = self;
         let mut observations = 0;
@@ -158,7 +158,7 @@ impl BundleWriter {
         Ok(observations)
     }
 
-    /// Leaves nothing, also of what another command began.
+    /// Removes everything, even if another command began the run.
     pub fn give_up(mut self) {
         self.partial.unwanted = true;
     }
@@ -168,33 +168,33 @@ impl BundleWriter {
         self.series.iter_mut().for_each(|s| s.add_dropped(n));
     }
 
-    /// Keeps what the target's kernel printed; once.
+    /// Keeps the text that the target's kernel printed. Call this once.
     ///
     /// # Errors
-    /// [`BundleError::Io`], as on a full disk.
+    /// [`BundleError::Io`], for example on a full disk.
     pub fn add_console(&mut self, text: &str) -> Result<(), BundleError> {
         self.console = Some(write_file(&self.partial.directory, CONSOLE, text.as_bytes())?);
         Ok(())
     }
 
-    /// The numbers so far, in the order of the run: what verdict and warnings are made from.
+    /// The numbers so far, in the order of the run. Verdict and warnings are made from them.
     pub fn summaries(&self) -> Vec<Summary> {
         self.series.iter().map(Series::summary).collect()
     }
 
-    /// Writes the bundle and returns its directory. `complete` is false for an interrupted run, whose
-    /// bundle holds what there was.
+    /// Writes the bundle and returns its directory. `complete` is false for an interrupted run, whose bundle has the
+    /// samples until then.
     ///
     /// # Errors
-    /// [`BundleError::Io`]; then what was observed is still where [`kept`](Self::kept) says.
-    /// [`BundleError::NotDurable`] where the bundle is there and whole, and a power loss may undo that.
+    /// [`BundleError::Io`]. In this case the observations are still at the place that [`kept`](Self::kept) gives.
+    /// [`BundleError::NotDurable`] if the bundle is there and whole, and a power loss may undo it.
     pub fn finish(
         self,
         about: About,
         conclusion: Conclusion,
         complete: bool,
     ) -> Result<PathBuf, BundleError> {
-        // A command that failed while it finished this left some of it.
+        // A command that failed while it finished this run left some of the files.
         self.partial.clear(self.console.is_some())?;
         let series = self.summaries();
         let BundleWriter { mut partial, run, clock, series: collected, journal, console } = self;
@@ -239,7 +239,7 @@ impl BundleWriter {
     }
 }
 
-/// Adds an observation to the series that it belongs to.
+/// Adds an observation to its series.
 fn count(series: &mut [Series], observation: &Observation) {
     match observation {
         Observation::Sample(sample) => series[sample.series.index()].record(sample),
@@ -247,7 +247,7 @@ fn count(series: &mut [Series], observation: &Observation) {
     }
 }
 
-/// Makes `samples.parquet` of the journal.
+/// Makes `samples.parquet` from the journal.
 fn write_samples(partial: &Partial, journal: &Journal, series: &[Series]) -> io::Result<Written> {
     let names: Vec<SeriesName> = series.iter().map(|s| s.responder().clone()).collect();
     let mut file = partial.samples.try_clone()?;
@@ -261,7 +261,7 @@ fn write_samples(partial: &Partial, journal: &Journal, series: &[Series]) -> io:
 }
 
 impl Partial {
-    /// Removes what a command wrote that was killed, or failed, while it finished the bundle.
+    /// Removes the files of a command that was killed, or failed, while it finished the bundle.
     pub(super) fn clear(&self, but_the_console: bool) -> Result<(), BundleError> {
         for name in [HISTOGRAMS, SERIES, CONSOLE, MANIFEST] {
             if name == CONSOLE && but_the_console {
@@ -276,8 +276,8 @@ impl Partial {
         emptied.map_err(BundleError::io("write", &self.directory.at(SAMPLES)))
     }
 
-    /// Gives the directory, whose manifest is written, its final name. From the removal of `begun.json` on the
-    /// bundle is whole, and whoever finds the directory may publish it.
+    /// Gives the directory its final name. Its manifest is written. When `begun.json` is removed, the bundle is whole,
+    /// and whoever finds the directory may publish it.
     pub(super) fn publish(&mut self, run: &RunId) -> Result<PathBuf, BundleError> {
         sync(&self.directory)?;
         for name in [BEGUN, JOURNAL] {
@@ -303,15 +303,15 @@ impl Partial {
 }
 
 impl Begun {
-    /// Whether its series can be told apart, and are not too many.
+    /// Whether each series has its own name, and whether there are not too many series.
     pub(super) fn is_sound(&self) -> bool {
         let distinct: BTreeSet<&SeriesName> = self.responders.iter().collect();
         distinct.len() == self.responders.len() && self.responders.len() <= SERIES_MAX
     }
 }
 
-/// HdrHistogram's V2 encoding, compressed: what `decodeFromCompressedByteBuffer` of the Java and
-/// `HdrHistogram.decode` of the Python library read (the latter after base64).
+/// The compressed V2 encoding of HdrHistogram. `decodeFromCompressedByteBuffer` of the Java library and
+/// `HdrHistogram.decode` of the Python library read it (the latter after base64).
 fn encode(series: &Series) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encoded = V2DeflateSerializer::new().serialize(series.histogram(), &mut bytes);
@@ -319,7 +319,7 @@ fn encode(series: &Series) -> Vec<u8> {
     bytes
 }
 
-/// Compact: thousands of points that nobody reads line by line.
+/// The compact text of the drawings: thousands of points that nobody reads line by line.
 fn drawing(details: &[Details]) -> Vec<u8> {
     serde_json::to_vec(details).expect("plain data without maps")
 }
@@ -337,8 +337,8 @@ fn sync(dir: &Directory) -> Result<(), BundleError> {
     dir.sync().map_err(BundleError::io("make durable", dir.path()))
 }
 
-/// One at a time creates, claims or repairs in a store; released when the file is closed. Only read, since it may be
-/// another user's.
+/// Locks the store: one command at a time creates, claims or repairs in it. Closing the file releases the lock. The
+/// file is only read, since it may belong to another user.
 pub(crate) fn lock_root(root: &Directory) -> Result<File, BundleError> {
     let opened = root.create(LOCK).or_else(|e| match e.kind() {
         io::ErrorKind::AlreadyExists => root.file(LOCK),

@@ -19,14 +19,14 @@ use std::path::{Path, PathBuf};
 /// The beginning of the names of directories that cannot become a bundle.
 const ASIDE: &str = ".aside-";
 
-/// A directory that could not become a bundle, and why. Displays as a sentence for the user.
+/// A directory that could not become a bundle, and the reason. Displays as a sentence for the user.
 #[derive(Debug)]
 pub struct Left {
-    /// Where it is now.
+    /// The present place of the directory.
     pub place: PathBuf,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// Whether it was set aside for good; else the next command tries again.
+    /// Whether the directory was set aside for good. Otherwise the next command tries again.
     pub is_aside: bool,
 }
 
@@ -47,12 +47,13 @@ impl fmt::Display for Left {
     }
 }
 
-/// Makes bundles of what killed commands left in the store at `root`, and removes what nothing was measured
-/// in; leaves what somebody is writing, what another user began, and what an onset of another version began. Where
-/// there is nothing of the kind, or no store, it only looks. Returns what could not be made a bundle of.
+/// Makes bundles from the remains of killed commands in the store at `root`. Removes directories in which nothing was
+/// measured. The function leaves a directory that somebody is writing, that another user began, or that an onset of
+/// another version began. If there are no remains, or no store, it only looks. Returns the directories that could not
+/// become a bundle.
 ///
 /// # Errors
-/// [`BundleError::Io`] where the store cannot be read or locked, as one that is read-only.
+/// [`BundleError::Io`] if the store cannot be read or locked, for example because it is read-only.
 pub fn salvage(root: &Path) -> Result<Vec<Left>, BundleError> {
     let store = match Directory::open(root) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -64,7 +65,8 @@ pub fn salvage(root: &Path) -> Result<Vec<Left>, BundleError> {
     let mut left = Vec::new();
     let claimed: Vec<(Partial, RunId)> = {
         let _exclusive = lock_root(&store)?;
-        // Again: what was seen before may be finished meanwhile, or be somebody's who was about to lock it.
+        // Looks again: a directory of the first look may be finished by now, or belong to somebody who was about to
+        // lock it.
         let found = partial_directories(&store)?.into_iter();
         let claimed = found.filter_map(|run| match claim(root, &run) {
             Ok(partial) => Some((partial?, run)),
@@ -79,7 +81,7 @@ pub fn salvage(root: &Path) -> Result<Vec<Left>, BundleError> {
     Ok(left)
 }
 
-/// The runs whose directories are not yet a bundle, and are this user's.
+/// The runs of this user whose directories are not yet a bundle.
 fn partial_directories(store: &Directory) -> Result<Vec<RunId>, BundleError> {
     let names = store.names().map_err(BundleError::io("list", store.path()))?;
     let runs = names.iter().filter_map(|name| name.to_str()?.strip_prefix(PARTIAL)?.parse().ok());
@@ -88,13 +90,14 @@ fn partial_directories(store: &Directory) -> Result<Vec<RunId>, BundleError> {
     Ok(runs.filter(is_ours).collect())
 }
 
-/// The directory, where no living command has it. One whose `samples.parquet` is none that onset made is set aside.
+/// Claims the directory if no living command has it. A directory whose `samples.parquet` onset did not make is set
+/// aside.
 fn claim(root: &Path, run: &RunId) -> Result<Option<Partial>, Left> {
     let name = format!("{PARTIAL}{run}");
     let Ok(root) = Directory::open(root) else { return Ok(None) };
     let Ok(directory) = root.directory(&name) else { return Ok(None) };
-    // Made where its writer was killed between the directory and its first file: both are made under the lock of
-    // the store, which is held.
+    // If the writer was killed between making the directory and its first file, the file is made here. Both are made
+    // under the lock of the store, which this command holds.
     let samples = match directory.edit(SAMPLES) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
             return Err(set_aside(&root, &name, format!("{SAMPLES} {e}")));
@@ -102,12 +105,12 @@ fn claim(root: &Path, run: &RunId) -> Result<Option<Partial>, Left> {
         Err(_) => return Ok(None),
         Ok(samples) => samples,
     };
-    // Its writer may have finished and renamed it before it let go of the lock.
+    // The writer may have finished and renamed the directory before it let go of the lock.
     let is_free = confined::try_lock(&samples).is_ok() && directory.is_at_its_path();
     Ok(is_free.then_some(Partial { root, directory, name, unwanted: false, samples }))
 }
 
-/// Gives what cannot become a bundle another name.
+/// Gives a directory that cannot become a bundle another name.
 fn set_aside(root: &Directory, name: &str, why: String) -> Left {
     let run = name.strip_prefix(PARTIAL).unwrap_or(name);
     let names = (1..=100).map(|n| match n {
@@ -124,17 +127,17 @@ fn set_aside(root: &Directory, name: &str, why: String) -> Left {
     Left { place: root.at(name), why, is_aside: false }
 }
 
-/// What can be done with a claimed directory.
+/// The possible states of a claimed directory.
 enum Found {
-    /// A run that was begun.
+    /// The directory has a run that was begun.
     Begun(Box<Begun>),
-    /// A bundle that only lacks its name.
+    /// The directory is a bundle that only lacks its name.
     Whole,
-    /// Nothing was measured.
+    /// The directory has no measurement.
     Debris,
-    /// What was measured cannot be told.
+    /// The directory has a measurement that cannot be read.
     Unfit(String),
-    /// An onset of another version began it, and alone can read it.
+    /// An onset of another version began the run, and only such an onset can read it.
     Foreign,
 }
 
@@ -155,7 +158,7 @@ fn look(dir: &Directory, run: &RunId) -> Result<Found, BundleError> {
         }
         read => read.map_err(BundleError::io("read", &dir.at(BEGUN)))?,
     };
-    // What cannot be read was being written when its command was killed.
+    // A file that cannot be read was being written when its command was killed.
     let Ok(Any { schema }) = serde_json::from_slice(&bytes) else {
         return Ok(without_beginning(dir, "begun.json is damaged"));
     };
@@ -172,7 +175,7 @@ fn look(dir: &Directory, run: &RunId) -> Result<Found, BundleError> {
     })
 }
 
-/// Nothing had been measured where the journal has no entry: it is written after `begun.json`.
+/// The state of a directory without `begun.json`. The journal comes after this file, so an empty journal means debris.
 fn without_beginning(dir: &Directory, why: &str) -> Found {
     match dir.file(JOURNAL).map(|journal| has_entry(&journal)) {
         Ok(Ok(true) | Err(_)) => Found::Unfit(why.into()),
@@ -180,7 +183,7 @@ fn without_beginning(dir: &Directory, why: &str) -> Found {
     }
 }
 
-/// Does it; returns what could not be made a bundle of.
+/// Finishes the directory. Returns the directory if it could not become a bundle.
 fn finish(mut partial: Partial, run: &RunId) -> Option<Left> {
     let (store, name) = (partial.root.path().to_owned(), partial.name.clone());
     let aside = |why| match Directory::open(&store) {
@@ -205,11 +208,11 @@ fn finish(mut partial: Partial, run: &RunId) -> Option<Left> {
     }
 }
 
-/// Makes the bundle of a killed run, where there is at least one observation.
+/// Makes the bundle of a killed run, if it has at least one observation.
 fn conclude(partial: Partial, begun: Begun) -> Result<(), BundleError> {
     let reading = BundleError::io("read", &partial.directory.at(JOURNAL));
     let journal = match partial.directory.file(JOURNAL) {
-        // Its writer was killed before it made one.
+        // The writer was killed before it made a journal.
         Err(e) if e.kind() == io::ErrorKind::NotFound => None,
         opened => Some(opened.map_err(reading)?),
     };

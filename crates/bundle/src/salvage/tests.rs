@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What killed and failed commands leave, and what others put in its place.
+//! Tests with the remains of killed and failed commands, and with things that others put in their place.
 
 use super::*;
 use crate::Bundle;
@@ -10,10 +10,10 @@ use stats::Verdict;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 
-/// Length of an entry of the journal.
+/// The length of an entry of the journal.
 const ENTRY: usize = 40;
 
-/// A store with the `n`th run as a command leaves it that is killed after answers to so many triggers.
+/// A store with the `n`th run, as a command leaves it that is killed after answers to this many triggers.
 fn kill(root: &Path, n: u64, triggers: u64) -> PathBuf {
     let elsewhere = tempfile::tempdir().unwrap();
     let living = writer(elsewhere.path(), &run_id(n), triggers);
@@ -59,7 +59,7 @@ fn a_killed_run_leaves_all_that_it_had_marked_as_such() {
 fn a_journal_that_is_torn_at_any_byte_is_cut_after_its_last_whole_entry() {
     let (root, source) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let whole = kill(source.path(), 0, 2);
-    // Two answers to each of two triggers, and one entry for the superseded ones.
+    // There are two answers to each of two triggers, and one entry for the superseded ones.
     for length in 0..=5 * ENTRY {
         let dead = root.path().join(whole.file_name().unwrap());
         fs::create_dir(&dead).unwrap();
@@ -87,7 +87,7 @@ fn a_command_killed_while_it_ended_a_run_leaves_the_same_bundle() {
     let (root, plain) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     kill(plain.path(), 0, 50);
     salvage(plain.path()).unwrap();
-    // At each step: with ever more files of the bundle, whole or not.
+    // One case for each step: with ever more files of the bundle, whole or not.
     let files = [SAMPLES, HISTOGRAMS, SERIES, CONSOLE, MANIFEST];
     for step in 1..=files.len() {
         let dead = kill(root.path(), 0, 50);
@@ -158,7 +158,7 @@ fn a_list_shows_what_was_killed_unless_the_store_cannot_be_written() {
         store.salvage();
         store.list().unwrap()
     };
-    // Nobody can lock a directory for writing, as nobody can a file in a store that is read-only.
+    // Nobody can open a directory for writing to lock it, just as nobody can lock a file in a read-only store.
     fs::remove_file(root.path().join(".lock")).unwrap();
     fs::create_dir(root.path().join(".lock")).unwrap();
     assert_eq!(listed().len(), 1);
@@ -169,7 +169,7 @@ fn a_list_shows_what_was_killed_unless_the_store_cannot_be_written() {
     assert!(entries[0].state.as_ref().is_ok_and(|headline| !headline.complete));
 }
 
-/// The one thing that could not be made a bundle of.
+/// The one directory that could not become a bundle.
 fn left(root: &Path) -> Left {
     let mut left = salvage(root).unwrap();
     assert_eq!(left.len(), 1, "{left:?}");
@@ -181,7 +181,7 @@ fn a_writer_that_fails_leaves_every_journaled_sample_to_the_next_command() {
     let root = tempfile::tempdir().unwrap();
     let failing = writer(root.path(), &run_id(0), 500);
     assert_eq!(failing.kept(), Some(root.path().join(format!("{PARTIAL}{}", run_id(0)))));
-    // As at an error of any kind: it never came to its end.
+    // As at an error of any kind, the writer never came to its end.
     drop(failing);
     assert!(salvage(root.path()).unwrap().is_empty());
     assert_eq!(open(root.path(), 0).manifest().samples.count, 1_000);
@@ -192,7 +192,7 @@ fn a_bundle_that_cannot_be_written_is_written_by_the_next_command() {
     let root = tempfile::tempdir().unwrap();
     let failing = writer(root.path(), &run_id(0), 50);
     let conclusion = crate::examples::conclusion(&failing);
-    // The place is taken: no write of the bundle itself fails, but its name.
+    // The final name is taken, so writing succeeds and only renaming fails.
     let place = root.path().join(run_id(0).as_str());
     fs::create_dir(&place).unwrap();
     fs::write(place.join("something"), b"else").unwrap();
@@ -215,7 +215,7 @@ fn a_leftover_whose_finished_twin_exists_is_set_aside_and_stops_nobody() {
         let aside = root.path().join(format!("{ASIDE}{}{further}", run_id(0)));
         assert_eq!((left.is_aside, &left.place), (true, &aside), "{left}");
         assert!(left.to_string().contains("exists already"), "{left}");
-        // All that was measured is still there.
+        // All measurements are still there.
         assert!(aside.join(JOURNAL).exists() || aside.join(SAMPLES).exists());
     }
     assert!(salvage(root.path()).unwrap().is_empty());
@@ -257,11 +257,11 @@ fn a_foreign_leftover_cannot_make_onset_change_a_file_elsewhere() {
             }
             let left = salvage(root.path()).unwrap();
             assert_eq!(fs::read(&victim).unwrap(), b"precious", "{name} {left:?}");
-            // Nor does it stop a run.
+            // A directory like this does not stop a run, either.
             write_bundle(root.path(), &run_id(1), 5);
         }
     }
-    // The whole directory, and the lock of the store.
+    // A link in place of the whole directory, and in place of the store's lock.
     fs::rename(kill(elsewhere.path(), 0, 5), &outside).unwrap();
     let root = tempfile::tempdir().unwrap();
     symlink(&outside, root.path().join(format!("{PARTIAL}{}", run_id(0)))).unwrap();

@@ -16,18 +16,18 @@ use std::time::Duration;
 const FILE: &str = "index.sqlite";
 const JOURNAL: &str = "index.sqlite-journal";
 
-/// Format of the index in `user_version`; another number is as good as no index.
+/// The format of the index, in `user_version`. An index with another number is not used.
 const VERSION: i64 = 2;
 
-/// How long another process may hold the index before it goes without.
+/// How long another process may hold the index before this process goes on without it.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// By which a manifest that was replaced is told: its length, inode and time of change in ns.
+/// The mark of a manifest, which shows that it was replaced: its length, inode and time of change in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp([i64; 3]);
 
 impl Stamp {
-    /// Of this file of a run in the store; `None` where there is none.
+    /// The stamp of this file of a run in the store. `None` if there is no such file.
     pub fn of(store: &Directory, run: &RunId, file: &str) -> Option<Self> {
         let stat = store.directory(run.as_str()).ok()?.stat(file).ok()?;
         let changed =
@@ -36,20 +36,20 @@ impl Stamp {
     }
 }
 
-/// An open index, or none.
+/// An open index, or no index.
 pub struct Index(Option<Connection>);
 
 impl Index {
-    /// Opens the index of the store; makes a new one in place of one that is corrupt. Where it cannot be written it is
-    /// only read. There is none where that fails, and in a store that belongs to another user, who could put anything
-    /// in its place.
+    /// Opens the index of the store, and makes a new one in place of a corrupt one. If the index cannot be written, it
+    /// is only read. If this fails, there is no index. There is also none in a store of another user, who could put
+    /// anything in its place.
     pub fn open(store: &Directory) -> Self {
         let Some(path) = place(store) else { return Index(None) };
         let made = connect(&path).or_else(|error| {
             if !is_corrupt(&error) {
                 return Err(error);
             }
-            // Alone, and if it still is: another process may have replaced it already.
+            // Under the lock, and only if it is still corrupt: another process may have replaced the index already.
             let Ok(_exclusive) = lock_root(store) else { return Err(error) };
             connect(&path).or_else(|_| {
                 let _ = remove_files(store);
@@ -61,14 +61,14 @@ impl Index {
         Index(made.or_else(read_only).ok())
     }
 
-    /// What is remembered; empty when it cannot be read.
+    /// The rows of the index. Empty if they cannot be read.
     pub fn rows(&self) -> HashMap<RunId, (Stamp, Headline)> {
         let Some(connection) = &self.0 else { return HashMap::new() };
         read_rows(connection).unwrap_or_default()
     }
 
-    /// Remembers `news` and forgets `gone`. That it fails on a full disk or in a read-only store is of
-    /// no consequence.
+    /// Remembers `news` and forgets `gone`. If this fails, as on a full disk or in a read-only store, nothing
+    /// follows.
     pub fn update<'a>(
         &mut self,
         news: &[(RunId, Stamp, Headline)],
@@ -83,11 +83,11 @@ impl Index {
     }
 }
 
-/// SQLite follows no link at the end of the path, nor on the way: it is given the real path.
+/// With the real path, SQLite follows no link on the way or at the end of the path.
 const NO_LINKS: OpenFlags = OpenFlags::SQLITE_OPEN_NOFOLLOW.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
-/// The real path of the index, where opening it cannot lead elsewhere: the store is this user's, and what has the names
-/// of the index and its journal are files of this user without a second name, or nothing.
+/// The real path of the index, if opening it cannot lead elsewhere. The store has to be this user's. Things with the
+/// names of the index and of its journal have to be files of this user without a second name, if they exist.
 fn place(store: &Directory) -> Option<PathBuf> {
     let path = std::fs::canonicalize(store.path()).ok()?;
     let is_there = Directory::open(&path).is_ok_and(|there| there.is_same(store));
@@ -101,7 +101,8 @@ pub fn remove(store: &Directory) -> Result<(), BundleError> {
     remove_files(store).map_err(BundleError::io("remove", &store.at(FILE)))
 }
 
-/// The journal first: left alone it would be rolled back into the next index of that name.
+/// Removes the files of the index. The journal goes first: a journal that stays alone would be rolled back into the
+/// next index of that name.
 fn remove_files(store: &Directory) -> io::Result<()> {
     for name in [JOURNAL, FILE] {
         match store.remove(name) {
@@ -121,13 +122,13 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     };
     if version(&connection)? != VERSION {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Again, now that nobody else can change it.
+        // Looks again, now that nobody else can change the index.
         if version(&transaction)? != VERSION {
             create(&transaction)?;
         }
         transaction.commit()?;
     }
-    // Reads every page: corruption that a query would meet later is met here, where it can be mended.
+    // This reads every page. It finds corruption here, where the index can be repaired, and not in a later query.
     let sound: String = connection.pragma_query_value(None, "quick_check", |row| row.get(0))?;
     if sound != "ok" {
         let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
@@ -150,7 +151,7 @@ fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
 fn is_corrupt(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     let code = error.sqlite_error_code();
-    // A foreign table of our name gives an error without such a code; it is dropped by `create`.
+    // A foreign table of this name gives an error without such a code. `create` drops the table.
     matches!(code, Some(DatabaseCorrupt | NotADatabase))
 }
 
@@ -165,7 +166,7 @@ fn read_rows(connection: &Connection) -> rusqlite::Result<HashMap<RunId, (Stamp,
     let mut known = HashMap::new();
     for row in rows {
         let (run, stamp, headline, found): (String, Stamp, String, String) = row?;
-        // A row that is not as it was written counts as none: the manifest is read again.
+        // A row that was changed counts as no row, so the manifest is read again.
         if found != seal(&run, stamp, &headline) {
             continue;
         }
@@ -176,7 +177,7 @@ fn read_rows(connection: &Connection) -> rusqlite::Result<HashMap<RunId, (Stamp,
     Ok(known)
 }
 
-/// Hash of a row: SQLite's own check covers the structure of its pages, not what is in them.
+/// The hash of a row. SQLite's own check covers the structure of its pages, and not the content.
 fn seal(run: &str, stamp: Stamp, headline: &str) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(format!("{run} {:?} ", stamp.0).as_bytes()).update(headline.as_bytes());

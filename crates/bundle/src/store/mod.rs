@@ -67,7 +67,7 @@ impl From<&Manifest> for Headline {
 pub struct Entry {
     /// The run's name.
     pub run: RunId,
-    /// Its headline, or what is wrong with its manifest and what to do.
+    /// The run's headline, or what is wrong with its manifest and what to do.
     pub state: Result<Headline, String>,
 }
 
@@ -76,28 +76,28 @@ pub struct Entry {
 pub enum StoreError {
     /// The store's directory cannot be read.
     Io(BundleError),
-    /// There is no run at all.
+    /// The store has no run.
     Empty {
         /// The store.
         root: PathBuf,
     },
-    /// No run of this name.
+    /// The store has no run of this name.
     Unknown {
-        /// What was asked for.
+        /// The name that was asked for.
         wanted: String,
-        /// The newest runs that there are, newest first.
+        /// The newest runs in the store, newest first.
         newest: Vec<RunId>,
     },
-    /// More than one run begins so.
+    /// Several runs begin with this name.
     Ambiguous {
-        /// What was asked for.
+        /// The name that was asked for.
         wanted: String,
-        /// Those that begin so, newest first.
+        /// The runs that begin with this name, newest first.
         candidates: Vec<RunId>,
     },
 }
 
-/// How many names an error shows.
+/// The most names that an error shows.
 const SHOWN: usize = 10;
 
 impl fmt::Display for StoreError {
@@ -152,21 +152,21 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store at `root`. Where there is none it is empty: who writes the first bundle makes it.
+    /// The store at `root`. A store that does not exist is empty: the writer of the first bundle makes it.
     pub fn at(root: &Path) -> Self {
         Store { root: root.to_owned() }
     }
 
-    /// Its directory.
+    /// The store's directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Every bundle, newest first. A bundle whose manifest cannot be read is listed as such. Works in a
-    /// store that cannot be written, only more slowly.
+    /// Every bundle, newest first. If a manifest cannot be read, the list says so. The function also works in a store
+    /// that cannot be written, only more slowly than in one that can.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when the directory cannot be read.
+    /// [`StoreError::Io`] if the directory cannot be read.
     pub fn list(&self) -> Result<Vec<Entry>, StoreError> {
         let Some(store) = self.opened()? else { return Ok(Vec::new()) };
         let runs = runs_of(&store)?;
@@ -180,7 +180,7 @@ impl Store {
                 Some((then, headline)) if Some(then) == stamp => Ok(headline),
                 _ => {
                     let headline = headline(&store, &run);
-                    // Damage is not remembered: it is looked at again, for it may be repaired.
+                    // The index does not remember damage. Somebody may repair the bundle, so it is looked at again.
                     if let (Ok(headline), Some(stamp)) = (&headline, stamp) {
                         news.push((run.clone(), stamp, headline.clone()));
                     }
@@ -189,15 +189,15 @@ impl Store {
             };
             entries.push(Entry { run, state });
         }
-        // What is still known has no directory any more, or is damaged now.
+        // A run that is still in `known` has no directory any more, or is damaged now.
         index.update(&news, known.keys());
         Ok(entries)
     }
 
-    /// The directory of the one run whose name begins with `wanted`; `latest` is the newest.
+    /// The directory of the one run whose name begins with `wanted`. `latest` is the newest run.
     ///
     /// # Errors
-    /// [`StoreError`] with the names that were meant, perhaps.
+    /// [`StoreError`], with the names that the user may have meant.
     pub fn find(&self, wanted: &str) -> Result<PathBuf, StoreError> {
         let runs = self.opened()?.map_or(Ok(Vec::new()), |store| runs_of(&store))?;
         let Some(newest) = runs.first() else {
@@ -222,21 +222,21 @@ impl Store {
         }
     }
 
-    /// Makes bundles of what killed or failed commands left. Returns what none can be made of. In a store that cannot
-    /// be written all stays as it is, for whoever can.
+    /// Makes bundles from the remains of killed or failed commands. Returns the directories that cannot become a
+    /// bundle. In a store that cannot be written, everything stays as it is, for somebody who can write it.
     pub fn salvage(&self) -> Vec<Left> {
         bundle::salvage(&self.root).unwrap_or_default()
     }
 
-    /// Forgets the index, so that the next list reads every manifest.
+    /// Removes the index, so that the next list reads every manifest.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when it cannot be removed.
+    /// [`StoreError::Io`] if the index cannot be removed.
     pub fn forget_index(&self) -> Result<(), StoreError> {
         Ok(self.opened()?.map_or(Ok(()), |store| index::remove(&store))?)
     }
 
-    /// The directory, where there is one.
+    /// The open directory, if it exists.
     fn opened(&self) -> Result<Option<Directory>, BundleError> {
         match Directory::open(&self.root) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -245,7 +245,7 @@ impl Store {
     }
 }
 
-/// Names of the runs, newest first. Anything else in the directory is passed over.
+/// The names of the runs, newest first. Other entries of the directory are ignored.
 fn runs_of(store: &Directory) -> Result<Vec<RunId>, BundleError> {
     let names = store.names().map_err(BundleError::io("list", store.path()))?;
     let mut runs: Vec<RunId> =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Stores that are listed, damaged, and used by several at once.
+//! Tests with stores that are listed, damaged, and used by several processes at once.
 
 use super::*;
 use crate::examples::{run_id, write_bundle};
@@ -37,7 +37,7 @@ fn a_list_is_newest_first_and_the_same_without_its_index() {
 fn a_known_manifest_is_not_read_again() {
     let (root, store) = store_of(1);
     let before = store.list().unwrap();
-    // Same length, inode and time: only a reader would notice.
+    // Length, inode and time stay the same, so only a reader would notice the change.
     let path = root.path().join(run_id(0).as_str()).join(MANIFEST);
     let (text, time) = (fs::read_to_string(&path).unwrap(), path.metadata().unwrap().modified());
     fs::write(&path, text.replace("preempt=none", "preempt=full")).unwrap();
@@ -132,7 +132,7 @@ fn a_store_that_is_no_directory_is_named() {
 #[test]
 fn a_store_without_a_usable_index_is_still_listed() {
     let (root, store) = store_of(2);
-    // A directory in its place can be neither opened nor replaced, as in a store that is read-only.
+    // A directory in place of the index can be neither opened nor replaced. A read-only store behaves in the same way.
     fs::create_dir(root.path().join("index.sqlite")).unwrap();
     assert_eq!(listed(&store), [1, 0].map(run_id));
 }

@@ -6,13 +6,13 @@ use probes::CPU_MAX;
 use schemars::{Schema, json_schema};
 use serde_json::{Map, Value, json};
 
-/// Makes of the schema of the enum that of what is written: all kinds side by side, those of probes and of the machine
-/// among them, each with the texts.
+/// Turns the schema of the enum into the schema of what is written: all kinds side by side, with those of probes and of
+/// the machine, and each with the texts.
 pub(super) fn complete(schema: &mut Schema) {
     let mut kinds = Vec::new();
     flatten(&schema.clone().to_value(), &mut kinds);
     for kind in &mut kinds {
-        // The texts stand beside a kind's fields: it alone is no whole object.
+        // The texts stand beside a kind's fields, so the kind alone is no whole object.
         kind.as_object_mut().expect("a kind is an object").remove("type");
         let fields = kind.get_mut("properties").and_then(Value::as_object_mut);
         let fields = fields.expect("a kind has its code");
@@ -36,7 +36,7 @@ pub(super) fn complete(schema: &mut Schema) {
     });
 }
 
-/// The kinds of an enum, and of the enums that are kinds of it.
+/// Collects the kinds of an enum, and of the enums that are kinds of it.
 fn flatten(of: &Value, kinds: &mut Vec<Value>) {
     let lists = ["oneOf", "anyOf"].map(|key| of.get(key).and_then(Value::as_array));
     match lists.into_iter().flatten().collect::<Vec<_>>()[..] {
@@ -45,7 +45,7 @@ fn flatten(of: &Value, kinds: &mut Vec<Value>) {
     }
 }
 
-/// What a field's type does not say.
+/// Adds the facts that a field's type does not say.
 fn narrow(code: &Value, name: &str, field: &mut Value) {
     let more = match name {
         "count" if code == "maximum_of_few" => json!({ "minimum": 1 }),
