@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How a guest comes to where measuring begins: it is booted, perhaps let run for a while, by way of a few stages, and
-//! saved, once; from then on it is found in the cache.
+//! Brings a guest to the instant at which measuring begins. The guest is booted, may be let run for a while in a few
+//! stages, and is saved once. From then on the guest is found in the cache.
 
 use crate::collect::{read_words, why_it_ended, why_it_stands_still};
 use crate::error::At;
@@ -18,17 +18,19 @@ use std::time::{Duration, Instant};
 use wire::{Channel, Event, Mark, Plan};
 use work::Progress;
 
-/// Booting to user space and setting up a load takes 10 to 30 s of wall time without an event; a machine shared with
-/// others may be several times slower.
+/// The longest wait for the boot. Booting to user space and setting up a load takes 10 to 30 s of wall time without an
+/// event. A machine that is shared with others may be several times slower.
 const BOOT_DEADLINE: Duration = Duration::from_secs(300);
-/// A virtual second under load takes about 10 s of wall time, on such a machine.
+/// The longest wait for a virtual second. On a shared machine a virtual second under load takes about 10 s of wall
+/// time.
 const SLOWEST: Duration = Duration::from_secs(100);
-/// So long after its warm-up a guest that is let run on is saved on its way for the first time, then twice, four, eight
-/// … times as long after it: another later time is never far then, and always reached by the same way.
+/// How long after its warm-up a guest that is let run on is saved for the first time. It is saved again after twice,
+/// four, eight … times this long. So a saved guest is never far from another later time, and the guest always gets
+/// there by the same way.
 pub const FIRST_STAGE: Nanos = Nanos::from_millis(200);
 
-/// From where a guest is let run to this time after its warm-up: the last stage before it, or the warm-up's end; `None`
-/// for that.
+/// The stage from which a guest is let run to this time after its warm-up: the last stage before it, or the end of the
+/// warm-up. `None` for the end of the warm-up itself.
 pub fn stage_before(after: Nanos) -> Option<Nanos> {
     let stages = after.checked_sub(Nanos(1))? / FIRST_STAGE;
     Some(stages.checked_ilog2().map_or(Nanos(0), |doublings| FIRST_STAGE << doublings))
@@ -48,7 +50,7 @@ impl Bench {
         hasher.finalize().to_hex()[..32].to_string()
     }
 
-    /// The guest's snapshot and its key, made where there is none.
+    /// The guest's snapshot and its key. If there is no snapshot, the function makes one.
     pub fn snapshot(
         &self,
         guest: &Guest,
@@ -66,7 +68,7 @@ impl Bench {
         Ok((making.snapshot(guest.begin_after, &key)?, key))
     }
 
-    /// Boots `image` up to where the warm-up ends, and saves the machine to `draft`.
+    /// Boots `image` up to the end of the warm-up, and saves the machine to `draft`.
     fn boot(
         &self,
         guest: &Guest,
@@ -103,7 +105,7 @@ impl Bench {
         save(&mut running, registers, (String::new(), words.context), draft, progress)
     }
 
-    /// Lets a saved guest run for so long, and saves the machine to `draft`.
+    /// Lets a saved guest run for `time`, and saves the machine to `draft`.
     fn advance(
         &self,
         guest: &Guest,
@@ -121,16 +123,16 @@ impl Bench {
         save_after(from, &mut running, registers, draft, progress)
     }
 
-    /// Lets a saved guest run for so long while it is followed, and saves it there: as [`Bench::snapshot`] would, for
-    /// the guest that begins so much later. What is seen on the way to a stage need not be run a second time to come
-    /// there. `generator` says what the follower looks for; nothing is triggered. A guest that dies on the way is not
+    /// Lets a saved guest run for `time` while it is followed, and saves it there. The result is that of
+    /// [`Bench::snapshot`] for a guest that begins this much later. So the way to a stage need not be run a second
+    /// time. `generator` says what the follower looks for. Nothing is triggered. A guest that dies on the way is not
     /// saved.
     ///
     /// # Errors
-    /// Those of restoring and saving, and an interruption.
+    /// The errors of restoring and saving, and an interruption.
     ///
     /// # Panics
-    /// Where the way to there does not begin at the guest ([`stage_before`]).
+    /// If the way to this time does not begin at the guest ([`stage_before`]).
     pub fn advance_followed(
         &self,
         guest: &Guest,
@@ -148,7 +150,7 @@ impl Bench {
         let ending = match wait_for_end(&mut running, &mut channel, time, following.see) {
             Ok(registers) => {
                 let place = self.cache().place("snapshots")?.join(key_after(key, time));
-                // An earlier hunt came by.
+                // If an earlier hunt came by, the snapshot is here already.
                 if !Snapshot::is_at(&place) {
                     let draft = draft(scratch.path(), "draft", &from.image())?;
                     let record = save_after(from, &mut running, registers, &draft, &|_| ())?;
@@ -188,26 +190,26 @@ impl Bench {
     }
 }
 
-/// The snapshots of a guest that are being asked for.
+/// The snapshots of one guest that somebody asks for.
 struct Making<'a> {
     bench: &'a Bench,
     guest: &'a Guest,
-    /// With its hash.
+    /// The image, with its hash.
     image: (&'a Path, String),
-    /// Key of the snapshot at the warm-up's end.
+    /// The key of the snapshot at the end of the warm-up.
     booted: String,
     scratch: &'a Path,
     progress: &'a dyn Fn(Progress),
 }
 
 impl Making<'_> {
-    /// The key of the snapshot so long after the warm-up: it depends on those that it is made by way of.
+    /// The key of the snapshot at `after` the warm-up. It depends on the snapshots on the way.
     fn key(&self, after: Nanos) -> String {
         let Some(from) = stage_before(after) else { return self.booted.clone() };
         key_after(&self.key(from), after - from)
     }
 
-    /// The snapshot so long after the warm-up, and before it those that it is made by way of, where they are not there.
+    /// The snapshot at `after` the warm-up. If it is missing, the function makes it, and the missing ones on the way.
     fn snapshot(&self, after: Nanos, key: &str) -> Result<Snapshot> {
         let (image, hash) = &self.image;
         let place = self.bench.cache().place("snapshots")?.join(key);
@@ -228,7 +230,7 @@ impl Making<'_> {
     }
 }
 
-/// A directory for a snapshot of a guest with this image.
+/// Makes a directory for a snapshot of a guest with this image.
 fn draft(scratch: &Path, name: &str, image: &Path) -> Result<PathBuf> {
     let draft = scratch.join(name);
     fs::create_dir(&draft).at(&draft)?;
@@ -236,14 +238,14 @@ fn draft(scratch: &Path, name: &str, image: &Path) -> Result<PathBuf> {
     Ok(draft)
 }
 
-/// The key of the snapshot that is made of another one by letting it run for so long.
+/// The key of the snapshot that is made of another one by letting it run for `time`.
 fn key_after(key: &str, time: Nanos) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(key.as_bytes()).update(&time.0.to_le_bytes());
     hasher.finalize().to_hex()[..32].to_string()
 }
 
-/// Lets a saved guest run on, to be stopped after so long.
+/// Lets a saved guest run on. It will stop after `time`.
 fn start_from(
     emulator: &Emulator,
     guest: &Guest,
@@ -264,7 +266,7 @@ fn start_from(
     Ok(running)
 }
 
-/// Level of the data pins, and the control register.
+/// The level of the data pins, and the value of the control register.
 type Registers = (u8, u8);
 
 /// Saves a machine that was let run on from a saved one.
@@ -280,7 +282,7 @@ fn save_after(
     save(running, registers, before, draft, progress)
 }
 
-/// Saves a paused machine, and what it printed after `console`, to `draft`.
+/// Saves a paused machine to `draft`. The console's text is `console` and then what the machine printed.
 fn save(
     running: &mut Running,
     (pins, control): Registers,
@@ -294,9 +296,9 @@ fn save(
     Ok(snapshot::Record { state_blake3, pins, control, context })
 }
 
-/// Writes the migration stream of a paused machine to `state`; the blake3 of that file.
+/// Writes the migration stream of a paused machine to `state`. Returns the blake3 of that file.
 fn save_state(running: &mut Running, state: &Path) -> Result<String> {
-    // The stream is written at the disk's speed; by default QEMU throttles to 128 MiB/s.
+    // QEMU writes the stream at the disk's speed. By default QEMU throttles it to 128 MiB/s.
     let unthrottled = json!({"max-bandwidth": 1u64 << 40});
     running.call("migrate-set-parameters", unthrottled, END_DEADLINE)?;
     let to = json!({"uri": format!("file:{}", state.display())});
@@ -315,7 +317,7 @@ fn save_state(running: &mut Running, state: &Path) -> Result<String> {
     }
 }
 
-/// Nothing is triggered while booting.
+/// The stimulus while booting: nothing is triggered.
 fn no_triggers() -> Stimulus {
     Stimulus::Triggers(Generator {
         when: When::Planned(Schedule::Explicit(Vec::new())),
@@ -326,7 +328,7 @@ fn no_triggers() -> Stimulus {
     })
 }
 
-/// What runs must be what was recorded, or every file of the run would name another kernel.
+/// Checks that the kernel that runs is the recorded one. Otherwise every file of the run would name another kernel.
 fn check_release(guest: &Guest, running: Option<&String>) -> Result<()> {
     let recorded = &guest.kernel.record.release;
     if running == Some(recorded) {
@@ -339,7 +341,7 @@ fn check_release(guest: &Guest, running: Option<&String>) -> Result<()> {
     Err(Error::Kernel { name: guest.kernel.record.name.clone(), why })
 }
 
-/// Waits until a machine was let run for so long; `see` takes what a follower tells.
+/// Waits until a machine has run for the wanted time. `see` takes what a follower reports.
 fn wait_for_end(
     running: &mut Running,
     channel: &mut Channel,
@@ -358,11 +360,11 @@ fn wait_for_end(
     wait_until(&mut reach, running, channel, phase)
 }
 
-/// Takes a machine's events until `reach` says that it is there, and with which registers.
+/// Takes a machine's events until `reach` says that the machine is there, and with which registers.
 ///
 /// # Errors
-/// [`Error::Guest`] where the guest ended before; [`Error::Stalled`] where no event came for as long as `deadline`,
-/// which is wall time and says nothing of the guest.
+/// [`Error::Guest`] if the guest ended before. [`Error::Stalled`] if no event came for `deadline`, which is wall time
+/// and says nothing of the guest.
 fn wait_until(
     reach: &mut dyn FnMut(&Event) -> Option<Registers>,
     running: &mut Running,

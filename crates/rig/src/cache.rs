@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where the files lie that can be made again, and where our own parts are.
+//! The places of files that can be made again, and of onset's own parts.
 
 use crate::error::At;
 use crate::kernel::Kernels;
@@ -27,49 +27,49 @@ impl Cache {
         Cache::at(&base.join("onset"))
     }
 
-    /// A cache in `directory`, which is made if needed.
+    /// A cache in `directory`. The function makes the directory if needed.
     pub fn at(directory: &Path) -> Result<Cache> {
         fs::create_dir_all(directory).at(directory)?;
         Ok(Cache { directory: directory.canonicalize().at(directory)?, announce: |_| () })
     }
 
-    /// The same, and `announce` is called with what is going to take its time.
+    /// The same cache. It calls `announce` with the name of each step that will take long.
     pub fn announcing(self, announce: fn(&str)) -> Cache {
         Cache { announce, ..self }
     }
 
-    /// Where it lies.
+    /// The cache's directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The kernels in it.
+    /// The kernels in the cache.
     pub fn kernels(&self) -> Result<Kernels> {
         Ok(Kernels::open(&self.directory)?.announcing(self.announce))
     }
 
-    /// A subdirectory, made if needed.
+    /// A subdirectory. The function makes it if needed.
     pub(crate) fn place(&self, name: &str) -> Result<PathBuf> {
         let path = self.directory.join(name);
         fs::create_dir_all(&path).at(&path)?;
         Ok(path)
     }
 
-    /// A directory for one machine's files, removed when dropped.
+    /// A directory for one machine's files. It is removed when dropped.
     pub(crate) fn scratch(&self) -> Result<Owned> {
         owned(&self.place("scratch")?, "")
     }
 }
 
-/// What the names of drafts begin with where they lie beside finished things, which never begin so.
+/// The beginning of the names of drafts that lie beside finished things. No finished thing has such a name.
 pub(crate) const DRAFT: &str = ".draft-";
 
-/// A directory that belongs to this process, and is removed when dropped.
+/// A directory that belongs to this process. It is removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Owned {
     directory: tempfile::TempDir,
-    /// Locked as long as it is owned, which others see from other containers and other hosts, too, where this process
-    /// has another number or none.
+    /// Locked as long as this process owns the directory. Other containers and hosts see the lock, too, although this
+    /// process has another number there or none.
     _held: Option<File>,
 }
 
@@ -79,17 +79,17 @@ impl Owned {
     }
 }
 
-/// A directory in `parent` that is [`Owned`]: `PREFIX` `PID` `-` and something random. Those of commands that were
-/// killed before they could remove them are removed here.
+/// Makes an [`Owned`] directory in `parent`. Its name is `PREFIX` `PID` `-` and a random part. The function also
+/// removes the directories of commands that were killed before they could remove them.
 pub(crate) fn owned(parent: &Path, prefix: &str) -> Result<Owned> {
     sweep(parent, prefix)?;
     let prefix = format!("{prefix}{}-", std::process::id());
     loop {
         let made = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent);
         let directory = made.at(parent)?;
-        // Where the file system locks nothing, nobody can lock it to remove it either.
+        // On a file system without locks, nobody else can lock the directory to remove it, either.
         let held = locked(directory.path(), FlockOperation::LockExclusive);
-        // Another command may have swept it up before it was locked.
+        // Another command may have removed the directory before it was locked.
         if directory.path().exists() {
             return Ok(Owned { directory, _held: held });
         }
@@ -117,8 +117,8 @@ pub(crate) fn sweep(parent: &Path, prefix: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes a directory at once as far as others see it: renamed to a draft first, so that what a killed
-/// command leaves of it is never taken for the thing. No error where there is none.
+/// Removes a directory. Others see it vanish at once: the function first renames it to a draft, so that nobody takes
+/// the remains of a killed command for the thing. A missing directory is no error.
 pub(crate) fn discard(directory: &Path) -> Result<()> {
     let parent = directory.parent().expect("a directory of the cache has a parent");
     let grave = owned(parent, DRAFT)?;
@@ -128,12 +128,12 @@ pub(crate) fn discard(directory: &Path) -> Result<()> {
     }
 }
 
-/// Our own parts that are not this program: the plugin and the guest's init.
+/// The parts of onset beside this program: the plugin and the guest's init.
 #[derive(Clone, Debug)]
 pub struct Parts {
     /// The QEMU plugin.
     pub plugin: PathBuf,
-    /// The guest's init, static.
+    /// The guest's init, a static program.
     pub agent: PathBuf,
 }
 
@@ -150,7 +150,8 @@ mod tests {
             fs::create_dir_all(path.join("in")).unwrap();
             path
         };
-        // Of a process that is not here, as of another container, and of one whose number another has now.
+        // The directory of a process in another container, and the directory of a process whose number another process
+        // has now.
         let elsewhere = scratch("4194999-x");
         let lock = locked(&elsewhere, FlockOperation::LockExclusive).unwrap();
         let dead = [scratch("4194998-x"), scratch(&format!("{}-x", std::process::id()))];

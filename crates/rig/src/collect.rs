@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! From one machine's events to observations, and what its words say.
+//! Turns one machine's events into observations, and reads the words of its init.
 
 use crate::console;
 use crate::machine::{Running, Stimulus};
@@ -13,7 +13,7 @@ use wire::{Channel, Event, Mark};
 /// Takes the events of a follower, and the triggers and pins between them, in the order of time.
 pub type Seer<'a> = dyn FnMut(&Event) + 'a;
 
-/// The best explanation there is for a guest that ended.
+/// The best known explanation why a guest ended.
 pub(crate) fn why_it_ended(running: &Running) -> String {
     let (failure, _) = read_words(&running.wire());
     let console = running.console();
@@ -25,8 +25,8 @@ pub(crate) fn why_it_ended(running: &Running) -> String {
     }
 }
 
-/// What is known of a machine that is no more heard of. A guest that hangs is still triggered, and its clock goes on:
-/// it is the machine that stands still, or the host that has no time for it.
+/// What onset knows of a machine from which nothing comes any more. A guest that hangs is still triggered, and its
+/// clock goes on. So the machine stands still, or the host has no time for it.
 pub(crate) fn why_it_stands_still(running: &Running, silent: Duration) -> String {
     let last = tool::last_lines(&running.console(), 8);
     let silent = silent.as_secs();
@@ -43,7 +43,7 @@ pub(crate) struct Words {
     pub(crate) dropped: u64,
 }
 
-/// What init said. Lines that are no words are passed over: a guest that died may have cut one short.
+/// The words of init. Lines that are no words are ignored: a guest that died may have cut one short.
 pub(crate) fn read_words(text: &str) -> (Option<String>, Words) {
     let mut words = Words::default();
     let mut failure = None;
@@ -64,20 +64,21 @@ pub(crate) fn read_words(text: &str) -> (Option<String>, Words) {
 pub(crate) struct Collector {
     pub(crate) channel: Channel,
     responders: ResponderSet,
-    /// A probe measures, and what the guest writes to the port is no answer.
+    /// Whether a probe measures. In this case the guest's writes to the port are no answers.
     probing: bool,
     total: u64,
     answers: Option<Answers>,
-    /// Where measuring began.
+    /// The instant at which measuring began.
     origin: Option<Stamp<Virtual>>,
-    /// How far the guest has come by its commands, since then.
+    /// How far the guest has come by its commands, counted from `origin`.
     pub(crate) reached: Nanos,
-    /// Some are missing since the port's last event: what it waited for then cannot be matched.
+    /// Whether events are missing since the port's last event. Triggers that waited for an answer then cannot be
+    /// matched.
     missing: bool,
     pub(crate) witness: Witness,
     triggers: u64,
     whole: bool,
-    /// Whoever takes the observations wants no more.
+    /// Whether the taker of the observations wants no more.
     unheard: bool,
     pub(crate) first_answer: Option<Duration>,
 }
@@ -105,7 +106,7 @@ impl Collector {
         }
     }
 
-    /// Triggers raised so far, and how many there will be; `None` before measuring has begun.
+    /// The triggers raised so far, and how many there will be. `None` before measuring has begun.
     pub(crate) fn progress(&self) -> Option<(u64, u64)> {
         self.answers.as_ref().map(|_| (self.triggers, self.total))
     }
@@ -120,19 +121,19 @@ impl Collector {
         self.whole
     }
 
-    /// Whether whoever takes the observations wants no more.
+    /// Whether the taker of the observations wants no more.
     pub(crate) fn is_unheard(&self) -> bool {
         self.unheard
     }
 
-    /// Hands over what the triggers without an answer are.
+    /// Hands over the losses of the triggers that have no answer.
     pub(crate) fn finish(&mut self, observe: &mut Observer) {
         if let Some(answers) = self.answers.take() {
             answers.finish(|o| self.unheard |= !self.unheard && observe(o).is_break());
         }
     }
 
-    /// Takes the events that wait, and returns how many.
+    /// Takes the waiting events, and returns their number.
     pub(crate) fn drain(
         &mut self,
         begun: Instant,

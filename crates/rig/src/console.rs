@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Signs of trouble in what the guest's kernel prints.
 
-/// Something that went wrong inside the guest, with the lines that say so.
+/// A fault inside the guest, with the kernel's lines about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The kernel panicked.
     Panic(String),
-    /// An oops or a BUG().
+    /// The kernel reported an oops or a BUG().
     Oops(String),
-    /// A soft or hard lockup, an RCU stall, a hung task.
+    /// The kernel reported a soft or hard lockup, an RCU stall or a hung task.
     Lockup(String),
-    /// The out-of-memory killer killed something.
+    /// The out-of-memory killer killed a process.
     OutOfMemory(String),
     /// A WARN(): the kernel went on, but its message took time.
     Warning(String),
@@ -29,12 +29,12 @@ impl Fault {
     }
 }
 
-/// Lines shown from the first sign on.
+/// The number of lines that are shown from the first sign on.
 const LINES_SHOWN: usize = 12;
-/// How far before a sign its report may begin.
+/// How many lines before a sign its report may begin.
 const LINES_BEFORE: usize = 4;
 
-/// The kind of fault that a phrase tells of, made with its text.
+/// Makes the fault of a phrase from the kernel's text.
 type MakeFault = fn(String) -> Fault;
 
 /// Phrases of the kernel's own messages (kernel/panic.c, arch/x86/kernel/dumpstack.c, kernel/watchdog.c,
@@ -55,8 +55,8 @@ const SIGNS: [(&str, MakeFault); 13] = [
     ("WARNING: CPU:", Fault::Warning),
 ];
 
-/// What the text of a console shows to have gone wrong; one entry per kind. A panic that follows from
-/// another fault is not reported beside it.
+/// The faults that a console's text shows, one entry for each kind. A panic that follows from another fault is not
+/// reported beside it.
 pub fn faults(console: &str) -> Vec<Fault> {
     let mut found: Vec<Fault> = Vec::new();
     for (sign, fault) in SIGNS {
@@ -77,8 +77,8 @@ pub fn faults(console: &str) -> Vec<Fault> {
     found
 }
 
-/// The line with the sign and those after it; where the kernel began its report with "cut here", from
-/// there on, for the text of a WARN() stands between the two.
+/// The line with the sign and the lines after it. If the kernel began its report with "cut here", the excerpt begins
+/// there, since the text of a WARN() stands between the two.
 fn excerpt(console: &str, sign: &str) -> Option<String> {
     let lines: Vec<&str> = console.lines().collect();
     let at = lines.iter().position(|l| l.contains(sign))?;

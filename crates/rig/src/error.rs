@@ -76,7 +76,7 @@ pub enum Error {
         /// What onset knows of the reason.
         why: String,
     },
-    /// A session was told what it cannot do; why.
+    /// A session got a command that it cannot carry out. The text says why.
     Command(String),
     /// The user asked to stop.
     Interrupted,

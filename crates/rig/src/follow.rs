@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the plugin is told to follow in a guest's kernel: the facts of a [`Map`], as a plan.
+//! Tells the plugin what to follow in a guest's kernel: the facts of a [`Map`], as a plan.
 
 use crate::x86_64::{CALLS, GATES, STUBS};
 use sample::{Insns, Nanos, Stretch, Stretches};
@@ -9,27 +9,28 @@ use trace::{Edge, Role, WATCHED, Watch, Watched, WindowKind};
 use vmlinux::Map;
 use wire::plan::{Count, Place, Plan, Stack, TaskFields};
 
-/// Of these a kernel without PREEMPT_RT has none to miss: its spinlocks do not sleep, and its preemption count tells of
+/// A kernel without PREEMPT_RT does not miss these: its spinlocks do not sleep, and its preemption count tells of
 /// bottom halves.
 const RT_ONLY: [Role; 3] = [Role::LockOwner, Role::LockSleep, Role::BhDisable];
 
-/// Where this is, who disables migration does so without a call (include/linux/sched.h since 6.18): the running task's
-/// count tells.
+/// If a kernel has this function, migration is disabled without a call (include/linux/sched.h since 6.18). The running
+/// task's count tells of it.
 const MIGRATION_INLINE: &str = "___migrate_enable";
 
-/// Functions in which the kernel schedules if it was asked to: what runs from one to the next cannot be replaced where
-/// the kernel is not preemptible.
+/// The functions in which the kernel schedules if somebody asked for it. If the kernel is not preemptible, no other
+/// task can run between two of these calls.
 const POINTS: [&str; 2] = ["__schedule", "__cond_resched"];
 
-/// Which calls of functions are followed.
+/// The calls of functions that are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
-    /// None: only masked interrupts, the preemption count and the running task, which is quickest.
+    /// No calls: the follower sees only masked interrupts, the preemption count and the running task. This is the
+    /// quickest.
     None,
-    /// Those that open and close stretches of which nothing else tells, and the scheduler's, from where on a task that
-    /// has one open is away; only long stretches get stacks.
+    /// The calls that open and close stretches that nothing else shows. Also those of the scheduler, from which on a
+    /// task with an open stretch is away. Only long stretches get stacks.
     Stretches,
-    /// All of [`WATCHED`], with the stacks that it asks for.
+    /// All calls of [`WATCHED`], with the stacks that the list asks for.
     All,
 }
 
@@ -37,7 +38,7 @@ impl Calls {
     fn has(self, role: Role, rt: bool) -> bool {
         match self {
             Calls::None => false,
-            // Where the preemption count tells of bottom halves, calls do not.
+            // If the preemption count tells of bottom halves, calls need not.
             Calls::Stretches => match role.edge() {
                 Some((kind, _)) => rt || kind != WindowKind::BhOff,
                 None => role == Role::Schedule,
@@ -47,24 +48,24 @@ impl Calls {
     }
 }
 
-/// The follower's plan, everything that `map` knows of, and the places of [`WATCHED`] in the order in which its events
-/// number them, for [`trace::Reader`].
+/// The follower's plan, with everything that `map` knows of. For [`trace::Reader`] also the places of [`WATCHED`], in
+/// the order in which the plan's events number them.
 #[derive(Clone, Debug)]
 pub struct Follow {
     pub(crate) plan: Plan,
     /// The watched places.
     pub watches: Vec<Watch>,
-    /// By which flag a task is asked to leave when that is not urgent, for [`trace::Reader::with_lazy_flag`].
+    /// The flag that asks a task to leave when this is not urgent, for [`trace::Reader::with_lazy_flag`].
     pub lazy: Option<u64>,
-    /// What cannot be seen in this kernel, and why.
+    /// What the follower cannot see in this kernel, and why.
     pub missing: Vec<String>,
-    /// Whether it is PREEMPT_RT.
+    /// Whether the kernel is PREEMPT_RT.
     rt: bool,
 }
 
 impl Follow {
-    /// Follows the kernel of this map, the file `path`, and these `calls`. Stretches shorter than `stacks_from` get no
-    /// stack.
+    /// Follows the kernel of this map, whose file is `path`, and these `calls`. Stretches shorter than `stacks_from`
+    /// get no stack.
     pub fn new(map: &Map, path: &Path, stacks_from: Insns, calls: Calls) -> Follow {
         let rt = map.layout().is_preempt_rt();
         let symbols = map.symbols().map(|(name, address, _)| (name, address));
@@ -96,21 +97,22 @@ impl Follow {
             .filter(|w| counted.is_none() || !COUNTED.contains(&w.role))
             .map(|w| format!("calls of {}: the kernel has no such function", w.names[0]));
         let missing = map.missing().map(String::from).chain(functions).chain(uncounted(map));
-        // include/asm-generic/thread_info_tif.h: the flag behind the usual one.
+        // The flag behind the usual one (include/asm-generic/thread_info_tif.h).
         let lazy = map.layout().need_resched.map(|flag| flag + 1);
         Follow { plan, watches, lazy, missing: missing.collect(), rt }
     }
 
-    /// Also tells every call of a function of the kernel and its return, from so long after measuring began on.
+    /// Also reports every call of a kernel's function and its return, from this time after the beginning of measuring
+    /// on.
     pub fn telling_functions(mut self, from: Nanos) -> Follow {
         self.plan.functions_from = Some(from);
         self
     }
 
-    /// Also looks where the CPU is ([`wire::Event::Inside`]) in stretches as long as `from`, at least one
-    /// instruction: what runs in them where their entry does not tell.
+    /// Also looks where the CPU is ([`wire::Event::Inside`]) in stretches as long as `from`, which is at least one
+    /// instruction. The looks show what runs in a stretch if its entry does not tell.
     pub fn looking_inside(mut self, from: Insns) -> Follow {
-        // Softirqs are threads' on PREEMPT_RT, with nothing off that is counted.
+        // On PREEMPT_RT threads serve softirqs, and nothing is off that is counted.
         let unscheduled = self.rt.then_some(Stretch::Unscheduled);
         let kinds = [Stretch::IrqsOff, Stretch::PreemptOff].into_iter().chain(unscheduled);
         self.plan.inside_from = from.max(Insns(1));
@@ -130,7 +132,7 @@ fn gates(map: &Map) -> impl Iterator<Item = Range<u64>> {
     single.chain(stubs)
 }
 
-/// Where the kernel keeps what is followed.
+/// The places in which the kernel keeps what is followed.
 fn layout(map: &Map) -> Plan {
     let layout = map.layout();
     let counts_irqs = layout.counts_irqs_disabled();
@@ -144,20 +146,22 @@ fn layout(map: &Map) -> Plan {
     Plan { preempt, current, task: task.unwrap_or_default(), ..Plan::default() }
 }
 
-/// Where PREEMPT_RT takes and releases what keeps bottom halves off (kernel/softirq.c): a lock, since 6.18 only where
-/// that is configured; else the CPU's count, while which is not 0 nobody is woken to serve softirqs.
+/// The calls by which PREEMPT_RT takes and releases what keeps bottom halves off (kernel/softirq.c). This is a lock;
+/// since 6.18 only if the kernel is configured so. Otherwise it is the CPU's count: while the count is not 0, nobody is
+/// woken to serve softirqs.
 const BH_LOCK: [&str; 2] = ["__local_bh_disable_ip", "__local_bh_enable_ip"];
 
-/// Calls that tell nothing where the running task's count does.
+/// The calls that tell nothing if the running task's count does.
 const COUNTED: [Role; 2] = [Role::MigrateDisable, Role::MigrateEnable];
 
-/// Where in a task the kernel counts how often it has disabled migration, where that has to be followed.
+/// The place in a task at which the kernel counts how often the task has disabled migration, if the count has to be
+/// followed.
 fn counted(map: &Map) -> Option<u64> {
     map.address(MIGRATION_INLINE)?;
     map.layout().migration_disabled
 }
 
-/// What is missing where that has to be followed and is not known.
+/// The line for the user if the count has to be followed and its place is not known.
 fn uncounted(map: &Map) -> Option<String> {
     let is_inline = map.address(MIGRATION_INLINE).is_some();
     (is_inline && counted(map).is_none()).then(|| {
@@ -166,7 +170,7 @@ fn uncounted(map: &Map) -> Option<String> {
     })
 }
 
-/// The watch of a call that is not one; its place is wherever the count changes.
+/// The watch of a role that no call has. Its place is wherever the count changes.
 fn by_count(role: Role) -> Watch {
     let index = (0..).zip(WATCHED).find(|(_, watched)| watched.role == role);
     let (index, _) = index.expect("every role is in the list");
@@ -177,7 +181,7 @@ fn watched(index: u8) -> &'static Watched {
     &WATCHED[usize::from(index)]
 }
 
-/// The watch as the plugin is told it.
+/// The watch in the form of the plugin's plan.
 fn told(watch: &Watch, calls: Calls) -> wire::plan::Watch {
     let watched = watched(watch.index);
     let stack = match (calls, watched.role.edge()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Intact directories of the cache, which can be told from damaged ones: beside the files lies a list of their hashes.
+//! Tells intact directories of the cache from damaged ones: a list of hashes lies beside the files.
 //!
-//! The files and the list are durable before the directory gets its name, and they are checked before the directory is
+//! The files and the list are durable before the directory gets its name. They are checked before the directory is
 //! used. Whoever needs a directory that is not intact makes it again.
 
 use crate::error::At;
@@ -11,12 +11,12 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The list's name.
+/// The name of the list's file.
 const LIST: &str = "hashes.json";
-/// How long it is at most, in bytes: a kernel of 6,000 modules has one of 1 MiB.
+/// The most bytes of a list. The list of a kernel of 6,000 modules takes 1 MiB.
 const LIST_MAX: u64 = 64 << 20;
 
-/// The hashes of a directory's files, by their paths in it.
+/// The hashes of a directory's files, by the paths of the files in the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hashes {
     directory: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) struct Hashes {
 }
 
 impl Hashes {
-    /// Lists all files below a directory, except below those of its directories that are named, and makes it durable.
+    /// Lists all files below a directory, except those below the directories in `except`, and makes the list durable.
     ///
     /// # Errors
     /// [`Error::File`](crate::Error::File).
@@ -50,23 +50,23 @@ impl Hashes {
         make_durable(directory)
     }
 
-    /// The list of a directory; `None` where there is none that can be read.
+    /// The list of a directory. `None` if there is no list that can be read.
     pub(crate) fn read(directory: &Path) -> Option<Hashes> {
         let text = confined::read(&directory.join(LIST), LIST_MAX).ok()?;
         let files = serde_json::from_slice(&text).ok()?;
         Some(Hashes { directory: directory.into(), files })
     }
 
-    /// The hash of this file of it; `None` where it is not in the list.
+    /// The hash of this file of the directory. `None` if the file is not in the list.
     pub(crate) fn of(&self, path: &Path) -> Option<&str> {
         let inside = path.strip_prefix(&self.directory).unwrap_or(path);
         self.files.get(inside.to_str()?).map(String::as_str)
     }
 
-    /// Whether this file of it is there and what it was.
+    /// Whether this file of the directory exists and is unchanged.
     ///
     /// # Errors
-    /// [`Error::File`] where it cannot be read, which says nothing about what is in it; [`Error::Interrupted`].
+    /// [`Error::File`] if the file cannot be read, which says nothing about its content; [`Error::Interrupted`].
     pub(crate) fn is_intact(&self, path: &Path) -> Result<bool> {
         match hash_file(&self.directory.join(path)) {
             Ok(hash) => Ok(self.of(path) == Some(&hash)),
@@ -77,10 +77,10 @@ impl Hashes {
         }
     }
 
-    /// Whether every file of it is what it was.
+    /// Whether every file of the directory is unchanged.
     ///
     /// # Errors
-    /// Those of [`is_intact`](Self::is_intact).
+    /// The errors of [`is_intact`](Self::is_intact).
     pub(crate) fn are_intact(&self) -> Result<bool> {
         for path in self.files.keys() {
             if !self.is_intact(Path::new(path))? {
@@ -91,7 +91,7 @@ impl Hashes {
     }
 }
 
-/// Whether a directory has a list, and every file of it can be read and is what it was.
+/// Whether a directory has a list, and every file of it can be read and is unchanged.
 ///
 /// # Errors
 /// [`Error::Interrupted`].
@@ -103,7 +103,8 @@ pub(crate) fn is_intact(directory: &Path) -> Result<bool> {
     }
 }
 
-/// Puts a finished directory in its place for good. Another that is intact there stays; a damaged one makes room.
+/// Puts a finished directory in its place for good. If an intact directory is there, that one stays. A damaged one is
+/// replaced.
 ///
 /// # Errors
 /// [`Error::File`](crate::Error::File).
@@ -113,16 +114,16 @@ pub(crate) fn publish(made: &Path, place: &Path) -> Result<()> {
         crate::cache::discard(place)?;
     }
     match fs::rename(made, place) {
-        // Another command made it at the same time.
+        // Another command made the directory at the same time.
         Err(_) if place.is_dir() => Ok(()),
         done => done.at(place),
     }
 }
 
-/// The blake3 of a file, in hexadecimal; a regular file, since anything else would be waited for.
+/// The blake3 of a file, in hexadecimal. The file has to be a regular one, since reading another kind may wait.
 ///
 /// # Errors
-/// [`Error::File`]; [`Error::Interrupted`].
+/// [`Error::File`] or [`Error::Interrupted`].
 pub(crate) fn hash_file(path: &Path) -> Result<String> {
     let mut hasher = blake3::Hasher::new();
     let hashed = hasher.update_reader(Heeding(confined::file(path).at(path)?));
@@ -145,7 +146,7 @@ impl io::Read for Heeding {
     }
 }
 
-/// By one call for the whole file system, since a kernel is thousands of files.
+/// Makes everything durable by one call for the whole file system, since a kernel has thousands of files.
 fn make_durable(directory: &Path) -> Result<()> {
     let opened = File::open(directory).at(directory)?;
     rustix::fs::syncfs(&opened).map_err(io::Error::from).at(directory)
@@ -179,7 +180,7 @@ mod tests {
         for (n, change) in changes.iter().enumerate() {
             change(&place);
             assert!(!is_intact(&place).unwrap(), "{n}");
-            // A damaged one makes room.
+            // A damaged directory is replaced.
             publish(&made(root.path(), ".draft"), &place).unwrap();
             assert!(is_intact(&place).unwrap(), "{n}");
         }

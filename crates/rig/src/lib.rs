@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The virtual target: an unmodified kernel under QEMU in deterministic virtual time.
 //!
-//! The crate takes kernels into a cache and puts together the guest's image. It boots the guest once per flavour and
-//! load, up to the instruction where measuring begins, saves the machine there, and restores it for each run. It hands
-//! over observations, and knows no statistics.
+//! The crate takes kernels into a cache and puts together the guest's image. It boots the guest once for each flavour
+//! and load, up to the instruction at which measuring begins. It saves the machine there, and restores it for each run.
+//! It hands over observations, and knows no statistics.
 
 mod boot;
 mod cache;

@@ -15,8 +15,8 @@ use std::collections::HashMap;
 use std::fs;
 use vmlinux::{Memory, Regs};
 
-/// Memory is fetched from QEMU in pieces of this size, in bytes, and where such a piece has holes in it page by page:
-/// what costs time is the asking.
+/// The size of the pieces in which QEMU is asked for memory, in bytes. A piece with holes is asked for page by page.
+/// Each request takes time, so few are better than many.
 const PIECE: u64 = 1 << 16;
 
 /// A paused guest. Its QEMU ends when this is dropped.
@@ -24,11 +24,11 @@ pub struct Look {
     asked: RefCell<Asked>,
 }
 
-/// QEMU, and what it has answered since the guest was paused.
+/// QEMU, and its answers since the guest was paused.
 struct Asked {
     running: Running,
     scratch: Owned,
-    /// By address; `None` where there is no such memory.
+    /// The pages by address. `None` if there is no such memory.
     pages: HashMap<u64, Option<Box<[u8]>>>,
 }
 
@@ -40,7 +40,7 @@ impl Look {
     /// Lets the guest go on for some milliseconds of wall time, and pauses it again.
     ///
     /// # Errors
-    /// [`Error::Qemu`], also where the guest has ended.
+    /// [`Error::Qemu`], also if the guest has ended.
     pub fn go_on(&mut self) -> Result<()> {
         let asked = self.asked.get_mut();
         asked.pages.clear();
@@ -49,16 +49,16 @@ impl Look {
         crate::run::wait_until_paused(&mut asked.running)
     }
 
-    /// Whether QEMU still answers, and nobody asked to stop: else memory may have seemed unreadable that is not.
+    /// Checks that QEMU still answers, and that nobody asked to stop. Otherwise memory may only have seemed unreadable.
     pub(crate) fn confirm(&self) -> Result<()> {
         let running = &mut self.asked.borrow_mut().running;
         running.call("query-status", json!({}), END_DEADLINE).map(drop)
     }
 
-    /// The registers of its processor.
+    /// The registers of the guest's processor.
     ///
     /// # Errors
-    /// [`Error::Qemu`], also where QEMU prints them in an unknown way.
+    /// [`Error::Qemu`], also if QEMU prints them in an unknown way.
     pub fn registers(&self) -> Result<Regs> {
         let command = json!({"command-line": "info registers"});
         let running = &mut self.asked.borrow_mut().running;
@@ -87,7 +87,7 @@ impl Memory for Look {
 }
 
 impl Asked {
-    /// The page at `start`.
+    /// The page that begins at `start`.
     fn page(&mut self, start: u64) -> Option<&[u8]> {
         if !self.pages.contains_key(&start) {
             let piece = start - start % PIECE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The map of a snapshot: what its kernel and modules say of their code (crates/vmlinux). The map is kept beside the
-//! snapshot.
+//! Makes the map of a snapshot: what its kernel and modules say of their code (crates/vmlinux). The map is kept beside
+//! the snapshot.
 
 use crate::cache::{self, DRAFT};
 use crate::error::At;
@@ -15,14 +15,15 @@ use std::process::Command;
 use std::time::Duration;
 use vmlinux::{Image, Map, Memory};
 
-/// Decompressing takes a second or two.
+/// The longest time for decompressing, which takes a second or two.
 const DECOMPRESS_DEADLINE: Duration = Duration::from_secs(120);
 
 impl Bench {
-    /// The file with the [`Map`] of a snapshot, made where there is none of this version.
+    /// The file with the [`Map`] of a snapshot. If there is no map of this version, the function makes it.
     ///
     /// # Errors
-    /// [`Error::Kernel`] where the kernel's image cannot be read, or its memory is out of sight; those of restoring.
+    /// [`Error::Kernel`] if the kernel's image cannot be read, or if its memory cannot be seen. Also the errors of
+    /// restoring.
     pub fn map(&self, guest: &Guest, snapshot: &(Snapshot, String)) -> Result<PathBuf> {
         let place = snapshot.0.map();
         let path = place.join("map");
@@ -34,7 +35,7 @@ impl Bench {
         let refused = |why: String| Error::Kernel { name: guest.kernel.record.name.clone(), why };
         let image = Image::parse(&elf).map_err(|e| refused(e.to_string()))?;
         let look = self.look(guest, snapshot)?;
-        // Stopped in user space most often, where a kernel that isolates its page tables is not mapped.
+        // The guest most often stopped in user space, where a kernel that isolates its page tables is not mapped.
         let kernel = image.symbols.iter().find(|s| s.name == "_stext");
         let is_mapped = kernel.is_some_and(|s| look.read(s.address, &mut [0; 8]));
         look.confirm()?;
@@ -52,17 +53,17 @@ impl Bench {
         fs::create_dir(&made).at(&made)?;
         fs::write(made.join("map"), map.to_bytes()).at(&made)?;
         if is_intact {
-            // Of another version.
+            // This map is of another version.
             cache::discard(&place)?;
         }
         intact::publish(&made, &place)?;
         Ok(path)
     }
 
-    /// The guest restored from its snapshot, and paused where measuring would begin.
+    /// The guest, restored from its snapshot, and paused where measuring would begin.
     ///
     /// # Errors
-    /// Those of restoring.
+    /// The errors of restoring.
     pub fn look(&self, guest: &Guest, (snapshot, _): &(Snapshot, String)) -> Result<Look> {
         let scratch = self.cache().scratch()?;
         let running = self.restore_paused(guest, snapshot, None, scratch.path())?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One cell of an experiment: restore its guest, measure, collect.
+//! Runs one cell of an experiment: restores its guest, measures, and collects.
 
 use crate::collect::Seer;
 use crate::console::{self, Fault};
@@ -15,38 +15,40 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use work::Progress;
 
-/// Events that fit into a machine's channel: 8 MiB. The guest makes at most a few hundred thousand a second
-/// of wall time, so the collector may be kept from running for seconds before one is dropped.
+/// The events that fit into a machine's channel, which has 8 MiB. The guest makes at most a few hundred thousand in a
+/// second of wall time. So the collector may be stopped for seconds before an event is dropped.
 pub(crate) const RECORDS: usize = 1 << 18;
-/// Powering off, answering a control command, or ending an interrupted probe and handing over its records.
+/// The longest time for powering off, for answering a control command, or for ending an interrupted probe and handing
+/// over its records.
 pub(crate) const END_DEADLINE: Duration = Duration::from_secs(60);
 
 /// The guest of a cell.
 #[derive(Clone, Debug)]
 pub struct Guest {
-    /// Its kernel.
+    /// The guest's kernel.
     pub kernel: Kernel,
-    /// Words for the kernel's command line.
+    /// The words for the kernel's command line.
     pub parameters: Vec<String>,
-    /// What is in its image.
+    /// The contents of the guest's image.
     pub contents: Contents,
-    /// Memory in MiB.
+    /// The memory in MiB.
     pub memory_mib: u32,
-    /// Virtual nanoseconds per instruction, as a power of two.
+    /// The virtual nanoseconds for each instruction, as a power of two.
     pub shift: u8,
-    /// Of the random numbers that its kernel begins with: another seed is another history of the same guest.
+    /// The seed of the random numbers with which the kernel begins. Another seed gives another history of the same
+    /// guest.
     pub seed: u32,
-    /// How long after the warm-up measuring begins. Where it is not 0 the guest is let run from the warm-up's end, by
-    /// way of the stages ([`crate::stage_before`]), saved once more, and measured from there.
+    /// How long after the warm-up measuring begins. If this is not 0, the guest runs on from the end of the warm-up, by
+    /// way of the stages ([`crate::stage_before`]). It is saved once more, and measured from there.
     pub begin_after: Nanos,
 }
 
 impl Guest {
-    /// A guest with nothing but a load, which is warmed up for 200 ms: 256 MiB, an instruction a nanosecond, the
+    /// A guest with nothing but a load, and with a warm-up of 200 ms. It has 256 MiB, an instruction a nanosecond, the
     /// kernel's own parameters, no driver and no `task` responder.
     ///
     /// # Errors
-    /// A kernel that is not in the cache.
+    /// If the kernel is not in the cache.
     pub fn plain(bench: &Bench, kernel: &str, load: Load) -> Result<Guest> {
         Ok(Guest {
             kernel: bench.cache().kernels()?.get(kernel)?,
@@ -69,7 +71,7 @@ impl Guest {
         })
     }
 
-    /// Its machine.
+    /// The guest's machine.
     pub fn machine(&self) -> Machine {
         Machine {
             kernel: self.kernel.image(),
@@ -81,70 +83,70 @@ impl Guest {
     }
 }
 
-/// How measuring ended.
+/// The way in which measuring ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Every trigger was raised, and answered or given up; the probe ended.
+    /// Every trigger was raised, and answered or given up. Or the probe ended.
     Whole,
-    /// The guest ended first, by what it did itself; why, as far as is known.
+    /// The guest ended first, by its own doing. The text is the reason, as far as onset knows.
     Died(String),
     /// The machine failed first, which says nothing of the guest: QEMU was killed, or ended with an error of its own,
-    /// or no record came for minutes of wall time. Why.
+    /// or no record came for minutes of wall time. The text is the reason.
     Failed(String),
     /// The user asked to stop.
     Interrupted,
 }
 
-/// What a run yields besides its observations.
+/// The results of a run besides its observations.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How it ended.
+    /// How measuring ended.
     pub ending: Ending,
-    /// Records lost between plugin and collector, or between a probe and init.
+    /// The records that were lost between plugin and collector, or between a probe and init.
     pub dropped: u64,
-    /// What a probe said of its own run.
+    /// The probe's report on its own run.
     pub report: Option<probes::Report>,
     /// What was seen of a probe from outside.
     pub witness: Witness,
-    /// What the guest said of itself.
+    /// The facts that the guest reported about itself.
     pub context: BTreeMap<String, String>,
-    /// The load's counters over the measuring phase; empty where the guest did not report.
+    /// The load's counters over the measuring phase. Empty if the guest did not report.
     pub counters: BTreeMap<String, u64>,
-    /// Trouble seen on the guest's console, from its boot on.
+    /// The faults on the guest's console, from its boot on.
     pub faults: Vec<Fault>,
-    /// What the guest's kernel printed, from its boot on.
+    /// The text that the guest's kernel printed, from its boot on.
     pub console: String,
-    /// How many bytes of that it had printed before it was restored.
+    /// The number of bytes of that text that were printed before the guest was restored.
     pub restored_at: usize,
-    /// Whether the guest reported and ended by itself after measuring; if not, what happened instead.
+    /// Whether the guest reported and ended by itself after measuring. The error says what happened instead.
     pub guest_ended: std::result::Result<(), String>,
-    /// The snapshot's key.
+    /// The key of the snapshot.
     pub snapshot: String,
-    /// Wall time from starting QEMU to the first answer.
+    /// The wall time from the start of QEMU to the first answer.
     pub first_answer: Option<Duration>,
 }
 
 impl Outcome {
-    /// What the guest's kernel printed since it was restored.
+    /// The text that the guest's kernel printed since it was restored.
     pub fn said(&self) -> &str {
         self.console.get(self.restored_at..).unwrap_or_default()
     }
 
-    /// Trouble seen in that.
+    /// The faults in that text.
     pub fn faults_since(&self) -> Vec<Fault> {
         console::faults(self.said())
     }
 }
 
-/// What is to be followed of the guest's kernel, and who takes what was seen.
+/// What to follow in the guest's kernel, and who takes what was seen.
 pub struct Following<'a> {
-    /// The places.
+    /// The places to follow.
     pub follow: &'a Follow,
-    /// Takes the events.
+    /// Takes the events of the follower.
     pub see: &'a mut Seer<'a>,
 }
 
-/// Everything that is the same for all cells.
+/// The parts that are the same for all cells.
 #[derive(Clone, Debug)]
 pub struct Bench {
     cache: Cache,
@@ -154,10 +156,10 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Looks at the host: QEMU, our parts, and whether they get on with each other.
+    /// Looks at the host: at QEMU and our parts, and at whether they work together.
     ///
     /// # Errors
-    /// No QEMU, or one that the plugin refuses; no plugin.
+    /// If there is no QEMU, if the plugin refuses it, or if there is no plugin.
     pub fn new(cache: Cache, parts: Parts) -> Result<Bench> {
         let plugin_blake3 = intact::hash_file(&parts.plugin)?;
         let emulator = Emulator::find()?.tried_with(&parts.plugin)?;
@@ -174,23 +176,23 @@ impl Bench {
         &self.emulator
     }
 
-    /// blake3 of the plugin.
+    /// The blake3 of the plugin.
     pub fn plugin_blake3(&self) -> &str {
         &self.plugin_blake3
     }
 
-    /// Our parts.
+    /// Our own parts.
     pub fn parts(&self) -> &Parts {
         &self.parts
     }
 
-    /// Measures, from the snapshot on: every observation goes to `observe`; where that breaks, the run is as if
-    /// interrupted. Those of triggers come in the order of time, while it goes on; those of a probe after it has ended,
-    /// thread by thread in the order of the probe's outputs.
+    /// Measures from the snapshot on. Every observation goes to `observe`. If `observe` breaks, the run counts as
+    /// interrupted. Observations of triggers come in the order of time while the run goes on. Those of a probe come
+    /// after it has ended, thread by thread in the order of the probe's outputs.
     ///
-    /// There is no way to measure in a machine that was booted for it: QEMU's code cache is then warm, and
-    /// its counting of instructions differs by a few where code was changed under its feet. All runs begin
-    /// alike, cold.
+    /// A run cannot measure in a machine that was booted for it: QEMU's code cache is then warm. Its counting of
+    /// instructions differs by a few where code was changed under its feet. All runs begin in the same way, with a cold
+    /// cache.
     pub fn measure(
         &self,
         guest: &Guest,
@@ -207,8 +209,8 @@ impl Bench {
         session.finish(observe)
     }
 
-    /// Runs a guest that ends by itself from its snapshot on, without the plugin, and says how long that
-    /// took in wall time: what the plugin is compared with.
+    /// Runs a guest that ends by itself from its snapshot on, without the plugin. Returns the wall time that this took,
+    /// for comparison with the plugin.
     pub fn run_without_plugin(&self, guest: &Guest, snapshot: &Snapshot) -> Result<Duration> {
         let scratch = self.cache.scratch()?;
         let begun = Instant::now();
@@ -222,7 +224,7 @@ impl Bench {
         Ok(begun.elapsed())
     }
 
-    /// Starts QEMU from a snapshot and lets the guest go on.
+    /// Starts QEMU from a snapshot, and lets the guest go on.
     pub(crate) fn restore(
         &self,
         guest: &Guest,
@@ -233,7 +235,7 @@ impl Bench {
         let is_commanded = plugin.is_some_and(|plugin| plugin.commands.is_some());
         let mut running = self.restore_paused(guest, snapshot, plugin, scratch)?;
         if is_commanded {
-            // QEMU answers only after the first command: it waits for that where it would go on.
+            // QEMU answers only after the first command: when it would go on, it waits for that command.
             running.go_on()?;
         } else {
             running.call("cont", json!({}), END_DEADLINE)?;
@@ -260,7 +262,7 @@ impl Bench {
         Ok(running)
     }
 
-    /// Where the cache is.
+    /// The cache.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A guest that is being measured: it goes on by steps, and takes commands in between.
 //!
-//! A session whose triggers are commanded ([`sample::When::Commanded`]) runs as far as its commands say and stands
+//! A session whose triggers are commanded ([`sample::When::Commanded`]) runs as far as its commands say, and stands
 //! still there. The guest cannot tell: commands and a schedule of the same instants give the same samples.
 
 use crate::cache::Owned;
@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 use wire::{Channel, Command};
 use work::{Progress, Step};
 
-/// Without any event for this long, and a second more for each ten virtual milliseconds that may
-/// legitimately pass between two, the machine stands still. (A busy guest takes about ten seconds for a virtual one.)
+/// How long no event may come before the machine counts as standing still. To this is added a second for each ten
+/// virtual milliseconds that may rightly pass between two events. (A busy guest takes about ten seconds for a virtual
+/// one.)
 const STALL_DEADLINE: Duration = Duration::from_secs(120);
 
 /// A guest that is being measured.
@@ -28,28 +29,29 @@ pub struct Session {
     running: Running,
     collector: Collector,
     commands: Option<Pipe>,
-    /// Key of the snapshot that it was restored from, what the guest had said of itself there, and printed.
+    /// The key of the snapshot from which it was restored. Below, the facts that the guest had reported there, and its
+    /// text.
     snapshot: String,
     context: BTreeMap<String, String>,
     printed: String,
     begun: Instant,
     heard: Instant,
-    /// When nothing is heard for so long, the machine stands still.
+    /// How long nothing may come before the machine counts as standing still.
     stall_deadline: Duration,
-    /// Whether the machine has ended; an error where it failed.
+    /// Whether the machine has ended. The error says that it failed.
     ended: Result<bool>,
-    /// Since when a probe has been asked to end.
+    /// When a probe was asked to end.
     asked: Option<Instant>,
     ending: Option<Ending>,
-    /// Removed at the end.
+    /// Removed at the end of the session.
     _scratch: Owned,
 }
 
 impl Bench {
-    /// Restores the guest and lets it go on, to be measured by steps ([`Session::step`]).
+    /// Restores the guest and lets it go on. The session is measured by steps ([`Session::step`]).
     ///
     /// # Errors
-    /// Those of restoring it.
+    /// The errors of restoring.
     pub fn begin(
         &self,
         guest: &Guest,
@@ -102,17 +104,17 @@ fn silence(stimulus: &Stimulus) -> Nanos {
 }
 
 impl Session {
-    /// Hands over what was observed since the last step; `see` takes what a follower tells. Waits for a moment. Where
-    /// `observe` breaks, the session has ended as if it had been interrupted.
+    /// Hands over the observations since the last step. `see` takes the follower's events. The function waits for a
+    /// moment. If `observe` breaks, the session has ended as if it had been interrupted.
     ///
     /// # Errors
-    /// Events that are none.
+    /// If the channel holds bytes that are no events.
     pub fn step(&mut self, observe: &mut Observer, see: &mut Option<&mut Seer>) -> Result<Step> {
         if self.ending.is_some() {
             return Ok(Step::Ended);
         }
         self.commands.iter_mut().for_each(Pipe::flush);
-        // Asked before draining: what the machine wrote before it ended is then in the channel.
+        // This comes before draining: everything that the machine wrote before it ended is then in the channel.
         if matches!(self.ended, Ok(false)) {
             self.ended = self.running.ended();
         }
@@ -128,7 +130,7 @@ impl Session {
         Ok(self.collector.progress().map_or(Step::Begins, |(done, of)| Step::GoesOn { done, of }))
     }
 
-    /// How measuring ends, where it does not go on.
+    /// The way in which measuring ends, if it does not go on.
     fn ending_now(&mut self) -> Option<Ending> {
         if self.collector.is_unheard() {
             return Some(Ending::Interrupted);
@@ -149,11 +151,11 @@ impl Session {
         is_stalled.then(|| Ending::Failed(why_it_stands_still(&self.running, silent)))
     }
 
-    /// Has the guest triggered, or run on, where its triggers are commanded. [`Command::End`] ends any session: one
-    /// that is commanded after its last answers, a probe after what it has measured, a schedule at once.
+    /// Lets the guest get a trigger, or run on, if its triggers are commanded. [`Command::End`] ends any session: a
+    /// commanded one after its last answers, a probe with what it has measured, and a schedule at once.
     ///
     /// # Errors
-    /// [`Error::Command`] where the command cannot follow the last one, or this session takes none but the end.
+    /// [`Error::Command`] if the command cannot follow the last one, or if this session takes no command but the end.
     pub fn command(&mut self, command: Command) -> Result<()> {
         match (&mut self.commands, command) {
             (Some(pipe), command) => pipe.send(command),
@@ -165,7 +167,7 @@ impl Session {
         }
     }
 
-    /// How far the guest has come by commands to run, since measuring began.
+    /// How far the guest has come by commands to run, counted from the beginning of measuring.
     pub fn reached(&self) -> Nanos {
         self.collector.reached
     }
@@ -181,11 +183,11 @@ impl Session {
         }
     }
 
-    /// Waits for the guest to report and end, and says what the session yielded besides its observations. One that has
-    /// not ended is interrupted.
+    /// Waits for the guest to report and end. Returns the session's results besides its observations. A session that
+    /// has not ended is interrupted.
     ///
     /// # Errors
-    /// None so far; those of ending the guest are part of the outcome.
+    /// There are none so far. The errors of ending the guest are part of the outcome.
     pub fn finish(mut self, observe: &mut Observer) -> Result<Outcome> {
         let ending = self.ending.take().unwrap_or(Ending::Interrupted);
         self.collector.finish(observe);
@@ -228,7 +230,7 @@ impl Session {
     }
 }
 
-/// Waits for the guest to report and end. A guest that does not is killed when `running` is dropped.
+/// Waits for the guest to report and end. A guest that does not do so is killed when `running` is dropped.
 fn wait_for_end(running: &mut Running, ending: &Ending) -> std::result::Result<(), String> {
     if *ending != Ending::Whole {
         return Err("measuring was not whole".into());
@@ -244,8 +246,8 @@ fn wait_for_end(running: &mut Running, ending: &Ending) -> std::result::Result<(
     Err(format!("it still ran after {} s", begun.elapsed().as_secs()))
 }
 
-/// The pipe of commands. The plugin reads it only where virtual time has come to the end of the last one, so that what
-/// does not fit is kept here: whoever commands never waits.
+/// The pipe of commands. The plugin reads it only when virtual time has come to the end of the last command. Commands
+/// that do not fit into the pipe are kept here, so that the commanding side never waits.
 struct Pipe {
     end: PipeWriter,
     waiting: Vec<u8>,
@@ -253,7 +255,7 @@ struct Pipe {
 }
 
 impl Pipe {
-    /// The end that the plugin reads, and ours.
+    /// The end that the plugin reads, and our end.
     fn new() -> Result<(PipeReader, Pipe)> {
         let failed = |e: std::io::Error| Error::Qemu(format!("a pipe for its commands: {e}"));
         let (theirs, end) = std::io::pipe().map_err(failed)?;
@@ -264,7 +266,7 @@ impl Pipe {
 
     fn send(&mut self, command: Command) -> Result<()> {
         match (command, self.last) {
-            // Whoever ends it twice means it.
+            // A second command to end changes nothing.
             (Command::End, Some(last)) if last == Command::End.at() => return Ok(()),
             (command, last) => {
                 command.check_after(last).map_err(|e| Error::Command(e.to_string()))?;
@@ -276,7 +278,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// Writes as much as fits. A machine that is gone reads no more, which the next step sees.
+    /// Writes as many commands as fit. A machine that is gone reads no more; the next step notices this.
     fn flush(&mut self) {
         while !self.waiting.is_empty() {
             match self.end.write(&self.waiting) {
@@ -297,7 +299,7 @@ mod tests {
     #[test]
     fn who_commands_never_waits_and_all_commands_arrive_in_their_order() {
         let (mut theirs, mut pipe) = Pipe::new().expect("a pipe");
-        // More than a pipe holds (64 KiB, pipe(7)).
+        // This is more than a pipe holds (64 KiB, pipe(7)).
         let all: Vec<Command> = (1..10_000).map(|n| Command::Run { until: Nanos(n) }).collect();
         all.iter().for_each(|command| pipe.send(*command).expect("it rises"));
         let refused = pipe.send(Command::Run { until: Nanos(9_999) }).unwrap_err().to_string();

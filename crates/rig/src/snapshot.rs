@@ -17,33 +17,34 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Snapshots kept; the least recently used beyond this number are removed, unless they are in use. About 100 MB each.
+/// How many snapshots are kept. Beyond this number, those that were not used for the longest time are removed, unless
+/// they are in use. A snapshot has about 100 MB.
 const KEPT: usize = 32;
 
-/// What is recorded of a snapshot.
+/// The record of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
-    /// blake3 of the state file.
+    /// The blake3 of the state file.
     pub state_blake3: String,
-    /// Level of the data pins.
+    /// The level of the data pins.
     pub pins: u8,
-    /// The port's control register.
+    /// The value of the port's control register.
     pub control: u8,
-    /// What the guest said of itself before measuring.
+    /// The facts that the guest reported about itself before measuring.
     pub context: BTreeMap<String, String>,
 }
 
-/// A saved machine. It is kept from being removed by other commands as long as this lives.
+/// A saved machine. As long as this lives, other commands do not remove it.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     directory: PathBuf,
     pub(crate) record: Record,
-    /// Locked while it is in use.
+    /// The file that is locked while the snapshot is in use.
     _held: Arc<fs::File>,
 }
 
-/// Opens `directory`, and locks it as one of those who use it.
+/// Opens `directory`, and locks it as one of its users.
 fn hold(directory: &Path) -> Result<Arc<fs::File>> {
     let file = fs::File::open(directory).at(directory)?;
     flock(&file, FlockOperation::LockShared).map_err(std::io::Error::from).at(directory)?;
@@ -51,16 +52,16 @@ fn hold(directory: &Path) -> Result<Arc<fs::File>> {
 }
 
 impl Snapshot {
-    /// Whether one was published there; whether it is whole is known once it is opened.
+    /// Whether a snapshot was published there. Only opening shows whether it is whole.
     pub(crate) fn is_at(directory: &Path) -> bool {
         directory.join("snapshot.json").is_file()
     }
 
-    /// Opens `directory`, whose image has to have the hash `image_blake3`. `None` when there is no
-    /// snapshot, or a damaged one (which is removed: it can be made again).
+    /// Opens `directory`, whose image has to have the hash `image_blake3`. `None` if there is no snapshot, or a damaged
+    /// one. A damaged snapshot is removed, since it can be made again.
     ///
     /// # Errors
-    /// [`Error::File`] when it cannot be read, which says nothing about what is in it: it stays.
+    /// [`Error::File`] if it cannot be read. This says nothing about its content, so it stays.
     pub(crate) fn open(directory: &Path, image_blake3: &str) -> Result<Option<Snapshot>> {
         match Snapshot::read(directory, image_blake3) {
             Ok(Some(snapshot)) => {
@@ -75,15 +76,15 @@ impl Snapshot {
         }
     }
 
-    /// The directory's time is that of its last use.
+    /// Marks the snapshot as used now. The directory's time is that of the last use.
     pub(crate) fn touch(&self) {
         let now = std::time::SystemTime::now();
         let _ = fs::File::open(&self.directory).and_then(|d| d.set_modified(now));
     }
 
-    /// `None` when something in `directory` is not what was written.
+    /// Reads the snapshot. `None` if something in `directory` was changed.
     fn read(directory: &Path, image_blake3: &str) -> Result<Option<Snapshot>> {
-        // Before anything is read: it may be just about to be removed.
+        // The lock comes before all reading: another command may be about to remove the snapshot.
         let held = hold(directory)?;
         let Some(hashes) = Hashes::read(directory) else { return Ok(None) };
         if !hashes.are_intact()? || hashes.of(Path::new("image")) != Some(image_blake3) {
@@ -94,32 +95,32 @@ impl Snapshot {
         Ok(record.map(|record| Snapshot { directory: directory.into(), record, _held: held }))
     }
 
-    /// What the guest said of itself before measuring.
+    /// The facts that the guest reported about itself before measuring.
     pub fn context(&self) -> &BTreeMap<String, String> {
         &self.record.context
     }
 
-    /// QEMU's migration stream.
+    /// The file with QEMU's migration stream.
     pub(crate) fn state(&self) -> PathBuf {
         self.directory.join("state")
     }
 
-    /// The initramfs.
+    /// The file of the initramfs.
     pub(crate) fn image(&self) -> PathBuf {
         self.directory.join("image")
     }
 
-    /// A directory with what the kernel and its modules say of their code; made when it is first asked for.
+    /// The directory of the map, which describes the code of the kernel and its modules. It is made when first needed.
     pub(crate) fn map(&self) -> PathBuf {
         self.directory.join("map")
     }
 
-    /// What the kernel printed while booting.
+    /// The text that the kernel printed while booting.
     pub(crate) fn console(&self) -> String {
         fs::read_to_string(self.directory.join("console")).unwrap_or_default()
     }
 
-    /// Puts a finished draft (with `state`, `image` and `console` in it) in its place.
+    /// Puts a finished draft (with `state`, `image` and `console`) in its place.
     pub(crate) fn publish(draft: &Path, place: &Path, record: Record) -> Result<Snapshot> {
         let path = draft.join("snapshot.json");
         let json = serde_json::to_vec_pretty(&record).expect("a record serialises");
@@ -127,7 +128,7 @@ impl Snapshot {
         Hashes::write(draft, &[])?;
         match fs::rename(draft, place) {
             Ok(()) => {}
-            // Another command made the same one in the meantime; it is as good.
+            // Another command made the same snapshot in the meantime. That one is as good as this.
             Err(_) if Snapshot::is_at(place) => {
                 let _ = fs::remove_dir_all(draft);
             }
@@ -219,7 +220,7 @@ mod tests {
     fn a_snapshot_that_cannot_be_read_stays() {
         let root = tempfile::tempdir().unwrap();
         let place = saved(root.path(), "a");
-        // Reading a directory fails for everybody, root too, and tells nothing of the file that was there.
+        // Reading a directory fails for everybody, even for root, and tells nothing of the file that was there.
         for file in ["snapshot.json", "state"] {
             fs::rename(place.join(file), root.path().join("aside")).unwrap();
             fs::create_dir(place.join(file)).unwrap();

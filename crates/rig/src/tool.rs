@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Runs the host's programs. A program that is missing is named with its package. A program ends when we do. Where
-//! it fails, the error has what it printed.
+//! Runs the host's programs. If a program is missing, the error names its package. A program ends when onset ends. If a
+//! program fails, the error has its output.
 
 use crate::{Error, Result};
 use std::io::Read;
@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use work::{POLL, Reaped, is_cancelled};
 
-/// Where programs are looked for, besides PATH: those of the administrator.
+/// The directories in which programs are searched besides PATH: those of the administrator.
 const DIRECTORIES: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// The path of the host's program `name`, or of `name` itself where it is a path.
+/// The path of the host's program `name`. If `name` is a path, this is the path itself.
 pub fn find(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Path::new(name).is_file().then(|| PathBuf::from(name));
@@ -24,11 +24,11 @@ pub fn find(name: &str) -> Option<PathBuf> {
         .find(|p| p.is_file())
 }
 
-/// Runs a program to its end and returns what it printed.
+/// Runs a program to its end, and returns its output.
 ///
 /// # Errors
-/// [`Error::NoProgram`] with `package`; [`Error::Program`] with the end of its complaints when it
-/// fails or takes longer than `deadline`; [`Error::Interrupted`].
+/// [`Error::NoProgram`] with `package`. [`Error::Program`] with the end of its error output if it fails or takes longer
+/// than `deadline`. [`Error::Interrupted`].
 pub(crate) fn run(
     command: &mut Command,
     package: &'static str,
@@ -37,7 +37,7 @@ pub(crate) fn run(
     run_bytes(command, package, deadline).map(|out| String::from_utf8_lossy(&out).into_owned())
 }
 
-/// As [`run`], for output that is no text.
+/// The same as [`run`], for output that is no text.
 pub(crate) fn run_bytes(
     command: &mut Command,
     package: &'static str,
@@ -84,7 +84,7 @@ pub(crate) fn run_bytes(
     Err(failed(format!("{status}: {}", last_lines(&String::from_utf8_lossy(&said), 12))))
 }
 
-/// The command line as a person reads it; of a program in namespaces of its own what runs in them.
+/// The command line as a person reads it. For a program in namespaces of its own, this is the command inside them.
 fn line_of(command: &Command) -> String {
     let line = format!("{command:?}").replace('"', "");
     let inner = line.strip_prefix("bwrap ").and_then(|rest| rest.split_once(" --chdir "));
@@ -94,8 +94,8 @@ fn line_of(command: &Command) -> String {
     }
 }
 
-/// The same command with the program at `path`: an ordinary user's PATH is without the administrator's
-/// programs, depmod among them. Without a language either, because what programs say is parsed.
+/// The same command with the program at `path`. An ordinary user's PATH lacks the administrator's programs, such as
+/// depmod. The command has no language either, because onset reads its output.
 fn resolved(command: &Command, path: &Path) -> Command {
     let mut resolved = Command::new(path);
     resolved.args(command.get_args()).env("LC_ALL", "C");

@@ -6,48 +6,48 @@ use sample::{Insns, Monotonic, Nanos, Stamp, Virtual};
 use std::collections::BTreeMap;
 use wire::Event;
 
-/// Wake-ups that are kept; the rest is counted. 64 MB.
+/// The most wake-ups that are kept, in 64 MB. Further ones are only counted.
 const WAKES_MAX: usize = 1 << 20;
-/// Levels of the port that are kept. 64 MB; a probe whose records fit into a guest makes fewer.
+/// The most levels of the port that are kept, in 64 MB. A probe whose records fit into a guest makes fewer.
 const LEVELS_MAX: usize = 1 << 22;
 
-/// A thread of the guest waited in a system call, or armed a timer by one, and its next instruction runs.
+/// A wake-up: a thread of the guest waited in a system call, or armed a timer by one, and its next instruction runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
-    /// Which thread, in the order in which they were first seen.
+    /// The number of the thread, in the order in which threads were first seen.
     pub thread: u32,
     /// The number of the system call.
     pub call: u8,
-    /// When it called.
+    /// When the thread made the call.
     pub called: Stamp<Virtual>,
-    /// Until when it asked to sleep, where it named a time on CLOCK_MONOTONIC; or when it asked its timer to expire
-    /// first, where it named a time, on that timer's clock.
+    /// The time until which the thread asked to sleep, if it named a time on CLOCK_MONOTONIC. Or the first expiry of
+    /// its timer, if it named a time on the timer's clock.
     pub requested: Option<Stamp<Monotonic>>,
-    /// Instructions of user space from the wake-up before this one (the thread's first call, for the first) up to the
-    /// call: what the program executes for each period. Of all threads that ran meanwhile; and a block of code that a
-    /// page fault breaks off counts whole.
+    /// The instructions of user space from the previous wake-up up to the call. For the first wake-up they count from
+    /// the thread's first call. This is what the program executes for each period. It counts all threads that ran
+    /// meanwhile. A block of code that a page fault breaks off counts whole.
     pub own: Insns,
-    /// When it returned: the thread's first instruction is the next one.
+    /// When the call returned. The thread's first instruction is the next one.
     pub woke: Stamp<Virtual>,
-    /// Instructions that the vCPU had completed then.
+    /// The instructions that the vCPU had completed at that moment.
     pub insns: Insns,
 }
 
-/// The guest read its CLOCK_MONOTONIC.
+/// One reading of CLOCK_MONOTONIC in the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockPoint {
-    /// The instruction before it read.
+    /// When the reading began: at the instruction before it.
     pub begun: Stamp<Virtual>,
-    /// Instructions that the vCPU had completed then.
+    /// The instructions that the vCPU had completed at `begun`.
     pub insns: Insns,
-    /// How much later it had read.
+    /// How much later the reading was over.
     pub width: Nanos,
-    /// What it read.
+    /// The value of the reading.
     pub read: Stamp<Monotonic>,
 }
 
 impl ClockPoint {
-    /// The middle of the stretch in which it read, in ns.
+    /// The middle of the stretch in which the guest read, in ns.
     fn middle(&self) -> i128 {
         i128::from(self.begun.ns()) + i128::from(self.width.0) / 2
     }
@@ -56,32 +56,33 @@ impl ClockPoint {
 /// The level of the parallel port's data pins from some instant on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// When the guest wrote it: the instruction that does is the next one. For the first, when measuring began.
+    /// When the guest wrote this level. The writing instruction is the next one. For the first level, when measuring
+    /// began.
     pub at: Stamp<Virtual>,
-    /// D0 in bit 0.
+    /// The pins, with D0 in bit 0.
     pub pins: u8,
 }
 
 /// Everything that was seen, in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Witness {
-    /// Wake-ups; none where the plugin was not asked to watch.
+    /// The wake-ups. Empty if the plugin was not asked to watch.
     pub wakes: Vec<Wake>,
-    /// Wake-ups beyond the [`wakes`](Self::wakes) that are kept.
+    /// The number of wake-ups beyond those that are kept in [`wakes`](Self::wakes).
     pub wakes_left_out: u64,
-    /// The guest's clock, several times before the probe and several times after it.
+    /// The readings of the guest's clock, several before the probe and several after it.
     pub clock: Vec<ClockPoint>,
-    /// What the guest wrote to the parallel port, beginning with what was there.
+    /// The levels that the guest wrote to the parallel port. The first is the level at the beginning.
     pub levels: Vec<Level>,
-    /// Calls of threads that have not woken.
+    /// The calls of threads that have not woken.
     calls: BTreeMap<u32, Called>,
 }
 
-/// When a thread called, and until when it asked to sleep.
+/// When a thread made its call, and the time until which it asked to sleep.
 type Called = (Stamp<Virtual>, Option<Stamp<Monotonic>>);
 
 impl Witness {
-    /// Takes an event; those of other kinds are none of its business.
+    /// Takes an event. Events of other kinds are ignored.
     pub(crate) fn observe(&mut self, event: &Event) {
         match *event {
             Event::Call { at, thread, requested, .. } => {
@@ -109,7 +110,7 @@ impl Witness {
         }
     }
 
-    /// The relation of the guest's clock to virtual time. `None` for fewer than two readings.
+    /// The relation of the guest's clock to virtual time. `None` if there are fewer than two readings.
     pub fn clock_line(&self) -> Option<ClockLine> {
         let (early, late) = self.clock.split_at(self.clock.len() / 2);
         let tightest = |points: &[ClockPoint]| points.iter().min_by_key(|p| p.width).copied();
@@ -118,8 +119,8 @@ impl Witness {
     }
 }
 
-/// CLOCK_MONOTONIC of the guest as a straight line over virtual time, through the tightest reading before the probe and
-/// the tightest after it. Nothing disciplines the guest's clock, so it runs evenly.
+/// CLOCK_MONOTONIC of the guest as a straight line over virtual time. The line goes through the tightest reading before
+/// the probe and the tightest after it. Nothing disciplines the guest's clock, so it runs evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockLine {
     a: ClockPoint,
@@ -127,7 +128,7 @@ pub struct ClockLine {
 }
 
 impl ClockLine {
-    /// When the guest's clock showed `read`. `None` before virtual time began.
+    /// The virtual time at which the guest's clock showed `read`. `None` before virtual time began.
     pub fn to_virtual(&self, read: Stamp<Monotonic>) -> Option<Stamp<Virtual>> {
         let (shown, passed) = self.lengths();
         let since = i128::from(read.ns()) - i128::from(self.a.read.ns());
@@ -135,7 +136,7 @@ impl ClockLine {
         u64::try_from(at).ok().map(Stamp::from_ns)
     }
 
-    /// What the guest's clock showed `at` that time. `None` before it showed anything.
+    /// The time that the guest's clock showed at the virtual time `at`. `None` before it showed anything.
     pub fn to_monotonic(&self, at: Stamp<Virtual>) -> Option<Stamp<Monotonic>> {
         let (shown, passed) = self.lengths();
         let since = i128::from(at.ns()) - self.a.middle();
@@ -143,14 +144,14 @@ impl ClockLine {
         u64::try_from(read).ok().map(Stamp::from_ns)
     }
 
-    /// From one reading to the other, by the guest's clock and in virtual time.
+    /// The time from one reading to the other, by the guest's clock and in virtual time.
     fn lengths(&self) -> (i128, i128) {
         let shown = i128::from(self.b.read.ns()) - i128::from(self.a.read.ns());
         (shown, self.b.middle() - self.a.middle())
     }
 
-    /// How far a conversion may be off between the two readings: half of the wider one, rounded up,
-    /// and one for its own rounding.
+    /// How far a conversion may be off between the two readings: half of the wider reading, rounded up, and one for the
+    /// conversion's own rounding.
     pub fn uncertainty(&self) -> Nanos {
         Nanos(self.a.width.max(self.b.width).0.div_ceil(2) + 1)
     }
@@ -225,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_line_goes_through_the_tightest_readings_at_both_ends() {
-        // The guest's clock is 1,000 behind and runs 1 % fast.
+        // The guest's clock is 1,000 behind virtual time, and runs 1 % faster.
         let clock = |at: u64, width| {
             let middle = at + width / 2;
             clock((middle - 1_000) * 101 / 100, width, at)

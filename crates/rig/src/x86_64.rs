@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! All that the rig knows of the processor's architecture, x86-64: which QEMU and machine emulate it, what Debian calls
-//! it, the image that boots, the kernel's entries, and the registers.
+//! All that the rig knows of the processor's architecture, x86-64: the QEMU and the machine that emulate it, Debian's
+//! name for it, the image that boots, the kernel's entries, and the registers.
 
 use crate::{Error, Result};
 use vmlinux::Regs;
 
-/// What Debian calls the architecture.
+/// Debian's name for the architecture.
 pub const DEBIAN: &str = "amd64";
-/// The end of the releases of Debian's kernels for it.
+/// The end of the release of Debian's kernels for this architecture.
 pub(crate) const RELEASE_END: &str = "-amd64";
 
 /// The name of QEMU's program.
 pub const QEMU: &str = "qemu-system-x86_64";
-/// QEMU's package in Debian.
+/// The name of QEMU's package in Debian.
 pub const PACKAGE: &str = "qemu-system-x86";
 
-/// Where a root directory has the dynamic linker of its release: Debian's and Ubuntu's place, then Fedora's.
+/// The places of the dynamic linker below a root directory: Debian's and Ubuntu's, then Fedora's.
 pub(crate) const LINKERS: [&str; 2] =
     ["usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", "usr/lib64/ld-linux-x86-64.so.2"];
-/// Where it has libraries, and QEMU's firmware.
+/// The places of libraries below a root directory, and below those of QEMU's firmware.
 pub(crate) const LIBRARIES: [&str; 3] =
     ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib64"];
 pub(crate) const FIRMWARE: [&str; 3] =
     ["usr/share/qemu", "usr/share/seabios", "usr/share/seavgabios"];
 
-/// QEMU's machine.
+/// The name of QEMU's machine.
 pub(crate) const KIND: &str = "pc";
-/// The guest's processor. It does not say that string instructions are fast (ERMS, FSRM, FSRS): QEMU counts each
-/// iteration of one as an instruction, and leaves its translated code after each. A kernel that is told so clears a
-/// page byte by byte: in 4096 virtual nanoseconds, several times what the loops take that it otherwise has for it.
+/// The guest's processor. It does not say that string instructions are fast (ERMS, FSRM, FSRS). QEMU counts each
+/// iteration of such an instruction as an instruction, and leaves its translated code after each. A kernel that
+/// believes they are fast clears a page byte by byte. This takes 4096 virtual nanoseconds, several times as long as the
+/// kernel's other loops for it.
 pub const CPU: &str = "max,erms=off,fsrm=off,fsrs=off";
-/// The word of the guest's command line that leads the kernel's messages to the first serial line.
+/// The word of the guest's command line that sends the kernel's messages to the first serial line.
 pub(crate) const CONSOLE: &str = "console=ttyS0,115200";
 
-/// Bytes of a page.
+/// The bytes of a page.
 pub(crate) const PAGE: u64 = 1 << 12;
 
-/// Entries by which the kernel is called, besides the gates of the interrupt table (arch/x86/entry/entry_64*.S). All of
+/// The entries of calls into the kernel, besides the gates of the interrupt table (arch/x86/entry/entry_64*.S). All of
 /// them mask interrupts.
 pub(crate) const CALLS: [&str; 5] = [
     "entry_SYSCALL_64",
@@ -45,13 +46,13 @@ pub(crate) const CALLS: [&str; 5] = [
     "entry_INT80_compat",
     "asm_int80_emulation",
 ];
-/// The gates of exceptions and of the interrupts that have an entry of their own.
+/// The gates of exceptions, and of the interrupts that have an entry of their own.
 pub(crate) const GATES: [&str; 2] = ["asm_exc_", "asm_sysvec_"];
-/// The stubs of the other interrupts, one after the other, up to the first symbol behind them
+/// The stubs of the other interrupts, one after the other. They end at the first symbol behind them
 /// (arch/x86/include/asm/idtentry.h).
 pub(crate) const STUBS: [&str; 2] = ["irq_entries_start", "spurious_entries_start"];
 
-/// The registers in what QEMU prints of them (target/i386/cpu-dump.c): `RIP=ffffffff81000000 …`.
+/// The registers in QEMU's print of them (target/i386/cpu-dump.c): `RIP=ffffffff81000000 …`.
 pub(crate) fn regs(text: &str) -> Option<Regs> {
     let register = |name: &str| {
         let digits = text.split_once(&format!("{name}="))?.1.get(..16)?;
@@ -68,7 +69,7 @@ pub(crate) fn regs(text: &str) -> Option<Regs> {
     })
 }
 
-/// A bzImage begins with a boot sector and has "HdrS" at 0x202 (Documentation/arch/x86/boot.rst); its
+/// Checks an image. A bzImage begins with a boot sector and has "HdrS" at 0x202 (Documentation/arch/x86/boot.rst). Its
 /// own sizes tell whether it was cut short.
 pub(crate) fn check_image(name: &str, image: &[u8]) -> Result<()> {
     let error = |why: &str| Error::Kernel {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A cpio archive (newc) as the kernel unpacks it at boot (Documentation/driver-api/early-userspace/buffer-format.rst).
+//! Writes a cpio archive (newc) for the kernel to unpack at boot
+//! (Documentation/driver-api/early-userspace/buffer-format.rst).
 
 use crate::error::At;
 use crate::{Error, Result};
@@ -14,12 +15,12 @@ const REGULAR: u32 = 0o100_000;
 const SYMLINK: u32 = 0o120_000;
 const CHARACTER: u32 = 0o020_000;
 
-/// An archive being written to a file, hashed on the way. Entries are numbered and dated by us, so that the
+/// An archive that is written to a file and hashed on the way. This code numbers and dates the entries, so that the
 /// same calls give the same bytes.
 pub struct Archive {
     path: PathBuf,
     out: Hashed,
-    /// Every path in it, and where its content came from.
+    /// Every path in the archive, and the origin of its content.
     present: BTreeMap<String, String>,
 }
 
@@ -41,37 +42,37 @@ impl Write for Hashed {
 }
 
 impl Archive {
-    /// An empty archive in a new file.
+    /// Begins an empty archive in a new file.
     pub fn create(path: &Path) -> Result<Archive> {
         let file = BufWriter::new(File::create(path).at(path)?);
         let out = Hashed { file, hasher: blake3::Hasher::new() };
         Ok(Archive { path: path.into(), out, present: BTreeMap::new() })
     }
 
-    /// A regular file with the content of one of the host, and the directories above it.
+    /// Adds a regular file with the content of a file of the host, and the directories above it.
     pub fn copy(&mut self, path: &str, mode: u32, host: &Path) -> Result<()> {
         let mut file = confined::file(host).at(host)?;
         let length = file.metadata().at(host)?.len();
         self.entry(path, REGULAR | mode, &host.to_string_lossy(), length, None, &mut file)
     }
 
-    /// A regular file with this content, which `origin` names in errors.
+    /// Adds a regular file with this content. `origin` names the content in errors.
     pub fn file(&mut self, path: &str, mode: u32, origin: &str, content: &[u8]) -> Result<()> {
         self.entry(path, REGULAR | mode, origin, content.len() as u64, None, &mut &*content)
     }
 
-    /// A directory, and those above it.
+    /// Adds a directory, and the directories above it.
     pub fn directory(&mut self, path: &str) -> Result<()> {
         self.entry(path, DIRECTORY | 0o755, "a directory", 0, None, &mut io::empty())
     }
 
-    /// A symbolic link `path` to `target`.
+    /// Adds a symbolic link `path` to `target`.
     pub fn link(&mut self, path: &str, target: &str) -> Result<()> {
         let length = target.len() as u64;
         self.entry(path, SYMLINK | 0o777, "a link", length, None, &mut target.as_bytes())
     }
 
-    /// `/dev/console`.
+    /// Adds `/dev/console`.
     pub fn console(&mut self) -> Result<()> {
         let device = Some((5, 1));
         self.entry("dev/console", CHARACTER | 0o600, "a device", 0, device, &mut io::empty())
@@ -118,7 +119,7 @@ impl Archive {
         copied.at(&self.path)
     }
 
-    /// Ends the archive; returns the hash of its bytes.
+    /// Ends the archive. Returns the hash of its bytes.
     pub fn finish(mut self) -> Result<blake3::Hash> {
         trailer(&mut self.out).at(&self.path)?;
         self.out.flush().at(&self.path)?;

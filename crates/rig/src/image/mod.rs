@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The guest's image: an initramfs with our init, the driver, and what the load and the experiment need.
+//! Makes the guest's image: an initramfs with our init, the driver, and what the load and the experiment need.
 //!
-//! One directory of programs and libraries (`/bin`, `/sbin`, `/lib` … lead into `/usr`), the modules
-//! with their dependencies, unpacked, under `/onset/modules`, the plan and the load's script. The same inputs give the
-//! same bytes.
+//! The image has one directory of programs and libraries (`/bin`, `/sbin`, `/lib` … lead into `/usr`). The modules with
+//! their dependencies are unpacked under `/onset/modules`. The plan and the load's script are there, too. The same
+//! inputs give the same bytes.
 
 mod archive;
 mod modules;
@@ -17,31 +17,32 @@ use archive::Archive;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the image is made of, besides the kernel's own parts.
+/// The parts of the image, besides the kernel's own.
 #[derive(Clone, Debug)]
 pub struct Contents {
-    /// Our init, static.
+    /// Our init, a static program.
     pub agent: PathBuf,
     /// The load that the guest runs.
     pub load: Load,
-    /// Parameters of the driver, as on insmod's command line. `None` for a guest without it, which needs no headers
-    /// of its kernel.
+    /// The parameters of the driver, as on insmod's command line. `None` for a guest without the driver, which needs no
+    /// headers of its kernel.
     pub driver: Option<String>,
     /// Whether the guest runs the `task` responder.
     pub task: bool,
-    /// Time under load before measuring, in guest nanoseconds.
+    /// The time under load before measuring, in guest nanoseconds.
     pub warm_up_ns: u64,
-    /// The guest ends by itself this long after measuring began; where absent, when it is told to.
+    /// How long after the beginning of measuring the guest ends by itself. If absent, it ends when the host tells it
+    /// to.
     pub ends_after_ns: Option<u64>,
-    /// Modules (host paths) loaded after the driver.
+    /// Modules (host paths) that are loaded after the driver.
     pub modules: Vec<PathBuf>,
-    /// Programs of the host (names or paths) put into the guest's /usr/bin.
+    /// Programs of the host (names or paths) that are put into the guest's /usr/bin.
     pub programs: Vec<String>,
-    /// Host path and guest path of further files.
+    /// The host path and the guest path of each further file.
     pub files: Vec<(PathBuf, String)>,
 }
 
-/// Writes the image for a kernel to a new file; returns the hash of its bytes.
+/// Writes the image for a kernel to a new file. Returns the hash of its bytes.
 pub fn build(kernel: &Kernel, contents: &Contents, path: &Path) -> Result<blake3::Hash> {
     let mut archive = Archive::create(path)?;
     lay_out(&mut archive)?;
@@ -66,7 +67,7 @@ pub fn build(kernel: &Kernel, contents: &Contents, path: &Path) -> Result<blake3
     archive.finish()
 }
 
-/// Where the guest mounts something over what the image has.
+/// The directories of the image over which the guest mounts something.
 const MOUNTED: [&str; 5] = ["dev", "proc", "run", "sys", "tmp"];
 
 fn lay_out(archive: &mut Archive) -> Result<()> {
@@ -82,7 +83,7 @@ fn lay_out(archive: &mut Archive) -> Result<()> {
     }
     archive.link("usr/sbin", "bin")?;
     archive.link("var/run", "/run")?;
-    // ip-netns and friends look names up here.
+    // ip-netns and similar programs look names up here.
     archive.file("etc/passwd", 0o644, "onset", b"root:x:0:0:root:/root:/bin/sh\n")?;
     archive.file("etc/group", 0o644, "onset", b"root:x:0:\n")?;
     // The kernel opens this before init has mounted anything.
@@ -105,7 +106,7 @@ fn put_file(archive: &mut Archive, host: &Path, guest: &str) -> Result<()> {
     archive.copy(&merged(guest), mode, host)
 }
 
-/// A guest path with the links at the top of the image followed.
+/// A guest path, with the links at the top of the image followed.
 fn merged(path: &str) -> String {
     let path = path.trim_start_matches('/');
     match path.split_once('/') {
@@ -147,7 +148,7 @@ fn put_modules(archive: &mut Archive, kernel: &Kernel, contents: &Contents) -> R
     Ok(plan)
 }
 
-/// The files of the experiment's own modules; those that are given as sources are built.
+/// The files of the experiment's own modules. Modules that are given as sources are built.
 fn module_files(kernel: &Kernel, contents: &Contents) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in &contents.modules {
@@ -183,15 +184,15 @@ fn put_programs(archive: &mut Archive, contents: &Contents) -> Result<()> {
     Ok(())
 }
 
-/// Whether the machine has every program that a guest under this load is given.
+/// Checks that the machine has every program that a guest under this load gets.
 ///
 /// # Errors
-/// [`Error::NoProgram`] with the package of the first that is missing.
+/// [`Error::NoProgram`] with the package of the first missing program.
 pub fn check_programs(load: Load) -> Result<()> {
     load.programs().into_iter().try_for_each(|name| programs::Program::find(name).map(drop))
 }
 
-/// An error of the experiment's own additions to the guest.
+/// The error that onset cannot use one of the experiment's own additions to the guest.
 fn unusable(path: &Path, why: &str) -> Error {
     Error::Guest { phase: "being put together", why: format!("{}: {why}", path.display()) }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The module files that a module needs, from the index that depmod wrote (modules.dep(5)).
+//! Finds the module files that a module needs, by the index that depmod wrote (modules.dep(5)).
 
 use super::unusable;
 use crate::error::At;
@@ -13,20 +13,20 @@ use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Modules that a module asks for by an alias at run time, which modules.dep does not list; each is
-/// taken where the kernel has it. ext4 and jbd2 look up "crc32c" in the crypto layer.
+/// Modules that a module asks for by an alias at run time. modules.dep does not list them. Each is taken if the kernel
+/// has it. ext4 and jbd2 look up "crc32c" in the crypto layer.
 const ASKED_FOR: [(&str, &[&str]); 1] = [("ext4", &["crc32c_generic"])];
 
-/// The index of one kernel.
+/// The index of one kernel's modules.
 pub struct Index {
     kernel: String,
     directory: PathBuf,
-    /// Name → file and the files it needs, nearest first.
+    /// For each name the module's file and the files that it needs, the nearest first.
     files: HashMap<String, (PathBuf, Vec<PathBuf>)>,
     builtin: HashSet<String>,
 }
 
-/// A module's name from its file's, as the kernel spells it.
+/// The name of the module in a file, as the kernel spells it.
 pub fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.split('.').next().unwrap_or_default().replace('-', "_")
@@ -53,7 +53,7 @@ impl Index {
         })
     }
 
-    /// The files to load for `name`, in order; none where it is built in.
+    /// The files to load for `name`, in order. Empty if the module is built in.
     pub fn closure(&self, name: &str) -> Result<Vec<PathBuf>> {
         if self.builtin.contains(name) {
             return Ok(Vec::new());
@@ -87,12 +87,12 @@ fn parse(text: &str) -> HashMap<String, (PathBuf, Vec<PathBuf>)> {
         .collect()
 }
 
-/// How long a module is at most, in bytes: those of kernels with all debug information take some 100 MiB.
+/// The most bytes of a module. Modules of kernels with all debug information take some 100 MiB.
 const BYTES_MAX: u64 = 512 << 20;
 
-/// The module's bytes, uncompressed.
+/// The uncompressed bytes of the module.
 pub fn unpack(path: &Path) -> Result<Vec<u8>> {
-    // A pipe would be waited for, also by the programs that decompress.
+    // Opening a pipe would wait, also in the programs that decompress.
     confined::file(path).at(path)?;
     let bytes = match path.extension().and_then(|e| e.to_str()) {
         Some("xz") => filter("xz", path, "xz-utils")?,

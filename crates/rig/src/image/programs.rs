@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Programs of the host with the libraries they need, as the host's own loader finds them (ldd(1)).
+//! Finds programs of the host with the libraries that they need, as the host's own loader finds them (ldd(1)).
 
 use super::unusable;
 use crate::{Error, Result, tool};
@@ -13,24 +13,24 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A program to put into the guest.
 pub struct Program {
-    /// Where it lies on the host, links followed.
+    /// The program's place on the host, with links followed.
     pub host: PathBuf,
     name: String,
 }
 
 impl Program {
-    /// Finds a program by name or path. `cc1` and its like are asked of gcc, which hides them.
+    /// Finds a program by name or path. gcc hides `cc1` and similar programs, so gcc is asked for them.
     pub fn find(name: &str) -> Result<Program> {
         let package = package_of(name).unwrap_or("(the package it is in)");
         let missing = || Error::NoProgram { name: name.into(), package };
         let path = tool::find(name).or_else(|| hidden_in_gcc(name)).ok_or_else(missing)?;
         let host = path.canonicalize().map_err(|_| missing())?;
-        // The name asked for, not what a link such as /bin/sh leads to.
+        // The name that was asked for, and not the target of a link such as /bin/sh.
         let name = name.rsplit('/').next().unwrap_or_default().to_string();
         Ok(Program { host, name })
     }
 
-    /// Where it goes in the guest. gcc looks for cc1 where the host's gcc does.
+    /// The program's place in the guest. gcc looks for cc1 in the same place as the host's gcc.
     pub fn guest_path(&self) -> String {
         if self.name == "cc1" {
             return self.host.to_string_lossy().into_owned();
@@ -38,7 +38,7 @@ impl Program {
         format!("usr/bin/{}", self.name)
     }
 
-    /// The shared libraries it needs, and the loader; none for a static program or a script.
+    /// The shared libraries that the program needs, and the loader. Empty for a static program or a script.
     pub fn libraries(&self) -> Result<Vec<PathBuf>> {
         let mut file =
             confined::file(&self.host).map_err(|e| unusable(&self.host, &e.to_string()))?;
@@ -54,7 +54,7 @@ impl Program {
                 })?;
                 Ok(with_unwinder(needed))
             }
-            // ldd's way to say that a program is static.
+            // ldd says in this way that a program is static.
             Err(Error::Program { why, .. }) if why.contains("not a dynamic executable") => {
                 Ok(Vec::new())
             }
@@ -70,16 +70,16 @@ fn hidden_in_gcc(name: &str) -> Option<PathBuf> {
     path.is_absolute().then_some(path)
 }
 
-/// Where a library goes: the loader and the libraries keep their directories, below /usr, where the
-/// guest's links lead.
+/// The place of a library in the guest. The loader and the libraries keep their directories, below /usr. The guest's
+/// links lead there.
 pub fn guest_library(host: &Path) -> String {
     let path = host.to_string_lossy();
     let path = path.trim_start_matches('/');
     if path.starts_with("usr/") { path.to_string() } else { format!("usr/{path}") }
 }
 
-/// Adds what glibc itself loads when a thread is cancelled or exits, of which ldd knows nothing: without it
-/// iperf3 3.16 and later aborts.
+/// Adds the library that glibc itself loads when a thread is cancelled or exits. ldd knows nothing of it, and without
+/// it iperf3 3.16 and later aborts.
 fn with_unwinder(mut libraries: Vec<PathBuf>) -> Vec<PathBuf> {
     let libc = libraries.iter().find(|l| l.file_name().is_some_and(|n| n == "libc.so.6"));
     let unwinder = libc.map(|libc| libc.with_file_name("libgcc_s.so.1"));
@@ -87,7 +87,7 @@ fn with_unwinder(mut libraries: Vec<PathBuf>) -> Vec<PathBuf> {
     libraries
 }
 
-/// The paths in ldd's output, or the name of a library that was not found.
+/// The paths in ldd's output. The error is the name of a library that was not found.
 fn parse(text: &str) -> std::result::Result<Vec<PathBuf>, String> {
     let mut libraries = Vec::new();
     for line in text.lines().map(str::trim) {

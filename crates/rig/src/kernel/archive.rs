@@ -14,17 +14,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-/// Lists of all suites are some 35 MB, a kernel 130 MB of packages.
+/// The longest time for a download. The lists of all suites have some 35 MB, and the packages of a kernel 130 MB.
 const DEADLINE: Duration = Duration::from_secs(1200);
-/// How long a package is at most, in bytes: those of modules take 120 MiB.
+/// The most bytes of a package. Packages of modules have 120 MiB.
 const DEB_MAX: u64 = 4 << 30;
-/// The archive takes in packages four times a day, kernels every few days.
+/// The greatest age of the lists. The archive takes in packages four times a day, and kernels every few days.
 const LISTS_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
-/// Signs every suite; part of Debian, and a package elsewhere.
+/// The keys that sign every suite. The file is part of Debian, and a package elsewhere.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Suites with kernels: those of the releases that have some, and what becomes the next release. By their codenames, as
-/// machines have them: mirrors that keep what they were asked for have older lists under the names that move on.
+/// The suites with kernels: those of the releases that have some, and the one that becomes the next release. They have
+/// their codenames, as machines name them. Some mirrors keep what was asked for. These have older lists under the names
+/// that move on.
 const SUITES: [&str; 7] = [
     "bookworm",
     "bookworm-updates",
@@ -34,29 +35,29 @@ const SUITES: [&str; 7] = [
     "trixie-backports",
     NEXT,
 ];
-/// What becomes the next release.
+/// The suite that becomes the next release.
 const NEXT: &str = "sid";
-/// The suites of the archive of security updates, which has a place of its own.
+/// The suites of the archive of security updates, which has an address of its own.
 const SECURITY_SUITES: [&str; 2] = ["bookworm-security", "trixie-security"];
 
-/// Tells a person what is being done that takes its time.
+/// Tells a person which step is being done that takes long.
 pub type Announce<'a> = &'a dyn Fn(&str);
 
 /// The archive.
 pub(super) struct Archive {
     directory: PathBuf,
-    /// Held while lists are read or got, so that two commands do not get them at once.
+    /// Held while lists are read or downloaded, so that two commands do not download them at once.
     _lock: File,
 }
 
-/// Where the machine gets Debian's packages.
+/// The addresses from which the machine gets Debian's packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mirrors {
     main: String,
     security: Option<String>,
 }
 
-/// A suite whose package list is here.
+/// A suite whose package list has been downloaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Suite {
     site: String,
@@ -65,11 +66,11 @@ struct Suite {
 }
 
 impl Archive {
-    /// The archive, with lists in `directory` that are at most a day old.
+    /// Opens the archive. Its lists are in `directory` and are at most a day old.
     ///
     /// # Errors
-    /// [`Error::NoProgram`] without apt; [`Error::Archive`] where the machine takes nothing from a mirror of Debian,
-    /// the keyring is missing, or not one suite can be had and checked.
+    /// [`Error::NoProgram`] without apt. [`Error::Archive`] if the machine takes nothing from a mirror of Debian, if
+    /// the keyring is missing, or if not one suite can be downloaded and checked.
     pub fn open(directory: &Path, announce: Announce) -> Result<Archive> {
         let parts = ["lists/partial", "cache/archives/partial"];
         for part in parts.map(|part| directory.join(part)) {
@@ -99,10 +100,10 @@ impl Archive {
         age.is_some_and(|age| age < LISTS_AGE_MAX)
     }
 
-    /// Gets the lists anew.
+    /// Downloads the lists anew.
     ///
     /// # Errors
-    /// As [`Archive::open`].
+    /// The errors of [`Archive::open`].
     pub fn update(&self, announce: Announce) -> Result<()> {
         let mirrors = Mirrors::of_machine()?;
         if !Path::new(KEYRING).is_file() {
@@ -143,7 +144,7 @@ impl Archive {
         fs::write(&path, text).at(&path)
     }
 
-    /// What makes apt look here and nowhere else, and leaves proxies and credentials of the machine as they are.
+    /// The settings with which apt looks only here, and leaves the machine's proxies and credentials as they are.
     fn settings(&self) -> String {
         let own = self.directory.display();
         let of_user = std::env::var("APT_CONFIG").unwrap_or_default();
@@ -160,19 +161,19 @@ impl Archive {
         )
     }
 
-    /// Runs one of apt's programs with our settings.
+    /// Runs one of apt's programs with these settings.
     fn run(&self, command: &mut Command) -> Result<String> {
         tool::run(command.env("APT_CONFIG", self.configuration()), "apt", DEADLINE)
     }
 
-    /// The suites whose lists are here.
+    /// The suites whose lists have been downloaded.
     fn suites(&self) -> Result<Vec<Suite>> {
         let format = "$(IDENTIFIER)|$(SITE)|$(RELEASE)|$(CODENAME)|$(FILENAME)";
         let told = self.run(Command::new("apt-get").args(["indextargets", "--format", format]))?;
         Ok(told.lines().filter_map(Suite::parse).collect())
     }
 
-    /// The names of the packages that match a pattern as apt-cache(8) takes it.
+    /// The names of the packages that match a pattern of apt-cache(8).
     pub fn names(&self, pattern: &str) -> Result<Vec<String>> {
         let found =
             self.run(Command::new("apt-cache").args(["search", "--names-only", pattern]))?;
@@ -180,12 +181,12 @@ impl Archive {
         Ok(names.map(String::from).collect())
     }
 
-    /// What the lists say of these packages, of each version a paragraph. Unknown names are passed over.
+    /// The lists' paragraphs about these packages, one for each version. Unknown names are ignored.
     pub fn paragraphs(&self, names: &[String]) -> Result<String> {
         if names.is_empty() {
             return Ok(String::new());
         }
-        // Of names of which it knows none apt-cache says that they are none, and fails.
+        // If apt-cache knows none of the names, it says so and fails.
         self.run(Command::new("apt-cache").arg("show").args(names)).or_else(|e| match e {
             Error::Program { .. } => Ok(String::new()),
             other => Err(other),
@@ -193,16 +194,16 @@ impl Archive {
     }
 
     /// Downloads the newest version of these packages into `directory`, which nobody else can write to. Returns their
-    /// files, in that order: each has the hash that the signed list of its suite gives.
+    /// files in the same order. Each file has the hash that the signed list of its suite gives.
     pub fn download(&self, packages: &[String], directory: &Path) -> Result<Vec<PathBuf>> {
         self.run(Command::new("apt-get").arg("download").args(packages).current_dir(directory))?;
         let paragraphs = self.paragraphs(packages)?;
         packages.iter().map(|package| checked(package, &paragraphs, directory)).collect()
     }
 
-    /// Downloads the compiler `gcc`, these `tools` and `libraries` (of each the first name that there is) of the
-    /// release `codename`, and all that they depend on, into `directory`. Debian's newest stands in for a release that
-    /// does not exist yet.
+    /// Downloads the compiler `gcc`, these `tools` and `libraries` of the release `codename`, and everything that they
+    /// depend on, into `directory`. An entry of `libraries` has several names, and the first existing one counts.
+    /// Debian's newest suite stands in for a release that does not exist yet.
     pub fn download_with_dependencies(
         &self,
         codename: &str,
@@ -233,7 +234,7 @@ impl Archive {
         let of_release = |program: &str| {
             let mut command = Command::new(program);
             command.arg("-o").arg(format!("Dir::Etc::SourceList={}", list.display()));
-            // The index in the cache is of all suites.
+            // The index in the cache is that of all suites.
             command.args(["-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache="]);
             command
         };
@@ -248,8 +249,8 @@ impl Archive {
     }
 }
 
-/// The file of a package that was downloaded: of the versions that the lists know, the one that is there, with the hash
-/// that they give.
+/// The file of a downloaded package. Of the versions in the lists, it is the one that exists and has the hash that the
+/// lists give.
 fn checked(package: &str, paragraphs: &str, directory: &Path) -> Result<PathBuf> {
     let listed = paragraphs.split("\n\n").filter_map(|paragraph| {
         let field = |name: &str| {
@@ -257,7 +258,7 @@ fn checked(package: &str, paragraphs: &str, directory: &Path) -> Result<PathBuf>
             line.map(str::trim)
         };
         let (name, version) = (field("Package")?, field("Version")?.replace(':', "%3a"));
-        // As apt names it: a colon of the version would be one of a path.
+        // apt names the file so. A colon of the version would be a colon in a path.
         let file = format!("{name}_{version}_{}.deb", field("Architecture")?);
         (name == package).then_some((directory.join(file), field("SHA256")?))
     });
@@ -276,7 +277,7 @@ fn checked(package: &str, paragraphs: &str, directory: &Path) -> Result<PathBuf>
     }
 }
 
-/// A line of sources.list(5): only the lists of packages, checked.
+/// A line of sources.list(5) for the lists of packages only, with their signatures checked.
 fn line(site: &str, suite: &str) -> String {
     format!("deb [arch={DEBIAN} target=Packages signed-by={KEYRING}] {site} {suite} main\n")
 }
@@ -287,7 +288,7 @@ fn missing_of(mirrors: &Mirrors, here: &[Suite]) -> Vec<&'static str> {
 }
 
 impl Suite {
-    /// A line of `apt-get indextargets` in the format that is asked for, where it is of packages that are here.
+    /// A line of `apt-get indextargets` in the wanted format, if it is about packages that were downloaded.
     fn parse(line: &str) -> Option<Suite> {
         let mut fields = line.split('|');
         let mut next = || fields.next().map(String::from);
@@ -309,7 +310,7 @@ impl Mirrors {
             "apt",
             DEADLINE,
         )?;
-        // Where the machine's own lists were never got, the addresses are all there is.
+        // If the machine's own lists were never downloaded, only the addresses are known.
         let addresses = || {
             let update = Command::new("apt-get").args(["update", "--print-uris"]).output();
             update.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
@@ -322,7 +323,7 @@ impl Mirrors {
         })
     }
 
-    /// By what the archives call themselves.
+    /// The mirrors, by the names that the archives give themselves.
     fn in_lists(text: &str) -> Option<Mirrors> {
         let site = |label: &str| {
             text.lines().find_map(|l| l.strip_prefix(&format!("Debian|{label}|"))).map(String::from)
@@ -330,8 +331,8 @@ impl Mirrors {
         Some(Mirrors { main: site("Debian")?, security: site("Debian-Security") })
     }
 
-    /// By the addresses from which apt would update, `'http://…/dists/SUITE/InRelease' …`: Debian's have suites of
-    /// updates and of security, which others lack.
+    /// The mirrors, by the addresses from which apt would update: `'http://…/dists/SUITE/InRelease' …`. Debian's
+    /// addresses have suites of updates and of security, which others lack.
     fn in_addresses(text: &str) -> Option<Mirrors> {
         let site = |suffix: &str| {
             let releases = text.lines().filter_map(|l| {
@@ -345,7 +346,7 @@ impl Mirrors {
         Some(Mirrors { main: site("-updates")?, security: site("-security") })
     }
 
-    /// Where each suite is.
+    /// Each suite with its address.
     fn suites(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let security = self.security.as_deref().into_iter();
         let main = SUITES.iter().map(|suite| (self.main.as_str(), *suite));
@@ -372,7 +373,7 @@ mod tests {
         };
         let file = directory.path().join("linux-x_1%3a2-1_amd64.deb");
         fs::write(&file, "abc").unwrap();
-        // FIPS 180-2, appendix B.1.
+        // The hash of "abc" (FIPS 180-2, appendix B.1).
         let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         let check = |package: &str, list: &str| checked(package, list, directory.path());
         assert_eq!(check("linux-x", &list(sha256)).unwrap(), file);

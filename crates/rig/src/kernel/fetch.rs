@@ -21,11 +21,11 @@ impl Kernels {
     }
 
     /// Downloads the newest kernel of the series `name` (`6.12`, `6.12-rt`; `newest` and `newest-rt` are the last
-    /// series) and its headers, unless the cache has just that one. An older one makes room; one that was added from
-    /// elsewhere does not.
+    /// series) and its headers, unless the cache has exactly this kernel. An older fetched kernel is replaced. A kernel
+    /// that was added from elsewhere is not.
     ///
     /// # Errors
-    /// [`Error::Archive`]; [`Error::Kernel`] when the archive has no such series.
+    /// [`Error::Archive`], or [`Error::Kernel`] if the archive has no such series.
     pub fn fetch(&self, name: &str, announce: Announce) -> Result<Kernel> {
         check_series(name)?;
         let archive = self.archive(announce)?;
@@ -44,7 +44,7 @@ impl Kernels {
         }
     }
 
-    /// The kernel of this offer, where the cache has it.
+    /// The kernel of this offer, if the cache has it.
     fn is_here(&self, offer: &Offer) -> Result<Option<Kernel>> {
         match self.get(&offer.name) {
             Ok(kernel) if kernel.record.source == offer.source() => Ok(Some(kernel)),
@@ -52,7 +52,7 @@ impl Kernels {
                 "you added the kernel of this name from {}, so onset does not replace it; to fetch the archive's kernel, remove yours first: onset kernels remove {}",
                 kernel.record.source, offer.name
             ))),
-            // None, an older one, or one that is damaged.
+            // There is no kernel, an older one, or a damaged one.
             _ => Ok(None),
         }
     }
@@ -76,8 +76,8 @@ impl Kernels {
             announce(&format!("{}: the archive has {lacks}", offer.name));
         }
         let downloads = self.draft()?;
-        // Nobody else may write there (0700), also not the user that apt becomes for downloading: it then does not
-        // become it.
+        // Nobody else may write to this directory (0700), not even the user that apt becomes for downloading. apt does
+        // not become this user then.
         let debs = archive.download(&offer.packages, downloads.path())?;
         let (name, source) = (Some(offer.name.as_str()), offer.source());
         self.add_debs(&debs, name, &source, modules, Existing::Replace)
@@ -101,7 +101,7 @@ fn check_series(name: &str) -> Result<()> {
     })
 }
 
-/// The offer of this name.
+/// The offer with this name.
 fn wanted(name: &str, offers: &[Offer]) -> Result<Offer> {
     let found = match name.strip_prefix("newest") {
         Some(rest) => offers::newest(offers, rest == "-rt"),

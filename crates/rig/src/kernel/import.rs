@@ -11,21 +11,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// How long an image is at most, in bytes: with debugging information it takes some 60 MiB.
+/// The most bytes of an image. With debugging information an image takes some 60 MiB.
 const IMAGE_MAX: u64 = 512 << 20;
-/// Unpacking and indexing one kernel takes seconds; this is for a machine that is stuck.
+/// The longest time for one kernel. Unpacking and indexing takes seconds, so only a stuck machine needs this long.
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// A kernel that the user built.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// The name it gets.
+    /// The name that the kernel gets.
     pub name: String,
-    /// The bzImage.
+    /// The bzImage of the kernel.
     pub image: PathBuf,
-    /// `…/lib/modules/RELEASE`; its last component names the release.
+    /// The directory `…/lib/modules/RELEASE`. Its last component is the release.
     pub modules: PathBuf,
-    /// A tree to build modules against; without it the driver cannot be built.
+    /// A tree to build modules against. Without it the driver cannot be built.
     pub headers: Option<PathBuf>,
 }
 
@@ -37,12 +37,12 @@ pub fn series_of(release: &str) -> String {
 }
 
 impl Kernels {
-    /// Takes a kernel (and the headers among them) out of Debian packages.
+    /// Takes a kernel (and the headers among the packages) out of Debian packages.
     ///
-    /// `name` defaults to the release's series. `source` says where the packages came from.
+    /// `name` defaults to the series of the release. `source` says where the packages came from.
     ///
     /// # Errors
-    /// [`Error::KernelName`], [`Error::KernelExists`]; a package that is damaged or missing.
+    /// [`Error::KernelName`] or [`Error::KernelExists`], or the error of a damaged or missing package.
     pub fn add_debs(
         &self,
         debs: &[PathBuf],
@@ -69,11 +69,11 @@ impl Kernels {
         self.check_free(&name, existing)?;
         let made = draft.path().join("kernel");
         fs::create_dir(&made).at(&made)?;
-        // Moved, not copied: beside its modules it would be there twice. Never a link, which may lead elsewhere from
-        // there.
+        // The image is moved, because a copy beside its modules would be there twice. It is never a link, which may
+        // lead elsewhere from the new place.
         let image = found.image.canonicalize().at(&found.image)?;
         fs::rename(&image, made.join("vmlinuz")).at(&image)?;
-        // Absent where it lies beside the modules, or in no package.
+        // The configuration is absent if it lies beside the modules, or if no package has it.
         let _ = fs::copy(unpacked.join(format!("boot/config-{release}")), made.join("config"));
         match &found.modules {
             Some(modules) => move_modules(modules, &made, &release)?,
@@ -86,10 +86,10 @@ impl Kernels {
         self.finish(&made, name, release, source.to_string(), headers, existing)
     }
 
-    /// Takes a kernel that the user built. Image and modules are copied, headers are referred to.
+    /// Takes a kernel that the user built. The image and the modules are copied. The headers stay in their place.
     ///
     /// # Errors
-    /// [`Error::KernelName`], [`Error::KernelExists`]; an image that is none, files that cannot be read.
+    /// [`Error::KernelName`] or [`Error::KernelExists`], or an error about a wrong image or an unreadable file.
     pub fn add(&self, given: &Given, existing: Existing) -> Result<Kernel> {
         self.check_free(&given.name, existing)?;
         let release = given.modules.canonicalize().at(&given.modules).map(|p| file_name(&p))?;
@@ -107,7 +107,7 @@ impl Kernels {
             DEADLINE,
         )?;
         for index in ["modules.order", "modules.builtin", "modules.builtin.modinfo"] {
-            // Absent in some trees; depmod then knows less, and says so where it matters.
+            // Some trees have no such index. depmod then knows less, and says so where it matters.
             let _ = fs::copy(given.modules.join(index), target.join(index));
         }
         let headers = match &given.headers {
@@ -138,16 +138,16 @@ impl Kernels {
     }
 }
 
-/// Whether packages have to hold a kernel's modules.
+/// Whether packages have to contain a kernel's modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modules {
-    /// Who gives packages has forgotten them.
+    /// The packages have to contain them. A user who gives none has forgotten them.
     Needed,
-    /// There are none any more.
+    /// There are no packages of modules any more.
     Gone,
 }
 
-/// The kernel among the files of unpacked packages.
+/// The kernel in the files of unpacked packages.
 #[derive(Debug)]
 struct Unpacked {
     release: String,
@@ -155,14 +155,14 @@ struct Unpacked {
     modules: Option<PathBuf>,
 }
 
-/// Where packages have their modules: Debian since 13 in `/usr`, others and before in `/lib`.
+/// The directories of modules in packages: `/usr` in Debian since 13; `/lib` before that and elsewhere.
 const MODULES: [&str; 2] = ["usr/lib/modules", "lib/modules"];
-/// What to give, by the layout of packages.
+/// The packages to give, by the way in which distributions split kernels.
 const PACKAGES: &str = "give linux-image-* (since Debian's 6.19: linux-binary-*, linux-modules-* and linux-base-*; Ubuntu: linux-image-* and linux-modules-*) and, for the driver, the linux-headers-* and linux-kbuild-*, all of one version";
 
 impl Unpacked {
-    /// The one kernel below `root`: in `/boot` with its modules elsewhere, or beside its modules (Debian since
-    /// 6.19, Fedora). What is missing, and what to do, where there is not just one that is whole.
+    /// The one kernel below `root`: in `/boot` with its modules elsewhere, or beside its modules (Debian since 6.19,
+    /// Fedora). If there is not exactly one whole kernel, the error says what is missing and what to do.
     fn find(root: &Path, needed: Modules) -> std::result::Result<Unpacked, String> {
         let directories = || MODULES.iter().flat_map(|d| entries(&root.join(d), ""));
         let mut images: Vec<(String, PathBuf)> = entries(&root.join("boot"), "vmlinuz-")
@@ -204,7 +204,7 @@ impl Unpacked {
     }
 }
 
-/// A release becomes the name of a directory, and an argument of programs.
+/// Checks a release. It becomes the name of a directory and an argument of programs.
 fn check_release(name: &str, release: &str) -> Result<()> {
     match is_kernel_name(release) {
         true => Ok(()),
@@ -217,7 +217,7 @@ fn check_release(name: &str, release: &str) -> Result<()> {
     }
 }
 
-/// Only packages of the architecture that the rig emulates, and of none.
+/// Checks the architecture of a package: only that of the rig and packages for all are accepted.
 fn check_architecture(deb: &Path) -> Result<()> {
     let architecture = tool::run(
         Command::new("dpkg-deb").arg("-f").arg(deb).arg("Architecture"),
@@ -255,8 +255,8 @@ fn move_modules(from: &Path, made: &Path, release: &str) -> Result<()> {
     fs::rename(from, parent.join(release)).at(from)
 }
 
-/// Moves `usr/src` and `usr/lib/linux-kbuild-*` to `headers/` of what is made, and returns the headers'
-/// directory relative to it.
+/// Moves `usr/src` and `usr/lib/linux-kbuild-*` to `headers/` of the new kernel. Returns the headers' directory
+/// relative to it.
 fn relocate_headers(
     unpacked: &Path,
     made: &Path,
@@ -291,8 +291,8 @@ fn relocate_headers(
     Ok(Some(inside))
 }
 
-/// The Makefile of Debian's headers with its include, the one absolute path in them, relative to itself: the
-/// tree is somewhere else here, and may move with the cache.
+/// The Makefile of Debian's headers with a relative path in its include, which is the only absolute path in them. The
+/// tree has another place here, and may move with the cache.
 fn relative_include(makefile: &str) -> String {
     makefile.replace("/usr/src/", "$(dir $(lastword $(MAKEFILE_LIST)))../")
 }
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(fs::read_dir(cache.path().join("kernels")).unwrap().count(), 0);
     }
 
-    /// A kernel that a user might have built: the smallest image that passes, and no modules.
+    /// A kernel as a user might have built it: the smallest image that passes, and no modules.
     fn given(directory: &Path, name: &str) -> Given {
         let mut image = vec![0; 5 * 512];
         image[0x202..0x206].copy_from_slice(b"HdrS");
@@ -457,7 +457,7 @@ mod tests {
             fs::write(path, "x").unwrap();
         };
         let found = |inside: &str| Unpacked::find(&root.path().join(inside), Modules::Needed);
-        // One package for all, with modules in /lib and in /usr/lib; and beside its modules, where headers are, too.
+        // One package for all, with modules in /lib and in /usr/lib; and an image beside its modules, with headers.
         file("old/boot/vmlinuz-6.12.9-amd64");
         file("old/lib/modules/6.12.9-amd64/kernel/a.ko");
         file("new/usr/lib/modules/7.3.4-amd64/vmlinuz");
@@ -467,7 +467,7 @@ mod tests {
             assert_eq!(unpacked.release, release);
             assert!(unpacked.image.is_file() && unpacked.modules.unwrap().join("kernel").is_dir());
         }
-        // Half of one, each half; another version's modules; two kernels; nothing.
+        // Half of a kernel, each half; the modules of another version; two kernels; nothing.
         file("image/usr/lib/modules/7.3.4-amd64/vmlinuz");
         file("modules/usr/lib/modules/7.3.4-amd64/kernel/a.ko");
         file("mixed/boot/vmlinuz-7.3.4-amd64");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Kernels and their cache. Kernels come from packages or from the user, and are never installed.
+//! The cache of kernels. Kernels come from packages or from the user, and are never installed.
 //!
 //! `kernels/NAME/` holds `kernel.json`, `vmlinuz`, `root/lib/modules/RELEASE/` and, where there are
 //! headers, `headers/` (a relocated tree to build modules with), `drivers/KEY/onset_port.ko` and `modules/KEY/` (what
@@ -36,7 +36,7 @@ pub fn unpack_for_fuzzing(files: &[u8], root: &Path) -> Result<()> {
     unpacking.finish()
 }
 
-/// What is recorded of a kernel, and its image.
+/// The file with the record of a kernel, and below the file of its image.
 const RECORD: &str = "kernel.json";
 const IMAGE: &str = "vmlinuz";
 
@@ -58,16 +58,16 @@ pub struct KernelRecord {
     pub headers: Option<String>,
 }
 
-/// What becomes of a kernel that has the name of a new one.
+/// The treatment of an existing kernel with the name of a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and the new one is refused.
+    /// The existing kernel stays, and the new one is refused.
     Keep,
-    /// It gives way.
+    /// The new kernel replaces it.
     Replace,
 }
 
-/// Whether `name` may be that of a kernel, or of a release. It is also the name of its directory.
+/// Whether `name` may be the name of a kernel, or of a release. It is also the name of a directory.
 pub fn is_kernel_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || ".-_+~".contains(c);
     name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(allowed)
@@ -76,7 +76,7 @@ pub fn is_kernel_name(name: &str) -> bool {
 /// A kernel in the cache.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// Its record.
+    /// The kernel's record.
     pub record: KernelRecord,
     directory: PathBuf,
     hashes: Hashes,
@@ -84,18 +84,18 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The compressed image.
+    /// The file of the compressed image.
     pub fn image(&self) -> PathBuf {
         self.directory.join(IMAGE)
     }
 
-    /// `lib/modules/RELEASE`.
+    /// The directory `lib/modules/RELEASE`.
     pub fn modules(&self) -> PathBuf {
         self.directory.join("root/lib/modules").join(&self.record.release)
     }
 
-    /// The text of its configuration, as it lies beside what modules are built against (in Debian's headers as in a
-    /// tree that was built), or as a package had it. `None` where there is none.
+    /// The text of the kernel's configuration. It lies beside the tree to build modules against (in Debian's headers,
+    /// and in a tree that was built), or comes from a package. `None` if there is none.
     pub fn configuration(&self) -> Option<String> {
         let headers = self.record.headers.as_ref().map(|h| self.directory.join(h).join(".config"));
         let packaged = [self.directory.join("config"), self.modules().join("config")];
@@ -107,10 +107,10 @@ impl Kernel {
         self.directory.parent().expect("a kernel is in a directory of the cache")
     }
 
-    /// Whether one of its modules, or what says of them, is what it was when the kernel was added.
+    /// Checks that one of its modules, or a file about its modules, is as it was when the kernel was added.
     ///
     /// # Errors
-    /// [`Error::Kernel`], where it is not.
+    /// [`Error::Kernel`] if the file was changed.
     pub(crate) fn check(&self, path: &Path) -> Result<()> {
         if self.hashes.is_intact(path)? {
             return Ok(());
@@ -134,19 +134,19 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// The kernels below the cache directory `cache`.
+    /// The kernels in the cache directory `cache`.
     pub fn open(cache: &Path) -> Result<Kernels> {
         let directory = cache.join("kernels");
         fs::create_dir_all(&directory).at(&directory)?;
         Ok(Kernels { directory, announce: |_| () })
     }
 
-    /// The same, and `announce` is called with what is going to take its time: a build root that has to be made.
+    /// The same kernels. They call `announce` with a step that will take long: a build root has to be made.
     pub fn announcing(self, announce: fn(&str)) -> Kernels {
         Kernels { announce, ..self }
     }
 
-    /// The records of all kernels, by name. A directory that is no kernel is passed over.
+    /// The records of all kernels, by name. A directory that is no kernel is ignored.
     pub fn list(&self) -> Result<Vec<KernelRecord>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.directory).at(&self.directory)? {
@@ -160,12 +160,12 @@ impl Kernels {
             .collect())
     }
 
-    /// What is wrong with each kernel that is here and cannot be used, with what to do.
+    /// What is wrong with each kernel in the cache that cannot be used, with what to do.
     pub fn damaged(&self) -> Vec<Error> {
         self.list_names().iter().filter_map(|name| self.get(name).err()).collect()
     }
 
-    /// The kernel `name`, checked: its image is what was recorded.
+    /// The kernel `name`. Its image is checked against the record.
     pub fn get(&self, name: &str) -> Result<Kernel> {
         let directory = self.place(name)?;
         let path = directory.join(RECORD);
@@ -195,10 +195,11 @@ impl Kernels {
         Ok(kernel)
     }
 
-    /// Removes the kernel `name` with its headers and all that was built for it. One that is damaged goes, too.
+    /// Removes the kernel `name` with its headers and everything that was built for it. A damaged kernel is removed,
+    /// too.
     ///
     /// # Errors
-    /// [`Error::KernelName`], [`Error::UnknownKernel`], [`Error::File`].
+    /// [`Error::KernelName`], [`Error::UnknownKernel`] or [`Error::File`].
     pub fn remove(&self, name: &str) -> Result<()> {
         let place = self.place(name)?;
         if !place.join("kernel.json").exists() {
@@ -217,7 +218,7 @@ impl Kernels {
         names
     }
 
-    /// Where the kernel `name` lies, or would.
+    /// The directory of the kernel `name`, which need not exist.
     fn place(&self, name: &str) -> Result<PathBuf> {
         if is_kernel_name(name) {
             Ok(self.directory.join(name))
@@ -226,7 +227,8 @@ impl Kernels {
         }
     }
 
-    /// Whether a kernel may be put at `name`. Asked before the work, and by [`publish`](Self::publish) again.
+    /// Checks that a kernel may be put at `name`. This comes before the work, and [`publish`](Self::publish) checks
+    /// again.
     fn check_free(&self, name: &str, existing: Existing) -> Result<()> {
         let record = self.place(name)?.join("kernel.json");
         if existing == Existing::Replace || !record.exists() {
@@ -241,7 +243,7 @@ impl Kernels {
         let path = made.join("kernel.json");
         let json = serde_json::to_vec_pretty(record).expect("a record serialises");
         fs::write(&path, json).at(&path)?;
-        // What modules are built against is read by the compiler alone; what it makes has hashes of its own.
+        // Only the compiler reads the tree to build modules against. Modules that were built have hashes of their own.
         Hashes::write(made, &["headers"])?;
         self.check_free(&record.name, existing)?;
         let place = self.place(&record.name)?;
@@ -250,7 +252,7 @@ impl Kernels {
         self.get(&record.name)
     }
 
-    /// An empty directory inside the cache, for what becomes a kernel; what is left in it vanishes.
+    /// An empty directory inside the cache, for the parts of a new kernel. Files that stay in it vanish.
     fn draft(&self) -> Result<cache::Owned> {
         cache::owned(&self.directory, DRAFT)
     }

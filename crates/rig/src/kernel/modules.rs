@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// The module's source, part of this program, so that every build of it is the same.
+/// The driver's source. It is part of this program, so that every build of the driver is the same.
 const SOURCES: [(&str, &str); 11] = [
     ("Kbuild", include_str!("../../../../driver/Kbuild")),
     ("disturbance.c", include_str!("../../../../driver/disturbance.c")),
@@ -29,23 +29,23 @@ const SOURCES: [(&str, &str); 11] = [
     ("timer.c", include_str!("../../../../driver/timer.c")),
 ];
 
-/// How long a file among a user's sources is at most, in bytes.
+/// The most bytes of a file among a user's sources.
 const SOURCE_MAX: u64 = 64 << 20;
 
-/// Sources of modules, each with its path from the directory of the Kbuild file.
+/// The sources of modules, each with its path from the directory of the Kbuild file.
 type Sources = Vec<(PathBuf, Vec<u8>)>;
 
-/// Modules that were built, in a directory that vanishes with this.
+/// Modules that were built. Their directory vanishes with this value.
 struct Built {
     modules: Vec<PathBuf>,
     _workshop: Owned,
 }
 
 impl Kernel {
-    /// The driver for this kernel, built when needed.
+    /// The driver for this kernel. It is built if needed.
     ///
     /// # Errors
-    /// [`Error::Kernel`] without headers; those of building, and of making what builds.
+    /// [`Error::Kernel`] without headers, the errors of building, and those of making a toolchain.
     pub fn driver(&self) -> Result<PathBuf> {
         let mut hasher = blake3::Hasher::new();
         SOURCES.iter().for_each(|(name, text)| {
@@ -74,11 +74,11 @@ impl Kernel {
         Ok(built)
     }
 
-    /// The modules whose sources are in `directory`, which has a Kbuild file or a Makefile, built for this kernel when
-    /// needed, in the order in which that names them.
+    /// The modules whose sources are in `directory`, which has a Kbuild file or a Makefile. They are built for this
+    /// kernel if needed. Their order is that of the Kbuild file or the Makefile.
     ///
     /// # Errors
-    /// [`Error::File`]; [`Error::Kernel`] without headers; those of building.
+    /// [`Error::File`], [`Error::Kernel`] without headers, and the errors of building.
     pub fn modules_of(&self, directory: &Path) -> Result<Vec<PathBuf>> {
         let sources = sources_in(directory)?;
         if !["Kbuild", "Makefile"].iter().any(|f| sources.iter().any(|(p, _)| p == Path::new(f))) {
@@ -116,7 +116,7 @@ impl Kernel {
 
     /// Builds modules.
     fn build(&self, sources: &Sources) -> Result<Built> {
-        // Not in the cache: kbuild takes no path with a space or a colon in it.
+        // The sources are not in the cache, because kbuild accepts no path with a space or a colon.
         let workshop = cache::owned(&std::env::temp_dir(), "onset-driver-")?;
         let inside = workshop.path().canonicalize().at(workshop.path())?;
         let from = inside.join("driver");
@@ -150,7 +150,7 @@ impl Kernel {
         Ok(Built { modules, _workshop: workshop })
     }
 
-    /// The tree to build against.
+    /// The tree to build modules against.
     fn headers(&self) -> Result<PathBuf> {
         let Some(inside) = &self.record.headers else {
             return Err(self.error(
@@ -161,8 +161,8 @@ impl Kernel {
         headers.canonicalize().at(&headers)
     }
 
-    /// The same, as make itself will name it; a copy in `workshop` where kbuild would refuse its path. (It follows
-    /// links, so that one would not help.)
+    /// The same tree, under the path that make itself will use. If kbuild would refuse its path, this is a copy in
+    /// `workshop`. (kbuild follows links, so a link would not help.)
     fn headers_for_kbuild(&self, headers: &Path, workshop: &Path) -> Result<PathBuf> {
         let (mounted, inside) = self.headers_to_mount(headers);
         if inside.as_os_str().is_empty() || !refused_by_kbuild(headers) {
@@ -173,8 +173,8 @@ impl Kernel {
         Ok(copy.join(inside))
     }
 
-    /// The directory with all that the headers refer to, and where in it they are: Debian's are several side by side.
-    /// Those of a user refer to nothing outside.
+    /// The directory with everything that the headers refer to, and the path of the headers in it. Debian's headers are
+    /// several directories side by side. Headers of a user refer to nothing outside.
     fn headers_to_mount(&self, headers: &Path) -> (PathBuf, PathBuf) {
         let inside = |all: &PathBuf| headers.strip_prefix(all).ok().map(Path::to_path_buf);
         match self.headers_in_cache(headers).and_then(|all| Some((inside(&all)?, all))) {
@@ -183,7 +183,7 @@ impl Kernel {
         }
     }
 
-    /// The directory of the cache that these headers are in; none where a user named theirs.
+    /// The directory of the cache that contains these headers. `None` if a user named the headers.
     pub(super) fn headers_in_cache(&self, headers: &Path) -> Option<PathBuf> {
         let all = self.directory.join("headers");
         let all = all.canonicalize().unwrap_or(all);
@@ -191,19 +191,19 @@ impl Kernel {
     }
 }
 
-/// What make is told, with the paths as it will see them.
+/// The arguments of make, with the paths as make will see them.
 fn arguments(compiler: &str, headers: &Path, from: &Path) -> Vec<String> {
     // Debian's headers are two directories side by side.
     let against = headers.parent().unwrap_or(headers).display();
     vec![
         "-s".into(),
         format!("CC={compiler}"),
-        // Without the module's own BTF, which would need pahole and serves nobody here.
+        // The module gets no BTF of its own. That would need pahole, and nobody here uses it.
         "CONFIG_DEBUG_INFO_BTF_MODULES=".into(),
         "modules".into(),
         "-C".into(),
         headers.display().to_string(),
-        // Where it was built must not show in the module: it is part of a snapshot's key.
+        // The module must not show where it was built: it is part of a snapshot's key.
         format!(
             "KCFLAGS=-ffile-prefix-map={against}=headers -ffile-prefix-map={}=driver",
             from.display()
@@ -212,8 +212,8 @@ fn arguments(compiler: &str, headers: &Path, from: &Path) -> Vec<String> {
     ]
 }
 
-/// The modules that were built in a directory, as kbuild lists them: one path a line, from there or from the root, of
-/// the object or of the module (since 6.5 the former).
+/// The modules that were built in a directory, as kbuild lists them. Each line has one path, from there or from the
+/// root, of the object or of the module (since 6.5 of the object).
 fn built_in(directory: &Path) -> Result<Vec<PathBuf>> {
     let path = directory.join("modules.order");
     let order = fs::read_to_string(&path).at(&path)?;
@@ -221,7 +221,7 @@ fn built_in(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(names.map(|name| directory.join(name).with_extension("ko")).collect())
 }
 
-/// The files of a source directory, in the order of their paths, without those that a build leaves there.
+/// The files of a source directory, in the order of their paths, without the files that a build leaves there.
 fn sources_in(directory: &Path) -> Result<Sources> {
     const LEFT: [&str; 6] = ["o", "ko", "mod", "cmd", "symvers", "order"];
     let mut sources = Sources::new();
@@ -249,7 +249,7 @@ fn sources_in(directory: &Path) -> Result<Sources> {
     Ok(sources)
 }
 
-/// By the kernel's top Makefile: "source directory cannot contain spaces or colons".
+/// Whether the kernel's top Makefile refuses a path: "source directory cannot contain spaces or colons".
 fn refused_by_kbuild(path: &Path) -> bool {
     path.to_string_lossy().contains(|c: char| c.is_whitespace() || c == ':')
 }
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
     use crate::intact::Hashes;
 
-    /// A kernel whose headers are a Makefile that builds nothing but says where, in a directory of this name.
+    /// A kernel with headers in a directory of this name. Their Makefile builds nothing, and says where it was called.
     fn kernel(root: &Path, name: &str) -> Kernel {
         let directory = root.join(name);
         let headers = directory.join("headers/usr/src/linux-headers-9.9");
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
         assert!(!Path::new("/etc/onset-was-here").exists());
         assert!(!kernel.directory.join("headers/x").exists());
-        // Two lines of heading, and the loopback device of a network of its own.
+        // Two lines of heading, and the loopback device of a separate network.
         assert_eq!(devices.lines().count(), 3, "{devices}");
     }
 
@@ -375,7 +375,7 @@ mod tests {
         let built = kernel.modules_of(&sources).unwrap();
         let told: Vec<_> = built.iter().map(read).collect();
         assert_eq!(told, [("two.ko".into(), "2".into()), ("one.ko".into(), "1".into())]);
-        // What a build leaves is no source, and what is built is taken again.
+        // The remains of a build are no source, and the built module is used again.
         fs::write(sources.join("one.ko"), "left").unwrap();
         fs::remove_dir_all(&headers).unwrap();
         assert_eq!(kernel.modules_of(&sources).unwrap(), built);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which kernels Debian's archive offers, according to its package lists. Pure, except that dpkg orders versions.
+//! Finds the kernels that Debian's archive offers, in its package lists. Pure, except that dpkg orders versions.
 
 use crate::x86_64::RELEASE_END;
 use crate::{Result, tool};
@@ -9,15 +9,15 @@ use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Names of the packages that kernels are made of, for apt-cache(8).
+/// The names of the packages of kernels, as a pattern for apt-cache(8).
 pub(super) const PACKAGES: &str = "^linux-(image|binary|modules|base|headers|kbuild)-[0-9u].*";
 
-/// How much of a kernel the archive has. Old builds lose their headers first, then their modules.
+/// How much of a kernel the archive has. An old build loses its headers first, and then its modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Completeness {
-    /// The image alone: no module can be loaded, so that only probes run, and only at rest.
+    /// Only the image: no module can be loaded, so only probes run, and only at rest.
     ImageOnly,
-    /// Image and modules: the driver cannot be built, so that only probes run.
+    /// The image and the modules: the driver cannot be built, so only probes run.
     NoHeaders,
     /// Image, modules and headers.
     Whole,
@@ -26,43 +26,44 @@ pub enum Completeness {
 /// A kernel that the archive offers, the newest of its series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The name that it gets: `7.3`, `7.3-rt`.
+    /// The name that the kernel gets: `7.3`, `7.3-rt`.
     pub name: String,
     /// `uname -r` of the kernel.
     pub release: String,
     /// The version of its packages.
     pub version: String,
-    /// What there is of it.
+    /// How much of the kernel the archive has.
     pub completeness: Completeness,
-    /// The packages to unpack, the one with the image first.
+    /// The packages to unpack. The first one contains the image.
     pub packages: Vec<String>,
 }
 
 impl Offer {
-    /// What is recorded as where the kernel came from. It begins with [`SOURCE`].
+    /// The text that records where the kernel came from. It begins with [`SOURCE`].
     pub fn source(&self) -> String {
         format!("{SOURCE}{} {}", self.packages[0], self.version)
     }
 }
 
-/// What the source of a fetched kernel begins with.
+/// The beginning of the source of a fetched kernel.
 pub(super) const SOURCE: &str = "Debian package ";
 
 /// A paragraph of a package list.
 #[derive(Debug, Default)]
 struct Package {
     version: String,
-    /// Names alone.
+    /// Names without versions.
     depends: Vec<String>,
 }
 
-/// One offer of each series, in the order of series: of those that are as whole as any the one of the machine's own
-/// Debian, whose number is `machine`, since its compiler builds for it; else the newest.
+/// One offer of each series, in the order of series. Only the most complete kernels of a series count. Of these, the
+/// offer is the one for the machine's own Debian, whose number is `machine`, since the machine's compiler builds for
+/// it. If there is none, the offer is the newest.
 ///
-/// `paragraphs` is what apt-cache(8) shows of [`PACKAGES`].
+/// `paragraphs` is the output of apt-cache(8) for [`PACKAGES`].
 ///
 /// # Errors
-/// Those of running dpkg.
+/// The errors of running dpkg.
 pub(super) fn offers(paragraphs: &str, machine: Option<u32>) -> Result<Vec<Offer>> {
     let mut best: BTreeMap<(Vec<u32>, bool), Offer> = BTreeMap::new();
     for offer in all(paragraphs) {
@@ -87,13 +88,13 @@ pub(super) fn offers(paragraphs: &str, machine: Option<u32>) -> Result<Vec<Offer
     Ok(best.into_values().collect())
 }
 
-/// The newest series that is whole, plain or PREEMPT_RT, of `offers` in their order.
+/// The newest series in `offers` that is whole, plain or PREEMPT_RT. `offers` are in the order of series.
 pub(super) fn newest(offers: &[Offer], rt: bool) -> Option<&Offer> {
     let is = |o: &&Offer| o.completeness == Completeness::Whole && o.name.ends_with("-rt") == rt;
     offers.iter().rfind(is)
 }
 
-/// Whether it was built for the Debian of that number.
+/// Whether the kernel was built for the Debian of that number.
 fn of_machine(offer: &Offer, machine: Option<u32>) -> bool {
     machine.is_some() && super::toolchain::debian_number(&offer.release) == machine
 }
@@ -106,7 +107,7 @@ fn series(release: &str) -> (String, bool) {
     }
 }
 
-/// dpkg's own order of versions.
+/// Whether `a` is newer than `b`, in dpkg's own order of versions.
 fn is_newer(a: &str, b: &str) -> Result<bool> {
     let mut compare = Command::new("dpkg");
     compare.args(["--compare-versions", a, "gt", b]);
@@ -117,7 +118,7 @@ fn is_newer(a: &str, b: &str) -> Result<bool> {
     }
 }
 
-/// Every kernel for the architecture but those for clouds, which lack what machines have.
+/// Every kernel for the architecture, except those for clouds, which lack drivers that machines need.
 fn all(paragraphs: &str) -> Vec<Offer> {
     let packages = packages(paragraphs);
     let mut releases = BTreeSet::new();
@@ -126,7 +127,7 @@ fn all(paragraphs: &str) -> Vec<Offer> {
             .iter()
             .find_map(|prefix| name.strip_prefix(prefix));
         let Some(release) = release.map(|r| r.trim_end_matches("-unsigned")) else { continue };
-        // One that only leads to the newest of a series depends on an image.
+        // A package that only leads to the newest kernel of a series depends on an image.
         let leads = package.depends.iter().any(|d| d.starts_with("linux-image-"));
         let is_plain = release.ends_with(RELEASE_END) && !release.contains("cloud");
         if is_plain && !leads && release.starts_with(|c: char| c.is_ascii_digit()) {
@@ -180,7 +181,7 @@ fn offer(release: &str, packages: &BTreeMap<String, Package>) -> Option<Offer> {
     })
 }
 
-/// By name; of several versions the first, which is the one that apt would take.
+/// The packages by name. Of several versions the first one counts, which is the one that apt would take.
 fn packages(paragraphs: &str) -> BTreeMap<String, Package> {
     let mut packages = BTreeMap::new();
     for paragraph in paragraphs.split("\n\n") {
@@ -210,7 +211,8 @@ mod tests {
         let mut add = |name: &str, version: &str, depends: &str| {
             text += &paragraph(name, version, depends);
         };
-        // One package for all, with headers; an older build of which they are gone; one for clouds; what leads to it.
+        // One package for all, with headers; an older build without headers; a kernel for clouds; and a package that
+        // leads to one.
         add("linux-image-6.12.9+deb13-amd64-unsigned", "6.12.9-1", "kmod, linux-base (>= 4)");
         add(
             "linux-headers-6.12.9+deb13-amd64",
@@ -222,7 +224,7 @@ mod tests {
         add("linux-image-6.12.10+deb13-amd64", "6.12.10-1", "kmod");
         add("linux-image-6.12.11+deb13-cloud-amd64-unsigned", "6.12.11-1", "kmod");
         add("linux-image-6.12-amd64", "6.12.9-1", "linux-image-6.12.9+deb13-amd64 (= 6.12.9-1)");
-        // Three packages, plain and RT, with headers; a series of which only images are left.
+        // Three packages, plain and RT, with headers; and a series with only images.
         for flavour in ["", "rt-"] {
             let release = format!("7.3.4+deb13-{flavour}amd64");
             let image = format!(
@@ -290,7 +292,7 @@ mod tests {
         assert_eq!(taken(&both, Some(12)), "6.12.117+deb12-amd64");
         assert_eq!(taken(&both, Some(13)), "6.12.118+deb13-amd64");
         assert_eq!(taken(&both, None), "6.12.118+deb13-amd64");
-        // An image without headers is no better for being of the machine's release.
+        // An image without headers is no better if it is of the machine's release.
         let lists = paragraph("linux-image-6.12.119+deb12-amd64", "6.12.119-1", "kmod")
             + &of("6.12.118+deb13-amd64", "6.12.118-1");
         assert_eq!(taken(&lists, Some(12)), "6.12.118+deb13-amd64");

@@ -15,36 +15,38 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use tar::{Entry, EntryType};
 
-/// How much the files of all packages of a kernel hold together, in bytes: Debian's take less than 1 GiB, kernels with
-/// debugging information in each module 6 GiB.
+/// The most bytes of the files in all packages of a kernel. Debian's take less than 1 GiB. Kernels with debugging
+/// information in each module take 6 GiB.
 const BYTES_MAX: u64 = 12 << 30;
-/// How many files, directories and links: Debian's headers and modules are some 20,000.
+/// The most files, directories and links. Debian's headers and modules have some 20,000.
 const ENTRIES_MAX: u64 = 1_000_000;
-/// How long a path is at most, in bytes (PATH_MAX).
+/// The most bytes of a path (PATH_MAX).
 const PATH_MAX: u64 = 4096;
-/// How deep a file lies: the modules of drivers some 15 deep. What is much deeper nothing could remove again.
+/// The most levels of a path. Modules of drivers lie some 15 levels deep. Nothing could remove a much deeper file
+/// again.
 const DEPTH_MAX: usize = 64;
 
-/// Packages on their way into a directory.
+/// Packages that are being unpacked into a directory.
 pub(super) struct Unpacking<'a> {
     root: &'a Path,
-    /// Made at the end, so that nothing is written through one: where each is, and where it leads.
+    /// The links, each with its place and its target. They are made at the end, so that no file is written through a
+    /// link.
     links: BTreeMap<PathBuf, PathBuf>,
     bytes: u64,
     entries: u64,
 }
 
 impl<'a> Unpacking<'a> {
-    /// Into the directory `root`, which is made.
+    /// Begins to unpack into the directory `root`, which is made.
     pub fn into(root: &'a Path) -> Result<Unpacking<'a>> {
         fs::create_dir_all(root).at(root)?;
         Ok(Unpacking { root, links: BTreeMap::new(), bytes: 0, entries: 0 })
     }
 
-    /// Unpacks a package. Devices and pipes are left out, and so is the permission to become another user.
+    /// Unpacks a package. It leaves out devices and pipes, and the permission to become another user.
     ///
     /// # Errors
-    /// [`Error::Program`] with what is wrong with the package; [`Error::Interrupted`].
+    /// [`Error::Program`] with what is wrong with the package, or [`Error::Interrupted`].
     pub fn take(&mut self, deb: &Path) -> Result<()> {
         let refused = |why: String| Error::Program {
             command: format!("dpkg-deb --fsys-tarfile {}", deb.display()),
@@ -61,7 +63,7 @@ impl<'a> Unpacking<'a> {
         match self.entries(&mut archive) {
             Ok(false) => return Err(Error::Interrupted),
             Ok(true) => {}
-            // What dpkg-deb itself says of a damaged package says more. It ends when nobody reads the rest.
+            // dpkg-deb's own message about a damaged package says more. dpkg-deb ends when nobody reads the rest.
             Err(e) => {
                 drop(archive);
                 let said = if e.kind() == io::ErrorKind::InvalidData { None } else { stderr };
@@ -69,7 +71,7 @@ impl<'a> Unpacking<'a> {
                 return Err(refused(said.unwrap_or_else(|| e.to_string())));
             }
         }
-        // What is left of the archive is padding; read it, or dpkg-deb fails to write it.
+        // The rest of the archive is padding. Without reading it, dpkg-deb fails to write it.
         io::copy(&mut archive.into_inner().take(1 << 20), &mut io::sink()).at(deb)?;
         let said = stderr.map(complaint).unwrap_or_default();
         match child.wait().at(deb)? {
@@ -78,10 +80,10 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    /// Unpacks what is in an archive; `false` where the user interrupts it.
+    /// Unpacks the entries of an archive. `false` if the user interrupts.
     pub(super) fn entries(&mut self, archive: &mut tar::Archive<impl Read>) -> io::Result<bool> {
         let mut long = Long::default();
-        // As they lie there: the library would take all of a path into memory, however long.
+        // The entries are read raw: the library would read all of a path into memory, however long.
         for entry in archive.entries()?.raw(true) {
             if work::is_cancelled() {
                 return Ok(false);
@@ -94,7 +96,7 @@ impl<'a> Unpacking<'a> {
             match entry.header().entry_type() {
                 EntryType::GNULongName => long.path = Some(long_path(entry)?),
                 EntryType::GNULongLink => long.target = Some(long_path(entry)?),
-                // dpkg takes none of them either.
+                // dpkg refuses these kinds, too.
                 kind @ (EntryType::XHeader | EntryType::XGlobalHeader | EntryType::GNUSparse) => {
                     return Err(invalid(format!("it has entries of the kind {kind:?}")));
                 }
@@ -104,7 +106,7 @@ impl<'a> Unpacking<'a> {
         Ok(true)
     }
 
-    /// Makes the links, of those that lead to something in here.
+    /// Makes the links that lead to something inside the directory.
     pub fn finish(self) -> Result<()> {
         let root = self.root.canonicalize().at(self.root)?;
         for (path, target) in &self.links {
@@ -113,7 +115,7 @@ impl<'a> Unpacking<'a> {
                 symlink(target, parent.at(name)).at(path)?;
             }
         }
-        // A link may lead through others, so all have to be there.
+        // A link may lead through other links, so all of them have to be there first.
         for path in self.links.keys() {
             let path = root.join(path);
             let leads_in = path.canonicalize().is_ok_and(|end| end.starts_with(&root));
@@ -161,7 +163,7 @@ impl<'a> Unpacking<'a> {
 
     fn file(&mut self, path: &Path, mode: u32, content: &mut impl Read) -> io::Result<()> {
         let (parent, name) = self.parent_of(path)?;
-        // A file of another package, as dpkg replaces it.
+        // The file is one of another package. It is replaced, as dpkg does.
         match parent.remove(name) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}
@@ -176,7 +178,7 @@ impl<'a> Unpacking<'a> {
         file.set_permissions(Permissions::from_mode(mode))
     }
 
-    /// The directory that a path is in, made where it is not there, and the name in it.
+    /// The directory of a path, which is made if it is missing, and the name in the directory.
     fn parent_of<'p>(&self, path: &'p Path) -> io::Result<(Directory, &'p OsStr)> {
         let name = path.file_name().ok_or_else(|| invalid("a file without a name".into()))?;
         Ok((self.directory(path.parent().unwrap_or(Path::new("")))?, name))
@@ -191,7 +193,7 @@ impl<'a> Unpacking<'a> {
     }
 }
 
-/// What stands in front of an entry whose header it does not go into.
+/// The long path and target before an entry. They are for the entry whose header has no room for them.
 #[derive(Default)]
 struct Long {
     path: Option<PathBuf>,
@@ -204,12 +206,12 @@ fn long_path(entry: Entry<'_, impl Read>) -> io::Result<PathBuf> {
     if bytes.len() as u64 > PATH_MAX {
         return Err(invalid(format!("it has a path of more than {PATH_MAX} bytes")));
     }
-    // With a NUL at its end.
+    // The text has a NUL at its end.
     bytes.truncate(bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len()));
     Ok(OsString::from_vec(bytes).into())
 }
 
-/// A path of a package, without what it begins with (`./`, or `/`).
+/// A path of a package, without its beginning (`./` or `/`).
 fn inside(path: &Path) -> io::Result<PathBuf> {
     let mut inside = PathBuf::new();
     for component in path.components() {
@@ -247,14 +249,14 @@ fn complaint(mut stderr: impl Read) -> String {
 mod tests {
     use super::*;
 
-    /// A package with these entries: kind, path, content or target.
+    /// A package with these entries: kind, path, and content or target.
     fn package(directory: &Path, entries: &[(EntryType, &str, &str)]) -> PathBuf {
         let mut builder = tar::Builder::new(Vec::new());
         for (kind, path, content) in entries {
             let mut header = tar::Header::new_gnu();
             header.set_entry_type(*kind);
             header.set_mode(0o4755);
-            // As a malicious builder writes it: the crate's own functions refuse such paths.
+            // A malicious builder writes the path in this way. The crate's own functions refuse such paths.
             header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
             if matches!(kind, EntryType::Symlink | EntryType::Link) {
                 header.as_mut_bytes()[157..157 + content.len()].copy_from_slice(content.as_bytes());
@@ -399,7 +401,7 @@ mod tests {
     #[test]
     fn a_package_that_is_damaged_in_front_of_much_more_is_not_waited_for() {
         let place = tempfile::tempdir().unwrap();
-        // More than a pipe takes: dpkg-deb does not end by itself.
+        // This is more than a pipe takes, so dpkg-deb does not end by itself.
         let much = "x".repeat(1 << 20);
         let deb = package(place.path(), &[(Regular, "./a", ""), (Regular, "./b", &much)]);
         let mut bytes = fs::read(&deb).unwrap();

@@ -2,8 +2,8 @@
 //! The compiler that builds modules for a kernel: the machine's own, or the compiler of the kernel's Debian release in
 //! a build root. A build root is a directory of unpacked packages in which make runs as an ordinary user.
 //!
-//! A kernel's headers bring programs and options of the release that built it. A machine whose compiler or C library is
-//! older cannot use them; one that is newer can.
+//! A kernel's headers have programs and options of the release that built it. A machine whose compiler or C library is
+//! older than that release's cannot use them. A machine with newer ones can.
 
 use super::archive::{Announce, Archive};
 use super::{Kernel, Kernels};
@@ -18,29 +18,30 @@ use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// Debian's releases by number, as they are in the names of kernels: `+deb13`.
+/// Debian's releases by the numbers that the names of kernels have: `+deb13`.
 const RELEASES: [(u32, &str); 3] = [(12, "bookworm"), (13, "trixie"), (14, "forky")];
 
-/// What kbuild calls besides the compiler, and the libraries of its own programs (objtool, modpost). Of the names of a
-/// library the first that a release has; Debian 13 renamed those whose interface has times in it.
+/// The programs that kbuild calls besides the compiler. Below, the libraries of kbuild's own programs (objtool,
+/// modpost). Of the names of a library the first one that a release has counts. Debian 13 renamed the libraries whose
+/// interface has times in it.
 const TOOLS: [&str; 8] =
     ["make", "dash", "coreutils", "sed", "grep", "mawk", "findutils", "diffutils"];
 const LIBRARIES: [&str; 3] = ["libelf1t64|libelf1", "libssl3t64|libssl3", "zlib1g"];
 
-/// Where in a build root the kernel's headers and the module's sources are mounted.
+/// The place of the kernel's headers in a build root, and below the place of the module's sources.
 pub(super) const HEADERS: &str = "/headers";
 pub(super) const MODULE: &str = "/module";
 
-/// What runs make.
+/// The system in which make runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Toolchain {
     /// The machine itself.
     Machine,
-    /// A build root, with the compiler's name in it.
+    /// A build root, with the name of its compiler.
     Root { directory: PathBuf, compiler: String },
 }
 
-/// What a kernel was built by.
+/// The compiler that built a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compiler {
     /// The GNU compiler of this major version.
@@ -49,7 +50,7 @@ enum Compiler {
 }
 
 impl Compiler {
-    /// By a kernel's configuration (`CONFIG_GCC_VERSION` is 140200 for 14.2.0); `None` where it does not say.
+    /// The compiler by a kernel's configuration (`CONFIG_GCC_VERSION` is 140200 for 14.2.0). `None` if it does not say.
     fn of(configuration: &str) -> Option<Compiler> {
         if configuration.lines().any(|l| l == "CONFIG_CC_IS_CLANG=y") {
             return Some(Compiler::Clang);
@@ -60,15 +61,15 @@ impl Compiler {
 }
 
 impl Kernel {
-    /// What builds modules for this kernel; a build root is made where it is needed and not here yet.
+    /// The toolchain that builds modules for this kernel. If a build root is needed and missing, it is made.
     ///
     /// # Errors
-    /// [`Error::Kernel`] where neither the machine can nor there is a release of Debian to take a build root from;
-    /// those of making one.
+    /// [`Error::Kernel`] if the machine cannot build them and no release of Debian has a fitting build root. Also the
+    /// errors of making a build root.
     pub(super) fn toolchain(&self, headers: &Path) -> Result<Toolchain> {
         let compiler = self.configuration().as_deref().and_then(Compiler::of);
         let needed = match compiler {
-            // Nothing says that the machine's does not fit.
+            // Nothing says that the machine's compiler does not fit.
             None => return Ok(Toolchain::Machine),
             Some(Compiler::Clang) => {
                 return Err(self.error(
@@ -93,8 +94,8 @@ impl Kernel {
     }
 }
 
-/// Whether the machine's compiler is as new as a kernel's and the programs that came with its headers run here; or why
-/// not.
+/// Whether the machine's compiler is as new as a kernel's, and the programs of the kernel's headers run here. The error
+/// says why not.
 fn machine_fits(
     needed: u32,
     headers: &Path,
@@ -111,7 +112,7 @@ fn machine_fits(
         }
         Some(_) => {}
     }
-    // Where the headers bring no such programs, make says so.
+    // If the headers have no such programs, make says so.
     let modpost = headers.join("scripts/mod/modpost");
     if !modpost.is_file() {
         return Ok(());
@@ -130,7 +131,7 @@ fn machine_fits(
     }
 }
 
-/// The number of the release that a kernel of Debian's was built for.
+/// The number of the Debian release for which a kernel was built.
 pub(super) fn debian_number(release: &str) -> Option<u32> {
     let number = release.split_once("+deb")?.1;
     let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
@@ -147,7 +148,7 @@ pub(super) fn debian_of_machine() -> Option<u32> {
     field("ID").filter(|id| id == "debian").and_then(|_| field("VERSION_ID")?.parse().ok())
 }
 
-/// Its codename.
+/// The codename of that release.
 fn debian_release(release: &str) -> Option<&'static str> {
     let number = debian_number(release)?;
     RELEASES.iter().find(|(n, _)| *n == number).map(|(_, codename)| *codename)
@@ -158,7 +159,7 @@ impl Kernels {
         self.directory.join(".build-roots")
     }
 
-    /// The build roots that are here: their names, and how many bytes each has.
+    /// The existing build roots: their names, and how many bytes each has.
     pub fn list_build_roots(&self) -> Vec<(String, u64)> {
         let entries = fs::read_dir(self.build_roots()).into_iter().flatten().flatten();
         let named = entries.map(|e| (e.file_name().to_string_lossy().into_owned(), e.path()));
@@ -181,7 +182,7 @@ impl Kernels {
         Ok(())
     }
 
-    /// The build root of a release with this compiler, made when needed; `why` it is.
+    /// The build root of a release with this compiler. It is made if needed. `why` says why it is needed.
     fn build_root(&self, codename: &str, gcc: u32, why: &str) -> Result<PathBuf> {
         let parent = self.build_roots();
         fs::create_dir_all(&parent).at(&parent)?;
@@ -200,7 +201,7 @@ impl Kernels {
         let archive = self.archive(&announce)?;
         let root = self.unpack_root(&archive, codename, gcc, &draft, &announce)?;
         match fs::rename(&root, &place) {
-            // Another command made it at the same time.
+            // Another command made the build root at the same time.
             Err(_) if place.is_dir() => {}
             done => done.at(&place)?,
         }
@@ -233,7 +234,7 @@ impl Kernels {
             let path = root.join(directory);
             fs::create_dir_all(&path).at(&path)?;
         }
-        // As on every Debian of today; packages of before still name the old places.
+        // Every Debian of today has these links. Older packages still name the old places.
         for merged in ["bin", "sbin", "lib", "lib64"] {
             let link = root.join(merged);
             symlink(format!("usr/{merged}"), &link).at(&link)?;
@@ -248,7 +249,7 @@ impl Kernels {
                 )?;
             }
         }
-        // Packages that are only unpacked choose no alternative.
+        // Packages that are only unpacked set no alternatives.
         let awk = root.join("usr/bin/awk");
         symlink("mawk", &awk).at(&awk)?;
         for mounted in ["dev", "proc", "tmp", &HEADERS[1..], &MODULE[1..]] {
@@ -259,8 +260,8 @@ impl Kernels {
     }
 }
 
-/// What runs a program in a build root: in namespaces of its own, without network, with nothing of the machine but the
-/// headers, which it cannot write, and the module's sources.
+/// The command that runs a program in a build root: in namespaces of its own and without a network. It sees nothing of
+/// the machine but the headers, which it cannot write, and the module's sources.
 pub(super) fn in_root(root: &Path, headers: &Path, module: &Path) -> Command {
     let mut bwrap = Command::new("bwrap");
     bwrap.args(["--unshare-all", "--die-with-parent", "--clearenv"]);
@@ -273,9 +274,10 @@ pub(super) fn in_root(root: &Path, headers: &Path, module: &Path) -> Command {
     bwrap
 }
 
-/// What runs a program of a kernel's headers on the machine, or make by them: without network and privileges, with
-/// nothing to write to but `workshop`. Of headers in the `cache`, which may be anybody's, without the user's files too;
-/// a tree that the user built may need them. Where the machine permits no namespaces it runs as it is.
+/// The command that runs a program of a kernel's headers on the machine, or make with these headers: without network
+/// and privileges. It can write only to `workshop`. Headers in the `cache` may be anybody's, so their programs do not
+/// see the user's files, either. A tree that the user built may need these files. If the machine permits no namespaces,
+/// the program runs as it is.
 pub(super) fn on_machine(program: &str, cache: Option<&Path>, workshop: &Path) -> Command {
     if check_namespaces().is_err() {
         return Command::new(program);
@@ -291,17 +293,17 @@ pub(super) fn on_machine(program: &str, cache: Option<&Path>, workshop: &Path) -
                 bwrap.args(["--tmpfs", hidden]);
             }
         }
-        // After these, since it may be in one of them.
+        // This comes after those mounts, since the headers may be in one of them.
         bwrap.arg("--ro-bind").arg(headers).arg(headers);
     }
-    // For the compiler's temporary files.
+    // The compiler's temporary files go there.
     bwrap.args(["--setenv", "TMPDIR"]).arg(workshop);
     bwrap.arg("--bind").arg(workshop).arg(workshop);
     bwrap.arg("--chdir").arg(workshop).arg(program);
     bwrap
 }
 
-/// Whether programs may be run in namespaces of their own.
+/// Checks whether programs may run in namespaces of their own.
 fn check_namespaces() -> Result<()> {
     let mut probe = Command::new("bwrap");
     probe.args([
@@ -326,7 +328,7 @@ fn check_namespaces() -> Result<()> {
     })
 }
 
-/// The bytes of all files below a directory.
+/// The number of bytes of all files below a directory.
 fn bytes_of(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let sizes = entries.map(|entry| match entry.file_type() {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which QEMU runs the machines: the host's own, or one that the user names, and whether the plugin gets on with it.
+//! Finds the QEMU that runs the machines: the host's own, or one that the user names. Checks that the plugin works with
+//! it.
 //!
-//! What the plugin needs of a QEMU is no stable interface. It looks itself (`crates/plugin/src/checks.rs`), and is
-//! asked to before a machine is made: a QEMU is refused by a check that it does not pass, and not by its version.
+//! The interfaces of QEMU that the plugin needs are not stable. The plugin looks at them itself
+//! (`crates/plugin/src/checks.rs`), and is asked to do so before a machine is made. A QEMU is refused because of a
+//! check that it does not pass, and not because of its version.
 
 use crate::tool;
 use crate::x86_64::{FIRMWARE, LIBRARIES, LINKERS, PACKAGE, QEMU};
@@ -14,29 +16,29 @@ use std::process::Command;
 use std::time::Duration;
 use wire::arguments::{DECLARES, INTERFACES, PASSED, QEMUS_TRIED, TRIAL};
 
-/// The variable of the environment that names another QEMU: its program, or the root directory of another release.
+/// The environment variable that names another QEMU: its program, or the root directory of another release.
 pub const CHOICE: &str = "ONSET_QEMU";
-/// What QEMU says of a plugin that declares more than it has (plugins/loader.c).
+/// QEMU's message about a plugin that declares more than QEMU has (plugins/loader.c).
 const AT_MOST: &str = "supports only up to version ";
-/// A version, or a trial, is there in a moment.
+/// The longest wait for a version or a trial. Both usually come in a moment.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A QEMU.
+/// A QEMU, and how to call it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emulator {
     program: PathBuf,
-    /// Arguments that come before all others.
+    /// The arguments that come before all others.
     leading: Vec<OsString>,
     version: String,
-    /// The version of the plugin interface that was agreed upon in a trial.
+    /// The version of the plugin interface on which QEMU and the plugin agreed in a trial.
     interface: Option<u32>,
 }
 
 impl Emulator {
-    /// The one that `ONSET_QEMU` names, else the host's.
+    /// The QEMU that `ONSET_QEMU` names, or otherwise the host's.
     ///
     /// # Errors
-    /// There is none, or it does not say its version.
+    /// If there is no QEMU, or it does not say its version.
     pub fn find() -> Result<Emulator> {
         let (program, leading) = match std::env::var_os(CHOICE).filter(|choice| !choice.is_empty())
         {
@@ -53,7 +55,7 @@ impl Emulator {
         Ok(found)
     }
 
-    /// The version that it gives of itself, as `10.0.2 (Debian 1:10.0.2+ds-2)`.
+    /// The version that QEMU says it has, such as `10.0.2 (Debian 1:10.0.2+ds-2)`.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -63,7 +65,7 @@ impl Emulator {
         is_tried(&self.version)
     }
 
-    /// Its program with the arguments that it always needs.
+    /// QEMU's program, with the arguments that it always needs.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.leading);
@@ -73,10 +75,10 @@ impl Emulator {
         command
     }
 
-    /// The same QEMU, once the plugin has looked into it: it passes what can be checked before there is a machine.
+    /// The same QEMU after a trial with the plugin. It passes everything that can be checked before there is a machine.
     ///
     /// # Errors
-    /// [`Error::Qemu`] with the check that it does not pass.
+    /// [`Error::Qemu`] with the check that QEMU does not pass.
     pub fn tried_with(self, plugin: &Path) -> Result<Emulator> {
         let first = self.trial(plugin, *INTERFACES.end());
         let interface = match first {
@@ -92,7 +94,7 @@ impl Emulator {
         }
     }
 
-    /// Has the plugin declare this version and look; the version, or what was said.
+    /// Lets the plugin declare this version and look. Returns the version. The error is what QEMU or the plugin said.
     fn trial(&self, plugin: &Path, version: u32) -> std::result::Result<u32, String> {
         let mut command = self.command();
         command.env(declares(), version.to_string());
@@ -110,31 +112,31 @@ impl Emulator {
     }
 }
 
-/// The variable by which the plugin is told which version of QEMU's plugin interface to declare.
+/// The variable that tells the plugin which version of QEMU's plugin interface to declare.
 fn declares() -> &'static OsStr {
     OsStr::from_bytes(DECLARES.to_bytes())
 }
 
-/// Whether onset was tried with this version (as [`Emulator::version`] gives it).
+/// Whether onset was tried with this version (in the form of [`Emulator::version`]).
 pub fn is_tried(version: &str) -> bool {
     QEMUS_TRIED
         .iter()
         .any(|tried| version.strip_prefix(tried).is_some_and(|rest| rest.starts_with('.')))
 }
 
-/// The versions, for messages.
+/// The versions with which onset was tried, for messages.
 pub fn versions_tried() -> String {
     QEMUS_TRIED.join(" and ")
 }
 
-/// The newest version of the plugin interface, where QEMU said that it has no newer.
+/// The newest version of the plugin interface, if QEMU said that it has none above.
 fn at_most(said: &str) -> Option<u32> {
     let rest = said.split(AT_MOST).nth(1)?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// What is said of a QEMU of this version that does not pass. The plugin names the check; where QEMU did not take the
-/// plugin, that is one, too.
+/// The message for a QEMU of this version that does not pass. The plugin names the check. If QEMU did not take the
+/// plugin, this is a check as well.
 fn refusal(version: &str, said: &str) -> String {
     if said.contains("the check `") {
         return said.to_owned();
@@ -145,7 +147,7 @@ fn refusal(version: &str, said: &str) -> String {
     )
 }
 
-/// The program and its leading arguments that a user means by `choice`.
+/// The program and the leading arguments for a user's `choice`.
 fn chosen(choice: &Path) -> Result<(PathBuf, Vec<OsString>)> {
     if !choice.is_dir() {
         let found = choice.to_str().and_then(tool::find);
@@ -185,8 +187,8 @@ mod tests {
 
     /// A QEMU that is a shell script.
     fn emulator(directory: &Path, script: &str) -> Emulator {
-        // Read by the shell: a program that was just written cannot be run while a child of another test still has it
-        // open.
+        // The shell reads the script. A program that was just written cannot be run while a child of another test still
+        // has it open.
         let path = directory.join("qemu");
         fs::write(&path, format!("{script}\n")).unwrap();
         let version = "12.3.4 (made up)".into();

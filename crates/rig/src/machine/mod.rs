@@ -22,38 +22,38 @@ use wire::ports::WIRE;
 use wire::{Arguments, Channel, Plan, Start};
 use work::Reaped;
 
-/// What the plugin is to trigger. What is aimed needs a follower ([`Following`](crate::Following)), and disturbances a
-/// driver that was loaded with `disturbance_irq`.
+/// What the plugin is to trigger. An aim needs a follower ([`Following`](crate::Following)). Disturbances need a driver
+/// that was loaded with `disturbance_irq`.
 pub use wire::Triggers as Generator;
 
-/// Date at which the guest's clock starts, so that it does not depend on ours.
+/// The date at which the guest's clock starts. It does not depend on the host's date.
 const RTC_BASE: &str = "2026-01-01T00:00:00";
-/// One thread, and a code cache of fixed size: by default its size follows the host's memory, and with it
-/// when QEMU starts it afresh.
+/// One thread, and a code cache of fixed size. By default the size follows the host's memory, and it decides when QEMU
+/// starts the cache afresh.
 const TCG: &str = "tcg,thread=single,tb-size=512";
-/// Always on the guest's command line. A panic or an oops ends the machine (QEMU runs with -no-reboot);
-/// nothing is placed at random.
+/// These words are always on the guest's command line. A panic or an oops ends the machine (QEMU runs with -no-reboot).
+/// Nothing is placed at random.
 const COMMAND_LINE: &str =
     "loglevel=5 panic=-1 oops=panic reboot=t nokaslr norandmaps cryptomgr.notests=1";
 
-/// What QEMU says where it ends because of a signal (system/runstate.c).
+/// QEMU's message when it ends because of a signal (system/runstate.c).
 const TOLD_TO_END: &str = "terminating on signal";
 
-/// A QEMU that closed its control connection is about to end; to write down why takes it no time.
+/// How long to wait for QEMU's end once it has closed its control connection. It writes the reason in no time.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
-/// The guest's machine, in so far as it may differ between experiments.
+/// The guest's machine, as far as experiments may differ in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// The compressed kernel.
     pub kernel: PathBuf,
-    /// Words added to the kernel's command line.
+    /// The words that are added to the kernel's command line.
     pub parameters: Vec<String>,
-    /// Memory in MiB.
+    /// The memory in MiB.
     pub memory_mib: u32,
-    /// Virtual nanoseconds per instruction, as a power of two: 0 … 10.
+    /// The virtual nanoseconds for each instruction, as a power of two: 0 … 10.
     pub shift: u8,
-    /// Of QEMU's own random numbers, from which the guest's kernel has its entropy.
+    /// The seed of QEMU's own random numbers. The guest's kernel takes its entropy from them.
     pub seed: u32,
 }
 
@@ -68,8 +68,8 @@ impl Machine {
         line
     }
 
-    /// QEMU's arguments that make the machine; `-kernel` and `-initrd` apart, they are what a snapshot
-    /// depends on.
+    /// QEMU's arguments that make the machine. Together with `-kernel` and `-initrd`, a snapshot depends on
+    /// them.
     pub fn arguments(&self) -> Vec<String> {
         let icount = format!("shift={},sleep=off", self.shift);
         let rtc = format!("base={RTC_BASE},clock=vm");
@@ -105,23 +105,23 @@ impl Machine {
     }
 }
 
-/// How a machine comes to life.
+/// The way in which a machine starts.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin<'a> {
-    /// By booting the image, to be stopped where measuring begins.
+    /// It boots the image, and is to be stopped at the instant where measuring begins.
     Boot {
         /// The initramfs.
         image: &'a Path,
     },
-    /// From a saved state, whose port registers were these.
+    /// It starts from a saved state, with these port registers.
     Restore {
-        /// The initramfs that it was booted from (QEMU loads it again).
+        /// The initramfs from which it was booted (QEMU loads it again).
         image: &'a Path,
         /// The saved state.
         state: &'a Path,
-        /// Data pins and control register.
+        /// The values of the data pins and of the control register.
         registers: (u8, u8),
-        /// Not to be measured but stopped again after this virtual time, and saved there.
+        /// The machine is not measured. It runs on for this virtual time, is stopped and is saved there.
         advance: Option<Nanos>,
     },
 }
@@ -140,35 +140,35 @@ pub enum Stimulus {
 pub struct ProbeRun {
     /// The probe's plan, as JSON (crates/probes).
     pub plan: Vec<u8>,
-    /// How much virtual time it is expected to take; it is silent until it has ended.
+    /// The virtual time that the probe is expected to take. The guest sends nothing until the probe has ended.
     pub expected: Nanos,
-    /// Whether to watch from outside when its threads wait and wake ([`Witness`](crate::Witness)).
+    /// Whether to watch from outside when the probe's threads wait and wake ([`Witness`](crate::Witness)).
     pub witness: bool,
 }
 
-/// What is loaded into QEMU.
+/// The plugin that is loaded into QEMU, with what it is told.
 #[derive(Clone, Copy)]
 pub(crate) struct Plugin<'a> {
-    /// Our plugin.
+    /// The file of the plugin.
     pub(crate) library: &'a Path,
     /// What is measured.
     pub(crate) stimulus: &'a Stimulus,
-    /// What is followed of the guest's kernel.
+    /// What is followed in the guest's kernel.
     pub(crate) follow: Option<&'a Plan>,
-    /// Where its events go.
+    /// The channel for the plugin's events.
     pub(crate) channel: &'a Channel,
-    /// Where its commands come from, where triggers are commanded.
+    /// The source of commands, if triggers are commanded.
     pub(crate) commands: Option<RawFd>,
 }
 
-/// A running QEMU. Killed and reaped when dropped.
+/// A running QEMU. It is killed and reaped when this is dropped.
 pub(crate) struct Running {
     process: Reaped,
     qmp: Qmp,
     files: Files,
 }
 
-/// What a machine writes while it runs, inside its scratch directory.
+/// The files that a machine writes while it runs, in its scratch directory.
 struct Files {
     console: PathBuf,
     wire: PathBuf,
@@ -176,7 +176,7 @@ struct Files {
 }
 
 impl Running {
-    /// Starts QEMU. `scratch` takes its output and outlives it.
+    /// Starts QEMU. Its output goes to `scratch`, which outlives it.
     pub(crate) fn start(
         emulator: &Emulator,
         machine: &Machine,
@@ -221,15 +221,15 @@ impl Running {
         Ok(Running { process, qmp: Qmp::new(ours), files })
     }
 
-    /// Leaves the control protocol's negotiation mode, so that commands are accepted.
+    /// Ends the negotiation of the control protocol, so that QEMU accepts commands.
     pub(crate) fn greet(&mut self, deadline: Duration) -> Result<()> {
         self.call("qmp_capabilities", json!({}), deadline).map(drop)
     }
 
-    /// Has QEMU carry out a command and returns its result.
+    /// Lets QEMU carry out a command, and returns the result.
     ///
     /// # Errors
-    /// [`Error::Qemu`] with what QEMU itself said, where it ended instead; [`Error::Interrupted`].
+    /// [`Error::Qemu`] with QEMU's own message if it ended instead, or [`Error::Interrupted`].
     pub(crate) fn call(
         &mut self,
         command: &str,
@@ -250,29 +250,29 @@ impl Running {
         answer
     }
 
-    /// Has a paused guest go on, and does not wait until it does.
+    /// Lets a paused guest go on, and does not wait until it does.
     ///
     /// # Errors
-    /// [`Error::Qemu`] where it is gone.
+    /// [`Error::Qemu`] if QEMU is gone.
     pub(crate) fn go_on(&mut self) -> Result<()> {
         self.qmp.tell("cont", json!({}))
     }
 
-    /// Has init end the probe that it runs, as Ctrl-C would on a machine: a break on its serial line, which a raw line
-    /// reads as a byte (termios(3)).
+    /// Asks init to end the probe that it runs, as Ctrl-C does on a machine. This sends a break on init's serial line,
+    /// which a raw line reads as a byte (termios(3)).
     ///
     /// # Errors
-    /// [`Error::Qemu`] where it is gone.
+    /// [`Error::Qemu`] if QEMU is gone.
     pub(crate) fn ask_probe_to_end(&mut self) -> Result<()> {
         self.qmp.tell("chardev-send-break", json!({"id": WIRE}))
     }
 
-    /// Whether QEMU has ended because its guest did; an error when it ended with a failure of its own, or because
-    /// somebody else told it to.
+    /// Whether QEMU has ended because its guest did. The error says that QEMU ended with a failure of its own, or
+    /// because somebody told it to.
     pub(crate) fn ended(&mut self) -> Result<bool> {
         match self.process.ended().map_err(|e| Error::Qemu(e.to_string()))? {
             None => Ok(false),
-            // One that is asked to end by a signal (SIGTERM, SIGINT, SIGHUP) does so as if all were well.
+            // A QEMU that a signal ends (SIGTERM, SIGINT, SIGHUP) exits as if all were well.
             Some(status) if status.success() && !self.complaints().contains(TOLD_TO_END) => {
                 Ok(true)
             }
@@ -283,17 +283,17 @@ impl Running {
         }
     }
 
-    /// What the kernel printed.
+    /// The text that the kernel printed.
     pub(crate) fn console(&self) -> String {
         text(&self.files.console)
     }
 
-    /// What init said.
+    /// The words that init sent.
     pub(crate) fn wire(&self) -> String {
         text(&self.files.wire)
     }
 
-    /// What QEMU itself said.
+    /// The text that QEMU itself printed.
     pub(crate) fn complaints(&self) -> String {
         text(&self.files.complaints)
     }
@@ -303,17 +303,17 @@ fn text(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
-/// A path as the value of one of the options that QEMU separates by commas.
+/// A path as the value of an option whose parts QEMU separates by commas.
 fn option_value(path: &Path) -> String {
     escaped(&path.display().to_string())
 }
 
-/// A comma in a value is written twice (qemu(1), -drive).
+/// A value in which every comma is written twice (qemu(1), -drive).
 fn escaped(value: &str) -> String {
     value.replace(',', ",,")
 }
 
-/// The value of `-plugin`. What is long goes through files in `scratch`.
+/// The value of `-plugin`. Long parts go through files in `scratch`.
 fn plugin_option(plugin: Plugin<'_>, origin: Origin, scratch: &Path) -> Result<String> {
     let (start, registers) = match origin {
         Origin::Boot { .. } => (Start::Boot, (0, 0)),
@@ -345,7 +345,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// A machine whose QEMU is a shell script that reads one command from the control connection.
+    /// A machine whose QEMU is a shell script. The script reads one command from the control connection.
     fn running(scratch: &Path, script: &str) -> Running {
         let (ours, theirs) = qmp::pair().unwrap();
         let file = |name: &str| scratch.join(name);

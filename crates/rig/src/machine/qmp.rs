@@ -15,7 +15,7 @@ pub(crate) struct Qmp {
     lost: bool,
 }
 
-/// Both ends of a control connection: ours and QEMU's.
+/// Both ends of a control connection: our end and QEMU's.
 pub(super) fn pair() -> Result<(UnixStream, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair().map_err(|e| Error::Qemu(e.to_string()))?;
     ours.set_read_timeout(Some(work::POLL)).map_err(|e| Error::Qemu(e.to_string()))?;
@@ -27,7 +27,7 @@ impl Qmp {
         Qmp { stream, unread: Vec::new(), lost: false }
     }
 
-    /// Whether the connection broke, which it does when QEMU ends.
+    /// Whether the connection broke. It breaks when QEMU ends.
     pub(super) fn is_lost(&self) -> bool {
         self.lost
     }
@@ -58,7 +58,7 @@ impl Qmp {
         }
     }
 
-    /// Sends a command whose result nobody waits for: no other may follow it.
+    /// Sends a command whose result nobody waits for. No other command may follow.
     pub(super) fn tell(&mut self, command: &str, arguments: Value) -> Result<()> {
         let text = json!({"execute": command, "arguments": arguments}).to_string();
         self.stream.write_all(text.as_bytes()).map_err(|e| self.gone(&e.to_string()))
