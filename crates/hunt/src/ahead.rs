@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How far foresight has looked in a guest, and how late the answers were to triggers that fired into what it saw.
+//! How far foresight has looked ahead in a guest, and how late the answers were to triggers that fired into what it
+//! saw.
 
 use crate::begin::{FIRST_STAGE, stage};
 use crate::coincidence::Coincidence;
@@ -8,33 +9,34 @@ use crate::result::TrialResult;
 use sample::{Insns, Nanos, Responder, Stretch};
 use std::collections::BTreeMap;
 
-/// After each scout so many trials of foresight until the next, which looks twice as far: the last one to 51.2 s. The
-/// first seven together look 12.8 s ahead, a quarter of that; so much longer is fired before the last two, which take
-/// most. Chosen (docs/hunting.md, where trials begin).
+/// How many trials of foresight follow each scout before the next one, which looks twice as far. The last scout looks
+/// to 51.2 s. The first seven together look 12.8 s ahead, a quarter of that. The last two take most of the time, so
+/// many more trials fire before them. The numbers are chosen (docs/hunting.md, where trials begin).
 const PACE: [u64; 8] = [4, 4, 4, 4, 4, 4, 24, 48];
-/// Those that come as soon as this do not take long, and so many trials that fired into what the scout before saw are
-/// enough. Chosen; how soon hunts that look ahead so are as late as a random minute is in docs/hunting.md.
+/// Scouts that come after at most this many trials do not take long. Below: this many trials that fired into what the
+/// scout before saw are enough. Both are chosen. docs/hunting.md says how soon hunts that look ahead in this way are as
+/// late as a random minute.
 const BRISK: u64 = 4;
 const ENOUGH: u64 = 2;
-/// So many answers that did not wait for their stretches, and none that did, say that those of this kind make nobody
-/// late. After one alone, a stretch of 1.4 ms on preempt=full was not fired into any more: it was of one kind with a
-/// stretch that made nobody late.
+/// This many answers that did not wait for their stretches, without one that did, say that stretches of this kind make
+/// nobody late. With one answer, a hunt no longer fired into a stretch of 1.4 ms on preempt=full, because another
+/// stretch of its kind made nobody late.
 const NOT_LATE: usize = 2;
-/// How long an answer's path is taken for, while none is known. Chosen: the middle of the paths for which coincidences
-/// are kept; the first answers correct it.
+/// The assumed length of an answer's path while no path is known. It is chosen: the middle of the paths for which
+/// coincidences are kept. The first answers correct it.
 const PATH: Insns = Insns(5_000);
 
-/// What triggers met that came into stretches of a kind as those opened.
+/// The answers to triggers that came into stretches of one kind as the stretches opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Meetings {
-    /// How much later than the end of its stretch one was answered, at the most; none, while none waited for that.
+    /// The longest time from the end of a stretch to an answer that waited for this end. `None` while no answer waited.
     beyond: Option<Insns>,
-    /// By opener how late that one was answered which did not wait.
+    /// For each opener, how late an answer was that did not wait for the end of the stretch.
     before: BTreeMap<u64, Insns>,
 }
 
 impl Meetings {
-    /// How late an answer may be.
+    /// How late an answer to a trigger in this stretch may be.
     fn expected(&self, stretch: &ForeseenStretch) -> Insns {
         let length = stretch.length_insns;
         let latest = || self.before.values().max().copied().filter(|_| !self.makes_late());
@@ -49,25 +51,25 @@ impl Meetings {
     }
 }
 
-/// How far foresight has looked in a guest, and what came of it.
+/// How far foresight has looked ahead in a guest, and the results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lookahead {
-    /// How many scouts looked on from where the one before them ended.
+    /// The number of scouts that looked on from the end of the scout before them.
     pub scouts: u32,
-    /// Trials of foresight since the last of them.
+    /// The number of trials of foresight since the last scout.
     since: u64,
-    /// Those of them that fired from where it looked.
+    /// The number of those trials that fired from where the last scout looked.
     since_from_there: u64,
-    /// Whether a scout saw the guest die: there is nothing to see behind that.
+    /// Whether a scout saw the guest die. Nothing can be seen after this.
     dies: bool,
-    /// By responder and kind of stretch.
+    /// The meetings, by responder and kind of stretch.
     met: BTreeMap<String, BTreeMap<Stretch, Meetings>>,
-    /// By responder how long the paths of answers were beside what they met, ascending.
+    /// For each responder, the lengths of its answers' paths without what they met, rising.
     paths: BTreeMap<String, Vec<Insns>>,
 }
 
 impl Lookahead {
-    /// Adds what a trial of foresight saw or did.
+    /// Adds the result of a trial of foresight.
     pub fn take(&mut self, result: &TrialResult) {
         self.since += 1;
         self.since_from_there += u64::from(self.is_last(result.begin.after));
@@ -90,7 +92,8 @@ impl Lookahead {
             for (responder, latency) in &entered.answered_insns {
                 let of = self.met.entry(responder.clone()).or_default();
                 let met = of.entry(occurrence.kind).or_default();
-                // What is answered in its second half waited for most of it: for the end of another stretch inside.
+                // An answer in the second half of the stretch waited for most of it: for the end of another stretch
+                // inside.
                 if *latency >= length / 2 {
                     let beyond = latency.saturating_sub(length);
                     met.beyond = met.beyond.max(Some(beyond));
@@ -102,32 +105,33 @@ impl Lookahead {
         }
     }
 
-    /// How late this responder may answer a trigger that meets this: its path is as long as three of four were.
+    /// How late this responder may answer a trigger that meets this. Its path is assumed as long as three of four known
+    /// ones.
     pub fn expected_of(&self, responder: Responder, coincidence: &Coincidence) -> Insns {
         let known = self.paths.get(responder.name());
         let path = known.and_then(|known| known.get(known.len() * 3 / 4)).copied().unwrap_or(PATH);
         coincidence.adds(path) + path
     }
 
-    /// Where the next scout begins, after the warm-up: at a stage of the way to later times, so that the guest is saved
-    /// there anyway.
+    /// The time after the warm-up at which the next scout begins. It is a stage on the way to later times, so the guest
+    /// is saved there anyway.
     fn stage(&self) -> Nanos {
         stage(self.scouts)
     }
 
-    /// Where the next scout begins and how far it looks; none where there is nothing more to see.
+    /// Where the next scout begins and how far it looks. `None` if there is nothing more to see.
     pub fn next(&self) -> Option<(Nanos, Nanos)> {
         let is_over = self.dies || self.scouts as usize > PACE.len();
         (!is_over).then(|| (self.stage(), self.stage().max(FIRST_STAGE)))
     }
 
-    /// Whether the last scout looked from there.
+    /// Whether the last scout looked from this time.
     pub fn is_last(&self, after: Nanos) -> bool {
         self.scouts.checked_sub(1).map(stage) == Some(after)
     }
 
-    /// Whether that is due, whatever else foresight could do, after so many more of its trials, so many of which fire
-    /// from where the last scout looked.
+    /// Whether the next scout is due, whatever else foresight could do. `more` trials of foresight come before it, and
+    /// `more_from_there` of them fire from where the last scout looked.
     pub fn is_due(&self, more: u64, more_from_there: u64) -> bool {
         let is_enough = self.since_from_there + more_from_there >= ENOUGH;
         self.since + more >= self.pace() || self.is_brisk() && is_enough
@@ -143,7 +147,7 @@ impl Lookahead {
         pace.copied().unwrap_or_default()
     }
 
-    /// Whether it is known how late this responder answers what comes into stretches of this kind.
+    /// Whether it is known how late this responder answers triggers that come into stretches of this kind.
     pub fn has_met(&self, responder: Responder, kind: Stretch) -> bool {
         self.met(responder, kind).is_some()
     }
@@ -152,9 +156,9 @@ impl Lookahead {
         self.met.get(responder.name())?.get(&kind)
     }
 
-    /// How late this responder may answer a trigger that comes into this stretch as it opens: as much later than its
-    /// end as after any other of its kind. Where the responder did not wait for the ends of such stretches, or for that
-    /// of another of the same opener, it will not for this one's.
+    /// How late this responder may answer a trigger that comes into this stretch as it opens. The answer comes as long
+    /// after the stretch's end as after any other of its kind. If the responder did not wait for the ends of such
+    /// stretches, or for that of another stretch of the same opener, it will not wait for this one's.
     pub fn expected(&self, responder: Responder, stretch: &ForeseenStretch) -> Insns {
         let met = self.met(responder, stretch.occurrence.kind);
         met.map_or(stretch.length_insns, |met| met.expected(stretch))

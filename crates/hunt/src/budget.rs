@@ -5,21 +5,22 @@ use sample::{Nanos, ParseDurationError};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long to go on.
+/// How long a hunt goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// Wall time. What is under way then is given up, except in the first round: some trial there is always.
+    /// Wall time. When it is over, the hunt gives up the trials that are running, except in the first round. So there
+    /// is always a trial.
     Time(Duration),
-    /// So many trials at the most: the last round ends with the last of them.
+    /// This many trials at the most. The last round ends with the last of them.
     Trials(u64),
 }
 
-/// A budget that is none.
+/// The error that a text is no budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotABudget {
-    /// It would end before it begins.
+    /// The hunt would end before it begins.
     Zero,
-    /// Neither a duration nor a number of trials.
+    /// The text is neither a duration nor a number of trials.
     Malformed(ParseDurationError),
 }
 

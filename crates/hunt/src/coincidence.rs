@@ -12,52 +12,53 @@ use sample::{Insns, Nanos};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
-/// What follows an end of masked interrupts as soon as this had waited for that: `sti` lets one more instruction pass
-/// (Intel SDM, volume 2, STI), and the end is told at it.
+/// A stretch follows an end of masked interrupts at once if its interrupt waited for this end: `sti` lets one more
+/// instruction pass (Intel SDM, volume 2, STI), and the end is recorded at this instruction.
 const AT_ONCE: u64 = 2;
-/// A trigger so many instructions after an opening is inside: behind the instruction that masks, and far from the end
-/// of whatever adds [`FROM`]. Chosen.
+/// A trigger this many instructions after an opening is inside: behind the instruction that masks, and far from the end
+/// of any stretch that adds [`FROM`]. The number is chosen.
 const INSIDE: u64 = 5;
-/// Of answers whose path takes so many instructions, so many coincidences are kept each, the latest ones. Chosen: from
-/// three times what a hard handler takes by itself, 315 instructions, to what a task takes on PREEMPT_RT, 9,000 to
-/// 22,000 (README.md, the ladder); forty for each keep a scout's line in the journal short.
+/// The lengths of answers' paths, in instructions. For each, a scout keeps the coincidences that make such answers
+/// latest. The lengths are chosen: from three times the 315 instructions of a hard handler to those of a task on
+/// PREEMPT_RT, 9,000 to 22,000 (README.md, the ladder). Below: how many are kept for each. Forty keep a scout's line in
+/// the journal short.
 const PATHS: [u64; 5] = [1_000, 2_000, 5_000, 10_000, 20_000];
 const KEPT: usize = 40;
-/// What adds less to an answer than this makes nobody late, and there are hundreds of thousands of them in a second.
-/// The latest hard handlers of 6.12-rt wait for 5,000 and more (docs/hunting.md, the table of random minutes).
+/// A coincidence that adds less than this to an answer makes nobody late, and a second has hundreds of thousands of
+/// them. The latest hard handlers of 6.12-rt wait for 5,000 and more (docs/hunting.md, the table of random minutes).
 const FROM: Insns = Insns(1_000);
-/// Those that are nearer to each other meet the same, and the latest of them stands for all. Chosen: more than the
-/// longest path for which they are kept.
+/// Coincidences that are nearer to each other meet the same, and the latest of them stands for all. The time is chosen:
+/// more than the longest path for which coincidences are kept.
 const APART: Nanos = Nanos::from_micros(50);
 
-/// What a trigger would meet at an instant.
+/// The delays that a trigger would meet at an instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coincidence {
     /// The instant, since measuring began.
     pub at_ns: Nanos,
-    /// How long interrupts are masked from then on.
+    /// How long interrupts stay masked from that instant on.
     pub masked_insns: Insns,
-    /// The interrupts that come after that, the next first.
+    /// The interrupts that come after that, the nearest first.
     pub interrupts: Vec<ComingInterrupt>,
 }
 
 /// An interrupt that comes while an answer is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComingInterrupt {
-    /// How far the answer has come on its path by then.
+    /// How far the answer has come on its path when the interrupt comes.
     pub after_insns: Insns,
-    /// How long it takes.
+    /// How long the interrupt takes.
     pub takes_insns: Insns,
 }
 
 impl Coincidence {
-    /// How much of an answer is not its own path, where that takes so long.
+    /// How much of an answer is not its own path, if the path is this long.
     pub fn adds(&self, path: Insns) -> Insns {
         let met = self.interrupts.iter().filter(|coming| coming.after_insns < path);
         self.masked_insns + met.map(|coming| coming.takes_insns).sum()
     }
 
-    /// How long the path of an answer was that came so late.
+    /// The length of the path of an answer that came this late.
     pub fn path(&self, answered: Insns) -> Insns {
         let beyond = answered.saturating_sub(self.masked_insns);
         let less = |left: Insns, coming: &ComingInterrupt| match coming.after_insns < left {
@@ -68,40 +69,41 @@ impl Coincidence {
     }
 }
 
-/// Interrupts are masked, one stretch after the other without an instruction in between in which one could come.
+/// A time in which interrupts are masked. Stretches follow each other without an instruction at which an interrupt
+/// could come.
 #[derive(Clone, Copy, Debug)]
 struct Masked {
     from: u64,
     to: u64,
-    /// Whether an interrupt began it.
+    /// Whether an interrupt began this time.
     interrupt: bool,
 }
 
-/// What a scout sees of interrupts, in nanoseconds since measuring began.
+/// The interrupts that a scout sees, in nanoseconds since measuring began.
 #[derive(Debug, Default)]
 pub struct Timeline {
-    /// Virtual nanoseconds per instruction, as a power of two.
+    /// The virtual nanoseconds of an instruction, as a power of two.
     shift: u8,
     masked: Vec<Masked>,
-    /// Since when they are masked, and whether by an interrupt.
+    /// Since when interrupts are masked, and whether by an interrupt.
     open: Option<(u64, bool)>,
 }
 
 impl Timeline {
-    /// Nothing was seen yet.
+    /// A timeline on which nothing was seen yet.
     pub fn new(shift: u8) -> Timeline {
         Timeline { shift, ..Timeline::default() }
     }
 
-    /// Interrupts are masked from then on, by an interrupt or by something else. What comes late is nobody's, and not
-    /// asked for.
+    /// Records that interrupts are masked from `at` on, by an interrupt or by something else. Later times than `NEAR`
+    /// are ignored, and `by_interrupt` is not asked for them.
     pub fn mask(&mut self, at: Nanos, by_interrupt: impl FnOnce() -> bool) {
         if at <= NEAR {
             self.open = Some((at.0, by_interrupt()));
         }
     }
 
-    /// They are not masked any more.
+    /// Records that interrupts are no longer masked.
     pub fn unmask(&mut self, Nanos(at): Nanos) {
         let Some((from, interrupt)) = self.open.take_if(|_| at <= NEAR.0) else { return };
         match self.masked.last_mut() {
@@ -110,7 +112,7 @@ impl Timeline {
         }
     }
 
-    /// Those that make answers latest, by time.
+    /// The coincidences that make answers latest, by time.
     pub fn coincidences(&self) -> Vec<Coincidence> {
         let interrupts: Vec<Masked> =
             self.masked.iter().filter(|masked| masked.interrupt).copied().collect();
@@ -124,14 +126,14 @@ impl Timeline {
     }
 }
 
-/// What a trigger meets as this stretch opens, of all interrupts that come to somebody who has not masked them.
+/// The delays that a trigger meets as `met` opens. `interrupts` are all that come while nobody has masked them.
 fn coincidence(met: &Masked, interrupts: &[Masked], shift: u8) -> Coincidence {
     let at = (met.from + (INSIDE << shift)).min(met.to);
     let insns = |ns: u64| Insns(ns >> shift);
     let mut taken = 0;
     let following = &interrupts[interrupts.partition_point(|next| next.from <= met.from)..];
     let coming = following.iter().map(|next| {
-        // What came before was in the answer's way.
+        // The earlier interrupts took time in which the answer could not go on.
         let after = (next.from - met.to).saturating_sub(taken);
         taken += next.to - next.from;
         ComingInterrupt { after_insns: insns(after), takes_insns: insns(next.to - next.from) }
@@ -141,7 +143,7 @@ fn coincidence(met: &Masked, interrupts: &[Masked], shift: u8) -> Coincidence {
     Coincidence { at_ns: Nanos(at), masked_insns: insns(met.to - at), interrupts }
 }
 
-/// Those that make answers latest whose path takes so long, the latest first.
+/// The coincidences that make answers with this path latest, the latest first.
 fn latest(all: &[Coincidence], path: Insns) -> Vec<&Coincidence> {
     let mut ranked: Vec<&Coincidence> = all.iter().collect();
     ranked.sort_by_key(|c| (Reverse(c.adds(path)), c.at_ns));
@@ -155,7 +157,8 @@ mod tests {
     const TIMER: bool = true;
     const CLI: bool = false;
 
-    /// What is seen of stretches that begin and end then, in instructions, and whether an interrupt masks.
+    /// A timeline of stretches with these beginnings and ends, in instructions. The flag says whether an interrupt
+    /// masks.
     fn seen(shift: u8, stretches: &[(u64, u64, bool)]) -> Timeline {
         let mut timeline = Timeline::new(shift);
         for (from, to, by_interrupt) in stretches {
@@ -173,7 +176,7 @@ mod tests {
     fn an_answer_meets_what_is_masked_what_waited_for_that_and_what_comes_on_its_way() {
         let stretches = [
             (1_000, 4_000, CLI),
-            // It had waited.
+            // This interrupt had waited.
             (4_002, 6_000, TIMER),
             (7_000, 7_200, CLI),
             (8_000, 9_500, TIMER),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which strategy has the next trial. Each strategy has its share of the time, in each guest.
+//! Decides which strategy has the next trial. Each strategy has its share of the time, in each guest.
 
 use crate::hunt::Hunt;
 use crate::knowledge::{Knowledge, Share};
@@ -10,29 +10,30 @@ use crate::trial::Trial;
 use sample::Nanos;
 use std::collections::BTreeMap;
 
-/// What a trial takes besides its virtual time, in that: restoring its guest, and translating its code anew
-/// (docs/hunting.md, who has the next trial; 5.1 restores with a short run were made a second).
+/// The cost of a trial besides its virtual time, in virtual time. A trial restores its guest and translates the guest's
+/// code anew (docs/hunting.md, who has the next trial: a second has 5.1 restores with a short run).
 pub(crate) const RESTORE: Nanos = Nanos::from_millis(50);
 
-/// Deals the trials of a round.
+/// Deals the trials of a round to the strategies.
 pub struct Deal<'a> {
     hunt: &'a Hunt,
     guest: usize,
     known: &'a Knowledge,
-    /// Who takes part.
+    /// The strategies that take part.
     to: Vec<&'static dyn Strategy>,
-    /// Who has the next one, whatever it had.
+    /// The strategy that has the next trial, whatever it has had.
     next: Option<&'static dyn Strategy>,
-    /// How many turns each had, and how much time in this guest.
+    /// How many turns each strategy has had, and how much time in this guest.
     had: BTreeMap<StrategyName, (u64, Nanos)>,
 }
 
 impl<'a> Deal<'a> {
-    /// At the beginning of a round in this guest.
+    /// Begins a round in this guest.
     pub fn new(hunt: &'a Hunt, guest: usize, known: &'a Knowledge) -> Deal<'a> {
         let is_new = !known.dealt.keys().any(|(of, _)| *of == guest);
         let all = || STRATEGIES.iter().copied().filter(|s| hunt.strategies.contains(&s.name()));
-        // Who opens knows nothing of a guest until its first trial has ended; nor are there finds of it to begin from.
+        // The strategy that opens knows nothing of a guest until its first trial has ended. There are no finds to begin
+        // from, either.
         let next = all().find(|s| is_new && s.opens());
         let needs_more = |s: &&dyn Strategy| {
             is_new && (s.opens() || s.begins_from_find())
@@ -46,14 +47,14 @@ impl<'a> Deal<'a> {
         Deal { hunt, guest, known, to, next, had }
     }
 
-    /// Whose turn trial `number` is: that strategy's which will then have had the least time for its weight.
+    /// The strategy that has trial `number`: the one that will then have had the least time for its weight.
     pub fn due(&self, number: u64) -> Option<&'static dyn Strategy> {
         let after =
             |s: &dyn Strategy| self.had[&s.name()].1 + s.usual(&self.turn(number, s)) + RESTORE;
         self.next.or_else(|| self.to.iter().copied().min_by_key(|s| after(*s) / s.weight()))
     }
 
-    /// What this strategy may know, if trial `number` is its.
+    /// What this strategy may know if it has trial `number`.
     pub fn turn(&self, number: u64, strategy: &dyn Strategy) -> Turn<'a> {
         let (turns, _) = self.had[&strategy.name()];
         let best = self.known.best(&self.hunt.responders, turns);
@@ -61,7 +62,7 @@ impl<'a> Deal<'a> {
         Turn { number, guest, seed, best, knowledge }
     }
 
-    /// Gives it this turn, for this trial.
+    /// Gives the strategy this turn, for this trial.
     pub fn take(&mut self, strategy: &dyn Strategy, trial: &Trial) {
         let usual = || strategy.usual(&self.turn(trial.number, strategy));
         let takes = trial.looks_ahead().unwrap_or_else(usual);
@@ -71,8 +72,8 @@ impl<'a> Deal<'a> {
     }
 }
 
-/// How many turns each strategy had, and how much time in this guest. What begins from a find goes to that one's guest,
-/// whosever round it is, so that its time counts alike in all of them.
+/// How many turns each strategy has had, and how much time in this guest. A trial that begins from a find runs in the
+/// find's guest, whichever guest the round is about. So its time counts equally in all guests.
 fn had(hunt: &Hunt, guest: usize, known: &Knowledge) -> BTreeMap<StrategyName, (u64, Nanos)> {
     let shared = known.by_strategy();
     let time = |had: &Share| had.virtual_ns + RESTORE * had.trials;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A hunt for tests, and a made-up guest: the result of a trial follows from what the trial is told.
+//! A hunt for tests, and a made-up guest. A trial's result follows from what the trial is told.
 
 use crate::{
     Budget, EnteredStretch, ForeseenStretch, Hunt, LateAnswer, STRATEGIES, Trial, TrialResult,
@@ -7,7 +7,7 @@ use crate::{
 use sample::{Aim, Insns, Nanos, Occurrence, Responder, Rule, Stretch, When};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A hunt for the task in one guest by all strategies.
+/// A hunt for the worst answer of the task, in one guest and with all strategies.
 pub fn hunt(jobs: usize, trials: u64) -> Hunt {
     Hunt {
         guests: 1,
@@ -20,7 +20,7 @@ pub fn hunt(jobs: usize, trials: u64) -> Hunt {
     }
 }
 
-/// A field in which a latency is decided by what the trial does.
+/// The result of a trial in a field in which only the trial decides the latency.
 pub fn result(trial: &Trial) -> TrialResult {
     let text = format!("{:?}", trial.when);
     let sum = text.bytes().fold(7u64, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
@@ -78,7 +78,7 @@ pub(crate) fn stretch(kind: Stretch, ordinal: u32, length: u64, at: Nanos) -> Fo
     ForeseenStretch { occurrence, length_insns: Insns(length), at_ns: at }
 }
 
-/// One of each kind every millisecond of a second, of lengths in no order.
+/// A stretch of each kind in every millisecond of a second. Their lengths are in no order.
 #[cfg(test)]
 pub(crate) fn second() -> Vec<ForeseenStretch> {
     let each = |n: u32| {

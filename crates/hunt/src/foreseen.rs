@@ -6,30 +6,31 @@
 use sample::{Insns, Nanos, Occurrence, Responder, Stretch};
 use serde::{Deserialize, Serialize};
 
-/// What comes later than this is fired into from a ground of its own. Chosen: twice as long as the longest of a hunt's
-/// first trials, 400 ms.
+/// The latest time at which a stretch is fired into from the scout's ground. A later one gets a ground of its own. The
+/// time is chosen: twice the length of a hunt's longest first trials, 400 ms.
 pub(crate) const NEAR: Nanos = Nanos::from_millis(800);
-/// So many of each kind are kept, the longest ones. Chosen: a scout's line in the journal stays in the order of a
-/// hundred kilobytes.
+/// How many stretches of each kind are kept, the longest ones. The number is chosen: a scout's line in the journal has
+/// some hundred kilobytes.
 const KEPT: usize = 200;
-/// Two that are fired into are so far apart, so that most answers to the first are no part of the second: all but the
-/// latest of tasks on `preempt=none`, which are 2.0 ms late (docs/hunting.md, the table of random minutes).
+/// How far apart two stretches are that a trial fires into. So most answers to the first are no part of the second. The
+/// exceptions are the latest tasks on `preempt=none`, which are 2.0 ms late (docs/hunting.md, the table of random
+/// minutes).
 pub(crate) const APART: Nanos = Nanos::from_micros(1_500);
 
 /// A stretch that a scout saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeseenStretch {
-    /// Which.
+    /// The stretch's opener and its number.
     #[serde(flatten)]
     pub occurrence: Occurrence,
-    /// How long it was; where interrupts were masked, with those interrupts that had waited for its end, each for the
-    /// other.
+    /// The length of the stretch. If interrupts were masked, the length includes the interrupts that had waited for its
+    /// end, one after the other.
     pub length_insns: Insns,
-    /// When it opened, since measuring began.
+    /// When the stretch opened, since measuring began.
     pub at_ns: Nanos,
 }
 
-/// The longest of each kind, by time.
+/// The longest stretches of each kind, by time.
 pub fn longest(mut all: Vec<ForeseenStretch>) -> Vec<ForeseenStretch> {
     all.sort_by_key(|f| (std::cmp::Reverse(f.length_insns), f.at_ns, f.occurrence));
     let of = |kind| all.iter().filter(move |f| f.occurrence.kind == kind).take(KEPT);
@@ -41,20 +42,20 @@ pub fn longest(mut all: Vec<ForeseenStretch>) -> Vec<ForeseenStretch> {
 /// The kinds of stretches that may make this responder late.
 pub fn kinds(responder: Responder) -> &'static [Stretch] {
     match responder {
-        // Nothing but masked interrupts makes the hard handler late.
+        // Only masked interrupts make the hard handler late.
         Responder::Hardirq => &[Stretch::IrqsOff],
-        // What makes the others late depends on the kernel: where it does not preempt itself, that it does not
-        // schedule.
+        // The cause that makes the other responders late depends on the kernel. In a kernel that does not preempt
+        // itself, it is that the kernel does not schedule.
         _ => &Stretch::ALL,
     }
 }
 
-/// Those of this kind that are apart, the longest first.
+/// The stretches of this kind that are far enough apart, the longest first.
 pub fn ranked(foreseen: &[ForeseenStretch], kind: Stretch) -> Vec<ForeseenStretch> {
     apart(Vec::new(), &by_length(foreseen, |f| f.occurrence.kind == kind), KEPT)
 }
 
-/// `chosen`, and of `candidates` those that are apart from all before them, until there are so many.
+/// `chosen`, and those of `candidates` that are far enough from all before them, until there are `many`.
 pub fn apart(
     chosen: Vec<ForeseenStretch>,
     candidates: &[ForeseenStretch],
@@ -63,7 +64,7 @@ pub fn apart(
     apart_by(chosen, candidates.iter().copied(), many, APART, |f| f.at_ns)
 }
 
-/// The same of anything that has a time, apart by so much.
+/// The same for anything that has a time. `gap` is the least distance.
 pub fn apart_by<T>(
     mut chosen: Vec<T>,
     candidates: impl IntoIterator<Item = T>,
@@ -82,7 +83,8 @@ pub fn apart_by<T>(
     chosen
 }
 
-/// The kinds take turns, each with its longest first: what is long for one is short for another.
+/// Ranks the stretches. The kinds take turns, each with its longest first: a long stretch of one kind is short for
+/// another.
 pub fn by_length(
     foreseen: &[ForeseenStretch],
     among: impl Fn(&ForeseenStretch) -> bool,

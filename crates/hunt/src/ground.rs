@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A *ground*: a place where trials begin, with what a scout saw after it and what trials have fired at since.
+//! A *ground*: a place where trials begin, with the things that a scout saw after it and the trials that fired from it.
 
 use crate::coincidence::Coincidence;
 use crate::foreseen::{ForeseenStretch, NEAR};
@@ -7,23 +7,23 @@ use crate::result::TrialResult;
 use sample::Nanos;
 use std::collections::BTreeSet;
 
-/// Where trials begin, and what a scout saw to come from there.
+/// A place where trials begin, and the things that a scout saw to come from there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ground {
-    /// What is near enough to be fired into.
+    /// The stretches that are near enough to be fired into from here.
     pub near: Vec<ForeseenStretch>,
-    /// What is not.
+    /// The stretches that are too far.
     pub far: Vec<ForeseenStretch>,
-    /// What comes together soon.
+    /// The coincidences that come soon.
     pub together: Vec<Coincidence>,
-    /// Trials of foresight that fired from here.
+    /// The number of foresight's trials that fired from here.
     pub fired: usize,
-    /// When they fired first.
+    /// The instants at which these trials fired first.
     pub tried: BTreeSet<Nanos>,
 }
 
 impl Ground {
-    /// Adds what a trial of foresight saw or did.
+    /// Adds the result of a trial of foresight.
     pub fn take(&mut self, result: &TrialResult) {
         match &result.scouted {
             Some(scouted) => {

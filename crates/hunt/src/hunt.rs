@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a hunt is told, and how it ends.
+//! The settings of a hunt, and the ways in which it ends.
 
 use crate::budget::Budget;
 use crate::knowledge::Knowledge;
@@ -7,20 +7,20 @@ use crate::name::StrategyName;
 use sample::{Nanos, Responder};
 use serde::{Deserialize, Serialize};
 
-/// What a hunt is told.
+/// The settings of a hunt.
 #[derive(Clone, Debug)]
 pub struct Hunt {
-    /// In how many guests; at least one.
+    /// The number of guests, at least one.
     pub guests: usize,
-    /// Whose worst answer is looked for.
+    /// The responders whose worst answer is searched.
     pub responders: Vec<Responder>,
-    /// Who shares the virtual time; at least one.
+    /// The strategies that share the virtual time, at least one.
     pub strategies: Vec<StrategyName>,
-    /// Of everything random.
+    /// The seed of everything random.
     pub seed: u64,
-    /// See [`Budget`].
+    /// How long the hunt goes on; see [`Budget`].
     pub budget: Budget,
-    /// Machines at once.
+    /// The number of machines that run at once.
     pub jobs: usize,
     /// The hunt ends with the round in which one of the responders was as late as this.
     pub enough: Option<Nanos>,
@@ -43,17 +43,17 @@ pub enum HuntEnd {
     Failed,
 }
 
-/// A failure that has ended a hunt: an error of whoever carries out trials.
+/// A failure that has ended a hunt. It is an error of the code that carries out trials.
 #[derive(Debug)]
 pub struct HuntFailure<E> {
-    /// What the hunt knew by then.
+    /// The knowledge of the hunt until then.
     pub known: Box<Knowledge>,
     /// The failure.
     pub failure: E,
 }
 
 impl<E> From<E> for HuntFailure<E> {
-    /// Before anything was known.
+    /// A failure before anything was known.
     fn from(failure: E) -> HuntFailure<E> {
         HuntFailure { known: Box::default(), failure }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a hunt knows after some trials. Knowledge is a pure fold of the trials' results: it is the same whoever ran the
+//! The knowledge of a hunt after some trials. It is a pure fold of the trials' results: it is the same whoever ran the
 //! trials and in whatever order they ended. A strategy may learn more from its own trials ([`crate::Strategy::learn`]).
 
 use crate::ahead::Lookahead;
@@ -11,28 +11,29 @@ use sample::{Disturbance, Insns, Losses, Nanos, Responder};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Answers of one responder that are kept: the latest of each place. Chosen: no more lines than a screen has for a
-/// responder.
+/// How many answers of one responder are kept: the latest of each place. The number is chosen: no more lines than a
+/// screen has for a responder.
 const KEPT: usize = 12;
 
-/// A late answer, and what it takes to have it again.
+/// A late answer, and all that is needed to have it again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recipe {
-    /// How late.
+    /// How late the answer was.
     pub latency_ns: Nanos,
-    /// The same in instructions.
+    /// The same latency in instructions.
     pub latency_insns: Insns,
-    /// Where measuring began.
+    /// The place where measuring began.
     pub begin: Begin,
-    /// Key of the snapshot there.
+    /// The key of the snapshot at that place.
     pub snapshot: String,
     /// The triggers until the answer, since measuring began.
     pub instants: Vec<Nanos>,
-    /// Which of them was answered so late.
+    /// The number of the trigger that was answered this late.
     pub trigger: u64,
-    /// What disturbed.
+    /// The disturbances.
     pub disturbances: Vec<Disturbance>,
-    /// What had opened the stretch that the trigger was aimed at, innermost first; empty for one that was not aimed.
+    /// The stack that opened the stretch at which the trigger was aimed, innermost first. Empty for a trigger that was
+    /// not aimed.
     pub stack: Vec<String>,
 }
 
@@ -44,12 +45,12 @@ impl Recipe {
     }
 }
 
-/// A late answer, and where it comes from.
+/// A late answer, and the trial that found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discovery {
-    /// Number of the trial.
+    /// The number of the trial.
     pub trial: u64,
-    /// Who chose its triggers.
+    /// The strategy that chose the triggers.
     pub strategy: StrategyName,
     /// The answer.
     pub answer: Recipe,
@@ -109,41 +110,41 @@ impl Share {
     }
 }
 
-/// All that is known after some trials.
+/// Everything that is known after some trials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Knowledge {
-    /// Trials folded in, in the order of their numbers.
+    /// The number of trials that were folded in, in the order of their numbers.
     pub trials: u64,
-    /// Their triggers.
+    /// The number of their triggers.
     pub triggers: u64,
-    /// Their virtual time, and that in which the guest was let run to where some of them began.
+    /// Their virtual time, and the time for which guests were let run to the places where some of them began.
     pub virtual_ns: Nanos,
-    /// By responder the latest answers that nothing disturbed, one of each place, the latest first.
+    /// For each responder its latest undisturbed answers, one of each place, the latest first.
     pub finds: BTreeMap<String, Vec<Discovery>>,
-    /// The same of those that were disturbed: what the guest and another device do together.
+    /// The same for disturbed answers: they are late because of the guest and another device together.
     pub disturbed: BTreeMap<String, Vec<Discovery>>,
-    /// How it came to that.
+    /// The steps by which the worst answers grew.
     pub growth: Vec<GrowthStep>,
-    /// What was done, by guest and strategy; where there was no trial yet, there is nothing.
+    /// The shares of each guest and strategy. A guest and a strategy without a trial have none.
     pub dealt: BTreeMap<(usize, StrategyName), Share>,
-    /// Stacks that opened a stretch.
+    /// The stacks that opened a stretch.
     pub seen: BTreeSet<u64>,
-    /// Stacks that were fired into.
+    /// The stacks that were fired into.
     pub fired: BTreeSet<u64>,
-    /// Where trials begin, and what is known to come from there.
+    /// The places where trials begin, and what is known to come from there.
     pub grounds: BTreeMap<Begin, Ground>,
-    /// By responder what was no answer.
+    /// The losses of each responder.
     pub losses: BTreeMap<String, Losses>,
-    /// By guest how far foresight has looked.
+    /// For each guest, how far foresight has looked ahead.
     pub ahead: BTreeMap<usize, Lookahead>,
-    /// Guests that died: the trial, and how.
+    /// The guests that died: the trial, and how.
     pub died: Vec<(u64, GuestDeath)>,
     /// The last trial that brought anything new.
     pub newest: u64,
 }
 
 impl Knowledge {
-    /// Folds the next trial in, whatever its strategy learns of it.
+    /// Folds the next trial in. The strategy of the trial may learn more from it.
     pub(crate) fn add(&mut self, result: &TrialResult) {
         self.trials += 1;
         self.triggers = self.triggers.saturating_add(result.triggers);
@@ -186,25 +187,25 @@ impl Knowledge {
         self.died.extend(result.died.iter().map(|died| (result.number, died.clone())));
     }
 
-    /// What each strategy did.
+    /// The share of each strategy.
     pub fn by_strategy(&self) -> BTreeMap<StrategyName, Share> {
         added_up(self.dealt.iter().map(|((_, strategy), share)| (*strategy, share.clone())))
     }
 
-    /// The latest answer of this responder that nothing disturbed.
+    /// The latest undisturbed answer of this responder.
     pub fn worst(&self, responder: &str) -> Option<&Discovery> {
         self.finds.get(responder)?.first()
     }
 
-    /// The find to begin from when looking for the worst of these responders, which take turns: the latest that nothing
-    /// disturbed.
+    /// The find from which to begin when searching the worst answer of these responders. They take turns. The find is
+    /// the latest undisturbed one.
     pub fn best(&self, responders: &[Responder], turn: u64) -> Option<&Recipe> {
         let turn = turn as usize % responders.len().max(1);
         Some(&self.worst(responders.get(turn)?.name())?.answer)
     }
 }
 
-/// The shares of each of whatever they are of.
+/// Adds up the shares of each key.
 pub(crate) fn added_up<K: Ord>(shares: impl Iterator<Item = (K, Share)>) -> BTreeMap<K, Share> {
     let mut all: BTreeMap<K, Share> = BTreeMap::new();
     shares.for_each(|(of, share)| all.entry(of).or_default().add(&share));
@@ -229,8 +230,8 @@ fn discovery(result: &TrialResult, late: &LateAnswer) -> Discovery {
     Discovery { trial: result.number, strategy: result.strategy, answer }
 }
 
-/// Takes `new` among the latest, where it is later than what is known of its place; of two that are alike the first
-/// stays.
+/// Puts `new` among the latest answers if it is later than the known answer of its place. Of two answers that are
+/// equally late the first one stays.
 fn keep(finds: &mut Vec<Discovery>, new: Discovery) {
     let place = place(&new.answer.stack);
     if let Some(same) = finds.iter().position(|f| self::place(&f.answer.stack) == place) {

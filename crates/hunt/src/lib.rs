@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The search for the worst case of a flavour. A hunt makes trial after trial from a few snapshots of one guest or
-//! several. Each trial has other instants. Strategies choose the instants, share the virtual time, and learn from what
-//! was found.
+//! several. Each trial has other instants. Strategies choose the instants, share the virtual time, and learn from the
+//! finds.
 //!
-//! The crate is told what came of trials. It knows neither guests nor files nor the records of the follower: the lab
+//! The crate gets the results of trials. It knows neither guests nor files nor the records of the follower: the lab
 //! carries trials out and keeps their journal.
 //!
-//! Trials are made in rounds. What the trials of a round do depends only on the hunt's seed and on the rounds before
-//! it, so a hunt finds the same with any number of workers. A budget of time decides only after which trial the hunt
+//! Trials are made in rounds. The trials of a round depend only on the hunt's seed and on the rounds before it. So
+//! a hunt finds the same with any number of workers. A budget of time decides only after which trial the hunt
 //! ends.
 
 mod ahead;

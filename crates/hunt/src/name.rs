@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The name of a strategy on the command line, in journals and in what is printed. The strategy itself says what it
-//! does ([`crate::Strategy`]); the registry reads names back.
+//! The name of a strategy on the command line, in journals and in printed texts. The strategy itself says what it does
+//! ([`crate::Strategy`]). The registry reads names back.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -8,18 +8,18 @@ use std::fmt;
 /// The name of a strategy. Names are in the order of their rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StrategyName {
-    /// Its place in tables, from 0 on.
+    /// The place of the strategy in tables, from 0 on.
     row: u8,
     name: &'static str,
 }
 
 impl StrategyName {
-    /// A strategy's own; no two have one row, or one name.
+    /// The name of one strategy. No two strategies have the same row or the same name.
     pub(crate) const fn new(row: u8, name: &'static str) -> StrategyName {
         StrategyName { row, name }
     }
 
-    /// As it is written.
+    /// The name as text.
     pub fn as_str(self) -> &'static str {
         self.name
     }
@@ -37,7 +37,7 @@ impl Serialize for StrategyName {
     }
 }
 
-/// One of the strategies that there are.
+/// The schema lists the existing strategies.
 #[cfg(feature = "schema")]
 impl schemars::JsonSchema for StrategyName {
     fn schema_name() -> std::borrow::Cow<'static, str> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! All strategies, a line each, and the two things that need all of them: reading a name back, and letting each
-//! strategy learn from its own results.
+//! All strategies, one in each line. Two things need all of them: reading a name back, and letting each strategy learn
+//! from its own results.
 
 use crate::knowledge::{Knowledge, Share, added_up};
 use crate::name::StrategyName;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// All of them; of two that are due alike, the first has the turn.
+/// All strategies. If two are equally due, the first one has the turn.
 pub const STRATEGIES: &[&dyn Strategy] = &[
     &foresight::Foresight,
     &window_start::WindowStart,
@@ -26,7 +26,7 @@ pub const STRATEGIES: &[&dyn Strategy] = &[
 ];
 
 impl StrategyName {
-    /// Whose name this is.
+    /// The strategy with this name.
     pub fn strategy(self) -> &'static dyn Strategy {
         let mut all = STRATEGIES.iter().copied();
         all.find(|strategy| strategy.name() == self).expect("each name is a strategy's")
@@ -57,7 +57,7 @@ impl Knowledge {
         result.strategy.strategy().learn(self, result);
     }
 
-    /// What was done in each guest. What was disturbed is nobody's worst.
+    /// The shares of each guest. A disturbed answer counts as nobody's worst.
     pub fn by_guest(&self) -> BTreeMap<usize, Share> {
         let calm = |by: StrategyName, share: &Share| match by.strategy().disturbs() {
             true => Share { worst_ns: BTreeMap::new(), ..share.clone() },

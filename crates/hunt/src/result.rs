@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The result of a trial: late answers, losses, stacks, what a scout saw, a death. It holds events, not records of the
-//! follower. A journal has a line for each result ([`TrialResult`]); the keys of the line are the names of these
-//! fields.
+//! The result of a trial: late answers, losses, stacks, the things that a scout saw, a death. It holds events, not
+//! records of the follower. A journal has a line for each result ([`TrialResult`]), and the keys of the line are the
+//! names of these fields.
 
 use crate::begin::Begin;
 use crate::coincidence::Coincidence;
@@ -11,120 +11,121 @@ use sample::{Disturbance, Insns, Losses, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The functions by which a place is known: the innermost of the stack that was fired into. Chosen: the innermost
-/// alone, as `_raw_spin_lock_irqsave`, says little; its caller and the two above that tell apart who took which lock
-/// for what.
+/// How many functions identify a place: the innermost ones of the stack that was fired into. The number is chosen. The
+/// innermost function alone says little, for example `_raw_spin_lock_irqsave`. Its caller and the two above tell who
+/// took which lock for what.
 const PLACE: usize = 4;
 
 /// A late answer of one trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LateAnswer {
-    /// How late.
+    /// How late the answer was.
     pub latency_ns: Nanos,
-    /// The same in instructions.
+    /// The same latency in instructions.
     pub latency_insns: Insns,
-    /// Which trigger was answered so late.
+    /// The number of the trigger that was answered this late.
     pub trigger: u64,
-    /// How many there were until the answer.
+    /// The number of triggers until the answer.
     pub triggers: u64,
-    /// What had opened the stretch that the trigger was aimed at, innermost first; empty for one that was not aimed.
+    /// The stack that opened the stretch at which the trigger was aimed, innermost first. Empty for a trigger that was
+    /// not aimed.
     pub stack: Vec<String>,
 }
 
-/// What came of one trial.
+/// The result of one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrialResult {
-    /// Its number in the hunt, from 0 on.
+    /// The trial's number in the hunt, from 0 on.
     pub number: u64,
-    /// Who chose its triggers.
+    /// The strategy that chose the triggers.
     pub strategy: StrategyName,
-    /// Where it began.
+    /// The place where the trial began.
     #[serde(flatten)]
     pub begin: Begin,
-    /// Key of the snapshot there.
+    /// The key of the snapshot at that place.
     pub snapshot: String,
-    /// Virtual time from the last stage before that to there, which the guest was let run for once; 0 at the warm-up's
-    /// end, and where a scout came by.
+    /// The virtual time from the last stage to the beginning, for which the guest was let run once. 0 at the end of the
+    /// warm-up, and if a scout came by.
     pub way_ns: Nanos,
-    /// How many there were.
+    /// The number of triggers.
     pub triggers: u64,
-    /// Virtual time that measuring took.
+    /// The virtual time that measuring took.
     pub virtual_ns: Nanos,
-    /// What disturbed.
+    /// The disturbances.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub disturbances: Vec<Disturbance>,
-    /// The triggers until the last of the answers in `late`, since it began.
+    /// The triggers until the last of the answers in `late`, since the trial began.
     pub instants: Vec<Nanos>,
-    /// By responder the latest answer of each place, the latest first.
+    /// For each responder the latest answer of each place, the latest first.
     pub late: BTreeMap<String, Vec<LateAnswer>>,
-    /// By responder what is no answer, where there was any.
+    /// The losses of each responder that had any.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub losses: BTreeMap<String, Losses>,
-    /// Hashes of the stacks that opened a stretch.
+    /// The hashes of the stacks that opened a stretch.
     pub seen: BTreeSet<u64>,
-    /// Of those, what was fired into.
+    /// The hashes of those stacks that were fired into.
     pub fired: BTreeSet<u64>,
     /// For a scout, the longest stretches that it saw, by time.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub scouted: Option<Vec<ForeseenStretch>>,
-    /// For a scout, what it saw come together soon, by time.
+    /// For a scout, the coincidences that it saw to come soon, by time.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub coincidences: Vec<Coincidence>,
-    /// What the first trigger came into as it opened, where a scout had seen that.
+    /// The stretch into which the first trigger came as the stretch opened, if a scout had seen it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub entered: Option<EnteredStretch>,
-    /// What the first trigger met, where a scout had seen that.
+    /// The coincidence that the first trigger met, if a scout had seen it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub encounter: Option<Encounter>,
-    /// Why the guest ended before it was asked to, if it did, and the triggers until then.
+    /// If the guest ended before it was asked to: the reason, and the triggers until then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub died: Option<GuestDeath>,
 }
 
-/// A stretch that was fired into as it opened, and what came of it.
+/// A stretch that was fired into as it opened, with the answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnteredStretch {
     /// The stretch.
     #[serde(flatten)]
     pub stretch: ForeseenStretch,
-    /// By responder how late that trigger was answered, in instructions.
+    /// For each responder how late the trigger was answered, in instructions.
     pub answered_insns: BTreeMap<String, Insns>,
 }
 
-/// An instant that was fired at, and what came of it.
+/// An instant that was fired at, with the answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Encounter {
-    /// What was to be met there.
+    /// The delays that were expected there.
     #[serde(flatten)]
     pub coincidence: Coincidence,
-    /// By responder how late that trigger was answered, in instructions.
+    /// For each responder how late the trigger was answered, in instructions.
     pub answered_insns: BTreeMap<String, Insns>,
 }
 
-/// A guest that did not survive: a find in itself.
+/// A guest that did not survive. This is a find in itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestDeath {
-    /// What is known of it.
+    /// The known facts about the death.
     pub text: String,
-    /// What its console said in the trial: the end of it, where that was much.
+    /// The text on the guest's console in the trial. If there was much, only the end of it.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub console: String,
-    /// Where measuring began.
+    /// The place where measuring began.
     #[serde(flatten)]
     pub begin: Begin,
-    /// The triggers until then.
+    /// The triggers until the death.
     pub instants: Vec<Nanos>,
-    /// What disturbed.
+    /// The disturbances.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub disturbances: Vec<Disturbance>,
 }
 
-/// What stands for the place that a trigger was aimed at: its functions and their modules, whatever calls them.
+/// The identity of the place that a trigger was aimed at: its functions and their modules, whatever calls them.
 pub fn place(stack: &[String]) -> Vec<String> {
     functions(stack, PLACE)
 }
 
-/// The innermost functions of a stack with their modules, without the places in them.
+/// The innermost functions of a stack with their modules, without the places inside the functions.
 pub fn functions(stack: &[String], many: usize) -> Vec<String> {
     stack.iter().take(many).map(|frame| trace::without_place(frame)).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The search: round after round of trials. What was known before a round decides its trials, and the caller carries
+//! The search: round after round of trials. The knowledge before a round decides its trials, and the caller carries
 //! them out. The search reads the clock only for a budget of time.
 
 use crate::budget::Budget;
@@ -13,32 +13,34 @@ use crate::trial::Trial;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Trials of a round at the most: as many as two workers, or four, do without one waiting long for the other. Chosen: a
-/// multiple of both, and few, since what a round finds is known to none of its trials.
+/// The most trials of a round. With this many, two or four workers can share a round, and none waits long for another.
+/// The number is chosen: a multiple of both, and small, since none of a round's trials knows what the round finds.
 pub(crate) const ROUND: u64 = 8;
-/// Of the first, in which a scout looks ahead: what it sees is worth waiting for. The scout, and one for a second
-/// worker.
+/// The trials of a guest's first round, in which a scout looks ahead. What the scout sees is worth the wait. These are
+/// the scout, and one trial for a second worker.
 pub(crate) const FIRST_ROUND: u64 = 2;
-/// A hunt ends when so many trials for each guest brought neither a later answer nor a stack that was not fired into.
-/// Chosen: thirty rounds.
+/// A hunt ends after this many trials for each guest that brought neither a later answer nor a stack that was not yet
+/// fired into. The number is chosen: thirty rounds.
 pub(crate) const STALE: u64 = 240;
 
-/// What came of a round.
+/// The results of a round.
 #[derive(Debug)]
 pub struct RoundResults<E> {
-    /// Of each of its trials, in their order; `None` for those that were not run, or not to their end by the deadline.
+    /// The result of each of its trials, in their order. `None` for a trial that was not run, or not to its end by the
+    /// deadline.
     pub results: Vec<Option<TrialResult>>,
-    /// Why no more of them were, where something failed.
+    /// If something failed: why no more trials were run.
     pub failure: Option<E>,
 }
 
-/// Runs the trials of a round, those that were made before excepted, and gives up what is under way at the deadline.
+/// Runs the trials of a round, except those that were made before. At the deadline, it gives up the trials that are
+/// running.
 pub type CarryOut<'a, E> = dyn FnMut(&[Trial], Option<Instant>) -> RoundResults<E> + 'a;
 
 impl Hunt {
-    /// The guest that the round which begins with trial `first` is about, and how many trials it has at the most. Each
-    /// guest has a short round first; then they take turns, with as many trials each, and each second turn goes to
-    /// where the latest answer of one of the responders was.
+    /// The guest of the round that begins with trial `first`, and how many trials the round has at the most. Each guest
+    /// has a short round first. Then the guests take turns, with equally many trials each. Each second turn goes to the
+    /// guest with the latest answer of one of the responders.
     fn whose(&self, first: u64, known: &Knowledge) -> (usize, u64) {
         let short = FIRST_ROUND.min(self.strategies.len() as u64);
         let guests = self.guests.max(1) as u64;
@@ -51,8 +53,8 @@ impl Hunt {
         (guest, ROUND - beyond % ROUND)
     }
 
-    /// The trials of the round that begins with `first`. It ends before a turn of a strategy's that has to wait for
-    /// what an earlier trial of this round will see.
+    /// The trials of the round that begins with `first`. The round ends before a turn of a strategy that has to wait
+    /// for what an earlier trial of this round will see.
     pub fn round(&self, first: u64, known: &Knowledge) -> Vec<Trial> {
         let (guest, count) = self.whose(first, known);
         let mut deal = Deal::new(self, guest, known);
@@ -88,10 +90,10 @@ impl Hunt {
         spent.then_some(HuntEnd::Budget).or(stale.then_some(HuntEnd::Stale))
     }
 
-    /// Searches until it is over; `show` sees what is known after each round.
+    /// Searches until the hunt is over. `show` sees the knowledge after each round.
     ///
     /// # Errors
-    /// Those of `carry_out`, with what was found until then.
+    /// The errors of `carry_out`, with the finds until then.
     pub fn search<E>(
         &self,
         carry_out: &mut CarryOut<E>,
@@ -101,8 +103,8 @@ impl Hunt {
         let mut known = Knowledge::default();
         loop {
             let mut round = self.round(known.trials, &known);
-            // What is left of it is made where the hunt goes on with more: it was dealt as a whole, so it is the same
-            // then.
+            // The rest of the round is made if the hunt goes on with a larger budget. The round was dealt as a whole,
+            // so it is the same then.
             if let Budget::Trials(trials) = self.budget {
                 round.truncate(usize::try_from(trials - known.trials).unwrap_or(usize::MAX));
             }
@@ -112,7 +114,8 @@ impl Hunt {
             };
             let RoundResults { results, failure } = carry_out(&round, deadline);
             let whole = results.iter().all(Option::is_some);
-            // A round that was cut short is folded in up to there, so that what is shown is what is in the journal.
+            // A round that was cut short is folded in up to there, so that the knowledge that is shown is that of the
+            // journal.
             let before = known.trials;
             results.iter().map_while(Option::as_ref).for_each(|result| known.take(result));
             if known.trials > before {

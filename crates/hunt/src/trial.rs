@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a trial is told: where it begins, when it triggers, and what disturbs the guest meanwhile.
+//! What to do in a trial: where it begins, when it triggers, and what disturbs the guest meanwhile.
 
 use crate::begin::Begin;
 use crate::coincidence::Coincidence;
@@ -10,24 +10,24 @@ use sample::{Aim, Disturbance, Nanos, Rule, When};
 /// What to do in a trial.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Its number.
+    /// The trial's number.
     pub number: u64,
-    /// Who chose.
+    /// The strategy that chose the triggers.
     pub strategy: StrategyName,
-    /// Where it begins.
+    /// The place where the trial begins.
     pub begin: Begin,
-    /// When to trigger, from there.
+    /// When to trigger, from that place on.
     pub when: When,
-    /// What disturbs meanwhile.
+    /// The disturbances meanwhile.
     pub disturbances: Vec<Disturbance>,
-    /// What the first trigger comes into as it opens, where a scout saw that.
+    /// The stretch into which the first trigger comes as the stretch opens, if a scout saw it.
     pub enters: Option<ForeseenStretch>,
-    /// What the first trigger meets, where a scout saw that.
+    /// The coincidence that the first trigger meets, if a scout saw it.
     pub meets: Option<Coincidence>,
 }
 
 impl Trial {
-    /// How far it looks, where it is a scout.
+    /// How far the trial looks, if it is a scout.
     pub fn looks_ahead(&self) -> Option<Nanos> {
         match &self.when {
             When::Aimed(Aim { rule: Rule::Scout, until, .. }) => Some(*until),

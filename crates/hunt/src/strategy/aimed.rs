@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the strategies have in common that fire when a stretch opens, and the length of a trial that is not about a
+//! The parts that the strategies share that fire when a stretch opens. Also the length of a trial that is not about a
 //! find.
 
 use crate::dice::Dice;
 use sample::{Aim, Nanos, Rule, Stretch, When};
 
-/// Aimed triggers are no closer than this: most answers have come by then. The latest that a hunt fired for were 112 µs
-/// late for hard handlers, and on PREEMPT_RT 13 µs for tasks (docs/hunting.md, the table of random minutes).
+/// The least distance of aimed triggers. Most answers have come by then. The latest answers that a hunt fired for were
+/// 112 µs late for hard handlers, and on PREEMPT_RT 13 µs for tasks (docs/hunting.md, the table of random minutes).
 pub const GAP: Nanos = Nanos::from_micros(300);
-/// Trials are this long, or a power of two times that: short ones are many, and long ones come to what the load does
-/// later. So they become longer as a hunt goes on: twice as long after so many trials, up to 0.8 … 6.4 s. What comes
-/// more rarely is for foresight. Trials of 0.4 s at most never came to what a load does once in ten seconds; the
-/// numbers are chosen, the shortest so that it takes as long as restoring its guest.
+/// The length of the shortest trials. Others are longer by a power of two. Short trials are many, and long ones come to
+/// what the load does later. So trials become longer as a hunt goes on: twice as long after this many trials, up to 0.8
+/// … 6.4 s. Foresight is for what comes more rarely. Trials of at most 0.4 s never came to what a load does once in ten
+/// seconds. The numbers are chosen. The shortest trial takes as long as restoring its guest.
 const LENGTH: Nanos = Nanos::from_millis(50);
 const LENGTHS: u64 = 4;
 const TRIALS_PER_DOUBLING: u64 = 16;
@@ -22,22 +22,22 @@ pub const PREEMPT: u8 = Stretch::PreemptOff as u8;
 pub const KERNEL: u8 = Stretch::Unscheduled as u8;
 pub const BH_HELD: u8 = Stretch::BhHeld as u8;
 
-/// How often the lengths of trials were doubled until this one.
+/// How often the length of trials has been doubled up to this one.
 fn doublings(number: u64) -> u64 {
     (number / TRIALS_PER_DOUBLING).min(DOUBLINGS_MAX)
 }
 
-/// How long a trial is: the first of its random numbers says so.
+/// The length of a trial, by the first of its random numbers.
 pub fn length(number: u64, dice: &mut Dice) -> Nanos {
     LENGTH << (dice.below(LENGTHS) + doublings(number))
 }
 
-/// About how long such a trial is.
+/// About how long a trial with this number is.
 pub fn usual(number: u64) -> Nanos {
     (LENGTH << doublings(number)) * ((1 << LENGTHS) - 1) / LENGTHS
 }
 
-/// Fires by this rule as stretches of some kinds open, which are one of these sets.
+/// Fires by this rule as stretches open. The kinds of the stretches are one of the sets in `kinds`.
 pub fn aimed(number: u64, mut dice: Dice, rule: Rule, kinds: &[u8]) -> When {
     let until = length(number, &mut dice);
     let kinds = kinds[dice.below(kinds.len() as u64) as usize];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Fires when a stretch opens in which interrupts or preemption are off. The stretches take turns.
+//! Fires when a stretch opens in which interrupts or preemption are off. The openers of stretches take turns.
 
 use super::aimed::{IRQS, PREEMPT, aimed};
 use super::{Strategy, Turn};

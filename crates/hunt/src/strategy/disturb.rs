@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Repeats the best find with another device's interrupt: shortly before the find's last trigger, or before the answer
-//! to it. Where there is no find yet, this strategy does the same as `window_start`.
+//! to this trigger. If there is no find yet, this strategy does the same as `window_start`.
 
 use super::neighbour::{Neighbour, last};
 use super::window_start::WindowStart;
@@ -10,9 +10,9 @@ use crate::dice::Dice;
 use crate::name::StrategyName;
 use sample::{Disturbance, Nanos, Schedule, When};
 
-/// A disturbance comes up to this long before the last trigger, and at least so long: one that is close is still being
-/// served. The least is what a hard handler takes, 291 instructions (docs/hunting.md, what comes together); the most is
-/// chosen.
+/// The least time from a disturbance to the last trigger, and below the longest. A disturbance that is close is still
+/// being served. The least time is that of a hard handler, 291 instructions (docs/hunting.md, what comes together). The
+/// longest is chosen.
 const FROM: Nanos = Nanos(300);
 const TO: Nanos = Nanos::from_micros(60);
 
@@ -48,7 +48,7 @@ impl Strategy for Disturb {
         turn.best.map_or_else(|| WindowStart.when(turn), |best| explicit(best.triggers()))
     }
 
-    /// Once, since a storm makes any answer as late as one likes.
+    /// One disturbance, since a storm of them makes any answer as late as one likes.
     fn disturbances(&self, turn: &Turn) -> Vec<Disturbance> {
         let Some(best) = turn.best.filter(|best| !best.triggers().is_empty()) else {
             return Vec::new();
@@ -58,8 +58,8 @@ impl Strategy for Disturb {
     }
 }
 
-/// A disturbance, without timers or with some, shortly before the last trigger, which moves all that comes after it; or
-/// between that trigger and its answer, which leaves what the trigger met as it was and adds to it.
+/// A disturbance, with or without timers. It comes shortly before the last trigger, and then it moves everything after
+/// it. Or it comes between this trigger and its answer. Then it leaves what the trigger met as it was, and adds to it.
 fn disturbing(last: Nanos, answered: Nanos, dice: &mut Dice) -> Disturbance {
     let timers = match dice.below(2) {
         0 => 0,

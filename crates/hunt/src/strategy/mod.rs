@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a strategy is: a way to choose the instants of triggers from a trial's number, the hunt's seed and what was
-//! found before. Each strategy is a file here and a line of the registry.
+//! Defines a strategy: a way to choose the instants of triggers from a trial's number, the hunt's seed and the finds
+//! before. Each strategy is a file here and a line of the registry.
 
 mod aimed;
 pub(crate) mod coverage;
@@ -20,10 +20,11 @@ use crate::result::TrialResult;
 use crate::trial::Trial;
 use sample::{Disturbance, Nanos, Responder, When};
 
-/// Who fired nothing in so many trials in a guest has no more of them. Chosen: one may be a short one at a calm time.
+/// A strategy that fired nothing in this many trials in a guest has no more trials there. The number is chosen: one
+/// trial may be short and at a calm time.
 const IDLE: u64 = 2;
 
-/// A turn of a strategy: what it may know as it chooses.
+/// A turn of a strategy: what the strategy may know as it chooses.
 pub struct Turn<'a> {
     /// The trial's number.
     pub number: u64,
@@ -31,9 +32,9 @@ pub struct Turn<'a> {
     pub guest: usize,
     /// The hunt's seed.
     pub seed: u64,
-    /// The find to begin from, where it begins from one and there is one.
+    /// The find from which the strategy begins, if it begins from one and there is one.
     pub best: Option<&'a Recipe>,
-    /// What was known before the round.
+    /// The knowledge before the round.
     pub knowledge: &'a Knowledge,
 }
 
@@ -43,7 +44,7 @@ impl Turn<'_> {
         Dice::new(self.seed, self.number)
     }
 
-    /// At the warm-up's end, or, in every second trial, where foresight has gone.
+    /// The end of the warm-up or, in every second trial, a place to which foresight has gone.
     pub(crate) fn anywhere(&self) -> Begin {
         let grounds = self.knowledge.grounds.keys();
         let later: Vec<&Begin> =
@@ -58,63 +59,64 @@ impl Turn<'_> {
 
 /// Chooses what trials do.
 pub trait Strategy: Sync {
-    /// What it is called.
+    /// The strategy's name.
     fn name(&self) -> StrategyName;
 
-    /// How much of a hunt's time is dealt to it, in 64ths where all take part. Two thirds go to looking ahead, which
-    /// alone meets what is rare, and knows when things come together; a fifth to firing as stretches open, which meets
-    /// what a trigger before has brought about; little to luck. What each finds alone is measured (docs/hunting.md,
-    /// each strategy alone).
+    /// The strategy's part of a hunt's time, in 64ths if all strategies take part. Two thirds go to looking ahead. Only
+    /// this meets rare things, and only this knows when things come together. A fifth goes to firing as stretches open,
+    /// which meets what an earlier trigger has brought about. Little goes to luck. What each strategy finds alone is
+    /// measured (docs/hunting.md, each strategy alone).
     fn weight(&self) -> u64;
 
-    /// When a trial triggers.
+    /// The instants at which a trial triggers.
     fn when(&self, turn: &Turn) -> When;
 
-    /// Where a trial begins.
+    /// The place where a trial begins.
     fn begin(&self, turn: &Turn) -> Begin {
         turn.anywhere()
     }
 
-    /// What disturbs a trial.
+    /// The disturbances of a trial.
     fn disturbances(&self, _: &Turn) -> Vec<Disturbance> {
         Vec::new()
     }
 
-    /// About how much virtual time a trial takes, by which turns are dealt before it was made.
+    /// About how much virtual time a trial takes. Turns are dealt by this time, before the trial is made.
     fn usual(&self, turn: &Turn) -> Nanos {
         aimed::usual(turn.number)
     }
 
-    /// Whether it has nothing to fire into in a guest where it did so much: a kernel of which no preemption count is
-    /// known shows no stretch in another.
+    /// Whether the strategy has nothing to fire into in a guest, where it has done `had`. A kernel whose preemption
+    /// count is not known shows no stretch inside another.
     fn is_idle(&self, had: &Share) -> bool {
         had.trials >= IDLE && had.triggers == 0
     }
 
-    /// Whether the first trial in each guest is its, after which it waits for what that sees.
+    /// Whether the strategy has the first trial in each guest, and then waits for what this trial sees.
     fn opens(&self) -> bool {
         false
     }
 
-    /// Whether it begins from the best find, in whatever guest that is.
+    /// Whether the strategy begins from the best find, in whichever guest that is.
     fn begins_from_find(&self) -> bool {
         false
     }
 
-    /// Whether another device disturbs what it finds, so that it is nobody's worst.
+    /// Whether another device disturbs the strategy's finds, so that they count as nobody's worst.
     fn disturbs(&self) -> bool {
         false
     }
 
-    /// Whether it is what all are held against: who waits for bad luck.
+    /// Whether the strategy is the baseline with which all are compared: waiting for bad luck.
     fn is_baseline(&self) -> bool {
         false
     }
 
-    /// Adds to what is known what this strategy alone makes of a result of its own.
+    /// Adds to the knowledge what only this strategy makes of a result of its own.
     fn learn(&self, _: &mut Knowledge, _: &TrialResult) {}
 
-    /// Who plans its trials of a round in this guest one after the other; `None` where each is chosen by itself.
+    /// The planner of the strategy's trials of a round in this guest. `None` if the strategy chooses each trial by
+    /// itself.
     fn planner<'a>(
         &'a self,
         _knowledge: &'a Knowledge,
@@ -140,6 +142,6 @@ pub trait Strategy: Sync {
 
 /// Plans a strategy's trials of one round.
 pub trait Planner {
-    /// The next one; `None`, while it has to wait for what an earlier one of the round will see.
+    /// The next trial. `None` while it has to wait for what an earlier trial of the round will see.
     fn next(&mut self, turn: &Turn) -> Option<Trial>;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Fires around a find: repeats its triggers with the last instant moved, or with one more trigger shortly before the
-//! last one. Where there is no find yet, this strategy does the same as `window_start`.
+//! last one. If there is no find yet, this strategy does the same as `window_start`.
 
 use super::window_start::WindowStart;
 use super::{Strategy, Turn, aimed};
@@ -10,11 +10,11 @@ use crate::knowledge::Recipe;
 use crate::name::StrategyName;
 use sample::{Nanos, Schedule, When};
 
-/// Around a find, other instants are tried up to this far away: 131 µs, a power of two that the longest stretches with
-/// interrupts off are shorter than, 112 µs (docs/hunting.md, the table of random minutes).
+/// How far from a find other instants are tried: 131 µs. This is a power of two that is longer than the longest
+/// stretches with interrupts off, 112 µs (docs/hunting.md, the table of random minutes).
 const NEIGHBOURHOOD: Nanos = Nanos(1 << 17);
-/// A trigger more is so long before the last one, and up to so much longer: by then the line is low again, and the
-/// answer of most responders still goes on.
+/// How long before the last trigger a further one comes, and below how much longer at the most. By then the line is low
+/// again, and the answers of most responders still go on.
 const BEFORE: Nanos = Nanos::from_micros(2);
 const LONGER: u64 = 50_000;
 
@@ -44,19 +44,19 @@ impl Strategy for Neighbour {
     fn when(&self, turn: &Turn) -> When {
         let Some(best) = turn.best else { return WindowStart.when(turn) };
         let mut dice = turn.dice();
-        // As in all strategies the first number is for a length, which a find has.
+        // As in all strategies the first number is for a length. A find already has its length.
         aimed::length(turn.number, &mut dice);
         When::Planned(moved(best, &mut dice))
     }
 }
 
-/// When the trigger comes that is answered late, which is about how long it takes to try once more.
+/// When the trigger comes that is answered late. This is about how long another try takes.
 pub fn last(best: &Recipe) -> Nanos {
     best.triggers().last().copied().unwrap_or_default()
 }
 
-/// The instants up to the find's, with that one moved by an offset of random size, small ones being as likely as large
-/// ones; in one of three cases with another trigger before it, whose answer is then still going on.
+/// The instants up to the find's, with the last one moved by an offset of random size. Small offsets are as likely as
+/// large ones. In one of three cases another trigger comes before it, and the answer to that one still goes on.
 fn moved(best: &Recipe, dice: &mut Dice) -> Schedule {
     let instants = best.triggers();
     let [before @ .., last] = instants.as_slice() else {

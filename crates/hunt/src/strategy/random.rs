@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The baseline: fires at any time, as somebody does who waits for bad luck.
+//! The baseline: fires at any time, in the way of somebody who waits for bad luck.
 
 use super::{Strategy, Turn, aimed};
 use crate::begin::Begin;
 use crate::name::StrategyName;
 use sample::{Nanos, Schedule, When};
 
-/// Triggers come this far apart in the mean, as cyclictest's do (its option `-i`, 1,000 µs by default).
+/// The mean distance of triggers, which is that of cyclictest (its option `-i`, 1,000 µs by default).
 const PERIOD: Nanos = Nanos::from_millis(1);
 
 pub struct Random;
@@ -24,7 +24,7 @@ impl Strategy for Random {
         true
     }
 
-    /// Luck has no choice.
+    /// Luck does not choose the place.
     fn begin(&self, turn: &Turn) -> Begin {
         Begin::first(turn.guest)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Fires so that the wake-up falls where the kernel does not schedule: preemption is off, or a call or a thread that is
+//! Fires so that the wake-up comes where the kernel does not schedule: preemption is off, or a call or a thread that is
 //! not preempted has just begun, or a task holds a lock that bottom halves wait for.
 
 use super::aimed::{BH_HELD, KERNEL, PREEMPT, aimed};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Fires when a stretch opens that is likely to be long: as long as the longest that its opener was seen to make.
+//! Fires when a stretch opens that is likely to be long: as long as the longest stretch of its opener so far.
 
 use super::aimed::{IRQS, PREEMPT, aimed};
 use super::{Strategy, Turn};

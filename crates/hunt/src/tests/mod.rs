@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-//! Whole hunts, whose trials made-up guests carry out one after the other.
+//! Tests whole hunts. Made-up guests carry out their trials one after the other.
 
 mod strategies;
 
@@ -18,7 +18,7 @@ use crate::trial::Trial;
 use sample::{Insns, Nanos, Occurrence, Responder, Stretch, When};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A hunt whose trials have the results that `of` tells; it is stopped where that tells none.
+/// Searches with the results that `of` returns. The hunt is stopped when `of` returns none.
 fn search(hunt: &Hunt, mut of: impl FnMut(&Trial) -> Option<TrialResult>) -> (Knowledge, HuntEnd) {
     let mut carry_out = |round: &[Trial], _| RoundResults {
         results: round.iter().map(&mut of).collect(),
@@ -81,8 +81,8 @@ fn several_guests_take_turns_and_where_the_latest_answer_was_there_are_more_tria
     let guests = known.by_guest();
     let trials = |guest| guests[&guest].trials;
     assert_eq!(trials(0) + trials(1) + trials(2), known.trials);
-    // Of 24 rounds after the first, twelve go to the one with the latest answer, and the others in turn; what begins
-    // from the best find goes there, too.
+    // Of 24 rounds after the first, twelve go to the guest with the latest answer, and the others in turn. Trials that
+    // begin from the best find go to that guest, too.
     assert!(trials(1) >= 16 * ROUND && trials(0).min(trials(2)) >= ROUND, "{guests:?}");
     for guest in 0..3 {
         assert!(known.ahead[&guest].scouts > 0);
@@ -98,7 +98,7 @@ fn each_guest_of_any_number_has_every_strategy_that_has_much_time() {
             had.insert((trial.begin.guest, trial.strategy));
             Some(result(trial))
         });
-        // One begins from the best find, wherever that is.
+        // A strategy that begins from the best find goes to that find's guest.
         let own = |name: &StrategyName| *name != named("refine") && name.strategy().weight() > 2;
         for guest in 0..guests {
             let missed = names().into_iter().filter(own).find(|s| !had.contains(&(guest, *s)));
@@ -107,7 +107,7 @@ fn each_guest_of_any_number_has_every_strategy_that_has_much_time() {
     }
 }
 
-/// Whose turns these trials in the first guest are, where nothing is foreseen.
+/// The strategies of these trials in the first guest, if nothing is foreseen.
 fn turns(
     hunt: &Hunt,
     numbers: std::ops::Range<u64>,
@@ -193,7 +193,7 @@ fn a_hunt_ends_with_the_round_in_which_an_answer_was_late_enough() {
     assert!(known.trials - reached.trial <= ROUND, "{reached:?} of {}", known.trials);
 }
 
-/// A guest in which trials find all that there is.
+/// A guest in which trials find everything that there is.
 fn rich(trial: &Trial) -> TrialResult {
     let plain = result(trial);
     let sum = *plain.seen.first().expect("one");
@@ -254,7 +254,7 @@ fn rich(trial: &Trial) -> TrialResult {
     }
 }
 
-/// What hunts do has changed where this fails: then those of a seed are others, and a journal needs another version.
+/// If this test fails, hunts do something else: the finds of a seed are others, and a journal needs another version.
 #[test]
 fn a_seed_makes_the_trials_that_it_made_when_journals_had_version_10() {
     let hash = |text: &str| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What all strategies have in common, and what the strategies do that begin from a find.
+//! Tests what all strategies have in common, and what the strategies do that begin from a find.
 
 use crate::knowledge::{Knowledge, Recipe};
 use crate::name::StrategyName;

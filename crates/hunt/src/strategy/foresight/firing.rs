@@ -9,17 +9,17 @@ use crate::dice::Dice;
 use crate::foreseen::{ForeseenStretch, apart, by_length};
 use sample::{Aim, Nanos, Rule, Schedule, Stretch, When};
 
-/// Into a stretch that is longer than all others it is fired as it opens, and then so many thousandths of it later. A
-/// short stretch that is long because an interrupt came in it is short again where an earlier trigger has moved that
-/// interrupt, so that each try is ten times as far in.
+/// A stretch that is longer than all others is fired into as it opens, and in further trials this many thousandths of
+/// its length later. A short stretch may be long because an interrupt came in it. An earlier trigger moves this
+/// interrupt, and then the stretch is short again. So each try is ten times as far in.
 const THOUSANDTHS: [u64; ENTRIES] = [0, 1, 10, 100];
-/// Ways to do that.
+/// The number of ways to fire into such a stretch.
 pub const ENTRIES: usize = 4;
-/// A listed stretch is waited for until so long after the scout saw the last. Chosen: ten times the latest answer that
-/// is known, 2.0 ms (docs/hunting.md, the table of random minutes), since answers before it delay it.
+/// How long a trial waits for a listed stretch after the time of the scout's last. It is chosen: ten times the latest
+/// known answer, 2.0 ms (docs/hunting.md, the table of random minutes), since earlier answers delay the stretch.
 const MARGIN: Nanos = Nanos::from_millis(20);
 
-/// A trial that looks so far.
+/// A scout that looks ahead until this time.
 pub fn scouting(until: Nanos) -> When {
     When::Aimed(Aim {
         rule: Rule::Scout,
@@ -31,21 +31,21 @@ pub fn scouting(until: Nanos) -> When {
     })
 }
 
-/// Trials that fire into this stretch alone, and nowhere before it, so that it comes exactly as foreseen.
+/// Trials that fire into this stretch alone, and nowhere before it. So the stretch comes exactly as foreseen.
 pub fn entering(stretch: &ForeseenStretch, gap: Nanos) -> [When; ENTRIES] {
     THOUSANDTHS.map(|thousandths| {
-        // An instruction takes a nanosecond or more, so that this is in the stretch.
+        // An instruction takes a nanosecond or more, so this instant is in the stretch.
         let into = (stretch.length_insns * thousandths / 1_000).0;
         match into {
-            // What is aimed at is known by its stack.
+            // An aimed trigger records the stack of its stretch.
             0 => listed(&[*stretch], gap),
             _ => When::Planned(Schedule::Explicit(vec![stretch.at_ns + Nanos(into)])),
         }
     })
 }
 
-/// A trial that fires as `first` opens, and then into the longest of those that come later: after the first answer the
-/// guest's way is another, and what was foreseen may not come.
+/// A trial that fires as `first` opens, and then into the longest of the later stretches. After the first answer the
+/// guest goes another way, and a foreseen stretch may not come.
 pub fn firing(
     foreseen: &[ForeseenStretch],
     first: ForeseenStretch,
@@ -58,7 +58,7 @@ pub fn firing(
     listed(&apart(vec![first], &later, many), gap)
 }
 
-/// A trial that fires as these open.
+/// A trial that fires as these stretches open.
 fn listed(chosen: &[ForeseenStretch], gap: Nanos) -> When {
     let last = chosen.iter().map(|f| f.at_ns).max().unwrap_or_default();
     When::Aimed(Aim {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Fires when a stretch opens that is known to be long, or where several delays are known to come together. A trial
-//! without triggers, a *scout*, has seen them. Trials begin from snapshots and the rig is deterministic: a scout sees
-//! what the kernel will do, and later trials fire into what it saw.
+//! without triggers, a *scout*, has seen them. Trials begin from snapshots and the rig is deterministic. So a scout
+//! sees what the kernel will do, and later trials fire into what it saw.
 
 mod firing;
 mod outlook;
@@ -32,17 +32,17 @@ impl Strategy for Foresight {
         true
     }
 
-    /// A scout fires nothing, and is none the less of use.
+    /// Foresight is never idle: a scout fires nothing, and is useful all the same.
     fn is_idle(&self, _: &Share) -> bool {
         false
     }
 
-    /// That of the first scout.
+    /// The time that the first scout takes.
     fn usual(&self, _: &Turn) -> Nanos {
         FIRST_STAGE
     }
 
-    /// Where nothing is known to come.
+    /// The triggers if nothing is known to come.
     fn when(&self, turn: &Turn) -> When {
         WindowStart.when(turn)
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What foresight does next from the places where trials begin: look further ahead, go to where something rare comes,
-//! or fire.
+//! Plans what foresight does next from the places where trials begin: look further ahead, go to where something rare
+//! comes, or fire.
 //!
-//! Each scout begins where the scout before it ended. Trials fire from there into what the scout sees soon after. A
-//! longer stretch that comes only after seconds is worth a snapshot of its own, shortly before it: a *ground*. From a
-//! ground a trial takes milliseconds instead of seconds.
+//! Each scout begins where the scout before it ended. Trials fire from there into the stretches that the scout sees
+//! soon after. A longer stretch that comes only after seconds is worth a snapshot of its own, shortly before it: a
+//! *ground*. From a ground a trial takes milliseconds instead of seconds.
 
 use super::firing::ENTRIES;
 use crate::ahead::Lookahead;
@@ -16,47 +16,47 @@ use crate::knowledge::Knowledge;
 use sample::{Insns, Nanos, Responder, Stretch};
 use std::cmp::Reverse;
 
-/// A ground begins so long before what it is for: what happens after a restore is not to the instruction what was
-/// foreseen. Chosen: fifteen ticks at HZ=250, for the guest to settle.
+/// How long before its stretch a ground begins. After a restore, the guest does not do to the instruction what was
+/// foreseen. The time is chosen: fifteen ticks at HZ=250, for the guest to settle.
 const LEAD: Nanos = Nanos::from_millis(60);
-/// So far is looked from there: four times the lead, for what else comes about then.
+/// How far a scout looks ahead from a ground: four times the lead, for what else comes at about that time.
 const SPAN: Nanos = Nanos::from_millis(250);
-/// A stretch is outstanding, and worth a ground, if it is so much longer than all of its kind that are near, in
-/// thousandths of these. Chosen: a twentieth; the steps by which hunts grow late are of some per cent (docs/hunting.md,
-/// how the worst grew).
+/// How much longer than all near stretches of its kind a stretch must be to be *outstanding*, and worth a ground, in
+/// thousandths of these. The number is chosen: a twentieth longer. The steps by which hunts grow late are of some per
+/// cent (docs/hunting.md, how the worst grew).
 const WORTH: u64 = 1_050;
 
-/// So many trials of foresight fire in a round while its scout looks ahead, where that will not take long. Chosen: the
-/// fewest, since what the scout sees is most often better.
+/// How many trials of foresight fire in a round while its scout looks ahead, if looking ahead does not take long. The
+/// number is chosen: the fewest, since the scout most often sees something better.
 const MEANWHILE: usize = 1;
-/// A trigger so soon before or after another meets what that met. Chosen: a third of what the shortest answer takes,
-/// 291 instructions (docs/hunting.md, what comes together).
+/// A trigger this soon before or after another one meets the same as the other. The time is chosen: a third of the
+/// shortest answer's, 291 instructions (docs/hunting.md, what comes together).
 const ALIKE: Nanos = Nanos(100);
 
-/// What a trial of foresight does.
+/// The next trial of foresight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Looks so far ahead from there.
+    /// It looks this far ahead from there.
     Scout(Begin, Nanos),
-    /// Fires from there into this stretch alone, in one of the ways to ([`super::firing::entering`]).
+    /// It fires from there into this stretch alone, in one of several ways ([`super::firing::entering`]).
     Enter(Begin, ForeseenStretch, usize),
-    /// Fires from there as this opens, and then into others.
+    /// It fires from there as this stretch opens, and then into others.
     Fire(Begin, ForeseenStretch),
-    /// Fires from there so that several things are met.
+    /// It fires from there so that the trigger meets several delays.
     Meet(Begin, Coincidence),
-    /// There is nothing that is known to come.
+    /// Nothing is known to come.
     Blind,
 }
 
-/// Plans the trials of a round: from what was known before it, and what the round's earlier trials will do.
+/// Plans the trials of a round, from the knowledge before it and from what the round's earlier trials will do.
 pub struct Outlook<'a> {
     known: &'a Knowledge,
     guest: usize,
-    /// How far it was looked in that.
+    /// How far foresight has looked ahead in the guest.
     ahead: Lookahead,
     responders: &'a [Responder],
-    /// How many of the round's earlier trials fire before its scout looks ahead, if it has one, and whether what that
-    /// sees is worth waiting for.
+    /// If the round has a scout: how many of the round's earlier trials fire before it looks ahead, and whether the
+    /// rest of the round waits for what it sees.
     scouted: Option<(usize, bool)>,
     /// The round's earlier trials that fire.
     fires: Vec<Fires>,
@@ -65,36 +65,37 @@ pub struct Outlook<'a> {
 /// A trial that fires.
 struct Fires {
     begin: Begin,
-    /// When, first, since it began.
+    /// When it fires first, since the trial began.
     at: Nanos,
-    /// Into what, as it opens.
+    /// The stretch that it fires into as the stretch opens.
     first: Option<ForeseenStretch>,
 }
 
-/// A stretch that may be fired into, from where, and how late the answer would be.
+/// A stretch that may be fired into: how late the answer would be, from where, and the stretch.
 type Candidate = (Insns, Begin, ForeseenStretch);
 
-/// What of those is best: the latest, of two that are alike the longer, and then the earlier one.
+/// The order of candidates. The latest answer is the best; of equal ones the longer stretch, and then the earlier one.
 fn latest((late, begin, f): &Candidate) -> impl Ord + use<> {
     (*late, f.length_insns, Reverse((*begin, f.at_ns)))
 }
 
 impl<'a> Outlook<'a> {
-    /// At the beginning of a round in this guest, which looks for the worst of these responders.
+    /// Begins a round in this guest. It searches the worst answer of these responders.
     pub fn new(known: &'a Knowledge, guest: usize, responders: &'a [Responder]) -> Outlook<'a> {
         let ahead = known.ahead.get(&guest).cloned().unwrap_or_default();
         Outlook { known, guest, ahead, responders, scouted: None, fires: Vec::new() }
     }
 
-    /// Where trials in this guest begin.
+    /// The places where trials in this guest begin.
     fn grounds(&self) -> impl Iterator<Item = (Begin, &Ground)> {
         let own = self.known.grounds.iter().filter(|(begin, _)| begin.guest == self.guest);
         own.map(|(begin, ground)| (*begin, ground))
     }
 
-    /// What the round's next trial does; nothing, while it has to wait for what the round's scout will see. It looks on
-    /// where nothing that is known promises a later answer than was found, and now and then where something does. What
-    /// was opened for a rare stretch comes before that: looking on takes seconds, entering it milliseconds.
+    /// The round's next trial. `None` while it has to wait for what the round's scout will see. Foresight looks on if
+    /// nothing known promises a later answer than the finds, and now and then even if something does. A ground that was
+    /// opened for a rare stretch comes before that: looking on takes seconds, and entering the stretch takes
+    /// milliseconds.
     pub fn plan(&mut self) -> Option<Next> {
         let looks_on = self.ahead.next();
         let fires = self.fire(looks_on.is_none());
@@ -117,7 +118,7 @@ impl<'a> Outlook<'a> {
                 return Some(Next::Scout(Begin { guest: self.guest, after }, until));
             }
         }
-        // What is outstanding goes first: it promises the most.
+        // Outstanding stretches go first, because they promise the most.
         let next = self.enter().or(fires);
         let fires = |begin: &Begin, at, first| Fires { begin: *begin, at, first };
         match &next {
@@ -137,12 +138,12 @@ impl<'a> Outlook<'a> {
         next
     }
 
-    /// How many trials fired from there, or will.
+    /// How many trials have fired from there, or will fire.
     fn fired(&self, begin: Begin, ground: &Ground) -> usize {
         ground.fired + self.fires.iter().filter(|fires| fires.begin == begin).count()
     }
 
-    /// Enters what is outstanding where that was done least.
+    /// Enters an outstanding stretch, from the ground where this was done least.
     fn enter(&self) -> Option<Next> {
         let each = self.grounds().filter_map(|(begin, ground)| {
             let way = Some(self.fired(begin, ground)).filter(|fired| *fired < ENTRIES)?;
@@ -152,7 +153,7 @@ impl<'a> Outlook<'a> {
         Some(Next::Enter(begin, stretch, way))
     }
 
-    /// Whether what a ground was opened for was not entered yet.
+    /// Whether a ground was opened for a stretch that no trial has entered yet.
     fn is_to_enter(&self) -> bool {
         self.grounds().any(|(begin, ground)| {
             let is_first = !is_stage(begin.after) && self.fired(begin, ground) == 0;
@@ -160,14 +161,14 @@ impl<'a> Outlook<'a> {
         })
     }
 
-    /// Fires into that of all known stretches, or at that of all coincidences, which no trial fired at first, and which
-    /// would be answered latest, if that is later than all before, or into a stretch `anyway`. The responders take
-    /// turns, from the last on, which has the most ways of being late.
+    /// Fires into a known stretch or at a coincidence at which no trial fired first. It takes the one that would be
+    /// answered latest, if that is later than all answers before. If there is none, it may take a stretch `anyway`. The
+    /// responders take turns, beginning with the last one, which has the most ways of being late.
     fn fire(&self, anyway: bool) -> Option<Next> {
         let turn: usize = self.grounds().map(|(begin, ground)| self.fired(begin, ground)).sum();
         let count = self.responders.len();
-        // What is promised of a stretch is much more at times, and of what comes together more certain: they take
-        // turns, too.
+        // A stretch sometimes promises much more than a coincidence, and a coincidence is more certain than a stretch.
+        // So they take turns, too.
         let is_for_stretches = (turn / count.max(1)).is_multiple_of(2);
         let responders = (turn..turn + count).map(|turn| self.responders[count - 1 - turn % count]);
         let next = |responder: Responder| {
@@ -179,7 +180,7 @@ impl<'a> Outlook<'a> {
             };
             let (met, not_met): (Vec<Stretch>, Vec<Stretch>) =
                 kinds.iter().partition(|kind| self.ahead.has_met(responder, **kind));
-            // One of a kind of which nothing is known yet will say enough of the others.
+            // One stretch of a kind of which nothing is known yet will say enough about the others.
             let new: Vec<Stretch> = not_met.into_iter().filter(|k| !self.fires_into(*k)).collect();
             let promising = of(&met).filter(|(late, ..)| *late > self.latest(responder));
             let any = || of(kinds).filter(|_| anyway);
@@ -198,14 +199,14 @@ impl<'a> Outlook<'a> {
         responders.filter_map(next).next()
     }
 
-    /// Whether no trial fires from there then, or has.
+    /// Whether no trial fires from there at that time, or has fired.
     fn is_new(&self, at: Nanos, begin: Begin, ground: &Ground) -> bool {
         let alike = at.saturating_sub(ALIKE)..=at + ALIKE;
         let planned = |fires: &Fires| fires.begin == begin && alike.contains(&fires.at);
         ground.tried.range(alike.clone()).next().is_none() && !self.fires.iter().any(planned)
     }
 
-    /// Of what comes together that which no trial fired at, and that would be answered latest.
+    /// The coincidence at which no trial has fired and that would be answered latest.
     fn together(&self, responder: Responder) -> Option<(Insns, Begin, &Coincidence)> {
         let each = self.grounds().flat_map(|(begin, ground)| {
             let is_new = move |c: &&Coincidence| self.is_new(c.at_ns, begin, ground);
@@ -215,13 +216,13 @@ impl<'a> Outlook<'a> {
         each.max_by_key(|(late, begin, c)| (*late, Reverse((*begin, c.at_ns))))
     }
 
-    /// Whether an earlier trial of the round fires into one of this kind first.
+    /// Whether an earlier trial of the round fires first into a stretch of this kind.
     fn fires_into(&self, kind: Stretch) -> bool {
         let mut first = self.fires.iter().filter_map(|fires| fires.first);
         first.any(|first| first.occurrence.kind == kind)
     }
 
-    /// Of this kind the one that no trial fired into first and that would be answered latest.
+    /// The stretch of this kind that no trial has fired into first and that would be answered latest.
     fn candidate(
         &self,
         kind: Stretch,
@@ -235,7 +236,7 @@ impl<'a> Outlook<'a> {
         self.grounds().filter_map(of).max_by_key(latest)
     }
 
-    /// Whether a trigger that comes into this stretch could be answered later than all before.
+    /// Whether a trigger that comes into this stretch could be answered later than all answers before.
     fn promises(&self, stretch: &ForeseenStretch) -> bool {
         self.responders.iter().any(|responder| {
             foreseen::kinds(*responder).contains(&stretch.occurrence.kind)
@@ -258,13 +259,13 @@ impl<'a> Outlook<'a> {
         worst.map(|found| found.answer.latency_insns).unwrap_or_default()
     }
 
-    /// The stages of the guest from which it was looked ahead, or triggered.
+    /// The stages of the guest from which a scout looked ahead, or trials fired.
     fn stages(&self) -> impl Iterator<Item = (Begin, &Ground)> {
         self.grounds().filter(|(begin, _)| is_stage(begin.after))
     }
 
-    /// What is near this ground and longest against all of its kind that are near other stages of its guest, if it is
-    /// longer than those, and could make an answer later than those that were found.
+    /// The outstanding stretch near this ground: the longest in comparison with all of its kind near other stages of
+    /// the guest. It has to be longer than those, and it has to promise a later answer than the finds.
     fn outstanding(&self, begin: Begin) -> Option<ForeseenStretch> {
         let others = self.stages().filter(|(other, _)| *other != begin);
         let others = others.map(|(_, ground)| ground).filter(|ground| !ground.near.is_empty());
@@ -276,15 +277,15 @@ impl<'a> Outlook<'a> {
         near.max_by_key(|f| (usual.times(f), Reverse((f.at_ns, f.occurrence)))).copied()
     }
 
-    /// Where to begin for the longest stretch to come: if it is far, longer than all of its kind that are near a stage,
-    /// and could make an answer later than those that were found.
+    /// The ground to open for the longest stretch to come. The stretch has to be far, longer than all of its kind near
+    /// a stage, and it has to promise a later answer than the finds.
     fn worthwhile(&self) -> Option<Begin> {
         let usual = Usual::of(self.stages().map(|(_, ground)| ground));
         let seen = |at: Nanos| {
             let within = |begin: Nanos| (begin..begin + SPAN).contains(&at);
             self.grounds().any(|(begin, _)| within(begin.after))
         };
-        // By when they come after the warm-up.
+        // The far stretches, with their time after the warm-up.
         let far = self
             .grounds()
             .flat_map(|(begin, ground)| ground.far.iter().map(move |f| (begin.after + f.at_ns, f)));
@@ -295,7 +296,7 @@ impl<'a> Outlook<'a> {
     }
 }
 
-/// The longest of each kind that are near, somewhere.
+/// The longest near stretch of each kind, on any ground.
 struct Usual([(Stretch, Insns); Stretch::ALL.len()]);
 
 impl Usual {
@@ -308,7 +309,8 @@ impl Usual {
         Usual(longest)
     }
 
-    /// How many thousandths of these it is long; of one instruction, where there is none of its kind.
+    /// The length of a stretch in thousandths of the longest of its kind. Without such a one, in thousandths of one
+    /// instruction.
     fn times(&self, f: &ForeseenStretch) -> u64 {
         let own = self.0.iter().find(|(kind, _)| *kind == f.occurrence.kind);
         f.length_insns * 1000 / own.map_or(Insns(1), |(_, n)| (*n).max(Insns(1)))

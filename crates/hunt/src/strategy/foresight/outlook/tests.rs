@@ -10,7 +10,7 @@ fn stretch(kind: Stretch, length: u64, at_ms: u64) -> ForeseenStretch {
     ForeseenStretch { occurrence, length_insns: Insns(length), at_ns: Nanos::from_millis(at_ms) }
 }
 
-/// A guest in which something comes every 10 ms, longer than that after 5 s, and longest after 11 s.
+/// A guest in which a stretch comes every 10 ms, a longer one after 5 s, and the longest after 11 s.
 fn ahead(begin: Nanos, until: Nanos) -> Vec<ForeseenStretch> {
     let rare = [(5_000, 20_000), (11_000, 90_000)];
     let usual = (1..6_000).map(|n| (10 * n, 9_000 + n * 37 % 100));
@@ -19,7 +19,7 @@ fn ahead(begin: Nanos, until: Nanos) -> Vec<ForeseenStretch> {
     visible.map(|f| ForeseenStretch { at_ns: f.at_ns - begin, ..f }).collect()
 }
 
-/// A guest that is not the first.
+/// The number of a guest that is not the first.
 const GUEST: usize = 3;
 
 fn at(ms: u64) -> Begin {
@@ -32,7 +32,7 @@ fn outlook(known: &Knowledge) -> Outlook<'_> {
     Outlook::new(known, GUEST, &TASK)
 }
 
-/// One that has nothing to look at any more.
+/// The outlook of a guest in which nothing is left to look at.
 fn all_seen(known: &Knowledge) -> Outlook<'_> {
     let mut outlook = outlook(known);
     outlook.ahead.scouts = 9;
@@ -40,7 +40,7 @@ fn all_seen(known: &Knowledge) -> Outlook<'_> {
     outlook
 }
 
-/// The task answered a trigger that came into this stretch so late.
+/// The task answered a trigger that came into this stretch this late.
 fn entered(stretch: ForeseenStretch, latency: u64) -> EnteredStretch {
     EnteredStretch { stretch, answered_insns: BTreeMap::from([("task".into(), Insns(latency))]) }
 }
@@ -68,7 +68,7 @@ fn tried(begin: Begin, looked: Option<Nanos>) -> TrialResult {
     }
 }
 
-/// What random triggers found.
+/// A find of random triggers.
 fn lucky(latency: u64) -> TrialResult {
     let (latency_ns, latency_insns) = (Nanos(latency), Insns(latency));
     let late = LateAnswer { latency_ns, latency_insns, ..LateAnswer::default() };
@@ -76,7 +76,7 @@ fn lucky(latency: u64) -> TrialResult {
     TrialResult { late, strategy: "random".parse().unwrap(), ..tried(at(0), None) }
 }
 
-/// What foresight's trials do, `each` to a round.
+/// The next trials of foresight, with `each` of them in a round.
 fn steps(each: usize, count: usize) -> Vec<Next> {
     let (mut known, mut steps) = (Knowledge::default(), Vec::new());
     while steps.len() < count {
@@ -138,7 +138,7 @@ fn what_is_rare_and_long_gets_a_ground_shortly_before_it_and_trials_from_there()
         });
         let ways: Vec<usize> = ways.collect();
         assert!(ways[0] == 0 && ways.is_sorted_by(|a, b| a < b), "{ways:?}");
-        // What else fires from there counts for one.
+        // Another trial that fires from there counts as one.
         assert!(ways.len() >= ENTRIES - 1 && ways[ways.len() - 1] == ENTRIES - 1, "{ways:?}");
     }
 }
@@ -172,7 +172,7 @@ fn outstanding_is_what_is_longer_than_all_of_its_kind_near_the_others() {
     assert_eq!(longest.occurrence.kind, Stretch::PreemptOff);
     assert_eq!(outlook(&known).outstanding(at(0)), None, "another stage has longer ones");
     assert_eq!(outlook(&known).outstanding(at(940)), None, "a stage has a longer one");
-    // What other grounds were made for is no measure.
+    // The grounds of other stretches do not count for the comparison.
     known.take(&TrialResult { scouted: near([9_100, 90_000]), ..tried(at(1_000), None) });
     assert_eq!(outlook(&known).outstanding(at(800)), Some(longest));
 }
@@ -223,11 +223,11 @@ fn what_was_fired_into_first_in_an_earlier_round_is_not_again() {
     assert_eq!(outlook(&known).plan(), Some(Next::Fire(at(0), seen[1])));
 }
 
-/// A guest with four stretches of each of these lengths, each of another opener, and what the task answered to triggers
-/// in the first of a kind, the second, and so on.
+/// A guest with four stretches of each of these lengths, each with another opener. `answers` are the task's answers to
+/// triggers in the first stretch of a kind, the second, and so on.
 fn met(lengths: [(Stretch, u64); 3], answers: &[(Stretch, u64)]) -> Knowledge {
     let all = lengths.into_iter().flat_map(|(kind, length)| {
-        // Each at a time of its own.
+        // Each stretch has its own time.
         [0, 1, 2, 3].map(|n| stretch(kind, length - n, 10 + 10 * n + kind as u64))
     });
     let all: Vec<ForeseenStretch> = all.collect();
@@ -238,7 +238,7 @@ fn met(lengths: [(Stretch, u64); 3], answers: &[(Stretch, u64)]) -> Knowledge {
         let f = own.nth(before).expect("it is in the list");
         known.take(&TrialResult { entered: Some(entered(*f, *latency)), ..tried(at(0), None) });
     }
-    // Last, so that no other is due.
+    // The scout comes last, so that no other scout is due.
     known.take(&TrialResult { scouted: Some(all), ..tried(at(0), None) });
     known
 }
@@ -339,7 +339,7 @@ fn coincidence(at_ms: u64, masked: u64) -> Coincidence {
     Coincidence { at_ns, masked_insns, interrupts: Vec::new() }
 }
 
-/// The task answered a trigger that met this so late.
+/// The task answered a trigger that met this coincidence this late.
 fn encounter(coincidence: &Coincidence, latency: u64) -> Encounter {
     let answered_insns = BTreeMap::from([("task".into(), Insns(latency))]);
     Encounter { coincidence: coincidence.clone(), answered_insns }
@@ -348,7 +348,7 @@ fn encounter(coincidence: &Coincidence, latency: u64) -> Encounter {
 #[test]
 fn what_comes_together_takes_turns_with_long_stretches_and_is_met_once() {
     let stretches = [10, 20, 30].map(|ms| stretch(Stretch::Unscheduled, 90_000 - ms, ms));
-    // The first is met where a stretch opens that is fired into.
+    // The first coincidence is at a stretch that is fired into as it opens.
     let together = [(10, 9_000), (40, 7_000), (50, 8_000), (60, 1_000)];
     let together = together.map(|(ms, masked)| coincidence(ms, masked));
     let mut known = Knowledge::default();
