@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the CPU is doing at each instant, from the events up to it.
+//! Tells what the CPU does at each instant, from the events up to it.
 
 use crate::windows::count;
 use crate::{At, Event, Place, Role, StackId, TaskId, What};
 use rustc_hash::FxHashMap;
 use sample::Insns;
 
-/// An entry of the kernel that has not been left.
+/// An entry of the kernel that the CPU has not left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// When it was entered: tells it from every other.
+    /// When the CPU came to the entry. This tells the entry from every other.
     pub at: At,
-    /// The entry's address.
+    /// The address of the entry.
     pub entry: u64,
-    /// The vector, where the entry serves several.
+    /// The vector, if the entry serves several.
     pub vector: Option<u8>,
-    /// An exception runs for the task that raised it; an interrupt for somebody else.
+    /// Whether it is an exception. An exception runs for the task that raised it, an interrupt for somebody else.
     exception: bool,
-    /// Whether the preemption count had the interrupt in it: before, the entry's code runs; after, the exit's.
+    /// Whether the preemption count has had the interrupt in it. Before that the entry's code runs, and after it the
+    /// exit's.
     counted: bool,
-    /// What was seen inside.
+    /// The stacks that were taken inside.
     seen: Seen,
 }
 
-/// Stacks that were taken while one interrupt or one softirq ran.
+/// The stacks that were taken while one interrupt or one softirq ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen(Vec<StackId>);
 
-/// Looks come ever more seldom. So this is enough for all looks of an interrupt or softirq in which nothing is nested.
+/// Looks come at growing distances. So this number is enough for all looks of an interrupt or softirq without nesting.
 const SEEN_KEPT: usize = 16;
 
 impl Seen {
-    /// Another stack. A stack of the follower's look tells where the time goes. A stack of a call on the way tells only
-    /// that the call happened; of these the first is kept, until there is a look.
+    /// Adds another stack. A stack of the follower's look tells where the time goes. A stack of a call on the way tells
+    /// only that the call happened. Of these stacks the first is kept, until there is a look.
     fn add(&mut self, stack: StackId, looked: bool) {
         let Seen(stacks) = self;
         match (looked, stacks.len()) {
@@ -44,68 +45,69 @@ impl Seen {
     }
 }
 
-/// An action of the softirqs that runs.
+/// A running action of the softirqs.
 #[derive(Clone, Debug)]
 struct Action {
     function: u64,
-    /// Its beginning tells it from every other.
+    /// Its beginning, which tells it from every other action.
     since: Insns,
     seen: Seen,
 }
 
-/// Which interrupt.
+/// The identity of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Interrupt {
-    /// The address of the kernel's entry; `None` where it was entered before following began.
+    /// The address of the kernel's entry. `None` if the CPU entered before the follower began.
     pub entry: Option<u64>,
-    /// The vector, where the entry serves several.
+    /// The vector, if the entry serves several.
     pub vector: Option<u8>,
 }
 
-/// What the CPU does, the innermost reason that it does nothing else.
+/// The activity of the CPU: the innermost reason why it does nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Activity {
-    /// Not followed.
+    /// The activity is not known, because it was not followed.
     Unknown,
-    /// An interrupt: its entry, handler or exit.
+    /// An interrupt runs: its entry, handler or exit.
     Interrupt(Interrupt),
-    /// A softirq: the address of its function.
+    /// A softirq runs. The field is the address of its function.
     Softirq(Option<u64>),
     /// The scheduler chooses a task.
     Scheduler,
     /// The scheduler switches to a task.
     Switch,
-    /// A task runs with interrupts off since this place.
+    /// A task runs with interrupts off. They are off since this place.
     IrqsOff(Place),
-    /// A task runs with preemption off since this place.
+    /// A task runs with preemption off. It is off since this place.
     PreemptOff(Place),
     /// The idle task looks for work, or sleeps.
     Idle,
-    /// A task runs in the kernel, nothing being off; where it was seen last.
+    /// A task runs in the kernel with nothing off. The place is where it was seen last.
     Kernel(Place),
     /// A task runs in user space.
     User,
 }
 
-/// The task that serves softirqs, where tasks do (PREEMPT_RT). It serves them with bottom halves disabled.
+/// The task that serves softirqs, in kernels in which tasks do (PREEMPT_RT). It serves them with bottom halves
+/// disabled.
 #[derive(Clone, Copy, Debug)]
 struct Server {
     task: TaskId,
-    /// How often it has disabled migration since. Enabling bottom halves again enables migration once more.
+    /// How often it has disabled migration since. Enabling bottom halves enables migration once more.
     nested: u32,
 }
 
-/// A task that waits for a sleeping lock, or did so last.
+/// A task that waits for a sleeping lock, or waited for one last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiter {
     owner: Option<TaskId>,
-    /// It queued for the lock since it was switched to.
+    /// Whether the task has queued for the lock since the last switch to it.
     asked: bool,
-    /// It was switched away from while asking, and nobody woke it yet.
+    /// Whether the CPU switched away from the task while it asked, and nobody has woken it yet.
     asleep: bool,
 }
 
-/// The state. Memory grows with the number of tasks that sleep inside an entry or wait for a lock.
+/// The state of the CPU. Memory grows with the number of tasks that sleep inside an entry or wait for a lock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cpu {
     masked: Option<bool>,
@@ -120,16 +122,16 @@ pub(crate) struct Cpu {
     switching: bool,
     user: bool,
     softirq: Option<Action>,
-    /// Whether the kernel has bottom halves disabled by calls (PREEMPT_RT).
+    /// Whether the kernel disables bottom halves by calls (PREEMPT_RT).
     bh_by_calls: bool,
     server: Option<Server>,
     seen_at: Place,
 }
 
-/// Lowest bits of `rt_mutex_base.owner` that are flags (kernel/locking/rtmutex_common.h).
+/// The lowest bits of `rt_mutex_base.owner`, which are flags (kernel/locking/rtmutex_common.h).
 const OWNER_FLAGS: u64 = 7;
 
-/// Holders are followed so far; a longer chain is cut, and so is a deadlock.
+/// How many holders are followed. A longer chain is cut, and so is a deadlock.
 const CHAIN: usize = 8;
 
 impl Cpu {
@@ -151,14 +153,15 @@ impl Cpu {
                     self.seen_at = place;
                 }
                 self.enter(role, address, taken, event.at);
-                // At an interrupt's end the scheduler is entered. Its stack says nothing of whom the interrupt served.
+                // At an interrupt's end the CPU enters the scheduler. The scheduler's stack says nothing of whom the
+                // interrupt served.
                 if role != Role::Schedule {
                     self.see(place, false);
                 }
             }
             What::Leave { user, .. } => self.leave(user),
             What::Inside { place, .. } => {
-                // Where a task runs on in the kernel with nothing off, nothing else tells where it is.
+                // If a task runs on in the kernel with nothing off, nothing else tells where it is.
                 if let Place::Stack(_) = place {
                     self.seen_at = place;
                 }
@@ -173,8 +176,8 @@ impl Cpu {
         }
     }
 
-    /// A stack is taken. It belongs to the softirq that runs, and to the interrupt that runs in that softirq. It does
-    /// not belong to the interrupt at whose end softirqs run: that one has done what it came for.
+    /// Takes a stack. The stack belongs to the running softirq, and to the interrupt that runs in this softirq. It does
+    /// not belong to the interrupt at whose end softirqs run: that interrupt has finished its own work.
     fn see(&mut self, place: Place, looked: bool) {
         let Place::Stack(stack) = place else { return };
         if let Activity::Interrupt(_) = self.activity()
@@ -188,17 +191,17 @@ impl Cpu {
         }
     }
 
-    /// Whether the task that runs serves softirqs, where tasks do.
+    /// Whether the running task serves softirqs, in kernels in which tasks do.
     fn serves(&self) -> bool {
         self.server.is_some_and(|server| self.running() == Some(server.task))
     }
 
-    /// The softirq that the running task serves, where tasks do; its function where that is known.
+    /// The softirq that the running task serves, in kernels in which tasks do; and its function if known.
     pub fn served_by_task(&self) -> Option<Option<u64>> {
         self.serves().then(|| self.softirq.as_ref().map(|action| action.function))
     }
 
-    /// Whether softirqs are served at an interrupt's end, or where a task lets them, by the preemption count.
+    /// Whether the preemption count tells that softirqs are served, at an interrupt's end or where a task lets them.
     pub fn counts_softirq(&self) -> bool {
         self.count.unwrap_or(0) & count::SOFTIRQ_SERVING != 0
     }
@@ -211,7 +214,7 @@ impl Cpu {
         frame.into_iter().chain(action).map(|(since, Seen(stacks))| (since, stacks.as_slice()))
     }
 
-    /// When the interrupt, or else the softirq, began that runs.
+    /// When the running interrupt began, or otherwise the running softirq.
     pub fn serving_since(&self) -> Option<Insns> {
         match self.activity() {
             Activity::Interrupt(_) => self.interrupt().map(|frame| frame.at.insns),
@@ -226,8 +229,8 @@ impl Cpu {
         self.running.map(|(task, _)| task)
     }
 
-    /// Where interrupts or preemption were turned off, while they are off. The events tell this only when they are on
-    /// again.
+    /// Learns where interrupts or preemption were turned off, while they are off. The events tell this only when they
+    /// are on again.
     pub fn learn(&mut self, irqs: bool, place: Place) {
         if irqs && self.masked == Some(true) {
             self.masked_at = place;
@@ -236,32 +239,32 @@ impl Cpu {
         }
     }
 
-    /// Whether interrupts are masked; `None` where that is not known.
+    /// Whether interrupts are masked. `None` if this is not known.
     pub fn masked(&self) -> Option<bool> {
         self.masked
     }
 
-    /// Where interrupts were masked last.
+    /// The place at which interrupts were masked last.
     pub fn masked_at(&self) -> Place {
         self.masked_at
     }
 
-    /// The interrupt whose entry is the innermost, exceptions inside it left out.
+    /// The interrupt with the innermost entry. Exceptions inside it do not count.
     pub fn interrupt(&self) -> Option<&Frame> {
         self.frames.iter().rev().find(|f| !f.exception)
     }
 
-    /// Whether preemption is off, the idle task's own count left out.
+    /// Whether preemption is off. The idle task's own count does not count.
     pub fn preempt_off(&self) -> bool {
         self.disabled().is_some_and(|n| n != 0)
     }
 
-    /// Where preemption was turned off last.
+    /// The place at which preemption was turned off last.
     pub fn disabled_at(&self) -> Place {
         self.disabled_at
     }
 
-    /// What the CPU does.
+    /// The activity of the CPU.
     pub fn activity(&self) -> Activity {
         let count = self.count.unwrap_or(0);
         let frame = self.interrupt();
@@ -295,7 +298,7 @@ impl Cpu {
     }
 
     /// The task that holds the lock on which `task` sleeps, the task that holds the lock on which that holder sleeps,
-    /// and so on. `None` where `task` does not sleep on a lock. Empty where the holder is not known.
+    /// and so on. `None` if `task` does not sleep on a lock. Empty if the holder is not known.
     pub fn holders(&self, task: TaskId) -> Option<Vec<TaskId>> {
         let asleep = |t: TaskId| self.waiters.get(&t).filter(|w| w.asleep);
         let mut next = asleep(task)?.owner;
@@ -311,7 +314,7 @@ impl Cpu {
         Some(chain)
     }
 
-    /// The preemption count without what the idle task always has.
+    /// The preemption count without the part that the idle task always has.
     fn disabled(&self) -> Option<u32> {
         let idle = self.running.is_some_and(|(_, pid)| pid == 0);
         self.count.map(|n| n.saturating_sub(u32::from(idle)))
@@ -366,7 +369,7 @@ impl Cpu {
             Role::CommonInterrupt | Role::Interrupt | Role::Exception => self.frames.push(Frame {
                 at,
                 entry: address,
-                // The stub pushes a byte, which the CPU extends.
+                // The stub pushes a byte, and the CPU extends it.
                 vector: (role == Role::CommonInterrupt).then_some(taken as u8),
                 exception: role == Role::Exception,
                 counted: false,
@@ -412,8 +415,8 @@ impl Cpu {
         }
     }
 
-    /// The running task asks for a lock: the lock of `owner`, or of the owner that it asked last. It will sleep for the
-    /// lock, or may.
+    /// Learns that the running task asks for a lock: for the lock of `owner`, or of the owner whom it asked last.
+    /// `sleeps` says whether the task will sleep for the lock, or only may.
     fn ask(&mut self, owner: Option<u64>, sleeps: bool) {
         let Some((task, _)) = self.running else { return };
         let waiter = self.waiters.entry(task).or_default();

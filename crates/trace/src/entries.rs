@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The kernel's entries for interrupts and softirqs, by name, and which function each of them called. So a stack says
-//! what runs in an interrupt or a softirq.
+//! Knows the kernel's entries for interrupts and softirqs by name, and which function each of them called. So a stack
+//! says what runs in an interrupt or a softirq.
 //!
-//! Names are those of frames, `symbol+0x12 [module]`. An entry alone says little: the local timer's entry serves the
-//! scheduler's tick and every other timer. Which function it called is known where a stack was taken inside.
+//! The names are those of frames, `symbol+0x12 [module]`. An entry alone says little: the local timer's entry serves
+//! the scheduler's tick and every other timer. A stack that was taken inside shows which function the entry called.
 
 use crate::x86_64::{
     GATES, INTERRUPT_GATES, INTERRUPT_NAMES, INTERRUPTS, OWN_ENTRY, SHARED_ENTRY, TIMER_DISPATCHER,
 };
 
-/// Functions that call handlers which others registered. They are entered for one of these handlers
+/// Functions that call handlers which others registered. Each call of them is for one of these handlers
 /// ([`TIMER_DISPATCHER`], kernel/irq/handle.c, kernel/time/hrtimer.c and timer.c, kernel/softirq.c, net/core/dev.c,
 /// block/blk-mq.c, lib/irq_poll.c, kernel/irq_work.c, kernel/smp.c, kernel/rcu/tree.c).
 const DISPATCHERS: [&str; 14] = [
@@ -32,7 +32,7 @@ const DISPATCHERS: [&str; 14] = [
 /// migration, before they call the first two functions.
 const SOFTIRQS: [&str; 4] = ["handle_softirqs", "__do_softirq", "run_ksoftirqd", "run_ktimerd"];
 
-/// What /proc/softirqs calls the softirqs of these functions (kernel/softirq.c, `softirq_to_name`).
+/// The names of the softirqs of these functions in /proc/softirqs (kernel/softirq.c, `softirq_to_name`).
 const SOFTIRQ_NAMES: [(&str, &str); 11] = [
     ("tasklet_hi_action", "hi"),
     ("run_timer_softirq", "timer"),
@@ -47,12 +47,12 @@ const SOFTIRQ_NAMES: [(&str, &str); 11] = [
     ("rcu_core_si", "rcu"),
 ];
 
-/// In which part of a stack the callee is looked for.
+/// The part of a stack in which the callee is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     /// The innermost interrupt.
     Interrupt,
-    /// The innermost softirqs; what interrupted them is left out.
+    /// The innermost softirqs, without the code that they interrupted.
     Softirq,
 }
 
@@ -61,16 +61,17 @@ pub(crate) enum Of {
 pub(crate) struct Callee<'a> {
     /// The frames from the innermost out to the entry; never empty.
     pub inside: &'a [String],
-    /// Which of them was called.
+    /// The frame of the function that was called.
     at: usize,
-    /// How many dispatchers called it, one through the other; the entry counts as one. A greater depth says more.
+    /// The number of dispatchers that called it, one through the other. The entry counts as one. A greater depth says
+    /// more.
     pub depth: usize,
 }
 
 impl<'a> Callee<'a> {
-    /// The callee in this stack, innermost frame first: the function that the innermost dispatcher called, or the entry
-    /// itself. `None` for an empty stack, and for softirqs where the stack has no entry of theirs. A stack without an
-    /// interrupt's entry counts as inside one.
+    /// The callee in this stack, whose innermost frame is the first: the function that the innermost dispatcher called,
+    /// or the entry itself. `None` for an empty stack, and for softirqs if the stack has no entry of theirs. A stack
+    /// without an interrupt's entry counts as a stack inside one.
     pub fn of(of: Of, stack: &'a [String]) -> Option<Callee<'a>> {
         let inside = match of {
             Of::Softirq => {
@@ -89,23 +90,23 @@ impl<'a> Callee<'a> {
         (!inside.is_empty()).then_some(Callee { inside, at, depth })
     }
 
-    /// The frames from the one that was called out to the entry.
+    /// The frames from the called function out to the entry.
     pub fn frames(&self) -> &'a [String] {
         &self.inside[self.at..]
     }
 
-    /// The function that was called, without its module.
+    /// The called function, without its module.
     pub fn function(&self) -> &'a str {
         function(&self.inside[self.at])
     }
 
-    /// Whether another function than the entry called it, so that it says more than the entry.
+    /// Whether another function than the entry called it. In this case it says more than the entry.
     pub fn is_handler(&self) -> bool {
         self.depth > 1
     }
 }
 
-/// The innermost interrupt's entry in a stack.
+/// The place of the innermost interrupt's entry in a stack.
 pub(crate) fn interrupt(stack: &[String]) -> Option<usize> {
     stack.iter().position(|frame| is_interrupt(frame))
 }
@@ -115,29 +116,30 @@ pub(crate) fn is_interrupt(frame: &str) -> bool {
     begins(frame, &INTERRUPTS)
 }
 
-/// Whether a frame is where an interrupt, and no exception or call, leads the CPU to.
+/// Whether a frame is at the target of an interrupt's gate, and not of an exception's or a call's.
 pub fn is_interrupt_gate(frame: &str) -> bool {
     begins(frame, &INTERRUPT_GATES)
 }
 
-/// Whether a frame is in the entry of an interrupt, an exception or a call. What such an entry began belongs to it.
+/// Whether a frame is in the entry of an interrupt, an exception or a call. A stretch that such an entry began belongs
+/// to it.
 pub(crate) fn is_gate(frame: &str) -> bool {
     is_interrupt_gate(frame) || begins(frame, &GATES)
 }
 
-/// Whether a frame is in what serves softirqs.
+/// Whether a frame is in a function that serves softirqs.
 pub(crate) fn serves_softirqs(frame: &str) -> bool {
     is_one_of(frame, &SOFTIRQS)
 }
 
-/// A stack up to the entry of the innermost interrupt. The code that was interrupted is no part of why something began
-/// in the interrupt.
+/// A stack up to the entry of the innermost interrupt. The interrupted code is no reason why something began in the
+/// interrupt.
 pub(crate) fn until_interrupt(mut stack: Vec<String>) -> Vec<String> {
     stack.truncate(interrupt(&stack).map_or(stack.len(), |entry| entry + 1));
     stack
 }
 
-/// Of a stack that was taken in an interrupt, the part that was interrupted. Any other stack stays as it is.
+/// The interrupted part of a stack that was taken in an interrupt. Any other stack stays as it is.
 pub(crate) fn interrupted(mut stack: Vec<String>) -> Vec<String> {
     match stack.iter().rposition(|frame| is_interrupt(frame)) {
         Some(entry) if entry + 1 < stack.len() => stack.split_off(entry + 1),
@@ -145,7 +147,7 @@ pub(crate) fn interrupted(mut stack: Vec<String>) -> Vec<String> {
     }
 }
 
-/// What people call the interrupt of this entry. Empty where several interrupts share it; then the vector tells more.
+/// The usual name of the interrupt with this entry. Empty if several interrupts share the entry; the vector tells more.
 pub(crate) fn interrupt_name(entry: &str) -> &str {
     let entry = function(entry);
     let known = INTERRUPT_NAMES.iter().find(|(prefix, _)| entry.starts_with(prefix));
@@ -156,13 +158,13 @@ pub(crate) fn interrupt_name(entry: &str) -> &str {
     }
 }
 
-/// What people call the softirq that this function is the action of.
+/// The usual name of the softirq whose action is this function.
 pub(crate) fn softirq_name(action: &str) -> &str {
     let known = SOFTIRQ_NAMES.iter().find(|(name, _)| is_one_of(action, &[name]));
     known.map_or(function(action), |(_, name)| name)
 }
 
-/// `function [module]` of a frame, without the place in the function.
+/// The `function [module]` of a frame, without the place in the function.
 pub fn without_place(frame: &str) -> String {
     let (symbol, module) = frame.split_at(frame.find(" [").unwrap_or(frame.len()));
     format!("{}{module}", function(symbol))
@@ -172,7 +174,7 @@ fn begins(frame: &str, names: &[&str]) -> bool {
     names.iter().any(|name| frame.starts_with(name))
 }
 
-/// Whether a frame is in one of these functions, or in a clone that the compiler made of it.
+/// Whether a frame is in one of these functions, or in a clone that the compiler made of one.
 fn is_one_of(frame: &str, names: &[&str]) -> bool {
     let name = function(frame);
     names
@@ -180,7 +182,7 @@ fn is_one_of(frame: &str, names: &[&str]) -> bool {
         .any(|n| name.strip_prefix(n).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
-/// The function of a frame, without the place in it.
+/// The function of a frame, without the place in the function.
 fn function(frame: &str) -> &str {
     frame.split_once('+').map_or(frame, |(name, _)| name)
 }
@@ -214,7 +216,7 @@ mod tests {
         let of = |from: usize| callee(Of::Interrupt, &tick[from..]);
         assert_eq!(of(0), Some(("tick_nohz_handler".into(), 6, 3)));
         assert_eq!(of(1), of(0));
-        // Further out is less: the way to it and back.
+        // Stacks further out say less: the way to the handler and back.
         assert_eq!(of(3), Some(("hrtimer_interrupt".into(), 4, 2)));
         assert_eq!(of(6), Some(("asm_sysvec_apic_timer_interrupt".into(), 1, 0)));
         assert_eq!(callee(Of::Interrupt, &[]), None);

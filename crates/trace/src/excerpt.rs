@@ -4,7 +4,7 @@
 use crate::cpu::Cpu;
 use crate::{Activity, At, Event, Place, TaskId, What};
 
-/// Some events in their order, and what was known before the first.
+/// Some events in their order, and the state before the first one.
 #[derive(Clone, Debug)]
 pub struct Excerpt {
     pub(crate) before: Cpu,
@@ -12,20 +12,20 @@ pub struct Excerpt {
     pub(crate) events: Vec<Event>,
 }
 
-/// What lasts: the state after an event.
+/// The state after an event, which lasts until the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Now {
-    /// Since where interrupts are off.
+    /// The place since which interrupts are off.
     pub irqs_off: Option<Place>,
-    /// Since where preemption is off.
+    /// The place since which preemption is off.
     pub preempt_off: Option<Place>,
     /// The task that runs.
     pub running: Option<TaskId>,
-    /// What the CPU does.
+    /// The activity of the CPU.
     pub activity: Activity,
-    /// The softirq that the task serves, where tasks do.
+    /// The softirq that the task serves, in kernels in which tasks do.
     pub served_by_task: Option<Option<u64>>,
-    /// Level of the data pins.
+    /// The level of the data pins.
     pub level: u8,
 }
 
@@ -43,7 +43,7 @@ impl Now {
 }
 
 impl Excerpt {
-    /// The first event's instant; `None` where there is none.
+    /// The instant of the first event. `None` if there is no event.
     pub fn from(&self) -> Option<At> {
         self.events.first().map(|e| e.at)
     }
@@ -88,8 +88,8 @@ pub(crate) mod tests {
         Letters
     }
 
-    /// Interrupts off from 10 to 40 and from 50 on, trigger 3 at 20, a disturbance at 30, D2 high from 60 on, a wake-up
-    /// at 70, the end at 90.
+    /// Interrupts are off from 10 to 40 and from 50 on. Trigger 3 comes at 20, a disturbance at 30. D2 is high from 60
+    /// on, a wake-up comes at 70, and the end at 90.
     pub(crate) fn excerpt() -> Excerpt {
         let irqs = |masked, address| {
             let place = Place::Address(address);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The functions of the kernel that the CPU is in, from their calls and returns.
+//! Tells which functions of the kernel the CPU is in, from their calls and returns.
 //!
-//! A call is over when something returns from it or from a call further out. It is also over when another call is made
-//! with no more on the stack: then the function has jumped to the other one as its last step. What was called before
-//! the first event is not seen, nor is assembly that changes stacks by itself.
+//! A call is over when a return comes from it or from a call further out. It is also over when another call is made
+//! with no more on the stack: then the function has jumped to the other one as its last step. Calls before the first
+//! event are not seen. Neither is assembly that changes stacks by itself.
 
 use crate::What;
 use crate::x86_64::STACK_SHIFT;
@@ -12,15 +12,15 @@ use rustc_hash::FxHashMap;
 /// A call that has not returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// Tells it from every other.
+    /// The number of the call, which tells it from every other.
     number: u64,
-    /// The function.
+    /// The address of the function.
     pub address: u64,
-    /// The lower half of the stack pointer at its first instruction. The return address lies there.
+    /// The lower half of the stack pointer at the function's first instruction. The return address lies there.
     stack_pointer: u32,
 }
 
-/// A task's stack, by its place in memory: it is aligned to its size.
+/// A task's stack, by its place in memory. The stack is aligned to its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct TaskStack(u32);
 
@@ -33,17 +33,17 @@ impl TaskStack {
 /// Follows calls and returns. Memory grows with the number of tasks that are in the kernel.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Functions {
-    /// Those of each task, the innermost last.
+    /// The calls of each task, the innermost last.
     tasks: FxHashMap<TaskStack, Vec<Call>>,
-    /// The stack of the task that runs; `None` until it calls or returns.
+    /// The stack of the running task. `None` until it calls or returns.
     running: Option<TaskStack>,
-    /// Those on another stack, which belongs to the CPU: interrupts.
+    /// The calls on another stack, which belongs to the CPU: those in interrupts.
     interrupt: Vec<Call>,
     calls: u64,
 }
 
 impl Functions {
-    /// Follows one event. Gives whether the event is a call, a return or a switch to another task.
+    /// Follows one event. Returns whether the event is a call, a return or a switch to another task.
     pub fn event(&mut self, what: &What) -> bool {
         match *what {
             What::Function { address, stack_pointer } => {
@@ -59,7 +59,7 @@ impl Functions {
                 self.running = None;
                 self.interrupt.clear();
             }
-            // Nothing of the kernel is called there.
+            // No function of the kernel is called in user space.
             What::Leave { user: true, .. } => {
                 self.interrupt.clear();
                 if let Some(calls) = self.running.and_then(|stack| self.tasks.get_mut(&stack)) {
@@ -72,7 +72,7 @@ impl Functions {
         true
     }
 
-    /// The calls on the stack that this points into, without those that are over.
+    /// The calls on the stack into which this pointer points, without those that are over.
     fn returned(&mut self, stack_pointer: u32) -> &mut Vec<Call> {
         let stack = TaskStack::of(stack_pointer);
         let calls = if *self.running.get_or_insert(stack) == stack {
@@ -86,7 +86,7 @@ impl Functions {
         calls
     }
 
-    /// What the CPU is in, from the outermost function in.
+    /// The functions that the CPU is in, from the outermost in.
     pub fn now(&self) -> impl Iterator<Item = Call> {
         let own = self.running.and_then(|stack| self.tasks.get(&stack));
         own.into_iter().flatten().chain(&self.interrupt).copied()
@@ -114,7 +114,7 @@ mod tests {
         What::Run { task: TaskId(task), pid: 1 }
     }
 
-    /// What the CPU is in after each of these.
+    /// The functions that the CPU is in after each of these events.
     fn after(events: &[What]) -> Vec<Vec<u64>> {
         let mut functions = Functions::default();
         let each = events.iter().map(|what| {
@@ -132,7 +132,7 @@ mod tests {
             call(3, STACK + 20),
             returns(STACK + 20),
             call(4, STACK + 20),
-            // Of one that was not seen to be called from.
+            // A return from a function whose call was not seen.
             returns(STACK + 40),
             returns(STACK + 80),
         ];
@@ -154,7 +154,7 @@ mod tests {
             call(7, INTERRUPT + 80),
             call(8, INTERRUPT + 40),
             returns(INTERRUPT + 40),
-            // From the interrupt itself.
+            // A return from the interrupt itself.
             returns(STACK + 44),
         ];
         let expected: [&[u64]; 6] = [&[1], &[1, 2], &[1, 2, 7], &[1, 2, 7, 8], &[1, 2, 7], &[1]];

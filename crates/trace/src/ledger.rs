@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The latencies of a run by cause: where all of their time went. The rows add up to the total exactly.
+//! The latencies of a run by cause: it shows where all of their time went. The rows add up to the total exactly.
 
 use crate::blame::Named;
 use crate::{Cause, CauseReport, Explanation, LatencyKind, Reader, StackId, Stacks, Sum, Symbols};
@@ -7,7 +7,7 @@ use sample::Nanos;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// Accounts of one responder. Memory grows with the number of different causes.
+/// The accounts of one responder. Memory grows with the number of different causes.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     from: Nanos,
@@ -56,32 +56,32 @@ pub struct LedgerRow {
 /// All accounts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LedgerReport {
-    /// Samples that are in it.
+    /// The number of samples in the ledger.
     pub samples: u64,
-    /// The shortest latency that is in it.
+    /// The shortest latency that counts.
     pub from_ns: Nanos,
-    /// All latencies together.
+    /// The sum of all latencies.
     pub total_ns: Nanos,
-    /// The rows, by their total; they add up to `total_ns`.
+    /// The rows, by their total. They add up to `total_ns`.
     pub rows: Vec<LedgerRow>,
-    /// The total by the latencies of the RT patch's paper.
+    /// The total, by the latencies of the RT patch's paper.
     pub kinds: BTreeMap<LatencyKind, Sum>,
 }
 
 impl LedgerRow {
-    /// Its time in all samples.
+    /// The cause's time in all samples.
     pub fn all(&self) -> Sum {
         Sum { time: self.total_ns, stretches: self.stretches, longest: self.longest_ns }
     }
 }
 
 impl Ledger {
-    /// A ledger of latencies of `from` and more: a quantile of the run, or 0 for all.
+    /// A ledger of the latencies of `from` and more. `from` is a quantile of the run, or 0 for all.
     pub fn new(from: Nanos) -> Self {
         Ledger { from, ..Ledger::default() }
     }
 
-    /// Enters a latency, unless it is one that the ledger is not of; tasks as they are named now.
+    /// Enters a latency, unless it is shorter than the ledger's shortest. Tasks get their present names.
     pub fn add(&mut self, explanation: &Explanation, reader: &Reader, symbols: &dyn Symbols) {
         let latency = explanation.latency().time;
         if latency < self.from {
@@ -92,7 +92,7 @@ impl Ledger {
         for (kind, sum) in explanation.kinds() {
             self.kinds.entry(kind).or_default().add(sum);
         }
-        // Causes that differ in what has no name are one row, and one sample of it.
+        // Causes that differ only in things without a name are one row, and one sample of it.
         let mut names: BTreeMap<(&Cause, &[StackId]), Named> = BTreeMap::new();
         let parts = explanation.parts.segments().map(|part| {
             let (cause, inside) = (&part.label.cause, part.label.inside.as_slice());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a follower of the guest's kernel saw, made into answers: which stretches ran with interrupts or preemption off,
+//! Makes answers of what a follower of the guest's kernel saw: which stretches ran with interrupts or preemption off,
 //! and where each nanosecond of a latency went.
 //!
 //! The follower sees the kernel from outside: events of masked interrupts, of the preemption count, of switches and of

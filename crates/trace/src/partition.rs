@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! An interval that is cut into consecutive segments. Their lengths therefore add up to the interval exactly.
+//! An interval that is cut into consecutive segments. So the lengths of the segments add up to the interval exactly.
 
 use crate::{At, Length};
 
-/// One segment.
+/// One segment of the interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a, T> {
-    /// Its beginning: the end of the one before it.
+    /// The beginning, which is the end of the segment before.
     pub from: At,
-    /// Its end.
+    /// The end of the segment.
     pub to: At,
-    /// Its length by both clocks.
+    /// The segment's length by both clocks.
     pub length: Length,
-    /// What it is.
+    /// The label of the segment.
     pub label: &'a T,
 }
 
-/// An interval and its cuts. A segment has an end only, its beginning being the end of the one before, so segments can
-/// neither overlap nor leave anything out: their lengths add up to [`Partition::total`] whatever the cuts are.
+/// An interval and its cuts. A segment has only an end, and its beginning is the end of the segment before. So segments
+/// can neither overlap nor leave anything out: their lengths add up to [`Partition::total`], whatever the cuts are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition<T> {
     from: At,
@@ -30,8 +30,8 @@ impl<T: PartialEq> Partition<T> {
         Partition { from, ends: Vec::new() }
     }
 
-    /// Continues the interval to `to`, as `label`. The new part joins the last segment where the label is the same.
-    /// Where `to` is before the end so far, it is refused and nothing changes.
+    /// Continues the interval to `to` with the label `label`. If the last segment has the same label, the new part
+    /// joins it. If `to` is before the present end, it is refused and nothing changes.
     pub fn until(&mut self, to: At, label: T) -> Result<(), Backwards> {
         let end = self.end();
         to.since(end).ok_or(Backwards)?;
@@ -43,7 +43,7 @@ impl<T: PartialEq> Partition<T> {
         Ok(())
     }
 
-    /// The segments in their order; none of them is empty.
+    /// The segments in their order. None of them is empty.
     pub fn segments(&self) -> impl Iterator<Item = Segment<'_, T>> {
         let begins = std::iter::once(self.from).chain(self.ends.iter().map(|&(end, _)| end));
         begins.zip(&self.ends).map(|(from, &(to, ref label))| Segment {
@@ -54,27 +54,27 @@ impl<T: PartialEq> Partition<T> {
         })
     }
 
-    /// The whole interval's length.
+    /// The length of the whole interval.
     pub fn total(&self) -> Length {
         length(self.from, self.end())
     }
 
-    /// Where the interval begins.
+    /// The beginning of the interval.
     pub fn from(&self) -> At {
         self.from
     }
 
-    /// Where it ends.
+    /// The end of the interval.
     pub fn end(&self) -> At {
         self.ends.last().map_or(self.from, |&(end, _)| end)
     }
 }
 
-/// A cut that lies before the previous one.
+/// The error that a cut lies before the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backwards;
 
-/// `until` lets no end be before its beginning.
+/// The length of an interval. `until` keeps each end from being before its beginning.
 fn length(from: At, to: At) -> Length {
     let (time, insns) = to.since(from).expect("ends never go back");
     Length { time, insns }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! An excerpt as a Perfetto trace: TrackEvent packets, which the Perfetto UI and `trace_processor` read
-//! (perfetto.dev/docs/reference/synthetic-track-event). Virtual time stands where Perfetto expects the machine's.
+//! Writes an excerpt as a Perfetto trace: TrackEvent packets, which the Perfetto UI and `trace_processor` read
+//! (perfetto.dev/docs/reference/synthetic-track-event). The trace has virtual time where Perfetto expects the
+//! machine's.
 //!
-//! The messages are declared here with the few fields that are used; field numbers are those of
+//! The messages are declared here with the few fields that are used. The field numbers are those of
 //! protos/perfetto/trace/{trace,trace_packet}.proto and protos/perfetto/trace/track_event/*.proto.
 
 use crate::entries::without_place;
@@ -40,7 +41,7 @@ struct TrackDescriptor {
     name: Option<String>,
     #[prost(uint64, optional, tag = "5")]
     parent_uuid: Option<u64>,
-    /// 3: children in the order of their ranks.
+    /// The value 3 orders children by their ranks.
     #[prost(int32, optional, tag = "11")]
     child_ordering: Option<i32>,
     #[prost(int32, optional, tag = "12")]
@@ -76,8 +77,8 @@ const INSTANT: i32 = 3;
 /// `TrackDescriptor.ChildTracksOrdering.EXPLICIT`.
 const EXPLICIT: i32 = 3;
 
-/// The tracks in the order in which they are shown, below the one that holds them all. A track's uuid is its place here
-/// plus 2.
+/// The tracks in the order in which they are shown, below the track that holds them all. A track's uuid is its place
+/// here plus 2.
 const TRACKS: [&str; 18] = [
     "line",
     "interrupts off",
@@ -103,7 +104,7 @@ const WAKE_UPS: usize = 7;
 const CALLS: usize = 8;
 const FUNCTIONS: usize = 9;
 const D0: usize = 10;
-/// Uuid of the track that holds all others.
+/// The uuid of the track that holds all others.
 const CPU: u64 = 1;
 
 /// What fills a track for some time.
@@ -168,7 +169,8 @@ pub fn perfetto(
         end = Some(event.at);
     }
     if let Some(end) = end {
-        // What begins with the last event, as the answer does, lasts for its nanosecond, or it would not be seen.
+        // A slice that begins with the last event, such as the answer, lasts for a nanosecond. Otherwise nobody would
+        // see it.
         let end = At { time: end.time + Nanos(1), ..end };
         writer.change(end, &before, &[None; TRACKS.len()]);
         writer.functions(end, &mut called, Vec::new());
@@ -202,7 +204,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Ends and begins slices where what fills a track changed. Ends come first, so that slices of a track never nest.
+    /// Ends and begins slices where the filling of a track changed. Ends come first, so slices of a track never nest.
     fn change(
         &mut self,
         at: At,
@@ -223,7 +225,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Ends the calls that are over, from the innermost out, and begins the new ones.
+    /// Ends the calls that are over, from the innermost out. Begins the new ones.
     fn functions(&mut self, at: At, called: &mut Vec<Call>, now: Vec<Call>) {
         let same = called.iter().zip(&now).take_while(|(was, is)| was == is).count();
         for _ in same..called.len() {
@@ -245,7 +247,7 @@ impl Writer<'_> {
                 let name = format!("disturbance, timers: {timers}");
                 self.event(at, LINE, INSTANT, Some(name), Vec::new());
             }
-            // Called by who is woken, since that is what one looks for.
+            // The event has the name of the woken task, since readers look for this name.
             What::Enter { role: Role::WakeUp, taken, place, .. } => {
                 let more = self.stack(place);
                 self.event(at, WAKE_UPS, INSTANT, Some(self.task(TaskId(taken))), more);
@@ -339,7 +341,7 @@ mod tests {
         Trace::decode(bytes.as_slice()).expect("a trace")
     }
 
-    /// Time, kind and name of each event of a track.
+    /// The time, the kind and the name of each event of a track.
     fn track(trace: &Trace, name: &str) -> Vec<(u64, i32, String)> {
         let rank = TRACKS.iter().position(|t| *t == name).expect("a track");
         let of = |p: &Packet| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Turns what the plugin reports into what happened. Checks the order of events; keeps stacks and tasks in tables.
+//! Turns the plugin's reports into what happened. It checks the order of events, and keeps stacks and tasks in tables.
 //!
 //! The reader repairs nothing. It refuses and counts an event that goes back in time. An event that refers to a stack
 //! which nobody defined keeps everything but its stack, and is counted. The caller tells by [`Reader::gap`] what the
@@ -11,127 +11,127 @@ use sample::{At, Insns, Stretch};
 use serde::{Deserialize, Serialize};
 use wire::{StackId, TaskId};
 
-/// Where something happened in the kernel, as exactly as it is known.
+/// The place in the kernel where something happened, as exactly as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// Not known.
+    /// The place is not known.
     #[default]
     Unknown,
-    /// At this address; no stack was taken.
+    /// The place is this address. No stack was taken.
     Address(u64),
-    /// With this stack.
+    /// The place has this stack.
     Stack(StackId),
 }
 
-/// What the kernel says of a task.
+/// The kernel's facts about a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Its process id as `task_struct.pid`; 0 is the idle task.
+    /// The process id, `task_struct.pid`. 0 is the idle task.
     pub pid: u32,
-    /// Its priority as the kernel counts (`task_struct.prio`): 0 is the highest, 100 to 139 are other than real-time.
+    /// The priority as the kernel counts (`task_struct.prio`): 0 is the highest, and 100 to 139 are not real-time.
     pub prio: u8,
-    /// Its name, at most 16 bytes, with what is not UTF-8 replaced.
+    /// The name, at most 16 bytes. Bytes that are not UTF-8 are replaced.
     pub name: String,
 }
 
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When.
+    /// When the event happened.
     pub at: At,
-    /// What.
+    /// What happened.
     pub what: What,
 }
 
-/// What happened: as [`wire::Event`] tells it, with what the watched places mean.
+/// What happened. It is what [`wire::Event`] tells, with the meaning of the watched places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// The generator raised the line.
     Trigger {
-        /// Number of the trigger, from 0.
+        /// The number of the trigger, from 0.
         number: u64,
-        /// Level of the data pins then.
+        /// The level of the data pins at that moment.
         level: u8,
     },
     /// The line of the device that disturbs was to rise.
     Disturbance {
-        /// How many timers its handler starts.
+        /// How many timers the device's handler starts.
         timers: u8,
     },
     /// The data pins changed.
     Pins {
-        /// Their new level, D0 in bit 0.
+        /// The new level, with D0 in bit 0.
         level: u8,
     },
     /// The CPU masked or unmasked interrupts.
     Irqs {
-        /// Whether they are masked now.
+        /// Whether interrupts are masked now.
         masked: bool,
-        /// Where: by which instruction or at which entry of the kernel they were masked, and with which stack unmasked.
+        /// The instruction or the kernel's entry that masked them, or the stack that unmasked them.
         place: Place,
-        /// With which stack they had been masked; told only when they are unmasked, and the stretch was long enough.
+        /// The stack that had masked them. Told only when they are unmasked, if the stretch was long enough.
         opened: Place,
     },
     /// The CPU's preemption count changed.
     Preempt {
-        /// Its new value, without the bit for need_resched.
+        /// The new value, without the bit for need_resched.
         count: u32,
-        /// Where, when it came back to 0 and the stretch was long enough.
+        /// The place at which the count came back to 0, if the stretch was long enough.
         place: Place,
-        /// With which stack it had become other than 0; told as `place` is.
+        /// The stack with which the count had become other than 0. Told as `place` is.
         opened: Place,
     },
     /// The CPU switched to a task.
     Run {
-        /// Which.
+        /// The task.
         task: TaskId,
-        /// Its process id.
+        /// The process id of the task.
         pid: u32,
     },
     /// The CPU came to a watched place.
     Enter {
-        /// What that means.
+        /// The meaning of the place.
         role: Role,
-        /// The place's address.
+        /// The address of the place.
         address: u64,
-        /// What was taken there.
+        /// The value that was taken there.
         taken: u64,
-        /// Where.
+        /// The place, with its stack if one was taken.
         place: Place,
-        /// Where it closes a stretch that was long enough: with which stack that had been opened.
+        /// If the place closes a stretch that was long enough: the stack that had opened the stretch.
         opened: Place,
     },
     /// The CPU returned from an interrupt, an exception or a system call.
     Leave {
-        /// To user space; else to the kernel.
+        /// Whether it returned to user space. Otherwise it returned to the kernel.
         user: bool,
-        /// To which address.
+        /// The address to which the CPU returned.
         to: u64,
     },
     /// A function of the kernel was called, or jumped to as the last step of another.
     Function {
-        /// The function.
+        /// The address of the function.
         address: u64,
-        /// The lower half of the stack pointer at its first instruction.
+        /// The lower half of the stack pointer at the function's first instruction.
         stack_pointer: u32,
     },
-    /// All functions have returned that were called with this stack pointer, or with more on the same stack.
+    /// All functions returned that were called with this stack pointer, or with more on the same stack.
     Return {
-        /// Its lower half.
+        /// The lower half of the stack pointer.
         stack_pointer: u32,
     },
     /// The follower looked where the CPU is, because stretches of these kinds had become long.
     Inside {
-        /// Interrupts were masked.
+        /// Whether interrupts were masked.
         irqs_off: bool,
-        /// The preemption count was not 0, that of the idle task not 1.
+        /// Whether the preemption count was not 0. For the idle task, whether it was not 1.
         preempt_off: bool,
-        /// How long the kernel was not at a place where it would schedule; `None` where the look is not for that.
+        /// How long the kernel was at no place where it would schedule. `None` if the look is not for that.
         unscheduled: Option<Insns>,
-        /// Where the CPU was.
+        /// The place of the CPU.
         place: Place,
     },
-    /// Events are missing here: no state outlives this.
+    /// Events are missing here, so no state outlives this.
     Gap,
 }
 
@@ -151,7 +151,7 @@ pub struct ReaderLosses {
     pub dropped: u64,
 }
 
-/// All stacks of a run. Grows with the number of different stacks, not with time.
+/// All stacks of a run. Memory grows with the number of different stacks, not with time.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     frames: Vec<u64>,
@@ -159,13 +159,13 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// The addresses of a stack, innermost first; empty for an unknown one.
+    /// The addresses of a stack, innermost first. Empty for an unknown stack.
     pub fn frames(&self, stack: StackId) -> &[u64] {
         let range = self.ranges.get(&stack);
         range.map_or(&[], |&(from, to)| &self.frames[from..to])
     }
 
-    /// Adds a frame; false where it does not continue the stack that was defined last.
+    /// Adds a frame. Returns false if it does not continue the stack that was defined last.
     fn add(&mut self, id: StackId, index: usize, address: u64) -> bool {
         let end = self.frames.len();
         let fits = match self.ranges.get_mut(&id) {
@@ -187,12 +187,12 @@ impl Stacks {
     }
 }
 
-/// All tasks that were named, as they were named last.
+/// All tasks that were named, with their last names.
 #[derive(Clone, Debug, Default)]
 pub struct Tasks(FxHashMap<TaskId, Task>);
 
 impl Tasks {
-    /// What is known of a task.
+    /// The known facts about a task.
     pub fn get(&self, id: TaskId) -> Option<&Task> {
         self.0.get(&id)
     }
@@ -210,35 +210,35 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader of what a follower sees that was told to watch these places, in this order.
+    /// A reader of the events of a follower. The follower was told to watch these places, in this order.
     pub fn new(watches: &[Watch]) -> Self {
         let role = |w: &Watch| WATCHED.get(usize::from(w.index)).map(|of| (of.role, w.address));
         Reader { watches: watches.iter().filter_map(role).collect(), ..Reader::default() }
     }
 
-    /// The same, for a kernel in which a request to replace a task names a flag of the task: this flag, where the
-    /// request is not urgent.
+    /// The same reader for a kernel in which a request to replace a task names a flag of the task. `flag` is the one of
+    /// requests that are not urgent.
     pub fn with_lazy_flag(self, flag: Option<u64>) -> Self {
         Reader { lazy: flag, ..self }
     }
 
-    /// The stacks defined so far.
+    /// The stacks that are defined so far.
     pub fn stacks(&self) -> &Stacks {
         &self.stacks
     }
 
-    /// The tasks named so far.
+    /// The tasks that are named so far.
     pub fn tasks(&self) -> &Tasks {
         &self.tasks
     }
 
-    /// What was lost so far.
+    /// The losses so far.
     pub fn losses(&self) -> ReaderLosses {
         self.losses
     }
 
-    /// Reads one event; `None` where it says nothing of the CPU: a definition, something refused, or of a kind that
-    /// this crate has no use for.
+    /// Reads one event. `None` if it says nothing of the CPU: a definition, a refused event, or a kind that this crate
+    /// does not use.
     pub fn read(&mut self, event: &wire::Event) -> Option<Event> {
         let (at, what) = self.what(event)?;
         if self.last.is_some_and(|last| at.since(last).is_none()) {
@@ -249,7 +249,7 @@ impl Reader {
         Some(Event { at, what })
     }
 
-    /// The channel lost so many at this place. `None` where nothing was read before, so that there is no state to lose.
+    /// Records that the channel lost `events` here. `None` if nothing was read before, so there is no state to lose.
     pub fn gap(&mut self, events: u64) -> Option<Event> {
         self.losses.dropped += events;
         self.last.map(|at| Event { at, what: What::Gap })
@@ -312,7 +312,7 @@ impl Reader {
         })
     }
 
-    /// The CPU came to a watched place, with these stacks: there, and where what it closes had been opened.
+    /// The CPU came to a watched place. The stacks are the one there, and the one that opened what the place closes.
     fn enter(
         &mut self,
         watch: u8,
@@ -342,7 +342,7 @@ impl Reader {
     }
 }
 
-/// A name that is padded with zeros.
+/// The text of a name that is padded with zeros.
 fn text(name: &[u8; 16]) -> String {
     let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..end]).into_owned()

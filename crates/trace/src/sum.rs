@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Times that were added up. A sum is not a stretch: it is never shown without the number of stretches in it and the
+//! Times that were added up. A sum is not a stretch: it is never shown without the number of its stretches and the
 //! length of the longest one.
 
 use sample::Nanos;
@@ -24,12 +24,12 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// One stretch.
+    /// The sum of one stretch.
     pub fn of(time: Nanos) -> Sum {
         Sum { time, stretches: 1, longest: time }
     }
 
-    /// Adds other stretches. Where one of both sums does not know its number of stretches, the result does not know it
+    /// Adds other stretches. If one of both sums does not know its number of stretches, the result does not know it
     /// either.
     pub fn add(&mut self, other: Sum) {
         let is_empty = *self == Sum::default();
@@ -39,7 +39,7 @@ impl Sum {
         self.longest = if known { self.longest.max(other.longest) } else { Nanos(0) };
     }
 
-    /// Adds up consecutive lengths by what each is of. Consecutive lengths of the same thing are one stretch.
+    /// Adds up consecutive lengths by their keys. Consecutive lengths of one key are one stretch.
     pub fn by<K: Ord + Clone>(lengths: impl IntoIterator<Item = (K, Nanos)>) -> BTreeMap<K, Sum> {
         let mut sums = BTreeMap::<K, Sum>::new();
         let mut goes_on: Option<(K, Nanos)> = None;
@@ -67,7 +67,7 @@ impl FromIterator<Sum> for Sum {
     }
 }
 
-/// `106 µs`, or `1.28 ms in 12 stretches, longest 106 µs`.
+/// The text of a sum: `106 µs`, or `1.28 ms in 12 stretches, longest 106 µs`.
 impl fmt::Display for Sum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Sum { time, stretches, longest } = self;

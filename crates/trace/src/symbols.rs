@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Names of the guest's addresses. Somebody else knows them and gives them through [`Symbols`].
+//! Names of the guest's addresses. Other code knows them, and gives them through [`Symbols`].
 
 use crate::{Place, Stacks};
 
 /// Names addresses of one booted kernel and its modules, as the kernel prints them (`%pS` and `%pB`,
 /// Documentation/core-api/printk-formats.rst): `symbol+0x12`, or `symbol+0x12 [module]`.
 pub trait Symbols {
-    /// Where an instruction is; `None` where the address is in no known function.
+    /// The place of an instruction. `None` if the address is in no known function.
     fn name(&self, address: u64) -> Option<String>;
 
-    /// Where the call is that returns to this address, which may be that of the next function.
+    /// The place of the call that returns to this address. The address itself may be in the next function.
     fn caller(&self, address: u64) -> Option<String>;
 }
 
@@ -29,8 +29,8 @@ pub fn named(symbols: &dyn Symbols, address: u64) -> String {
 }
 
 impl Stacks {
-    /// A place by name: the frames of its stack, innermost first, or the one name that its address has; empty where it
-    /// is not known.
+    /// A place by name: the frames of its stack, innermost first, or the one name of its address. Empty if the place is
+    /// not known.
     pub fn names(&self, place: Place, symbols: &dyn Symbols) -> Vec<String> {
         let id = match place {
             Place::Unknown => return Vec::new(),

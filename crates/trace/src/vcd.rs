@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! An excerpt as a value change dump (IEEE 1364-2005, clause 18), which GTKWave and PulseView read. It shows the pins
-//! and, beside them, what the CPU had turned off.
+//! Writes an excerpt as a value change dump (IEEE 1364-2005, clause 18), which GTKWave and PulseView read. It shows the
+//! pins and, beside them, what the CPU had turned off.
 //!
 //! The records do not have the width of the generator's pulses. So each change of the wires `trigger` and `disturbance`
 //! stands for one pulse.
@@ -9,7 +9,7 @@ use crate::What;
 use crate::excerpt::{Excerpt, Now};
 use std::fmt::Write;
 
-/// Identifier and name of each wire.
+/// The identifier and the name of each wire.
 const WIRES: [(char, &str); 12] = [
     ('t', "trigger"),
     ('d', "disturbance"),
@@ -32,7 +32,7 @@ fn levels(now: &Now, [trigger, disturbance]: [bool; 2]) -> [bool; WIRES.len()] {
     [trigger, disturbance, irqs, preempt, a, b, c, d, e, f, g, h]
 }
 
-/// The excerpt as the text of a `.vcd` file; times are ns of virtual time.
+/// The excerpt as the text of a `.vcd` file. Times are ns of virtual time.
 pub fn vcd(excerpt: &Excerpt) -> String {
     let mut text = String::from("$timescale 1 ns $end\n$scope module onset $end\n");
     for (id, name) in WIRES {
@@ -63,7 +63,7 @@ pub fn vcd(excerpt: &Excerpt) -> String {
         }
         before = after;
     }
-    // Viewers end at the last time, and do not show what changes then: it has to last for its nanosecond.
+    // Viewers end at the last time, and do not show a change at this time. So the last change lasts for a nanosecond.
     let last = excerpt.states().last().map_or(from.time, |(event, _)| event.at.time);
     line(&mut text, format_args!("#{}", last.ns() + 1));
     text

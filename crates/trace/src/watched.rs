@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which functions of the kernel are watched, what is taken there, and what it means.
+//! Lists the functions of the kernel that are watched, what is taken there, and what it means.
 //!
 //! The list is data. Two users share it: one translates the names to addresses, the other reads the events. [`places`]
 //! gives the addresses to watch in their order, and an event names an address by its place in that order.
@@ -12,36 +12,36 @@ use crate::WindowKind;
 use crate::x86_64::{EXCEPTION_ENTRIES, OWN_ENTRIES, SHARED_ENTRIES, SWITCH};
 use wire::{Take, WATCHES_MAX};
 
-/// What an event of a watch means to the analysis.
+/// The meaning of a watch's event for the analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// First instruction of the entry of the interrupts that share one; taken is what their stub pushed: the vector,
-    /// sign-extended.
+    /// The first instruction of the entry of the interrupts that share one. The value that is taken is what their stub
+    /// pushed: the vector, sign-extended.
     CommonInterrupt,
-    /// First instruction of the entry of an interrupt that has its own.
+    /// The first instruction of the entry of an interrupt that has its own.
     Interrupt,
-    /// First instruction of an exception's entry.
+    /// The first instruction of an exception's entry.
     Exception,
-    /// Our driver's hard handler.
+    /// The hard handler of our driver.
     Handler,
     /// Somebody wakes the task that is taken.
     WakeUp,
-    /// Somebody asks for the current task to be replaced; taken is [`LAZY`] where the request is not urgent, else 0.
+    /// Somebody asks to replace the current task. The value is [`LAZY`] if the request is not urgent, and otherwise 0.
     NeedResched,
-    /// The scheduler is entered.
+    /// The CPU enters the scheduler.
     Schedule,
     /// The scheduler begins to switch to the task that is taken.
     SwitchTo,
     /// The tail of a switch, on the new task's stack.
     SwitchDone,
-    /// Softirqs begin to be served.
+    /// The CPU begins to serve softirqs.
     Softirq,
     /// One kind of softirq begins.
     SoftirqAction,
-    /// The current task did not get a sleeping lock at once; taken is its owner, whose lowest bits are flags, or 0
-    /// where it is not known.
+    /// The current task did not get a sleeping lock at once. The value is the lock's owner, whose lowest bits are
+    /// flags, or 0 if the owner is not known.
     LockOwner,
-    /// The current task queues for a sleeping lock, and will sleep; taken is the owner as in `LockOwner`.
+    /// The current task queues for a sleeping lock, and will sleep. The value is the owner as in `LockOwner`.
     LockWait,
     /// The current task goes to sleep on the sleeping lock that it waited for last.
     LockSleep,
@@ -49,24 +49,24 @@ pub enum Role {
     MigrateDisable,
     /// The current task enables migration again.
     MigrateEnable,
-    /// The current task disables bottom halves (PREEMPT_RT only: elsewhere the preemption count tells); taken is by how
-    /// much.
+    /// The current task disables bottom halves (only on PREEMPT_RT: elsewhere the preemption count tells). The value is
+    /// by how much.
     BhDisable,
-    /// The current task enables them again; taken is by how much.
+    /// The current task enables bottom halves again. The value is by how much.
     BhEnable,
 }
 
 /// An end of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// It opens, unless it is open.
+    /// The stretch opens, unless it is open.
     Opens,
-    /// It closes, if it was opened as often as it has been closed then.
+    /// The stretch closes, if it has then been closed as often as it was opened.
     Closes,
 }
 
 impl Role {
-    /// Which stretches of a task begin and end with such calls.
+    /// The stretches of a task that begin and end with such calls.
     pub const fn edge(self) -> Option<(WindowKind, Edge)> {
         match self {
             Role::MigrateDisable => Some((WindowKind::MigrationOff, Edge::Opens)),
@@ -78,48 +78,48 @@ impl Role {
     }
 }
 
-/// One entry of the list.
+/// One row of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// The function's names. Every symbol that matches any of them is watched; one that ends in `*` is a prefix.
+    /// The function's names. Every symbol that matches any of them is watched. A name that ends in `*` is a prefix.
     pub names: &'static [&'static str],
-    /// What to take there.
+    /// The value to take there.
     pub take: Take,
     /// Whether to take the stack as well, which costs time.
     pub stack: bool,
-    /// What it means.
+    /// The meaning of the place.
     pub role: Role,
 }
 
-/// A task is asked to leave when it next goes to user space, or at the next tick, and not sooner
-/// (`TIF_NEED_RESCHED_LAZY`, since 6.12-rt and 6.13). Ordinary tasks that are to share the CPU are asked so. For a
-/// real-time task that is woken, the request is an urgent one.
+/// The urgency of a request to leave when the task next goes to user space, or at the next tick, and not sooner
+/// (`TIF_NEED_RESCHED_LAZY`, since 6.12-rt and 6.13). The kernel asks ordinary tasks that are to share the CPU in this
+/// way. For a woken real-time task, the request is urgent.
 pub const LAZY: u64 = 1;
 
-/// `struct rt_mutex_base` (include/linux/rtmutex.h): `raw_spinlock_t` of 4 bytes, padding, `struct rb_root_cached` of
-/// 16, then `owner`; the same in 6.1 and 6.12 without lock debugging.
+/// The offset of `owner` in `struct rt_mutex_base` (include/linux/rtmutex.h): `raw_spinlock_t` of 4 bytes, padding, and
+/// `struct rb_root_cached` of 16 come before it. It is the same in 6.1 and 6.12 without lock debugging.
 const RT_MUTEX_OWNER: u64 = 24;
 
 const fn watch(names: &'static [&'static str], take: Take, stack: bool, role: Role) -> Watched {
     Watched { names, take, stack, role }
 }
 
-/// The list.
+/// The list of all watched functions.
 pub static WATCHED: &[Watched] = &[
     watch(SHARED_ENTRIES, Take::Top, false, Role::CommonInterrupt),
     watch(OWN_ENTRIES, Take::Nothing, false, Role::Interrupt),
-    // The NMI is not one of them: the row above has it, and the first row that matches counts.
+    // The NMI is not one of them: the row above has it, and the first matching row counts.
     watch(EXCEPTION_ENTRIES, Take::Nothing, false, Role::Exception),
     watch(&["onset_run_hardirq"], Take::Nothing, true, Role::Handler),
     watch(&["try_to_wake_up"], Take::First, true, Role::WakeUp),
     watch(&["resched_curr"], Take::Nothing, false, Role::NeedResched),
-    // 6.12-rt has both: this one with the flag to set, which tells a lazy request. Elsewhere it is inlined or does not
-    // exist.
+    // 6.12-rt has both: this one has the flag to set, which tells a lazy request. In other kernels it is inlined or
+    // does not exist.
     watch(&["__resched_curr"], Take::Second, false, Role::NeedResched),
     watch(&["__schedule"], Take::Nothing, true, Role::Schedule),
     watch(SWITCH, Take::Second, false, Role::SwitchTo),
     watch(&["finish_task_switch"], Take::Nothing, false, Role::SwitchDone),
-    // `__do_softirq` only calls it in every one of the four.
+    // In each of the four kernels `__do_softirq` only calls this function.
     watch(&["handle_softirqs"], Take::Nothing, false, Role::Softirq),
     watch(
         &[
@@ -139,18 +139,18 @@ pub static WATCHED: &[Watched] = &[
         false,
         Role::SoftirqAction,
     ),
-    // The slow path of PREEMPT_RT's spinlocks, into which the next function may be inlined.
+    // The slow path of PREEMPT_RT's spinlocks. The compiler may inline the next function into it.
     watch(&["rtlock_slowlock_locked"], Take::Word(RT_MUTEX_OWNER), true, Role::LockOwner),
     watch(&["task_blocks_on_rt_mutex"], Take::Word(RT_MUTEX_OWNER), true, Role::LockWait),
-    // PREEMPT_RT: a writer takes the lock of writers and then waits for readers, who are not known. So whoever had the
-    // writers' lock before is not who is waited for.
+    // On PREEMPT_RT a writer takes the lock of writers and then waits for readers, who are not known. So the previous
+    // owner of the writers' lock is not the task that this one waits for.
     watch(
         &["rt_write_lock", "down_write", "down_write_killable", "down_write_nested"],
         Take::Nothing,
         false,
         Role::LockOwner,
     ),
-    // `rt_mutex_schedule` since 6.6.
+    // `rt_mutex_schedule` exists since 6.6.
     watch(&["schedule_rtlock", "rt_mutex_schedule"], Take::Nothing, false, Role::LockSleep),
     watch(&["migrate_disable"], Take::Nothing, true, Role::MigrateDisable),
     watch(&["migrate_enable"], Take::Nothing, true, Role::MigrateEnable),
@@ -159,8 +159,8 @@ pub static WATCHED: &[Watched] = &[
 ];
 
 impl Watched {
-    /// Whether a symbol of the kernel is this function, or a clone that the compiler made of it: `.isra.N`
-    /// (interprocedural scalar replacement) and `.constprop.N` (constant propagation) are whole functions; `.part.N`
+    /// Whether a symbol of the kernel is this function, or a clone that the compiler made of it. `.isra.N`
+    /// (interprocedural scalar replacement) and `.constprop.N` (constant propagation) are whole functions. `.part.N`
     /// and `.cold` are only parts of one.
     pub fn matches(&self, symbol: &str) -> bool {
         self.names.iter().any(|name| match name.strip_suffix('*') {
@@ -188,14 +188,14 @@ fn is_clone_suffix(mut suffix: &str) -> bool {
 /// One address to watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Watch {
-    /// Index into [`WATCHED`].
+    /// The index into [`WATCHED`].
     pub index: u8,
-    /// The function's first instruction.
+    /// The address of the function's first instruction.
     pub address: u64,
 }
 
-/// The addresses to watch in a kernel with these symbols, at most [`WATCHES_MAX`]; and the indices whose meaning none
-/// of these addresses tells. Views that need those are missing.
+/// The addresses to watch in a kernel with these symbols, at most [`WATCHES_MAX`]. Also the indices whose meaning none
+/// of these addresses tells. Views that need these are missing.
 pub fn places<'a>(symbols: impl IntoIterator<Item = (&'a str, u64)>) -> (Vec<Watch>, Vec<u8>) {
     let mut found = Vec::new();
     for (symbol, address) in symbols {
@@ -207,7 +207,7 @@ pub fn places<'a>(symbols: impl IntoIterator<Item = (&'a str, u64)>) -> (Vec<Wat
     found.sort_unstable();
     found.dedup();
     found.truncate(WATCHES_MAX);
-    // An index is not missing where another function tells the same.
+    // An index is not missing if another function tells the same.
     let told = |role: Role| found.iter().any(|w| WATCHED[usize::from(w.index)].role == role);
     let missing = (0..).zip(WATCHED).filter(|(_, w)| !told(w.role)).map(|(i, _)| i);
     let missing = missing.collect();

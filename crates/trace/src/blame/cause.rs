@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Why a part of a latency passed, and through which stage.
+//! The cause of a part of a latency, and the stage in which the part passed.
 
 use crate::cpu::{Activity, Interrupt};
 use crate::{Place, StackId, TaskId};
@@ -29,54 +29,54 @@ pub enum Stage {
     User,
 }
 
-/// What a latency's part is blamed on. Whoever shows it names the addresses, stacks and tasks.
+/// The cause of a part of a latency. The code that shows a cause names its addresses, stacks and tasks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// A task kept interrupts off.
     IrqsOff(Place),
     /// A task kept preemption off.
     PreemptOff(Place),
-    /// Another interrupt.
+    /// Another interrupt ran.
     Interrupt(Interrupt),
-    /// A softirq: the address of its function.
+    /// A softirq ran. The field is the address of its function.
     Softirq(Option<u64>),
-    /// A task that goes before the responder's, because its priority is as high or higher. Also a task in user space
-    /// while nobody has woken the responder, as where softirqs were left to their thread.
+    /// A task ran that goes before the responder's, because its priority is as high or higher. Also a task in user
+    /// space while nobody has woken the responder, as when softirqs were left to their thread.
     Task(TaskId),
-    /// A task that goes after the responder's, and runs in the kernel. The kernel does not take the CPU from it there,
-    /// though nothing is off (`preempt=none` and `voluntary`). The place is where the task was seen last.
+    /// A task ran in the kernel that goes after the responder's. The kernel does not take the CPU from it there,
+    /// although nothing is off (`preempt=none` and `voluntary`). The place is where the task was seen last.
     Kernel(TaskId, Place),
     /// The responder's task slept on a lock (PREEMPT_RT). `holders` are the task that held the lock, the task that held
     /// the lock on which this one slept, and so on. `doing` is what the CPU did meanwhile, and `running` is the task
     /// for which it did that.
     Lock {
-        /// Empty where the holder is not known.
+        /// The holders. Empty if the holder is not known.
         holders: Vec<TaskId>,
         /// The task that ran.
         running: Option<TaskId>,
         /// What the CPU did.
         doing: Activity,
     },
-    /// The responder's task slept on something else than a lock, until it was woken once more.
+    /// The responder's task slept on something that is no lock, until it was woken once more.
     Sleep,
-    /// The idle task, on its way to the scheduler.
+    /// The idle task ran, on its way to the scheduler.
     Idle,
-    /// The scheduler chooses.
+    /// The scheduler chose a task.
     Scheduler,
-    /// The switch to the task chosen.
+    /// The scheduler switched to the chosen task.
     Switch,
-    /// The way of our interrupt into the kernel, interrupts being on.
+    /// Our interrupt was on its way into the kernel, with interrupts on.
     Entry,
-    /// The driver's hard handler, and what runs in its interrupt after it.
+    /// The driver's hard handler ran, or code that runs in its interrupt after it.
     Handler,
-    /// The responder's task itself.
+    /// The responder's task itself ran.
     Responder,
-    /// None of these.
+    /// None of these causes is known.
     Unexplained,
 }
 
 impl Cause {
-    /// Whether it is an interrupt or a softirq, or a lock while one ran.
+    /// Whether the cause is an interrupt or a softirq, or a lock while one of them ran.
     pub(super) const fn is_served(&self) -> bool {
         matches!(
             self,
@@ -87,14 +87,14 @@ impl Cause {
     }
 }
 
-/// The words of causes, each said once.
+/// Defines the word of each cause in one place.
 macro_rules! words {
     ($($cause:pat => $word:literal,)*) => {
         impl Cause {
-            /// All words that [`Cause::name`] gives.
+            /// All words that [`Cause::name`] returns.
             pub const NAMES: [&str; [$($word),*].len()] = [$($word),*];
 
-            /// The word in files and JSON; one of [`Cause::NAMES`].
+            /// The cause's word in files and JSON. It is one of [`Cause::NAMES`].
             pub const fn name(&self) -> &'static str {
                 match self {
                     $($cause => $word,)*
@@ -122,15 +122,15 @@ words! {
     Cause::Unexplained => "unexplained",
 }
 
-/// One part's label.
+/// The label of one part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Blame {
-    /// Through which stage.
+    /// The stage in which the part passed.
     pub stage: Stage,
-    /// Because of what.
+    /// The cause of the part.
     pub cause: Cause,
-    /// Where that is an interrupt or a softirq, or a lock while one ran: the stacks that were taken in it, in their
-    /// order.
+    /// If the cause is an interrupt or a softirq, or a lock while one of them ran: the stacks that were taken in it, in
+    /// their order.
     pub inside: Vec<StackId>,
 }
 
@@ -156,7 +156,7 @@ pub enum LatencyKind {
 }
 
 impl Blame {
-    /// To which of the paper's latencies this part belongs.
+    /// The paper's latency to which this part belongs.
     pub fn kind(&self) -> LatencyKind {
         match self.cause {
             Cause::Lock { .. } => LatencyKind::PriorityInversion,

@@ -8,22 +8,22 @@ use sample::Nanos;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
-/// How long a disturbance may be felt, also in the answer to a trigger that comes after it. Its interrupt and the
-/// timers that its handler starts take less time than this, even where threads serve them.
+/// How long a disturbance may be felt, also in the answer to a trigger after it. The disturbance's interrupt and the
+/// timers that its handler starts take less time than this, even if threads serve them.
 pub const FELT_FOR: Nanos = Nanos::from_micros(500);
 
-/// So many states are remembered. They are those that explanations began with, and the older they are, the fewer are
-/// kept. To go back by some events is then to replay about as many, however many events there are.
+/// How many states are remembered. Explanations began with these states. The older the states are, the fewer are kept.
+/// So going back by some events means to replay about as many, however many events there are.
 const STATES_KEPT: usize = 16;
 
 /// Why a latency cannot be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unexplainable {
-    /// The trigger is not among the events that are kept: it was forgotten, or there was never one.
+    /// The history does not have the trigger: it was forgotten, or it never existed.
     NoTrigger(u64),
-    /// No edge of that pin after the trigger.
+    /// The pin has no edge after the trigger.
     NoEdge(u8),
-    /// The events go back in time: they did not come from a reader.
+    /// The events go back in time, so they did not come from a reader.
     Backwards,
 }
 
@@ -42,26 +42,26 @@ impl fmt::Display for Unexplainable {
 
 impl std::error::Error for Unexplainable {}
 
-/// A bounded history. Push events; when an edge answers a trigger, ask for its explanation; then forget what no trigger
-/// needs any more.
+/// A bounded history. Push events. When an edge answers a trigger, ask for its explanation. Then forget the events that
+/// no trigger needs any more.
 #[derive(Clone, Debug)]
 pub struct History {
     before: Cpu,
-    /// Level of the pins before the events that are kept.
+    /// The level of the pins before the events that are kept.
     level: Option<u8>,
     events: VecDeque<Event>,
     limit: usize,
-    /// How many events were forgotten. With it an event keeps its number while others go.
+    /// The number of events that were forgotten. With it, an event keeps its number while others are forgotten.
     forgotten: u64,
-    /// The numbers of the triggers' events that are kept.
+    /// The numbers of the events of the triggers that are kept.
     triggers: BTreeMap<u64, u64>,
-    /// States before the events of these numbers, rising. With them an old trigger that nobody answers costs nothing.
-    /// Without them each later answer would be explained by replaying everything since that trigger.
+    /// The states before the events of these numbers, rising. With them, an old trigger that nobody answers costs
+    /// nothing. Without them, each later answer would be explained by replaying everything since that trigger.
     states: Vec<(u64, Cpu)>,
 }
 
 impl History {
-    /// A history of at most `limit` events (at least one); beyond that the oldest are forgotten.
+    /// A history of at most `limit` events (at least one). Beyond the limit the oldest events are forgotten.
     pub fn new(limit: usize) -> Self {
         let limit = limit.max(1);
         History {
@@ -75,8 +75,8 @@ impl History {
         }
     }
 
-    /// Adds an event. Where it tells the place at which an earlier stretch began, that place is written into the event
-    /// that began the stretch.
+    /// Adds an event. If the event tells the place at which an earlier stretch began, the function writes this place
+    /// into the event that began the stretch.
     pub fn push(&mut self, event: Event) {
         match event.what {
             What::Irqs { masked: false, opened: Place::Stack(id), .. } => {
@@ -97,8 +97,8 @@ impl History {
         self.events.push_back(event);
     }
 
-    /// Forgets what came longer than `before` before this trigger: it is the oldest that may still be answered. Where
-    /// the trigger is not kept, nothing is forgotten.
+    /// Forgets the events that came longer than `before` before this trigger, which is the oldest one that may still be
+    /// answered. If the history does not have the trigger, nothing is forgotten.
     pub fn forget_before(&mut self, trigger: u64, before: Nanos) {
         let Some(index) = self.find(trigger) else { return };
         let begins = self.begins(index, before);
@@ -107,16 +107,16 @@ impl History {
         }
     }
 
-    /// Of the events before the one at `index`, how many came longer than `before` before it.
+    /// How many of the events before `index` came longer than `before` before the event at `index`.
     fn begins(&self, index: usize, before: Nanos) -> usize {
         let at = self.events[index].at.time;
         let early = |e: &&Event| at.since(e.at.time).is_some_and(|time| time > before);
         self.events.iter().take(index).take_while(early).count()
     }
 
-    /// Explains the answer to `trigger` by the last edge of `pin` (bit of the data port, 0 to 7). Call this when that
-    /// edge is the last event that was pushed. Where something is off at that moment, nobody has told yet who turned it
-    /// off. Then the follower's last look into it stands for that.
+    /// Explains the answer to `trigger` by the last edge of `pin` (bit of the data port, 0 to 7). Call this when this
+    /// edge is the last event that was pushed. If interrupts or preemption are off at that moment, no event has told
+    /// yet who turned them off. Then the follower's last look into the stretch stands for it.
     pub fn explain(
         &mut self,
         trigger: u64,
@@ -143,7 +143,7 @@ impl History {
         Ok(Explanation { trigger, pin, task, parts, disturbances })
     }
 
-    /// The state before the event at `index`, and how many events had to be replayed for it.
+    /// The state before the event at `index`, and how many events had to be replayed to get it.
     fn state_before(&mut self, index: usize) -> (Cpu, usize) {
         let number = self.forgotten + index as u64;
         self.states.drain(..self.states.partition_point(|(at, _)| *at < self.forgotten));
@@ -164,13 +164,13 @@ impl History {
         (cpu, index - begin)
     }
 
-    /// Forgets the state that is missed least: the one with the shortest way from the state before it to the state
-    /// after it, compared with how long ago that is.
+    /// Forgets the least useful state: the one with the shortest way from the state before it to the state after it, in
+    /// comparison with its age.
     fn thin_out(&mut self) {
         let Some((newest, _)) = self.states.last() else { return };
         let missed = |around: &[(u64, Cpu)]| {
             let [before, after] = [&around[0], &around[2]].map(|(at, _)| *at);
-            // In 1024ths; the second is never less than the first.
+            // The result is in 1024ths. The second number is never less than the first.
             ((after - before) << 10) / (newest - before).max(1)
         };
         let least = self.states.windows(3).enumerate().min_by_key(|(_, around)| missed(around));
@@ -179,7 +179,8 @@ impl History {
         }
     }
 
-    /// A copy of the events from `before` the trigger on to the last one; `None` where the trigger is not kept.
+    /// A copy of the events from `before` the trigger on to the last one. `None` if the history does not have the
+    /// trigger.
     pub fn excerpt(&self, trigger: u64, before: Nanos) -> Option<Excerpt> {
         let skipped = self.begins(self.find(trigger)?, before);
         let (mut cpu, mut level) = (self.before.clone(), self.level);
@@ -188,12 +189,12 @@ impl History {
             level = level_of(event).or(level);
         }
         let events: Vec<Event> = self.events.iter().skip(skipped).copied().collect();
-        // Nothing told the level before: it is what the first event that has one says.
+        // No event told the level before, so it is the level of the first event that has one.
         let level = level.or_else(|| events.iter().find_map(level_of)).unwrap_or_default();
         Some(Excerpt { before: cpu, level, events })
     }
 
-    /// Where the CPU was at the follower's last look into what is still off.
+    /// The place of the CPU at the follower's last look into a stretch that is still open.
     fn learn_from_looks(&mut self) {
         let mut open = [true, true];
         let mut looks = [None, None];
@@ -223,7 +224,7 @@ impl History {
     }
 
     /// Interrupts or preemption are on again now, and had been turned off at `opened`. For interrupts the last masking
-    /// did it; for preemption the first count after the last count of 0.
+    /// had turned them off. For preemption it was the first count after the last count of 0.
     fn learn(&mut self, irqs: bool, opened: Place) {
         let (mut first, mut began_here) = (None, !self.before.preempt_off());
         for (index, event) in self.events.iter_mut().enumerate().rev() {
@@ -246,7 +247,7 @@ impl History {
             }
         }
         match first {
-            // Counts that rose and fell inside it may be kept while the one that began it is not.
+            // The history may have counts that rose and fell inside the stretch, and not the count that began it.
             Some((index, place)) if began_here => {
                 *place = opened;
                 self.unlearn(Some(index));
@@ -258,8 +259,8 @@ impl History {
         }
     }
 
-    /// Forgets the states that contain the event at `index`, because that event was written anew. Forgets all states
-    /// where the state before the events was written anew.
+    /// Forgets the states that contain the event at `index`, because this event was changed. If the state before all
+    /// events was changed, the function forgets all states.
     fn unlearn(&mut self, index: Option<usize>) {
         let until = index.map_or(0, |index| self.forgotten + index as u64);
         self.states.truncate(self.states.partition_point(|(at, _)| *at <= until));
@@ -270,7 +271,7 @@ impl History {
         Some((number - self.forgotten) as usize)
     }
 
-    /// The last event after `from` in which the pin's level is another than before it.
+    /// The last event after `from` that changes the pin's level.
     fn last_edge(&self, from: usize, pin: u8) -> Option<usize> {
         let mask = 1u8.checked_shl(pin.into())?;
         let What::Trigger { mut level, .. } = self.events.get(from)?.what else { return None };
@@ -329,7 +330,8 @@ mod tests {
         What::Preempt { count, place: place(stack), opened: place(stack) }
     }
 
-    /// Trigger 0 is never answered, and each of the others by a pin, in stretches that end before and after the answer.
+    /// Nobody ever answers trigger 0. A pin answers each of the others, in stretches that end before and after the
+    /// answer.
     #[test]
     fn answers_beside_a_trigger_that_nobody_answers_cost_as_much_as_events_came() {
         let mut history = History::new(1 << 20);
@@ -344,7 +346,7 @@ mod tests {
                 push(&mut history, irqs(true, 0));
                 push(&mut history, irqs(false, 7));
             }
-            // One stretch of a hundred triggers after the other.
+            // One stretch for each hundred triggers.
             push(&mut history, preempt(u32::from(number % 100 != 0), 9));
             push(&mut history, What::Pins { level: 1 });
             if number > 0 {
@@ -368,7 +370,7 @@ mod tests {
             1 => (0u8..=64).prop_map(|timers| What::Disturbance { timers }),
             1 => Just(What::Gap),
             4 => Just(What::Pins { level: 1 }),
-            // Its number comes later.
+            // The numbers are filled in later.
             4 => Just(What::Trigger { number: 0, level: 0 }),
         ]
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where the time of one latency went. The interval from the raised line to the pin's edge is cut into parts that add
-//! up to it exactly. Each part has its stage and its cause.
+//! Says where the time of one latency went. The interval from the raised line to the pin's edge is cut into parts that
+//! add up to it exactly. Each part has its stage and its cause.
 //!
 //! The responder's task is the task that runs at the edge. There is no such task where an interrupt made the edge, or
 //! where softirqs did at the interrupt's end or in a task that nobody woke for that.
@@ -33,15 +33,15 @@ use std::collections::BTreeMap;
 /// One latency, explained.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// Number of the trigger.
+    /// The number of the trigger.
     pub trigger: u64,
-    /// The pin that answered: bit of the data port.
+    /// The pin that answered, as the bit of the data port.
     pub pin: u8,
     /// The responder's task.
     pub task: Option<TaskId>,
     /// The parts, which add up to the latency.
     pub parts: Partition<Blame>,
-    /// What disturbed, from half a millisecond before the trigger on.
+    /// The disturbances from half a millisecond before the trigger on.
     pub disturbances: Vec<Disturbed>,
 }
 
@@ -57,22 +57,23 @@ pub struct Disturbed {
 }
 
 impl Explanation {
-    /// The latency.
+    /// The length of the latency.
     pub fn latency(&self) -> Length {
         self.parts.total()
     }
 
-    /// Time of each stage; adds up to the latency.
+    /// The time of each stage. The times add up to the latency.
     pub fn stages(&self) -> BTreeMap<Stage, Length> {
         self.by(|blame| blame.stage)
     }
 
-    /// Time of each cause; adds up to the latency.
+    /// The time of each cause. The times add up to the latency.
     pub fn causes(&self) -> BTreeMap<&Cause, Length> {
         self.by(|blame| &blame.cause)
     }
 
-    /// Stretches of each of the four latencies of the RT patch's paper, and of none of them; add up to the latency.
+    /// The stretches of each of the four latencies of the RT patch's paper, and of none of them. They add up to the
+    /// latency.
     pub fn kinds(&self) -> BTreeMap<LatencyKind, Sum> {
         Sum::by(self.parts.segments().map(|part| (part.label.kind(), part.length.time)))
     }
@@ -86,8 +87,8 @@ impl Explanation {
     }
 }
 
-/// Cuts the time from the first event (the trigger) to the last one (the edge), and gives the responder's task. `cpu`
-/// is the state before the first event.
+/// Cuts the time from the first event (the trigger) to the last one (the edge). Returns the responder's task and the
+/// parts. `cpu` is the state before the first event.
 fn explain(
     mut cpu: Cpu,
     events: &[Event],
@@ -98,7 +99,7 @@ fn explain(
     cpu.event(first);
     let mut parts = Partition::new(first.at);
     for (index, event) in rest.iter().enumerate() {
-        // What passed between event `index` and this one, in the state that the former left.
+        // This part passed between event `index` and this one, in the state after event `index`.
         let stage = path.stage(index);
         let cause = cause(&cpu, &path, index, stage, tasks);
         let inside = if cause.is_served() { path.inside(&cpu) } else { Vec::new() };
@@ -155,8 +156,8 @@ fn sleeps_on_lock(cpu: &Cpu, path: &Path) -> bool {
     path.responder.is_some_and(|task| cpu.holders(task).is_some())
 }
 
-/// The line is raised. Only masked interrupts keep the CPU from taking the interrupt. Where our entry was not seen
-/// (`entered`), nothing tells how much of the rest came before it.
+/// The cause while the line is raised. Only masked interrupts keep the CPU from taking the interrupt. If our entry was
+/// not seen (`entered`), nothing tells how much of the rest came before it.
 fn before_entry(cpu: &Cpu, activity: Activity, entered: bool) -> Cause {
     match (cpu.masked(), activity) {
         (Some(false), _) if entered => Cause::Entry,
@@ -166,7 +167,7 @@ fn before_entry(cpu: &Cpu, activity: Activity, entered: bool) -> Cause {
     }
 }
 
-/// An interrupt, or softirqs, will answer.
+/// The cause if an interrupt, or softirqs, will answer.
 fn in_interrupt(cpu: &Cpu, activity: Activity, own: bool) -> Cause {
     match activity {
         Activity::Interrupt(_) if own => Cause::Handler,
@@ -185,8 +186,8 @@ fn in_interrupt(cpu: &Cpu, activity: Activity, own: bool) -> Cause {
     }
 }
 
-/// A task that we wait for runs by itself, so only what interrupts it is not its own time. If it serves softirqs, then
-/// that is what it does, and the softirq that answers is the last one.
+/// The cause while a task for which we wait runs by itself. Only interrupts of this task are not its own time. If the
+/// task serves softirqs, then this is what it does, and the softirq that answers is the last one.
 fn own_time(cpu: &Cpu, activity: Activity, itself: Cause) -> Cause {
     match (activity, cpu.served_by_task()) {
         (Activity::Interrupt(other), _) => Cause::Interrupt(other),
@@ -199,7 +200,8 @@ fn own_time(cpu: &Cpu, activity: Activity, itself: Cause) -> Cause {
     }
 }
 
-/// A task, the `holder`, that has bottom halves disabled answers, once it enables them; it `serves` them by now or not.
+/// The cause if the task `holder` will answer when it enables bottom halves again. `serves` says whether it serves them
+/// now.
 fn held(cpu: &Cpu, activity: Activity, holder: TaskId, serves: bool) -> Cause {
     let running = cpu.running();
     match running {
@@ -208,7 +210,7 @@ fn held(cpu: &Cpu, activity: Activity, holder: TaskId, serves: bool) -> Cause {
     }
 }
 
-/// `task` shall run: what keeps it from doing so.
+/// The cause that keeps `task` from running, although it should.
 fn waiting(cpu: &Cpu, activity: Activity, own: bool, task: TaskId, tasks: &Tasks) -> Cause {
     if let (Activity::Interrupt(_), true) = (activity, own) {
         return Cause::Handler;
@@ -222,7 +224,7 @@ fn waiting(cpu: &Cpu, activity: Activity, own: bool, task: TaskId, tasks: &Tasks
     }
     let order = running.and_then(|other| goes_first(other, task, tasks));
     match (activity, running, order) {
-        // It would run anyway: what it turns off delays nobody.
+        // This task would run anyway, so what it turns off delays nobody.
         (
             Activity::Kernel(_) | Activity::User | Activity::IrqsOff(_) | Activity::PreemptOff(_),
             Some(other),
@@ -235,11 +237,11 @@ fn waiting(cpu: &Cpu, activity: Activity, own: bool, task: TaskId, tasks: &Tasks
     }
 }
 
-/// Lowest priority of real-time tasks plus one (include/linux/sched/prio.h, `MAX_RT_PRIO`).
+/// The lowest priority of real-time tasks plus one (include/linux/sched/prio.h, `MAX_RT_PRIO`).
 const MAX_RT_PRIO: u8 = 100;
 
-/// Whether `other`, which runs, goes before `task`. The lower number goes first. Of two real-time tasks with equal
-/// numbers, the one that runs goes on; other tasks with equal numbers share the CPU. `None` where a priority is not
+/// Whether the running task `other` goes before `task`. The lower number goes first. Of two real-time tasks with
+/// equal numbers, the running one goes on. Other tasks with equal numbers share the CPU. `None` if a priority is not
 /// known.
 fn goes_first(other: TaskId, task: TaskId, tasks: &Tasks) -> Option<Ordering> {
     let (other, task) = (tasks.get(other)?.prio, tasks.get(task)?.prio);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The path of one answer through the events between trigger and pin: which interrupt was ours, who answered, who woke
-//! the answering task, and where each stage begins.
+//! Finds the path of one answer through the events between trigger and pin: which interrupt was ours, who answered, who
+//! woke the answering task, and where each stage begins.
 
 use super::Stage;
 use crate::cpu::Cpu;
@@ -8,43 +8,43 @@ use crate::{At, Event, Place, Role, StackId, TaskId, What};
 use rustc_hash::FxHashMap;
 use sample::Insns;
 
-/// Indices are those of the events between trigger and edge, both included.
+/// The path. Indices are those of the events between trigger and edge, with both.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path {
-    /// When the entry of the interrupt that brought the trigger was reached.
+    /// When the CPU reached the entry of the interrupt that brought the trigger.
     pub own: Option<At>,
-    /// The task that answered; `None` where an interrupt or a softirq at its end did.
+    /// The task that answered. `None` if an interrupt or a softirq at its end answered.
     pub responder: Option<TaskId>,
-    /// The task that ran the handler, where the kernel had made that a thread.
+    /// The task that ran the handler, if the kernel had made the handler a thread.
     pub handler_task: Option<TaskId>,
-    /// The wake-up of that one.
+    /// The wake-up of `handler_task`.
     pub handler_woken: Option<usize>,
-    /// The task that had bottom halves disabled and served the softirq that answered when it enabled them, and from
-    /// when on. Set only where nothing else tells who answered (PREEMPT_RT) and nobody woke the task.
+    /// The task that had bottom halves disabled, and that served the answering softirq when it enabled them; and since
+    /// when. Set only if nothing else tells who answered (PREEMPT_RT) and nobody woke the task.
     pub holder: Option<(TaskId, usize)>,
-    /// Where stages begin, ascending in both.
+    /// The beginnings of stages. Both values rise.
     begins: Vec<(usize, Stage)>,
-    /// From where to where the responder's task slept between its first wake-up and its answer.
+    /// The sleeps of the responder's task between its first wake-up and its answer, each with its beginning and end.
     sleeps: Vec<(usize, usize)>,
     /// The stacks that were taken in each interrupt and softirq, by its beginning.
     inside: FxHashMap<Insns, Vec<StackId>>,
 }
 
-/// What one look over the events finds.
+/// The findings of one look over the events.
 #[derive(Default)]
 struct Found {
     handler: Option<(usize, Option<At>, Option<TaskId>)>,
-    /// Wake-ups: index, task woken, the interrupt they happened in.
+    /// The wake-ups: the index, the woken task, and the interrupt in which they happened.
     wakes: Vec<(usize, TaskId, Option<At>)>,
     runs: Vec<(usize, TaskId)>,
-    /// Requests for another task, entries of the scheduler, returns to user space.
+    /// The requests for another task. Below, the entries of the scheduler and the returns to user space.
     resched: Vec<usize>,
     schedule: Vec<usize>,
     user: Vec<(usize, Option<TaskId>)>,
     entries: Vec<(usize, At)>,
     answered_by: Option<TaskId>,
     answered_in_softirq: bool,
-    /// Who enabled bottom halves last, and who then began to serve softirqs.
+    /// The task that enabled bottom halves last. Below, the task that then began to serve softirqs.
     enabling: Option<TaskId>,
     serving: Option<(TaskId, usize)>,
     /// The interrupt in which the edge was made.
@@ -53,7 +53,7 @@ struct Found {
 }
 
 impl Path {
-    /// Finds the path in `events`, from the trigger (first) to the edge (last); `cpu` is the state before them.
+    /// Finds the path in `events`, from the trigger (first) to the edge (last). `cpu` is the state before them.
     pub fn find(cpu: &Cpu, events: &[Event]) -> Path {
         let found = Found::look(cpu.clone(), events);
         let (handler, in_interrupt, in_task) = match found.handler {
@@ -65,15 +65,15 @@ impl Path {
         let own = in_interrupt.or_else(|| handler_woken.and_then(|(_, interrupt)| interrupt));
         let responder = found.answered_by;
         let woken = responder.and_then(|task| found.first_wake(task, handler.unwrap_or(0)));
-        // Softirqs in a task that nobody woke for them: whoever enabled bottom halves serves them.
+        // Softirqs ran in a task that nobody woke for them: the task that enabled bottom halves serves them.
         let holder = found.serving.filter(|&(task, _)| {
             woken.is_none() && !found.answered_in_softirq && responder == Some(task)
         });
         let is_own = woken.is_some() || !(found.answered_in_softirq || holder.is_some());
         let responder = responder.filter(|_| is_own);
-        // Where the handler was not seen, the interrupt that woke the responder is the one.
+        // If the handler was not seen, our interrupt is the one that woke the responder.
         let own = own.or_else(|| woken.and_then(|(_, interrupt)| interrupt));
-        // Nor a wake-up: the interrupt that answered.
+        // If no wake-up was seen either, our interrupt is the one that answered.
         let own = own.or(found.answered_in);
         let mut path = Path {
             own,
@@ -112,7 +112,7 @@ impl Path {
         self.sleeps.iter().any(|&(from, to)| from <= index && index < to)
     }
 
-    /// A stage begins at `index`. Where `index` is unknown, or before the last stage, the stage does not exist.
+    /// Lets a stage begin at `index`. If `index` is unknown, or before the last stage, the stage does not exist.
     fn begin(&mut self, index: Option<usize>, stage: Stage) {
         let last = self.begins.last().map_or(0, |&(last, _)| last);
         if let Some(index) = index.filter(|&i| i >= last) {
@@ -130,7 +130,7 @@ impl Path {
         self.begin(Some(run), Stage::Resumed);
         let user = found.user.iter().find(|&&(i, t)| i > run && t == Some(task));
         self.begin(user.map(|&(i, _)| i), Stage::User);
-        // Switched away from, and woken after that: it slept in between.
+        // The task was switched away from, and woken after that. So it slept in between.
         let mut last = run;
         for &(index, _) in found.runs.iter().filter(|&&(i, t)| i > run && t == task) {
             let away = found.runs.iter().find(|&&(i, _)| i > last).map_or(index, |&(i, _)| i);
@@ -157,8 +157,8 @@ impl Found {
                 What::Leave { user: true, .. } => found.user.push((index, cpu.running())),
                 What::Enter { role, taken, .. } => match role {
                     Role::CommonInterrupt | Role::Interrupt => {
-                        // The gate masks interrupts at the stub, one instruction before the entry; a device may come
-                        // between.
+                        // The gate masks interrupts at the stub, one instruction before the entry. An event of a device
+                        // may come between the two.
                         let before = events[..index].iter().rposition(|e| !is_device(e));
                         let gate = before.filter(|&i| is_masking(&events[i]));
                         found.entries.push((gate.unwrap_or(index), event.at));
@@ -186,7 +186,7 @@ impl Found {
         found
     }
 
-    /// The first wake-up of `task` after event `from`, and the interrupt it happened in.
+    /// The first wake-up of `task` after event `from`, and the interrupt in which it happened.
     fn first_wake(&self, task: TaskId, from: usize) -> Option<(usize, Option<At>)> {
         let wake = self.wakes.iter().find(|&&(i, t, _)| i >= from && t == task);
         wake.map(|&(index, _, interrupt)| (index, interrupt))

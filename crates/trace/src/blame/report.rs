@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Causes and explanations with names, as they are shown and written as JSON.
+//! Causes and explanations with names, in the form in which they are shown and written as JSON.
 
 use super::{Blame, Cause, Disturbed, Explanation, LatencyKind, Stage};
 use crate::cpu::{Activity, Interrupt};
@@ -11,8 +11,8 @@ use sample::{Insns, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A cause whose tasks have their names: what two causes have to share to be one row of a ledger. Not the process id,
-/// which a load that starts programs never uses twice.
+/// A cause whose tasks have their names. Two causes with equal values share one row of a ledger. The process id is no
+/// part of it, since a load that starts programs never uses one twice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Named {
     cause: &'static str,
@@ -78,7 +78,7 @@ pub struct ExplanationReport {
 }
 
 impl Activity {
-    /// The word in files and JSON.
+    /// The kind's word in files and JSON.
     pub const fn name(&self) -> &'static str {
         match self {
             Activity::Unknown => "unknown",
@@ -104,7 +104,7 @@ impl Activity {
     }
 }
 
-/// `name RT 50`; the address where the task was never named.
+/// The task as `name RT 50`. If the task was never named, its address.
 fn task_name(task: TaskId, tasks: &Tasks) -> String {
     match tasks.get(task) {
         Some(task) => format!("{} {}", task.name, priority(task.prio)),
@@ -113,7 +113,7 @@ fn task_name(task: TaskId, tasks: &Tasks) -> String {
 }
 
 impl Cause {
-    /// With the stacks that were taken inside, where it is an interrupt or a softirq.
+    /// The cause with names. For an interrupt or a softirq, also with the stacks that were taken inside.
     pub(crate) fn named(
         &self,
         inside: &[StackId],
@@ -141,7 +141,7 @@ impl Cause {
             }
             Cause::Lock { holders, running, doing } => {
                 named.tasks = holders.iter().map(|&task| task_name(task, tasks)).collect();
-                // What ran meanwhile is worth a word where it was not the last holder.
+                // The running task is worth a word if it was not the last holder.
                 let stranger = running.filter(|r| holders.last().is_some_and(|last| last != r));
                 named.tasks.extend(stranger.map(|r| format!("runs {}", task_name(r, tasks))));
                 named.doing = Some(doing.name());
@@ -160,24 +160,24 @@ impl Cause {
     }
 }
 
-/// What ran in an interrupt or a softirq, by the stacks that were taken in it.
+/// The code that ran in an interrupt or a softirq, by the stacks that were taken in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Ran {
-    /// Whom the entry called in the end.
+    /// The function that the entry called in the end.
     handler: Option<String>,
-    /// Functions from that one out to the entry; where none was called, from where the CPU was.
+    /// The functions from the handler out to the entry. If none was called, from the place of the CPU.
     functions: Vec<String>,
 }
 
 impl Ran {
-    /// By the last of the stacks that came furthest.
+    /// Finds the code by the last of the stacks that came furthest.
     fn of(of: Of, inside: &[StackId], stacks: &Stacks, symbols: &dyn Symbols) -> Ran {
         let names = inside.iter().map(|&stack| stacks.names(Place::Stack(stack), symbols));
         let names: Vec<_> = names.collect();
         let callees = names.iter().filter_map(|stack| Callee::of(of, stack));
         let Some(callee) = callees.max_by_key(|callee| callee.depth) else { return Ran::default() };
         let frames = if callee.is_handler() { callee.frames() } else { callee.inside };
-        // Two calls of one function are one here, so that what ran twice is one row.
+        // Two calls of one function are one here, so that code that ran twice is one row.
         let functions: Vec<_> = frames.iter().map(|frame| without_place(frame)).collect();
         let handler = functions.first().filter(|_| callee.is_handler()).cloned();
         Ran { handler, functions }
@@ -217,7 +217,7 @@ impl Named {
     }
 }
 
-/// `local timer`, or `vector 39`.
+/// The interrupt as `local timer`, or `vector 39`.
 fn interrupt_text(Interrupt { entry, vector }: Interrupt, symbols: &dyn Symbols) -> String {
     let entry = entry.map_or_else(|| "unknown entry".to_owned(), |entry| named(symbols, entry));
     match (interrupt_name(&entry), vector) {
@@ -236,7 +236,7 @@ impl Explanation {
         let part = |segment: Segment<'_, Blame>| PartReport {
             stage: segment.label.stage,
             cause: cause(segment.label),
-            // No segment begins before the first.
+            // No segment begins before the first one.
             from_ns: segment.from.time.since(self.parts.from().time).unwrap_or_default(),
             ns: segment.length.time,
             insns: segment.length.insns,

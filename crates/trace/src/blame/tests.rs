@@ -42,7 +42,7 @@ const TRIGGER: What = What::Trigger { number: 0, level: 0 };
 const TO_KERNEL: What = What::Leave { user: false, to: 0 };
 const TO_USER: What = What::Leave { user: true, to: 0 };
 
-/// Priorities: the load 120, the responder 9, the holder 120.
+/// The priorities: the load has 120, the responder 9, the holder 120.
 fn tasks() -> Tasks {
     let mut reader = Reader::new(&[]);
     for (task, prio) in [(LOAD, 120), (RESPONDER, 9), (HOLDER, 120)] {
@@ -61,7 +61,7 @@ fn explained(pin: u8, events: &[(u64, What)]) -> Explanation {
     history.explain(0, pin, &tasks()).expect("an answer")
 }
 
-/// Stage, cause and length of each part.
+/// The stage, the cause and the length of each part.
 fn parts(e: &Explanation) -> Vec<(Stage, Cause, u64)> {
     let part =
         |s: crate::Segment<'_, Blame>| (s.label.stage, s.label.cause.clone(), s.length.time.0);
@@ -85,14 +85,14 @@ fn what_disturbed_is_told_from_shortly_before_the_trigger_to_the_answer_and_cuts
     };
     assert_eq!(told(&disturbed), [(-1_000, 2), (250, 3)]);
     assert_eq!(disturbed.parts, explained(0, &calm).parts);
-    // Also where only that much is kept.
+    // The same holds if only that much is kept.
     let mut history = History::new(1_000);
     events.iter().for_each(|&(ns, what)| history.push(Event { at: at(ns), what }));
     history.forget_before(0, FELT_FOR);
     assert_eq!(told(&history.explain(0, 0, &tasks()).expect("an answer")), told(&disturbed));
 }
 
-/// Entry, vector and count of our own interrupt from `ns` on.
+/// The entry, the vector and the count of our own interrupt, from `ns` on.
 fn own_interrupt(ns: u64) -> [(u64, What); 4] {
     [
         (ns, irqs(true, 0)),
@@ -156,7 +156,7 @@ fn softirqs_that_are_left_to_their_thread_wait_for_the_tasks_that_run_meanwhile(
     assert!(!e.causes().contains_key(&Cause::Unexplained), "{:?}", parts(&e));
 }
 
-/// A task wakes up out of our interrupt, in a kernel that `count` keeps from switching until 400.
+/// A task wakes up out of our interrupt. `count` keeps the kernel from switching until 400.
 fn wake_up_of_a_task() -> Vec<(u64, What)> {
     let mut events = vec![
         (0, run(LOAD)),
@@ -199,7 +199,7 @@ fn a_task_goes_through_every_stage_and_each_has_its_cause() {
             (Stage::NeedResched, Cause::Handler, 30),
             (Stage::NeedResched, Cause::Softirq(None), 5),
             (Stage::NeedResched, Cause::Softirq(Some(ASM_TIMER)), 45),
-            // The exit of our own interrupt.
+            // This is the exit of our own interrupt.
             (Stage::NeedResched, Cause::Handler, 20),
             (Stage::Schedule, Cause::Scheduler, 40),
             (Stage::Schedule, Cause::Switch, 10),
@@ -285,7 +285,7 @@ fn a_handler_that_is_not_watched_is_known_by_its_edge() {
 #[test]
 fn a_lock_is_blamed_with_its_chain_of_holders_and_what_they_did() {
     let mut events = vec![(0, run(HOLDER)), (0, preempt(0, 0)), (10, irqs(false, 0))];
-    // The holder of the lock waits for one that the load holds.
+    // The holder of the lock waits for a lock that the load holds.
     events.extend([
         (20, enter(Role::LockWait, LOAD.0 | 1, 1)),
         (30, run(LOAD)),
@@ -474,7 +474,7 @@ fn who_turned_off_what_is_still_off_at_the_answer_is_known_by_the_last_look() {
     let mut events = vec![
         (0, run(LOAD)),
         (0, preempt(0, 0)),
-        // One that was over before has told.
+        // A stretch that was over before has told its opener.
         (2, preempt(1, 0)),
         (3, What::Preempt { count: 0, place: on(8), opened: on(9) }),
         (5, irqs(false, 0)),

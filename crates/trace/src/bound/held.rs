@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which part of a latency is held against the bound, and for which latencies the bound says nothing.
+//! The part of a latency that is compared with the bound, and the latencies of which the bound says nothing.
 
 use crate::{Cause, Explanation, Stage};
 use sample::Nanos;
@@ -36,10 +36,10 @@ impl Unbounded {
     }
 }
 
-/// The part of a latency that the bound is for: from the line raised to the switch to the responder's task.
+/// The part of a latency that the bound is for: from the raised line to the switch to the responder's task.
 ///
 /// # Errors
-/// Why the bound does not speak of this one.
+/// The reason why the bound does not speak of this latency.
 pub fn scheduling(explanation: &Explanation) -> Result<Nanos, Unbounded> {
     let segments = || explanation.parts.segments();
     if !segments().any(|s| s.label.stage >= Stage::Resumed) {

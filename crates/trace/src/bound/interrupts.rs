@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How much of an interval interrupts take: the paper's sliding window, for each pair of entry and vector by itself.
+//! Measures how much of an interval interrupts take: the paper's sliding window, separately for each pair of entry and
+//! vector.
 
 use std::collections::VecDeque;
 
-/// Widths of the sliding windows: 2¹⁰ to 2²⁴ ns. An interval is rounded up to the next one, so that I(L) is never too
-/// small, and memory is bounded by how many interrupts fit into the widest.
+/// The widths of the sliding windows: 2¹⁰ to 2²⁴ ns. An interval is rounded up to the next width, so that I(L) is never
+/// too small. The number of interrupts that fit into the widest window bounds the memory.
 pub(super) const NARROWEST: u32 = 10;
 pub(super) const WINDOWS: usize = 15;
 
-/// Interrupts of one kind.
+/// The interrupts of one kind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Source {
-    /// Begin and length of those that reach into the widest window.
+    /// The beginning and the length of each interrupt that reaches into the widest window.
     recent: VecDeque<(u64, u64)>,
-    /// For each width, the most that a window of it had.
+    /// For each width, the most interrupt time that a window of this width had.
     pub most: [u64; WINDOWS],
 }
 
 impl Source {
-    /// An interrupt that begins at `begin` and lasts for `length`. The window that ends where the interrupt begins
-    /// counts all of it, and all of each earlier interrupt that ends inside the window.
+    /// Adds an interrupt that begins at `begin` and lasts for `length`. The window that ends at this beginning counts
+    /// the whole interrupt, and the whole of each earlier interrupt that ends inside the window.
     pub fn add(&mut self, begin: u64, length: u64) {
         let width = |window: usize| 1u64 << (NARROWEST as usize + window);
         let ends_after = |of: &(u64, u64), from: u64| of.0 + of.1 > from;

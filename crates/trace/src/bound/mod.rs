@@ -7,10 +7,10 @@
 //! L = max(D_ST, D_POID) + D_PAIE + D_PSD + I_NMI(L) + I_IRQ(L)
 //! ```
 //!
-//! The terms are the paper's table 1, each the longest seen, without the interrupts inside it. I(L) is what interrupts
-//! may take of an interval of length L: the paper's sliding window, for each entry and vector by itself. What the terms
-//! mean on kernels that are not preemptible everywhere, and what the bound does not hold for, is in
-//! docs/methods/bound.md.
+//! The terms are the paper's table 1. Each is the longest that was seen, without the interrupts inside it. I(L) is the
+//! time that interrupts may take of an interval of length L: the paper's sliding window, separately for each entry and
+//! vector. docs/methods/bound.md says what the terms mean on kernels that are not preemptible everywhere, and what the
+//! bound does not hold for.
 
 mod held;
 mod interrupts;
@@ -27,46 +27,48 @@ use rustc_hash::FxHashMap;
 use sample::{Nanos, Stamp, Virtual};
 use stretch::{Opener, Stretch, Told};
 
-/// The longest of one term.
+/// The longest stretch of one term.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Term {
-    /// How long, without interrupts.
+    /// The length of the stretch, without interrupts.
     pub ns: Nanos,
-    /// When it began, on the virtual clock.
+    /// When the stretch began, on the virtual clock.
     pub at_ns: Nanos,
-    /// Who began it: whoever turned interrupts or preemption off, or on for D_PAIE, or called the scheduler.
+    /// The code that began the stretch: it turned interrupts or preemption off, or on for D_PAIE, or it called the
+    /// scheduler.
     pub opened: Place,
-    /// Where the CPU was in it when the follower looked last.
+    /// The place of the CPU in the stretch when the follower looked last.
     pub inside: Place,
 }
 
 /// The terms, and the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// D_ST: from interrupts being masked in the scheduler, to switch, to preemption being on again.
+    /// D_ST: from masking interrupts in the scheduler, over the switch, to the time at which preemption is on again.
     pub st: Term,
-    /// D_POID: preemption or interrupts off, other than to schedule.
+    /// D_POID: preemption or interrupts are off, and not in order to schedule.
     pub poid: Term,
-    /// D_PAIE: both on, another task being asked for, until the scheduler is entered.
+    /// D_PAIE: both are on, and another task is asked for, until the scheduler is entered.
     pub paie: Term,
-    /// D_PSD: preemption off to schedule: from the scheduler's entry to preemption being on again.
+    /// D_PSD: preemption is off in order to schedule, from the scheduler's entry to the time at which preemption is on
+    /// again.
     pub psd: Term,
     /// The first four put together: the latency without interrupts.
     pub interference_free_ns: Nanos,
-    /// I(L): interrupts in an interval as long as the bound; absent where there is none.
+    /// I(L): the interrupts in an interval as long as the bound. Absent if there is no bound.
     pub interrupts_ns: Option<Nanos>,
-    /// L; absent where no interval up to 2²⁴ ns (17 ms) fulfils the equation: interrupts came too densely.
+    /// L. Absent if no interval up to 2²⁴ ns (17 ms) fulfils the equation, because interrupts came too densely.
     pub bound_ns: Option<Nanos>,
 }
 
 impl Bound {
-    /// Whether a task was scheduled later than the bound. Nothing exceeds a bound that there is not.
+    /// Whether a task was scheduled later than the bound. Without a bound, no task was.
     pub fn is_exceeded_by(&self, scheduling: Nanos) -> bool {
         self.bound_ns.is_some_and(|bound| scheduling > bound)
     }
 }
 
-/// Follows events and keeps the longest of each term.
+/// Follows events, and keeps the longest stretch of each term.
 #[derive(Clone, Debug, Default)]
 pub struct BoundMeter {
     cpu: Cpu,
@@ -75,13 +77,13 @@ pub struct BoundMeter {
     poid: Stretch,
     paie: Stretch,
     psd: Stretch,
-    /// Another task is asked for, and the scheduler was not entered since.
+    /// Whether another task is asked for, and the scheduler was not entered since.
     asked: bool,
-    /// Both were on since then.
+    /// Whether interrupts and preemption were on since then.
     was_on: bool,
-    /// Interrupts were masked in the scheduler.
+    /// Whether interrupts were masked in the scheduler.
     switching: bool,
-    /// Who entered the scheduler last, and who turned interrupts or preemption on.
+    /// The code that entered the scheduler last. Below, the code that turned interrupts or preemption on.
     scheduled: Place,
     turned_on: Place,
     interrupt: Option<(Interrupt, u64, u64)>,
@@ -89,7 +91,7 @@ pub struct BoundMeter {
 }
 
 impl BoundMeter {
-    /// Nothing followed yet.
+    /// A meter that has followed no event.
     pub fn new() -> Self {
         Self::default()
     }
@@ -103,7 +105,7 @@ impl BoundMeter {
         self.cpu.event(event);
         match event.what {
             What::Enter { role: Role::NeedResched, taken, .. } => self.ask(taken),
-            // Whom the scheduler chose was asked for before.
+            // Somebody asked for the chosen task before.
             What::Run { .. } => self.asked = false,
             What::Enter { role: Role::Schedule, place, .. } => {
                 self.scheduled = place;
@@ -132,20 +134,20 @@ impl BoundMeter {
     }
 
     fn look(&mut self, place: Place) {
-        // Interrupts are in no term.
+        // The terms do not contain interrupts.
         if !matches!(self.cpu.activity(), Activity::Interrupt(_)) {
             let stretches = [&mut self.st, &mut self.poid, &mut self.paie, &mut self.psd];
             stretches.into_iter().for_each(|stretch| stretch.look(place));
         }
     }
 
-    /// The bound of what was followed so far.
+    /// The bound by the events so far.
     pub fn bound(&self) -> Bound {
         let [st, poid, paie, psd] =
             [&self.st, &self.poid, &self.paie, &self.psd].map(Stretch::longest);
         let free = st.ns.max(poid.ns) + paie.ns + psd.ns;
         let mut bound = free;
-        // Grows only, by whole windows: it ends.
+        // The interval only grows, by whole windows. So the loop ends.
         let interrupts = loop {
             let Some(interrupts) = self.interrupts(bound) else { break None };
             if free + interrupts <= bound {
@@ -164,21 +166,21 @@ impl BoundMeter {
         }
     }
 
-    /// What interrupts may take of an interval of this length; `None` beyond the widest window.
+    /// The time that interrupts may take of an interval of this length. `None` beyond the widest window.
     fn interrupts(&self, length: Nanos) -> Option<Nanos> {
         let window = (0..WINDOWS).find(|w| length.0 <= 1 << (NARROWEST as usize + w))?;
         Some(Nanos(self.sources.values().map(|source| source.most[window]).sum()))
     }
 
-    /// Somebody asks for another task. A lazy request is not for a task that the bound speaks of: the kernel may take
-    /// until the next tick. A request by the scheduler itself does not count either, since the scheduler withdraws it
-    /// when it has chosen (kernel/sched/core.c, `__schedule`, `clear_tsk_need_resched`).
+    /// Learns that somebody asks for another task. A lazy request is not for a task that the bound speaks of: the
+    /// kernel may wait until the next tick. A request by the scheduler itself does not count either, since the
+    /// scheduler withdraws it when it has chosen (kernel/sched/core.c, `__schedule`, `clear_tsk_need_resched`).
     fn ask(&mut self, urgency: u64) {
         let withdrawn = self.cpu.activity() == Activity::Scheduler;
         self.asked |= urgency != LAZY && !withdrawn;
     }
 
-    /// `time` passed since `from`, in the state before the event that ends it.
+    /// Adds `time` since `from`, in the state before the event that ends it.
     fn passed(&mut self, from: Stamp<Virtual>, time: Nanos) {
         let activity = self.cpu.activity();
         if let Activity::Interrupt(interrupt) = activity {
@@ -193,7 +195,7 @@ impl BoundMeter {
         }
         self.end_interrupt();
         if self.was_on {
-            // Where the kernel is not preemptible everywhere, all until the scheduler is one wait.
+            // If the kernel is not preemptible everywhere, all time until the scheduler is one wait.
             self.paie.add(from, time, (self.turned_on, None));
         }
         match activity {
@@ -219,7 +221,7 @@ impl BoundMeter {
         }
     }
 
-    /// Who turned off what is off first.
+    /// The code that first turned off what is off.
     fn opener(&self, activity: Activity) -> Opener {
         match activity {
             Activity::IrqsOff(place) => (place, Some(Told::Irqs)),

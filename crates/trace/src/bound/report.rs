@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The bound with names, as it is shown and written as JSON.
+//! The bound with names, in the form in which it is shown and written as JSON.
 
 use super::{Bound, Term};
 use crate::entries::{interrupted, until_interrupt};
@@ -43,7 +43,7 @@ pub struct BoundReport {
 }
 
 impl Bound {
-    /// The bound with names.
+    /// The report on the bound, with names.
     pub fn report(&self, stacks: &Stacks, symbols: &dyn Symbols) -> BoundReport {
         let term = |term: Term, cut: fn(Vec<String>) -> Vec<String>| TermReport {
             ns: term.ns,
@@ -54,7 +54,7 @@ impl Bound {
         BoundReport {
             st: term(self.st, until_interrupt),
             poid: term(self.poid, until_interrupt),
-            // Both are on again at the end of an interrupt as a rule, and then what it had interrupted goes on.
+            // As a rule both are on again at the end of an interrupt. Then the interrupted code goes on.
             paie: term(self.paie, interrupted),
             psd: term(self.psd, until_interrupt),
             interference_free_ns: self.interference_free_ns,

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The longest stretch of one term, with where it was opened and what ran in it.
+//! Keeps the longest stretch of one term, with the place where it was opened and the code that ran in it.
 
 use super::Term;
 use crate::Place;
 use sample::{Nanos, Stamp, Virtual};
 
-/// What tells which stack opened a stretch, when it comes on again.
+/// The event that tells which stack opened a stretch. It comes when interrupts or preemption are on again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// Interrupts.
+    /// Interrupts are on again.
     Irqs,
-    /// Preemption.
+    /// Preemption is on again.
     Preempt,
 }
 
-/// Who opened a stretch, as far as that is known when it opens, and what will tell more.
+/// The opener of a stretch, as far as it is known at the opening, and the event that will tell more.
 pub(super) type Opener = (Place, Option<Told>);
 
-/// Measures one term.
+/// Measures the stretches of one term.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stretch {
     open: Option<(Term, Option<Told>)>,
@@ -25,7 +25,7 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    /// The stretch goes on, or begins `from` here with this opener, for `time`.
+    /// Adds `time`. The stretch goes on, or it begins at `from` with this opener.
     pub fn add(&mut self, from: Stamp<Virtual>, time: Nanos, opener: Opener) {
         let (term, _) = self.open.get_or_insert_with(|| {
             let (opened, told) = opener;
@@ -34,7 +34,8 @@ impl Stretch {
         term.ns += time;
     }
 
-    /// What a stretch may wait for is on again: with this stack it had been turned off.
+    /// Learns that interrupts or preemption, for which a stretch may wait, are on again, and which stack had turned
+    /// them off.
     pub fn told(&mut self, by: Told, opened: Place) {
         if let Some((term, told)) = &mut self.open
             && *told == Some(by)
@@ -46,20 +47,20 @@ impl Stretch {
         }
     }
 
-    /// The follower looked where the CPU is.
+    /// Learns where the CPU was when the follower looked.
     pub fn look(&mut self, place: Place) {
         if let Some((term, _)) = &mut self.open {
             term.inside = place;
         }
     }
 
-    /// What comes now is another stretch.
+    /// Ends the stretch. What comes now is another stretch.
     pub fn end(&mut self) {
         self.longest = self.longest();
         self.open = None;
     }
 
-    /// The longest so far, the first of them where several are alike.
+    /// The longest stretch so far. If several are equally long, the first of them.
     pub fn longest(&self) -> Term {
         let open = self.open.map(|(term, _)| term).filter(|term| term.ns > self.longest.ns);
         open.unwrap_or(self.longest)
@@ -83,7 +84,7 @@ mod tests {
         stretch.add(at(10), Nanos(20), opener);
         stretch.look(on(2));
         stretch.look(on(3));
-        // Interrupts were off in it as well.
+        // Interrupts were off in the stretch as well.
         stretch.told(Told::Irqs, on(4));
         stretch.told(Told::Preempt, on(1));
         stretch.told(Told::Preempt, on(5));

@@ -54,14 +54,14 @@ fn each_term_is_the_longest_of_its_kind_without_the_interrupt_in_it() {
         (310, preempt(0)),
         (400, preempt(0)),
     ]);
-    // 100 to 240 without 130 to 190; 240 to 247; 247 to 310; 260 to 310.
+    // The stretches: 100 to 240 without 130 to 190; 240 to 247; 247 to 310; 260 to 310.
     let terms = [b.poid, b.paie, b.psd, b.st].map(|t| (t.ns.0, t.at_ns.0));
     assert_eq!(terms, [(80, 100), (7, 240), (63, 247), (50, 260)]);
     assert_eq!(b.interference_free_ns, Nanos(150));
     assert_eq!((b.interrupts_ns, b.bound_ns), (Some(Nanos(60)), Some(Nanos(210))));
 }
 
-/// The longest D_PAIE where a task runs from 100 on for 500 ns in the kernel with both on, until it schedules.
+/// The longest D_PAIE of a task that runs in the kernel from 100 on for 500 ns with both on, until it schedules.
 fn paie(before: &[(u64, What)]) -> u64 {
     let first = [(0, run(1)), (0, preempt(0)), (0, irqs(false))];
     let last = [(100, preempt(0)), (600, preempt(1)), (600, enter(Role::Schedule))];
@@ -119,7 +119,7 @@ fn the_part_that_is_held_against_the_bound_ends_with_the_switch() {
     let both = [(5, Stage::NeedResched, task), (6, Stage::NeedResched, lock.clone())];
     let both = [&both[..], std::slice::from_ref(&resumed)].concat();
     assert_eq!(of(&both), Err(Unbounded::Lock), "the first reason in their order");
-    // What happens after the switch is not the scheduler's.
+    // Time after the switch does not belong to the scheduler.
     assert_eq!(of(&[scheduler, (90, Stage::Resumed, lock)]), Ok(Nanos(25)));
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Stretches in which the CPU did not take interrupts, did not let go of a task, or kept it on its CPU.
+//! Finds stretches in which the CPU did not take interrupts, did not let go of a task, or kept it on its CPU.
 //!
 //! A window is maximal: it opens when the first reason comes and closes when the last one goes. Its length is the time
-//! that passed, also where the task was not running (migration, bottom halves on PREEMPT_RT). The window's parts tell
-//! how much of the length were interrupts, softirqs and other tasks. A window has no length where it was open when
-//! following began, when following ended or when records were lost; such windows are counted as cut.
+//! that passed, even if the task was not running (migration, bottom halves on PREEMPT_RT). The window's parts tell how
+//! much of the length were interrupts, softirqs and other tasks. A window has no length if it was open when following
+//! began, when following ended or when records were lost. Such windows are counted as cut.
 //!
 //! The idle task does not count: it always runs with a preemption count of 1 (kernel/sched/core.c, `init_idle()`) and
 //! looks for work by itself. A window that opens and closes between two events of the follower cannot be seen.
@@ -25,11 +25,11 @@ use serde::{Deserialize, Serialize};
 pub(crate) mod count {
     /// Softirqs are being served.
     pub const SOFTIRQ_SERVING: u32 = 0x0000_0100;
-    /// Softirqs are disabled, in steps of 0x200.
+    /// The count of disabled softirqs, in steps of 0x200.
     pub const SOFTIRQ_OFF: u32 = 0x0000_fe00;
-    /// Hard interrupts.
+    /// The count of hard interrupts.
     pub const HARDIRQ: u32 = 0x000f_0000;
-    /// Non-maskable interrupts.
+    /// The count of non-maskable interrupts.
     pub const NMI: u32 = 0x00f0_0000;
 }
 
@@ -49,11 +49,11 @@ pub enum WindowKind {
 }
 
 impl WindowKind {
-    /// All kinds.
+    /// All kinds of windows.
     pub const ALL: [WindowKind; 4] =
         [WindowKind::IrqsOff, WindowKind::PreemptOff, WindowKind::BhOff, WindowKind::MigrationOff];
 
-    /// The word in files and JSON.
+    /// The kind's word in files and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             WindowKind::IrqsOff => "irqs_off",
@@ -77,15 +77,15 @@ pub struct Cuts {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     at: At,
-    /// Who opened it, as it was told then.
+    /// The opener, as it was told at the opening.
     first: Place,
-    /// The same, or the stack that was told when it closed.
+    /// The opener, or the stack that was told at the closing.
     place: Place,
-    /// Where the CPU was when the follower looked last.
+    /// The place of the CPU when the follower looked last.
     inside: Place,
-    /// What had been spent when it opened, and while its task was away.
+    /// The time that had been spent when the window opened, and the time spent while its task was away.
     before: TimeParts,
-    /// While its task was away, by others.
+    /// The time of other tasks while the window's task was away.
     others: Nanos,
 }
 
@@ -94,12 +94,12 @@ impl Open {
         Open { at, first: place, place, inside: Place::Unknown, before, others: Nanos(0) }
     }
 
-    /// What it consisted of, when so much has been spent.
+    /// The parts of the window, when `spent` has been spent.
     fn parts(&self, spent: TimeParts) -> TimeParts {
         TimeParts { others: self.others, ..spent.since(self.before) }
     }
 
-    /// The stack that opened it, where it is told at last.
+    /// The same window with the stack that opened it, if this is told at last.
     fn opened_by(self, place: Place) -> Self {
         if matches!(place, Place::Stack(_)) { Open { place, ..self } } else { self }
     }
@@ -110,12 +110,12 @@ impl Open {
 struct Nest {
     depth: u32,
     open: Open,
-    /// Since when another task runs, and what had been spent then.
+    /// Since when another task runs, and how much had been spent then.
     away: Option<(At, TimeParts)>,
 }
 
 impl Nest {
-    /// Its task is switched to, and runs again.
+    /// Learns that the nesting's task runs again.
     fn come_back(&mut self, at: At, spent: TimeParts) {
         let Some((since, then)) = self.away.take() else { return };
         let Some((time, _)) = at.since(since) else { return };
@@ -124,48 +124,50 @@ impl Nest {
     }
 }
 
-/// What the windows that are counted together have in common.
+/// What windows that are counted together have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WindowKey {
-    /// What they kept from happening.
+    /// The kind of the windows.
     pub kind: WindowKind,
-    /// Who opened them.
+    /// The opener of the windows.
     pub opened_by: Place,
-    /// Where the CPU was when the follower looked last; unknown in those that were too short for a look.
+    /// The place of the CPU when the follower looked last. Unknown for windows that were too short for a look.
     pub inside: Place,
 }
 
-/// Follows events and keeps a tally for each pair of stacks, the one that opened a window and the one inside. Memory
+/// Follows events, and keeps a tally for each pair of stacks: the one that opened a window, and the one inside. Memory
 /// grows with the number of different stacks and of tasks inside a window, not with time.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
     tallies: FxHashMap<WindowKey, Tally>,
     cuts: [Cuts; 4],
-    /// `None` while not known.
+    /// `None` while this is not known.
     masked: Option<Option<Open>>,
     count: Option<u32>,
     preempt: Option<Option<Open>>,
-    /// Whether the idle task ran when that opened.
+    /// Whether the idle task ran when the window `preempt` opened.
     opened_idle: bool,
     bh: Option<Option<Open>>,
     running: Option<(TaskId, u32)>,
-    /// What the CPU's time went to, and until when that is told.
+    /// What the CPU spent its time on. Below, until when this is known.
     spent: TimeParts,
     spent_until: Option<At>,
-    /// When the scheduler was entered last, and what had been spent then.
+    /// When the CPU entered the scheduler last, and how much had been spent then.
     scheduling: Option<(At, TimeParts)>,
     migration: FxHashMap<TaskId, Nest>,
     bh_tasks: FxHashMap<TaskId, Nest>,
-    /// Whether the kernel tells bottom halves by calls (PREEMPT_RT).
+    /// Whether the kernel tells of bottom halves by calls (PREEMPT_RT).
     bh_by_calls: bool,
-    /// Shorter ones have no stack, and are not looked into, whatever the follower told.
+    /// Windows shorter than this have no stack. Below, those that are not looked into. Both hold whatever the follower
+    /// told.
     stacks_from: Insns,
     inside_from: Insns,
 }
 
 impl Windows {
-    /// Nothing is followed yet. A follower may tell stacks of shorter stretches than windows are to have, and look into
-    /// shorter ones. The same run then still has the same windows by the same stacks, however closely it was followed.
+    /// Windows of which nothing has been followed yet. A follower may tell stacks of shorter stretches than windows are
+    /// to have, and may look into shorter ones. The same run then still has the same windows with the same stacks,
+    /// however closely it was followed.
     pub fn new(stacks_from: Insns, inside_from: Insns) -> Self {
         Windows { stacks_from, inside_from, ..Self::default() }
     }
@@ -203,7 +205,7 @@ impl Windows {
         }
     }
 
-    /// Following ends: what is open has no length.
+    /// Ends the following. Open windows have no length.
     pub fn finish(&mut self) {
         self.forget();
     }
@@ -213,13 +215,13 @@ impl Windows {
         self.tallies.iter().map(|(&key, tally)| (key, tally))
     }
 
-    /// Windows of a kind that have no length.
+    /// The windows of a kind that have no length.
     pub fn cuts(&self, kind: WindowKind) -> Cuts {
         self.cuts[kind as usize]
     }
 
-    /// One step of something that is either off or on. `before` is what was open (`None`: unknown). Gives what is open
-    /// now.
+    /// One step of something that is either off or on. `before` is the window that was open (`None`: unknown). Returns
+    /// the window that is open now.
     fn step(
         &mut self,
         kind: WindowKind,
@@ -246,11 +248,11 @@ impl Windows {
             Place::Stack(_) if insns < self.stacks_from => Place::Unknown,
             place => place,
         };
-        // An interrupt's gate is told when the window opens, however long it will be.
+        // An interrupt's gate is told when the window opens, however long the window will be.
         let opened_by = if insns < self.stacks_from { open.first } else { open.place };
         let (opened_by, closed_by) = (told(opened_by), told(closed_by));
         let key = WindowKey { kind, opened_by, inside: open.inside };
-        // Nothing comes between while interrupts are masked.
+        // Nothing else runs while interrupts are masked.
         let parts = match kind {
             WindowKind::IrqsOff => TimeParts::default(),
             _ => open.parts(self.spent),
@@ -259,7 +261,7 @@ impl Windows {
         self.tallies.entry(key).or_default().add(longest);
     }
 
-    /// The time until now went to what the preemption count says.
+    /// Counts the time until now for what the preemption count says.
     fn spend(&mut self, at: At) {
         if let Some((time, _)) = self.spent_until.and_then(|until| at.since(until)) {
             self.spent.spend(self.count.unwrap_or(0), time);
@@ -270,11 +272,11 @@ impl Windows {
     fn switch(&mut self, to: TaskId, at: At) {
         self.spend(at);
         let spent = self.spent;
-        // To choose another task is that one's.
+        // The time for choosing another task belongs to that task.
         let scheduling = self.scheduling.take();
         for nests in [&mut self.migration, &mut self.bh_tasks] {
             if let Some(nest) = self.running.and_then(|(task, _)| nests.get_mut(&task)) {
-                // If a window opened since then, the scheduler kept the task that time.
+                // If a window opened since then, the scheduler kept the task this time.
                 let left = scheduling.filter(|(entered, _)| entered.since(nest.open.at).is_some());
                 nest.away = Some(left.unwrap_or((at, spent)));
             }
@@ -289,7 +291,7 @@ impl Windows {
         let idle = self.running.is_some_and(|(_, pid)| pid == 0);
         self.count = Some(count);
         let off = count.saturating_sub(u32::from(idle)) != 0;
-        // A window that opened while the idle task ran is a part of what the kernel's count calls one.
+        // A window that opened while the idle task ran is a part of the kernel's one stretch.
         let told = if self.opened_idle { Place::Unknown } else { opened };
         let before = self.preempt.map(|open| open.map(|open| open.opened_by(told)));
         let was_off = before.flatten().is_some();
@@ -310,7 +312,7 @@ impl Windows {
         let (Some((task, _)), Some((kind, edge))) = (self.running, role.edge()) else { return };
         self.spend(at);
         if kind == WindowKind::BhOff {
-            // By 0x200 for disabling; softirqs being served add 0x100, which is no window (include/linux/preempt.h).
+            // Disabling adds 0x200. Softirqs that are served add 0x100, which is no window (include/linux/preempt.h).
             let disables = taken & u64::from(count::SOFTIRQ_OFF) != 0;
             // Kernels other than PREEMPT_RT have a function for enabling only.
             self.bh_by_calls |= disables && edge == Edge::Opens;
@@ -332,9 +334,9 @@ impl Windows {
         }
     }
 
-    /// The follower has looked into what is open: with interrupts masked, with preemption off, or while a task goes
-    /// from one place where the kernel would schedule to the next one. The last kind is as near as a look comes to
-    /// windows of which only calls of functions tell.
+    /// Learns where the CPU was when the follower looked into an open stretch: with interrupts masked, with preemption
+    /// off, or while a task goes from one place where the kernel would schedule to the next one. The last kind is as
+    /// near as a look comes to windows of which only calls of functions tell.
     fn inside(
         &mut self,
         [irqs_off, preempt_off]: [bool; 2],

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the windows of one row have in common: the stack that opened them, as far as it says why they were open. Where
-//! that stack says too little, also the handler that ran inside.
+//! What the windows of one row have in common: the stack that opened them, as far as it says why they were open. If
+//! this stack says too little, also the handler that ran inside.
 
 use crate::entries::{Callee, Of, interrupt, is_gate, serves_softirqs};
 
-/// What one row's windows share.
+/// What the windows of one row share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Origin {
-    /// Who opened them, innermost first, up to an interrupt's entry.
+    /// The opener, innermost first, up to an interrupt's entry.
     pub stack: Vec<String>,
-    /// Of those that interrupts and softirqs open, the handler.
+    /// The handler, if interrupts or softirqs opened the windows.
     handler: Option<String>,
 }
 
 impl Origin {
-    /// Of a window with these stacks, innermost frame first; empty where there are none.
+    /// The origin of a window with these stacks, whose innermost frame is the first. Empty stacks are unknown ones.
     pub fn of(mut stack: Vec<String>, inside: &[String]) -> Origin {
         let by_gate = stack.first().is_some_and(|frame| is_gate(frame));
         let entry = if by_gate { Some(0) } else { interrupt(&stack) };
@@ -25,7 +25,7 @@ impl Origin {
     }
 }
 
-/// Whom the softirqs called, or the interrupt.
+/// The function that the softirqs, or the interrupt, called.
 fn handler(inside: &[String], serves: bool) -> Option<String> {
     let softirq = Callee::of(Of::Softirq, inside).filter(|_| serves);
     softirq.or_else(|| Callee::of(Of::Interrupt, inside)).map(|callee| callee.function().into())
@@ -50,7 +50,7 @@ mod tests {
         let inner =
             of(&["irq_enter_rcu+0x5", "sysvec_x+0x9", "asm_sysvec_x+0x1a", "clear_page+0xb"], &[]);
         assert_eq!(inner.stack, ["irq_enter_rcu+0x5", "sysvec_x+0x9", "asm_sysvec_x+0x1a"]);
-        // A page fault is part of what the task does, but not of what the entry does.
+        // A page fault is part of the task's work, but not of the entry's.
         let fault =
             ["__raw_spin_lock+0x1", "exc_page_fault+0x9", "asm_exc_page_fault+0x22", "read+0x1"];
         assert_eq!(of(&fault, &[]).stack, fault);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Windows by rank and with names, as they are shown and written as JSON.
+//! Windows by rank and with names, in the form in which they are shown and written as JSON.
 
 use super::origin::Origin;
 use super::{Cuts, Tally, WindowKind, Windows};
@@ -8,12 +8,12 @@ use sample::{Insns, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// By what windows are ranked.
+/// The order by which windows are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The longest single window first.
+    /// The row with the longest single window is first.
     Longest,
-    /// The greatest sum first.
+    /// The row with the greatest sum is first.
     Total,
 }
 
@@ -70,17 +70,17 @@ pub struct WindowRow {
     pub max_closed_by: Vec<String>,
 }
 
-/// Windows, ranked, and what has no length.
+/// The ranked windows, and those without a length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowsReport {
-    /// Ranked.
+    /// The rows, ranked.
     pub windows: Vec<WindowRow>,
-    /// By kind, windows that have no length.
+    /// For each kind, the windows that have no length.
     pub cut: BTreeMap<WindowKind, Cuts>,
 }
 
 impl Windows {
-    /// The windows ranked by `order`; of those that are alike by name. At most `limit` of them.
+    /// The windows, ranked by `order`, and rows of equal rank by name. At most `limit` rows.
     pub fn report(
         &self,
         order: Order,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Windows that have an opener in common, added up.
+//! Adds up windows that have an opener in common.
 
 use super::count;
 use crate::{At, Place};
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use sample::{Insns, Nanos};
 use std::ops::AddAssign;
 
-/// How long something lasted, by both clocks; ordered by time.
+/// How long something lasted, by both clocks. Lengths are ordered by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Length {
     /// Virtual time.
@@ -23,19 +23,19 @@ impl AddAssign for Length {
     }
 }
 
-/// What time consisted of. Each nanosecond is counted once, for the innermost of these parts, which the preemption
-/// count tells.
+/// The parts of a time. Each nanosecond is counted once, for the innermost of these parts. The preemption count tells
+/// the parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeParts {
     /// Non-maskable interrupts.
     pub nmi: Nanos,
     /// Hard interrupts.
     pub hardirq: Nanos,
-    /// Softirqs being served, where they are not served by a thread (PREEMPT_RT).
+    /// Softirqs that are served, if no thread serves them (PREEMPT_RT).
     pub softirq: Nanos,
-    /// Other tasks, in a window that belongs to one.
+    /// Other tasks, in a window that belongs to a task.
     pub others: Nanos,
-    /// Whoever had the window open.
+    /// The code that had the window open.
     pub own: Nanos,
 }
 
@@ -50,7 +50,7 @@ impl TimeParts {
         *part += time;
     }
 
-    /// `change` of each of the two.
+    /// Applies `change` to each part of the two.
     fn with(self, other: TimeParts, change: impl Fn(Nanos, Nanos) -> Nanos) -> TimeParts {
         TimeParts {
             nmi: change(self.nmi, other.nmi),
@@ -61,12 +61,12 @@ impl TimeParts {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     pub(super) fn and(self, more: TimeParts) -> TimeParts {
         self.with(more, |one, more| one + more)
     }
 
-    /// What was spent since `before`, of which this is what has become.
+    /// The time since `before`. This value is what `before` has become.
     pub(super) fn since(self, before: TimeParts) -> TimeParts {
         self.with(before, |now, before| now - before)
     }
@@ -77,22 +77,22 @@ impl TimeParts {
     }
 }
 
-/// One window, the longest of a tally.
+/// One window: the longest of a tally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Longest {
-    /// How long.
+    /// The length of the window.
     pub length: Length,
-    /// What that consisted of; all zero where interrupts were masked.
+    /// The parts of the length. All are zero if interrupts were masked.
     pub parts: TimeParts,
-    /// When it opened.
+    /// When the window opened.
     pub at: At,
-    /// The stack that closed it.
+    /// The stack that closed the window.
     pub closed_by: Place,
-    /// Where the CPU was when the follower looked last.
+    /// The place of the CPU when the follower looked last.
     pub inside: Place,
 }
 
-/// Windows added up. Of a size that grows with the number of different stacks that close them.
+/// Windows that were added up. Memory grows with the number of different stacks that close them.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     count: u64,
@@ -100,7 +100,7 @@ pub struct Tally {
     longest: Option<Longest>,
     parts: TimeParts,
     closers: FxHashMap<Place, u64>,
-    /// WindowBucket `b` counts lengths of `b` significant bits: 0 ns, 1 ns, 2 … 3 ns, 4 … 7 ns, …
+    /// Bucket `b` counts lengths with `b` significant bits: 0 ns, 1 ns, 2 … 3 ns, 4 … 7 ns, …
     buckets: Buckets,
 }
 
@@ -137,39 +137,39 @@ impl Tally {
         for (sum, count) in self.buckets.0.iter_mut().zip(other.buckets.0) {
             *sum += count;
         }
-        // Of those that are alike the first, in whatever order tallies come.
+        // Of equally long windows the first one counts, in whatever order tallies come.
         let rank = |l: &Longest| (l.length, std::cmp::Reverse((l.at.time.ns(), l.at.insns)));
         self.longest = [self.longest, other.longest].into_iter().flatten().max_by_key(rank);
     }
 
-    /// How many windows; at least 1.
+    /// The number of windows, at least 1.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// All lengths together.
+    /// The sum of all lengths.
     pub fn total(&self) -> Length {
         self.total
     }
 
-    /// The longest one, the first of them where several are alike.
+    /// The longest window. If several are equally long, the first of them.
     pub fn longest(&self) -> Longest {
         self.longest.expect("a tally is made by its first window")
     }
 
-    /// What the total consists of; all zero where interrupts were masked.
+    /// The parts of the total. All are zero if interrupts were masked.
     pub fn parts(&self) -> TimeParts {
         self.parts
     }
 
-    /// The stack that closed most of them, the smallest number where several did.
+    /// The stack that closed most of the windows. If several did, the one with the smallest number.
     pub fn closed_by(&self) -> Place {
         let most = self.closers.iter().max_by_key(|&(&place, &n)| (n, std::cmp::Reverse(place)));
         most.map_or(Place::Unknown, |(&place, _)| place)
     }
 
-    /// Counts by length: each bucket's upper edge, exclusive, and how many; empty buckets are left out. `None` is the
-    /// bucket that has no edge below 2⁶⁴ ns.
+    /// The counts by length: each bucket's upper edge, which is exclusive, and its count. Empty buckets are left out.
+    /// `None` is the bucket that has no edge below 2⁶⁴ ns.
     pub fn histogram(&self) -> impl Iterator<Item = (Option<Nanos>, u64)> {
         let edge = |bits: usize| 1u64.checked_shl(bits as u32).map(Nanos);
         let filled = self.buckets.0.iter().enumerate().filter(|&(_, &n)| n > 0);

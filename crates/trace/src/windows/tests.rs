@@ -82,7 +82,7 @@ impl Symbols for Numbered {
     }
 }
 
-/// Stacks of one frame each, whose address is their number.
+/// Stacks of one frame each. The address of the frame is the number of the stack.
 fn stacks(count: u32) -> Stacks {
     let mut reader = Reader::new(&[]);
     for stack in 1..=count {
@@ -146,7 +146,7 @@ fn a_window_has_the_last_look_of_its_own_kind_inside() {
         inside(85, task, 5),
         run(90, 1, 1),
         enter(95, Role::MigrateEnable, 0, 9),
-        // Too short for a look.
+        // This window is too short for a look.
         preempt(100, 1, 1),
         preempt(105, 0, 3),
     ]);
@@ -161,7 +161,7 @@ fn a_window_has_the_last_look_of_its_own_kind_inside() {
         is(WindowKind::MigrationOff, 9, on(4)),
     ];
     assert_eq!(seen, all);
-    // One opener is one row, whatever was inside: that of the longest is shown.
+    // One opener is one row, whatever was inside. The row shows the inside of the longest window.
     let rows = windows.report(Order::Longest, 9, &stacks(9), &Numbered).windows;
     let of_kind: Vec<_> = rows.iter().filter(|r| r.kind == WindowKind::PreemptOff).collect();
     let [row] = of_kind[..] else { panic!("{of_kind:#?}") };
@@ -210,7 +210,7 @@ fn the_count_that_the_idle_task_always_has_opens_no_window() {
 fn bottom_halves_of_a_plain_kernel_are_told_by_the_count() {
     let windows = follow(&[preempt(0, 0, 9), preempt(10, 0x200, 1), preempt(35, 0, 2)]);
     assert_eq!(tally(&windows, WindowKind::BhOff, 1).total().time, Nanos(25));
-    // Where a kernel has a function for enabling only, its calls say nothing.
+    // In a kernel that has a function for enabling only, these calls say nothing.
     let windows = follow(&[run(0, 1, 1), enter(5, Role::BhEnable, 0x200, 1)]);
     assert_eq!(windows.cuts(WindowKind::BhOff), Cuts::default());
 }
@@ -243,10 +243,10 @@ fn what_other_tasks_and_interrupts_took_of_a_tasks_window_is_told_apart() {
         enter(10, Role::MigrateDisable, 0, 1),
         preempt(20, 0x1_0000, 9),
         preempt(35, 0, 9),
-        // To be switched from is not its own time either.
+        // The switch away from the task is not its own time either.
         enter(38, Role::Schedule, 0, 9),
         run(40, 2, 2),
-        // An interrupt while it is away is the other's.
+        // An interrupt while the task is away belongs to the other task.
         preempt(50, 0x1_0000, 9),
         preempt(60, 0, 9),
         run(90, 1, 1),
@@ -344,7 +344,7 @@ proptest! {
         windows.finish();
         for kind in WindowKind::ALL {
             let of_kind = || windows.tallies().filter(|(key, _)| key.kind == kind).map(|(_, t)| t);
-            // Those of several tasks overlap.
+            // The windows of several tasks overlap.
             let is_cpus = [WindowKind::IrqsOff, WindowKind::PreemptOff].contains(&kind);
             prop_assert!(!is_cpus || of_kind().map(|t| t.total().time).sum::<Nanos>() <= Nanos(now));
             for t in of_kind() {
@@ -374,8 +374,8 @@ proptest! {
 
 #[test]
 fn a_run_that_was_followed_more_closely_has_the_same_windows_by_the_same_stacks() {
-    // An instruction takes 2 ns here: a window of 400 instructions, and one of 3,000 in which was looked at 600 and at
-    // 2,400.
+    // An instruction takes 2 ns here. One window has 400 instructions. Another one has 3,000 and was looked into at 600
+    // and at 2,400.
     let closes = |ns, stack, opened| {
         let what = What::Irqs { masked: false, place: on(stack), opened: on(opened) };
         Event { at: at(ns), what }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Names of interrupts and softirqs, by stacks that were taken in them.
+//! Tests the names of interrupts and softirqs, by stacks that were taken in them.
 use super::*;
 
-/// Frames by their address; the stacks are numbered from 1 on.
+/// The frames, by their address. The stacks are numbered from 1 on.
 const FRAMES: [&str; 12] = [
     "asm_sysvec_apic_timer_interrupt+0x1a",
     "sysvec_apic_timer_interrupt+0x6c",
@@ -17,10 +17,10 @@ const FRAMES: [&str; 12] = [
     "ip_rcv+0x7",
     "clear_page+0xb",
 ];
-/// In the timer's interrupt: in the handler, and on the way to it.
+/// Stacks in the timer's interrupt: one in the handler, and below one on the way to it.
 const IN_HANDLER: u32 = 1;
 const BEFORE_HANDLER: u32 = 2;
-/// In the softirq, and in the timer's interrupt of it.
+/// Stacks in the softirq, and below in the timer's interrupt during the softirq.
 const IN_SOFTIRQ: u32 = 3;
 const IN_NESTED: u32 = 4;
 
@@ -40,7 +40,7 @@ impl crate::Symbols for Framed {
     }
 }
 
-/// Cause, by whom, and functions of each part, where that is an interrupt or a softirq.
+/// The cause, the function that was called, and the functions, for each part that is an interrupt or a softirq.
 fn served(pin: u8, events: &[(u64, What)]) -> Vec<(String, String, Vec<String>)> {
     let mut reader = Reader::new(&[]);
     for (id, frames) in (1..).zip([
@@ -60,7 +60,7 @@ fn served(pin: u8, events: &[(u64, What)]) -> Vec<(String, String, Vec<String>)>
     served.map(|c| (c.cause, c.who, c.stack)).collect()
 }
 
-/// A softirq begins.
+/// The event that a softirq begins.
 const SOFTIRQ: What = What::Enter {
     role: Role::SoftirqAction,
     address: 7,
@@ -113,7 +113,7 @@ fn a_softirq_and_the_interrupts_around_it_have_each_what_was_seen_in_them() {
         (95, preempt(0, 0)),
         (96, irqs(false, 0)),
         (96, TO_KERNEL),
-        // Another, at whose end softirqs run.
+        // Another interrupt, at whose end softirqs run.
         (100, irqs(true, 0)),
         (100, enter(Role::Interrupt, 0, 0)),
         (105, preempt(0x1_0000, 0)),
@@ -160,12 +160,12 @@ fn a_task_that_serves_softirqs_is_late_for_those_before_the_one_that_answers() {
         (98, run(RESPONDER)),
         (99, preempt(1, 0)),
         (100, preempt(0, 0)),
-        // As ksoftirqd on PREEMPT_RT: with the lock of bottom halves, which keeps it on its CPU.
+        // The task behaves as ksoftirqd on PREEMPT_RT: it has the lock of bottom halves, which keeps it on its CPU.
         (101, enter(Role::BhDisable, 0x100, 0)),
         (102, enter(Role::MigrateDisable, 0, 0)),
         (110, enter(Role::Softirq, 0, 0)),
         (120, SOFTIRQ),
-        // A lock inside.
+        // A lock inside the softirq.
         (130, enter(Role::MigrateDisable, 0, 0)),
         (131, preempt(1, 0)),
         (132, preempt(0, 0)),
