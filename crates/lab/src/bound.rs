@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How late a task could be scheduled if the longest stretches of a run came together, beside the latest that one was
-//! scheduled.
+//! Computes how late a task could be scheduled if the longest stretches of a run came together, and compares the bound
+//! with the latest task that was scheduled.
 
 use crate::Error;
 use crate::cells::FollowedCell;
@@ -57,10 +57,10 @@ pub struct Answered {
     pub unbounded: BTreeMap<Unbounded, u64>,
 }
 
-/// Runs a cell and holds every answer against the bound that its longest stretches make.
+/// Runs a cell, and compares every answer with the bound that its longest stretches make.
 ///
 /// # Errors
-/// A kernel in which the stretches cannot be seen; those of [`Ready`].
+/// If the stretches cannot be seen in the kernel. Also the errors of [`Ready`].
 pub fn bound(
     bench: &Bench,
     cell: FollowedCell,
@@ -118,7 +118,7 @@ impl Series {
     }
 
     fn answered(&self) -> Answered {
-        // Of several that are alike, the first.
+        // Of several equally long answers, the first one counts.
         let order = |held: &&Held| (held.scheduling_ns, std::cmp::Reverse(held.trigger));
         Answered {
             responder: self.responder.name(),
@@ -135,7 +135,7 @@ struct Meter {
     meter: BoundMeter,
     history: History,
     series: Vec<Series>,
-    /// Of each series, the first trigger that it may still answer.
+    /// For each series, the first trigger that it may still answer.
     open: Vec<u64>,
     triggers: u64,
     failure: Option<Error>,

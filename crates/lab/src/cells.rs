@@ -8,22 +8,22 @@ use bundle::Bundle;
 use experiment::{Experiment, Load};
 use rig::Bench;
 
-/// A cell, and what it takes to run it.
+/// A cell, and all that is needed to run it.
 pub struct FollowedCell {
-    /// Its flavour.
+    /// The cell's flavour.
     pub flavour: String,
-    /// Its load.
+    /// The cell's load.
     pub load: String,
-    /// Its guest and its triggers.
+    /// The cell's guest and triggers.
     pub subject: Subject,
 }
 
 impl FollowedCell {
-    /// Those of an experiment's cells that are asked for, with the rig that they are run in.
+    /// The wanted cells of an experiment, with the rig in which they are run.
     ///
     /// # Errors
-    /// A flavour or a load that the experiment does not have, an experiment without triggers, a kernel that is not
-    /// here.
+    /// If the experiment does not have the flavour or the load, if it has no triggers, or if a kernel is not in the
+    /// cache.
     pub fn of_experiment(
         bench: &Bench,
         mut experiment: Experiment,
@@ -41,10 +41,10 @@ impl FollowedCell {
         Ok((cells, rig, experiment))
     }
 
-    /// That of a run.
+    /// The cell of a run.
     ///
     /// # Errors
-    /// Those of [`Subject::of_bundle`].
+    /// The errors of [`Subject::of_bundle`].
     pub fn of_run(bench: &Bench, bundle: &Bundle) -> Result<FollowedCell, Error> {
         let about = &bundle.manifest().about;
         let [flavour, load] = [&about.flavour, &about.load].map(String::clone);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Pulses as the port saw them. In the rig the samples of `toggle` are made of the edges that the rig's port recorded,
-//! and these edges judge what the probe said.
+//! Measures pulses as the port saw them. In the rig the samples of `toggle` are made of the edges that the rig's port
+//! recorded. These edges judge what the probe said.
 //!
-//! Vantage point: the device's side of the bus, in virtual time. How much later than due an edge is, the guest's
-//! CLOCK_MONOTONIC says, through the line of [`rig::ClockLine`]. It cannot see an edge that the probe wrote to anything
-//! but the rig's port.
+//! The vantage point is the device's side of the bus, in virtual time. The guest's CLOCK_MONOTONIC says how much later
+//! than due an edge is, through the line of [`rig::ClockLine`]. The module cannot see an edge that the probe wrote to
+//! anything but the rig's port.
 
 use bundle::{Deviation, Truth};
 use probes::Probe;
@@ -22,7 +22,7 @@ const FALL: SeriesId = SeriesId(1);
 const WIDTH: SeriesId = SeriesId(2);
 const SERIES: usize = 3;
 
-/// The length of the pulses that the rig's port sees; `None` where the probe makes none there.
+/// The length of the pulses that the rig's port sees. `None` if the probe makes none there.
 pub fn width(probe: &Probe) -> Option<Nanos> {
     match probe {
         Probe::Toggle(toggle) if toggle.line == Line::ParallelPort(PARALLEL) => Some(toggle.width),
@@ -30,21 +30,23 @@ pub fn width(probe: &Probe) -> Option<Nanos> {
     }
 }
 
-/// What a run's pulses really were.
+/// The true pulses of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
-    /// Samples by the edges, in the order of what was reported; its losses; and what has no edge or no report.
+    /// The samples by the edges, in the order of the reports. Also the run's losses, and the edges and reports without
+    /// a partner.
     pub observations: Vec<Observation>,
-    /// What the probe said of each, less what was.
+    /// The reported values minus the true ones, for each series.
     pub truths: Vec<Truth>,
 }
 
-/// Puts the edges of the port in the place of what the probe `reported` in the series `names`, with times that count
-/// from `origin`. A pulse is `width` long by the plan.
+/// Replaces the probe's observations `reported` of the series `names` by the edges of the port. Times count from
+/// `origin`. A pulse is `width` long by the plan.
 ///
 /// An edge belongs to a report that was made after it and before the next edge of its kind. A report without an edge is
-/// *unanswered*, an edge without a report *spurious*, one before it was due *tainted*. Where the guest did not live to
-/// tell its clock, or the probe its origin, nothing relates the edges to what was due, and every report is *dropped*.
+/// *unanswered*, an edge without a report is *spurious*, and an edge before it was due is *tainted*. If the guest died
+/// before it reported its clock, or if the probe did not report its origin, nothing relates the edges to the times that
+/// were due. Then every report is *dropped*.
 pub fn judge(
     names: &[SeriesName],
     width: Nanos,
@@ -75,7 +77,7 @@ pub fn judge(
     Seen { observations, truths: truths.collect() }
 }
 
-/// A report that nothing relates to an edge.
+/// The loss in place of a report that nothing relates to an edge.
 fn unrelated(reported: &Observation) -> Observation {
     match *reported {
         Observation::Sample(sample) => Observation::Loss(sample.series, Loss::Dropped, 1),
@@ -92,7 +94,7 @@ struct Edges {
 }
 
 impl Edges {
-    /// Those by which D7 gets this level from `origin` on; before that the probe makes it low.
+    /// The edges by which D7 gets this level, from `origin` on. Before that the probe makes the pin low.
     fn to(level: u8, origin: Stamp<Monotonic>, levels: &[Level], line: &ClockLine) -> Edges {
         let changed = levels.windows(2).filter(|pair| (pair[0].pins ^ pair[1].pins) & D7 != 0);
         let to_level = changed.filter(|pair| pair[1].pins & D7 == level);
@@ -105,7 +107,7 @@ impl Edges {
         }
     }
 
-    /// The last one that was not asked for before, up to the instant at which the probe says that it had made it.
+    /// The last edge that was not taken before, up to the instant at which the probe says that it had made the edge.
     fn take(&mut self, made: Stamp<Monotonic>) -> Option<Stamp<Monotonic>> {
         let until = made.saturating_add(self.uncertainty);
         let before = self.at[self.next..].iter().take_while(|at| **at <= until).count();
@@ -114,13 +116,13 @@ impl Edges {
         (before > 0).then(|| self.at[self.next - 1])
     }
 
-    /// Those that nobody reported.
+    /// The number of edges that nobody reported.
     fn surplus(&self) -> u64 {
         self.at.len() as u64 - self.matched
     }
 }
 
-/// What was said of a series, and by how much too much.
+/// What the probe said of a series, and by how much each value was too large.
 #[derive(Default)]
 struct Judged {
     samples: u64,
@@ -131,13 +133,13 @@ struct Pulses {
     origin: Stamp<Monotonic>,
     width: Nanos,
     edges: [Edges; 2],
-    /// Rising and then falling edge of the pulse that is being reported, by its number.
+    /// The rising and the falling edge of each pulse that is being reported, by the pulse's number.
     rose: BTreeMap<u64, [Option<Stamp<Monotonic>>; 2]>,
     judged: [Judged; SERIES],
 }
 
 impl Pulses {
-    /// What was seen of a report.
+    /// The true observation for a report.
     fn seen(&mut self, reported: Observation) -> Observation {
         let Observation::Sample(sample) = reported else { return reported };
         let index = sample.series.index();
@@ -167,7 +169,7 @@ impl Pulses {
         edge.since(due).ok_or(Loss::Tainted)
     }
 
-    /// By how much a pulse was longer or shorter than asked for.
+    /// By how much the length of a pulse differed from the wanted length.
     fn differs(&mut self, number: u64) -> Result<Nanos, Loss> {
         let Some([Some(rise), Some(fall)]) = self.rose.remove(&number) else {
             return Err(Loss::Unanswered);

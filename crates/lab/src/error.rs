@@ -107,7 +107,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The first error, without the place where samples are kept.
+    /// The original error, without the place where samples are kept.
     pub fn cause(&self) -> &Error {
         match self {
             Error::KeptAsBundle { cause, .. } | Error::KeptAsPartial { cause, .. } => cause.cause(),

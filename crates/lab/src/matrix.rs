@@ -17,32 +17,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use work::Progress;
 
-/// Names that are tried for one run: four times as many as two runs of one second and cell can have by chance.
+/// How many names are tried for one run: four times as many as two runs of one second and cell can have by chance.
 const TRIES: u16 = 1 << 10;
 
-/// What dates and signs bundles. The measured time is never taken from here.
+/// Dates and signs bundles. The measured time never comes from here.
 pub trait Issuer: Sync {
-    /// Now, to the second.
+    /// The present time, to the second.
     fn now(&self) -> UtcTime;
 
-    /// What makes the bundles.
+    /// The version of onset that makes the bundles.
     fn tool(&self) -> Tool;
 }
 
-/// What happens while a matrix runs, for whoever shows it. Cells are numbered in the experiment's order.
+/// What happens while a matrix runs, for the code that shows it. Cells are numbered in the experiment's order.
 #[derive(Debug)]
 pub enum Event {
     /// A cell goes on.
     Progress(usize, Progress),
     /// A cell has its bundle.
     Finished(usize, PathBuf, Verdict),
-    /// A cell has none, and why.
+    /// A cell has no bundle. The text says why.
     Failed(usize, String),
 }
 
-/// Runs every cell on `target`, `jobs` at a time, and tells `show` of it on the calling thread. Bundles are written
-/// to the store at `root`. Returns a bundle or a failure per cell, in order; a failure does not keep the other cells
-/// from running, a [`work::Cancel`] does.
+/// Runs every cell on `target`, `jobs` at a time, and tells `show` of it on the calling thread. Bundles are written to
+/// the store at `root`. Returns a bundle or a failure for each cell, in order. A failure does not keep the other cells
+/// from running, but a [`work::Cancel`] does.
 pub fn run(
     experiment: &Experiment,
     target: &dyn Target,
@@ -144,14 +144,14 @@ impl One<'_> {
         about.probe_counters = measured.probe_counters;
         about.truth = measured.truth;
         match writer.finish(about, conclusion, complete) {
-            // It is there and whole, so that its verdict counts; only its message has to be heard.
+            // The bundle is there and whole, so its verdict counts. Only its message has to reach the user.
             Err(e @ BundleError::NotDurable { .. }) => Err(e.into()),
             finished => Ok((finished.map_err(left)?, verdict)),
         }
     }
 
     /// Begins the bundle under a name that no other run of the store has. A probe may take less than a second, so a
-    /// script makes several runs in one, and chance alone tells 256 of them apart.
+    /// script may make several runs in one second. Chance alone tells only 256 of them apart.
     fn begin(&self, begun: &mut Begun) -> Result<BundleWriter, BundleError> {
         let first = salt(self.index);
         for further in 0..TRIES {
@@ -172,7 +172,7 @@ impl One<'_> {
         }
     }
 
-    /// What is known before the target was asked.
+    /// The facts that are known before the target is asked.
     fn about(&self, created: UtcTime) -> About {
         let Experiment { title, seed, source, directory, overrides, .. } = self.experiment;
         About {
@@ -212,8 +212,8 @@ impl One<'_> {
     }
 }
 
-/// Makes a bundle of what was observed before the measurement failed, where there is anything. Returns the error, with
-/// where that is.
+/// Makes a bundle of the observations from before the measurement failed, if there are any. Returns the error, with the
+/// place of the bundle.
 fn keep(writer: BundleWriter, begun: Begun, cause: Error) -> Error {
     let Some(kept) = writer.kept() else { return cause };
     let Begun { about, limits, mut warnings, .. } = begun;
@@ -227,7 +227,7 @@ fn keep(writer: BundleWriter, begun: Begun, cause: Error) -> Error {
     }
 }
 
-/// The error, with where what was observed is.
+/// The error, with the place of the observations.
 fn left(cause: Error, kept: Option<&Path>) -> Error {
     match kept {
         None => cause,
@@ -235,7 +235,7 @@ fn left(cause: Error, kept: Option<&Path>) -> Error {
     }
 }
 
-/// The triggers as the manifest has them.
+/// The triggers in the form of the manifest.
 fn trigger(asked: &Trigger) -> bundle::Trigger {
     bundle::Trigger {
         schedule: match &asked.schedule {
@@ -253,9 +253,9 @@ fn trigger(asked: &Trigger) -> bundle::Trigger {
     }
 }
 
-/// Tells apart the runs of one second: those of this command by their number, others by chance.
+/// Tells the runs of one second apart: those of this command by their number, others by chance.
 fn salt(index: usize) -> u16 {
-    // The standard library's random keys for hash maps.
+    // These are the standard library's random keys for hash maps.
     let chance = RandomState::new().build_hasher().finish();
     (chance as u16) << 8 | (index as u16 & 0xff)
 }

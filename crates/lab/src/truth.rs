@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a probe said beside what happened: compares each latency that a probe reported with the latency that the rig
-//! saw from outside.
+//! Compares what a probe said with what happened: each latency that a probe reported with the latency that the rig saw
+//! from outside.
 //!
 //! The witness ([`rig::Witness`]) sees when a thread was to be woken, and when the thread's first instruction after
-//! that ran. The probe's error is what it reports beyond that: the instructions up to its reading of the clock. Where
-//! the probe slept for a length of time, the instructions from the reading before to the call belong to the error too.
+//! that ran. The probe's error is what it reports beyond that: the instructions up to its reading of the clock. If the
+//! probe slept for a length of time, the instructions from the reading before to the call belong to the error too.
 //! `docs/truth.md` defines what is compared for each way of sleeping.
 //!
-//! It cannot see what made a thread late, nor anything of a thread that spins and does not call the kernel.
+//! The module cannot see what made a thread late, nor anything of a thread that spins and does not call the kernel.
 
 use crate::x86_64::{CLOCK_NANOSLEEP, READ, RT_SIGTIMEDWAIT, SETITIMER, TIMER_SETTIME};
 use bundle::{Deviation, Truth};
@@ -17,8 +17,9 @@ use rig::{ClockLine, Wake, Witness};
 use sample::{Insns, Monotonic, Nanos, Sample, SeriesName, Stamp};
 use std::collections::BTreeMap;
 
-/// Judges a run of `plan` on one CPU: `samples` of the series `names`, as the probe reported them, whose times count
-/// from `origin`. Empty where the guest did not live to tell its clock, or the probe its origin.
+/// Judges a run of `plan` on one CPU. `samples` are those of the series `names`, as the probe reported them, and their
+/// times count from `origin`. The result is empty if the guest died before it reported its clock, or if the probe did
+/// not report its origin.
 pub fn judge(
     plan: &Plan,
     names: &[SeriesName],
@@ -60,11 +61,11 @@ fn truth(
         onsets.get(&s.trigger).map(|onset| reported - onset.latency_ns(way.method))
     };
     let errors: Vec<i64> = samples.iter().filter_map(error).collect();
-    // The first one executed what came before measuring.
+    // The first wake-up has instructions from before measuring.
     let mut own: Vec<Insns> = seen.iter().skip(1).map(|onset| onset.own).collect();
     own.sort_unstable();
     let uncertainty = match way.asked() {
-        // From one instant to another that is near, the clock's offset does not matter.
+        // From one instant to a near one, the offset of the clock does not matter.
         Asked::FromCall => Nanos(1),
         _ => line.uncertainty(),
     };
@@ -78,24 +79,24 @@ fn truth(
     }
 }
 
-/// How a series sleeps.
+/// The way in which a series sleeps.
 struct Way {
     method: SleepMethod,
     period: Nanos,
-    /// cyclictest numbers its loops, our probe its periods.
+    /// Whether the numbers are those of loops, as in cyclictest. Our own probe numbers its periods.
     counts_loops: bool,
 }
 
-/// Which instant a wake-up is judged by.
+/// The instant by which a wake-up is judged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    /// Each call names it.
+    /// Each call names the instant.
     ByCall,
-    /// It is a period after the call.
+    /// The instant is a period after the call.
     FromCall,
-    /// A call that armed a timer named the first, or the timer was armed for a period from then on.
+    /// A call that armed a timer named the first instant, or the timer was armed for a period from then on.
     ByTimer(u8),
-    /// Only the probe knows it.
+    /// Only the probe knows the instant.
     ByProbe,
 }
 
@@ -119,12 +120,12 @@ impl Way {
             SleepMethod::ClockNanosleep | SleepMethod::Deadline => Asked::ByCall,
             SleepMethod::PosixTimer => Asked::ByTimer(TIMER_SETTIME),
             SleepMethod::Itimer => Asked::ByTimer(SETITIMER),
-            // The busy wait is not judged ([`can_be_judged`]).
+            // Nobody judges the busy wait ([`can_be_judged`]).
             SleepMethod::Timerfd | SleepMethod::Precise | SleepMethod::Busy => Asked::ByProbe,
         }
     }
 
-    /// The call in which it waits.
+    /// The call in which the series waits.
     fn waits_in(&self) -> u8 {
         match self.method {
             SleepMethod::Timerfd => READ,
@@ -147,8 +148,8 @@ struct Onset {
 }
 
 impl Onset {
-    /// How late the thread was. One that sleeps precisely wakes before the event and has the CPU at it: then it is on
-    /// time.
+    /// How late the thread was. A thread that sleeps precisely wakes before the event and has the CPU at the event. In
+    /// this case it is on time.
     fn latency_ns(&self, method: SleepMethod) -> i64 {
         let late = i128::from(self.woke.ns()) - i128::from(self.due.ns());
         let late = if method == SleepMethod::Precise { late.max(0) } else { late };
@@ -160,9 +161,9 @@ impl Onset {
 /// A series, and when it was measured.
 struct Series<'a> {
     way: &'a Way,
-    /// A period before its first event.
+    /// The instant one period before its first event.
     begin: Stamp<Monotonic>,
-    /// The next one's beginning.
+    /// The beginning of the next series.
     end: Option<Stamp<Monotonic>>,
     line: &'a ClockLine,
 }
@@ -189,9 +190,9 @@ impl Series<'_> {
         onsets
     }
 
-    /// The wake-ups of the thread that measured: the one that waited most often.
+    /// The wake-ups of the measuring thread, which is the one that waited most often.
     fn own<'w>(&self, wakes: &'w [Wake]) -> Vec<&'w Wake> {
-        // The probe read its clock right before its first call, by less than that may be unsure.
+        // The probe read its clock right before its first call. The time between is less than the uncertainty.
         let begin = self.begin.saturating_sub(self.line.uncertainty());
         let within = |w: &&Wake| {
             let called = self.line.to_monotonic(w.called);
@@ -211,7 +212,7 @@ impl Series<'_> {
         self.begin.saturating_add(self.way.period.saturating_mul(number.saturating_add(1)))
     }
 
-    /// A period after a call.
+    /// The instant a period after a call.
     fn after(&self, wake: &Wake) -> Option<Stamp<Monotonic>> {
         self.line.to_monotonic(wake.called)?.checked_add(self.way.period)
     }
@@ -221,7 +222,7 @@ impl Series<'_> {
         Some(Onset { number, due, woke, own: wake.own })
     }
 
-    /// Each call asks for an event, or for less than a period before it.
+    /// The wake-ups, where each call asks for an event, or for less than a period before it.
     fn at_requests(&self, waits: &[&Wake]) -> Vec<Onset> {
         let onset = |wake: &&Wake| {
             let requested = wake.requested?;
@@ -241,8 +242,8 @@ impl Series<'_> {
         (0..).zip(relative).filter_map(|(n, w)| self.onset(n, self.after(w)?, w)).collect()
     }
 
-    /// A timer of the kernel: each wake-up answers the earliest event that none answered before, and all that are due
-    /// with it. One before its event answers nothing: the probe waits on.
+    /// The wake-ups of a timer of the kernel. Each one answers the earliest event without an answer, and all events
+    /// that are due with it. A wake-up before its event answers nothing: the probe waits on.
     fn on_timer(&self, first: Stamp<Monotonic>, waits: &[&Wake]) -> Vec<Onset> {
         let mut next = 0u64;
         let mut onsets = Vec::new();
@@ -266,7 +267,7 @@ mod tests {
     use sample::{SeriesId, Virtual};
 
     const PERIOD: u64 = 1_000_000;
-    /// The guest's clock shows so much more than virtual time.
+    /// How far the guest's clock is ahead of virtual time.
     const AHEAD: u64 = 7_000;
     const ORIGIN: u64 = 10_000_000;
 
@@ -286,7 +287,7 @@ mod tests {
         witness
     }
 
-    /// A thread waits; times by the guest's clock.
+    /// The wake-up of a waiting thread. Times are by the guest's clock.
     fn wake(call: u8, called: u64, requested: Option<u64>, woke: u64) -> Wake {
         Wake {
             thread: 1,
@@ -335,7 +336,7 @@ mod tests {
     fn an_absolute_sleep_is_judged_by_what_each_call_asked_for() {
         let due = |n| due(ORIGIN, n);
         let asleep = |n: u64| wake(CLOCK_NANOSLEEP, due(n) - 900_000, Some(due(n)), due(n) + 3_000);
-        // Another thread sleeps meanwhile, less often; and one wake-up was not seen.
+        // Another thread sleeps meanwhile, less often than the first; and one wake-up was not seen.
         let other = Wake { thread: 2, ..asleep(1) };
         let wakes = vec![asleep(0), other, asleep(2), asleep(3)];
         let samples: Vec<Sample> = (0..4).map(|n| sample(0, n, due(n), 3_060 + n)).collect();
@@ -352,7 +353,7 @@ mod tests {
         let called = |n: u64| ORIGIN + 80 + n * 1_005_000;
         let wakes =
             (0..3).map(|n| wake(CLOCK_NANOSLEEP, called(n), None, called(n) + PERIOD + 4_000));
-        // Its clock was read 80 before the call and 40 after the wake-up.
+        // The probe read its clock 80 before the call and 40 after the wake-up.
         let samples: Vec<Sample> =
             (0..3).map(|n| sample(0, n, called(n) - 80 + PERIOD, 4_120)).collect();
         let truth = judged(&plan(&[SleepMethod::Nanosleep]), &samples, wakes.collect());
@@ -410,7 +411,7 @@ mod tests {
             count: 3,
         });
         let plan = Plan { probe, ..plan(&[]) };
-        // It begins some time after it was started, and leaves out two periods.
+        // The series begins some time after the start, and leaves out two periods.
         let due = |n| due(ORIGIN + 3_141_592, n);
         let asks = |n, late| wake(CLOCK_NANOSLEEP, due(n) - 900_000, Some(due(n)), due(n) + late);
         let wakes = vec![asks(0, 4_000), asks(1, 2_300_000), asks(4, 4_000)];

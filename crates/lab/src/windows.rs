@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The windows of a run: the stretches in which the guest runs with interrupts or preemption off.
+//! Finds the windows of a run: the stretches in which the guest runs with interrupts or preemption off.
 
 use crate::Error;
 use crate::cells::FollowedCell;
@@ -37,17 +37,17 @@ pub struct SeenWindows {
     pub report: trace::WindowsReport,
 }
 
-/// Runs a cell and looks at its windows.
+/// Runs a cell, and looks at its windows.
 ///
 /// # Errors
-/// Those of [`Ready`].
+/// The errors of [`Ready`].
 pub fn windows(
     bench: &Bench,
     mut cell: FollowedCell,
     which: Which,
     progress: &dyn Fn(Progress),
 ) -> Result<SeenWindows, Error> {
-    // The other two are told by calls of functions.
+    // Calls of functions tell of the other two kinds.
     let counted = [WindowKind::IrqsOff, WindowKind::PreemptOff];
     let is_counted = which.kinds.iter().all(|k| counted.contains(k));
     let calls = if is_counted { Calls::None } else { Calls::Stretches };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! All that the lab knows of the processor's architecture, x86-64: the numbers of the system calls that are told apart
+//! All that the lab knows of the processor's architecture, x86-64: the numbers of the system calls that it tells apart
 //! (arch/x86/entry/syscalls/syscall_64.tbl).
 
 pub(crate) const READ: u8 = 0;

@@ -3,13 +3,13 @@ use super::*;
 use rig::ClockPoint;
 use sample::Insns;
 
-/// The guest's clock shows so much more than virtual time.
+/// How far the guest's clock is ahead of virtual time.
 const AHEAD: u64 = 7_000;
 const ORIGIN: u64 = 10_000_000;
 const PERIOD: u64 = 1_000_000;
 const LENGTH: u64 = 50_000;
 
-/// A witness of levels at times by the guest's clock.
+/// A witness of levels, at times by the guest's clock.
 fn witness(levels: &[(u64, u8)]) -> Witness {
     let seen_at = |guest_ns: u64| Stamp::from_ns(guest_ns - AHEAD);
     let point = |read: u64| ClockPoint {
@@ -18,7 +18,7 @@ fn witness(levels: &[(u64, u8)]) -> Witness {
         width: Nanos(100),
         read: Stamp::from_ns(read),
     };
-    // Left high, and made low before the first pulse.
+    // The pin was left high, and is made low before the first pulse.
     let before = [(ORIGIN - 5_000, D7), (ORIGIN - 2_000, 0)];
     let level = |(at, pins): &(u64, u8)| Level { at: seen_at(*at), pins: *pins };
     let levels = before.iter().chain(levels).map(level).collect();
@@ -37,7 +37,7 @@ fn sample(series: SeriesId, number: u64, latency: u64) -> Observation {
     Observation::Sample(Sample { series, trigger: number, at, latency: Nanos(latency), path: None })
 }
 
-/// A pulse of which the probe says that its edges came so late.
+/// The reports of a pulse whose edges came this late, as the probe says.
 fn pulse(number: u64, rise: u64, fall: u64) -> [Observation; 3] {
     let differs = rise.abs_diff(fall);
     [sample(RISE, number, rise), sample(FALL, number, fall), sample(WIDTH, number, differs)]
@@ -52,7 +52,7 @@ fn seen(reported: &[Observation], witness: &Witness) -> Seen {
 fn samples_are_made_of_the_edges_and_what_was_said_is_judged_by_them() {
     let levels = [
         (due(0) + 3_000, D7),
-        // The other pins, or the same level again, are no edges.
+        // A change of other pins, or the same level again, is no edge.
         (due(0) + 4_000, D7 | 1),
         (due(0) + LENGTH + 2_000, 0),
         (due(1) + 9_000, D7),
@@ -80,7 +80,7 @@ fn an_edge_that_was_not_reported_and_a_report_without_an_edge_are_counted_losses
         (due(0) + 30_000, D7),
         (due(0) + LENGTH + 100, 0),
     ];
-    // A pulse that lasted half the time, another in its place, and then none where one is reported.
+    // One pulse lasts half the time, another one comes in its place, and then there is none where one is reported.
     let reported = [pulse(0, 31_000, 200), pulse(1, 1_000, 1_000)].concat();
     let Seen { observations, truths } = seen(&reported, &witness(&levels));
     let lost = |series, loss| Observation::Loss(series, loss, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How an answer is held against the bound of its run, and in which kernels there is a bound.
+//! Says how an answer is compared with the bound of its run, and in which kernels there is a bound.
 
 use rig::Follow;
 use sample::{Nanos, Responder, Sample};
@@ -8,7 +8,8 @@ use std::fmt;
 use trace::{Role, WATCHED};
 use vmlinux::Map;
 
-/// Without these no term, or no answer's part that is held against the bound, is what it is said to be.
+/// The roles that a bound needs. Without them no term is what it is said to be, nor the part of an answer that is
+/// compared.
 const NEEDED: [Role; 6] = [
     Role::CommonInterrupt,
     Role::Interrupt,
@@ -17,7 +18,7 @@ const NEEDED: [Role; 6] = [
     Role::NeedResched,
     Role::Schedule,
 ];
-/// On PREEMPT_RT, these too: they tell who waits for a lock.
+/// The roles that a bound also needs on PREEMPT_RT: they tell who waits for a lock.
 const NEEDED_FOR_RT: [Role; 2] = [Role::LockWait, Role::LockSleep];
 
 /// An answer that is held against the bound.
@@ -49,7 +50,7 @@ impl Held {
     }
 }
 
-/// What is said of one that exceeds the bound.
+/// The text about an answer that exceeds the bound.
 impl fmt::Display for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Held { responder, trigger, scheduling_ns, .. } = self;
@@ -61,7 +62,7 @@ impl fmt::Display for Held {
     }
 }
 
-/// Whether a kernel shows what the terms of a bound, and the parts of answers that are held against it, are made of.
+/// Whether a kernel shows everything that the terms of a bound, and the compared parts of answers, are made of.
 pub fn bound_is_seen_in(map: &Map<Vec<u8>>, follow: &Follow) -> bool {
     let layout = map.layout();
     let rt: &[Role] = if layout.is_preempt_rt() { &NEEDED_FOR_RT } else { &[] };

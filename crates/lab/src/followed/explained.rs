@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Explanations of single latencies. The run that a latency belongs to is made once more for it.
+//! Explains single latencies. For each latency its run is made once more.
 
 use super::{Explainer, Named, Ready};
 use crate::Error;
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use trace::{CauseReport, Explanation, ExplanationReport, Reader, Sum, Symbols};
 use work::Progress;
 
-/// Stretches shorter than this get no stack. A tenth of what is worth a line of its own.
+/// Stretches shorter than this get no stack. This is a tenth of a stretch that is worth a line of its own.
 pub const STACKS_FROM: Insns = Insns(100);
 
-/// How long an interrupt or a softirq is when it is looked inside first. Shorter ones that wake nobody keep their
-/// entry's name only; a latency of ten thousand instructions has them.
+/// The length of an interrupt or a softirq at the first look inside. Shorter ones that wake nobody only have their
+/// entry's name. A latency of ten thousand instructions has such ones.
 pub const LOOKS_FROM: Insns = Insns(500);
 
 /// One latency.
@@ -83,19 +83,19 @@ impl Explained {
     }
 }
 
-/// What a run that was followed to its explanations gives.
+/// The result of a followed run that explains its latencies.
 #[derive(Clone, Debug)]
 pub struct Explanations {
-    /// What cannot be seen in that kernel, and why.
+    /// What cannot be seen in this kernel, and why.
     pub missing: Vec<String>,
     /// The latencies, the longest first.
     pub explained: Vec<Explained>,
 }
 
-/// Runs what is named once more, up to the last of `samples`, and explains them.
+/// Makes the named run once more, up to the last of `samples`, and explains these.
 ///
 /// # Errors
-/// Those of running it again; an answer that came otherwise than before, or that cannot be explained.
+/// The errors of running it again. Also an answer that came otherwise than before, or that cannot be explained.
 pub fn explain(
     bench: &Bench,
     named: &Named,
@@ -114,7 +114,7 @@ pub fn explain(
         });
     let ran = ready.run(Some(&follow), &mut explainer, progress);
     let done = explainer.finish();
-    // Why the run ended says more than what is missing of it.
+    // The reason why the run ended says more than the missing explanations.
     ran?;
     done?;
     explained.sort_by_key(|e| (std::cmp::Reverse(e.report.latency_ns), e.report.trigger));

@@ -8,26 +8,26 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use trace::{Event, Explanation, FELT_FOR, History, Reader, What};
 
-/// Events that are kept at most: some 100 MB. A busy guest makes a few thousand a virtual millisecond, so that an
-/// answer that comes within some hundred of these is explained.
+/// The most events that are kept, in some 100 MB. A busy guest makes a few thousand in a virtual millisecond. So an
+/// answer within some hundred milliseconds is explained.
 pub const EVENTS_KEPT: usize = 1 << 21;
 
 /// The answers to explain, by trigger and series, as they were measured before.
 pub type Wanted = BTreeMap<(u64, SeriesId), Sample>;
 
-/// Hands each wanted answer with its explanation to `each`, and ends the run after the last.
+/// Hands each wanted answer with its explanation to `each`, and ends the run after the last one.
 pub struct Explainer<F> {
     responders: Vec<Responder>,
     history: History,
     wanted: Wanted,
-    /// Wanted triggers that were raised, and how many of their answers are still to come.
+    /// The wanted triggers that were raised, and how many of their answers are still to come.
     awaited: BTreeMap<u64, usize>,
     failure: Option<Error>,
     each: F,
 }
 
 impl<F: FnMut(&Sample, &Explanation, &Reader)> Explainer<F> {
-    /// Of a run in which these answer, in the order of their series.
+    /// An explainer for a run in which these responders answer, in the order of their series.
     pub fn new(responders: &[Responder], wanted: Wanted, each: F) -> Self {
         Explainer {
             responders: responders.into(),
@@ -39,15 +39,15 @@ impl<F: FnMut(&Sample, &Explanation, &Reader)> Explainer<F> {
         }
     }
 
-    /// Whether an answer came otherwise than before, or could not be explained: no later one will tell more.
+    /// Whether an answer came otherwise than before, or could not be explained. No later answer will tell more.
     pub fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// After the run: whether every wanted answer came, and as it was measured before.
+    /// Checks, after the run, that every wanted answer came as it was measured before.
     ///
     /// # Errors
-    /// The first that did not; what could not be explained.
+    /// The first answer that did not, or that could not be explained.
     pub fn finish(self) -> Result<(), Error> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -127,7 +127,7 @@ mod tests {
         Sample { series: HARDIRQ, trigger, at, latency, path }
     }
 
-    /// Trigger `number` is raised at 100 and answered by D0 at 140; what is said of it.
+    /// The explanation of an answer. Trigger `number` is raised at 100, and D0 answers it at 140.
     fn explained(wanted: &[Sample], number: u64) -> (Vec<u64>, Result<(), Error>) {
         let mut told = Vec::new();
         let wanted = wanted.iter().map(|s| ((s.trigger, s.series), *s)).collect();

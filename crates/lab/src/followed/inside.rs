@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! All that can be seen inside a run, in one pass: its windows, the ledgers of its late answers, its worst answers
-//! explained, and its bound.
+//! Looks at everything inside a run, in one pass: its windows, the ledgers of its late answers, its worst answers with
+//! explanations, and its bound.
 
 use super::{
     Account, Choice, Explained, Explainer, Held, Ledgers, Ready, Stretches, Subject, Total, Wanted,
@@ -20,25 +20,25 @@ use trace::{
 };
 use work::Progress;
 
-/// Stacks of each kind of window.
+/// How many stacks of each kind of window are kept.
 const WINDOWS_KEPT: usize = 12;
-/// Ledgers are of the answers above this, where a run has enough of them.
+/// Ledgers are of the answers above this quantile, if a run has enough of them.
 const ABOVE: Quantile = Quantile::P99;
-/// Answers of each responder that are explained one by one.
+/// How many answers of each responder are explained one by one.
 const WORST_KEPT: usize = 5;
 
-/// What was seen inside a run.
+/// The things that were seen inside a run.
 #[derive(Clone, Debug)]
 pub struct Inside {
     /// What cannot be seen in this kernel, and why.
     pub missing: Vec<String>,
-    /// What the follower's records lost.
+    /// The losses of the follower's records.
     pub losses: ReaderLosses,
-    /// How long was followed.
+    /// How long the run was followed.
     pub virtual_ns: Nanos,
-    /// Triggers in that time.
+    /// The number of triggers in that time.
     pub triggers: u64,
-    /// By kind, all windows.
+    /// For each kind, all windows.
     pub totals: BTreeMap<WindowKind, Total>,
     /// The longest windows of each kind.
     pub windows: WindowsReport,
@@ -46,20 +46,20 @@ pub struct Inside {
     pub accounts: Vec<Account>,
     /// The worst answers of each responder, the longest first.
     pub worst: Vec<Explained>,
-    /// The bound of the scheduling latency; absent where too little can be seen in this kernel for one.
+    /// The bound of the scheduling latency. Absent if too little can be seen in this kernel.
     pub bound: Option<BoundReport>,
-    /// By responder, the longest scheduling latency among its late and its worst answers; absent where the bound speaks
-    /// of none.
+    /// For each responder, the longest scheduling latency among its late and its worst answers. Absent if the bound
+    /// speaks of none of them.
     pub scheduling: BTreeMap<&'static str, Nanos>,
-    /// Of these answers, those that exceed the bound: each is a fault of the follower or of the analysis.
+    /// Those of these answers that exceed the bound. Each is a fault of the follower or of the analysis.
     pub exceeded: Vec<Held>,
 }
 
 impl Inside {
-    /// Runs it once more, followed from begin to end.
+    /// Makes the run once more, and follows it from beginning to end.
     ///
     /// # Errors
-    /// A run that cannot be run once more ([`Subject::of_bundle`]), that came out otherwise, or whose answers cannot be
+    /// If the run cannot be made once more ([`Subject::of_bundle`]), came out otherwise, or has answers that cannot be
     /// explained from the last [`EVENTS_KEPT`](super::EVENTS_KEPT) events.
     pub fn of_run(
         bench: &Bench,
@@ -93,7 +93,7 @@ impl Inside {
         };
         let ran = ready.run(Some(&follow), &mut pass, progress);
         let Pass { mut stretches, meter, explainer } = pass;
-        // Why the run ended says more than what is missing of it.
+        // The reason why the run ended says more than the missing explanations.
         let done = explainer.finish();
         let reader = ran?;
         done?;
@@ -119,7 +119,7 @@ impl Inside {
     }
 }
 
-/// Where a responder's ledger begins.
+/// The latency at which a responder's ledger begins.
 fn from(summary: &Summary) -> Option<Nanos> {
     Some(summary.quantile(ABOVE).unwrap_or(Nanos(0)))
 }
@@ -129,7 +129,7 @@ fn worst_of(bundle: &Bundle) -> Result<Wanted, Error> {
     Ok(first_of(samples_of(bundle, None, Choice::Worst(usize::MAX))?))
 }
 
-/// The first so many of each series.
+/// The first samples of each series, as many as are kept.
 fn first_of(samples: Vec<Sample>) -> Wanted {
     let mut counts: BTreeMap<SeriesId, usize> = BTreeMap::new();
     let mut first = Wanted::new();
@@ -143,7 +143,7 @@ fn first_of(samples: Vec<Sample>) -> Wanted {
     first
 }
 
-/// By responder, the longest first, of several that are alike the first.
+/// The order by responder, the longest answer first. Of equally long answers the first one comes first.
 fn order(explained: &Explained, responders: &[Responder]) -> (Option<usize>, Reverse<Nanos>, u64) {
     let place = responders.iter().position(|r| r.name() == explained.responder);
     (place, Reverse(explained.report.latency_ns), explained.report.trigger)
@@ -158,13 +158,13 @@ fn longest_of(held: &[Held]) -> BTreeMap<&'static str, Nanos> {
     longest
 }
 
-/// Nothing exceeds a bound that cannot be seen.
+/// The answers that exceed the bound. Without a visible bound there are none.
 fn exceeding(bound: Option<Bound>, held: &[Held]) -> Vec<Held> {
     let exceeds = |held: &&Held| bound.is_some_and(|b| b.is_exceeded_by(held.scheduling_ns));
     held.iter().filter(exceeds).copied().collect()
 }
 
-/// One look at everything.
+/// Looks at everything in one pass.
 struct Pass<F> {
     stretches: Stretches,
     meter: BoundMeter,
@@ -179,8 +179,8 @@ impl<F: FnMut(&Sample, &Explanation, &Reader)> Watcher for Pass<F> {
     }
 
     fn answer(&mut self, sample: &Sample, reader: &Reader) -> ControlFlow<()> {
-        // Windows and the bound are those of the whole run: it goes on when everything is explained, but not when
-        // nothing can be.
+        // Windows and the bound are those of the whole run. So the run goes on when everything is explained, but not if
+        // nothing can be explained.
         let _ = self.explainer.answer(sample, reader);
         if self.explainer.has_failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The ledgers of a run, one for each responder. A ledger sums up by cause all the time of the answers that took at
-//! least a given latency.
+//! Fills the ledgers of a run, one for each responder. A ledger sums up by cause all the time of the answers that took
+//! at least a given latency.
 
 use super::{Choice, Wanted, samples_of};
 use crate::Error;
@@ -13,9 +13,9 @@ use trace::{Explanation, Ledger, LedgerReport, Reader, Symbols};
 /// The ledger of one responder.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Who answered.
+    /// The responder.
     pub responder: &'static str,
-    /// Its ledger.
+    /// The ledger of the responder.
     pub report: LedgerReport,
 }
 
@@ -24,11 +24,12 @@ pub struct Account {
 pub struct Ledgers(BTreeMap<SeriesId, Ledger>);
 
 impl Ledgers {
-    /// Empty ledgers of a run, or of one responder of it, and the samples that belong in them: those of each responder
-    /// of at least the latency that `from` gives for it. A responder for which it gives none has no ledger.
+    /// Empty ledgers of a run, or of one of its responders, and the samples that belong in them. The samples of a
+    /// responder are those of at least the latency that `from` gives for it. A responder without such a latency has no
+    /// ledger.
     ///
     /// # Errors
-    /// Those of [`samples_of`].
+    /// The errors of [`samples_of`].
     pub fn of(
         bundle: &Bundle,
         responder: Option<Responder>,
@@ -58,7 +59,7 @@ impl Ledgers {
         }
     }
 
-    /// The ledgers with names; `responders` are those of the run.
+    /// The ledgers with names. `responders` are those of the run.
     pub fn accounts(
         &self,
         responders: &[Responder],

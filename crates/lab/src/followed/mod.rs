@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A run once more, with the guest's kernel followed.
+//! Makes a run once more, with the guest's kernel followed.
 //!
-//! A followed run is the same as the plain run to the instruction, so what is seen in it explains the plain run. An
-//! experiment's cell, a bundle or a [`Reproducer`] names what such a run needs. [`Subject`] is what these three have in
-//! common, and [`Ready`] is the guest that can then be run as often as asked.
+//! A followed run is the same as the plain run to the instruction. So everything that is seen in it explains the plain
+//! run. An experiment's cell, a bundle or a [`Reproducer`] names what such a run needs. [`Subject`] is what these three
+//! have in common, and [`Ready`] is the guest that can then be run as often as asked.
 //!
-//! It cannot see what another QEMU, plugin, kernel or guest image would have done. It refuses a run that was made with
-//! others.
+//! The module cannot see what another QEMU, plugin, kernel or guest image would have done. It refuses a run that was
+//! made with other ones.
 
 mod bounded;
 mod explained;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a user names, which is a run of a store or the file of a find, and which of its latencies are meant.
+//! Finds what a user names, a run of a store or the file of a find, and which of its latencies the user means.
 
 use super::{Reproducer, Subject};
 use crate::Error;
@@ -9,29 +9,30 @@ use rig::Bench;
 use sample::{Responder, Sample};
 use std::path::Path;
 
-/// A run, or a find.
+/// The thing that a user names: a run or a find.
 #[derive(Debug)]
 pub enum Named {
-    /// A run's bundle.
+    /// The bundle of a run.
     Run(Box<Bundle>),
-    /// One latency.
+    /// A find, which has one latency.
     Find(Box<Reproducer>),
 }
 
-/// Which latencies of a run.
+/// A choice of latencies of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The answers to the trigger of this number.
+    /// The answers to the trigger with this number.
     Trigger(u64),
-    /// This many of the longest.
+    /// This many of the longest latencies.
     Worst(usize),
 }
 
 impl Named {
-    /// Finds it: a file is a find; anything else the beginning of a run's name, `latest`, or the path of a bundle.
+    /// Finds the named thing. A file is a find. Anything else is the beginning of a run's name, `latest`, or the path
+    /// of a bundle.
     ///
     /// # Errors
-    /// No such file or run, a bundle or a find that is damaged.
+    /// If there is no such file or run, or if the bundle or the find is damaged.
     pub fn find(name: &str, store: impl FnOnce() -> Store) -> Result<Named, Error> {
         let path = Path::new(name);
         if path.is_file() {
@@ -46,7 +47,7 @@ impl Named {
         open(name, store).map(|bundle| Named::Run(Box::new(bundle)))
     }
 
-    /// The run's name; a find has none.
+    /// The run's name. A find has none.
     pub fn run(&self) -> Option<&str> {
         match self {
             Named::Run(bundle) => Some(bundle.manifest().run.as_str()),
@@ -54,7 +55,7 @@ impl Named {
         }
     }
 
-    /// Flavour and load, for people.
+    /// The flavour and the load, for people.
     pub fn title(&self) -> String {
         match self {
             Named::Run(bundle) => {
@@ -72,7 +73,7 @@ impl Named {
     /// The guest and its triggers.
     ///
     /// # Errors
-    /// Those of [`Subject::of_bundle`] and [`Reproducer::subject`].
+    /// The errors of [`Subject::of_bundle`] and [`Reproducer::subject`].
     pub fn subject(&self, bench: &Bench) -> Result<Subject, Error> {
         match self {
             Named::Run(bundle) => Subject::of_bundle(bench, bundle),
@@ -80,11 +81,11 @@ impl Named {
         }
     }
 
-    /// The latencies that are meant, the longest first; without a choice the longest. Of a find it is the one that it
-    /// has.
+    /// The chosen latencies, the longest first. Without a choice, the longest one. A find has only its
+    /// own.
     ///
     /// # Errors
-    /// A responder or trigger that the run does not have; any choice of a find; samples that cannot be read.
+    /// A responder or trigger that the run does not have, any choice in a find, or samples that cannot be read.
     pub fn samples(
         &self,
         responder: Option<Responder>,
@@ -103,10 +104,10 @@ impl Named {
     }
 }
 
-/// The bundle that is meant: a path, or a name in the store, which is opened only then.
+/// The bundle that the user means: by a path, or by a name in the store. The store is opened only for a name.
 ///
 /// # Errors
-/// No such run, a directory that holds something else, a bundle that is damaged.
+/// If there is no such run, if the directory holds something else, or if the bundle is damaged.
 pub fn open(run: &str, store: impl FnOnce() -> Store) -> Result<Bundle, Error> {
     let path = Path::new(run);
     if path.join(MANIFEST).is_file() {
@@ -120,10 +121,10 @@ pub fn open(run: &str, store: impl FnOnce() -> Store) -> Result<Bundle, Error> {
     Ok(Bundle::open(&store().find(run)?)?)
 }
 
-/// The latencies of a run that are meant, the longest first.
+/// The chosen latencies of a run, the longest first.
 ///
 /// # Errors
-/// Those of [`Named::samples`].
+/// The errors of [`Named::samples`].
 pub fn samples_of(
     bundle: &Bundle,
     responder: Option<Responder>,

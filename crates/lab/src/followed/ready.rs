@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A guest that stands where measuring begins, to be run as often as asked.
+//! A guest that stands where measuring begins, and that can be run as often as asked.
 
 use super::explained::{LOOKS_FROM, STACKS_FROM};
 use super::{MadeWith, Subject};
@@ -17,10 +17,10 @@ use work::Progress;
 
 /// Looks at a run while it goes on.
 pub trait Watcher {
-    /// Something happened in the guest's kernel. Not called where the run is not followed.
+    /// Takes an event in the guest's kernel. This is not called if the run is not followed.
     fn event(&mut self, event: &Event, reader: &Reader);
 
-    /// A trigger was answered, after the event of the answer. Breaks when no more of the run is wanted.
+    /// Takes an answer to a trigger, after the event of the answer. It breaks when the rest of the run is not wanted.
     fn answer(&mut self, sample: &Sample, reader: &Reader) -> ControlFlow<()>;
 }
 
@@ -34,11 +34,11 @@ pub struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    /// Boots the guest where its snapshot is not kept any more.
+    /// Makes a guest ready. If its snapshot is not kept any more, the guest is booted.
     ///
     /// # Errors
-    /// What it was made with is not here, with the difference; a guest that does not run what its flavour says, unless
-    /// a bundle has said so already; those of booting.
+    /// If the parts that it was made with are not here, with the difference. If the guest does not run what its flavour
+    /// says, unless a bundle has said so already. Also the errors of booting.
     pub fn new(
         bench: &'a Bench,
         subject: Subject,
@@ -57,23 +57,23 @@ impl<'a> Ready<'a> {
         Ok(Ready { bench, guest, generator, responders, snapshot })
     }
 
-    /// The same guest, let run for so much longer.
+    /// The same guest, after it was let run on for `by`.
     ///
     /// # Errors
-    /// Those of the rig.
+    /// The errors of the rig.
     pub fn later(&self, by: Nanos) -> Result<Ready<'a>, Error> {
         let guest = self.guest_later(by);
         let subject = Subject { guest, generator: self.generator.clone(), made_with: None };
         Ready::new(self.bench, subject, &|_| ())
     }
 
-    /// The same guest, to be let run for so much longer.
+    /// The same guest, which is to be let run on for `by`.
     pub fn guest_later(&self, by: Nanos) -> Guest {
         let begin_after = self.guest.begin_after + by;
         Guest { begin_after, ..self.guest.clone() }
     }
 
-    /// For how long it was let run to where it is, from the last stage before that.
+    /// How long the guest was let run to its place, from the last stage before.
     pub fn way(&self) -> Nanos {
         let to = self.guest.begin_after;
         rig::stage_before(to).map_or(Nanos(0), |from| to - from)
@@ -84,31 +84,31 @@ impl<'a> Ready<'a> {
         &self.guest
     }
 
-    /// Its triggers.
+    /// The guest's triggers.
     pub fn generator(&self) -> &Generator {
         &self.generator
     }
 
-    /// With what its runs are made.
+    /// The parts that its runs are made with.
     pub fn made_with(&self) -> MadeWith {
         self.made_with_snapshot(&self.snapshot.1)
     }
 
-    /// With what runs of the same guest are made that begin at the snapshot of this key.
+    /// The parts that runs of the same guest are made with, if they begin at the snapshot with this key.
     pub fn made_with_snapshot(&self, key: &str) -> MadeWith {
         MadeWith::here(self.bench, &self.guest, key)
     }
 
-    /// Who answers: a sample's series is its place in this list.
+    /// The responders. A sample's series is the place in this list.
     pub fn responders(&self) -> &[Responder] {
         &self.responders
     }
 
-    /// What there is to follow of the guest's kernel, and the names of its code. Stretches shorter than `stacks_from`
-    /// get no stack ([`Follow::new`]).
+    /// What to follow in the guest's kernel, and the names of its code. Stretches shorter than `stacks_from` get no
+    /// stack ([`Follow::new`]).
     ///
     /// # Errors
-    /// A kernel whose image or memory cannot be read.
+    /// If the kernel's image or its memory cannot be read.
     pub fn follow(
         &self,
         stacks_from: Insns,
@@ -125,20 +125,21 @@ impl<'a> Ready<'a> {
         Ok((map, follow))
     }
 
-    /// As [`Ready::follow`], with all that explanations take: calls, the stacks of short stretches, and looks inside.
+    /// The same as [`Ready::follow`], with everything that explanations need: calls, the stacks of short stretches, and
+    /// looks inside.
     ///
     /// # Errors
-    /// Those of [`Ready::follow`].
+    /// The errors of [`Ready::follow`].
     pub fn follow_closely(&self) -> Result<(Map<Vec<u8>>, Follow), Error> {
         let (map, follow) = self.follow(STACKS_FROM, Calls::All)?;
         Ok((map, follow.looking_inside(LOOKS_FROM)))
     }
 
-    /// Runs until `watcher` has seen enough, or to the end; followed where `follow` is given. What the reader knows at
-    /// the end of the run comes back.
+    /// Runs until `watcher` has seen enough, or to the end. The run is followed if `follow` is given. Returns what the
+    /// reader knows at the end of the run.
     ///
     /// # Errors
-    /// A guest that died before, records that were lost, an interruption; those of restoring.
+    /// If the guest died before, if records were lost, or if the user interrupts. Also the errors of restoring.
     pub fn run(
         &self,
         follow: Option<&Follow>,
@@ -168,10 +169,10 @@ impl<'a> Ready<'a> {
         Ok(shared.into_inner().0)
     }
 
-    /// The guest, to the end of a run in which `generator` triggers.
+    /// Runs the guest to the end of a run in which `generator` triggers.
     ///
     /// # Errors
-    /// Those of restoring, and lost records.
+    /// The errors of restoring, and lost records.
     pub fn fire(
         &self,
         generator: Generator,
@@ -184,11 +185,11 @@ impl<'a> Ready<'a> {
         unless_lost(self.bench.measure(guest, &stimulus, snapshot, observe, following, progress)?)
     }
 
-    /// Lets the guest run on, triggered by nobody, to where [`Ready::later`] then has it without running it again
-    /// ([`Bench::advance_followed`]).
+    /// Lets the guest run on without triggers, to the place from which [`Ready::later`] then has it without running it
+    /// again ([`Bench::advance_followed`]).
     ///
     /// # Errors
-    /// Those of [`Ready::fire`].
+    /// The errors of [`Ready::fire`].
     pub fn advance(
         &self,
         by: Nanos,
@@ -200,7 +201,7 @@ impl<'a> Ready<'a> {
     }
 }
 
-/// Whether the guest runs what its flavour says.
+/// Checks that the guest runs what its flavour says.
 fn check_boot(words: &[String], context: &BTreeMap<String, String>) -> Result<(), Error> {
     match validity::boot(words, &context.clone().into()).first() {
         None => Ok(()),

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Commands that replay a latency. A user pastes one into a shell, in the directory in which it was written.
+//! Writes commands that replay a latency. A user pastes one into a shell, in the directory in which it was written.
 
 use std::path::Path;
 
-/// That of an answer of a run. It names the bundle by its path, which needs no store to be found.
+/// The command for an answer of a run. It names the bundle by its path, which needs no store to be found.
 pub fn replay_of_answer(bundle: &Path, responder: &str, trigger: u64) -> String {
     let bundle = shell_word(bundle);
     format!("onset replay {bundle} --sample {trigger} --responder {responder}")
 }
 
-/// That of a find.
+/// The command for a find.
 pub fn replay_of_find(find: &Path) -> String {
     format!("onset replay {}", shell_word(find))
 }
 
-/// A path as a shell takes it.
+/// A path in the form that a shell takes.
 pub fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The replay of one latency: what it needs, how late the answer is, and the events around it.
+//! Replays one latency: what the replay needs, how late the answer is, and the events around it.
 
 use super::{Answer, Choice, EVENTS_KEPT, Named, Ready, Reproducer, STACKS_FROM, Subject, Watcher};
 use crate::Error;
@@ -10,23 +10,23 @@ use trace::{Event, Excerpt, History, Reader};
 use vmlinux::Map;
 use work::Progress;
 
-/// A trace begins this long before its trigger: what was going on is then seen, and it is half a period of most
+/// How long before its trigger a trace begins. So the trace shows what was going on. It is half a period of most
 /// schedules.
 const BEFORE: Nanos = Nanos::from_micros(500);
 
-/// How a latency came out.
+/// The results of the replays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// The first answer that was another; `Some(None)` for none at all, `None` where all were identical.
+    /// The first answer that was another one. `Some(None)` if there was no answer, `None` if all were identical.
     pub first_other: Option<Option<Sample>>,
-    /// How often it was identical.
+    /// How often the answer was identical.
     pub identical: u64,
 }
 
-/// Runs it so many times.
+/// Replays the latency `times` times.
 ///
 /// # Errors
-/// Those of [`Ready::run`].
+/// The errors of [`Ready::run`].
 pub fn replay(
     ready: &Ready,
     reproducer: &Reproducer,
@@ -47,11 +47,11 @@ pub fn replay(
     Ok(replayed)
 }
 
-/// The events around an answer, and what names them.
+/// The events around an answer, and everything that names them.
 pub struct Recorded {
-    /// From half a millisecond before the trigger to the answer.
+    /// The events from half a millisecond before the trigger to the answer.
     pub excerpt: Excerpt,
-    /// What the reader knew at the end: tasks and stacks.
+    /// The reader with its knowledge at the end: tasks and stacks.
     pub reader: Reader,
     /// The names of the guest's code.
     pub map: Map<Vec<u8>>,
@@ -59,10 +59,10 @@ pub struct Recorded {
     pub missing: Vec<String>,
 }
 
-/// Runs it once more, followed; `functions` is whether each call of a function is wanted.
+/// Makes the run once more, followed. `functions` says whether each call of a function is wanted.
 ///
 /// # Errors
-/// A latency that is longer than what is kept; those of [`Ready::run`].
+/// If the latency is longer than the events that are kept. Also the errors of [`Ready::run`].
 pub fn record(
     ready: &Ready,
     reproducer: &Reproducer,
@@ -87,11 +87,11 @@ pub fn record(
     Ok(Recorded { excerpt, reader, map, missing: follow.missing })
 }
 
-/// The latency that is meant, with all that it takes: the longest answer to a trigger, or the one of that rank in the
+/// The chosen latency, with all that it needs: the longest answer to a trigger, or the answer with this rank in the
 /// run.
 ///
 /// # Errors
-/// Those of [`Named::samples`] and [`Named::subject`]; a rank that the run does not have.
+/// The errors of [`Named::samples`] and [`Named::subject`], and a rank that the run does not have.
 pub fn reproducer(
     bench: &Bench,
     named: &Named,
@@ -103,7 +103,7 @@ pub fn reproducer(
     if let Named::Find(find) = named {
         return Ok((**find).clone());
     }
-    // The last of so many of the worst; of several answers to one trigger the longest.
+    // The last of that many of the worst. Of several answers to one trigger, the longest.
     let sample = match choice {
         Choice::Worst(rank) => samples.get(rank - 1),
         Choice::Trigger(_) => samples.first(),

@@ -15,103 +15,104 @@ use std::path::{Path, PathBuf};
 
 /// The number of the format that this version writes and reads.
 const SCHEMA: u64 = 2;
-/// So much longer than the latency an answer is waited for at least, whatever it was when that was found: then, more
-/// triggers came after it, or a hunt waited for longer than its experiment says.
+/// How much longer than the latency the replay waits for an answer, at least. The wait does not depend on that of the
+/// run with the find: there, more triggers came after the answer, or a hunt waited for longer than its experiment says.
 const GRACE_BEYOND: Nanos = Nanos::from_millis(1);
-/// More is no find: a trigger takes 20 bytes, and a run of a million is in a bundle.
+/// The most bytes of a find. A trigger takes 20 bytes, and a run of a million is in a bundle.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// One latency, reproducible.
+/// One latency that can be reproduced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reproducer {
-    /// 2.
+    /// The number of the format, 2.
     pub schema: u64,
-    /// Name of the kernel in the cache, as in `6.12-rt`.
+    /// The name of the kernel in the cache, as in `6.12-rt`.
     pub kernel: String,
-    /// Its `uname -r`.
+    /// The kernel's `uname -r`.
     pub release: String,
-    /// Words for its command line.
+    /// The words for the kernel's command line.
     pub parameters: Vec<String>,
-    /// What keeps the guest busy.
+    /// The load that keeps the guest busy.
     #[serde(with = "by_name")]
     pub load: Load,
-    /// Time under load before measuring.
+    /// The time under load before measuring.
     pub warm_up_ns: Nanos,
-    /// How long after that measuring begins, from a snapshot of its own.
+    /// How long after the warm-up measuring begins, from a snapshot of its own.
     #[serde(default)]
     pub begin_after_ns: Nanos,
     /// The guest's memory in MiB.
     pub memory_mib: u32,
-    /// An instruction takes 2^this ns of virtual time.
+    /// An instruction takes 2^icount_shift ns of virtual time.
     pub icount_shift: u8,
-    /// Of the random numbers that the guest's kernel begins with.
+    /// The seed of the random numbers with which the guest's kernel begins.
     #[serde(default = "seed")]
     pub guest_seed: u32,
-    /// Parameters of the driver.
+    /// The parameters of the driver.
     pub driver: Option<String>,
-    /// Modules, programs, and files with their paths in the guest; host paths.
+    /// Modules on the host. Below, programs of the host, and files of the host with their paths in the guest.
     pub modules: Vec<PathBuf>,
-    /// See `modules`.
+    /// Programs of the host.
     pub programs: Vec<String>,
-    /// See `modules`.
+    /// Files of the host, with their paths in the guest.
     pub files: Vec<(PathBuf, String)>,
-    /// Key of the snapshot.
+    /// The key of the snapshot.
     pub snapshot: String,
-    /// What the guest was put together of, by name its hash.
+    /// The parts that make up the guest: the hash of each by its name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub contents_blake3: BTreeMap<String, String>,
-    /// Version of QEMU.
+    /// The version of QEMU.
     pub qemu: String,
-    /// Version of the plugin and the beginning of its hash.
+    /// The version of the plugin, and the beginning of its hash.
     pub plugin: String,
-    /// When triggers are raised, since measuring began: all until the answer.
+    /// The times of all triggers until the answer, since measuring began.
     pub times_ns: Vec<Nanos>,
-    /// What disturbs until then.
+    /// The disturbances until then.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub disturbances: Vec<Disturbance>,
     /// How long the line stays high.
     pub high_ns: Nanos,
-    /// How long an answer to the last trigger is waited for: longer than the latency.
+    /// How long the replay waits for an answer to the last trigger. It is longer than the latency.
     pub grace_ns: Nanos,
-    /// Who answers.
+    /// The responders.
     #[serde(with = "names")]
     pub responders: ResponderSet,
     /// The latency.
     pub answer: Answer,
 }
 
-/// The latency that a [`Reproducer`] has again.
+/// The latency that a [`Reproducer`] produces again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
-    /// Who answered.
+    /// The responder.
     #[serde(with = "by_name")]
     pub responder: Responder,
-    /// The trigger: index into the reproducer's times.
+    /// The trigger, as an index into the reproducer's times.
     pub trigger: u64,
-    /// From the trigger to the answer.
+    /// The time from the trigger to the answer.
     pub latency_ns: Nanos,
-    /// Instructions in between.
+    /// The instructions between trigger and answer.
     pub insns: Insns,
 }
 
 impl Answer {
-    /// How long it is waited for, at least `grace`: the last trigger is that which it answers, or comes after it.
+    /// How long the replay waits for the answer, at least `grace`. The answered trigger is the last one, or an earlier
+    /// one.
     fn waited_for(&self, grace: Nanos) -> Nanos {
         grace.max(self.latency_ns.saturating_add(GRACE_BEYOND))
     }
 }
 
-/// That of finds which do not speak of it.
+/// The seed of finds that do not have one.
 fn seed() -> u32 {
     GUEST_SEED
 }
 
 impl Reproducer {
-    /// Of an `answer` of a guest to triggers raised at these `times` since measuring began: all until the answer, also
-    /// those after the one that was answered. When else the generator would have triggered does not matter. Of what it
-    /// disturbed with, that until the answer is kept.
+    /// The reproducer of an `answer` of a guest to triggers that were raised at these `times` since measuring began.
+    /// The times are all until the answer, also those after the trigger that was answered. Later triggers of the
+    /// generator do not matter. Of its disturbances, those until the answer are kept.
     pub fn of(
         guest: &Guest,
         generator: &Generator,
@@ -151,10 +152,10 @@ impl Reproducer {
         }
     }
 
-    /// Reads one from its file.
+    /// Reads a reproducer from its file.
     ///
     /// # Errors
-    /// A file that is not readable, of another schema, or no reproducer.
+    /// If the file is not readable, has another schema, or is no reproducer.
     pub fn read(path: &Path) -> Result<Reproducer, Error> {
         let shown = path.display();
         let unreadable = |e| Error::File(format!("cannot read the find {shown}: {e}"));
@@ -169,7 +170,7 @@ impl Reproducer {
             }
             read => read.map_err(unreadable)?,
         };
-        /// The one key that every schema has.
+        /// The one key that a file of every schema has.
         #[derive(Deserialize)]
         struct Any {
             schema: u64,
@@ -186,7 +187,7 @@ impl Reproducer {
         Ok(read)
     }
 
-    /// What the types do not say.
+    /// Checks what the types do not say.
     fn check(&self) -> Result<(), &'static str> {
         let trigger = usize::try_from(self.answer.trigger).ok();
         if trigger.and_then(|t| self.times_ns.get(t)).is_none() {
@@ -228,10 +229,10 @@ impl Reproducer {
         Ok(())
     }
 
-    /// The answer as a run measures it: trigger and series are those of the reproducer's own run.
+    /// The answer as a run measures it. Trigger and series are those of the reproducer's own run.
     pub fn sample(&self) -> Sample {
         let Answer { responder, trigger, latency_ns, insns } = self.answer;
-        // Checked when it was read; of a run that was found just now it cannot be otherwise.
+        // This was checked when the file was read. For a run that was found just now it cannot be otherwise.
         let at = self.times_ns.get(trigger as usize).copied().unwrap_or_default();
         let series = self.responders.rank(responder);
         Sample { series, trigger, at, latency: latency_ns, path: Some(insns) }
@@ -240,7 +241,7 @@ impl Reproducer {
     /// The guest and the triggers, for [`Ready::new`](super::Ready::new).
     ///
     /// # Errors
-    /// A kernel that is not in the cache.
+    /// If the kernel is not in the cache.
     pub fn subject(&self, bench: &Bench) -> Result<Subject, Error> {
         let kernel = Cache::kernels(bench.cache())?.get(&self.kernel)?;
         let contents = Contents {
@@ -266,7 +267,7 @@ impl Reproducer {
         let generator = Generator {
             when: When::Planned(Schedule::Explicit(self.times_ns.clone())),
             high: self.high_ns,
-            // Those of before may have a shorter one.
+            // Older files may have a shorter time.
             grace: self.answer.waited_for(self.grace_ns),
             responders: self.responders,
             disturbances: self.disturbances.clone(),
@@ -282,7 +283,7 @@ impl Reproducer {
     }
 }
 
-/// What has a name in files.
+/// Reads and writes a thing by its name in files.
 mod by_name {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use std::fmt::Display;
@@ -300,7 +301,7 @@ mod by_name {
     }
 }
 
-/// A set of responders as the list of their names.
+/// Reads and writes a set of responders as the list of their names.
 mod names {
     use sample::{Responder, ResponderSet};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -317,7 +318,7 @@ mod names {
 
 #[cfg(any(test, feature = "examples"))]
 impl Reproducer {
-    /// One for tests.
+    /// A reproducer for tests.
     pub fn example() -> Reproducer {
         Reproducer {
             schema: SCHEMA,

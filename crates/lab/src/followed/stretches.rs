@@ -8,22 +8,22 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use trace::{At, Event, Order, Reader, Stacks, Symbols, What, WindowKind, Windows, WindowsReport};
 
-/// Which windows are to be shown.
+/// The windows that are to be shown.
 #[derive(Clone, Debug)]
 pub struct Which {
-    /// Of these kinds.
+    /// The kinds of the windows.
     pub kinds: Vec<WindowKind>,
-    /// What comes first.
+    /// The order of the windows.
     pub order: Order,
-    /// So many of each kind at the most.
+    /// How many windows of each kind, at the most.
     pub top: usize,
 }
 
-/// How long a stretch is when it is looked inside first: each look costs as much as a stack, and shorter ones are the
+/// The length of a stretch at the first look inside. Each look costs as much as a stack. Shorter stretches are the
 /// interrupts' own paths.
 pub const INSIDE_FROM: Insns = Insns(4_000);
-/// How long a stretch is that gets a stack: taking one costs the host more than the guest runs meanwhile, and a
-/// microsecond is what an interrupt's own path takes.
+/// The least length of a stretch that gets a stack. Taking a stack costs the host more than running the guest in this
+/// time. An interrupt's own path takes a microsecond.
 pub const WINDOWS_FROM: Insns = Insns(1_000);
 
 /// All windows of a kind together.
@@ -38,11 +38,11 @@ pub struct Total {
     pub total_ns: Nanos,
 }
 
-/// Follows the windows of a whole run: the same, however closely it is followed.
+/// Follows the windows of a whole run. The result is the same, however closely the run is followed.
 pub struct Stretches {
     windows: Windows,
     triggers: u64,
-    /// The first event and the last.
+    /// The first event and the last one.
     ends: Option<(At, At)>,
 }
 
@@ -67,24 +67,24 @@ impl Default for Stretches {
 }
 
 impl Stretches {
-    /// After the last event: windows that are still open have no length.
+    /// Ends the windows after the last event. Windows that are still open have no length.
     pub fn finish(&mut self) {
         self.windows.finish();
     }
 
-    /// How long was followed.
+    /// How long the run was followed.
     pub fn span(&self) -> Nanos {
         let Some((from, to)) = self.ends else { return Nanos(0) };
         // The reader lets no event go back in time.
         to.time.since(from.time).unwrap_or_default()
     }
 
-    /// Triggers in that time.
+    /// The number of triggers in that time.
     pub fn triggers(&self) -> u64 {
         self.triggers
     }
 
-    /// The rows that were asked for; and by kind all windows, where there were any.
+    /// The rows that were asked for. Also all windows of each kind that has any.
     pub fn report(
         &self,
         which: &Which,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What is run once more: a guest and its triggers. They come from an experiment or from a bundle.
+//! The subject of another run: a guest and its triggers. They come from an experiment or from a bundle.
 
 use crate::Error;
 use crate::target::Rig;
@@ -10,19 +10,20 @@ use sample::ResponderSet;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A guest and what is done to it.
+/// A guest, and what is done to it.
 #[derive(Clone, Debug)]
 pub struct Subject {
     /// The guest.
     pub guest: Guest,
     /// The triggers.
     pub generator: Generator,
-    /// With what it was run before; `None` where it was not.
+    /// The parts that it was run with before. `None` if it was not run before.
     pub made_with: Option<MadeWith>,
 }
 
 impl Subject {
-    /// A cell of an experiment that `rig` was made for. `None` where a probe measures, which nobody triggers.
+    /// The subject of a cell of an experiment for which `rig` was made. `None` if a probe measures, since nobody
+    /// triggers a probe.
     pub fn of_cell(rig: &Rig, experiment: &Experiment, cell: Cell) -> Option<Subject> {
         match rig.stimulus(experiment, cell) {
             Stimulus::Triggers(generator) => {
@@ -33,8 +34,8 @@ impl Subject {
         }
     }
 
-    /// Leaves the driver out where none can be built for the kernel: its triggers are then interrupts that nobody
-    /// answers, and what the kernel does by itself is there all the same. What is missing then, if it is.
+    /// Leaves the driver out if none can be built for the kernel. Its triggers are then interrupts that nobody answers.
+    /// Everything that the kernel does by itself is there all the same. Returns what is missing then.
     pub fn spare_driver(&mut self) -> Option<String> {
         if self.guest.kernel.record.headers.is_some() {
             return None;
@@ -46,11 +47,11 @@ impl Subject {
         Some("responders: the kernel has no headers, so that the driver cannot be built".into())
     }
 
-    /// What a bundle's run was.
+    /// The subject of a bundle's run.
     ///
     /// # Errors
-    /// A run of a machine, of a probe, or that was killed; an experiment that this version does not read; a kernel that
-    /// is not here.
+    /// If the run is of a machine or of a probe, or was killed. If this version does not read its experiment. If its
+    /// kernel is not in the cache.
     pub fn of_bundle(bench: &Bench, bundle: &Bundle) -> Result<Subject, Error> {
         let manifest = bundle.manifest();
         let experiment = experiment(manifest)?;
@@ -68,7 +69,7 @@ impl Subject {
     }
 }
 
-/// The experiment of a run, with nothing in it but the run's flavour and load.
+/// The experiment of a run, with only the run's flavour and load in it.
 fn experiment(manifest: &Manifest) -> Result<Experiment, Error> {
     let about = &manifest.about;
     let refused = |why: &str| Error::Unfit(format!("{}: {why}", manifest.run));
@@ -95,8 +96,8 @@ fn experiment(manifest: &Manifest) -> Result<Experiment, Error> {
     Ok(experiment)
 }
 
-/// Relative paths in the experiment of an old bundle begin where the command is run, because nobody knows where its
-/// file was.
+/// Checks relative paths. In the experiment of an old bundle they begin where the command is run, because nobody knows
+/// where its file was.
 fn check_paths(experiment: &Experiment, run: &str) -> Result<(), Error> {
     let GuestSection { modules, programs, files, .. } = &experiment.guest;
     let all = modules.iter().chain(programs).chain(files.iter().map(|file| &file.host));
@@ -121,11 +122,11 @@ fn cell<'a>(experiment: &'a Experiment, manifest: &Manifest) -> Result<Cell<'a>,
     })
 }
 
-/// Leaves of an experiment what is asked for: of the flavours the one of that name, or all of a kernel of that name; of
-/// the loads these, where there are any; of the instruments the triggers.
+/// Leaves only the wanted parts in an experiment. Of the flavours, these are the one of that name, or all of a kernel
+/// of that name. Of the loads, these are `loads`, if there are any. Of the instruments, these are the triggers.
 ///
 /// # Errors
-/// What the experiment does not have, with what it has.
+/// If the experiment does not have a wanted part. The text says what it has.
 pub fn narrow(
     experiment: &mut Experiment,
     flavour: Option<&str>,
@@ -162,23 +163,23 @@ pub fn narrow(
     Ok(())
 }
 
-/// With what a run was made, on which its instructions depend.
+/// The parts that a run was made with. Its instructions depend on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MadeWith {
-    /// QEMU's version.
+    /// The version of QEMU.
     pub qemu: String,
-    /// The plugin's version and the beginning of its hash.
+    /// The version of the plugin, and the beginning of its hash.
     pub plugin: String,
     /// The kernel's release.
     pub release: String,
-    /// Key of the snapshot.
+    /// The key of the snapshot.
     pub snapshot: String,
-    /// What the guest was put together of ([`contents`](crate::target::contents)); empty where nobody kept that.
+    /// The parts that made up the guest ([`contents`](crate::target::contents)). Empty if nobody kept them.
     pub contents: BTreeMap<String, String>,
 }
 
 impl MadeWith {
-    /// As a bundle says; `None` where its run was killed before that was known.
+    /// The parts that a bundle names. `None` if its run was killed before they were known.
     pub fn of(manifest: &Manifest) -> Option<MadeWith> {
         let about = &manifest.about;
         let machine = about.machine.as_ref()?;
@@ -191,7 +192,7 @@ impl MadeWith {
         })
     }
 
-    /// What this machine makes runs with, for a guest restored from the snapshot `key`.
+    /// The parts that this machine makes runs with, for a guest that is restored from the snapshot `key`.
     pub fn here(bench: &Bench, guest: &Guest, key: &str) -> MadeWith {
         MadeWith {
             qemu: bench.qemu_version().into(),
@@ -202,11 +203,11 @@ impl MadeWith {
         }
     }
 
-    /// Refuses another QEMU, plugin or kernel, and other contents of the guest, `here`, before it is booted for
+    /// Refuses another QEMU, plugin or kernel, and other contents of the guest `here`, before the guest is booted for
     /// nothing.
     ///
     /// # Errors
-    /// Names what differs; of versions both.
+    /// Names what differs. For versions, it names both.
     pub fn check(&self, here: &MadeWith) -> Result<(), Error> {
         let pairs = [
             ("QEMU", &self.qemu, &here.qemu, "install that version"),
@@ -231,10 +232,10 @@ impl MadeWith {
         }
     }
 
-    /// Refuses another snapshot, where all that [`MadeWith::check`] knows is the same.
+    /// Refuses another snapshot, if everything that [`MadeWith::check`] knows is the same.
     ///
     /// # Errors
-    /// Says what it may be.
+    /// Says what the reason may be.
     pub fn check_snapshot(&self, key: &str) -> Result<(), Error> {
         if self.snapshot == key {
             return Ok(());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A session as a generator of triggers that speaks the generator protocol (`docs/generator-protocol.md`): what a host
-//! says becomes commands of the session, and what the session observes becomes batches.
+//! A session as a generator of triggers that speaks the generator protocol (`docs/generator-protocol.md`). The host's
+//! messages become commands of the session, and the session's observations become batches.
 //!
-//! It knows no sockets. Whoever holds it hands it the host's bytes and the time that has passed, and sends what it
-//! says. Time passes in the guest only while a run goes on, and never faster than outside: an instant is commanded once
-//! it has come outside, too. A guest that is busy comes later to it.
+//! The generator knows no sockets. Its holder hands it the host's bytes and the time that has passed, and sends what it
+//! says. Time passes in the guest only while a run goes on, and never faster than outside: an instant is commanded only
+//! when it has come outside, too. A busy guest comes to it later.
 
 mod outbox;
 mod run;
@@ -20,30 +20,30 @@ use wire::generator::{
     Settings, Tick, Ticks,
 };
 
-/// From where one run ends to where the next begins, at the least.
+/// The least time from the end of one run to the beginning of the next.
 const APART: Nanos = Nanos::from_micros(1);
-/// The shortest time between two triggers. A guest answers one in some hundred times as long.
+/// The shortest time between two triggers. A guest takes some hundred times as long to answer one.
 const GAP: Nanos = Nanos(100);
-/// The longest time of any setting: a year. Instants then stay far below 2⁶⁴ ns.
+/// The longest time of any setting: a year. So instants stay far below 2⁶⁴ ns.
 const LONGEST: Nanos = Nanos::from_millis(365 * 24 * 3_600_000);
-/// Times of a train that are kept.
+/// How many times of a train are kept.
 const TRAIN: u32 = 1_000_000;
 
 /// A session that speaks the generator protocol.
 pub struct Generator<'a> {
     session: Box<dyn Session + 'a>,
-    /// Who answers, in the order of the session's series.
+    /// The responders, in the order of the session's series.
     responders: ResponderSet,
     desk: Desk,
     deframer: Deframer,
     outbox: Outbox,
     train: Vec<Nanos>,
     run: Option<Run>,
-    /// How many triggers of the session each responder has accounted for, by its pin.
+    /// How many triggers of the session each responder has accounted for, by the responder's pin.
     accounted: [u64; 8],
     /// The instant of the last command.
     commanded: Nanos,
-    /// The triggers that were commanded, of all runs.
+    /// The triggers of all runs that were commanded.
     log: Vec<Fired>,
     ended: bool,
 }
@@ -51,14 +51,14 @@ pub struct Generator<'a> {
 /// A trigger that was commanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fired {
-    /// Since measuring began.
+    /// The instant, since measuring began.
     pub at: Nanos,
     /// How long the line was high.
     pub high: Nanos,
 }
 
 impl<'a> Generator<'a> {
-    /// Of a session that is led by commands ([`crate::target::Lead`]), in which these responders answer.
+    /// A generator with a session that commands lead ([`crate::target::Lead`]), in which these responders answer.
     pub fn new(
         session: Box<dyn Session + 'a>,
         responders: ResponderSet,
@@ -79,10 +79,10 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Takes what the host says, at `now`, the time outside since any instant.
+    /// Takes the host's bytes at `now`. `now` is the time outside since any instant.
     pub fn hear(&mut self, mut bytes: &[u8], now: Nanos) {
         while let Some(frame) = self.deframer.next(&mut bytes) {
-            // The sender's number may be damaged too: nothing is said.
+            // The number of the sender may be damaged too, so there is no answer.
             let Ok(frame) = frame else { continue };
             let (answer, deed) = self.desk.take(&frame);
             if let Some(answer) = answer {
@@ -109,10 +109,11 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Goes on to `now`, and collects what there is to say. Waits for a moment, as a session's step does.
+    /// Goes on to `now`, and collects the messages for the host. The function waits for a moment, as a session's step
+    /// does.
     ///
     /// # Errors
-    /// Those of the session. One that has ended by itself is no error: [`Generator::has_ended`].
+    /// The errors of the session. A session that has ended by itself is no error: [`Generator::has_ended`].
     pub fn turn(&mut self, now: Nanos) -> Result<(), Error> {
         let Generator { session, responders, run, accounted, .. } = self;
         let step = session.step(&mut |observation: Observation| {
@@ -135,7 +136,7 @@ impl<'a> Generator<'a> {
         Ok(())
     }
 
-    /// Commands what has become due.
+    /// Commands everything that has become due.
     fn command(&mut self, now: Nanos) -> Result<(), Error> {
         let Some(run) = &mut self.run else { return Ok(()) };
         while let Some(fired) = run.next(now) {
@@ -168,12 +169,12 @@ impl<'a> Generator<'a> {
         self.outbox.tell(&Report::Stopped(stopped));
     }
 
-    /// What there is to say: takes as many bytes as `send` says that it took.
+    /// Sends the messages for the host. `send` takes bytes, and returns how many it took.
     pub fn say(&mut self, send: impl FnMut(&[u8]) -> usize) {
         self.outbox.drain(send);
     }
 
-    /// Another host is at the other end, or none. A run goes on.
+    /// Learns that another host is at the other end, or none. A run goes on.
     pub fn disconnected(&mut self) {
         self.desk.disconnected();
         self.deframer = Deframer::new();
@@ -190,13 +191,13 @@ impl<'a> Generator<'a> {
         &self.log
     }
 
-    /// The session, for its end.
+    /// The session, so that the caller can end it.
     pub fn into_session(self) -> Box<dyn Session + 'a> {
         self.session
     }
 }
 
-/// Hands an observation to the run that goes on, and keeps count of the triggers that are accounted for.
+/// Hands an observation to the present run, and keeps count of the triggers that are accounted for.
 fn take(
     observation: &Observation,
     responders: ResponderSet,
@@ -219,10 +220,10 @@ fn take(
     }
 }
 
-/// The guest has ended, or its machine.
+/// The number of the fault that the guest or its machine has ended.
 const FAULT_GUEST: u16 = 1;
 
-/// Who a session is, and what it can do.
+/// What a session is, and what it can do.
 fn identity(responders: ResponderSet, name: &str) -> Identity {
     let time = |least: Nanos| Range::new(least.0, LONGEST.0);
     let ranges = Setting::ALL.map(|setting| match setting {

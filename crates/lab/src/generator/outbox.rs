@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What is on its way to the host. It is bounded: a host that does not read costs batches, which are counted, and
-//! nobody waits for it.
+//! The messages on their way to the host. Their number is bounded. A host that does not read loses batches, which are
+//! counted. Nobody waits for the host.
 
 use wire::generator::{Report, STUFFED_MAX};
 
-/// The most bytes that wait for a host. A batch that would make it more is thrown away. Answers are few, and the host
+/// The most bytes that wait for a host. A batch that would exceed this is thrown away. Answers are few, and the host
 /// that asks for them reads.
 const OUTBOX_MAX: usize = 256 * 1024;
 
 #[derive(Default)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
-    /// Frames that answer nothing, made so far.
+    /// The number of frames so far that answer nothing.
     told: u16,
 }
 
 impl Outbox {
-    /// Says what answers nothing, whether there is room or not.
+    /// Queues a message that answers nothing, whether there is room or not.
     pub(super) fn tell(&mut self, report: &Report<'_>) {
         let number = self.told;
         self.told = number.wrapping_add(1);
         self.answer(report, number);
     }
 
-    /// Says it where there is room; whether there was. Its number is taken in any case.
+    /// Queues a message if there is room. Returns whether there was room. The message uses up its number in any case.
     pub(super) fn offer(&mut self, report: &Report<'_>) -> bool {
         let has_room = self.bytes.len() + STUFFED_MAX <= OUTBOX_MAX;
         if has_room {
@@ -34,7 +34,7 @@ impl Outbox {
         has_room
     }
 
-    /// Says it as the answer to the command of this number.
+    /// Queues a message as the answer to the command with this number.
     pub(super) fn answer(&mut self, report: &Report<'_>, number: u16) {
         // A host that asks and never reads is no host.
         if self.bytes.len() <= 2 * OUTBOX_MAX {

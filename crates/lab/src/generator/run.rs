@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One run of a generator: when its triggers come, what was measured, when it ends.
+//! One run of a generator: when its triggers come, what was measured, and when it ends.
 
 use super::Fired;
 use super::outbox::Outbox;
@@ -8,10 +8,10 @@ use wire::generator::{
     Batcher, Ended, Measurement, Report, Setting, Started, Stopped, Ticks, Timing,
 };
 
-/// Triggers that are commanded ahead of what the guest has raised. Enough for the guest not to wait for this process,
-/// and few enough for a stop to be heard soon.
+/// How many triggers are commanded ahead of those that the guest has raised. They are enough for the guest not to wait
+/// for this process, and few enough to obey a stop soon.
 const AHEAD: u64 = 64;
-/// How far the guest may run ahead of the time outside: what the step of a session and its pipe take.
+/// How far the guest may run ahead of the time outside. It is the time that the step of a session and its pipe take.
 const LEAD: Nanos = Nanos::from_millis(5);
 
 pub(super) struct Run {
@@ -20,19 +20,19 @@ pub(super) struct Run {
     high: Nanos,
     grace: Nanos,
     measured: ResponderSet,
-    /// Where it begins, since measuring began.
+    /// The instant at which the run begins, since measuring began.
     zero: Nanos,
-    /// When it began outside.
+    /// The time outside at which the run began.
     begun: Nanos,
-    /// Number of its first trigger in the session.
+    /// The number of the run's first trigger in the session.
     first: u64,
-    /// The number of its triggers that were commanded, and that were raised.
+    /// The number of the run's triggers that were commanded. Below, the number of those that were raised.
     commanded: u64,
     raised: u64,
-    /// The last instant that was heard of, since the beginning of the run.
+    /// The last known instant, since the beginning of the run.
     heard: Ticks,
     batcher: Batcher,
-    /// Nothing is raised any more, and where the grace ends, since measuring began.
+    /// Set when nothing is raised any more: why the run ends, and where the grace ends, since measuring began.
     ends: Option<(Ended, Nanos)>,
 }
 
@@ -75,8 +75,8 @@ impl Run {
         }
     }
 
-    /// Takes what the session observed of a responder, which has accounted for the triggers before `next`. What belongs
-    /// to a trigger of an earlier run belongs to none.
+    /// Takes the session's observation of a responder that has accounted for the triggers before `next`. An observation
+    /// that belongs to a trigger of an earlier run is ignored.
     pub(super) fn observe(&mut self, observation: &Observation, responder: Responder, next: u64) {
         match *observation {
             Observation::Sample(sample) => {
@@ -101,7 +101,7 @@ impl Run {
         }
     }
 
-    /// The session has raised so many triggers, of all runs.
+    /// Learns that the session has raised `done` triggers of all runs.
     pub(super) fn has_raised(&mut self, done: u64) {
         let raised = done.saturating_sub(self.first).min(self.commanded);
         while self.raised < raised {
@@ -110,7 +110,7 @@ impl Run {
         }
     }
 
-    /// The next trigger, where it has come outside at `now` and the guest is not too far behind.
+    /// The next trigger, if its instant has come outside at `now` and the guest is not too far behind.
     pub(super) fn next(&mut self, now: Nanos) -> Option<Fired> {
         if self.ends.is_some() || self.commanded - self.raised >= AHEAD {
             return None;
@@ -138,7 +138,7 @@ impl Run {
         now.saturating_sub(self.begun) + LEAD
     }
 
-    /// To where the guest may run where nothing is to be triggered before.
+    /// The instant to which the guest may run, if nothing is to be triggered before.
     pub(super) fn runs_to(&self, now: Nanos) -> Option<Nanos> {
         if self.commanded - self.raised >= AHEAD {
             return None;
@@ -151,13 +151,13 @@ impl Run {
         }
     }
 
-    /// The host wants no more: nothing is raised after the instant `commanded`.
+    /// Learns that the host wants no more. Nothing is raised after the instant `commanded`.
     pub(super) fn stop(&mut self, commanded: Nanos) {
         let end = commanded.max(self.zero) + self.grace;
         self.ends = Some((Ended::Asked, end));
     }
 
-    /// Why it has ended, where it has: all triggers are accounted for, or the guest has come to the grace's end.
+    /// Why the run has ended, if it has: all triggers are accounted for, or the guest has come to the end of the grace.
     pub(super) fn ended(&self, reached: Nanos) -> Option<Ended> {
         let (ended, end) = self.ends?;
         let all = self.raised == self.commanded;
@@ -179,7 +179,7 @@ impl Run {
         if is_sent { self.batcher.sent(self.heard) } else { self.batcher.dropped(self.heard) }
     }
 
-    /// Sends what is held, and says how it all came out. A trigger without an answer is unanswered.
+    /// Sends everything that is held, and returns the results. A trigger without an answer is unanswered.
     pub(super) fn conclude(&mut self, ended: Ended, outbox: &mut Outbox) -> Stopped {
         for responder in self.measured.iter() {
             let tally = self.batcher.tallies().get(responder);

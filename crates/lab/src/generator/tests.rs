@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A host that speaks to the fake session, byte by byte.
+//! Tests a host that speaks to the fake session, byte by byte.
 
 use super::*;
 use crate::target::fake::Fake;
@@ -22,7 +22,7 @@ fn responders() -> ResponderSet {
     [Responder::Hardirq, Responder::Task].into_iter().collect()
 }
 
-/// What a host has heard.
+/// Everything that a host has heard.
 #[derive(Default)]
 struct Heard {
     answers: Vec<String>,
@@ -43,12 +43,12 @@ impl Host {
         Host { deframer: Deframer::new(), number: 0, heard: Heard::default() }
     }
 
-    /// Says this, and hears the answer.
+    /// Sends a command, and hears the answer.
     fn say(&mut self, generator: &mut Generator<'_>, command: protocol::Command<'_>, now: u64) {
         self.number += 1;
         let mut out = [0; STUFFED_MAX];
         let bytes = command.encode(self.number, &mut out);
-        // Cut anywhere.
+        // The bytes may be cut anywhere.
         for piece in bytes.chunks(3) {
             generator.hear(piece, Nanos(now));
         }
@@ -91,7 +91,7 @@ impl Host {
     }
 }
 
-/// A host and a generator that has been identified.
+/// A host, and a generator that has been identified.
 fn pair<'a>(fake: &'a Fake, experiment: &'a Experiment) -> (Host, Generator<'a>) {
     let cell = experiment.cells().next().expect("a cell");
     let session = fake.begin(experiment, cell, Lead::Commands, &|_| ()).expect("it begins");
@@ -116,7 +116,7 @@ fn a_run_comes_when_its_time_has_come_outside_and_all_of_it_is_told() {
     host.set(&mut generator, Setting::Count, 5);
     host.set(&mut generator, Setting::Batch, 2);
     host.say(&mut generator, protocol::Command::Start(Timing::Periodic), 7 * MS);
-    // 18 ms after the start, and what the guest may run ahead: the triggers at 0, 10 and 20 ms.
+    // It is 18 ms after the start. With the time that the guest may run ahead: the triggers at 0, 10 and 20 ms.
     for _ in 0..20 {
         generator.turn(Nanos(25 * MS)).expect("it goes on");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a hunt is about. It is the first line of the hunt's journal, and a part of what is printed of the hunt.
+//! The subject of a hunt. It is the first line of the hunt's journal, and a part of what is printed of the hunt.
 
 use crate::followed::Ready;
 use hunt::{Hunt, StrategyName};
@@ -50,11 +50,11 @@ impl AboutGuest {
 }
 
 impl About {
-    /// The version of the journal that is written.
+    /// The version of the journal that this version writes.
     pub const JOURNAL: u32 = 10;
 
-    /// A hunt in these guests of a flavour, which are at the warm-up's end; `experiment` is empty where none says more
-    /// of it.
+    /// A hunt in these guests of a flavour, which are at the end of the warm-up. `experiment` is empty if no experiment
+    /// says more about the hunt.
     pub fn of<'a, 'b: 'a>(
         hunt: &Hunt,
         experiment: &str,
@@ -72,7 +72,7 @@ impl About {
         }
     }
 
-    /// What its guest of this number is called; `None` where that is the only one.
+    /// The name of the guest with this number. `None` if it is the only one.
     pub fn guest(&self, number: usize) -> Option<String> {
         let guest = self.guests.get(number).filter(|_| self.guests.len() > 1)?;
         let alike = self.guests.iter().filter(|other| other.load == guest.load).count();
@@ -82,7 +82,7 @@ impl About {
         })
     }
 
-    /// Its loads, each once, with commas.
+    /// The hunt's loads, each once, with commas.
     pub fn loads(&self) -> String {
         let mut loads: Vec<&str> = self.guests.iter().map(|guest| &*guest.load).collect();
         loads.dedup();

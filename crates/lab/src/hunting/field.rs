@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One trial: restores the guest from its snapshot, triggers as a strategy says, and watches. Only here does a hunt's
-//! deadline become the time that the rig waits.
+//! Runs one trial: restores the guest from its snapshot, triggers as a strategy says, and watches. Only this module
+//! turns a hunt's deadline into the time that the rig waits.
 
 use super::grounds::Grounds;
 use super::seen::Seen;
@@ -15,34 +15,34 @@ use std::time::Instant;
 use trace::{StackId, Symbols, is_interrupt_gate, named};
 use wire::Event;
 
-/// Answers are waited for this long after the last trigger, and a missing one until the next may come: as long as in an
-/// experiment that says nothing of it. What is not answered by then is a find of its own.
+/// How long a trial waits for answers after the last trigger, and for a missing one until the next may come. It is as
+/// long as in an experiment that does not set it. A trigger without an answer by then is a find of its own.
 const GRACE: Nanos = Nanos::from_millis(1_000);
 
-/// Late answers of one responder that are kept of a trial, each of another place. Chosen: fewer than a hunt keeps of
-/// all, so that one trial alone is not the whole list.
+/// How many late answers of one responder are kept of a trial, each of another place. The number is chosen: fewer than
+/// a hunt keeps of all, so that the list is not that of one trial alone.
 const KEPT: usize = 8;
 
-/// The end of what a guest's console said in a trial, of which so much is kept where it died: a hundred times an oops.
+/// How much of the end of a guest's console is kept if the guest died in a trial: a hundred times an oops.
 const CONSOLE_BYTES_MAX: usize = 64 << 10;
 
 /// What all trials of a hunt have in common.
 pub struct Field<'a, 'bench> {
-    /// The guests, where trials begin, and their triggers but for when they come.
+    /// The guests, the places where trials begin, and their triggers except for the instants.
     pub grounds: &'a Grounds<'bench>,
-    /// What is seen of each guest.
+    /// The view of each guest.
     pub views: Vec<View<'a>>,
 }
 
-/// What is seen of a guest.
+/// How a guest is seen.
 pub struct View<'a> {
-    /// How its kernel is followed.
+    /// How the guest's kernel is followed.
     pub follow: &'a Follow,
-    /// Names of addresses.
+    /// The names of addresses.
     pub symbols: &'a (dyn Symbols + Sync),
 }
 
-/// What was asked for; `None` where it was to stop, which is no failure.
+/// The result of an operation. `None` if it was to stop, which is no failure.
 fn unless_stopped<T>(asked: Result<T, Error>) -> Result<Option<T>, Error> {
     match asked {
         Err(failure) if failure.is_interruption() => Ok(None),
@@ -51,10 +51,10 @@ fn unless_stopped<T>(asked: Result<T, Error>) -> Result<Option<T>, Error> {
 }
 
 impl Field<'_, '_> {
-    /// Runs it; `None` where it did not come to its end by the deadline, or because somebody asked to stop.
+    /// Runs a trial. `None` if it did not end by the deadline, or because somebody asked to stop.
     ///
     /// # Errors
-    /// Those of the rig; a guest that dies is none, but what was found.
+    /// The errors of the rig. A guest that dies is no error, but a find.
     pub fn run(
         &self,
         trial: &Trial,
@@ -108,32 +108,32 @@ impl Field<'_, '_> {
     }
 }
 
-/// What the responders answered, and what not.
+/// The answers and the losses of the responders.
 #[derive(Default)]
 struct Answered {
     samples: Vec<Sample>,
     losses: BTreeMap<String, Losses>,
 }
 
-/// The end of a text, in whole lines, where it has more bytes than this.
+/// The last whole lines of a text, if the text has more bytes than this.
 fn end_of(text: &str, bytes_max: usize) -> &str {
     let Some(cut) = text.len().checked_sub(bytes_max).filter(|cut| *cut > 0) else { return text };
     let line = text.as_bytes()[cut - 1..].iter().position(|byte| *byte == b'\n');
     &text[line.map_or(text.len(), |line| cut + line)..]
 }
 
-/// A machine that failed says nothing of its guest, so that there is no trial.
+/// The error of a failed machine. Such a machine says nothing of its guest, so there is no trial.
 fn failed(trial: u64, why: &str) -> Error {
     Error::MachineFailed(format!("the machine of trial {trial} failed, not its guest: {why}"))
 }
 
-/// Why a guest is not taken for well: it ended, its kernel said in this trial that something broke, or a responder is
-/// silent for as long as is waited.
+/// Why a guest counts as dead: it ended, its kernel said in this trial that something broke, or a responder was silent
+/// for the whole wait.
 fn death(outcome: &Outcome, losses: &BTreeMap<String, Losses>) -> Option<String> {
     if let Ending::Died(text) = &outcome.ending {
         return Some(text.clone());
     }
-    // What it had said before was none of this trial's doing.
+    // Faults from before the trial are not the trial's doing.
     let faults = outcome.faults_since();
     if let Some(fault) = faults.iter().find(|f| !matches!(f, Fault::Warning(_))) {
         return Some(fault.text().into());
@@ -249,7 +249,7 @@ mod tests {
     use rig::Witness;
     use sample::Loss;
 
-    /// Of a guest that was restored, and has said `said` since.
+    /// The outcome of a guest that was restored, and whose kernel has printed `said` since.
     fn outcome(ending: Ending, said: &str, guest_ended: Result<(), String>) -> Outcome {
         let before = "[    1.0] Oops: 0002 [#1] of the load's set-up\n";
         Outcome {
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(death(&broke, &losses(&[])), Some("Oops: 2".into()));
         let ended = outcome(Ending::Died("panic".into()), "", Err("it ended".into()));
         assert_eq!(death(&ended, &silent), Some("panic".into()));
-        // That a machine without time for it takes long to power off says nothing of the guest.
+        // A machine that has no time and takes long to power off says nothing of the guest.
         let slow = outcome(Ending::Whole, "", Err("it still ran".into()));
         assert_eq!(death(&slow, &losses(&[])), None);
     }

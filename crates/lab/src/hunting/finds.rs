@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The finds of a hunt. Each find has what made its answer so late, and a file to replay it with.
+//! The finds of a hunt. Each find has the causes that made its answer so late, and a file to replay it with.
 
 use super::grounds::Grounds;
 use super::journal::Say;
@@ -14,47 +14,48 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The worst of each responder is explained, and the others while the guest need not be run for longer than this,
-/// together. A virtual second that is followed takes up to ten of wall time, so that they take a minute at the most.
+/// The worst of each responder is explained. Others are explained as long as the guest runs for no longer than this in
+/// all of them together. A virtual second that is followed takes up to ten of wall time, so they take a minute at the
+/// most.
 const TOGETHER: Nanos = Nanos::from_millis(6_000);
-/// The functions by which a cause is known, the innermost of its stack. Chosen: one less than those of a place
-/// (`hunt::place`), since a cause has a kind besides.
+/// How many functions identify a cause: the innermost ones of its stack. The number is chosen: one less than those of a
+/// place (`hunt::place`), since a cause has a kind besides.
 const FUNCTIONS: usize = 3;
 
-/// After how many that are explained it is said how many are. Chosen: seldom enough to be read.
+/// After how many explained finds the hunt says how many are explained. The number is chosen: seldom enough to be read.
 const TOLD: usize = 5;
 
-/// The user asked to stop.
+/// The error that the user asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
 /// The files that are kept of a guest that died.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeathFiles {
-    /// The experiment in which it dies again; none where it died before any trigger.
+    /// The experiment in which the guest dies again. `None` if it died before any trigger.
     pub experiment: Option<PathBuf>,
-    /// What its console said in the trial; none where it said nothing.
+    /// The text on its console in the trial. `None` if there was none.
     pub console: Option<PathBuf>,
 }
 
 /// One find.
 #[derive(Clone, Debug)]
 pub struct Find {
-    /// Who answered.
+    /// The responder.
     pub responder: Responder,
-    /// The answer.
+    /// The answer, and the trial that found it.
     pub found: Discovery,
-    /// Where its time went, the longest first; empty where that is not known.
+    /// Where the answer's time went, the longest first. Empty if this is not known.
     pub causes: Vec<CauseShare>,
-    /// Its file, once it is written.
+    /// The find's file, once it is written.
     pub path: Option<PathBuf>,
-    /// What the file holds.
+    /// The content of the file.
     pub reproducer: Reproducer,
 }
 
 impl Find {
-    /// The finds of `known` for these responders, the latest of each first, and after them the latest that was
-    /// disturbed.
+    /// The finds of `known` for these responders, the latest of each first. After them come the latest disturbed
+    /// ones.
     pub fn all(grounds: &Grounds, known: &Knowledge, responders: &[Responder]) -> Vec<Find> {
         let mut finds = Vec::new();
         for responder in responders {
@@ -68,7 +69,7 @@ impl Find {
         finds
     }
 
-    /// In the guest that stands at its beginning; where measuring began need not be there any more.
+    /// A find in the guest that stands at its beginning. The place where measuring began need not be kept any more.
     fn new(responder: Responder, found: Discovery, first: &Ready) -> Find {
         let best = &found.answer;
         let answer = Answer {
@@ -86,18 +87,19 @@ impl Find {
         Find { responder, found, causes: Vec::new(), path: None, reproducer }
     }
 
-    /// What distinguishes it from other finds of the same responder, where that is known.
+    /// What tells the find from others of the same responder, if this is known.
     fn cause(&self) -> Option<(&str, &str, Vec<String>)> {
         let CauseShare { cause, .. } = self.causes.first()?;
         Some((&cause.cause, &cause.who, functions(&cause.stack, FUNCTIONS)))
     }
 }
 
-/// Says where the time of the finds went, and leaves out those whose main cause is that of a later answer. With up to
-/// `jobs` machines at once; `say` hears how far it is.
+/// Says where the time of the finds went, and leaves out those whose main cause is that of a later answer. Up to `jobs`
+/// machines run at once. `say` hears how far the work is.
 ///
 /// # Errors
-/// An interruption; what was explained until then is. A find that cannot be explained is said to be, and stays.
+/// An interruption. The finds that were explained until then keep their causes. A find that cannot be explained stays,
+/// and `say` hears of it.
 pub fn explain_finds(
     bench: &Bench,
     finds: &mut Vec<Find>,
@@ -114,7 +116,7 @@ pub fn explain_finds(
     };
     let mut wanted: Vec<usize> =
         (0..finds.len()).filter(|n| is_affordable(*n) || is_worst(*n)).collect();
-    // First what a hunt that is interrupted now is asked for.
+    // A hunt that is interrupted now is asked for the worst finds first.
     wanted.sort_by_key(|n| !is_worst(*n));
     say(&format!("explaining {} finds", wanted.len()));
     let explained = Mutex::new(Vec::new());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The guests where trials begin: at the end of the warm-up, and at later times. A guest at a later time is saved when
-//! it is first asked for.
+//! The guests at the places where trials begin: at the end of the warm-up, and at later times. A guest at a later time
+//! is saved when it is first asked for.
 
 use crate::Error;
 use crate::followed::Ready;
@@ -9,10 +9,10 @@ use sample::Nanos;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-// A scout leaves its guest saved where the next one begins.
+// A scout leaves its guest saved where the next scout begins.
 const _: () = assert!(hunt::FIRST_STAGE.0 == rig::FIRST_STAGE.0);
 
-/// A guest that is being saved: whoever wants the same waits.
+/// A guest that is being saved. Everybody who wants the same guest waits.
 type Saving<'a> = Arc<Mutex<Option<Arc<Ready<'a>>>>>;
 
 /// The guests of a hunt at several times.
@@ -22,29 +22,30 @@ pub struct Grounds<'a> {
 }
 
 impl<'a> Grounds<'a> {
-    /// Those of these guests, which are at the warm-up's end.
+    /// The places of these guests, which are at the end of the warm-up.
     pub fn new(first: impl IntoIterator<Item = Ready<'a>>) -> Grounds<'a> {
         Grounds { first: first.into_iter().map(Arc::new).collect(), later: Mutex::default() }
     }
 
-    /// The guests at the warm-up's end.
+    /// The guests at the end of the warm-up.
     pub fn first(&self) -> impl Iterator<Item = &Ready<'a>> {
         self.first.iter().map(|ready| &**ready)
     }
 
-    /// A guest at its warm-up's end.
+    /// A guest at the end of its warm-up.
     pub fn first_of(&self, guest: usize) -> &Ready<'a> {
         &self.first[guest]
     }
 
-    /// Whether a guest that stands so long after there is made from there, by way of nothing else: a scout that looks
-    /// so far ahead leaves it saved.
+    /// Whether a guest that stands `by` later than `begin` is made from there, without a stage in between. In this case
+    /// a scout that looks this far ahead leaves the guest saved.
     pub fn leads(&self, begin: Begin, by: Nanos) -> bool {
         let at = self.first_of(begin.guest).guest().begin_after + begin.after;
         rig::stage_before(at + by) == Some(at)
     }
 
-    /// Virtual time for which the guest has to be let run to there: none where a scout of the hunt was before.
+    /// The virtual time for which the guest has to be let run to `begin`. It is 0 if a scout of the hunt was there
+    /// before.
     pub fn way(&self, ready: &Ready, begin: Begin) -> Nanos {
         let from = rig::stage_before(begin.after).filter(|_| is_stage(begin.after));
         let is_scouted =
@@ -52,10 +53,10 @@ impl<'a> Grounds<'a> {
         if is_scouted { Nanos(0) } else { ready.way() }
     }
 
-    /// A guest that stands there.
+    /// A guest that stands at `begin`.
     ///
     /// # Errors
-    /// Those of the rig, an interruption among them.
+    /// The errors of the rig, an interruption among them.
     pub fn at(&self, begin: Begin) -> Result<Arc<Ready<'a>>, Error> {
         let first = &self.first[begin.guest];
         if !begin.is_later() {
@@ -72,7 +73,7 @@ impl<'a> Grounds<'a> {
     }
 }
 
-/// What a worker that panicked left is whole: there is a guest, or there is none.
+/// The state after a worker panicked is whole: there is a guest, or there is none.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

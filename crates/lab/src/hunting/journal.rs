@@ -15,41 +15,42 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Hears what is said to people while something takes its time.
+/// Hears what is said to people while something takes long.
 pub type Say<'a> = &'a (dyn Fn(&str) + Sync);
 
-/// How a journal begins, of whatever version.
+/// The beginning of a journal of any version.
 const BEGINNING: &[u8] = b"{\"journal\":";
-/// How long a journal is at most, in bytes: a trial takes some 400, and a hunt of a week makes ten million.
+/// The most bytes of a journal. A trial takes some 400, and a hunt of a week makes ten million.
 const BYTES_MAX: u64 = 8 << 30;
 
-/// The file.
+/// The file of a journal.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: File,
     results: BTreeMap<u64, TrialResult>,
-    /// Bytes in whole lines.
+    /// The number of bytes in whole lines.
     whole: u64,
-    /// A line could not be written: what came after it would stand behind half of it.
+    /// Whether a line could not be written. A later line would stand behind half of it.
     is_broken: bool,
 }
 
 impl Journal {
-    /// The version of the file that is written.
+    /// The version of the file that this version writes.
     pub const VERSION: u32 = About::JOURNAL;
 
-    /// Opens the journal at `path` to go on with it, or begins one. A damaged end is cut off, and `say` hears of it.
+    /// Opens the journal at `path` to go on with it, or begins a new one. A damaged end is cut off, and `say` hears of
+    /// it.
     ///
     /// # Errors
-    /// A file that cannot be read or written, or that is damaged before its end; one that is about something else, with
+    /// If the file cannot be read or written, or is damaged before its end. If it is about another hunt, the text says
     /// what differs.
     pub fn open(path: &Path, about: &About, say: Say) -> Result<Journal, Error> {
         let refused = |why: String| Error::Unfit(format!("{}: {why}", path.display()));
         let io = |e: std::io::Error| Error::File(format!("{}: {e}", path.display()));
         let (directory, name) = confined::directory_of(path).map_err(io)?;
         let mut file = directory.edit(name).map_err(io)?;
-        // Until the file is closed, also by a kill.
+        // The lock lasts until the file is closed, also by a kill.
         confined::try_lock(&file).map_err(|_| {
             refused(
                 "is being written by another hunt; wait for it, or choose another directory".into(),
@@ -77,10 +78,10 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What a journal holds, without going on with it.
+    /// The content of a journal, without going on with it.
     ///
     /// # Errors
-    /// A file that cannot be read, is damaged before its end, or is no journal of this version.
+    /// If the file cannot be read, is damaged before its end, or is no journal of this version.
     pub fn read(path: &Path, say: Say) -> Result<Contents, Error> {
         let refused = |why: String| Error::File(format!("{}: {why}", path.display()));
         let bytes = confined::directory_of(path).and_then(|(dir, name)| dir.read(name, BYTES_MAX));
@@ -90,20 +91,20 @@ impl Journal {
         contents.ok_or_else(|| refused("is no journal of a hunt: it is empty; hunt anew".into()))
     }
 
-    /// The trial of this number, if it was made before.
+    /// The result of the trial with this number, if the trial was made before.
     pub fn result(&self, number: u64) -> Option<TrialResult> {
         self.results.get(&number).cloned()
     }
 
-    /// How many trials it held when it was opened.
+    /// The number of trials that the journal had when it was opened.
     pub fn count(&self) -> usize {
         self.results.len()
     }
 
-    /// Adds a trial.
+    /// Adds the result of a trial.
     ///
     /// # Errors
-    /// A file that cannot be written: what was written of the trial is cut off again, and nothing is added any more.
+    /// If the file cannot be written. The written part of the trial is cut off again, and nothing is added any more.
     pub fn append(&mut self, tried: &TrialResult) -> Result<(), Error> {
         self.add(&line(tried), File::write_all)
     }
@@ -121,7 +122,7 @@ impl Journal {
         }
         if let Err(e) = write(&mut self.file, line) {
             self.is_broken = true;
-            // Where this fails, too, half a line is the end of the file, which is cut off when it is opened again.
+            // If this fails, too, the file ends with half a line, which is cut off when the file is opened again.
             let _ = self.file.set_len(self.whole);
             return Err(Error::File(format!("{path}: {e}")));
         }
@@ -130,28 +131,28 @@ impl Journal {
     }
 }
 
-/// What a journal is about, and its trials by number.
+/// The subject of the hunt, and the trials by number.
 pub type Contents = (About, BTreeMap<u64, TrialResult>);
 
 /// A journal that was read.
 struct Parsed {
-    /// What it holds; `None` where it has no whole line.
+    /// The content. `None` if the file has no whole line.
     contents: Option<Contents>,
-    /// So many bytes of it are whole: all, but for a damaged end.
+    /// The number of bytes before a damaged end.
     whole: usize,
 }
 
 fn parse(bytes: &[u8]) -> Result<Parsed, String> {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
     let Some(first) = lines.next().filter(|line| line.ends_with(b"\n")) else {
-        // A hunt was killed while it wrote the first line; or it is somebody else's file, which stays as it is.
+        // A hunt was killed while it wrote the first line. Or this is somebody else's file, which stays as it is.
         return match BEGINNING.starts_with(&bytes[..bytes.len().min(BEGINNING.len())]) {
             true => Ok(Parsed { contents: None, whole: 0 }),
             false => Err("is no journal of a hunt; choose another directory".into()),
         };
     };
     let none = |e| format!("is no journal of a hunt: {e}");
-    /// The one key that every version has.
+    /// The one key that a journal of every version has.
     #[derive(Deserialize)]
     struct Any {
         journal: u32,
@@ -187,7 +188,7 @@ fn parse(bytes: &[u8]) -> Result<Parsed, String> {
     Ok(Parsed { contents: Some((about, results)), whole })
 }
 
-/// Whether a line was written to its end and is still text that means something.
+/// Whether a line was written to its end and still is meaningful text.
 fn is_whole(line: &[u8]) -> bool {
     line.ends_with(b"\n") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
 }
@@ -203,7 +204,7 @@ fn say_what_is_left_out(path: &Path, end: &[u8], say: Say) {
     }
 }
 
-/// To be written at once, so that a line is whole or the last.
+/// The line for a value. It is written at once, so a line is whole or is the last one.
 fn line(of: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(of).expect("plain data");
     line.push(b'\n');
@@ -220,7 +221,7 @@ mod tests {
     use std::fs;
     use std::io::Error;
 
-    /// A journal with the first trials of a hunt, and these.
+    /// A journal with the first trials of a hunt, and these trials.
     fn journal(directory: &Path) -> (PathBuf, Vec<TrialResult>) {
         let path = directory.join("journal");
         let trials = hunt(1, 2).round(0, &Knowledge::default());
@@ -274,7 +275,7 @@ mod tests {
         for theirs in ["my notes", "{\"a\": 1}", "{\"journal\"", "two\nlines\n", "\0"] {
             fs::write(&path, theirs).unwrap();
             let opened = Journal::open(&path, &about(5), &|_| ());
-            // The beginning of ours, as a kill leaves it, is begun anew.
+            // The beginning of our own line, as a kill leaves it, is replaced by a new journal.
             assert_eq!(opened.is_ok(), BEGINNING.starts_with(theirs.as_bytes()), "{theirs:?}");
             if let Err(refused) = opened {
                 assert!(refused.to_string().contains("is no journal of a hunt"), "{}", refused);

@@ -2,7 +2,7 @@
 //! Hunts in guests. This module runs the trials that `hunt` chooses, keeps their results in a journal, and says at the
 //! end what made the latest answers so late.
 //!
-//! It chooses no instant, and prints nothing.
+//! The module chooses no instant, and prints nothing.
 
 mod about;
 mod field;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A hunt that was made before, read from its directory. It may have been killed: all that a hunt knows follows from
+//! Reads a hunt that was made before from its directory. The hunt may have been killed: all its knowledge follows from
 //! its trials.
 
 use super::about::About;
@@ -12,14 +12,14 @@ use serde::Deserialize;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The journal's name in a hunt's directory.
+/// The name of the journal in a hunt's directory.
 pub const JOURNAL: &str = "trials.jsonl";
-/// The name of what `--json` prints, as a file of its own.
+/// The name of the file with the output of `--json`.
 pub const CONCLUSION: &str = "hunt.json";
-/// How long it is at most, in bytes. Chosen: far more than the finds of all responders take with their causes.
+/// The most bytes of that file. The number is chosen: far more than the finds of all responders take with their causes.
 const CONCLUSION_MAX: u64 = 256 << 20;
 
-/// The name of the file by which a responder's worst answer can be had again, or the one of this rank below it.
+/// The name of the file that replays a responder's worst answer, or the answer of this rank below it.
 pub fn find_file(responder: &str, rank: usize) -> String {
     match rank {
         0 => format!("{responder}.find.json"),
@@ -27,23 +27,23 @@ pub fn find_file(responder: &str, rank: usize) -> String {
     }
 }
 
-/// What a hunt's directory holds.
+/// The content of a hunt's directory.
 #[derive(Clone, Debug)]
 pub struct PastHunt {
-    /// What it was about.
+    /// The subject of the hunt.
     pub about: About,
-    /// What it knew after its last trial.
+    /// The hunt's knowledge after its last trial.
     pub known: Knowledge,
-    /// What triggers at random alone had known, over their own virtual time.
+    /// The knowledge that random triggers alone would have given, over their own virtual time.
     pub random: Knowledge,
-    /// What it came to; `None` where it was killed, or goes on.
+    /// The conclusion of the hunt. `None` if it was killed, or goes on.
     pub conclusion: Option<Conclusion>,
 }
 
 /// What a hunt's trials do not tell: how it ended, and its finds as they were explained then.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Conclusion {
-    /// Why.
+    /// Why the hunt ended.
     pub ended: HuntEnd,
     /// The finds of each responder, the latest first.
     #[serde(default)]
@@ -53,21 +53,21 @@ pub struct Conclusion {
 /// A find at the end of its hunt.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PastFind {
-    /// Who answered.
+    /// The responder.
     pub responder: String,
-    /// How late.
+    /// How late the answer was.
     pub latency_ns: Nanos,
-    /// Its file, as it was called from where the hunt was run.
+    /// The find's file, by its path from where the hunt was run.
     pub find: Option<PathBuf>,
-    /// Who chose the instant.
+    /// The strategy that chose the instant.
     pub at_strategy: StrategyName,
-    /// Number of the trial.
+    /// The number of the trial.
     pub trial: u64,
-    /// In which of the hunt's guests.
+    /// The number of the hunt's guest.
     pub guest: usize,
-    /// What disturbed until the answer.
+    /// The disturbances until the answer.
     pub disturbances: Vec<Disturbance>,
-    /// Where its time went, the longest first; empty where that is not known.
+    /// Where the answer's time went, the longest first. Empty if this is not known.
     pub causes: Vec<CauseShare>,
 }
 
@@ -77,14 +77,14 @@ impl PastHunt {
         directory.join(JOURNAL).is_file()
     }
 
-    /// Reads it.
+    /// Reads a hunt.
     ///
     /// # Errors
-    /// A journal or a conclusion that is damaged or of another version; a hunt whose first trial did not end.
+    /// If the journal or the conclusion is damaged or of another version, or if the hunt's first trial did not end.
     pub fn read(directory: &Path, say: Say) -> Result<PastHunt, Error> {
         let (about, trials) = Journal::read(&directory.join(JOURNAL), say)?;
         let (mut known, mut random) = (Knowledge::default(), Knowledge::default());
-        // Trials end in any order; what comes after one that is not there did not count yet.
+        // Trials end in any order. A trial after a missing one did not count yet.
         let in_order =
             trials.values().zip(0..).take_while(|(result, number)| result.number == *number);
         for (result, _) in in_order {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Carries out a hunt, with several trials at once. A trial is in the journal before it counts.
+//! Carries out a hunt, with several trials at once. The journal has a trial before the trial counts.
 
 use super::journal::Journal;
 use super::workers::at_once;
@@ -9,17 +9,17 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Runs a trial; `None` where it did not come to its end by the deadline, or because somebody asked to stop.
+/// Runs a trial. `None` if it did not end by the deadline, or because somebody asked to stop.
 pub type Run<'a> =
     dyn Fn(&Trial, Option<Instant>) -> Result<Option<TrialResult>, Error> + Sync + 'a;
 
-/// What a hunt knows at its end, and why it ended.
+/// The knowledge of a hunt at its end, and why the hunt ended.
 pub type SearchResult = Result<(Knowledge, HuntEnd), HuntFailure<Error>>;
 
-/// Goes on from what `journal` holds until it is over; `show` sees what is known after each round.
+/// Goes on from the trials in `journal` until the hunt is over. `show` sees the knowledge after each round.
 ///
 /// # Errors
-/// Those of the rig and of writing the journal, with what was found until then, which is in the journal.
+/// The errors of the rig and of writing the journal. The finds until then are in the error and in the journal.
 pub fn search(
     hunt: &Hunt,
     run: &Run,
@@ -29,7 +29,7 @@ pub fn search(
     hunt.search(&mut |round, deadline| carry_out(hunt.jobs, round, run, deadline, journal), show)
 }
 
-/// Runs the trials that the journal does not hold, several at once, until one fails.
+/// Runs the trials that the journal does not have, several at once, until one fails.
 fn carry_out(
     jobs: usize,
     round: &[Trial],
@@ -48,7 +48,7 @@ fn carry_out(
         let mut shared = shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (RoundResults { results, failure }, journal) = &mut *shared;
         match outcome {
-            // What is not in the journal was not made.
+            // A trial that is not in the journal was not made.
             Ok(Some(new)) => match journal.append(&new) {
                 Ok(()) => results[index] = Some(new),
                 Err(e) => drop(failure.get_or_insert(e)),

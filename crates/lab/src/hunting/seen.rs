@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Turns what the follower says in a trial into what a hunt learns from: the stacks that opened stretches, the stacks
+//! Turns the follower's events of a trial into what a hunt learns from: the stacks that opened stretches, the stacks
 //! that were fired into, and for a scout the stretches and interrupts to come. Hunting reads events only here.
 
 use hunt::{ForeseenStretch, Timeline};
@@ -8,30 +8,30 @@ use std::collections::{BTreeSet, HashMap};
 use trace::{StackId, Symbols, named};
 use wire::Event;
 
-/// An interrupt that comes so soon after interrupts were unmasked had waited for that: `sti` lets one more instruction
-/// pass (Intel SDM, volume 2, STI), and the end is told at it.
+/// How soon an interrupt comes after interrupts were unmasked if it had waited for that: `sti` lets one more
+/// instruction pass (Intel SDM, volume 2, STI), and the end is told at this instruction.
 const AT_ONCE: Insns = Insns(2);
 
 /// What the follower said, as far as a hunt needs it.
 #[derive(Default)]
 pub struct Seen {
-    /// Virtual nanoseconds per instruction, as a power of two.
+    /// The virtual nanoseconds of an instruction, as a power of two.
     shift: u8,
     stacks: HashMap<StackId, Vec<u64>>,
     pub openers: BTreeSet<StackId>,
-    /// The stack of each aimed trigger, in their order.
+    /// The stack of each aimed trigger, in the order of triggers.
     pub aimed: Vec<Option<StackId>>,
     pub triggers: Vec<Stamp<Virtual>>,
-    /// What a scout tells.
+    /// The stretches that a scout tells of.
     pub foreseen: Vec<ForeseenStretch>,
-    /// Of these, what had interrupts masked until now, or until an interrupt that had waited for its end; with the
-    /// instructions until it opened.
+    /// Those of these stretches that have had interrupts masked until now, or until an interrupt that had waited for
+    /// the stretch's end. Each has the number of instructions until it opened.
     followed: Vec<(usize, Insns)>,
-    /// Instructions until interrupts were masked.
+    /// The instructions until interrupts were masked.
     masked: Insns,
-    /// Until when they were.
+    /// Until when interrupts were masked.
     unmasked: Option<Stamp<Virtual>>,
-    /// What a scout sees of interrupts.
+    /// The interrupts that a scout sees.
     pub timeline: Timeline,
     /// When measuring began.
     origin: Option<Stamp<Virtual>>,
@@ -39,12 +39,12 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Nothing was said yet, by a guest of which an instruction takes so long.
+    /// Nothing has been said yet. `shift` gives the time that an instruction of the guest takes.
     pub fn new(shift: u8) -> Seen {
         Seen { shift, timeline: Timeline::new(shift), ..Seen::default() }
     }
 
-    /// Takes what the follower says.
+    /// Takes an event of the follower.
     pub fn see(&mut self, event: &Event) {
         match *event {
             Event::Frame { stack, address, .. } => {
@@ -74,7 +74,8 @@ impl Seen {
         }
     }
 
-    /// What a scout sees of interrupts; `is_interrupt` tells of an address whether an interrupt leads there.
+    /// Puts the interrupts that a scout sees on the timeline. `is_interrupt` says whether an interrupt leads to an
+    /// address.
     pub fn on_timeline(&mut self, event: &Event, is_interrupt: impl Fn(u64) -> bool) {
         let since = |at: At| self.origin.and_then(|origin| at.time.since(origin));
         match *event {
@@ -100,10 +101,11 @@ impl Seen {
         self.foreseen.push(ForeseenStretch { occurrence, length_insns, at_ns });
     }
 
-    /// Interrupts are masked from then on: if by one that waited for it, those stretches go on that ended just before.
+    /// Learns that interrupts are masked from `at` on. If an interrupt that waited masks them, the stretches that ended
+    /// just before go on.
     fn masked(&mut self, at: At) {
         self.masked = at.insns;
-        // By the clock, which also goes on where the guest waits for an interrupt.
+        // The comparison is by the clock, which also goes on while the guest waits for an interrupt.
         let at_once = Nanos(AT_ONCE.0 << self.shift);
         let waited = |end: Stamp<Virtual>| at.time.since(end).is_some_and(|gap| gap <= at_once);
         if !self.unmasked.is_some_and(waited) {
@@ -124,20 +126,21 @@ impl Seen {
         self.origin.and_then(|origin| at.since(origin)).unwrap_or_default()
     }
 
-    /// What had opened the stretch that this trigger was aimed at; empty for one that was not.
+    /// The stack that opened the stretch at which this trigger was aimed. Empty for a trigger that was not aimed.
     pub fn stack_of(&self, trigger: u64) -> &[u64] {
         let aimed = self.aimed.get(trigger as usize).copied().flatten();
         let stack = aimed.and_then(|stack| self.stacks.get(&stack));
         stack.map_or(&[], Vec::as_slice)
     }
 
-    /// How many triggers there were until then, since measuring began.
+    /// The number of triggers until `end`, since measuring began.
     pub fn triggers_until(&self, end: Nanos) -> u64 {
         let until = |at: &&Stamp<Virtual>| self.since_origin(**at) <= end;
         self.triggers.iter().take_while(until).count() as u64
     }
 
-    /// Stands for a stack in any guest of the same kernel: their modules may lie elsewhere, so it is made of names.
+    /// A number that stands for a stack in any guest of the same kernel. The guests' modules may lie elsewhere, so the
+    /// number is made of names.
     pub fn hash(&self, stack: StackId, symbols: &dyn Symbols) -> u64 {
         let mut hasher = blake3::Hasher::new();
         for frame in self.stacks.get(&stack).into_iter().flatten() {
@@ -170,8 +173,8 @@ mod tests {
     #[test]
     fn a_stretch_is_as_long_as_its_instructions_however_long_one_takes() {
         let mut seen = Seen::new(3);
-        // In instructions; the last interrupt had waited, the one before it came while the guest did nothing for a
-        // while.
+        // The times are in instructions. The last interrupt had waited. The one before it came while the guest did
+        // nothing for a while.
         let stretches = [(100, 700, 0), (702, 900, 5_000), (902, 1_000, 5_000)];
         let at = |insns: u64, idle: u64| at((insns << 3) + idle, insns);
         seen.see(&mark(at(50, 0)));
@@ -193,7 +196,7 @@ mod tests {
             seen.on_timeline(&event, |address| address == timer);
         };
         let unmasked = |ns| Event::Unmasked { at: at(ns, ns), stack: None, opened: None };
-        // Masked until before measuring began: what ends there is none that was seen to begin.
+        // Interrupts were masked since before measuring began, so the stretch that ends there was not seen to begin.
         tell(Event::Masked { at: at(40, 40), by: cli });
         tell(mark(at(50, 50)));
         tell(unmasked(60));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Hunts with a made-up guest, and with real workers and journals.
+//! Tests hunts with a made-up guest, and with real workers and journals.
 
 use super::about::{About, AboutGuest};
 use super::journal::Journal;
@@ -26,7 +26,7 @@ pub fn about(seed: u64) -> About {
 fn searched(hunt: &Hunt, path: &Path) -> (Knowledge, HuntEnd) {
     let mut journal = Journal::open(path, &about(5), &|_| ()).expect("a journal");
     let run = |trial: &Trial, _: Option<Instant>| {
-        // So that workers overtake each other.
+        // With this sleep, workers overtake each other.
         std::thread::sleep(Duration::from_micros(trial.number % 3 * 300));
         Ok(Some(result(trial)))
     };
@@ -63,7 +63,7 @@ fn a_budget_of_trials_is_never_exceeded_and_in_how_many_parts_it_is_spent_change
             assert_eq!(Journal::open(&path, &about(5), &|_| ()).unwrap().count() as u64, trials);
         }
         assert_eq!(searched(&hunt(1, 47), &path).0, whole);
-        // Less than there is: as if there were no more.
+        // Fewer trials than there are, as if there were no more.
         let few = searched(&hunt(1, 11), &directory.path().join(format!("few {name}"))).0;
         assert_eq!(searched(&hunt(1, 11), &path).0, few);
     }
@@ -119,7 +119,7 @@ fn a_trial_that_is_under_way_when_time_is_up_is_given_up_but_for_the_first() {
     let mut journal = Journal::open(&directory.path().join("j"), &about(5), &|_| ()).unwrap();
     let run = |trial: &Trial, deadline: Option<Instant>| {
         let is_over = || deadline.is_some_and(|at| Instant::now() >= at);
-        // The third waits for more than there is time for.
+        // The third trial waits for longer than there is time.
         while trial.number == 2 && !is_over() {
             std::thread::yield_now();
         }
@@ -144,7 +144,7 @@ fn a_failure_of_the_rig_ends_the_hunt_with_its_reason_and_what_was_known() {
     let broken = search(&hunt(1, 100), &run, &mut journal, &mut |_| ()).unwrap_err();
     assert_eq!((&*broken.failure.to_string(), broken.known.trials), ("no QEMU", 14));
     drop(journal);
-    // What it knew is what a hunt of as many trials knows.
+    // The hunt's knowledge is that of a hunt with as many trials.
     let directory = tempfile::tempdir().unwrap();
     assert_eq!(*broken.known, searched(&hunt(1, 14), &directory.path().join("j")).0);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Several machines at once.
+//! Runs several machines at once.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Does `work` for each number below `count`, in their order and up to `jobs` of them at once, until one breaks: what
-/// was begun by then still ends.
+/// Does `work` for each number below `count`, in their order and up to `jobs` of them at once, until one breaks. Work
+/// that was begun by then still ends.
 pub fn at_once(jobs: usize, count: usize, work: impl Fn(usize) -> ControlFlow<()> + Sync) {
     let next = AtomicUsize::new(0);
     let worker = || {

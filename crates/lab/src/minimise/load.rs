@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A find under less load. A short hunt runs in a guest that does only a part of what the find's guest did. If an
-//! answer is as late as the find's, the rest of the load was not needed. If none is, that shows nothing, since a longer
-//! hunt might find one.
+//! Looks for a find under less load. A short hunt runs in a guest that does only a part of what the find's guest did.
+//! If an answer is as late as the find's, the rest of the load was not needed. If none is, this shows nothing, since a
+//! longer hunt might find one.
 
 use super::{ENOUGH_PERCENT, Steps, enough};
 use crate::Error;
@@ -12,11 +12,11 @@ use hunt::{Budget, Hunt, HuntEnd, STRATEGIES};
 use rig::{Bench, Guest};
 use sample::Nanos;
 
-/// As late an answer of the same responder under the first part of the find's load that has one, nothing at all before
-/// the others; `None` where none has.
+/// An equally late answer of the same responder, under the first part of the find's load that has one. The idle load
+/// comes before the other parts. `None` if no part has such an answer.
 ///
 /// # Errors
-/// Those of the rig; an interruption.
+/// The errors of the rig, and an interruption.
 pub fn under_less(
     bench: &Bench,
     find: &Reproducer,
@@ -37,7 +37,7 @@ pub fn under_less(
     Ok(None)
 }
 
-/// The latest answer of a hunt under this load; `None` where nobody answered.
+/// The latest answer of a hunt under this load. `None` if nobody answered.
 fn latest(
     bench: &Bench,
     find: &Reproducer,

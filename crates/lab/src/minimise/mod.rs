@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A find, or a run's latency, without the load, the triggers and the disturbances that its latency does not need.
+//! Leaves out of a find, or of a run's latency, the load, the triggers and the disturbances that its latency does not
+//! need.
 //!
-//! Delta debugging: A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions
-//! on Software Engineering 28(2), 2002, algorithm ddmin. What they call a failure is a late answer here. Each candidate
-//! is run from the snapshot. A candidate works if the answer to the same trigger, by the same responder, takes at least
-//! [`ENOUGH_PERCENT`] of the find's latency. The result is minimal in the sense that no further single trigger can be
-//! left out; a smaller result may exist.
+//! This is delta debugging: A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE
+//! Transactions on Software Engineering 28(2), 2002, algorithm ddmin. The paper's failure is a late answer here. Each
+//! candidate is run from the snapshot. A candidate works if the answer to the same trigger, by the same responder,
+//! takes at least [`ENOUGH_PERCENT`] of the find's latency. The result is minimal in the sense that no further single
+//! trigger can be left out; a smaller result may exist.
 
 mod load;
 
@@ -20,8 +21,9 @@ use sample::{Disturbance, Insns, Nanos, Observation, Sample, Schedule, When};
 use serde::Serialize;
 use std::ops::ControlFlow;
 
-/// Of the find's latency. Leaving a trigger out moves what comes after it by some instructions, so that hardly any
-/// candidate is late to the instruction. Chosen: of 5 µs a hundredth is fifty instructions.
+/// The part of the find's latency that a candidate has to have. Leaving a trigger out moves everything after it by some
+/// instructions, so hardly any candidate is late to the instruction. The number is chosen: a hundredth of 5 µs is fifty
+/// instructions.
 const ENOUGH_PERCENT: u64 = 99;
 
 /// How much a find has.
@@ -42,7 +44,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// Of a find.
+    /// The size of a find.
     pub fn of(find: &Reproducer) -> Size {
         let Answer { latency_ns, insns, .. } = find.answer;
         let (triggers, disturbances) = (find.times_ns.len(), find.disturbances.len());
@@ -56,7 +58,7 @@ impl Size {
     }
 }
 
-/// What is needed besides the rig to look for less load.
+/// The steps that are needed besides the rig to look for less load.
 pub struct Steps<'a, 'b> {
     /// Makes a guest ready.
     pub prepare: &'a dyn Fn(Subject) -> Result<Ready<'b>, Error>,
@@ -66,24 +68,24 @@ pub struct Steps<'a, 'b> {
     pub say: Say<'a>,
 }
 
-/// What is left of a find.
+/// The rest of a find.
 #[derive(Debug)]
 pub struct Smaller {
-    /// It.
+    /// The smaller find.
     pub find: Reproducer,
-    /// Candidates that were run.
+    /// The number of candidates that were run.
     pub trials: u64,
-    /// Whether no single trigger more can be left out: not known where somebody asked to stop.
+    /// Whether no single further trigger can be left out. This is not known if somebody asked to stop.
     pub minimal: bool,
-    /// Whether it was run once more and came out the same: not where somebody asked to stop.
+    /// Whether the smaller find was run once more and came out the same. This is false if somebody asked to stop.
     pub replayed: bool,
 }
 
-/// Leaves out of a find what its latency does not need. `found` is told of each smaller one, with how many candidates
-/// were run.
+/// Leaves out of a find what its latency does not need. `found` hears of each smaller find, with the number of
+/// candidates that were run.
 ///
 /// # Errors
-/// A find that does not come out as it says; those of the rig, but for an interruption.
+/// If the find does not come out as it says. Also the errors of the rig, except an interruption.
 pub fn minimise(
     ready: &Ready,
     find: &Reproducer,
@@ -101,7 +103,7 @@ fn enough(latency: Nanos, of: Nanos) -> bool {
     u128::from(latency.0) * 100 >= u128::from(of.0) * u128::from(ENOUGH_PERCENT)
 }
 
-/// Whether it came to its end, or somebody asked to stop before.
+/// Whether the search came to its end, or somebody asked to stop before.
 fn reached(ended: Result<(), Error>) -> Result<bool, Error> {
     match ended {
         Ok(()) => Ok(true),
@@ -110,7 +112,7 @@ fn reached(ended: Result<(), Error>) -> Result<bool, Error> {
     }
 }
 
-/// Tries candidates, and keeps the smallest that works.
+/// Tries candidates, and keeps the smallest one that works.
 struct Search<'a> {
     ready: &'a Ready<'a>,
     find: &'a Reproducer,
@@ -120,7 +122,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Disturbances first: that no single trigger more can be left out is to hold of what stays of them.
+    /// Minimises. Disturbances come first: for those that stay, it has to hold that no further single trigger can be
+    /// left out.
     fn minimise(&mut self) -> Result<(), Error> {
         let all = self.find.disturbances.clone();
         let triggers: Vec<u64> = (0..self.find.times_ns.len() as u64).collect();
@@ -131,14 +134,15 @@ impl Search<'_> {
         let late = self.find.answer.trigger;
         let others: Vec<u64> =
             (0..self.find.times_ns.len() as u64).filter(|n| *n != late).collect();
-        // Most often the one that is answered late is enough.
+        // Most often the trigger that is answered late is enough.
         if others.is_empty() || self.works(&[], &disturbances)? {
             return Ok(());
         }
         minimal(others, &mut |kept| self.works(kept, &disturbances)).map(drop)
     }
 
-    /// Whether it is late enough with these triggers and the one that is answered, so disturbed; then it is the best.
+    /// Whether the answer is late enough with these triggers, the answered one and these disturbances. If so, this is
+    /// the best.
     fn works(&mut self, others: &[u64], disturbances: &[Disturbance]) -> Result<bool, Error> {
         let (times, trigger) = with(&self.find.times_ns, others, self.find.answer.trigger);
         self.trials += 1;
@@ -154,7 +158,7 @@ impl Search<'_> {
         Ok(true)
     }
 
-    /// Runs a find: it has to come out as it says.
+    /// Runs a find, which has to come out as it says.
     fn confirm(&self, find: &Reproducer) -> Result<(), Error> {
         let Answer { responder, trigger, latency_ns, insns } = find.answer;
         let answer = self.answer(&find.times_ns, &find.disturbances, trigger)?;
@@ -170,8 +174,8 @@ impl Search<'_> {
         )))
     }
 
-    /// The answer of the find's responder to the trigger of that number, when these are raised; none where it is
-    /// superseded or unanswered, or the guest dies.
+    /// The answer of the find's responder to the trigger with that number, if these triggers are raised. `None` if it
+    /// is superseded or unanswered, or if the guest dies.
     fn answer(
         &self,
         times: &[Nanos],
@@ -214,8 +218,8 @@ fn with(times: &[Nanos], others: &[u64], late: u64) -> (Vec<Nanos>, u64) {
     (numbers.iter().map(time).collect(), number)
 }
 
-/// What is left of `kept`, which works, when nothing more can be taken away: ddmin. That nothing at all works has to be
-/// tried before.
+/// The rest of `kept`, which works, if nothing more can be taken away: ddmin. The caller has to have tried before
+/// whether nothing at all works.
 fn minimal<T: Copy, E>(
     mut kept: Vec<T>,
     works: &mut dyn FnMut(&[T]) -> Result<bool, E>,
@@ -224,7 +228,7 @@ fn minimal<T: Copy, E>(
     while kept.len() > 1 {
         let size = kept.len().div_ceil(parts);
         let subsets = kept.chunks(size).map(<[T]>::to_vec);
-        // Of two, each is what the other leaves.
+        // With two parts, each is what the other one leaves.
         let count = if parts > 2 { kept.len().div_ceil(size) } else { 0 };
         let without = |n: usize| [&kept[..n * size], &kept[((n + 1) * size).min(kept.len())..]];
         let complements = (0..count).map(|n| without(n).concat());
@@ -286,7 +290,7 @@ mod tests {
         fn without_any_one_of_what_is_left_it_does_not_work(
             count in 2u64..40, seed in any::<u64>()
         ) {
-            // Whatever the rule is, also one that works with less and not with more.
+            // The rule may be any, also one that works with less and not with more.
             let rule = |kept: &[u64]| {
                 let mix = |sum: u64, n: &u64| (sum ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 kept.len() as u64 == count || kept.iter().fold(seed, mix) >> 62 == 0

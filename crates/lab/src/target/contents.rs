@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a guest is put together of, so that of two guests that are not alike it can be said where they differ.
+//! Lists the parts that make up a guest. So onset can say in which parts two different guests differ.
 //!
-//! It cannot see the programs that the machine lends a guest for its load, their libraries, and modules of the kernel:
-//! these are in the key of the snapshot alone.
+//! The module cannot see the programs that the machine lends a guest for its load, their libraries, and modules of the
+//! kernel. Only the key of the snapshot depends on these.
 
 use ::rig::Guest;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// By name the hash of each, in hexadecimal: the kernel's image, our own parts, and the files of the machine that the
-/// experiment names. What cannot be read is left out; who builds the guest fails with the reason.
+/// The hash of each part by its name, in hexadecimal: the kernel's image, our own parts, and the files of the machine
+/// that the experiment names. A file that cannot be read is left out. Building the guest then fails with the reason.
 pub fn contents(guest: &Guest) -> BTreeMap<String, String> {
     let of_bytes = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
     let of_file = |path: &Path| {
@@ -28,7 +28,7 @@ pub fn contents(guest: &Guest) -> BTreeMap<String, String> {
     if asked.driver.is_some() {
         add("onset's driver", guest.kernel.driver().ok().and_then(|path| of_file(&path)));
     }
-    // Of modules that are given as sources it is what is built of them.
+    // For modules that are given as sources, the hash is that of the built modules.
     let of_sources = |path: &Path| {
         let mut hasher = blake3::Hasher::new();
         for built in guest.kernel.modules_of(path).ok()? {

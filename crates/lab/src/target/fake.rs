@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A target without a machine: answers at seeded times, and fails as it is told.
+//! A target without a machine. It answers at seeded times, and fails as it is told.
 
 use super::{Command, Lead, Measured, Session, Step, Target};
 use crate::Error;
@@ -12,16 +12,16 @@ use std::collections::{BTreeMap, VecDeque};
 use wire::WrongCommand;
 use work::Progress;
 
-/// How the fake behaves.
+/// The behaviour of the fake.
 #[derive(Clone, Debug, Default)]
 pub struct Fake {
-    /// Raised with every run.
+    /// The warnings that every run raises.
     pub warnings: Vec<Warning>,
-    /// Every how many triggers one is lost; 0 for none.
+    /// One of this many triggers is lost. 0 for none.
     pub lose_every: u64,
-    /// Loads (by name) that fail outright.
+    /// The loads (by name) that fail outright.
     pub failing: Vec<String>,
-    /// At which trigger it fails; 0 for never.
+    /// The trigger at which the run fails. 0 for never.
     pub failing_at: u64,
 }
 
@@ -71,7 +71,7 @@ impl Target for Fake {
     }
 }
 
-/// A session of the fake, which answers a trigger at each step.
+/// A session of the fake. It answers a trigger at each step.
 struct Fakes<'a> {
     fake: &'a Fake,
     seed: u64,
@@ -79,7 +79,7 @@ struct Fakes<'a> {
     responders: ResponderSet,
     times: VecDeque<Nanos>,
     last: Option<Nanos>,
-    /// It is where it was told to run as soon as all triggers before that are answered.
+    /// How far the guest has come by the commands to run. It gets there when all triggers before are answered.
     reached: Nanos,
     trigger: u64,
     of: u64,

@@ -26,20 +26,21 @@ pub use work::Step;
 
 /// A system under test.
 pub trait Target: Sync {
-    /// The word for it in files.
+    /// The word for the target in files.
     fn name(&self) -> &'static str;
 
-    /// The clock of everything it measures.
+    /// The clock of everything that the target measures.
     fn clock(&self) -> Clock;
 
-    /// The series of a run, in their order: those of the instrument that the flavour has, and a warning for each that
-    /// it lacks. Observations name them by their index in this list.
+    /// The series of a run, in their order: those of the instrument that the flavour has. Also a warning for each that
+    /// it lacks. Observations name a series by its index in this list.
     fn series(&self, cell: Cell) -> (Vec<SeriesName>, Vec<Warning>);
 
     /// Gets the target ready for a cell, and begins to measure it.
     ///
     /// # Errors
-    /// Those of getting ready; [`Error::Instrument`] where the target lacks what the cell, or its lead, asks for.
+    /// The errors of getting ready. [`Error::Instrument`] if the target lacks something that the cell, or its lead,
+    /// asks for.
     fn begin<'a>(
         &'a self,
         experiment: &'a Experiment,
@@ -51,7 +52,7 @@ pub trait Target: Sync {
     /// Measures one cell by its plan, to the end. Observations come in the order of time, until `observe` breaks.
     ///
     /// # Errors
-    /// When nothing was measured. A run that ended early is a result, with its warning.
+    /// If nothing was measured. A run that ended early is a result, with its warning.
     fn measure(
         &self,
         experiment: &Experiment,
@@ -70,16 +71,16 @@ pub trait Target: Sync {
     }
 }
 
-/// Who says when the target is triggered.
+/// The source of the triggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lead {
-    /// The cell's plan.
+    /// The cell's plan says when to trigger.
     Plan,
-    /// Whoever holds the session, by its commands.
+    /// The holder of the session says when to trigger, by commands.
     Commands,
 }
 
-/// Refuses what a probe cannot do.
+/// Refuses commands, which a probe cannot carry out.
 fn refuse_commands(lead: Lead) -> Result<(), Error> {
     match lead {
         Lead::Plan => Ok(()),
@@ -92,57 +93,57 @@ fn refuse_commands(lead: Lead) -> Result<(), Error> {
 
 /// A cell that is being measured. It goes on by steps, and takes commands in between.
 pub trait Session {
-    /// Hands over what was observed since the last step, and waits for a moment. Where `observe` breaks, measuring
+    /// Hands over the observations since the last step, and waits for a moment. If `observe` breaks, measuring
     /// ends.
     ///
     /// # Errors
-    /// When nothing was measured.
+    /// If nothing was measured.
     fn step(&mut self, observe: &mut Observer) -> Result<Step, Error>;
 
-    /// Has the target triggered, where commands lead ([`Lead`]). [`Command::End`] ends any session, with what it has
-    /// measured; a second one changes nothing.
+    /// Lets the target be triggered, if commands lead ([`Lead`]). [`Command::End`] ends any session, with what it has
+    /// measured. A second one changes nothing.
     ///
     /// # Errors
-    /// A command that cannot follow the last one, or that this session does not take.
+    /// If the command cannot follow the last one, or if this session does not take it.
     fn command(&mut self, command: Command) -> Result<(), Error>;
 
-    /// To the end of which [`Command::Run`] the target has come, since measuring began; 0 before the first.
+    /// The end of the last [`Command::Run`] that the target has reached, since measuring began. 0 before the first one.
     fn reached(&self) -> Nanos {
         Nanos(0)
     }
 
-    /// Ends the session, and says what it yielded besides its observations. One that has not ended is interrupted.
+    /// Ends the session. Returns its results besides its observations. A session that has not ended is interrupted.
     ///
     /// # Errors
-    /// When nothing was measured.
+    /// If nothing was measured.
     fn finish(self: Box<Self>, observe: &mut Observer) -> Result<Measured, Error>;
 }
 
-/// What a run yields besides its observations.
+/// The results of a run besides its observations.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// The kernel that ran.
     pub kernel: Kernel,
-    /// The machine it ran on.
+    /// The machine on which the kernel ran.
     pub machine: Machine,
-    /// Versions of QEMU and of the plugin, where they were used.
+    /// The versions of QEMU and of the plugin, if they were used.
     pub versions: Option<(String, String)>,
     /// The load's counters over the measuring phase.
     pub counters: BTreeMap<String, u64>,
-    /// What a probe counted beside its samples.
+    /// The counts of a probe beside its samples.
     pub probe_counters: BTreeMap<String, u64>,
-    /// How true each series of the probe is, where a witness or the port saw it.
+    /// How accurate each series of the probe is, if a witness or the port saw it.
     pub truth: Option<Vec<Truth>>,
-    /// Records lost on the way.
+    /// The number of records that were lost on the way.
     pub dropped: u64,
-    /// What the target's kernel printed, where it was heard.
+    /// The text that the target's kernel printed, if onset could hear it.
     pub console: Option<String>,
-    /// Doubts about the target; those that follow from the numbers are added above.
+    /// The doubts about the target. The layers above add those that follow from the numbers.
     pub warnings: Vec<Warning>,
 }
 
 impl Measured {
-    /// What two guests of one run yield: the first one's, with what the second one adds, doubts and lost.
+    /// The results of two guests of one run: those of the first, with what the second one adds, doubts and lost.
     fn joined(mut self, other: Measured) -> Measured {
         self.machine.contents_blake3.extend(other.machine.contents_blake3);
         self.dropped += other.dropped;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Loads on this machine: the scripts that the rig's guest runs, under a supervisor that ends them with us.
+//! Loads on this machine: the scripts that the rig's guest runs. A supervisor ends them when this process ends.
 //!
 //! The supervisor is the agent under another name ([`agent::confinement`]). It notices when our end of its input is
-//! closed, which the kernel does however we end, and removes what the load made.
+//! closed. The kernel closes this end however this process ends. The supervisor removes everything that the load made.
 
 use crate::Error;
 use agent::Load;
@@ -13,18 +13,18 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Where a load may run.
+/// The CPUs and the disk that a load may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// The CPUs that are measured.
     pub measured: &'a [u32],
-    /// Whether it may run on those too.
+    /// Whether the load may run on the measured CPUs too.
     pub allow_measured: bool,
-    /// A directory on the disk that the `disk` load is to keep busy; without one it writes to memory.
+    /// A directory on the disk that the `disk` load is to keep busy. Without a directory the load writes to memory.
     pub disk: Option<&'a Path>,
 }
 
-/// A load that runs. Ends with the value, and then nothing of it is left.
+/// A load that runs. It ends with this value, and then nothing of it is left.
 #[derive(Debug)]
 pub struct Running(Option<Supervisor>);
 
@@ -35,10 +35,10 @@ struct Supervisor {
     confinement: Confinement,
 }
 
-/// Starts a load; `idle` starts nothing.
+/// Starts a load. `idle` starts nothing.
 ///
 /// # Errors
-/// What the load needs and this machine or user does not have, with the remedy; nothing is left of it then.
+/// If this machine or user lacks something that the load needs, with the remedy. Nothing is left of the load then.
 pub fn start(load: Load, place: &Place, agent: &Path) -> Result<Running, Error> {
     if load == Load::Idle {
         return Ok(Running(None));
@@ -75,23 +75,23 @@ fn request(load: Load, place: &Place) -> String {
 }
 
 impl Running {
-    /// What keeps it in its place; absent for `idle`.
+    /// What keeps the load in its place. Absent for `idle`.
     pub fn confinement(&self) -> Option<&Confinement> {
         self.0.as_ref().map(|s| &s.confinement)
     }
 
-    /// Its counters since it was started, by name.
+    /// The load's counters since its start, by name.
     ///
     /// # Errors
-    /// When its supervisor was killed.
+    /// If the load's supervisor was killed.
     pub fn counters(&mut self) -> Result<BTreeMap<String, u64>, Error> {
         Ok(self.account()?.counters)
     }
 
-    /// Ends it, and says what it did and printed.
+    /// Ends the load. Returns what it did and printed.
     ///
     /// # Errors
-    /// As [`counters`](Self::counters).
+    /// The errors of [`counters`](Self::counters).
     pub fn stop(mut self) -> Result<Account, Error> {
         self.account()
     }
@@ -110,7 +110,7 @@ impl Running {
 impl Supervisor {
     fn ask(&mut self, line: &str) -> io::Result<Reply> {
         let input = self.child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        // At once, or a signal between two writes could leave half a line.
+        // The line is written at once. A signal between two writes could leave half a line.
         input.write_all(format!("{line}\n").as_bytes())?;
         let mut reply = String::new();
         if self.replies.read_line(&mut reply)? == 0 {
@@ -123,7 +123,7 @@ impl Supervisor {
 impl Drop for Supervisor {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        // It answers to nothing else, and ends once all is removed.
+        // The supervisor needs no other message, and ends once everything is removed.
         let _ = self.child.wait();
     }
 }
@@ -135,13 +135,13 @@ mod tests {
     use std::path::PathBuf;
     use tempfile::TempDir;
 
-    /// An agent that is a script; `$here` is its directory.
+    /// An agent that is a script. `$here` is its directory.
     fn agent_of(script: &str) -> (TempDir, PathBuf) {
         let directory = TempDir::new().unwrap();
         let (text, agent) = (directory.path().join("text"), directory.path().join("agent"));
         fs::write(&text, format!("#!/bin/sh\nhere=${{0%/*}}\n{script}\n")).unwrap();
-        // By another process: a child of another test could hold our descriptor, and who has one open for writing
-        // keeps a program from being run.
+        // Another process installs the file. A child of another test could hold our descriptor, and an open descriptor
+        // for writing keeps a program from being run.
         let install = Command::new("install").arg(&text).arg(&agent).status().unwrap();
         assert!(install.success());
         (directory, agent)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! This machine as the target: runs the load, and the probe in a process of its own whose rings it empties.
+//! This machine as the target. It runs the load, and the probe in a process of its own whose rings it empties.
 
 pub mod load;
 mod process;
@@ -19,13 +19,13 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 use work::Progress;
 
-/// How long a probe may take to end when asked to: a period, and the end of its reports.
+/// How long a probe may take to end when asked: a period, and the end of its reports.
 const END_DEADLINE: Duration = Duration::from_secs(10);
-/// How often the rings are emptied. Long, because it costs the measured machine time; the rings hold
-/// more than a second's records.
+/// How often the rings are emptied. It is seldom, because emptying costs the measured machine time. The rings hold more
+/// than a second's records.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
 
-/// What keeps the load in its place, beside the rest of the context.
+/// The key for what keeps the load in its place, beside the rest of the context.
 const CONFINEMENT: &str = "load_confinement";
 
 /// This machine.
@@ -34,13 +34,13 @@ pub struct Local {
 }
 
 impl Local {
-    /// Measures with the probes and loads that the agent holds.
+    /// A target that measures with the agent's probes and loads.
     pub fn new(agent: PathBuf) -> Local {
         Local { agent }
     }
 }
 
-/// What the probe reports, or why it did not.
+/// The probe's report, or the reason why it gave none.
 fn report(Ended { words, complaints, status }: Ended) -> Result<Report, Error> {
     let mut report = None;
     for word in words {
@@ -107,13 +107,13 @@ impl Target for Local {
     }
 }
 
-/// A probe that measures this machine, beside a load.
+/// A session with a probe that measures this machine, beside a load.
 struct OfProbe<'a> {
     plan: &'a Plan,
     load: Load,
     /// What keeps the load in its place.
     held: Option<(String, String)>,
-    /// What the machine said of itself, and what the load had done, before.
+    /// The context before measuring. Below, what the load had done before.
     before: Context,
     worked: BTreeMap<String, u64>,
     running: load::Running,
@@ -121,7 +121,7 @@ struct OfProbe<'a> {
     begun: Instant,
     /// Since when the probe has been asked to end.
     asked: Option<Instant>,
-    /// How it ended.
+    /// How the probe ended.
     ended: Option<ExitStatus>,
 }
 
@@ -139,7 +139,7 @@ impl Session for OfProbe<'_> {
         if self.ended.is_some() {
             return Ok(Step::Ended);
         }
-        // Asked before draining: what the probe wrote before it ended is then in its rings.
+        // This comes before draining: everything that the probe wrote before it ended is then in its rings.
         self.ended = self.process.ended()?;
         let mut enough = false;
         self.process.drain(|observation| enough |= !enough && observe(observation).is_break())?;
@@ -209,7 +209,7 @@ impl Session for OfProbe<'_> {
     }
 }
 
-/// What was counted since `before`.
+/// The counts since `before`.
 fn since(
     mut counters: BTreeMap<String, u64>,
     before: &BTreeMap<String, u64>,
@@ -220,7 +220,7 @@ fn since(
     counters
 }
 
-/// Waits, unless the user has enough.
+/// Waits, unless the user asks to stop.
 fn sleep(time: Nanos) -> Result<(), Error> {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_nanos(time.0) {
@@ -237,7 +237,7 @@ fn measured(plan: &Plan, report: &Report) -> validity::Measured {
     let seen: BTreeSet<u32> = seen.collect();
     validity::Measured {
         cpus: plan.cpus.clone(),
-        // A probe that does not say where it ran raises no doubt about it.
+        // A probe that does not say where it ran raises no doubt about this.
         used: if seen.is_empty() { plan.cpus.clone() } else { seen.into_iter().collect() },
         policy: plan.policy,
         spins: plan.probe.spins(),

@@ -15,10 +15,10 @@ use work::Reaped;
 /// The most records that fit into the ring of one measuring thread: 2 MiB. At the shortest period (20 µs) the reader
 /// may be kept from running for more than a second.
 const RECORDS_MAX: u64 = 1 << 16;
-/// The fewest.
+/// The fewest records of a ring.
 const RECORDS_MIN: u64 = 1 << 10;
-/// How long the reader may be kept from running where that needs less: the probe's memory is locked, so that a ring
-/// costs what it could hold.
+/// How long the reader may be kept from running with a smaller ring. The probe's memory is locked, so a ring costs as
+/// much memory as it could hold.
 const KEPT_WAITING: Nanos = Nanos::from_millis(2_000);
 
 /// A probe at work.
@@ -31,11 +31,11 @@ pub struct Process {
 
 /// How a probe ended.
 pub struct Ended {
-    /// What it said, in order.
+    /// The words that the probe sent, in order.
     pub words: Vec<Word>,
-    /// What it complained of on stderr.
+    /// The text that the probe wrote to stderr.
     pub complaints: String,
-    /// Its status.
+    /// The exit status.
     pub status: ExitStatus,
 }
 
@@ -43,7 +43,7 @@ impl Process {
     /// Starts `agent` on the plan.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// If the agent cannot be started.
     pub fn start(agent: &Path, plan: &Plan) -> Result<Process, Error> {
         let failed = |e| Error::Probe(format!("{} probe: {e}", agent.display()));
         let channels = (0..plan.threads())
@@ -61,20 +61,20 @@ impl Process {
         Ok(Process { child, channels, words: read_all(stdout), complaints: read_all(stderr) })
     }
 
-    /// Asks it to end after what it has measured.
+    /// Asks the probe to end with what it has measured.
     pub fn stop(&self) {
         self.child.ask_to_end();
     }
 
-    /// Whether it has ended; after that [`drain`](Self::drain) finds what is left.
+    /// Whether the probe has ended. After that, [`drain`](Self::drain) finds the rest.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>, Error> {
         self.child.ended().map_err(|e| Error::Probe(e.to_string()))
     }
 
-    /// Hands over what has been measured since the last call; returns the number of records.
+    /// Hands over the measurements since the last call. Returns the number of records.
     ///
     /// # Errors
-    /// When the rings hold something else.
+    /// If the rings hold something else.
     pub fn drain(&mut self, mut observe: impl FnMut(Observation)) -> Result<u64, Error> {
         let mut malformed = false;
         let mut records = 0;
@@ -92,38 +92,38 @@ impl Process {
         Ok(records)
     }
 
-    /// Records lost because a ring was full.
+    /// The number of records that were lost because a ring was full.
     pub fn dropped(&self) -> u64 {
         self.channels.iter().map(Channel::dropped).sum()
     }
 
-    /// What it said until it ended with `status`.
+    /// The words that the probe sent until it ended with `status`.
     pub fn words(self, status: ExitStatus) -> Ended {
         let text = |thread: JoinHandle<String>| thread.join().unwrap_or_default();
         let words = text(self.words);
-        // A line that is no word was cut short by its end.
+        // A line that is no word was cut short by the probe's end.
         let words = words.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         Ended { words, complaints: text(self.complaints), status }
     }
 }
 
-/// A ring could not be made or read.
+/// The error that a ring could not be made or read.
 fn of_channel(e: wire::ChannelError) -> Error {
     Error::Probe(e.to_string())
 }
 
-/// How many records the ring of a measuring thread is to hold.
+/// How many records the ring of a measuring thread holds.
 fn records(plan: &Plan) -> usize {
     let gap = plan.probe.shortest_gap().map_or(Nanos(1), |gap| gap.max(Nanos(1)));
     (KEPT_WAITING / gap).clamp(RECORDS_MIN, RECORDS_MAX) as usize
 }
 
-/// In a thread of its own, so that the process never waits for us to read.
+/// Reads a pipe in a thread of its own, so that the process never waits for this reader.
 fn read_all(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut text = Vec::new();
         if let Some(mut pipe) = pipe {
-            // Half of what it said is better than nothing.
+            // Half of the text is better than nothing.
             let _ = pipe.read_to_end(&mut text);
         }
         String::from_utf8_lossy(&text).into_owned()

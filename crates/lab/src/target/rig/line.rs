@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Rhealstone's interrupt response in the rig: of the generator's line.
+//! Measures Rhealstone's interrupt response in the rig: the response to the generator's line.
 //!
-//! The component begins where a device asks for the processor (Kar 1989), and inside a guest nobody sees that. So the
+//! The component begins where a device asks for the processor (Kar 1989), and nobody inside a guest sees this. So the
 //! rig measures it in a second guest, in which the generator raises the line and the driver's hard handler answers on
-//! its pin, and puts both into one run. On a machine the driver's own timer stands for the line.
+//! its pin. The rig puts both into one run. On a machine the driver's own timer stands for the line.
 
 use experiment::{Driver, Generator, Instrument, Trigger};
 use probes::plan::{Component, Rhealstone};
@@ -14,20 +14,21 @@ use sample::{
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// From trigger to trigger. Long beside an answer, so that each finds the guest at rest.
+/// The time from trigger to trigger. It is long in comparison with an answer, so that each trigger finds the guest at
+/// rest.
 const PERIOD: Nanos = Nanos::from_millis(1);
-/// Triggers come anywhere in a tick.
+/// With this jitter, triggers come anywhere in a tick.
 const JITTER: Nanos = Nanos::from_micros(500);
-/// How long an answer to the last one is waited for.
+/// How long the rig waits for an answer to the last trigger.
 const GRACE: Nanos = Nanos::from_millis(1_000);
 
-/// The component's series.
+/// The name of the component's series.
 pub(super) const INTERRUPT: &str = "interrupt_latency";
 
-/// What one guest measures of an instrument.
+/// The part of an instrument that one guest measures.
 pub(super) struct Part {
     pub(super) instrument: Instrument,
-    /// Of each of its series, the place in those of the whole instrument.
+    /// For each of the part's series, its place in the series of the whole instrument.
     places: Vec<SeriesId>,
 }
 
@@ -42,7 +43,7 @@ impl Part {
         Part { instrument, places }
     }
 
-    /// Passes an observation on as one of the whole instrument; `mean` has the line's.
+    /// Passes an observation on as one of the whole instrument. `mean` takes those of the line.
     pub(super) fn hand_over(
         &self,
         observation: Observation,
@@ -61,7 +62,7 @@ impl Part {
         let place = |series: SeriesId| self.places[series.index()];
         match observation {
             Observation::Sample(s) => {
-                // The path's end is a pin's edge; a probe's samples have none.
+                // The path ends at a pin's edge, and a probe's samples have no path.
                 Observation::Sample(sample::Sample { series: place(s.series), path: None, ..s })
             }
             Observation::Loss(series, loss, count) => Observation::Loss(place(series), loss, count),
@@ -69,7 +70,8 @@ impl Part {
     }
 }
 
-/// The parts of `plan`, the probe's own first; `None` where one guest measures all of it. `seed` places the triggers.
+/// The parts of `plan`, the probe's own part first. `None` if one guest measures everything. `seed` places the
+/// triggers.
 pub(super) fn parts(plan: &Plan, seed: u64) -> Option<Vec<Part>> {
     let Probe::Rhealstone(probe) = &plan.probe else { return None };
     let is_line = |c: &&Component| **c == Component::InterruptLatency;
@@ -90,7 +92,7 @@ pub(super) fn parts(plan: &Plan, seed: u64) -> Option<Vec<Part>> {
     };
     let generator = Generator {
         responders: ResponderSet::from_iter([Responder::Hardirq]),
-        // Half of the shortest distance of two.
+        // The line is high for half of the shortest distance between two triggers.
         trigger: Trigger {
             schedule,
             high: (PERIOD - JITTER) / 2,
@@ -118,7 +120,7 @@ impl Mean {
         }
     }
 
-    /// Enters it beside the means that the probe counted, and the figures of all of them in place of those of fewer.
+    /// Enters the mean beside those that the probe counted, and the figures of all means in place of those of fewer.
     pub(super) fn enter(&self, plan: &Plan, counters: &mut BTreeMap<String, u64>) {
         let (Probe::Rhealstone(probe), Some(mean)) =
             (&plan.probe, self.sum.checked_div(self.count.into()))
@@ -165,7 +167,7 @@ mod tests {
         assert!(names.len() == 5 && names.iter().all(|n| n.as_str() != INTERRUPT), "{names:?}");
         let Instrument::Generator(generator) = &line.instrument else { panic!("triggers") };
         assert_eq!(generator.trigger.schedule.count(), 7);
-        // Behind task switch and preemption in the whole; 0 in its own guest.
+        // The series comes after task switch and preemption in the whole, and is 0 in its own guest.
         let loss = Observation::Loss(SeriesId(0), Loss::Unanswered, 1);
         assert_eq!(line.placed(loss), Observation::Loss(SeriesId(2), Loss::Unanswered, 1));
         let sample = |series| {
@@ -209,7 +211,7 @@ mod tests {
             others.iter().map(|n| (format!("mean_ns_{n}"), 1_000)).collect();
         counters.insert("rhealstones_per_second_sysv_of_5".into(), 1_000_000);
         mean.enter(&plan, &mut counters);
-        // Five of 1 µs and one of 4 µs: a mean of 1.5 µs.
+        // Five means of 1 µs and one of 4 µs have a mean of 1.5 µs.
         assert_eq!(counters.get("rhealstones_per_second_sysv"), Some(&666_666));
         assert_eq!(counters.get("rhealstones_per_second_sysv_of_5"), None);
         assert_eq!(counters.get("mean_ns_interrupt_latency"), Some(&4_000));

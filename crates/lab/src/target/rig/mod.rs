@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The virtual target: translates an experiment into the rig's terms (here), measures it (`session.rs`), and translates
-//! the outcome into warnings (`outcome.rs`).
+//! The virtual target. It translates an experiment into the rig's terms (here), measures it (`session.rs`), and
+//! translates the outcome into warnings (`outcome.rs`).
 
 mod line;
 mod outcome;
@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 use wire::ports::DISTURBANCE_IRQ;
 use work::Progress;
 
-/// Memory of a guest whose experiment says nothing: what the largest load needs without paging.
+/// The memory of a guest whose experiment does not set it: as much as the largest load needs without paging.
 const MEMORY_MIB: u32 = 256;
-/// The compiler's own size comes on top.
+/// The same for the compiler, whose own size comes on top.
 const MEMORY_MIB_COMPILE: u32 = 512;
 /// The first kernel with bottom-half workqueues (commit 4cb1ef64609f, "workqueue: Implement BH workqueues").
 const BH_WORK_SINCE: (u32, u32) = (6, 9);
@@ -40,7 +40,8 @@ impl Rig {
     /// Finds every kernel of the experiment, and the programs of its loads.
     ///
     /// # Errors
-    /// A kernel that is not in the cache, with those that are; a program that this machine lacks, with its package.
+    /// If a kernel is not in the cache, with those that are. If this machine lacks a program, with the program's
+    /// package.
     pub fn new(bench: Bench, experiment: &Experiment) -> Result<Rig, Error> {
         let cache = bench.cache().kernels()?;
         let mut kernels = BTreeMap::new();
@@ -104,7 +105,7 @@ impl Rig {
                 let responders = self.available(generator, cell.flavour);
                 let names: Vec<&str> = responders.iter().map(Responder::name).collect();
                 let threaded = if generator.driver.threaded { " threaded=1" } else { "" };
-                // Also where nothing disturbs: it then costs nothing, and one snapshot serves both.
+                // The driver gets this also if nothing disturbs: it costs nothing then, and one snapshot serves both.
                 let parameters = format!(
                     "responders={} disturbance_irq={DISTURBANCE_IRQ}{threaded}",
                     names.join(",")
@@ -120,7 +121,7 @@ impl Rig {
         }
     }
 
-    /// What is done to the guest of a cell.
+    /// The stimulus for the guest of a cell.
     pub fn stimulus(&self, experiment: &Experiment, cell: Cell) -> Stimulus {
         match cell.instrument {
             Instrument::Generator(generator) => {
@@ -183,12 +184,12 @@ impl Target for Rig {
     }
 }
 
-/// The plugin as bundles name it: the version of onset, and the beginning of the file's hash.
+/// The plugin's version in bundles: the version of onset, and the beginning of the file's hash.
 pub fn plugin_version(bench: &Bench) -> String {
     format!("{} {}", env!("CARGO_PKG_VERSION"), &bench.plugin_blake3()[..16])
 }
 
-/// Major and minor number of a release.
+/// The major and the minor number of a release.
 fn version(release: &str) -> (u32, u32) {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))

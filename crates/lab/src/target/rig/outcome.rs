@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a guest's outcome says of a cell: its context, how true a probe was, and every doubt.
+//! Turns a guest's outcome into facts about a cell: its context, how accurate a probe was, and every doubt.
 
 use crate::edges::{self, Seen};
 use crate::truth;
@@ -11,7 +11,7 @@ use probes::{Doubt, validity};
 use sample::{Monotonic, Nanos, Observation, Sample, Stamp};
 use std::collections::BTreeMap;
 
-/// What the guest said of itself, and what the package of its kernel says where it could not: there is no `/boot` in
+/// The guest's context. Where the guest could not say something because it has no `/boot`, the kernel's package says
 /// it.
 pub(super) fn context(kernel: &::rig::Kernel, outcome: &Outcome) -> BTreeMap<String, String> {
     let mut context = outcome.context.clone();
@@ -22,13 +22,13 @@ pub(super) fn context(kernel: &::rig::Kernel, outcome: &Outcome) -> BTreeMap<Str
     context
 }
 
-/// How true a probe's samples are, by what the witness saw.
+/// How accurate a probe's samples are, by what the witness saw.
 pub(super) fn truth(cell: Cell, samples: &[Sample], outcome: &Outcome) -> Vec<Truth> {
     let Instrument::Probe(plan) = cell.instrument else { return Vec::new() };
     truth::judge(plan, &cell.instrument.series(), samples, origin(outcome), &outcome.witness)
 }
 
-/// The length of the pulses that the port sees, where the instrument makes such.
+/// The length of the pulses that the port sees, if the instrument makes pulses.
 pub(super) fn width(cell: Cell) -> Option<Nanos> {
     match cell.instrument {
         Instrument::Probe(plan) => edges::width(&plan.probe),
@@ -41,7 +41,7 @@ pub(super) fn seen(cell: Cell, width: Nanos, reported: &[Observation], outcome: 
     edges::judge(&cell.instrument.series(), width, reported, origin(outcome), &outcome.witness)
 }
 
-/// From when a probe's times count, by the guest's clock; absent where it did not say.
+/// The instant from which a probe's times count, by the guest's clock. Absent if the probe did not say.
 fn origin(outcome: &Outcome) -> Option<Stamp<Monotonic>> {
     let counters = &outcome.report.as_ref()?.counters;
     counters.get("origin_ns").map(|ns| Stamp::from_ns(*ns))

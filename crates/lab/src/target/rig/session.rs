@@ -28,7 +28,7 @@ pub(super) struct InGuest<'a> {
 }
 
 impl<'a> InGuest<'a> {
-    /// Restores the cell's guest, in which `instrument` measures.
+    /// Restores the cell's guest. `instrument` measures in it.
     pub(super) fn begin(
         rig: &'a Rig,
         experiment: &Experiment,
@@ -64,7 +64,7 @@ impl<'a> InGuest<'a> {
         let truth = match (aside, outcome::width(cell)) {
             (Aside { pulses: Some(pulses), .. }, Some(width)) => {
                 let Seen { observations, truths } = outcome::seen(cell, width, &pulses, &ended);
-                // Whoever breaks says why himself.
+                // The observer that breaks says why itself.
                 let _ = observations.into_iter().try_for_each(observe);
                 Some(truths)
             }
@@ -93,11 +93,11 @@ impl<'a> InGuest<'a> {
     }
 }
 
-/// What is kept of a probe's observations, to be held against what is seen from outside.
+/// The parts of a probe's observations that are kept to be compared with what is seen from outside.
 struct Aside {
-    /// What it says of pulses, which the port knows better.
+    /// The probe's reports about pulses, which the port knows better.
     pulses: Option<Vec<Observation>>,
-    /// Samples that the witness judges.
+    /// The samples that the witness judges.
     judged: Option<Vec<Sample>>,
 }
 
@@ -143,7 +143,7 @@ pub(super) struct InGuests<'a> {
     progress: &'a dyn Fn(Progress),
     current: Option<(Part, InGuest<'a>)>,
     next: IntoIter<Part>,
-    /// What those before yielded.
+    /// The results of the guests before.
     whole: Option<Measured>,
     mean: line::Mean,
 }
@@ -164,7 +164,7 @@ impl<'a> InGuests<'a> {
         Ok(guests)
     }
 
-    /// Restores the guest of the next part; whether there is one.
+    /// Restores the guest of the next part. Returns whether there is one.
     fn begin_next(&mut self) -> Result<bool, Error> {
         let Some(part) = self.next.next() else { return Ok(false) };
         let InGuests { rig, experiment, cell, progress, .. } = *self;
@@ -174,7 +174,7 @@ impl<'a> InGuests<'a> {
         Ok(true)
     }
 
-    /// Ends the guest that measures, and joins what it yielded to the rest; whether all of the parts were to be ended.
+    /// Ends the measuring guest, and joins its results to the rest. Returns whether all of the parts were to be ended.
     fn end_current(&mut self, observe: &mut Observer) -> Result<bool, Error> {
         let Some((part, guest)) = self.current.take() else { return Ok(false) };
         let mean = &mut self.mean;
