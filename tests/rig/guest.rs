@@ -57,12 +57,12 @@ fn a_guest_that_hangs_is_ended_and_its_triggers_are_counted() {
         return;
     }
     let lab = Lab::new();
-    let run = with_module(&lab, "test_hang", 3000).exits(3).run();
+    let run = with_module(&lab, "test_hang", 1800).exits(3).run();
     assert_eq!(run.text("verdict"), "invalid");
     run.warning("guest_did_not_end");
     let hardirq = run.series("hardirq");
     let lost = hardirq["losses"]["unanswered"].as_u64().expect("a count");
-    assert_eq!(hardirq["count"].as_u64().expect("a count") + lost, 3000);
+    assert_eq!(hardirq["count"].as_u64().expect("a count") + lost, 1800);
     assert!(lost > 0);
 }
 

@@ -176,7 +176,7 @@ fn a_probe_that_cannot_run_says_why() {
     let clocks = vec![ReadClock::Monotonic];
     let too_much = Probe::Gtod(Gtod { clocks: clocks.clone(), count: 1 << 30 });
     let nothing = Probe::Gtod(Gtod { clocks, count: 0 });
-    for (probe, words) in [(too_much, "give the guest more memory"), (nothing, "count: 0")] {
+    for (probe, words) in [(too_much, "give the guest more memory"), (nothing, "count: it is 0")] {
         let Measured { observations, outcome } = run(Load::Idle, &probe, false);
         assert!(observations.is_empty());
         match outcome.ending {

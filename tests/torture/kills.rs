@@ -119,9 +119,13 @@ fn a_run_in_the_rig_that_is_killed_loses_nothing() {
     // A snapshot first, from which they are restored.
     let words = ["run", &path, "--json"];
     lab.onset(&words);
+    // How long one takes, here and now.
+    let begun = Instant::now();
+    lab.onset(&words);
+    let takes = begun.elapsed();
     let tried = times(8, 200);
     let what = ("SIGKILL of run in the rig", tried);
-    kill(&lab, &words, what, |_| Duration::from_millis(3_000));
+    kill(&lab, &words, what, |_| takes);
 }
 
 /// What is wrong with the snapshots that a cache shows: a half one among them.

@@ -493,6 +493,8 @@ test("boxes are as wide as their share, and are read by pointing and by the arro
     await page.locator("#inside .latency .box").nth(3).hover();
     assert.match(await page.locator("#inside .latency .readout").innerText(), /700\u202f000 ns.*irqs_off/);
     await page.click("#inside .latency .numbers summary");
+    // The table is made once the browser has told of the opening, which is after the click.
+    await page.locator("#inside .latency .numbers tbody tr").nth(2).waitFor();
     const parts = await cells(page, "#inside .latency .numbers tbody tr");
     assert.deepEqual(parts[2], ["990\u202f000", "9\u202f000", "8\u202f990", "request", "12 short parts"]);
   });
