@@ -34,6 +34,11 @@ impl Mapped {
         Mapped { bench, guest, snapshot, map }
     }
 
+    /// With the module that lists the symbols. Several tests share this guest, so that it is booted once.
+    fn of(lab: &Lab, kernel: &str) -> Mapped {
+        Mapped::new(lab, kernel, agent::Load::Mixed, vec![module_for(kernel, "test_kallsyms")])
+    }
+
     fn look(&self) -> Look {
         self.bench.look(&self.guest, &self.snapshot).expect("the snapshot is restored")
     }
@@ -61,8 +66,7 @@ fn function(line: &str) -> Option<Function<'_>> {
 fn a_map_has_the_functions_that_the_guest_itself_lists() {
     let lab = Lab::new();
     for kernel in those_here(&KERNELS) {
-        let module = module_for(kernel, "test_kallsyms");
-        let mapped = Mapped::new(&lab, kernel, agent::Load::Mixed, vec![module]);
+        let mapped = Mapped::of(&lab, kernel);
         let (map, look) = (&mapped.map, mapped.look());
         let length = number(&look, map.address("test_kallsyms_length"));
         let mut text = vec![0; length as usize];
@@ -128,7 +132,7 @@ fn is_inexact(memory: &dyn Memory, ip: u64, innermost: &str, caller: &str) -> bo
 fn stacks_of_a_busy_guest_lead_from_call_to_call_to_their_end() {
     let lab = Lab::new();
     for kernel in those_here(&KERNELS) {
-        let mapped = Mapped::new(&lab, kernel, agent::Load::Mixed, Vec::new());
+        let mapped = Mapped::of(&lab, kernel);
         let (map, mut look) = (&mapped.map, mapped.look());
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         for _ in 0..300 {
@@ -229,7 +233,7 @@ fn stacks_are_those_that_the_kernels_own_unwinder_sees() {
 fn the_layout_leads_to_the_task_that_runs() {
     let lab = Lab::new();
     for kernel in those_here(&KERNELS) {
-        let mapped = Mapped::new(&lab, kernel, agent::Load::Mixed, Vec::new());
+        let mapped = Mapped::of(&lab, kernel);
         let (map, look) = (&mapped.map, mapped.look());
         let layout = map.layout();
         let cpu = number(&look, map.address("__per_cpu_offset"));
