@@ -196,10 +196,10 @@ fn verifying_finds_a_flipped_bit_in_every_file_of_a_bundle() {
     let text = fs::read_to_string(&manifest).expect("a manifest");
     fs::write(&manifest, text.replacen("\"max_ns\": 499", "\"max_ns\": 498", 1)).expect("ours");
     lab.onset(&["show", "latest"]).exits(69).says(&["manifest.json is damaged", "its seal"]);
-    fs::write(&manifest, text.replacen("\"schema\": 3", "\"schema\": 4", 1)).expect("ours");
+    fs::write(&manifest, text.replacen("\"schema\": 4", "\"schema\": 5", 1)).expect("ours");
     lab.onset(&["show", "latest"])
         .exits(69)
-        .says(&["schema 4", "use the version of onset that wrote it"]);
+        .says(&["schema 5", "use the version of onset that wrote it"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The errors of bundles. Each names the file, the reason, and what to do.
 
-use super::manifest::SCHEMA;
+use super::manifest::{OLDEST, SCHEMA};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ impl fmt::Display for BundleError {
             }
             Self::ForeignSchema { path, found } => write!(
                 f,
-                "{} has schema {found}, and this onset reads only schema {SCHEMA}: use the version of onset that wrote it",
+                "{} has schema {found}, and this onset reads only {OLDEST} to {SCHEMA}: use the version of onset that wrote it",
                 path.display()
             ),
             Self::Damaged { path, why } => write!(

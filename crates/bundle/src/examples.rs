@@ -138,6 +138,7 @@ pub fn manifest_of(flavour: &str, responders: &[&str]) -> Manifest {
             blake3: String::new(),
         },
         series,
+        paths: Some(Vec::new()),
         files: BTreeMap::new(),
         seal: String::new(),
     }

@@ -18,6 +18,7 @@
 //! Reading cannot detect a manifest that somebody altered and sealed again.
 
 mod claims;
+mod collected;
 pub mod company;
 pub mod cyclictest;
 mod details;

@@ -5,15 +5,20 @@
 use super::{BundleError, FILE_MAX, RunId, UtcTime, Warning};
 use crate::Truth;
 use confined::Directory;
-use sample::{Clock, Disturbance, Nanos};
+use sample::{Clock, Disturbance, Insns, Nanos};
 use serde::{Deserialize, Serialize};
 use stats::{Finding, Limit, Summary, Verdict, judge};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// The number of the format that this version writes and reads.
-pub const SCHEMA: u64 = 3;
+pub const SCHEMA: u64 = 4;
+
+/// The numbers of the formats that this version reads. Those of schema 3 have no [`Manifest::paths`].
+pub(crate) const READ: RangeInclusive<u64> = OLDEST..=SCHEMA;
+pub(crate) const OLDEST: u64 = 3;
 
 /// The name of the manifest in a bundle.
 pub const MANIFEST: &str = "manifest.json";
@@ -38,6 +43,10 @@ pub struct Manifest {
     pub samples: SamplesRecord,
     /// The numbers of each series, in the order of the run: its [`SeriesId`](sample::SeriesId)s index this list.
     pub series: Vec<Summary>,
+    /// The instructions that the target completed between trigger and answer: the numbers of each series of which they
+    /// were counted, in the same order. Absent in bundles of schema 3.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub paths: Option<Vec<Summary<Insns>>>,
     /// All other files of the bundle, by their path in it.
     pub files: BTreeMap<String, FileRecord>,
     /// The seal: BLAKE3 of the file before the line of the seal, in hexadecimal. It shows that a byte was changed. It
@@ -326,7 +335,7 @@ impl Manifest {
         }
         let damaged = |e: serde_json::Error| BundleError::damaged(&path, e);
         let Any { schema: found } = serde_json::from_slice(&bytes).map_err(damaged)?;
-        if found != SCHEMA {
+        if !READ.contains(&found) {
             return Err(BundleError::ForeignSchema { path, found });
         }
         let manifest: Manifest = serde_json::from_slice(&bytes).map_err(damaged)?;

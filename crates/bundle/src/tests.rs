@@ -35,6 +35,26 @@ fn a_bundle_reads_back_as_it_was_written_and_verifies() {
 }
 
 #[test]
+fn a_bundle_has_the_instructions_of_each_answer_and_one_of_schema_3_reads_without() {
+    let root = tempfile::tempdir().unwrap();
+    let path = write_bundle(root.path(), &run_id(0), 10);
+    let manifest = Manifest::read(&path).unwrap();
+    let paths = manifest.paths.clone().expect("the target counted");
+    for (path, times) in paths.iter().zip(&manifest.series) {
+        assert_eq!((&path.responder, path.count), (&times.responder, 10));
+        // As many as half of the latency's nanoseconds, as the samples say.
+        assert_eq!(path.max.map(|n| n.0), times.max.map(|n| n.0 / 2));
+    }
+    let text = fs::read_to_string(path.join(MANIFEST)).unwrap();
+    assert!(text.contains("\"max_insns\""), "{text}");
+
+    forge(&path, |manifest| (manifest.schema, manifest.paths) = (3, None));
+    let bundle = Bundle::open(&path).unwrap();
+    assert_eq!((bundle.manifest().schema, &bundle.manifest().paths), (3, &None));
+    bundle.verify().unwrap();
+}
+
+#[test]
 fn a_bundle_says_for_how_long_was_measured_and_another_time_does_not_verify() {
     let root = tempfile::tempdir().unwrap();
     let path = write_bundle(root.path(), &run_id(0), 10);
@@ -233,8 +253,8 @@ fn a_foreign_schema_is_named_and_an_unknown_key_refused() {
         fs::write(path.join(MANIFEST), text.replacen(from, to, 1)).unwrap();
         Bundle::open(&path).unwrap_err()
     };
-    let foreign = open_with("\"schema\": 3", "\"future\": true, \"schema\": 4");
-    assert!(matches!(foreign, BundleError::ForeignSchema { found: 4, .. }), "{foreign}");
+    let foreign = open_with("\"schema\": 4", "\"future\": true, \"schema\": 5");
+    assert!(matches!(foreign, BundleError::ForeignSchema { found: 5, .. }), "{foreign}");
     let unknown = open_with("\"complete\"", "\"extra\": 1, \"complete\"").to_string();
     assert!(unknown.contains("manifest.json") && unknown.contains("extra"), "{unknown}");
     fs::write(path.join(MANIFEST), &text).unwrap();
@@ -256,7 +276,9 @@ fn a_forged_number_is_found_although_its_seal_is_right() {
     let text = fs::read(path.join(MANIFEST)).unwrap();
     let conclusion = "findings or warnings do not follow";
     type Edit = (&'static str, fn(&mut Manifest));
-    let edits: [Edit; 10] = [
+    let edits: [Edit; 12] = [
+        ("numbers of instructions do not follow", |m| m.paths.as_mut().unwrap()[1].max = None),
+        ("numbers of instructions do not follow", |m| m.paths = Some(Vec::new())),
         ("hardirq do not follow", |m| m.series[0].max = Some(Nanos(100))),
         ("hardirq do not follow", |m| m.series[0].count = 99),
         ("not the samples of the manifest", |m| m.samples.count = 3),

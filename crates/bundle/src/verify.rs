@@ -4,6 +4,7 @@
 //! Some parts do not follow from the samples, and only the seal protects them: the experiment, what machine and kernel
 //! said about themselves, the counters of load and probe, losses, and warnings that do not follow from the numbers.
 
+use super::collected::Collected;
 use super::samples::answered;
 use super::{
     Bundle, BundleError, CONSOLE, Conclusion, Details, Fingerprint, MANIFEST, SAMPLES, SERIES,
@@ -54,9 +55,15 @@ impl Bundle {
         if self.manifest.files.contains_key(CONSOLE) {
             self.check(CONSOLE)?;
         }
-        let new = |s: &Summary| Series::new(s.responder.clone(), self.manifest.clock);
-        let mut series: Vec<Series> = self.manifest.series.iter().map(new).collect();
+        let new = |s: &Summary| Collected::new(s.responder.clone(), self.manifest.clock);
+        let mut series: Vec<Collected> = self.manifest.series.iter().map(new).collect();
         self.verify_samples(&mut series)?;
+        let paths = series.iter().filter_map(Collected::path).collect::<Vec<_>>();
+        if self.manifest.paths.as_ref().is_some_and(|recorded| *recorded != paths) {
+            let why = "its numbers of instructions do not follow from the samples";
+            return Err(BundleError::damaged(&self.at(MANIFEST), why));
+        }
+        let series: Vec<Series> = series.into_iter().map(|one| one.times).collect();
         series
             .iter()
             .zip(&self.manifest.series)
@@ -76,7 +83,7 @@ impl Bundle {
     }
 
     /// Records every sample.
-    fn verify_samples(&self, series: &mut [Series]) -> Result<(), BundleError> {
+    fn verify_samples(&self, series: &mut [Collected]) -> Result<(), BundleError> {
         let (mut fingerprint, mut count, mut until) = (Fingerprint::default(), 0u64, None);
         self.samples(|sample| {
             fingerprint.add(&sample);

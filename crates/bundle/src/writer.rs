@@ -7,6 +7,7 @@
 //! partial directory without such a lock belongs to a command that was killed or failed; [`salvage`](super::salvage())
 //! finishes it.
 
+use super::collected::Collected;
 use super::details::Details;
 use super::journal::Journal;
 use super::manifest::{About, Conclusion, FileRecord, MANIFEST, Manifest, SCHEMA, SamplesRecord};
@@ -60,7 +61,7 @@ pub struct BundleWriter {
     run: RunId,
     clock: Clock,
     /// The series, by [`SeriesId`](sample::SeriesId).
-    series: Vec<Series>,
+    series: Vec<Collected>,
     journal: Journal,
     console: Option<FileRecord>,
 }
@@ -123,7 +124,7 @@ impl BundleWriter {
     /// A writer for a run that was begun. The journal will get its observations, and no file has any yet.
     pub(super) fn over(partial: Partial, begun: &Begun, journal: Journal) -> Self {
         let (run, clock) = (begun.run.clone(), begun.clock);
-        let series = begun.responders.iter().map(|r| Series::new(r.clone(), clock)).collect();
+        let series = begun.responders.iter().map(|r| Collected::new(r.clone(), clock)).collect();
         BundleWriter { partial, run, clock, series, journal, console: None }
     }
 
@@ -140,7 +141,7 @@ impl BundleWriter {
         let pushed = self.journal.push(observation);
         pushed.map_err(|e| BundleError::io("write", &self.partial.directory.at(JOURNAL))(e))?;
         // Only an observation that is in the file counts, because a bundle's numbers follow from its samples.
-        count(&mut self.series, observation);
+        add(&mut self.series, observation);
         self.partial.unwanted = false;
         Ok(())
     }
@@ -150,7 +151,7 @@ impl BundleWriter {
         let BundleWriter { journal, series, partial, .. } = self;
         let mut observations = 0;
         let read = journal.read(series.len(), |observation| {
-            count(series, &observation);
+            add(series, &observation);
             observations += 1;
             Ok(())
         });
@@ -165,7 +166,7 @@ impl BundleWriter {
 
     /// Counts `n` records that the channel dropped, for every responder.
     pub fn add_dropped(&mut self, n: u64) {
-        self.series.iter_mut().for_each(|s| s.add_dropped(n));
+        self.series.iter_mut().for_each(|s| s.times.add_dropped(n));
     }
 
     /// Keeps the text that the target's kernel printed. Call this once.
@@ -179,7 +180,7 @@ impl BundleWriter {
 
     /// The numbers so far, in the order of the run. Verdict and warnings are made from them.
     pub fn summaries(&self) -> Vec<Summary> {
-        self.series.iter().map(Series::summary).collect()
+        self.series.iter().map(|s| s.times.summary()).collect()
     }
 
     /// Writes the bundle and returns its directory. `complete` is false for an interrupted run, whose bundle has the
@@ -197,11 +198,13 @@ impl BundleWriter {
         // A command that failed while it finished this run left some of the files.
         self.partial.clear(self.console.is_some())?;
         let series = self.summaries();
+        let paths = self.series.iter().filter_map(Collected::path).collect();
         let BundleWriter { mut partial, run, clock, series: collected, journal, console } = self;
         let dir = &partial.directory;
         let mut files: BTreeMap<String, FileRecord> =
             console.map(|record| (CONSOLE.to_owned(), record)).into_iter().collect();
 
+        let collected: Vec<Series> = collected.into_iter().map(|one| one.times).collect();
         let written = write_samples(&partial, &journal, &collected)
             .map_err(BundleError::io("write", &dir.at(SAMPLES)))?;
         let record = FileRecord { bytes: written.bytes, blake3: written.blake3 };
@@ -229,6 +232,7 @@ impl BundleWriter {
             conclusion,
             samples,
             series,
+            paths: Some(paths),
             files,
             seal: String::new(),
         };
@@ -240,11 +244,12 @@ impl BundleWriter {
 }
 
 /// Adds an observation to its series.
-fn count(series: &mut [Series], observation: &Observation) {
-    match observation {
-        Observation::Sample(sample) => series[sample.series.index()].record(sample),
-        Observation::Loss(id, loss, n) => series[id.index()].lose(*loss, *n),
-    }
+fn add(series: &mut [Collected], observation: &Observation) {
+    let id = match observation {
+        Observation::Sample(sample) => sample.series,
+        Observation::Loss(id, ..) => *id,
+    };
+    series[id.index()].add(observation);
 }
 
 /// Makes `samples.parquet` from the journal.

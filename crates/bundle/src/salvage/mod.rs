@@ -7,7 +7,7 @@
 //! no command.
 
 use super::journal::{Journal, has_entry};
-use super::manifest::{Conclusion, Manifest, SCHEMA};
+use super::manifest::{Conclusion, Manifest, READ};
 use super::writer::{BEGUN, Begun, BundleWriter, JOURNAL, PARTIAL, Partial, lock_root};
 use super::{BundleError, FILE_MAX, RunId, SAMPLES, Warning};
 use confined::Directory;
@@ -162,7 +162,7 @@ fn look(dir: &Directory, run: &RunId) -> Result<Found, BundleError> {
     let Ok(Any { schema }) = serde_json::from_slice(&bytes) else {
         return Ok(without_beginning(dir, "begun.json is damaged"));
     };
-    if schema != SCHEMA {
+    if !READ.contains(&schema) {
         return Ok(Found::Foreign);
     }
     Ok(match serde_json::from_slice::<Begun>(&bytes) {

@@ -16,6 +16,7 @@ pub fn run(run: &str, store: &Path, json: bool, verify: bool) -> Result<Exit, Fa
     }
     let bundles = [bundle];
     print(&terminal::ladders(&bundles)?)?;
+    print(&terminal::paths(bundles[0].manifest()))?;
     print(&terminal::configuration(bundles[0].manifest()))?;
     print(&format!("Bundle\n  {}\n", bundles[0].path().display()))?;
     if let Some(verified) = verified {
