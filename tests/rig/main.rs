@@ -15,6 +15,7 @@ mod guest;
 mod hunt;
 mod ladder;
 mod later;
+mod live;
 mod loads;
 mod locks;
 mod map;

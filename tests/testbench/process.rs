@@ -40,15 +40,15 @@ impl Started {
         self.child.id()
     }
 
-    /// Waits until it says a line with this in it.
+    /// Waits until it says a line with this in it, and returns the line.
     #[track_caller]
-    pub fn wait_until_it_says(&mut self, words: &str) {
+    pub fn wait_until_it_says(&mut self, words: &str) -> String {
         loop {
             match self.lines.recv() {
                 Ok(line) => {
                     self.said += &(line.clone() + "\n");
                     if line.contains(words) {
-                        return;
+                        return line;
                     }
                 }
                 Err(_) => panic!("it ended without saying {words:?}:\n{}", self.said),

@@ -111,6 +111,11 @@ pub enum Warning {
         /// The program, and what onset knows of the measurement.
         text: String,
     },
+    /// A generator of triggers on a line measured; it says what it calls itself, and not what answers.
+    FromOutside {
+        /// The name of the generator.
+        name: String,
+    },
     /// There are too few samples for a quantile that has a limit.
     TooFewSamples {
         /// The series.
@@ -191,6 +196,7 @@ impl Warning {
             Self::Killed => "killed",
             Self::Failed { .. } => "failed",
             Self::Imported { .. } => "imported",
+            Self::FromOutside { .. } => "from_outside",
             Self::TooFewSamples { .. } => "too_few_samples",
             Self::MaximumOfFew { .. } => "maximum_of_few",
             Self::ResponderMissing { .. } => "responder_missing",
@@ -217,6 +223,7 @@ impl Warning {
             Self::GuestWarned { .. }
             | Self::QemuUntried { .. }
             | Self::Imported { .. }
+            | Self::FromOutside { .. }
             | Self::Unanswered { .. }
             | Self::Superseded { .. }
             | Self::Spurious { .. }
@@ -278,6 +285,9 @@ impl Warning {
             Self::Killed => "onset was killed during the run".to_owned(),
             Self::Failed { text } => format!("the measurement failed: {text}"),
             Self::Imported { text } => format!("these are imported results {text}"),
+            Self::FromOutside { name } => {
+                format!("a generator on a line measured this, which calls itself {name:?}")
+            }
             Self::MaximumOfFew { responder, count } => {
                 format!("the maximum of {responder} keeps its limit, but has only {count} samples")
             }
@@ -331,6 +341,9 @@ impl Warning {
             Self::Imported { .. } => {
                 "the file says how many loops had which latency; it does not say when each loop was, nor what the machine did meanwhile"
             }
+            Self::FromOutside { .. } => {
+                "a generator sees the edges of the machine that answers, and nothing else of it: kernel, load and settings are unknown here"
+            }
             Self::TooFewSamples { .. } => {
                 "the count in the experiment is too small for this quantile"
             }
@@ -382,6 +395,9 @@ impl Warning {
                 "repair what the message names, and repeat the run to get a verdict"
             }
             Self::Imported { .. } => "measure with onset measure cyclictest to learn more",
+            Self::FromOutside { .. } => {
+                "keep beside this run what the machine runs, and compare only with runs of the same machine"
+            }
             Self::TooFewSamples { .. } => "raise count, or set a limit on a lower quantile",
             Self::MaximumOfFew { .. } => {
                 "raise count before you rely on this pass; or search for the longest latency with onset hunt, instead of waiting for it"

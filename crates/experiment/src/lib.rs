@@ -28,7 +28,7 @@ pub use guest::{GUEST_SEED, MEMORY_MAX, MEMORY_MIN, SHIFT_MAX};
 pub use guest::{Guest, GuestFile, Mebibytes, ParseMebibytesError};
 pub use limits::{Scope, ScopedLimit};
 pub use paper::Paper;
-pub use trigger::Trigger;
+pub use trigger::{TRIGGERS_APART, Trigger};
 
 use probes::Plan;
 use root::{Lists, build};

@@ -7,8 +7,9 @@ use super::read::{Found, Reader, Section};
 use super::{COUNT_MAX, RUN_MAX};
 use sample::{Disturbance, Nanos, Schedule};
 
-/// Triggers that are closer could not each make an edge that an interrupt controller sees.
-const DISTANCE_MIN: Nanos = Nanos::from_micros(1);
+/// The shortest time between two triggers. Triggers that are closer could not each make an edge that an interrupt
+/// controller sees.
+pub const TRIGGERS_APART: Nanos = Nanos::from_micros(1);
 const GRACE: Nanos = Nanos::from_millis(1_000);
 const DUTY: f64 = 0.5;
 /// What `duty` is a share of where a single trigger has no neighbour.
@@ -92,7 +93,7 @@ fn disturbances<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<Vec<Found<'
 
 fn periodic(reader: &mut Reader, section: &Section, seed: u64) -> Option<Schedule> {
     let period = reader.required(section, "period", "\"1ms\"").and_then(|e| {
-        reader.duration_from(e, DISTANCE_MIN, "closer triggers could not each make an edge")
+        reader.duration_from(e, TRIGGERS_APART, "closer triggers could not each make an edge")
     });
     let count =
         reader.required(section, "count", "10000").and_then(|e| reader.integer(e, 1..=COUNT_MAX));
@@ -124,8 +125,8 @@ fn explicit(reader: &mut Reader, times: &[Found<Nanos>]) -> Option<Schedule> {
         if later <= earlier {
             let message = format!("times have to rise: {later} does not follow {earlier}");
             reader.note(at, message, "list the instants in order, each once");
-        } else if later - earlier < DISTANCE_MIN {
-            let message = format!("these triggers are less than {DISTANCE_MIN} apart");
+        } else if later - earlier < TRIGGERS_APART {
+            let message = format!("these triggers are less than {TRIGGERS_APART} apart");
             reader.note(at, message, "closer triggers could not each make an edge");
         }
     }

@@ -76,6 +76,9 @@ pub enum Error {
     /// The machine that runs the guest failed, and nothing is known of the guest.
     #[error("{0}")]
     MachineFailed(String),
+    /// A generator of triggers on a line cannot be reached, or does not keep to the protocol.
+    #[error("{0}")]
+    Generator(String),
     /// The process of a probe failed.
     #[error("{0}")]
     Probe(String),

@@ -10,6 +10,7 @@ mod error;
 pub mod followed;
 pub mod generator;
 pub mod hunting;
+pub mod live;
 pub mod matrix;
 pub mod minimise;
 pub mod target;

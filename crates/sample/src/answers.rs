@@ -118,7 +118,7 @@ impl Losses {
     }
 
     /// Counts in the order of [`Loss::ALL`].
-    fn of_all(&self) -> [u64; 6] {
+    pub fn of_all(&self) -> [u64; 6] {
         let Losses { unanswered, superseded, spurious, tainted, dropped, overrun } = *self;
         [unanswered, superseded, spurious, tainted, dropped, overrun]
     }

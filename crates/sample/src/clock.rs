@@ -18,6 +18,8 @@ pub enum Clock {
     Monotonic,
     /// The time-stamp counter of a real machine, converted to ns.
     Tsc,
+    /// The counter of a generator of triggers outside the machine, converted to ns.
+    Counter,
 }
 
 impl Clock {
@@ -27,6 +29,7 @@ impl Clock {
             Clock::Virtual => "virtual",
             Clock::Monotonic => "monotonic",
             Clock::Tsc => "tsc",
+            Clock::Counter => "counter",
         }
     }
 }

@@ -38,6 +38,7 @@ pub fn files() -> Vec<(String, String)> {
         printed::<Kernels>("kernels list", Kernels::SCHEMA, ""),
         printed::<Available>("kernels list --available", Kernels::SCHEMA, ""),
         printed::<List>("list", List::SCHEMA, ""),
+        printed::<Live>("live", Live::SCHEMA, ""),
         printed::<Minimised>(
             "minimise",
             Minimised::SCHEMA,

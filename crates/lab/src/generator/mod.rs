@@ -2,28 +2,36 @@
 //! A session as a generator of triggers that speaks the generator protocol (`docs/generator-protocol.md`). The host's
 //! messages become commands of the session, and the session's observations become batches.
 //!
-//! The generator knows no sockets. Its holder hands it the host's bytes and the time that has passed, and sends what it
-//! says. Time passes in the guest only while a run goes on, and never faster than outside: an instant is commanded only
-//! when it has come outside, too. A busy guest comes to it later.
+//! The generator itself knows no sockets. Its holder hands it the host's bytes and the time that has passed, and sends
+//! what it says; [`Line`] does so over TCP. [`experiment`] makes an ordinary run of a session's triggers.
+//!
+//! Time passes in the guest only while a run goes on, and never faster than outside: an instant is commanded only when
+//! it has come outside, too. A busy guest comes to it later.
 
+mod line;
+mod log;
 mod outbox;
 mod run;
 
+pub use line::{Happened, Line};
+pub use log::experiment;
+
 use crate::Error;
-use crate::target::{Command, Session, Step};
+use crate::target::{Command, Measured, Session, Step};
 use outbox::Outbox;
 use run::Run;
 use sample::{Loss, Nanos, Observation, ResponderSet};
 use std::ops::ControlFlow;
 use wire::generator::{
     BATCH_MAX, Clock, Deed, Deframer, Desk, Ended, Identity, Limits, Range, Report, Setting,
-    Settings, Tick, Ticks,
+    Settings, Started, Stopped, Tick, Ticks,
 };
 
 /// The least time from the end of one run to the beginning of the next.
-const APART: Nanos = Nanos::from_micros(1);
-/// The shortest time between two triggers. A guest takes some hundred times as long to answer one.
-const GAP: Nanos = Nanos(100);
+const APART: Nanos = GAP;
+/// The shortest time between two triggers. The hard handler of an idle guest answers within a third of it; a task takes
+/// some ten times as long, so that its answers are superseded.
+const GAP: Nanos = ::experiment::TRIGGERS_APART;
 /// The longest time of any setting: a year. So instants stay far below 2⁶⁴ ns.
 const LONGEST: Nanos = Nanos::from_millis(365 * 24 * 3_600_000);
 /// How many times of a train are kept.
@@ -45,7 +53,17 @@ pub struct Generator<'a> {
     commanded: Nanos,
     /// The triggers of all runs that were commanded.
     log: Vec<Fired>,
+    notes: Vec<Note>,
     ended: bool,
+}
+
+/// What whoever holds a generator may want to tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A run has started, with these settings.
+    Started(Started),
+    /// A run has ended.
+    Stopped(Box<Stopped>),
 }
 
 /// A trigger that was commanded.
@@ -75,6 +93,7 @@ impl<'a> Generator<'a> {
             accounted: [0; 8],
             commanded: Nanos(0),
             log: Vec::new(),
+            notes: Vec::new(),
             ended: false,
         }
     }
@@ -103,6 +122,7 @@ impl<'a> Generator<'a> {
                     let zero = self.commanded + APART;
                     let (all, first) = (self.responders, self.log.len() as u64);
                     self.run = Some(Run::new(&started, &self.train, all, zero, first, now));
+                    self.notes.push(Note::Started(started));
                 }
                 Deed::Stop => self.run.iter_mut().for_each(|run| run.stop(self.commanded)),
             }
@@ -115,9 +135,12 @@ impl<'a> Generator<'a> {
     /// # Errors
     /// The errors of the session. A session that has ended by itself is no error: [`Generator::has_ended`].
     pub fn turn(&mut self, now: Nanos) -> Result<(), Error> {
-        let Generator { session, responders, run, accounted, .. } = self;
+        let age = self.age();
+        let Generator { session, responders, run, accounted, outbox, .. } = self;
         let step = session.step(&mut |observation: Observation| {
             take(&observation, *responders, accounted, run.as_mut());
+            // A step may yield more than a batch holds.
+            run.iter_mut().for_each(|run| run.send_due(age, outbox));
             ControlFlow::Continue(())
         })?;
         match step {
@@ -132,7 +155,8 @@ impl<'a> Generator<'a> {
             Step::Begins => return Ok(()),
         }
         self.command(now)?;
-        self.send_batches();
+        let (age, outbox) = (self.age(), &mut self.outbox);
+        self.run.iter_mut().for_each(|run| run.send_due(age, outbox));
         Ok(())
     }
 
@@ -154,18 +178,16 @@ impl<'a> Generator<'a> {
         Ok(())
     }
 
-    fn send_batches(&mut self) {
-        let Some(run) = &mut self.run else { return };
-        let age = Ticks(self.desk.identity().settings.get(Setting::Age));
-        while run.batch_is_due(age) {
-            run.send_batch(&mut self.outbox);
-        }
+    /// How old a measurement may become before it is sent.
+    fn age(&self) -> Ticks {
+        Ticks(self.desk.identity().settings.get(Setting::Age))
     }
 
     fn end_run(&mut self, ended: Ended) {
         let Some(mut run) = self.run.take() else { return };
         let stopped = run.conclude(ended, &mut self.outbox);
         self.desk.stopped(stopped);
+        self.notes.push(Note::Stopped(Box::new(stopped)));
         self.outbox.tell(&Report::Stopped(stopped));
     }
 
@@ -191,9 +213,20 @@ impl<'a> Generator<'a> {
         &self.log
     }
 
-    /// The session, so that the caller can end it.
-    pub fn into_session(self) -> Box<dyn Session + 'a> {
-        self.session
+    /// What has happened since the last call.
+    pub fn notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Ends the session, and says what it yielded besides its observations.
+    ///
+    /// # Errors
+    /// Those of the session.
+    pub fn finish(mut self) -> Result<Measured, Error> {
+        let mut ignore = |_: Observation| ControlFlow::Continue(());
+        self.session.command(Command::End)?;
+        while self.session.step(&mut ignore)? != Step::Ended {}
+        self.session.finish(&mut ignore)
     }
 }
 
@@ -227,7 +260,8 @@ const FAULT_GUEST: u16 = 1;
 fn identity(responders: ResponderSet, name: &str) -> Identity {
     let time = |least: Nanos| Range::new(least.0, LONGEST.0);
     let ranges = Setting::ALL.map(|setting| match setting {
-        Setting::Period | Setting::High => time(GAP),
+        Setting::Period => time(GAP),
+        Setting::High => time(Nanos(1)),
         Setting::Batch => Range::new(1, BATCH_MAX as u64),
         Setting::Count => Range::new(1, u64::MAX),
         Setting::Jitter | Setting::Phase | Setting::Grace | Setting::Age => time(Nanos(0)),

@@ -84,6 +84,8 @@ impl Run {
                 let (Some(trigger), Some(at)) = (trigger, sample.at.checked_sub(self.zero)) else {
                     return;
                 };
+                // It was raised, or nobody could have answered it.
+                self.has_raised(sample.trigger + 1);
                 self.heard = self.heard.max(Ticks((at + sample.latency).0));
                 let (at, latency) = (Ticks(at.0), Ticks(sample.latency.0));
                 let measurement = Measurement { trigger, at, responder, latency };
@@ -170,11 +172,14 @@ impl Run {
         self.batcher.resize(size);
     }
 
-    pub(super) fn batch_is_due(&self, age: Ticks) -> bool {
-        self.batcher.held() > 0 && self.batcher.is_due(self.heard, age)
+    /// Sends the batch that is held, where it is full or old.
+    pub(super) fn send_due(&mut self, age: Ticks, outbox: &mut Outbox) {
+        if self.batcher.held() > 0 && self.batcher.is_due(self.heard, age) {
+            self.send_batch(outbox);
+        }
     }
 
-    pub(super) fn send_batch(&mut self, outbox: &mut Outbox) {
+    fn send_batch(&mut self, outbox: &mut Outbox) {
         let is_sent = outbox.offer(&Report::Batch(self.batcher.batch(self.heard)));
         if is_sent { self.batcher.sent(self.heard) } else { self.batcher.dropped(self.heard) }
     }

@@ -139,8 +139,8 @@ fn a_run_comes_when_its_time_has_come_outside_and_all_of_it_is_told() {
 fn what_is_outside_its_limits_is_refused_with_them_and_a_second_run_begins_after_the_first() {
     let (fake, experiment) = (Fake::default(), experiment());
     let (mut host, mut generator) = pair(&fake, &experiment);
-    host.set(&mut generator, Setting::Period, 99);
-    assert!(host.heard.answers.pop().expect("a refusal").contains("the limits are 100 to"));
+    host.set(&mut generator, Setting::Period, 999);
+    assert!(host.heard.answers.pop().expect("a refusal").contains("the limits are 1000 to"));
     host.set(&mut generator, Setting::Responders, 2);
     assert!(host.heard.answers.pop().expect("a refusal").contains("refuses responders"));
     host.say(&mut generator, protocol::Command::Start(Timing::Periodic), 0);

@@ -16,7 +16,7 @@ const EXIT_CODES: &str = "Exit status:
 const COMPARE_EXIT_CODES: &str = "Exit status: 0; 1 if a --fail-if condition holds; 3 if a run lacks the number of a condition, or if the runs have no responder in common.";
 
 /// The examples of each command, by its words. The examples of a probe are in the definition of the probe.
-const EXAMPLES: [(&str, &[&str]); 23] = [
+const EXAMPLES: [(&str, &[&str]); 25] = [
     (
         "",
         &[
@@ -62,6 +62,20 @@ const EXAMPLES: [(&str, &[&str]); 23] = [
         &[
             "onset hunt --flavour 7.3 --load mixed --budget 5min",
             "onset hunt experiments/hunt.toml --flavour '6.12 preempt=none' --responder task --budget 200trials",
+        ],
+    ),
+    (
+        "generator",
+        &[
+            "onset generator --flavour 7.3-rt --load mixed",
+            "onset generator --flavour '6.12 preempt=none' --load idle --listen 127.0.0.1:7011 --log triggers.toml",
+        ],
+    ),
+    (
+        "live",
+        &[
+            "onset live 127.0.0.1:7010 --frequency 1kHz",
+            "onset live /dev/ttyACM0 --frequency 16Hz --duty 50% --count 10000 --record",
         ],
     ),
     ("list", &["onset list", "onset list --store elsewhere --json"]),

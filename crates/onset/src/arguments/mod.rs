@@ -3,10 +3,12 @@
 
 mod examples;
 mod followed;
+mod live;
 mod measure;
 
 pub use examples::command;
 pub use followed::{Above, Blame, Bound, Cells, Explain, Latencies, Minimise, Replay, Windows};
+pub use live::{Generator, Live};
 pub use measure::{Given, How, Measure};
 
 use clap::error::{ContextKind, ContextValue};
@@ -90,6 +92,12 @@ pub enum Command {
     },
     /// Search the rig for the longest latency of one flavour (kernel and boot options), under one load or several.
     Hunt(Hunt),
+    /// Be a generator of triggers on the network, which `onset live` shows: a guest of the rig (a virtual machine) that
+    /// is triggered as the host says, and answers.
+    Generator(Generator),
+    /// Show how late a machine answers while it does: tell a generator of triggers what to do, and show what it
+    /// measures.
+    Live(Live),
     /// List the runs of a store, newest first.
     List {
         /// Where the bundles are.

@@ -8,10 +8,13 @@ mod doctor;
 mod documentation;
 mod explain;
 mod export;
+mod generator;
+mod guest;
 mod hunt;
 mod import;
 mod kernels;
 mod list;
+mod live;
 mod measure;
 mod minimise;
 mod replay;
@@ -46,6 +49,8 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Run(arguments) => run::run(&arguments),
         Command::Measure { probe } => measure::run(&probe),
         Command::Hunt(arguments) => hunt::run(&arguments),
+        Command::Live(arguments) => live::run(&arguments),
+        Command::Generator(arguments) => generator::run(&arguments),
         Command::List { store, json } => list::run(&store.store, json),
         Command::Show { run, store, json, verify } => show::run(&run, &store.store, json, verify),
         Command::Compare { before, after, fail_if, store, json } => {
@@ -135,6 +140,16 @@ fn write_out(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Writes a file that a reader sees whole or not at all.
+///
+/// # Errors
+/// When it cannot be written, with its path.
+fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    confined::directory_of(path)
+        .and_then(|(directory, name)| directory.replace(name, text.as_bytes()))
+        .map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))
 }
 
 /// Prints JSON to stdout.

@@ -65,6 +65,18 @@ impl Axis {
     }
 }
 
+/// One bar for each latency, from the lowest at the shortest of them to full at the longest, on a logarithmic scale.
+pub fn sparkline(latencies: impl Iterator<Item = u64> + Clone) -> String {
+    let least = latencies.clone().min().unwrap_or(1).max(1) as f64;
+    let most = latencies.clone().max().unwrap_or(1) as f64;
+    let decades = (most / least).ln().max(f64::MIN_POSITIVE);
+    let bar = |ns: u64| {
+        let height = (ns.max(1) as f64 / least).ln() / decades;
+        BARS[((height * BARS.len() as f64) as usize).min(BARS.len() - 1)]
+    };
+    latencies.map(bar).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +102,13 @@ mod tests {
         let heading = Axis::new(150, 900_000).heading();
         assert!(heading.starts_with("100ns") && heading.ends_with("1ms"), "{heading}");
         assert_eq!(heading.chars().count(), WIDTH);
+    }
+
+    #[test]
+    fn a_course_goes_from_the_lowest_bar_to_the_highest() {
+        assert_eq!(sparkline([100, 1_000, 10_000].into_iter()), "▁▅█");
+        assert_eq!(sparkline([7, 7].into_iter()), "▁▁");
+        assert_eq!(sparkline([].into_iter()), "");
     }
 
     #[test]

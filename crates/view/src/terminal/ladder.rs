@@ -118,6 +118,7 @@ fn subtitle(manifest: &Manifest) -> String {
         Clock::Virtual => "virtual time (instructions; no caches, no bus)",
         Clock::Monotonic => "monotonic clock",
         Clock::Tsc => "time-stamp counter",
+        Clock::Counter => "counter of the generator, outside the machine",
     };
     let asked = asked_for(&manifest.about.experiment);
     let preemption =

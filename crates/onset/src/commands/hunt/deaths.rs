@@ -33,12 +33,12 @@ pub fn write(
         let mut death = DeathFiles::default();
         if !died.console.is_empty() {
             let path = directory.join(format!("died-{trial}.console"));
-            super::write(&path, &died.console)?;
+            crate::commands::write_file(&path, &died.console)?;
             death.console = Some(path);
         }
         if !died.instants.is_empty() {
             let path = directory.join(format!("died-{trial}.toml"));
-            super::write(&path, &again(experiment, about, died)?)?;
+            crate::commands::write_file(&path, &again(experiment, about, died)?)?;
             death.experiment = Some(path);
         }
         deaths.insert(*trial, death);

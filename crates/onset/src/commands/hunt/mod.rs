@@ -4,7 +4,8 @@
 mod deaths;
 mod resumed;
 
-use super::{SystemClock, print, print_json};
+use super::guest::Asked;
+use super::{SystemClock, print, print_json, write_file};
 use crate::arguments::Hunt as Arguments;
 use crate::failure::{Exit, Failure};
 use ::rig::{Bench, Calls};
@@ -22,7 +23,7 @@ use sample::{Insns, Nanos, Responder, ResponderSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use toml_edit::{Array, DocumentMut, Item, Table, value};
+use toml_edit::{Item, Table, value};
 use view::results;
 use view::terminal::{self, Shown};
 use view::visible::{tell, tell_line};
@@ -169,13 +170,7 @@ fn write_finds(finds: &mut [Find], directory: &Path) -> Result<(), Failure> {
 }
 
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
-    write(path, &(serde_json::to_string_pretty(value).expect("plain data") + "\n"))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    confined::directory_of(path)
-        .and_then(|(directory, name)| directory.replace(name, text.as_bytes()))
-        .map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))
+    write_file(path, &(serde_json::to_string_pretty(value).expect("plain data") + "\n"))
 }
 
 /// The names, each once.
@@ -220,17 +215,12 @@ fn text(arguments: &Arguments) -> Result<String, Failure> {
             "a hunt needs --flavour and --load, or an experiment: onset hunt --flavour 6.12-rt --load mixed",
         ));
     };
-    let list = |words: &[String]| value(Array::from_iter(words));
-    let mut root = DocumentMut::new();
-    root["title"] = value("hunt");
-    root["target"] = value("rig");
-    root["flavours"] = list(std::slice::from_ref(flavour));
-    root["loads"] =
-        list(&each_once(&arguments.loads).iter().map(Load::to_string).collect::<Vec<_>>());
-    root["responders"] = match arguments.responders.as_slice() {
-        [] => list(&["hardirq".into(), "task".into()]),
-        some => list(&each_once(some)),
+    let responders = match arguments.responders.as_slice() {
+        [] => vec!["hardirq".into(), "task".into()],
+        some => each_once(some),
     };
+    let loads = &each_once(&arguments.loads);
+    let mut root = Asked { title: "hunt", flavour, loads, responders: &responders }.root();
     // A hunt chooses its instants itself, but [trigger] has to have some.
     let trigger = [("period", value("1ms")), ("count", value(1))];
     root["trigger"] = Item::Table(Table::from_iter(trigger));

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a user asks a generator for, in a user's words, and what that is in the ticks of a generator. Nothing is
+//! rounded without being told.
+
+use sample::Nanos;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+use wire::generator::{Inexact, Tick, Ticks};
+
+/// How often triggers come: `hertz`/`per` Hz.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frequency {
+    hertz: NonZeroU32,
+    per: NonZeroU32,
+}
+
+/// The part of a period during which the line is high: `part`/`whole`, above 0 and below 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duty {
+    part: u32,
+    whole: u32,
+}
+
+/// A number with up to six decimals, as a fraction.
+fn fraction(text: &str) -> Option<(u64, u64)> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let are_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !are_digits(whole) || !are_digits(decimals) || decimals.len() > 6 {
+        return None;
+    }
+    let per = 10u64.pow(decimals.len() as u32);
+    let part: u64 = if decimals.is_empty() { 0 } else { decimals.parse().ok()? };
+    let all = whole.parse::<u64>().ok()?.checked_mul(per)?.checked_add(part)?;
+    Some((all, per))
+}
+
+impl FromStr for Frequency {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Frequency, String> {
+        let wrong = || {
+            format!(
+                "{text:?} is no frequency: write a number and its unit, as in 16Hz, 2kHz or 0.5Hz"
+            )
+        };
+        let (number, scale) = match text.trim() {
+            t if t.ends_with("MHz") => (&t[..t.len() - 3], 1_000_000),
+            t if t.ends_with("kHz") => (&t[..t.len() - 3], 1_000),
+            t if t.ends_with("Hz") => (&t[..t.len() - 2], 1),
+            _ => return Err(wrong()),
+        };
+        let (hertz, per) = fraction(number.trim()).ok_or_else(wrong)?;
+        let hertz = hertz.checked_mul(scale).ok_or_else(wrong)?;
+        let common = divisor(hertz, per);
+        let whole = |n: u64| u32::try_from(n / common).ok().and_then(NonZeroU32::new);
+        Ok(Frequency { hertz: whole(hertz).ok_or_else(wrong)?, per: whole(per).ok_or_else(wrong)? })
+    }
+}
+
+fn divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a.max(1) } else { divisor(b, a % b) }
+}
+
+impl Duty {
+    /// 10 %.
+    pub const TENTH: Duty = Duty { part: 10, whole: 100 };
+}
+
+impl FromStr for Duty {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Duty, String> {
+        let wrong =
+            || format!("{text:?} is no duty cycle: write a share between 0% and 100%, as in 10%");
+        let number = text.trim().strip_suffix('%').ok_or_else(wrong)?;
+        let (part, per) = fraction(number.trim()).ok_or_else(wrong)?;
+        let (part, whole) = (u32::try_from(part), u32::try_from(per * 100));
+        match (part, whole) {
+            (Ok(part), Ok(whole)) if part > 0 && part < whole => Ok(Duty { part, whole }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Duty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %", f64::from(self.part) * 100.0 / f64::from(self.whole))
+    }
+}
+
+impl Frequency {
+    /// The period in ticks.
+    ///
+    /// # Errors
+    /// The text names the periods around a frequency whose period is no whole number of ticks.
+    pub fn period(self, tick: Tick) -> Result<Ticks, String> {
+        let between = |inexact| around("the period of this frequency", inexact, tick);
+        tick.period(self.hertz, self.per).map_err(between)
+    }
+}
+
+/// A period in ticks.
+///
+/// # Errors
+/// As [`Frequency::period`].
+pub fn period(time: Nanos, tick: Tick) -> Result<Ticks, String> {
+    tick.ticks(time).map_err(|inexact| around("this period", inexact, tick))
+}
+
+fn around(what: &str, Inexact { below, above }: Inexact, tick: Tick) -> String {
+    let shown = |ticks: Ticks| match tick.nanos(ticks) {
+        Some((time, true)) => format!("--period {}ns", time.0),
+        _ => format!("{} ticks", ticks.0),
+    };
+    let nearest: Vec<String> = [below, above].into_iter().flatten().map(shown).collect();
+    format!(
+        "{what} is no whole number of the generator's ticks ({}/{} ns each), and nothing is rounded: take {}",
+        tick.nanos,
+        tick.per,
+        if nearest.is_empty() { "a shorter one".into() } else { nearest.join(" or ") }
+    )
+}
+
+impl Duty {
+    /// How long the line is high in a period, and whether that is exactly the share that was asked for. A tick at the
+    /// least.
+    pub fn high(self, period: Ticks) -> (Ticks, bool) {
+        let all = u128::from(period.0) * u128::from(self.part);
+        let whole = u128::from(self.whole);
+        let high = u64::try_from(all / whole).expect("less than the period").max(1);
+        (Ticks(high), all.is_multiple_of(whole) && high > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EIGHT: Tick = Tick { nanos: NonZeroU32::new(8).expect("above 0"), per: NonZeroU32::MIN };
+
+    #[test]
+    fn a_frequency_is_read_exactly_or_not_at_all() {
+        let period =
+            |text: &str| text.parse::<Frequency>().and_then(|f| f.period(Tick::NANOSECOND));
+        assert_eq!(period("2kHz"), Ok(Ticks(500_000)));
+        assert_eq!(period("0.5 Hz"), Ok(Ticks(2_000_000_000)));
+        assert_eq!(period("62.5Hz"), Ok(Ticks(16_000_000)));
+        assert_eq!(period("1MHz"), Ok(Ticks(1_000)));
+        for wrong in ["", "2", "kHz", "0Hz", "1.0000001Hz", "-1Hz", "1.Hz.2", "99999999999MHz"] {
+            let refused = period(wrong).expect_err(wrong);
+            assert!(refused.contains("as in 16Hz"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_whole_number_of_ticks_is_told_with_its_neighbours() {
+        let three: Frequency = "3Hz".parse().expect("a frequency");
+        let refused = three.period(EIGHT).expect_err("a third of a second");
+        assert!(
+            refused.ends_with("take --period 333333328ns or --period 333333336ns"),
+            "{refused}"
+        );
+        assert_eq!(period(Nanos(80), EIGHT), Ok(Ticks(10)));
+        assert!(period(Nanos(81), EIGHT).is_err());
+    }
+
+    #[test]
+    fn a_duty_cycle_is_a_share_of_the_period() {
+        let duty: Duty = "10%".parse().expect("a share");
+        assert_eq!(duty.high(Ticks(1_000)), (Ticks(100), true));
+        assert_eq!(duty.high(Ticks(1_005)), (Ticks(100), false));
+        assert_eq!(duty.high(Ticks(3)), (Ticks(1), false));
+        assert_eq!("0.5%".parse::<Duty>().map(|d| d.to_string()), Ok("0.5 %".into()));
+        for wrong in ["10", "0%", "100%", "101%", "x%", "%"] {
+            assert!(wrong.parse::<Duty>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The host of a generator of triggers: tells it what to do, and collects what it measures.
+//! `docs/generator-protocol.md` says what the two say to each other.
+//!
+//! [`Live`] is one conversation. Its numbers go on over several runs of the generator: a change of the frequency ends
+//! one run and starts the next.
+
+mod asked;
+mod connection;
+mod run;
+
+pub use asked::{Duty, Frequency, period};
+
+use crate::Error;
+use connection::Connection;
+use run::{Base, Measuring};
+use sample::{Clock, Losses, Nanos, Observation, Responder};
+use stats::Series;
+use std::time::{Duration, Instant};
+use wire::generator::{
+    Command, DELIMITER, Deframer, Identity, Refused, Report, STUFFED_MAX, Setting, Settings,
+    Started, Stopped, Tick, Timing, VERSION,
+};
+
+/// How long a generator may take to answer a command.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long a read waits while an answer is awaited.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// A conversation with a generator.
+pub struct Live {
+    place: String,
+    connection: Connection,
+    deframer: Deframer,
+    /// Of the last command.
+    number: u16,
+    answer: Option<Answer>,
+    identity: Option<Identity>,
+    channels: Vec<Channel>,
+    run: Option<Measuring>,
+    /// How the last run ended.
+    stopped: Option<Stopped>,
+    /// Triggers of the runs that have ended, and the time that they took together.
+    triggers: u64,
+    elapsed: Nanos,
+    damaged: u64,
+    observed: Vec<Observation>,
+}
+
+/// What answers a command.
+#[derive(Clone, Copy)]
+enum Answer {
+    Identity,
+    Accepted,
+    Refused(Refused),
+    Started(Started),
+}
+
+/// What is known of one responder.
+pub struct Channel {
+    /// Who answers.
+    pub responder: Responder,
+    /// Its latencies, of all runs of the conversation.
+    pub series: Series,
+    /// What was lost, of all runs and as far as the generator has told.
+    pub losses: Losses,
+    /// What was lost in runs that have ended.
+    settled: Losses,
+}
+
+impl Channel {
+    /// Of a responder that has not answered.
+    pub fn new(responder: Responder, clock: Clock) -> Channel {
+        let (losses, settled) = (Losses::default(), Losses::default());
+        Channel { responder, series: Series::new(responder.into(), clock), losses, settled }
+    }
+}
+
+impl Live {
+    /// Connects to the generator at `place` (HOST:PORT, or the path of a serial device), and asks who it is.
+    ///
+    /// # Errors
+    /// [`Error::Generator`] where nothing is there, or what is there does not speak the protocol.
+    pub fn connect(place: &str) -> Result<Live, Error> {
+        let connection = Connection::open(place).map_err(|e| {
+            Error::Generator(format!("cannot open {place}: {e}; `onset generator` makes a generator of a guest, and docs/generator-protocol.md says what else is one"))
+        })?;
+        let mut live = Live {
+            place: place.into(),
+            connection,
+            deframer: Deframer::new(),
+            number: 0,
+            answer: None,
+            identity: None,
+            channels: Vec::new(),
+            run: None,
+            stopped: None,
+            triggers: 0,
+            elapsed: Nanos(0),
+            damaged: 0,
+            observed: Vec::new(),
+        };
+        // What an earlier host left on the line ends here.
+        live.write(&[DELIMITER])?;
+        live.ask(Command::Identify { oldest: VERSION, newest: VERSION })?;
+        Ok(live)
+    }
+
+    /// Who the generator is.
+    pub fn identity(&self) -> &Identity {
+        self.identity.as_ref().expect("it has been identified")
+    }
+
+    /// What the generator calls itself.
+    pub fn name(&self) -> String {
+        let name = &self.identity().name;
+        let ends = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+        String::from_utf8_lossy(&name[..ends]).into_owned()
+    }
+
+    /// What the generator is set to; of a run that goes on what it was started with.
+    pub fn settings(&self) -> &Settings {
+        &self.identity().settings
+    }
+
+    /// How long a tick of the generator is.
+    pub fn tick(&self) -> Tick {
+        self.identity().tick
+    }
+
+    /// The clock of all times.
+    pub fn clock(&self) -> Clock {
+        run::clock(self.identity())
+    }
+
+    /// What is known of each responder, in the order of the pins.
+    pub fn channels(&self) -> &[Channel] {
+        &self.channels
+    }
+
+    /// Triggers that have come, of all runs.
+    pub fn triggers(&self) -> u64 {
+        self.triggers + self.run.as_ref().map_or(0, |run| run.receipt.triggers())
+    }
+
+    /// Since the start of the first run, without the time between runs.
+    pub fn elapsed(&self) -> Nanos {
+        self.elapsed + self.run.as_ref().map_or(Nanos(0), |run| run.reached)
+    }
+
+    /// Whether a run goes on.
+    pub fn is_running(&self) -> bool {
+        self.run.is_some()
+    }
+
+    /// How the last run ended; absent while one goes on.
+    pub fn stopped(&self) -> Option<&Stopped> {
+        self.stopped.as_ref()
+    }
+
+    /// Frames that the line damaged.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    /// Forgets all latencies so far, and what was lost in runs that have ended. Triggers and times count on.
+    pub fn reset(&mut self) {
+        self.channels = run::channels(self.identity());
+    }
+
+    /// Gives a setting another value, from the next run on.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] with the limits, where the generator refuses it.
+    pub fn set(&mut self, setting: Setting, value: u64) -> Result<(), Error> {
+        self.ask(Command::Set { setting, value }).map(drop)?;
+        if let Some(identity) = &mut self.identity {
+            identity.settings.set(setting, value);
+        }
+        Ok(())
+    }
+
+    /// Starts a run by the settings.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub fn start(&mut self) -> Result<Started, Error> {
+        match self.ask(Command::Start(Timing::Periodic))? {
+            Answer::Started(started) => Ok(started),
+            _ => Err(self.broken("it answers a start with something else")),
+        }
+    }
+
+    /// Has the generator end its run. The run goes on until [`listen`](Self::listen) has heard of its end.
+    ///
+    /// # Errors
+    /// Those of the line.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        self.ask(Command::Stop).map(drop)
+    }
+
+    /// Waits for what the generator says, and takes it.
+    ///
+    /// # Errors
+    /// [`Error::Generator`] where the line is broken, or the generator contradicts itself.
+    pub fn listen(&mut self, wait: Duration) -> Result<(), Error> {
+        let mut bytes = [0; 16 * 1024];
+        let read = self.connection.read(&mut bytes, wait).map_err(|e| self.gone(&e))?;
+        let mut rest = &bytes[..read];
+        let mut deframer = std::mem::replace(&mut self.deframer, Deframer::new());
+        let mut taken = Ok(());
+        while let Some(frame) = deframer.next(&mut rest) {
+            let Ok(frame) = frame else {
+                self.damaged += 1;
+                continue;
+            };
+            // What a later version adds is passed over, where the protocol says so.
+            let Ok(report) = Report::decode(&frame) else { continue };
+            taken = taken.and_then(|()| self.take(report, frame.number == self.number));
+        }
+        self.deframer = deframer;
+        taken.map_err(|why| self.broken(&why))
+    }
+
+    /// What was observed since the last call: each latency, and at the end of a run what was lost. Triggers and times
+    /// count on from one run to the next.
+    pub fn observed(&mut self) -> Vec<Observation> {
+        std::mem::take(&mut self.observed)
+    }
+
+    /// Takes what the generator says; `answers` where it has the number of the last command.
+    fn take(&mut self, report: Report<'_>, answers: bool) -> Result<(), String> {
+        match report {
+            Report::Identity(identity) if answers => {
+                if !identity.limits.is_sound() {
+                    return Err("it announces limits that no generator may have".into());
+                }
+                self.identity = Some(identity);
+                self.channels = run::channels(&identity);
+                // Of a run that somebody else has started, all that went before is lost here.
+                let going = |number| Measuring::of(number, &identity.settings, &identity);
+                self.run = identity.running.map(going);
+                self.answer = Some(Answer::Identity);
+            }
+            Report::Accepted(_) if answers => self.answer = Some(Answer::Accepted),
+            Report::Refused(refused) if answers => self.answer = Some(Answer::Refused(refused)),
+            Report::Started(started) if answers => {
+                let identity =
+                    self.identity.as_ref().ok_or("it starts before it says who it is")?;
+                self.run = Some(Measuring::of(started.run, &started.settings, identity));
+                self.stopped = None;
+                self.answer = Some(Answer::Started(started));
+            }
+            Report::Batch(batch) => {
+                let base = Base { triggers: self.triggers, elapsed: self.elapsed };
+                let (Some(run), Some(identity)) = (&mut self.run, &self.identity) else {
+                    return Ok(());
+                };
+                let (channels, observed) = (&mut self.channels, &mut self.observed);
+                run.take(&batch, (identity.tick, base), channels, observed)?;
+            }
+            Report::Stopped(stopped) => {
+                let (Some(mut run), Some(identity)) = (self.run.take(), &self.identity) else {
+                    return Ok(());
+                };
+                run.stop(&stopped, identity.tick, &mut self.channels, &mut self.observed)?;
+                self.triggers += run.receipt.triggers();
+                self.elapsed += run.reached;
+                self.stopped = Some(stopped);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Asks, and waits for the answer. What else comes meanwhile counts as always.
+    fn ask(&mut self, command: Command<'_>) -> Result<Answer, Error> {
+        self.number = self.number.wrapping_add(1);
+        let mut out = [0; STUFFED_MAX];
+        let bytes = command.encode(self.number, &mut out).to_vec();
+        self.answer = None;
+        self.write(&bytes)?;
+        let begun = Instant::now();
+        loop {
+            self.listen(WAIT)?;
+            match self.answer.take() {
+                Some(Answer::Refused(refused)) => return Err(Error::Unfit(refused.to_string())),
+                Some(answer) => return Ok(answer),
+                None if work::is_cancelled() => return Err(Error::Interrupted),
+                None if begun.elapsed() > ANSWER => {
+                    return Err(
+                        self.broken("it does not answer; does another program speak to it?")
+                    );
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.connection.write(bytes).map_err(|e| self.gone(&e))
+    }
+
+    fn gone(&self, e: &std::io::Error) -> Error {
+        let place = &self.place;
+        Error::Generator(match self.identity {
+            Some(_) => format!(
+                "the line to the generator at {place} is broken: {e}; the generator goes on with its run, and the same command without settings joins it"
+            ),
+            None => format!(
+                "{place} hung up before it said who it is ({e}): another host speaks to this generator, or it is none"
+            ),
+        })
+    }
+
+    fn broken(&self, why: &str) -> Error {
+        Error::Generator(format!(
+            "the generator at {} does not keep to its protocol (docs/generator-protocol.md): {why}",
+            self.place
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;

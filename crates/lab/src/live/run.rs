@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One run of the generator, as the host hears of it.
+
+use super::Channel;
+use sample::{Clock, Loss, Nanos, Observation, ResponderSet, Sample, SeriesId};
+use wire::generator::{
+    self as protocol, Batch, Identity, Receipt, Run, Setting, Settings, Stopped, Tick, Ticks,
+};
+
+/// A run that goes on.
+pub(super) struct Measuring {
+    pub(super) receipt: Receipt,
+    /// How far it is, since its start.
+    pub(super) reached: Nanos,
+}
+
+/// Where a run begins in the conversation.
+#[derive(Clone, Copy)]
+pub(super) struct Base {
+    /// Triggers before it.
+    pub(super) triggers: u64,
+    /// The time that the runs before it took.
+    pub(super) elapsed: Nanos,
+}
+
+impl Measuring {
+    /// A run that has started with these settings.
+    pub(super) fn of(run: Run, settings: &Settings, identity: &Identity) -> Measuring {
+        let asked = ResponderSet::from_mask(settings.get(Setting::Responders) as u8);
+        let measured = identity.responders().iter().filter(|r| asked.contains(*r)).collect();
+        Measuring { receipt: Receipt::new(run, measured), reached: Nanos(0) }
+    }
+
+    /// Takes a batch: its latencies go to the channels and to `observed`.
+    pub(super) fn take(
+        &mut self,
+        batch: &Batch<'_>,
+        (tick, base): (Tick, Base),
+        channels: &mut [Channel],
+        observed: &mut Vec<Observation>,
+    ) -> Result<(), String> {
+        self.receipt.take(batch).map_err(|e| e.to_string())?;
+        self.reached = nanos(tick, batch.at)?;
+        for measurement in batch.measurements.iter() {
+            let index = channels.iter().position(|c| c.responder == measurement.responder);
+            let index = index.ok_or("a responder that it has not announced")?;
+            let sample = Sample {
+                series: SeriesId(index as u16),
+                trigger: base.triggers + measurement.trigger,
+                at: base.elapsed + nanos(tick, measurement.at)?,
+                latency: nanos(tick, measurement.latency)?,
+                path: None,
+            };
+            channels[index].series.record(&sample);
+            observed.push(Observation::Sample(sample));
+        }
+        self.tell_losses(channels);
+        Ok(())
+    }
+
+    /// Takes the end of the run, and what was lost of each channel.
+    pub(super) fn stop(
+        &mut self,
+        stopped: &Stopped,
+        tick: Tick,
+        channels: &mut [Channel],
+        observed: &mut Vec<Observation>,
+    ) -> Result<(), String> {
+        self.receipt.stop(stopped).map_err(|e| e.to_string())?;
+        self.reached = nanos(tick, stopped.at)?;
+        self.tell_losses(channels);
+        for (index, channel) in channels.iter_mut().enumerate() {
+            let Some(losses) = self.receipt.losses(channel.responder) else { continue };
+            let lost = Loss::ALL.into_iter().zip(losses.of_all()).filter(|(_, n)| *n > 0);
+            let series = SeriesId(index as u16);
+            observed.extend(lost.map(|(loss, n)| Observation::Loss(series, loss, n)));
+            channel.settled = channel.losses;
+        }
+        Ok(())
+    }
+
+    fn tell_losses(&self, channels: &mut [Channel]) {
+        for channel in channels {
+            if let Some(losses) = self.receipt.losses(channel.responder) {
+                channel.losses = channel.settled;
+                channel.losses.merge(&losses);
+            }
+        }
+    }
+}
+
+/// The channels of a generator, of which nothing is known.
+pub(super) fn channels(identity: &Identity) -> Vec<Channel> {
+    identity.responders().iter().map(|r| Channel::new(r, clock(identity))).collect()
+}
+
+/// The clock by which a generator measures.
+pub(super) fn clock(identity: &Identity) -> Clock {
+    match identity.clock {
+        protocol::Clock::Virtual => Clock::Virtual,
+        protocol::Clock::Counter => Clock::Counter,
+    }
+}
+
+/// Rounded down to whole nanoseconds, as `docs/generator-protocol.md` says.
+fn nanos(tick: Tick, ticks: Ticks) -> Result<Nanos, String> {
+    let nanos = tick.nanos(ticks).map(|(nanos, _)| nanos);
+    nanos.ok_or_else(|| "a time that is longer than 584 years".into())
+}

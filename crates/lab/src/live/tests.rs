@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Conversations over real sockets: with a generator that has the fake session behind it, and with what is none.
+
+use super::*;
+use crate::generator::{Fired, Generator, Happened, Line};
+use crate::target::fake::Fake;
+use crate::target::{Lead, Target};
+use experiment::Experiment;
+use sample::{Loss, ResponderSet, Sample, SeriesId};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+const EXPERIMENT: &str = r#"
+    title = "test"
+    target = "rig"
+    flavours = ["a"]
+    loads = ["idle"]
+    responders = ["hardirq", "task"]
+    trigger = { period = "1ms", count = 3 }
+"#;
+
+/// A generator on a free port, in a thread of its own.
+struct Served {
+    address: SocketAddr,
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<(Vec<Fired>, Vec<Happened>)>>,
+}
+
+impl Served {
+    fn new(fake: Fake) -> Served {
+        let mut line = Line::listen("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let address = line.address().expect("a port");
+        let ends = Arc::new(AtomicBool::new(false));
+        let asked = ends.clone();
+        let thread = std::thread::spawn(move || {
+            let experiment =
+                Experiment::parse(Path::new("t.toml"), EXPERIMENT).expect("it is sound");
+            let cell = experiment.cells().next().expect("a cell");
+            let session =
+                fake.begin(&experiment, cell, Lead::Commands, &|_| ()).expect("it begins");
+            let responders: ResponderSet =
+                [Responder::Hardirq, Responder::Task].into_iter().collect();
+            let mut generator = Generator::new(session, responders, "a fake");
+            let mut happened = Vec::new();
+            while !asked.load(Ordering::Relaxed) {
+                line.turn(&mut generator, &mut |what| happened.push(what));
+                generator.turn(line.now()).expect("it goes on");
+            }
+            (generator.log().to_vec(), happened)
+        });
+        Served { address, ends, thread: Some(thread) }
+    }
+
+    fn live(&self) -> Live {
+        Live::connect(&self.address.to_string()).expect("it speaks the protocol")
+    }
+
+    /// Ends it: what it fired, and what happened on its line.
+    fn end(mut self) -> (Vec<Fired>, Vec<Happened>) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.take().expect("once").join().expect("no panic")
+    }
+}
+
+/// Listens until the run has ended, and returns what was observed.
+fn to_the_end(live: &mut Live) -> Vec<Observation> {
+    let begun = Instant::now();
+    while live.is_running() {
+        live.listen(WAIT).expect("it goes on");
+        assert!(begun.elapsed() < Duration::from_secs(60), "the run does not end");
+    }
+    live.observed()
+}
+
+fn start(live: &mut Live, period: u64, count: u64) {
+    live.set(Setting::Period, period).expect("within the limits");
+    live.set(Setting::High, period / 10).expect("within the limits");
+    live.set(Setting::Count, count).expect("within the limits");
+    live.start().expect("it starts");
+}
+
+fn samples(observed: &[Observation]) -> Vec<Sample> {
+    let sample = |o: &Observation| match o {
+        Observation::Sample(sample) => Some(*sample),
+        Observation::Loss(..) => None,
+    };
+    observed.iter().filter_map(sample).collect()
+}
+
+#[test]
+fn two_runs_are_one_series_whose_triggers_and_times_count_on() {
+    let served = Served::new(Fake::default());
+    let mut live = served.live();
+    assert_eq!((live.name().as_str(), live.clock()), ("a fake", Clock::Virtual));
+    start(&mut live, 100_000, 50);
+    let first = to_the_end(&mut live);
+    start(&mut live, 50_000, 30);
+    let second = to_the_end(&mut live);
+    let all: Vec<Sample> = samples(&first).into_iter().chain(samples(&second)).collect();
+    let of_task: Vec<&Sample> = all.iter().filter(|s| s.series == SeriesId(1)).collect();
+    assert!(of_task.iter().map(|s| s.trigger).eq(0..80));
+    assert!(of_task.is_sorted_by_key(|s| s.at));
+    assert_eq!((live.triggers(), live.channels()[1].series.summary().count), (80, 80));
+    assert_eq!(live.channels()[1].losses, Losses::default());
+    // They are the triggers of the generator, moved to the beginning of each run.
+    let (fired, _) = served.end();
+    let gaps = |times: &[Nanos]| times.windows(2).map(|w| w[1] - w[0]).collect::<Vec<_>>();
+    let ours: Vec<Nanos> = of_task.iter().map(|s| s.at).collect();
+    let theirs: Vec<Nanos> = fired.iter().map(|f| f.at).collect();
+    assert_eq!(gaps(&ours[..50]), gaps(&theirs[..50]));
+    assert_eq!(gaps(&ours[50..]), gaps(&theirs[50..]));
+}
+
+#[test]
+fn what_is_lost_is_told_at_the_end_of_a_run_and_counts_over_all_runs() {
+    let served = Served::new(Fake { lose_every: 5, ..Fake::default() });
+    let mut live = served.live();
+    start(&mut live, 100_000, 20);
+    let observed = to_the_end(&mut live);
+    let lost = Observation::Loss(SeriesId(1), Loss::Unanswered, 4);
+    assert!(observed.contains(&lost), "{observed:?}");
+    start(&mut live, 100_000, 20);
+    to_the_end(&mut live);
+    assert_eq!(live.channels()[1].losses.unanswered, 8);
+    live.reset();
+    assert_eq!(live.channels()[1].series.summary().count, 0);
+}
+
+#[test]
+fn what_a_generator_refuses_is_told_with_its_limits() {
+    let served = Served::new(Fake::default());
+    let mut live = served.live();
+    let refused = live.set(Setting::Period, 10).expect_err("below the limit").to_string();
+    assert!(refused.contains("refuses period 10") && refused.contains("1000 to"), "{refused}");
+    live.set(Setting::High, 2_000_000).expect("alone it is within the limits");
+    let refused = live.start().expect_err("longer than the period").to_string();
+    assert!(refused.contains("refuses high"), "{refused}");
+}
+
+#[test]
+fn a_second_host_is_sent_away_and_one_that_comes_back_finds_its_run() {
+    let served = Served::new(Fake::default());
+    let mut live = served.live();
+    let second =
+        Live::connect(&served.address.to_string()).err().expect("one at a time").to_string();
+    assert!(second.contains("another host speaks to this generator"), "{second}");
+    start(&mut live, 1_000_000, u64::MAX);
+    while live.triggers() < 20 {
+        live.listen(WAIT).expect("it goes on");
+    }
+    drop(live);
+    // The generator sees that the first host is gone at one of its next turns.
+    let begun = Instant::now();
+    let mut again = loop {
+        match Live::connect(&served.address.to_string()) {
+            Ok(live) => break live,
+            Err(e) => assert!(begun.elapsed() < Duration::from_secs(30), "{e}"),
+        }
+    };
+    assert!(again.is_running());
+    again.stop().expect("it is its host now");
+    to_the_end(&mut again);
+    let task = &again.channels()[1];
+    let count = task.series.summary().count;
+    assert_eq!(count + task.losses.dropped, again.triggers());
+    assert!(task.losses.dropped >= 20, "what came before it was there is lost to it");
+    let (_, happened) = served.end();
+    assert!(happened.iter().any(|what| matches!(what, Happened::SentAway(_))), "{happened:?}");
+}
+
+#[test]
+fn a_host_that_talks_nonsense_or_reads_nothing_slows_nobody() {
+    let served = Served::new(Fake::default());
+    let mut hostile = TcpStream::connect(served.address).expect("it listens");
+    let mut bytes = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..20_000 {
+        bytes = bytes.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        hostile.write_all(&bytes.to_be_bytes()).expect("it takes all");
+    }
+    drop(hostile);
+    let begun = Instant::now();
+    let mut live = loop {
+        match Live::connect(&served.address.to_string()) {
+            Ok(live) => break live,
+            Err(e) => assert!(begun.elapsed() < Duration::from_secs(30), "{e}"),
+        }
+    };
+    // It does not read meanwhile: the generator comes to its end all the same, and says what was lost.
+    start(&mut live, 2_000, 30_000);
+    std::thread::sleep(Duration::from_secs(1));
+    to_the_end(&mut live);
+    let hardirq = &live.channels()[0];
+    assert_eq!(hardirq.series.summary().count + hardirq.losses.dropped, 30_000);
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused_with_the_way_in() {
+    let refused = Line::listen("0.0.0.0:7010".parse().expect("an address")).err();
+    let refused = refused.expect("no password").to_string();
+    assert!(refused.contains("ssh -L 7010:127.0.0.1:7010"), "{refused}");
+}
+
+#[test]
+fn what_is_no_generator_is_told_so() {
+    let nobody = Live::connect("127.0.0.1:1").err().expect("nobody is there").to_string();
+    assert!(nobody.contains("cannot open 127.0.0.1:1") && nobody.contains("onset generator"));
+    let missing = Live::connect("/dev/none").err().expect("nothing is there").to_string();
+    assert!(missing.contains("cannot open /dev/none: No such file"), "{missing}");
+    // A server of something else hangs up.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("a port").to_string();
+    let other = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a host");
+        let _ = stream.read(&mut [0; 16]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    let wrong = Live::connect(&address).err().expect("it is no generator").to_string();
+    assert!(wrong.contains("or it is none"), "{wrong}");
+    other.join().expect("no panic");
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The options of the live instrument: the generator of triggers, and what is on the other end of its line.
+
+use super::StoreArgument;
+use clap::Args;
+use experiment::Load;
+use lab::live::{Duty, Frequency};
+use sample::{Nanos, Responder};
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+/// `onset generator …`
+#[derive(Debug, Args)]
+pub struct Generator {
+    /// The flavour: a kernel of the cache and boot options, as in "6.12 preempt=none".
+    #[arg(long)]
+    pub flavour: String,
+    /// The load (background work) of the guest.
+    #[arg(long, value_name = "LOAD", default_value = "idle")]
+    pub load: Load,
+    /// A responder (a mechanism that answers). May be repeated. [default: every responder that the kernel has]
+    #[arg(long = "responder", value_name = "NAME")]
+    pub responders: Vec<String>,
+    /// The loopback address on which the generator listens. Port 0 stands for a free port; the command prints which.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7010")]
+    pub listen: SocketAddr,
+    /// Write all triggers to this file after each run, as an experiment: `onset run` of the file gives the same
+    /// samples. [default: no log]
+    #[arg(long, value_name = "FILE.toml")]
+    pub log: Option<PathBuf>,
+}
+
+/// `onset live …`
+#[derive(Debug, Args)]
+pub struct Live {
+    /// Where the generator is: HOST:PORT, or the path of a serial device as in /dev/ttyACM0.
+    #[arg(value_name = "ADDRESS:PORT|DEVICE")]
+    pub place: String,
+    /// How often the generator triggers, as in 16Hz or 2kHz. [default: what the generator is set to]
+    #[arg(long)]
+    pub frequency: Option<Frequency>,
+    /// The time from one trigger to the next, instead of a frequency. [default: what the generator is set to]
+    #[arg(long, value_name = "TIME", conflicts_with = "frequency")]
+    pub period: Option<Nanos>,
+    /// The share of a period during which the line is high. [default: 10% if you give a frequency or a period, else
+    /// what the generator is set to]
+    #[arg(long, value_name = "PERCENT")]
+    pub duty: Option<Duty>,
+    /// Each trigger is late by a random time up to this. [default: what the generator is set to]
+    #[arg(long, value_name = "TIME")]
+    pub jitter: Option<Nanos>,
+    /// How many measurements the generator sends at once. [default: what the generator is set to]
+    #[arg(long, value_name = "N")]
+    pub batch: Option<u64>,
+    /// A responder (a mechanism that answers) to measure. May be repeated. [default: every responder]
+    #[arg(long = "responder", value_name = "NAME")]
+    pub responders: Vec<Responder>,
+    /// Stop after so many triggers. [default: when you stop it]
+    #[arg(long, value_name = "N")]
+    pub count: Option<NonZeroU64>,
+    /// Write all latencies to a bundle in the store.
+    #[arg(long)]
+    pub record: bool,
+    /// Where the bundles are.
+    #[command(flatten)]
+    pub store: StoreArgument,
+    /// Print the numbers as JSON at the end.
+    #[arg(long)]
+    pub json: bool,
+}
