@@ -36,6 +36,7 @@ fn all() -> Vec<Warning> {
         Warning::Killed,
         Warning::Failed { text: text() },
         Warning::Imported { text: text() },
+        Warning::FromOutside { name: text() },
         Warning::TooFewSamples { responder: responder(), quantile: "p99.9".into(), count: 0 },
         Warning::MaximumOfFew { responder: responder(), count: 1 },
         Warning::ResponderMissing { responder: responder(), release: text() },
