@@ -14,8 +14,9 @@ export type UtcTime = string;
  * - `virtual`: Virtual time of the rig: instructions × 2^shift ns, plus the time the guest slept. It holds the length of the kernel's path and nothing of caches, bus or firmware.
  * - `monotonic`: `CLOCK_MONOTONIC` of a real machine.
  * - `tsc`: The time-stamp counter of a real machine, converted to ns.
+ * - `counter`: The counter of a generator of triggers outside the machine, converted to ns.
  */
-export type Clock = "virtual" | "monotonic" | "tsc";
+export type Clock = "virtual" | "monotonic" | "tsc" | "counter";
 /**
  * The outcome of a run.
  *
