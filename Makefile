@@ -23,7 +23,9 @@ NAMELESS := --remap-path-prefix=$(CURDIR)=/onset --remap-path-prefix=$(CARGO_HOM
 LIB := target/lib/onset
 ONSET := target/release/onset
 DOCUMENTATION := target/documentation
-BUILT := $(ONSET) $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(LIB)/report.html $(DOCUMENTATION)/onset.1
+# What is shown in a browser: the viewer of a report, and the page of onset serve.
+PAGES := $(LIB)/report.html $(LIB)/site.html
+BUILT := $(ONSET) $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(PAGES) $(DOCUMENTATION)/onset.1
 WEB_SOURCES := $(shell find web/src web/build.mjs web/package.json web/package-lock.json web/tsconfig.json 2>/dev/null)
 
 .PHONY: demo kernels papers test torture build install bench lint check contract prepare prepare-run prepare-test rust
@@ -49,7 +51,7 @@ torture: prepare-run prepare-test build
 		$(CARGO) test --locked -p onset-tests --test torture -- --nocapture --test-threads 1
 	ONSET=$(abspath $(ONSET)) tests/torture/fuzz.sh
 
-build: prepare rust $(LIB)/report.html
+build: prepare rust $(PAGES)
 
 rust:
 	$(CARGO) build --release --locked --target-dir target -p onset
@@ -61,10 +63,10 @@ rust:
 	install -C -m 755 target/$(TARGET)/release/libonset_plugin.so target/$(TARGET)/agent/onset-agent $(LIB)/
 	$(ONSET) documentation $(DOCUMENTATION)
 
-$(LIB)/report.html: $(WEB_SOURCES)
+$(PAGES) &: $(WEB_SOURCES)
 	cd web && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 	mkdir -p $(LIB)
-	cp web/dist/report.html $@
+	cp web/dist/report.html web/dist/site.html $(LIB)/
 
 prepare:
 	setup/debian.sh build
@@ -83,7 +85,7 @@ install:
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/onset $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 755 $(ONSET) $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(DESTDIR)$(PREFIX)/lib/onset/
-	install -m 644 $(LIB)/report.html $(DESTDIR)$(PREFIX)/lib/onset/
+	install -m 644 $(PAGES) $(DESTDIR)$(PREFIX)/lib/onset/
 	install -m 644 $(DOCUMENTATION)/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -D -m 644 $(DOCUMENTATION)/onset.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/onset
 	install -D -m 644 $(DOCUMENTATION)/_onset $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_onset

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Builds dist/report.html: one file that holds the page, its style and its script, and a marker that
-// `onset report` replaces by the report's JSON. With --tests, bundles the tests for plain Node instead,
-// so that they run on versions that do not read TypeScript.
+// Builds the pages, each one file with its style and its script: dist/report.html, which has a marker that
+// `onset report` replaces by the JSON of a report, and dist/site.html, which `onset serve` shows. With --tests, bundles
+// the tests for plain Node instead, so that they run on versions that do not read TypeScript.
 
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
@@ -34,14 +34,17 @@ function allowed(text) {
 function fill(template, name, text) {
   const parts = template.split(name);
   if (parts.length !== 2) {
-    throw new Error(`template.html: expected ${name} once, found it ${parts.length - 1} times`);
+    throw new Error(`the template: expected ${name} once, found it ${parts.length - 1} times`);
   }
   return parts.join(text);
 }
 
-async function buildReport() {
-  const script = await bundle("src/main.ts");
-  const style = await bundle("src/style.css");
+/**
+ * Builds one page of one file. `marker` stands exactly once in a page that is filled later, and in no part of it.
+ */
+async function buildPage(name, { script: entry, style: look, template, marker }) {
+  const script = await bundle(entry);
+  const style = await bundle(look);
   // A closing tag or a second marker inside them would break the page or swallow the report.
   for (const [name, text] of [
     ["script", script],
@@ -51,22 +54,29 @@ async function buildReport() {
       throw new Error(`the bundled ${name} cannot be inlined: it holds </${name} or ${MARKER}`);
     }
   }
-  let page = await readFile(here("src/template.html"), "utf8");
+  let page = await readFile(here(template), "utf8");
   page = fill(page, "%POLICY_SCRIPT%", allowed(script));
   page = fill(page, "%POLICY_STYLE%", allowed(style));
   page = fill(page, "%STYLE%", style);
   page = fill(page, "%SCRIPT%", script);
-  if (page.split(MARKER).length !== 2) {
-    throw new Error(`template.html: ${MARKER} must stand in the page exactly once`);
+  if (marker !== undefined && page.split(marker).length !== 2) {
+    throw new Error(`${template}: ${marker} must stand in the page exactly once`);
   }
   await mkdir(here("dist"), { recursive: true });
-  await writeFile(here("dist/report.html"), page);
-  console.log(`dist/report.html  ${(Buffer.byteLength(page) / 1000).toFixed(1)} kB`);
+  await writeFile(here(`dist/${name}`), page);
+  console.log(`dist/${name}  ${(Buffer.byteLength(page) / 1000).toFixed(1)} kB`);
+}
+
+async function buildPages() {
+  const report = { script: "src/main.ts", style: "src/style.css", template: "src/template.html", marker: MARKER };
+  const site = { script: "src/site/main.ts", style: "src/site/site.css", template: "src/site/site.html" };
+  await buildPage("report.html", report);
+  await buildPage("site.html", site);
 }
 
 async function buildTests() {
   await build({
-    entryPoints: ["unit", "browser", "reading", "generator"].map((name) => here(`test/${name}.test.ts`)),
+    entryPoints: ["unit", "browser", "reading", "generator", "site"].map((name) => here(`test/${name}.test.ts`)),
     bundle: true,
     platform: "node",
     format: "esm",
@@ -77,4 +87,4 @@ async function buildTests() {
   });
 }
 
-await (process.argv.includes("--tests") ? buildTests() : buildReport());
+await (process.argv.includes("--tests") ? buildTests() : buildPages());

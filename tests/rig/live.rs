@@ -3,7 +3,9 @@
 
 use serde_json::Value;
 use std::fs;
-use testbench::{Lab, Started, assert_as_promised_by, have_kernels, users_of};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use testbench::{Lab, Started, assert_as_promised_by, have_kernels, users_of, wait_for};
 
 /// A row of `onset export --csv`, without what a generator does not tell: responder, trigger, instant, latency.
 type Row = (String, u64, u64, u64);
@@ -114,4 +116,45 @@ fn a_host_that_is_interrupted_keeps_what_it_recorded_and_the_generator_serves_th
     assert_eq!(next["triggers"], 20);
     drop(generator);
     lab.onset(&["live", &address]).exits(69).says(&["cannot open", "onset generator"]);
+}
+
+/// The answer of a server to a request.
+fn ask(address: &str, request: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let length = body.len();
+    let heads =
+        format!("host: {address}\r\ncontent-type: application/json\r\nconnection: close\r\n");
+    write!(stream, "{request} HTTP/1.1\r\n{heads}content-length: {length}\r\n\r\n{body}")
+        .expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers and hangs up");
+    answer
+}
+
+#[test]
+fn the_page_runs_a_generator_and_records_what_it_measures() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let (generator, place) = generator(&lab, &["--responder", "hardirq", "--responder", "task"]);
+    let mut served = Started::of(&mut lab.command(&["serve", "--listen", "127.0.0.1:0"]));
+    let said = served.wait_until_it_says("http://");
+    let address = said.trim_start_matches("http://").split('/').next().expect("an address");
+    let asked =
+        format!("{{\"place\":{place:?},\"frequency\":\"1kHz\",\"count\":60,\"record\":true}}");
+    assert!(ask(address, "POST /api/live/start", &asked).starts_with("HTTP/1.1 200"));
+    wait_for("sixty answers", || {
+        let metrics = ask(address, "GET /metrics", "");
+        metrics.contains("onset_latency_seconds_count{responder=\"hardirq\"} 60").then_some(())
+    });
+    let bundle = wait_for("the bundle", || lab.bundles().pop());
+    let shown = lab.onset(&["show", &bundle, "--verify", "--json"]).exits(0).json();
+    assert_eq!((&shown["instrument"], &shown["complete"]), (&"generator".into(), &true.into()));
+    assert_eq!(shown["series"][0]["count"], 60);
+    assert!(ask(address, "GET /api/runs", "").contains(&bundle));
+    assert!(ask(address, &format!("GET /report?run={bundle}"), "").contains("onset-report"));
+    served.signal(libc::SIGINT);
+    served.wait().exits(130);
+    drop(generator);
 }

@@ -7,7 +7,7 @@ use std::fs;
 use toml_edit::DocumentMut;
 
 /// From the bottom to the top: a room uses those before it alone.
-pub const ROOMS: [&str; 18] = [
+pub const ROOMS: [&str; 19] = [
     "sample",
     "stats",
     "confined",
@@ -25,6 +25,7 @@ pub const ROOMS: [&str; 18] = [
     "hunt",
     "lab",
     "view",
+    "serve",
     "onset",
 ];
 /// Of all lines of Rust in the rooms, in percent.

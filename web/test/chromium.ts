@@ -52,6 +52,37 @@ export async function write(name: string, report: unknown): Promise<string> {
   return path;
 }
 
+/**
+ * Opens a page of a server, hands it over, and fails on any console error but the expected one, or on a request to
+ * anybody else.
+ */
+export async function visitServer(
+  address: string,
+  hash: string,
+  check: (page: Page) => Promise<void>,
+  options: BrowserContextOptions & { expected?: RegExp } = {},
+): Promise<void> {
+  const { expected = /$^/, ...context } = options;
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, colorScheme: "light", ...context });
+  const faults: string[] = [];
+  page.on("console", (message) => {
+    const isFault = ["error", "warning"].includes(message.type()) && !expected.test(message.text());
+    if (isFault) faults.push(message.text());
+  });
+  page.on("pageerror", (error) => void faults.push(String(error)));
+  page.on("request", (request) => {
+    const isOurs = request.url().startsWith(`${address}/`) || request.url().startsWith("data:");
+    if (!isOurs) faults.push(`request for ${request.url()}`);
+  });
+  try {
+    await page.goto(`${address}/${hash}`);
+    await check(page);
+    assert.deepEqual(faults, []);
+  } finally {
+    await page.close();
+  }
+}
+
 /** Opens a page, hands it over, and fails on any console error or on any request but that for the page. */
 export async function visit(
   path: string,

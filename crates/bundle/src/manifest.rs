@@ -159,13 +159,14 @@ pub struct Experiment {
     pub probe: Option<probes::Plan>,
 }
 
-impl Experiment {
-    /// The word for the instrument: `trigger`, or the probe's name, as the experiment's sections have them. `import` if
-    /// another program measured.
+impl About {
+    /// The word for the instrument: `trigger`, or the probe's name, as the experiment's sections have them; `generator`
+    /// for a generator on a line, and `import` if another program measured.
     pub fn instrument(&self) -> &'static str {
-        match (&self.probe, &self.trigger) {
+        match (&self.experiment.probe, &self.experiment.trigger) {
             (Some(plan), _) => plan.probe.name(),
             (None, Some(_)) => "trigger",
+            (None, None) if self.target == "generator" => "generator",
             (None, None) => "import",
         }
     }

@@ -52,10 +52,22 @@ impl Installation {
     /// # Errors
     /// When it is missing.
     pub fn viewer(&self) -> Result<String, Failure> {
-        let path = self.directory.join("report.html");
+        self.page("report.html")
+    }
+
+    /// The page that `onset serve` shows.
+    ///
+    /// # Errors
+    /// When it is missing.
+    pub fn site(&self) -> Result<String, Failure> {
+        self.page("site.html")
+    }
+
+    fn page(&self, name: &str) -> Result<String, Failure> {
+        let path = self.directory.join(name);
         std::fs::read_to_string(&path).map_err(|e| {
             Failure::unavailable(format!(
-                "the report's page {}: {e}; run `make build`, or `make install`",
+                "the page {}: {e}; run `make build`, or `make install`",
                 path.display()
             ))
         })

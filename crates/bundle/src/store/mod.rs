@@ -53,7 +53,7 @@ impl From<&Manifest> for Headline {
             created: about.created,
             flavour: about.flavour.clone(),
             load: about.load.clone(),
-            instrument: about.experiment.instrument().into(),
+            instrument: about.instrument().into(),
             seed: about.seed,
             verdict: manifest.conclusion.verdict,
             complete: manifest.complete,

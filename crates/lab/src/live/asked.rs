@@ -2,11 +2,76 @@
 //! What a user asks a generator for, in a user's words, and what that is in the ticks of a generator. Nothing is
 //! rounded without being told.
 
-use sample::Nanos;
+use super::Live;
+use crate::Error;
+use sample::{Nanos, Responder, ResponderSet};
 use std::fmt;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::str::FromStr;
-use wire::generator::{Inexact, Tick, Ticks};
+use wire::generator::{Inexact, Setting, Tick, Ticks};
+
+/// What a user asks of a generator. What is absent stays as the generator has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// How often triggers come.
+    pub frequency: Option<Frequency>,
+    /// The time from one trigger to the next; a frequency goes before it.
+    pub period: Option<Nanos>,
+    /// The share of a period during which the line is high; with a frequency or a period a tenth, if absent.
+    pub duty: Option<Duty>,
+    /// The largest displacement of a trigger.
+    pub jitter: Option<Nanos>,
+    /// Measurements in a batch.
+    pub batch: Option<u64>,
+    /// Who is measured; with none all.
+    pub responders: Vec<Responder>,
+    /// How many triggers; absent: until the user stops it.
+    pub count: Option<NonZeroU64>,
+}
+
+impl Wanted {
+    /// Sets the generator, for its next run. Returns what the user is to know, if the line is high for another share
+    /// than the user asked for.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] for what is no whole number of ticks, and for what the generator refuses.
+    pub fn apply(&self, live: &mut Live) -> Result<Option<String>, Error> {
+        let tick = live.tick();
+        let time = |time| period(time, tick).map_err(Error::Unfit);
+        let asked = match (self.frequency, self.period) {
+            (Some(frequency), _) => Some(frequency.period(tick).map_err(Error::Unfit)?),
+            (None, asked) => asked.map(time).transpose()?,
+        };
+        if let Some(period) = asked {
+            live.set(Setting::Period, period.0)?;
+        }
+        let mut note = None;
+        if let Some(duty) = self.duty.or(asked.map(|_| Duty::TENTH)) {
+            let period = Ticks(live.settings().get(Setting::Period));
+            let (high, exact) = duty.high(period);
+            note = (!exact).then(|| {
+                format!(
+                    "{duty} of the period is no whole number of ticks: the line is high for {} of {} ticks",
+                    high.0, period.0
+                )
+            });
+            live.set(Setting::High, high.0)?;
+        }
+        if let Some(jitter) = self.jitter.map(time).transpose()? {
+            live.set(Setting::Jitter, jitter.0)?;
+        }
+        if let Some(batch) = self.batch {
+            live.set(Setting::Batch, batch)?;
+        }
+        let measured: ResponderSet = match self.responders.as_slice() {
+            [] => live.identity().responders(),
+            some => some.iter().copied().collect(),
+        };
+        live.set(Setting::Responders, measured.mask().into())?;
+        live.set(Setting::Count, self.count.map_or(u64::MAX, u64::from))?;
+        Ok(note)
+    }
+}
 
 /// How often triggers come: `hertz`/`per` Hz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +169,7 @@ impl Frequency {
 ///
 /// # Errors
 /// As [`Frequency::period`].
-pub fn period(time: Nanos, tick: Tick) -> Result<Ticks, String> {
+fn period(time: Nanos, tick: Tick) -> Result<Ticks, String> {
     tick.ticks(time).map_err(|inexact| around("this period", inexact, tick))
 }
 

@@ -7,9 +7,11 @@
 
 mod asked;
 mod connection;
+mod record;
 mod run;
 
-pub use asked::{Duty, Frequency, period};
+pub use asked::{Duty, Frequency, Wanted};
+pub use record::Record;
 
 use crate::Error;
 use connection::Connection;

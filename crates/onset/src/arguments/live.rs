@@ -69,3 +69,14 @@ pub struct Live {
     #[arg(long)]
     pub json: bool,
 }
+
+/// `onset serve …`
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// The loopback address of the page. Port 0 stands for a free port; the command prints which.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7080")]
+    pub listen: SocketAddr,
+    /// Where the bundles are.
+    #[command(flatten)]
+    pub store: StoreArgument,
+}

@@ -20,6 +20,7 @@ mod minimise;
 mod replay;
 mod report;
 mod run;
+mod serve;
 mod show;
 mod windows;
 
@@ -50,6 +51,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Measure { probe } => measure::run(&probe),
         Command::Hunt(arguments) => hunt::run(&arguments),
         Command::Live(arguments) => live::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Generator(arguments) => generator::run(&arguments),
         Command::List { store, json } => list::run(&store.store, json),
         Command::Show { run, store, json, verify } => show::run(&run, &store.store, json, verify),

@@ -287,8 +287,7 @@ pub fn page(
 /// The words that tell runs of one flavour and load apart: the title of the experiment, the instrument if the
 /// experiment has several, and the guest's seed if the experiment was repeated with others.
 fn experiments(bundles: &[Bundle]) -> Vec<String> {
-    let about =
-        |b: &Bundle| (b.manifest().about.title.clone(), b.manifest().about.experiment.instrument());
+    let about = |b: &Bundle| (b.manifest().about.title.clone(), b.manifest().about.instrument());
     let seeds: Vec<Option<u32>> =
         bundles.iter().map(|b| papers::guest_seed(b.manifest())).collect();
     let name = |(bundle, seed): (&Bundle, &Option<u32>)| {

@@ -145,7 +145,7 @@ impl<'a> Run<'a> {
             complete: manifest.complete,
             flavour: &manifest.about.flavour,
             load: &manifest.about.load,
-            instrument: manifest.about.experiment.instrument(),
+            instrument: manifest.about.instrument(),
             seed: manifest.about.seed,
             clock: manifest.clock,
             preemption: preemption.map(String::as_str),

@@ -15,6 +15,6 @@ pub struct Show<'a> {
 impl<'a> Show<'a> {
     /// One run.
     pub fn of(manifest: &'a Manifest) -> Self {
-        Show { instrument: manifest.about.experiment.instrument(), manifest }
+        Show { instrument: manifest.about.instrument(), manifest }
     }
 }

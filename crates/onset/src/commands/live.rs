@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset live`: tells a generator of triggers what to do, and shows what it measures while it does.
 
-mod record;
-
-use self::record::Record;
-use super::{print, print_json};
+use super::{SystemClock, print, print_json, store};
 use crate::arguments::Live as Arguments;
 use crate::failure::{Exit, Failure};
-use lab::live::{Duty, Live, period};
-use sample::ResponderSet;
+use lab::live::{Live, Record, Wanted};
 use std::time::{Duration, Instant};
 use view::results;
 use view::terminal::{self, Key, Screen};
 use view::visible::tell;
-use wire::generator::{Ended, Setting, Ticks};
+use wire::generator::{Ended, Setting};
 
 /// How long one look at the line waits.
 const WAIT: Duration = Duration::from_millis(20);
@@ -26,15 +22,18 @@ const END: Duration = Duration::from_secs(10);
 
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let mut live = Live::connect(&arguments.place)?;
-    let joined = live.is_running();
-    if joined {
-        refuse_settings(arguments)?;
-        tell!("a run goes on, and this command joins it; what came before counts as lost");
-    } else {
-        apply(&mut live, arguments)?;
+    let (joined, wanted) = (live.is_running(), wanted(arguments));
+    match joined {
+        true if wanted != Wanted::default() => {
+            return Err(Failure::usage(
+                "the generator is in the middle of a run, whose settings are fixed: give the command without them to watch that run",
+            ));
+        }
+        true => tell!("a run goes on, and this command joins it; what came before counts as lost"),
+        false => wanted.apply(&mut live)?.iter().for_each(|note| tell!("{note}")),
     }
     let mut record = match arguments.record {
-        true => Some(Record::begin(&live, &arguments.store.store)?),
+        true => Some(Record::begin(&live, store(&arguments.store.store).root(), &SystemClock)?),
         false => None,
     };
     if !joined {
@@ -44,59 +43,16 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     conclude(&live, arguments, record, interrupted)
 }
 
-/// Gives the generator the settings that the user named.
-fn apply(live: &mut Live, arguments: &Arguments) -> Result<(), Failure> {
-    let tick = live.tick();
-    let asked = match (arguments.frequency, arguments.period) {
-        (Some(frequency), _) => Some(frequency.period(tick).map_err(Failure::usage)?),
-        (None, Some(time)) => Some(period(time, tick).map_err(Failure::usage)?),
-        (None, None) => None,
-    };
-    if let Some(period) = asked {
-        live.set(Setting::Period, period.0)?;
-    }
-    let duty = arguments.duty.or(asked.map(|_| Duty::TENTH));
-    if let Some(duty) = duty {
-        let period = Ticks(live.identity().settings.get(Setting::Period));
-        let (high, exact) = duty.high(period);
-        if !exact {
-            tell!(
-                "{duty} of the period is no whole number of ticks: the line is high for {} of {} ticks",
-                high.0,
-                period.0
-            );
-        }
-        live.set(Setting::High, high.0)?;
-    }
-    if let Some(jitter) = arguments.jitter {
-        live.set(Setting::Jitter, period(jitter, tick).map_err(Failure::usage)?.0)?;
-    }
-    if let Some(batch) = arguments.batch {
-        live.set(Setting::Batch, batch)?;
-    }
-    let measured: ResponderSet = match arguments.responders.as_slice() {
-        [] => live.identity().responders(),
-        some => some.iter().copied().collect(),
-    };
-    live.set(Setting::Responders, measured.mask().into())?;
-    live.set(Setting::Count, arguments.count.map_or(u64::MAX, u64::from))?;
-    Ok(())
-}
-
-fn refuse_settings(arguments: &Arguments) -> Result<(), Failure> {
-    let Arguments { frequency, period, duty, jitter, batch, responders, count, .. } = arguments;
-    let sets = frequency.is_some()
-        || period.is_some()
-        || duty.is_some()
-        || jitter.is_some()
-        || batch.is_some()
-        || count.is_some()
-        || !responders.is_empty();
-    match sets {
-        true => Err(Failure::usage(
-            "the generator is in the middle of a run, whose settings are fixed: give the command without them to watch that run",
-        )),
-        false => Ok(()),
+/// What the user asks of the generator.
+fn wanted(arguments: &Arguments) -> Wanted {
+    Wanted {
+        frequency: arguments.frequency,
+        period: arguments.period,
+        duty: arguments.duty,
+        jitter: arguments.jitter,
+        batch: arguments.batch,
+        responders: arguments.responders.clone(),
+        count: arguments.count,
     }
 }
 

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The live generator of the page. One conversation at a time goes on in a thread of its own; every page that is open
+//! is told how it stands. A page that does not read is told later, and holds up nobody.
+
+use crate::State;
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::stream::{Stream, unfold};
+use lab::live::{Live, Record, Wanted};
+use lab::matrix::Issuer;
+use sample::{Clock, Nanos};
+use serde::{Deserialize, Serialize};
+use stats::{Column, Series, Slice, Summary};
+use std::convert::Infallible;
+use std::num::{NonZeroU8, NonZeroU64};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use wire::generator::{Ended, Setting, Ticks};
+use work::Cancel;
+
+/// How often the pages are told.
+const TOLD_EVERY: Duration = Duration::from_millis(250);
+/// How long one look at the line waits.
+const WAIT: Duration = Duration::from_millis(20);
+/// How long the end of a run is waited for.
+const END: Duration = Duration::from_secs(10);
+/// Columns of a histogram for each doubling of the latency.
+const PER_OCTAVE: NonZeroU8 = NonZeroU8::new(8).expect("above 0");
+
+/// How a conversation stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// There is none.
+    #[default]
+    Idle,
+    /// The generator is asked who it is.
+    Connecting,
+    /// A run goes on.
+    Running,
+    /// The run is told to stop, and answers are awaited.
+    Stopping,
+    /// The run has ended.
+    Ended,
+    /// The conversation failed; the message says why.
+    Failed,
+}
+
+/// What a page is told. Times are in ns.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Told {
+    pub standing: Standing,
+    pub message: Option<String>,
+    pub generator: String,
+    pub clock: Option<Clock>,
+    pub triggers: u64,
+    #[serde(rename = "measured_ns")]
+    pub measured: Nanos,
+    #[serde(rename = "period_ns")]
+    pub period: Option<Nanos>,
+    #[serde(rename = "high_ns")]
+    pub high: Option<Nanos>,
+    pub damaged_frames: u64,
+    pub bundle: Option<String>,
+    pub channels: Vec<ChannelTold>,
+}
+
+/// What a page is told of a responder.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChannelTold {
+    pub summary: Summary,
+    pub columns: Vec<Column>,
+    pub slices: Vec<Slice>,
+}
+
+impl ChannelTold {
+    fn of(summary: Summary, series: &Series) -> ChannelTold {
+        let mut columns = series.columns(PER_OCTAVE);
+        columns.retain(|column| column.count > 0);
+        ChannelTold { summary, columns, slices: series.timeline().buckets() }
+    }
+}
+
+/// What a page asks for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    place: String,
+    #[serde(default)]
+    frequency: Option<String>,
+    #[serde(default)]
+    duty: Option<String>,
+    #[serde(default)]
+    jitter: Option<String>,
+    #[serde(default)]
+    batch: Option<u64>,
+    #[serde(default)]
+    responders: Vec<String>,
+    #[serde(default)]
+    count: Option<NonZeroU64>,
+    #[serde(default)]
+    record: bool,
+}
+
+impl Asked {
+    fn wanted(&self) -> Result<Wanted, String> {
+        fn read<T: std::str::FromStr<Err: std::fmt::Display>>(
+            text: Option<&String>,
+        ) -> Result<Option<T>, String> {
+            let text = text.map(|text| text.trim()).filter(|text| !text.is_empty());
+            text.map(|text| text.parse().map_err(|e: T::Err| e.to_string())).transpose()
+        }
+        let responders = self.responders.iter().map(|name| name.parse());
+        Ok(Wanted {
+            frequency: read(self.frequency.as_ref())?,
+            period: None,
+            duty: read(self.duty.as_ref())?,
+            jitter: read(self.jitter.as_ref())?,
+            batch: self.batch,
+            responders: responders.collect::<Result<_, _>>().map_err(|e| format!("{e}"))?,
+            count: self.count,
+        })
+    }
+}
+
+enum Order {
+    Stop,
+    Reset,
+}
+
+/// Where conversations begin, one at a time.
+pub struct Desk {
+    talk: Mutex<Option<Talk>>,
+    told: watch::Sender<Arc<Told>>,
+}
+
+struct Talk {
+    orders: Sender<Order>,
+    cancel: Cancel,
+    thread: JoinHandle<()>,
+}
+
+impl Default for Desk {
+    fn default() -> Desk {
+        Desk { talk: Mutex::default(), told: watch::Sender::new(Arc::default()) }
+    }
+}
+
+impl Desk {
+    /// How things stand.
+    pub fn told(&self) -> Arc<Told> {
+        self.told.borrow().clone()
+    }
+
+    /// Ends the conversation, and waits until what it recorded is kept.
+    pub fn end(&self) {
+        let talk = self.talk.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Talk { cancel, thread, .. }) = talk {
+            cancel.ask();
+            // A panic of it was printed, and there is nothing else to do here.
+            let _ = thread.join();
+        }
+    }
+
+    fn order(&self, order: Order) -> Result<(), (StatusCode, String)> {
+        let talk = self.talk.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = talk.as_ref().map(|talk| talk.orders.send(order));
+        match sent {
+            Some(Ok(())) => Ok(()),
+            _ => Err((StatusCode::CONFLICT, "no generator is connected\n".into())),
+        }
+    }
+}
+
+/// `/api/live`: how the conversation stands, as server-sent events.
+pub async fn events(shared: State) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let told = shared.live.told.subscribe();
+    let stream = unfold((told, true), async |(mut told, is_first)| {
+        if !is_first {
+            told.changed().await.ok()?;
+        }
+        let now = told.borrow_and_update().clone();
+        let event = Event::default().json_data(&*now).expect("plain data");
+        Some((Ok(event), (told, false)))
+    });
+    Sse::new(stream).keep_alive(KeepAlive::default())
+}
+
+/// `/api/live/start`: connects to a generator, sets it and starts a run.
+pub async fn start(shared: State, Json(asked): Json<Asked>) -> Result<(), (StatusCode, String)> {
+    let wanted = asked.wanted().map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
+    let mut talk = shared.live.talk.lock().unwrap_or_else(PoisonError::into_inner);
+    if talk.as_ref().is_some_and(|talk| !talk.thread.is_finished()) {
+        return Err((StatusCode::CONFLICT, "a run goes on; stop it first\n".into()));
+    }
+    let (orders, taken) = channel();
+    let (cancel, shared) = (Cancel::default(), shared.0.clone());
+    let asked_to = cancel.clone();
+    let thread = std::thread::spawn(move || {
+        asked_to.during(|| {
+            let store = asked.record.then(|| shared.site.store.clone());
+            let issuer = shared.site.issuer.as_ref();
+            let told = &shared.live.told;
+            converse(&asked.place, &wanted, (store, issuer), (&taken, told));
+        });
+    });
+    *talk = Some(Talk { orders, cancel, thread });
+    Ok(())
+}
+
+/// `/api/live/stop`: ends the run.
+pub async fn stop(shared: State) -> Result<(), (StatusCode, String)> {
+    shared.live.order(Order::Stop)
+}
+
+/// `/api/live/reset`: forgets the numbers so far.
+pub async fn reset(shared: State) -> Result<(), (StatusCode, String)> {
+    shared.live.order(Order::Reset)
+}
+
+type Recorded<'a> = (Option<PathBuf>, &'a dyn Issuer);
+
+/// One conversation, from connecting to its end.
+fn converse(
+    place: &str,
+    wanted: &Wanted,
+    recorded: Recorded<'_>,
+    (orders, told): (&Receiver<Order>, &watch::Sender<Arc<Told>>),
+) {
+    told.send_replace(Arc::new(Told { standing: Standing::Connecting, ..Told::default() }));
+    let failed = |last: Told, e: &lab::Error| Told {
+        standing: Standing::Failed,
+        message: Some(e.to_string()),
+        ..last
+    };
+    let begun = Live::connect(place).and_then(|mut live| {
+        let joined = live.is_running();
+        let note = if joined { None } else { wanted.apply(&mut live)? };
+        let (store, issuer) = recorded;
+        let record = store.map(|store| Record::begin(&live, &store, issuer)).transpose()?;
+        if !joined {
+            live.start()?;
+        }
+        Ok((live, record, note))
+    });
+    let (mut live, mut record, note) = match begun {
+        Ok(begun) => begun,
+        Err(e) => {
+            told.send_replace(Arc::new(failed(Told::default(), &e)));
+            return;
+        }
+    };
+    let followed = follow(&mut live, record.as_mut(), (orders, told), note.as_deref());
+    let ended = live.stopped().map(|stopped| stopped.ended);
+    let complete = followed.is_ok() && matches!(ended, Some(Ended::Complete | Ended::Asked));
+    let bundle = record.map(|record| record.finish(complete)).transpose();
+    let mut last = tell(&live, Standing::Ended, note);
+    let kept = bundle.as_ref().ok().and_then(Option::as_ref).and_then(|path| path.file_name());
+    last.bundle = kept.map(|name| name.to_string_lossy().into_owned());
+    let last = match (followed, bundle) {
+        (Err(e), _) => failed(last, &e),
+        (Ok(()), Err(e)) => failed(last, &e.into()),
+        (Ok(()), Ok(_)) => last,
+    };
+    told.send_replace(Arc::new(last));
+}
+
+fn follow(
+    live: &mut Live,
+    mut record: Option<&mut Record>,
+    (orders, told): (&Receiver<Order>, &watch::Sender<Arc<Told>>),
+    note: Option<&str>,
+) -> Result<(), lab::Error> {
+    let (mut last, mut ends) = (None::<Instant>, None::<Instant>);
+    loop {
+        live.listen(WAIT)?;
+        for observation in live.observed() {
+            record.as_deref_mut().map_or(Ok(()), |record| record.observe(&observation))?;
+        }
+        if !live.is_running() {
+            return Ok(());
+        }
+        if last.is_none_or(|at| at.elapsed() >= TOLD_EVERY) {
+            last = Some(Instant::now());
+            let standing = if ends.is_some() { Standing::Stopping } else { Standing::Running };
+            told.send_replace(Arc::new(tell(live, standing, note.map(str::to_owned))));
+        }
+        let order = orders.try_recv().ok();
+        if matches!(order, Some(Order::Reset)) {
+            live.reset();
+        }
+        match ends {
+            None if matches!(order, Some(Order::Stop)) || work::is_cancelled() => {
+                ends = Some(Instant::now());
+                Cancel::default().during(|| live.stop())?;
+            }
+            Some(since) if since.elapsed() > END => {
+                let why = "the generator was told to stop, and does not say that it has";
+                return Err(lab::Error::Generator(why.into()));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn tell(live: &Live, standing: Standing, message: Option<String>) -> Told {
+    let nanos = |setting| live.tick().nanos(Ticks(live.settings().get(setting))).map(|(n, _)| n);
+    let channels = live.channels().iter().map(|channel| {
+        let summary = Summary { losses: channel.losses, ..channel.series.summary() };
+        ChannelTold::of(summary, &channel.series)
+    });
+    Told {
+        standing,
+        message,
+        generator: live.name(),
+        clock: Some(live.clock()),
+        triggers: live.triggers(),
+        measured: live.elapsed(),
+        period: nanos(Setting::Period),
+        high: nanos(Setting::High),
+        damaged_frames: live.damaged(),
+        bundle: None,
+        channels: channels.collect(),
+    }
+}
+
+/// A page with one responder, for tests.
+#[cfg(test)]
+pub fn example() -> Told {
+    use sample::{Loss, Losses, Responder, Sample, SeriesId};
+    let mut series = Series::new(Responder::Task.into(), Clock::Virtual);
+    for (trigger, latency) in (0..).zip([5_000, 6_000, 900_000].map(Nanos)) {
+        let at = Nanos(trigger * 1_000_000);
+        series.record(&Sample { series: SeriesId(0), trigger, at, latency, path: None });
+    }
+    let mut losses = Losses::default();
+    losses.count(Loss::Superseded, 4);
+    let summary = Summary { losses, ..series.summary() };
+    Told {
+        standing: Standing::Running,
+        generator: "a guest".into(),
+        clock: Some(Clock::Virtual),
+        triggers: 7,
+        measured: Nanos(3_000_000),
+        period: Some(Nanos(1_000_000)),
+        high: Some(Nanos(100_000)),
+        channels: vec![ChannelTold::of(summary, &series)],
+        ..Told::default()
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Small drawings of a responder: its histogram and its longest latency over time, on axes that all responders share.
+
+import { svg } from "../element.ts";
+import type { Channel } from "./told.ts";
+
+/** A range of latencies in ns, of whole decades. */
+export interface Axis {
+  readonly low: number;
+  readonly high: number;
+}
+
+export const WIDTH = 260;
+export const HEIGHT = 34;
+
+/** The axis that holds the latencies of all. */
+export function axis(channels: readonly Channel[]): Axis {
+  const ends = channels.flatMap(({ summary }) => [summary.min_ns, summary.max_ns]).filter((n) => n !== null);
+  const low = Math.floor(Math.log10(Math.max(1, Math.min(...ends, 1e6))));
+  const high = Math.ceil(Math.log10(Math.max(10, ...ends)));
+  return { low: 10 ** low, high: 10 ** Math.max(high, low + 1) };
+}
+
+/** Where a latency lies on the axis, 0 … 1. */
+export function share(ns: number, { low, high }: Axis): number {
+  return Math.min(1, Math.max(0, Math.log(Math.max(ns, 1) / low) / Math.log(high / low)));
+}
+
+/** Heights are logarithmic, so that a single answer is seen beside a million. */
+export function histogram({ summary, columns }: Channel, of: Axis): SVGSVGElement {
+  const most = Math.max(1, ...columns.map((column) => column.count));
+  const bars = columns
+    .filter((column) => column.count > 0)
+    .map(({ low_ns, high_ns, count }) => {
+      const [from, to] = [share(low_ns, of) * WIDTH, share(high_ns, of) * WIDTH];
+      const height = (HEIGHT * Math.log(count + 1)) / Math.log(most + 1);
+      const box = { x: from.toFixed(1), y: (HEIGHT - height).toFixed(1), height: height.toFixed(1) };
+      return svg("rect", { ...box, width: Math.max(1, to - from).toFixed(1) });
+    });
+  return picture(`Histogram of ${summary.responder}`, "bars", ...bars);
+}
+
+/** The longest latency of each stretch of time; a stretch without an answer is a gap. */
+export function course({ summary, slices }: Channel, of: Axis, until: number): SVGSVGElement {
+  let path = "";
+  let end = Number.NaN;
+  for (const { at_ns, width_ns, max_ns } of slices) {
+    const x = ((at_ns + width_ns / 2) / Math.max(1, until)) * WIDTH;
+    const y = HEIGHT - share(max_ns, of) * HEIGHT;
+    path += `${at_ns === end ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`;
+    // A stretch alone is a dot.
+    if (at_ns !== end) path += "h0.1";
+    end = at_ns + width_ns;
+  }
+  return picture(`Longest latency of ${summary.responder} over time`, "course", svg("path", { d: path }));
+}
+
+function picture(label: string, kind: string, ...shapes: SVGElement[]): SVGSVGElement {
+  const size = { width: WIDTH, height: HEIGHT, viewBox: `0 0 ${WIDTH} ${HEIGHT}` };
+  return svg("svg", { class: kind, role: "img", "aria-label": label, ...size }, ...shapes);
+}

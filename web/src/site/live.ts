@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The live page: connect to a generator, and see what it measures while it does.
+
+import { h, scrollBox } from "../element.ts";
+import { ABSENT, duration, integer, several } from "../format.ts";
+import { write, type Address } from "./address.ts";
+import { axis, course, histogram } from "./draw.ts";
+import type { Channel, Told } from "./told.ts";
+
+/** A field of the form: its name in the address and in what is sent, its label, an example, what it says first. */
+const FIELDS = [
+  ["place", "Generator", "127.0.0.1:7010", "127.0.0.1:7010"],
+  ["frequency", "Frequency", "1kHz", "1kHz"],
+  ["duty", "Duty", "10%", ""],
+  ["jitter", "Jitter", "100us", ""],
+  ["count", "Triggers", "10000", ""],
+  ["limit", "Alarm above", "100us", ""],
+] as const;
+
+/** A duration as people write it, in ns; null for what is none. */
+export function readDuration(text: string): number | null {
+  const match = /^\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)\s*$/.exec(text);
+  if (match === null) return null;
+  const scale = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }[match[2] as "ns"];
+  return Number(match[1]) * scale;
+}
+
+/** A field for each of [FIELDS], filled as the address says. */
+function fields(words: ReadonlyMap<string, string>): Map<string, HTMLInputElement> {
+  const field = ([name, , example, first]: (typeof FIELDS)[number]) => {
+    const value = words.get(name) ?? first;
+    return [name, h("input", { id: name, name, placeholder: example, value, autocomplete: "off" })] as const;
+  };
+  return new Map(FIELDS.map(field));
+}
+
+/** Shows the page in `place`, until what it returns is called. */
+export function showLive(place: HTMLElement, { words }: Address): () => void {
+  const inputs = fields(words);
+  const value = (name: string) => inputs.get(name)?.value.trim() ?? "";
+  const record = h("input", { type: "checkbox", id: "record", checked: words.get("record") === "yes" });
+  const start = h("button", { type: "submit" }, "Start");
+  const stop = h("button", { type: "button" }, "Stop");
+  const pause = h("button", { type: "button", "aria-pressed": "false" }, "Pause");
+  const reset = h("button", { type: "button" }, "Reset");
+  const refused = h("p", { class: "refused", role: "alert" });
+  const state = h("p", { class: "state", "aria-live": "polite" }, "Not connected to the server yet.");
+  const alarm = h("p", { class: "alarm", role: "alert" });
+  const ladder = h("div", { id: "ladder-live" });
+  const form = h(
+    "form",
+    { class: "live" },
+    ...FIELDS.map(([name, label]) => h("label", {}, label, inputs.get(name))),
+    h("label", { class: "record" }, record, "Record to a bundle"),
+    h("span", { class: "buttons" }, start, stop, pause, reset),
+  );
+  place.replaceChildren(h("h1", {}, "Live"), form, refused, state, alarm, ladder);
+
+  let latest: Told | null = null;
+  const show = () => {
+    if (latest === null) return;
+    const limit = readDuration(value("limit"));
+    state.textContent = sentence(latest);
+    start.disabled = ["connecting", "running", "stopping"].includes(latest.standing);
+    stop.disabled = latest.standing !== "running";
+    const late = latest.channels.filter(({ summary }) => limit !== null && (summary.max_ns ?? 0) > limit);
+    alarm.textContent = late.length === 0 ? "" : `Above ${duration(limit)}: ${late.map(named).join(", ")}`;
+    if (pause.getAttribute("aria-pressed") !== "true") ladder.replaceChildren(...table(latest, limit));
+  };
+  const remember = () => {
+    const own = FIELDS.map(([name]) => [name, value(name)] as const);
+    history.replaceState(null, "", write("live", [...own, ["record", record.checked ? "yes" : ""]]));
+  };
+  form.addEventListener("input", () => {
+    remember();
+    show();
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    remember();
+    const asked = Object.fromEntries(
+      ["place", "frequency", "duty", "jitter"].map((name) => [name, value(name)]).filter(([, text]) => text !== ""),
+    );
+    const count = value("count");
+    const body = { ...asked, record: record.checked, ...(count === "" ? {} : { count: Number(count) }) };
+    void post("start", refused, body);
+  });
+  stop.addEventListener("click", () => void post("stop", refused));
+  reset.addEventListener("click", () => void post("reset", refused));
+  pause.addEventListener("click", () => {
+    const paused = pause.getAttribute("aria-pressed") !== "true";
+    pause.setAttribute("aria-pressed", String(paused));
+    pause.textContent = paused ? "Go on" : "Pause";
+    show();
+  });
+
+  const events = new EventSource("/api/live");
+  events.addEventListener("message", (event: MessageEvent<string>) => {
+    latest = JSON.parse(event.data) as Told;
+    show();
+  });
+  events.addEventListener("error", () => {
+    state.textContent = "The server does not answer. Is `onset serve` still running?";
+  });
+  return () => events.close();
+}
+
+async function post(what: string, refused: HTMLElement, body?: object): Promise<void> {
+  refused.textContent = "";
+  const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body ?? {}) };
+  const answer = await fetch(`/api/live/${what}`, init).catch(() => null);
+  if (answer === null) refused.textContent = "The server does not answer. Is `onset serve` still running?";
+  else if (!answer.ok) refused.textContent = (await answer.text()).trim();
+}
+
+function named({ summary }: Channel): string {
+  return `${summary.responder} ${duration(summary.max_ns)}`;
+}
+
+/** How things stand, in words. */
+export function sentence(told: Told): string {
+  const so = {
+    idle: "No generator is connected. `onset generator --flavour 7.3-rt --load mixed` makes one of a guest.",
+    connecting: "Connecting …",
+    running: "Running",
+    stopping: "Stopping: waiting for the last answers",
+    ended: "Ended",
+    failed: "Failed",
+  }[told.standing];
+  if (told.standing === "idle" || told.standing === "connecting") return so;
+  if (told.generator === "") return told.message === null ? so : `${so}: ${told.message}`;
+  const clock = told.clock === "virtual" ? "virtual time" : "its own counter";
+  const parts = [`${so} · ${told.generator} · ${clock}`];
+  if (told.period_ns !== null) parts.push(`one trigger every ${duration(told.period_ns)}, the line is high for ${duration(told.high_ns)}`);
+  parts.push(several(told.triggers, "trigger"), duration(told.measured_ns));
+  if (told.damaged_frames > 0) parts.push(several(told.damaged_frames, "damaged frame"));
+  if (told.message !== null) parts.push(told.message);
+  if (told.bundle !== null) parts.push(`recorded as ${told.bundle}`);
+  return parts.join(" · ");
+}
+
+/** What was lost, each kind with its number. */
+export function lost(losses: Readonly<Record<string, number>>): string {
+  const counts = Object.entries(losses).filter(([, n]) => n > 0);
+  return counts.length === 0 ? "0" : counts.map(([kind, n]) => `${integer(n)} ${kind}`).join(", ");
+}
+
+function table(told: Told, limit: number | null): HTMLElement[] {
+  if (told.channels.length === 0) return [];
+  const shared = axis(told.channels);
+  const range = `${duration(shared.low)} … ${duration(shared.high)}`;
+  const heads = ["min", "mean", "p99", "max", "answers", "lost"];
+  const rows = told.channels.map((channel) => {
+    const { responder, min_ns, mean_ns, max_ns, quantiles, count, losses } = channel.summary;
+    const isLate = limit !== null && (max_ns ?? 0) > limit;
+    const cells = [min_ns, mean_ns, quantiles["0.99"] ?? null].map((ns) => h("td", {}, duration(ns)));
+    return h(
+      "tr",
+      { class: isLate ? "late" : "" },
+      h("th", { scope: "row" }, responder),
+      h("td", {}, histogram(channel, shared)),
+      ...cells,
+      h("td", { class: "max" }, max_ns === null ? ABSENT : duration(max_ns)),
+      h("td", {}, integer(count)),
+      h("td", { class: "text" }, lost(losses)),
+      h("td", {}, course(channel, shared, told.measured_ns)),
+    );
+  });
+  const head = h(
+    "tr",
+    {},
+    h("th", { scope: "col", class: "text" }, "responder"),
+    h("th", { scope: "col", class: "text" }, `how often, ${range}`),
+    ...heads.map((name) => h("th", { scope: "col", class: name === "lost" ? "text" : "" }, name)),
+    h("th", { scope: "col", class: "text" }, `longest over time, ${range}`),
+  );
+  const all = h("table", {}, h("thead", {}, head), h("tbody", {}, ...rows));
+  return [scrollBox("Latencies of each responder", all)];
+}

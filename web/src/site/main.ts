@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The script of the page that `onset serve` shows: which part is shown, by its address.
+
+import { h } from "../element.ts";
+import { PAGES, read, type Page } from "./address.ts";
+import { showLive } from "./live.ts";
+import { showRuns } from "./runs.ts";
+
+const NAMES: Record<Page, string> = { runs: "Runs", live: "Live" };
+const main = document.getElementById("page") as HTMLElement;
+const place = h("div", { id: "place" });
+const links = PAGES.map((page) => h("a", { href: `#${page}` }, NAMES[page]));
+main.replaceChildren(h("nav", { "aria-label": "Pages" }, h("strong", {}, "onset"), ...links), place);
+
+let close = () => {};
+function show(): void {
+  close();
+  const address = read(location.hash);
+  document.title = `onset · ${NAMES[address.page]}`;
+  links.forEach((link, n) => link.toggleAttribute("aria-current", PAGES[n] === address.page));
+  close = { runs: showRuns, live: showLive }[address.page](place, address);
+}
+addEventListener("hashchange", show);
+show();

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the server tells of a live generator (crates/serve/src/live.rs; test/told.json is an example that both test).
+
+/** How a conversation with a generator stands. */
+export type Standing = "idle" | "connecting" | "running" | "stopping" | "ended" | "failed";
+
+export interface Told {
+  readonly standing: Standing;
+  readonly message: string | null;
+  readonly generator: string;
+  readonly clock: string | null;
+  readonly triggers: number;
+  readonly measured_ns: number;
+  readonly period_ns: number | null;
+  readonly high_ns: number | null;
+  readonly damaged_frames: number;
+  readonly bundle: string | null;
+  readonly channels: readonly Channel[];
+}
+
+export interface Channel {
+  readonly summary: {
+    readonly responder: string;
+    readonly count: number;
+    readonly losses: Readonly<Record<string, number>>;
+    readonly min_ns: number | null;
+    readonly mean_ns: number | null;
+    readonly max_ns: number | null;
+    readonly quantiles: Readonly<Record<string, number>>;
+  };
+  readonly columns: readonly { readonly low_ns: number; readonly high_ns: number; readonly count: number }[];
+  readonly slices: readonly {
+    readonly at_ns: number;
+    readonly width_ns: number;
+    readonly min_ns: number;
+    readonly max_ns: number;
+    readonly count: number;
+  }[];
+}

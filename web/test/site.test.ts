@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The page of `onset serve`, in Chromium, with a server that says what a test has it say.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import type { Page } from "playwright-core";
+import { read, write } from "../src/site/address.ts";
+import { axis, share } from "../src/site/draw.ts";
+import { lost, readDuration, sentence } from "../src/site/live.ts";
+import { choose, type Listed } from "../src/site/runs.ts";
+import type { Told } from "../src/site/told.ts";
+import { cells, visitServer } from "./chromium.ts";
+
+const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const EXAMPLE = JSON.parse(await readFile(at("../../test/told.json"), "utf8")) as Told;
+const SITE = await readFile(at("../site.html"), "utf8");
+
+const RUNS: Listed[] = [
+  { flavour: "7.3-rt", load: "mixed", verdict: "pass", samples: 10_000 },
+  { flavour: "6.12 preempt=none", load: "mixed", verdict: "fail", samples: 900 },
+  { flavour: "7.3-rt", load: "idle", verdict: "pass", samples: 20_000 },
+].map((run, n) => ({
+  ...run,
+  run: `2026112${n}-120000-run-000${n}`,
+  damaged: null,
+  title: "<b>ladder</b>",
+  created: `2026-11-2${n}T12:00:00Z`,
+  instrument: "trigger",
+  seed: 1,
+  complete: n !== 1,
+}));
+
+/** A server of the page: what it was asked, and how it tells pages something. */
+class Stub {
+  readonly asked: string[] = [];
+  refusal: string | null = null;
+  private readonly pages = new Set<ServerResponse>();
+  private readonly server: Server = createServer((request, response) => void this.answer(request, response));
+
+  async open(): Promise<string> {
+    await new Promise<void>((done) => this.server.listen(0, "127.0.0.1", done));
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  close(): void {
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+
+  tell(told: Told): void {
+    for (const page of this.pages) page.write(`data: ${JSON.stringify(told)}\n\n`);
+  }
+
+  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let body = "";
+    for await (const part of request) body += String(part);
+    const { method = "", url = "" } = request;
+    if (url === "/") response.setHeader("content-type", "text/html").end(SITE);
+    else if (url === "/api/runs") response.end(JSON.stringify({ schema: 1, runs: RUNS }));
+    else if (url === "/api/live") {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      this.pages.add(response);
+      this.tell({ ...EXAMPLE, standing: "idle", channels: [] });
+    } else if (method === "POST") {
+      this.asked.push(`${url} ${body}`);
+      if (this.refusal !== null) response.writeHead(409);
+      response.end(this.refusal ?? "");
+    } else response.writeHead(404).end();
+  }
+}
+
+async function served(
+  hash: string,
+  check: (page: Page, stub: Stub) => Promise<void>,
+  options: Parameters<typeof visitServer>[3] = {},
+): Promise<void> {
+  const stub = new Stub();
+  const address = await stub.open();
+  try {
+    await visitServer(address, hash, (page) => check(page, stub), options);
+  } finally {
+    stub.close();
+  }
+}
+
+test("runs are found by words, sorted by a column, and opened alone or together", async () => {
+  await served("#runs", async (page) => {
+    const rows = "table.runs tbody tr";
+    await page.locator(rows).nth(2).waitFor();
+    await page.fill("#filter", "7.3-rt mix");
+    assert.deepEqual((await cells(page, rows)).map((row) => row[2]), ["7.3-rt"]);
+    assert.match(page.url(), /#runs\?filter=7\.3-rt\+mix$/);
+    await page.fill("#filter", "");
+    await page.click("th button:text('samples')");
+    const samples = async () => (await cells(page, rows)).map((row) => row[5]);
+    assert.deepEqual(await samples(), ["900", "10\u202f000", "20\u202f000"]);
+    await page.click("th button:text('samples')");
+    assert.deepEqual(await samples(), ["20\u202f000", "10\u202f000", "900"]);
+    // What a run is titled is text.
+    assert.equal((await cells(page, rows))[0]?.[7], "<b>ladder</b>");
+    assert.equal(await page.locator("a.report").isVisible(), false);
+    await page.locator(`${rows} input`).nth(0).check();
+    await page.locator(`${rows} input`).nth(2).check();
+    assert.equal(await page.getAttribute("a.report", "href"), "/report?run=20261122-120000-run-0002&run=20261121-120000-run-0001");
+    assert.match((await cells(page, rows))[2]?.[6] ?? "", /fail, interrupted/);
+  });
+});
+
+test("a generator is started by the form, told of while it measures, and stopped", async () => {
+  await served("#live?frequency=2kHz&limit=500us", async (page, stub) => {
+    await page.locator(".state:text('No generator')").waitFor();
+    await page.check("#record");
+    await page.click("button:text('Start')");
+    const asked = '/api/live/start {"place":"127.0.0.1:7010","frequency":"2kHz","record":true}';
+    await page.waitForFunction(() => location.hash.includes("record=yes"));
+    while (stub.asked.length === 0) await page.waitForTimeout(20);
+    assert.deepEqual(stub.asked, [asked]);
+    stub.tell(EXAMPLE);
+    await page.locator("#ladder-live tbody tr").waitFor();
+    const [row] = await cells(page, "#ladder-live tbody tr");
+    assert.deepEqual(
+      [0, 2, 3, 5, 6, 7].map((n) => row?.[n]),
+      ["task", "5.00 µs", "304 µs", "900 µs", "3", "4 superseded"],
+    );
+    assert.equal(await page.locator("svg.bars rect").count(), 3);
+    assert.equal(await page.innerText(".alarm"), "Above 500 µs: task 900 µs");
+    assert.match(await page.innerText(".state"), /Running · a guest · virtual time · one trigger every 1\.00 ms.*7 triggers/);
+    await page.fill("#limit", "1ms");
+    assert.equal(await page.textContent(".alarm"), "");
+    // What is paused stays; what comes later is shown again.
+    await page.click("button:text('Pause')");
+    const [channel] = EXAMPLE.channels;
+    assert.ok(channel !== undefined);
+    stub.tell({ ...EXAMPLE, channels: [{ ...channel, summary: { ...channel.summary, count: 4 } }] });
+    await page.waitForTimeout(100);
+    assert.equal((await cells(page, "#ladder-live tbody tr"))[0]?.[6], "3");
+    await page.click("button:text('Go on')");
+    assert.equal((await cells(page, "#ladder-live tbody tr"))[0]?.[6], "4");
+    await page.click("button:text('Stop')");
+    while (stub.asked.length < 2) await page.waitForTimeout(20);
+    assert.equal(stub.asked[1], "/api/live/stop {}");
+    stub.tell({ ...EXAMPLE, standing: "ended", bundle: "20261126-live" });
+    await page.locator(".state:text('recorded as 20261126-live')").waitFor();
+    assert.equal(await page.isDisabled("button:text('Stop')"), true);
+  });
+});
+
+test("what the server refuses is said, and the page fits a phone and the dark", async () => {
+  // The browser itself tells of a refused request on the console.
+  const phone = { viewport: { width: 390, height: 800 }, colorScheme: "dark", expected: /409/ } as const;
+  await served("#live", async (page, stub) => {
+    stub.refusal = "a run goes on; stop it first";
+    await page.locator(".state:text('No generator')").waitFor();
+    await page.click("button:text('Reset')");
+    await page.locator(".refused:text('a run goes on; stop it first')").waitFor();
+    stub.tell({ ...EXAMPLE, standing: "failed", message: "cannot open <b>127.0.0.1:1</b>", generator: "" });
+    await page.locator(".state:text('Failed: cannot open <b>127.0.0.1:1</b>')").waitFor();
+    stub.tell(EXAMPLE);
+    await page.locator("#ladder-live tbody tr").waitFor();
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+    assert.equal(wide, false, "the page scrolls sideways");
+  }, phone);
+});
+
+test("an address names a page and its words, and nonsense is the runs", () => {
+  assert.equal(read("#live?frequency=2kHz").words.get("frequency"), "2kHz");
+  for (const hash of ["", "#", "#nonsense?x", "#live2"]) assert.equal(read(hash).page, "runs", hash);
+  assert.equal(write("live", [["a", "1 2"], ["b", ""]]), "#live?a=1+2");
+  assert.deepEqual([...read(write("runs", [["filter", "7.3 & more"]])).words], [["filter", "7.3 & more"]]);
+});
+
+test("a duration is read as people write it, or not at all", () => {
+  assert.deepEqual(["100us", "1.5 ms", "2s", "7ns"].map(readDuration), [100e3, 1.5e6, 2e9, 7]);
+  for (const text of ["", "100", "us", "-1us", "1 m"]) assert.equal(readDuration(text), null, text);
+});
+
+test("runs are chosen by all words, in any column, and sorted by numbers as numbers", () => {
+  assert.deepEqual(choose(RUNS, "MIXED pass", "").map((run) => run.run), ["20261120-120000-run-0000"]);
+  assert.deepEqual(choose(RUNS, "", "-samples").map((run) => run.samples), [20_000, 10_000, 900]);
+  assert.equal(choose(RUNS, "", "nonsense").length, 3);
+});
+
+test("a shared axis holds everything, and losses and states are words", () => {
+  const of = axis(EXAMPLE.channels);
+  assert.deepEqual(of, { low: 1e3, high: 1e6 });
+  assert.deepEqual([share(1e3, of), share(1e6, of), share(1, of)], [0, 1, 0]);
+  assert.equal(lost({ superseded: 4, dropped: 0, unanswered: 1_000 }), "4 superseded, 1\u202f000 unanswered");
+  assert.equal(lost({ dropped: 0 }), "0");
+  assert.match(sentence({ ...EXAMPLE, damaged_frames: 2 }), /2 damaged frames/);
+});
