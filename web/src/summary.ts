@@ -21,6 +21,10 @@ const CLOCKS: Record<Clock, [string, string]> = {
     "time-stamp counter",
     "Real time of a real machine, from the counter of its processor. The numbers contain the effects of caches, bus, firmware and everything else that ran.",
   ],
+  counter: [
+    "counter of a generator",
+    "Real time of a real machine, from the counter of the generator outside it, which sees its edges alone. The numbers contain everything between the line that rises and the pin that answers.",
+  ],
 };
 
 /** The sign of each verdict, so that a reader can tell verdicts apart without colours. */

@@ -114,6 +114,10 @@ test("a generator is started by the form, told of while it measures, and stopped
   await served("#live?frequency=2kHz&limit=500us", async (page, stub) => {
     await page.locator(".state:text('No generator')").waitFor();
     await page.check("#record");
+    await page.fill("#count", "10k");
+    await page.click("button:text('Start')");
+    assert.match(await page.innerText(".refused"), /whole number/);
+    await page.fill("#count", "");
     await page.click("button:text('Start')");
     const asked = '/api/live/start {"place":"127.0.0.1:7010","frequency":"2kHz","record":true}';
     await page.waitForFunction(() => location.hash.includes("record=yes"));
@@ -129,6 +133,8 @@ test("a generator is started by the form, told of while it measures, and stopped
     assert.equal(await page.locator("svg.bars rect").count(), 3);
     assert.equal(await page.innerText(".alarm"), "Above 500 µs: task 900 µs");
     assert.match(await page.innerText(".state"), /Running · a guest · virtual time · one trigger every 1\.00 ms.*7 triggers/);
+    await page.fill("#limit", "100");
+    assert.match(await page.innerText(".alarm"), /No alarm: 100 is no time/);
     await page.fill("#limit", "1ms");
     assert.equal(await page.textContent(".alarm"), "");
     // What is paused stays; what comes later is shown again.

@@ -340,6 +340,9 @@ impl Manifest {
             return Err(BundleError::ForeignSchema { path, found });
         }
         let manifest: Manifest = serde_json::from_slice(&bytes).map_err(damaged)?;
+        if found == SCHEMA && manifest.paths.is_none() {
+            return Err(BundleError::damaged(&path, "it has no paths"));
+        }
         let sealed = bytes.strip_suffix(end_of(&manifest.seal).as_bytes());
         if sealed.is_none_or(|text| blake3::hash(text).to_hex().as_str() != manifest.seal) {
             let why =

@@ -14,13 +14,14 @@ use serde::{Deserialize, Serialize};
 use stats::{Column, Series, Slice, Summary};
 use std::convert::Infallible;
 use std::num::{NonZeroU8, NonZeroU64};
-use std::path::PathBuf;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
-use wire::generator::{Ended, Setting, Ticks};
+use wire::generator::{Setting, Ticks};
 use work::Cancel;
 
 /// How often the pages are told.
@@ -31,6 +32,12 @@ const WAIT: Duration = Duration::from_millis(20);
 const END: Duration = Duration::from_secs(10);
 /// Columns of a histogram for each doubling of the latency.
 const PER_OCTAVE: NonZeroU8 = NonZeroU8::new(8).expect("above 0");
+
+/// What a page is told where its conversation is one of a run that somebody else has started.
+const JOINED: &str =
+    "joined a run that goes on: its settings are fixed, and what came before counts as dropped";
+/// What it is told after a panic.
+const FAULT: &str = "onset failed; `onset serve` printed why: please report it";
 
 /// How a conversation stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -76,6 +83,12 @@ pub struct ChannelTold {
     pub summary: Summary,
     pub columns: Vec<Column>,
     pub slices: Vec<Slice>,
+}
+
+impl Told {
+    fn failed(why: String) -> Told {
+        Told { standing: Standing::Failed, message: Some(why), ..Told::default() }
+    }
 }
 
 impl ChannelTold {
@@ -206,7 +219,11 @@ pub async fn start(shared: State, Json(asked): Json<Asked>) -> Result<(), (Statu
             let store = asked.record.then(|| shared.site.store.clone());
             let issuer = shared.site.issuer.as_ref();
             let told = &shared.live.told;
-            converse(&asked.place, &wanted, (store, issuer), (&taken, told));
+            let talk = || converse(&asked.place, &wanted, (store, issuer), (&taken, told));
+            // A fault of onset is printed by its thread; the page is not to wait for it.
+            if catch_unwind(AssertUnwindSafe(talk)).is_err() {
+                told.send_replace(Arc::new(Told::failed(FAULT.into())));
+            }
         });
     });
     *talk = Some(Talk { orders, cancel, thread });
@@ -233,14 +250,12 @@ fn converse(
     (orders, told): (&Receiver<Order>, &watch::Sender<Arc<Told>>),
 ) {
     told.send_replace(Arc::new(Told { standing: Standing::Connecting, ..Told::default() }));
-    let failed = |last: Told, e: &lab::Error| Told {
-        standing: Standing::Failed,
-        message: Some(e.to_string()),
-        ..last
-    };
     let begun = Live::connect(place).and_then(|mut live| {
         let joined = live.is_running();
-        let note = if joined { None } else { wanted.apply(&mut live)? };
+        let note = match joined {
+            true => Some(JOINED.to_owned()),
+            false => wanted.apply(&mut live)?,
+        };
         let (store, issuer) = recorded;
         let record = store.map(|store| Record::begin(&live, &store, issuer)).transpose()?;
         if !joined {
@@ -251,22 +266,24 @@ fn converse(
     let (mut live, mut record, note) = match begun {
         Ok(begun) => begun,
         Err(e) => {
-            told.send_replace(Arc::new(failed(Told::default(), &e)));
+            told.send_replace(Arc::new(Told::failed(e.to_string())));
             return;
         }
     };
     let followed = follow(&mut live, record.as_mut(), (orders, told), note.as_deref());
-    let ended = live.stopped().map(|stopped| stopped.ended);
-    let complete = followed.is_ok() && matches!(ended, Some(Ended::Complete | Ended::Asked));
-    let bundle = record.map(|record| record.finish(complete)).transpose();
-    let mut last = tell(&live, Standing::Ended, note);
-    let kept = bundle.as_ref().ok().and_then(Option::as_ref).and_then(|path| path.file_name());
-    last.bundle = kept.map(|name| name.to_string_lossy().into_owned());
-    let last = match (followed, bundle) {
-        (Err(e), _) => failed(last, &e),
-        (Ok(()), Err(e)) => failed(last, &e.into()),
-        (Ok(()), Ok(_)) => last,
+    let failure = match &followed {
+        Err(e) => Some(e.to_string()),
+        Ok(()) => live.stopped().and_then(view::terminal::fault),
     };
+    let bundle = record.map(|record| record.finish(&mut live, failure.clone())).transpose();
+    let (bundle, failure) = match bundle {
+        Ok(path) => (path, failure),
+        Err(e) => (None, Some(e.to_string())),
+    };
+    let standing = if failure.is_some() { Standing::Failed } else { Standing::Ended };
+    let mut last = tell(&live, standing, failure.or(note));
+    let kept = bundle.as_deref().and_then(Path::file_name);
+    last.bundle = kept.map(|name| name.to_string_lossy().into_owned());
     told.send_replace(Arc::new(last));
 }
 
@@ -278,6 +295,7 @@ fn follow(
 ) -> Result<(), lab::Error> {
     let (mut last, mut ends) = (None::<Instant>, None::<Instant>);
     loop {
+        let before = live.elapsed();
         live.listen(WAIT)?;
         for observation in live.observed() {
             record.as_deref_mut().map_or(Ok(()), |record| record.observe(&observation))?;
@@ -299,6 +317,8 @@ fn follow(
                 ends = Some(Instant::now());
                 Cancel::default().during(|| live.stop())?;
             }
+            // Time still goes on there.
+            Some(_) if live.elapsed() > before => ends = Some(Instant::now()),
             Some(since) if since.elapsed() > END => {
                 let why = "the generator was told to stop, and does not say that it has";
                 return Err(lab::Error::Generator(why.into()));

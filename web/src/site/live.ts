@@ -64,7 +64,9 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     start.disabled = ["connecting", "running", "stopping"].includes(latest.standing);
     stop.disabled = latest.standing !== "running";
     const late = latest.channels.filter(({ summary }) => limit !== null && (summary.max_ns ?? 0) > limit);
-    alarm.textContent = late.length === 0 ? "" : `Above ${duration(limit)}: ${late.map(named).join(", ")}`;
+    const above = late.length === 0 ? "" : `Above ${duration(limit)}: ${late.map(named).join(", ")}`;
+    const isNone = limit === null && value("limit") !== "";
+    alarm.textContent = isNone ? `No alarm: ${value("limit")} is no time. Write a unit, as in 100us.` : above;
     if (pause.getAttribute("aria-pressed") !== "true") ladder.replaceChildren(...table(latest, limit));
   };
   const remember = () => {
@@ -78,12 +80,9 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     remember();
-    const asked = Object.fromEntries(
-      ["place", "frequency", "duty", "jitter"].map((name) => [name, value(name)]).filter(([, text]) => text !== ""),
-    );
-    const count = value("count");
-    const body = { ...asked, record: record.checked, ...(count === "" ? {} : { count: Number(count) }) };
-    void post("start", refused, body);
+    const body = asked(value, record.checked);
+    if (typeof body === "string") refused.textContent = body;
+    else void post("start", refused, body);
   });
   stop.addEventListener("click", () => void post("stop", refused));
   reset.addEventListener("click", () => void post("reset", refused));
@@ -103,6 +102,15 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     state.textContent = "The server does not answer. Is `onset serve` still running?";
   });
   return () => events.close();
+}
+
+/** What the form asks the server for, or why it asks for nothing. */
+function asked(value: (name: string) => string, record: boolean): object | string {
+  const words = ["place", "frequency", "duty", "jitter"].map((name) => [name, value(name)] as const);
+  const count = value("count");
+  if (!/^\d*$/.test(count)) return `Triggers is a whole number, as in 10000, and not ${count}`;
+  const given = Object.fromEntries(words.filter(([, text]) => text !== ""));
+  return { ...given, record, ...(count === "" ? {} : { count: Number(count) }) };
 }
 
 async function post(what: string, refused: HTMLElement, body?: object): Promise<void> {

@@ -29,8 +29,8 @@ pub enum Happened {
     Came(SocketAddr),
     /// The host went. Its run goes on.
     Went,
-    /// Another host came and was sent away, since one is there.
-    SentAway(SocketAddr),
+    /// Another host came and took the place of the one before.
+    Replaced(SocketAddr),
 }
 
 impl Line {
@@ -64,6 +64,11 @@ impl Line {
         self.listener.local_addr().map_err(|e| Error::File(format!("the listening socket: {e}")))
     }
 
+    /// Whether a host is there.
+    pub fn has_host(&self) -> bool {
+        self.host.is_some()
+    }
+
     /// The time outside, since the line was opened.
     pub fn now(&self) -> Nanos {
         Nanos(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
@@ -74,12 +79,13 @@ impl Line {
         // A failed accept is of the one who called, or passes: the next turn tries again.
         if let Ok((stream, from)) = self.listener.accept() {
             let is_ready = stream.set_nonblocking(true).and(stream.set_nodelay(true)).is_ok();
-            match self.host {
-                None if is_ready => {
-                    self.host = Some(stream);
-                    told(Happened::Came(from));
+            if is_ready {
+                // The one before may be gone without a word, as a machine that sleeps is.
+                let before = self.host.replace(stream);
+                if before.is_some() {
+                    generator.disconnected();
                 }
-                _ => told(Happened::SentAway(from)),
+                told(before.map_or(Happened::Came(from), |_| Happened::Replaced(from)));
             }
         }
         let now = self.now();

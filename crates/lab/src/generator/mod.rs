@@ -116,7 +116,9 @@ impl<'a> Generator<'a> {
                 }
                 Deed::Resize => {
                     let size = self.desk.identity().settings.get(Setting::Batch);
-                    self.run.iter_mut().for_each(|run| run.resize(size as usize));
+                    let (age, outbox) = (self.age(), &mut self.outbox);
+                    let run = self.run.iter_mut();
+                    run.for_each(|run| run.resize(size as usize, age, outbox));
                 }
                 Deed::Start(started) => {
                     let zero = self.commanded + APART;
@@ -150,7 +152,8 @@ impl<'a> Generator<'a> {
                 return Ok(());
             }
             Step::GoesOn { done, .. } => {
-                self.run.iter_mut().for_each(|run| run.has_raised(done));
+                let reached = session.reached();
+                self.run.iter_mut().for_each(|run| run.comes_to(done, reached));
             }
             Step::Begins => return Ok(()),
         }
@@ -213,6 +216,16 @@ impl<'a> Generator<'a> {
         &self.log
     }
 
+    /// Ends the run that goes on, if one does: the generator is switched off.
+    pub fn switch_off(&mut self) {
+        self.end_run(Ended::Fault(FAULT_OFF));
+    }
+
+    /// Whether something waits for the host.
+    pub fn has_to_say(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     /// What has happened since the last call.
     pub fn notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
@@ -255,6 +268,8 @@ fn take(
 
 /// The number of the fault that the guest or its machine has ended.
 const FAULT_GUEST: u16 = 1;
+/// The generator is switched off.
+const FAULT_OFF: u16 = 2;
 
 /// What a session is, and what it can do.
 fn identity(responders: ResponderSet, name: &str) -> Identity {

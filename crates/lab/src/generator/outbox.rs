@@ -47,6 +47,10 @@ impl Outbox {
         self.bytes.drain(..sent.min(self.bytes.len()));
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
     }

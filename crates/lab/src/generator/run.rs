@@ -11,6 +11,8 @@ use wire::generator::{
 /// How many triggers are commanded ahead of those that the guest has raised. They are enough for the guest not to wait
 /// for this process, and few enough to obey a stop soon.
 const AHEAD: u64 = 64;
+/// How far ahead of where the guest is it is told what to do. A busy guest takes some 0.2 s for so long.
+const NEAR: Nanos = Nanos::from_millis(20);
 /// How far the guest may run ahead of the time outside. It is the time that the step of a session and its pipe take.
 const LEAD: Nanos = Nanos::from_millis(5);
 
@@ -94,6 +96,8 @@ impl Run {
             Observation::Loss(_, loss, count) => {
                 let ours = match loss {
                     Loss::Superseded | Loss::Tainted => {
+                        // They were raised, as an answer's trigger was.
+                        self.has_raised(next + count);
                         (next + count).saturating_sub(next.max(self.first))
                     }
                     _ => count,
@@ -103,8 +107,17 @@ impl Run {
         }
     }
 
+    /// Learns how far the session is: the triggers of all runs that it has raised, and the instant that it has reached.
+    /// Time goes on also where nobody answers.
+    pub(super) fn comes_to(&mut self, done: u64, reached: Nanos) {
+        self.has_raised(done);
+        let last = self.raised.checked_sub(1).and_then(|n| self.schedule.due(n));
+        let now = reached.saturating_sub(self.zero).max(last.unwrap_or_default());
+        self.heard = self.heard.max(Ticks(now.0));
+    }
+
     /// Learns that the session has raised `done` triggers of all runs.
-    pub(super) fn has_raised(&mut self, done: u64) {
+    fn has_raised(&mut self, done: u64) {
         let raised = done.saturating_sub(self.first).min(self.commanded);
         while self.raised < raised {
             self.batcher.triggered();
@@ -124,15 +137,25 @@ impl Run {
             } else {
                 Ended::Complete
             };
-            self.ends = Some((ended, self.zero + last.unwrap_or_default() + self.grace));
+            let end = self.zero.saturating_add(last.unwrap_or_default());
+            self.ends = Some((ended, end.saturating_add(self.grace)));
             return None;
         };
-        let at = self.zero.checked_add(due)?;
-        if due > self.passed(now) {
+        let Some(at) = self.zero.checked_add(due) else {
+            self.ends = Some((Ended::ClockEnds, self.zero));
+            return None;
+        };
+        let is_near = self.commanded == self.raised || due <= self.near();
+        if due > self.passed(now) || !is_near {
             return None;
         }
         self.commanded += 1;
         Some(Fired { at, high: self.high })
+    }
+
+    /// Up to where the session is told what to do, so that it obeys a stop soon.
+    fn near(&self) -> Nanos {
+        Nanos(self.heard.0).saturating_add(NEAR)
     }
 
     /// How much of the run has passed outside.
@@ -145,18 +168,18 @@ impl Run {
         if self.commanded - self.raised >= AHEAD {
             return None;
         }
-        let come = self.zero.checked_add(self.passed(now))?;
+        let come = self.zero.checked_add(self.passed(now).min(self.near()))?;
         match (self.ends, self.schedule.due(self.commanded)) {
             (Some((_, end)), _) => Some(come.min(end)),
-            (None, Some(due)) => Some(come.min((self.zero + due).checked_sub(Nanos(1))?)),
+            (None, Some(due)) => Some(come.min(self.zero.checked_add(due)?.checked_sub(Nanos(1))?)),
             (None, None) => Some(come),
         }
     }
 
     /// Learns that the host wants no more. Nothing is raised after the instant `commanded`.
     pub(super) fn stop(&mut self, commanded: Nanos) {
-        let end = commanded.max(self.zero) + self.grace;
-        self.ends = Some((Ended::Asked, end));
+        let end = commanded.max(self.zero).saturating_add(self.grace);
+        self.ends = self.ends.or(Some((Ended::Asked, end)));
     }
 
     /// Why the run has ended, if it has: all triggers are accounted for, or the guest has come to the end of the grace.
@@ -168,13 +191,18 @@ impl Run {
         (all && (answered || reached >= end)).then_some(ended)
     }
 
-    pub(super) fn resize(&mut self, size: usize) {
+    /// A batch has so many measurements from now on. What is held beyond that is sent first.
+    pub(super) fn resize(&mut self, size: usize, age: Ticks, outbox: &mut Outbox) {
+        if self.batcher.held() > size {
+            self.send_batch(outbox);
+        }
         self.batcher.resize(size);
+        self.send_due(age, outbox);
     }
 
-    /// Sends the batch that is held, where it is full or old.
+    /// Sends the batch that is held, where it is full or old. One without measurements says that the run goes on.
     pub(super) fn send_due(&mut self, age: Ticks, outbox: &mut Outbox) {
-        if self.batcher.held() > 0 && self.batcher.is_due(self.heard, age) {
+        if self.batcher.is_due(self.heard, age) {
             self.send_batch(outbox);
         }
     }

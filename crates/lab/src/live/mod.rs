@@ -20,8 +20,8 @@ use sample::{Clock, Losses, Nanos, Observation, Responder};
 use stats::Series;
 use std::time::{Duration, Instant};
 use wire::generator::{
-    Command, DELIMITER, Deframer, Identity, Refused, Report, STUFFED_MAX, Setting, Settings,
-    Started, Stopped, Tick, Timing, VERSION,
+    Command, DELIMITER, Deframer, Identity, Kind, Refused, Report, STUFFED_MAX, Setting, Settings,
+    Started, Stopped, Tick, Timing, Unreadable, VERSION,
 };
 
 /// How long a generator may take to answer a command.
@@ -37,6 +37,8 @@ pub struct Live {
     /// Of the last command.
     number: u16,
     answer: Option<Answer>,
+    /// Of which kind the answer is that is awaited.
+    awaited: Option<Kind>,
     identity: Option<Identity>,
     channels: Vec<Channel>,
     run: Option<Measuring>,
@@ -46,7 +48,20 @@ pub struct Live {
     triggers: u64,
     elapsed: Nanos,
     damaged: u64,
+    /// Each run so far.
+    runs: Vec<Begun>,
     observed: Vec<Observation>,
+}
+
+/// A run of the conversation, as it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// Triggers of the conversation before it.
+    pub triggers: u64,
+    /// Time of the conversation before it.
+    pub elapsed: Nanos,
+    /// What the generator was set to.
+    pub settings: Settings,
 }
 
 /// What answers a command.
@@ -93,6 +108,7 @@ impl Live {
             deframer: Deframer::new(),
             number: 0,
             answer: None,
+            awaited: None,
             identity: None,
             channels: Vec::new(),
             run: None,
@@ -100,6 +116,7 @@ impl Live {
             triggers: 0,
             elapsed: Nanos(0),
             damaged: 0,
+            runs: Vec::new(),
             observed: Vec::new(),
         };
         // What an earlier host left on the line ends here.
@@ -142,12 +159,17 @@ impl Live {
 
     /// Triggers that have come, of all runs.
     pub fn triggers(&self) -> u64 {
-        self.triggers + self.run.as_ref().map_or(0, |run| run.receipt.triggers())
+        self.triggers.saturating_add(self.run.as_ref().map_or(0, |run| run.receipt.triggers()))
     }
 
     /// Since the start of the first run, without the time between runs.
     pub fn elapsed(&self) -> Nanos {
-        self.elapsed + self.run.as_ref().map_or(Nanos(0), |run| run.reached)
+        self.elapsed.saturating_add(self.run.as_ref().map_or(Nanos(0), |run| run.reached))
+    }
+
+    /// The runs of the conversation, as they began.
+    pub fn runs(&self) -> &[Begun] {
+        &self.runs
     }
 
     /// Whether a run goes on.
@@ -198,7 +220,20 @@ impl Live {
     /// # Errors
     /// Those of the line.
     pub fn stop(&mut self) -> Result<(), Error> {
-        self.ask(Command::Stop).map(drop)
+        match self.ask(Command::Stop) {
+            // It ended by itself meanwhile.
+            Err(Error::Unfit(_)) if self.run.is_none() => Ok(()),
+            asked => asked.map(drop),
+        }
+    }
+
+    /// Gives up the run that goes on, because the line is broken: what was lost so far is observed, and what came after
+    /// the last batch is not known.
+    pub fn break_off(&mut self) {
+        let Some(run) = self.run.take() else { return };
+        run.tell_all_lost(&mut self.channels, &mut self.observed);
+        self.triggers = self.triggers.saturating_add(run.receipt.triggers());
+        self.elapsed = self.elapsed.saturating_add(run.reached);
     }
 
     /// Waits for what the generator says, and takes it.
@@ -216,9 +251,15 @@ impl Live {
                 self.damaged += 1;
                 continue;
             };
-            // What a later version adds is passed over, where the protocol says so.
-            let Ok(report) = Report::decode(&frame) else { continue };
-            taken = taken.and_then(|()| self.take(report, frame.number == self.number));
+            taken = taken.and_then(|()| match Report::decode(&frame) {
+                Ok(report) => {
+                    let answers = self.awaited == Some(report.kind()) || is_refusal(&report);
+                    self.take(report, answers && frame.number == self.number)
+                }
+                // What a later version adds is passed over, where the protocol says so.
+                Err(Unreadable::Optional(_)) => Ok(()),
+                Err(e) => Err(format!("{e}; a newer onset may know it")),
+            });
         }
         self.deframer = deframer;
         taken.map_err(|why| self.broken(&why))
@@ -234,14 +275,14 @@ impl Live {
     fn take(&mut self, report: Report<'_>, answers: bool) -> Result<(), String> {
         match report {
             Report::Identity(identity) if answers => {
-                if !identity.limits.is_sound() {
-                    return Err("it announces limits that no generator may have".into());
-                }
                 self.identity = Some(identity);
                 self.channels = run::channels(&identity);
                 // Of a run that somebody else has started, all that went before is lost here.
                 let going = |number| Measuring::of(number, &identity.settings, &identity);
                 self.run = identity.running.map(going);
+                if self.run.is_some() {
+                    self.begins(identity.settings);
+                }
                 self.answer = Some(Answer::Identity);
             }
             Report::Accepted(_) if answers => self.answer = Some(Answer::Accepted),
@@ -250,6 +291,7 @@ impl Live {
                 let identity =
                     self.identity.as_ref().ok_or("it starts before it says who it is")?;
                 self.run = Some(Measuring::of(started.run, &started.settings, identity));
+                self.begins(started.settings);
                 self.stopped = None;
                 self.answer = Some(Answer::Started(started));
             }
@@ -266,13 +308,21 @@ impl Live {
                     return Ok(());
                 };
                 run.stop(&stopped, identity.tick, &mut self.channels, &mut self.observed)?;
-                self.triggers += run.receipt.triggers();
-                self.elapsed += run.reached;
+                let triggers = self.triggers.checked_add(run.receipt.triggers());
+                let elapsed = self.elapsed.checked_add(run.reached);
+                let (Some(triggers), Some(elapsed)) = (triggers, elapsed) else {
+                    return Err("more triggers, or a longer time, than 64 bits hold".into());
+                };
+                (self.triggers, self.elapsed) = (triggers, elapsed);
                 self.stopped = Some(stopped);
             }
             _ => {}
         }
         Ok(())
+    }
+
+    fn begins(&mut self, settings: Settings) {
+        self.runs.push(Begun { triggers: self.triggers, elapsed: self.elapsed, settings });
     }
 
     /// Asks, and waits for the answer. What else comes meanwhile counts as always.
@@ -281,13 +331,23 @@ impl Live {
         let mut out = [0; STUFFED_MAX];
         let bytes = command.encode(self.number, &mut out).to_vec();
         self.answer = None;
+        self.awaited = Some(match command {
+            Command::Identify { .. } => Kind::IDENTITY,
+            Command::Start(_) => Kind::STARTED,
+            _ => Kind::ACCEPTED,
+        });
         self.write(&bytes)?;
         let begun = Instant::now();
         loop {
             self.listen(WAIT)?;
             match self.answer.take() {
-                Some(Answer::Refused(refused)) => return Err(Error::Unfit(refused.to_string())),
-                Some(answer) => return Ok(answer),
+                Some(answer) => {
+                    self.awaited = None;
+                    return match answer {
+                        Answer::Refused(refused) => Err(Error::Unfit(refused.to_string())),
+                        answer => Ok(answer),
+                    };
+                }
                 None if work::is_cancelled() => return Err(Error::Interrupted),
                 None if begun.elapsed() > ANSWER => {
                     return Err(
@@ -307,7 +367,7 @@ impl Live {
         let place = &self.place;
         Error::Generator(match self.identity {
             Some(_) => format!(
-                "the line to the generator at {place} is broken: {e}; the generator goes on with its run, and the same command without settings joins it"
+                "the generator at {place} hung up: {e}; if it is still there, its run goes on, and the same command without settings joins it"
             ),
             None => format!(
                 "{place} hung up before it said who it is ({e}): another host speaks to this generator, or it is none"
@@ -321,6 +381,11 @@ impl Live {
             self.place
         ))
     }
+}
+
+/// A refusal may answer any command.
+fn is_refusal(report: &Report<'_>) -> bool {
+    matches!(report, Report::Refused(_))
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use wire::generator::Setting;
 
+/// How many names are tried.
+const TRIES: u16 = 64;
+
 /// A bundle that is being written.
 pub struct Record {
     begun: Begun,
@@ -27,13 +30,22 @@ impl Record {
         let name = live.name();
         let created = issuer.now();
         let responders = live.channels().iter().map(|c| SeriesName::from(c.responder)).collect();
-        let run = RunId::new(created, &format!("live {name}"), std::process::id() as u16);
+        let title = format!("live {name}");
+        let run = RunId::new(created, &title, 0);
         let about = about(live, &name, issuer);
         let warnings = vec![Warning::FromOutside { name }];
         let (clock, limits) = (live.clock(), Vec::new());
         let begun = Begun { schema: SCHEMA, run, clock, responders, about, limits, warnings };
-        let writer = BundleWriter::create(store, &begun)?;
-        Ok(Record { begun, writer })
+        let mut begun = begun;
+        // Two of one second have one name, but for its salt.
+        for salt in 0..TRIES {
+            begun.run = RunId::new(created, &title, (std::process::id() as u16).wrapping_add(salt));
+            match BundleWriter::create(store, &begun) {
+                Err(BundleError::Exists { .. }) => {}
+                created => return Ok(Record { writer: created?, begun }),
+            }
+        }
+        Ok(Record { writer: BundleWriter::create(store, &begun)?, begun })
     }
 
     /// Takes an observation of the conversation.
@@ -44,26 +56,50 @@ impl Record {
         self.writer.observe(observation)
     }
 
-    /// Writes the bundle, and returns its directory. `complete` is false where the conversation was cut off.
+    /// Writes the bundle of a conversation that has ended, and returns its directory. `failure` says why it was cut
+    /// off, if it was. Where measurements were lost on the way, the longest latency may be among them, and a doubt says
+    /// so.
     ///
     /// # Errors
     /// Those of a disk that is full; what was observed is then kept for the next command.
-    pub fn finish(self, complete: bool) -> Result<PathBuf, BundleError> {
-        let Begun { about, limits, warnings, .. } = self.begun;
-        let conclusion = Conclusion::of(&self.writer.summaries(), limits, warnings);
+    pub fn finish(
+        mut self,
+        live: &mut Live,
+        failure: Option<String>,
+    ) -> Result<PathBuf, BundleError> {
+        live.break_off();
+        live.observed().iter().try_for_each(|observation| self.writer.observe(observation))?;
+        let Begun { mut about, limits, mut warnings, .. } = self.begun;
+        about.experiment.source = source(live);
+        let summaries = self.writer.summaries();
+        let records = summaries.iter().map(|summary| summary.losses.dropped).sum();
+        if records > 0 {
+            warnings.push(Warning::ChannelDropped { records });
+        }
+        let complete = failure.is_none();
+        warnings.extend(failure.map(|text| Warning::Failed { text }));
+        let conclusion = Conclusion::of(&summaries, limits, warnings);
         self.writer.finish(about, conclusion, complete)
     }
 }
 
+/// What the generator was set to, run by run.
+fn source(live: &Live) -> String {
+    let tick = live.tick();
+    let mut text =
+        format!("# What the generator was set to, in ticks of {}/{} ns\n", tick.nanos, tick.per);
+    for run in live.runs() {
+        text += &format!("# from trigger {}, at {} ns:", run.triggers, run.elapsed.0);
+        text.extend(Setting::ALL.map(|s| format!(" {} {}", s.name(), run.settings.get(s))));
+        text.push('\n');
+    }
+    text
+}
+
 fn about(live: &Live, name: &str, issuer: &dyn Issuer) -> About {
     let settings = &live.identity().settings;
-    let source = Setting::ALL.map(|s| format!("# {} = {}\n", s.name(), settings.get(s))).concat();
     let experiment = Experiment {
-        source: format!(
-            "# What the generator was set to, in ticks of {}/{} ns\n{source}",
-            live.tick().nanos,
-            live.tick().per
-        ),
+        source: source(live),
         directory: None,
         overrides: Vec::new(),
         paper: None,

@@ -7,6 +7,8 @@ use wire::generator::{
     self as protocol, Batch, Identity, Receipt, Run, Setting, Settings, Stopped, Tick, Ticks,
 };
 
+const TOO_MANY: &str = "more triggers, or a longer time, than 64 bits hold";
+
 /// A run that goes on.
 pub(super) struct Measuring {
     pub(super) receipt: Receipt,
@@ -46,8 +48,8 @@ impl Measuring {
             let index = index.ok_or("a responder that it has not announced")?;
             let sample = Sample {
                 series: SeriesId(index as u16),
-                trigger: base.triggers + measurement.trigger,
-                at: base.elapsed + nanos(tick, measurement.at)?,
+                trigger: base.triggers.checked_add(measurement.trigger).ok_or(TOO_MANY)?,
+                at: base.elapsed.checked_add(nanos(tick, measurement.at)?).ok_or(TOO_MANY)?,
                 latency: nanos(tick, measurement.latency)?,
                 path: None,
             };
@@ -68,6 +70,12 @@ impl Measuring {
     ) -> Result<(), String> {
         self.receipt.stop(stopped).map_err(|e| e.to_string())?;
         self.reached = nanos(tick, stopped.at)?;
+        self.tell_all_lost(channels, observed);
+        Ok(())
+    }
+
+    /// What was lost of each channel, as far as is known: the run has ended, or nobody hears of it any more.
+    pub(super) fn tell_all_lost(&self, channels: &mut [Channel], observed: &mut Vec<Observation>) {
         self.tell_losses(channels);
         for (index, channel) in channels.iter_mut().enumerate() {
             let Some(losses) = self.receipt.losses(channel.responder) else { continue };
@@ -76,7 +84,6 @@ impl Measuring {
             observed.extend(lost.map(|(loss, n)| Observation::Loss(series, loss, n)));
             channel.settled = channel.losses;
         }
-        Ok(())
     }
 
     fn tell_losses(&self, channels: &mut [Channel]) {

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use wire::generator::Ended;
 
 const EXPERIMENT: &str = r#"
     title = "test"
@@ -50,6 +51,8 @@ impl Served {
                 line.turn(&mut generator, &mut |what| happened.push(what));
                 generator.turn(line.now()).expect("it goes on");
             }
+            generator.switch_off();
+            line.turn(&mut generator, &mut |what| happened.push(what));
             (generator.log().to_vec(), happened)
         });
         Served { address, ends, thread: Some(thread) }
@@ -142,34 +145,78 @@ fn what_a_generator_refuses_is_told_with_its_limits() {
 }
 
 #[test]
-fn a_second_host_is_sent_away_and_one_that_comes_back_finds_its_run() {
+fn a_second_host_takes_the_place_of_the_first_and_finds_its_run() {
     let served = Served::new(Fake::default());
     let mut live = served.live();
-    let second =
-        Live::connect(&served.address.to_string()).err().expect("one at a time").to_string();
-    assert!(second.contains("another host speaks to this generator"), "{second}");
     start(&mut live, 1_000_000, u64::MAX);
     while live.triggers() < 20 {
         live.listen(WAIT).expect("it goes on");
     }
-    drop(live);
-    // The generator sees that the first host is gone at one of its next turns.
-    let begun = Instant::now();
-    let mut again = loop {
-        match Live::connect(&served.address.to_string()) {
-            Ok(live) => break live,
-            Err(e) => assert!(begun.elapsed() < Duration::from_secs(30), "{e}"),
+    let mut second = served.live();
+    assert!(second.is_running());
+    second.stop().expect("it is its host now");
+    to_the_end(&mut second);
+    let task = &second.channels()[1];
+    let count = task.series.summary().count;
+    assert_eq!(count + task.losses.dropped, second.triggers());
+    assert!(task.losses.dropped >= 20, "what came before it was there is lost to it");
+    // The first one learns of it, and keeps what it had.
+    let gone = loop {
+        match live.listen(WAIT) {
+            Ok(()) => {}
+            Err(e) => break e.to_string(),
         }
     };
-    assert!(again.is_running());
-    again.stop().expect("it is its host now");
-    to_the_end(&mut again);
-    let task = &again.channels()[1];
-    let count = task.series.summary().count;
-    assert_eq!(count + task.losses.dropped, again.triggers());
-    assert!(task.losses.dropped >= 20, "what came before it was there is lost to it");
+    assert!(gone.contains("hung up"), "{gone}");
+    let had = live.triggers();
+    live.break_off();
+    assert!(!live.is_running() && live.triggers() == had);
     let (_, happened) = served.end();
-    assert!(happened.iter().any(|what| matches!(what, Happened::SentAway(_))), "{happened:?}");
+    assert!(happened.iter().any(|what| matches!(what, Happened::Replaced(_))), "{happened:?}");
+}
+
+#[test]
+fn a_generator_that_is_switched_off_tells_its_host_how_the_run_ended() {
+    let served = Served::new(Fake::default());
+    let mut live = served.live();
+    start(&mut live, 1_000_000, u64::MAX);
+    while live.triggers() < 5 {
+        live.listen(WAIT).expect("it goes on");
+    }
+    served.end();
+    to_the_end(&mut live);
+    assert!(matches!(live.stopped().map(|s| s.ended), Some(Ended::Fault(2))));
+}
+
+#[test]
+fn time_goes_on_also_where_nobody_answers_and_is_told() {
+    let served = Served::new(Fake { silent: true, ..Fake::default() });
+    let mut live = served.live();
+    start(&mut live, 1_000_000, u64::MAX);
+    let begun = Instant::now();
+    while live.triggers() < 30 || live.elapsed() < Nanos::from_millis(30) {
+        live.listen(WAIT).expect("it goes on");
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{} in {}",
+            live.triggers(),
+            live.elapsed()
+        );
+    }
+    live.stop().expect("it obeys");
+    to_the_end(&mut live);
+    assert_eq!(live.channels()[1].losses.unanswered, live.triggers());
+}
+
+#[test]
+fn triggers_that_are_answered_with_an_older_one_are_raised_before_they_are_lost() {
+    let served = Served::new(Fake { supersede: 3, ..Fake::default() });
+    let mut live = served.live();
+    live.set(Setting::Batch, 1).expect("within the limits");
+    start(&mut live, 100_000, 40);
+    to_the_end(&mut live);
+    let task = &live.channels()[1];
+    assert_eq!((task.series.summary().count, task.losses.superseded), (10, 30));
 }
 
 #[test]
@@ -182,13 +229,7 @@ fn a_host_that_talks_nonsense_or_reads_nothing_slows_nobody() {
         hostile.write_all(&bytes.to_be_bytes()).expect("it takes all");
     }
     drop(hostile);
-    let begun = Instant::now();
-    let mut live = loop {
-        match Live::connect(&served.address.to_string()) {
-            Ok(live) => break live,
-            Err(e) => assert!(begun.elapsed() < Duration::from_secs(30), "{e}"),
-        }
-    };
+    let mut live = served.live();
     // It does not read meanwhile: the generator comes to its end all the same, and says what was lost.
     start(&mut live, 2_000, 30_000);
     std::thread::sleep(Duration::from_secs(1));
@@ -221,4 +262,54 @@ fn what_is_no_generator_is_told_so() {
     let wrong = Live::connect(&address).err().expect("it is no generator").to_string();
     assert!(wrong.contains("or it is none"), "{wrong}");
     other.join().expect("no panic");
+}
+
+struct Noon;
+
+impl crate::matrix::Issuer for Noon {
+    fn now(&self) -> bundle::UtcTime {
+        bundle::UtcTime::from_unix_seconds(1_790_000_000).expect("a time")
+    }
+
+    fn tool(&self) -> bundle::Tool {
+        bundle::Tool { version: "0.0.0".into(), revision: "test".into() }
+    }
+}
+
+#[test]
+fn what_was_recorded_until_the_line_broke_is_a_sound_bundle_that_says_so() {
+    let store = tempfile::tempdir().expect("a directory");
+    let served = Served::new(Fake { lose_every: 5, ..Fake::default() });
+    let mut live = served.live();
+    let mut record = Record::begin(&live, store.path(), &Noon).expect("room on the disk");
+    start(&mut live, 1_000_000, u64::MAX);
+    while live.triggers() < 20 {
+        live.listen(WAIT).expect("it goes on");
+        live.observed().iter().for_each(|o| record.observe(o).expect("room on the disk"));
+    }
+    // Another host takes the line away, and a second recording of the same second has another name.
+    let mut second = served.live();
+    let mut other = Record::begin(&second, store.path(), &Noon).expect("another name");
+    let why = loop {
+        match live.listen(WAIT) {
+            Ok(()) => {}
+            Err(e) => break e.to_string(),
+        }
+    };
+    let path = record.finish(&mut live, Some(why)).expect("room on the disk");
+    let bundle = bundle::Bundle::open(&path).expect("a bundle");
+    bundle.verify().expect("it is sound");
+    let manifest = bundle.manifest();
+    assert!(!manifest.complete && manifest.series[1].losses.unanswered > 0);
+    assert_eq!(manifest.conclusion.verdict, stats::Verdict::Invalid);
+    assert!(manifest.about.experiment.source.contains("from trigger 0, at 0 ns: period 1000000"));
+
+    // The second one has missed measurements, among which the latest may be.
+    second.stop().expect("it is its host now");
+    to_the_end(&mut second).iter().for_each(|o| other.observe(o).expect("room on the disk"));
+    let path = other.finish(&mut second, None).expect("room on the disk");
+    let bundle = bundle::Bundle::open(&path).expect("a bundle");
+    bundle.verify().expect("it is sound");
+    let codes: Vec<&str> = bundle.manifest().conclusion.warnings.iter().map(|w| w.code()).collect();
+    assert!(codes.contains(&"channel_dropped"), "{codes:?}");
 }

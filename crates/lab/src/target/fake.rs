@@ -9,6 +9,7 @@ use sample::{
     Clock, Insns, Loss, Nanos, Observation, Observer, Responder, ResponderSet, Sample, SeriesName,
 };
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
 use wire::WrongCommand;
 use work::Progress;
 
@@ -23,6 +24,10 @@ pub struct Fake {
     pub failing: Vec<String>,
     /// The trigger at which the run fails. 0 for never.
     pub failing_at: u64,
+    /// Whether it answers nothing, and tells nothing of that.
+    pub silent: bool,
+    /// How many triggers it answers together with each that it measures.
+    pub supersede: usize,
 }
 
 impl Target for Fake {
@@ -97,6 +102,15 @@ impl Fakes<'_> {
         let (trigger, path) = (self.trigger, Some(Insns(latency.0)));
         Observation::Sample(Sample { series, trigger, at, latency, path })
     }
+
+    fn tell(&self, responder: Responder, at: Nanos, observe: &mut Observer) -> ControlFlow<()> {
+        observe(self.answer(responder, at))?;
+        let series = self.responders.rank(responder);
+        match self.fake.supersede as u64 {
+            0 => ControlFlow::Continue(()),
+            n => observe(Observation::Loss(series, Loss::Superseded, n)),
+        }
+    }
 }
 
 impl Session for Fakes<'_> {
@@ -105,13 +119,18 @@ impl Session for Fakes<'_> {
         if self.ended {
             return Ok(Step::Ended);
         }
+        let together = 1 + self.fake.supersede;
+        if self.times.len() < together {
+            return Ok(Step::GoesOn { done: self.trigger, of: self.of });
+        }
         if let Some(at) = self.times.pop_front() {
             if self.fake.failing_at > 0 && self.trigger == self.fake.failing_at {
                 return Err(Error::Probe("told to fail".into()));
             }
-            let mut responders = self.responders.iter();
-            self.ended = responders.any(|r| observe(self.answer(r, at)).is_break());
-            self.trigger += 1;
+            let mut responders = self.responders.iter().filter(|_| !self.fake.silent);
+            self.ended = responders.any(|r| self.tell(r, at, observe).is_break());
+            self.times.drain(..self.fake.supersede);
+            self.trigger += together as u64;
         }
         Ok(Step::GoesOn { done: self.trigger, of: self.of })
     }
@@ -163,7 +182,6 @@ impl Session for Fakes<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ops::ControlFlow;
     use std::path::Path;
 
     const EXPERIMENT: &str = r#"

@@ -15,6 +15,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::{Duration, Instant};
 use view::terminal::{self, Shown};
 use view::visible::tell;
 use work::Cancel;
@@ -60,7 +61,10 @@ fn until_it_runs(mut session: Box<dyn Session + '_>) -> Result<Box<dyn Session +
     }
 }
 
-/// Serves hosts until the user asks to stop, or the guest ends.
+/// How long a host may take to read the end of its run.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Serves hosts until the user asks to stop, or the guest ends. However it ends, the host is told, and the log written.
 fn serve(
     mut generator: Generator<'_>,
     mut line: Line,
@@ -68,24 +72,25 @@ fn serve(
     root: &str,
 ) -> Result<Exit, Failure> {
     tell!("listening on {}", line.address()?);
-    let mut logged = 0;
-    while !work::is_cancelled() && !generator.has_ended() {
+    let mut served = Ok(());
+    while served.is_ok() && !work::is_cancelled() && !generator.has_ended() {
         line.turn(&mut generator, &mut |happened| tell_of(happened));
-        generator.turn(line.now())?;
-        for note in generator.notes() {
-            match note {
-                Note::Started(started) => tell!("{}", terminal::started(&started)),
-                Note::Stopped(stopped) => {
-                    tell!("{}", terminal::stopped(&stopped));
-                    logged = write_log(&generator, arguments, root)?;
-                }
-            }
+        served = generator.turn(line.now()).map_err(Failure::from);
+        if tell_notes(&mut generator) {
+            line.turn(&mut generator, &mut |happened| tell_of(happened));
+            served = served.and(write_log(&generator, arguments, root));
         }
     }
-    if generator.log().len() > logged {
-        write_log(&generator, arguments, root)?;
-    }
     let has_ended = generator.has_ended();
+    generator.switch_off();
+    tell_notes(&mut generator);
+    let begun = Instant::now();
+    while generator.has_to_say() && line.has_host() && begun.elapsed() < LAST_WORDS {
+        line.turn(&mut generator, &mut |happened| tell_of(happened));
+        std::thread::sleep(work::POLL);
+    }
+    write_log(&generator, arguments, root)?;
+    served?;
     // The user asked to stop serving; how the guest ends is still worth knowing.
     let measured = Cancel::default().during(|| generator.finish())?;
     for warning in measured.warnings.iter().filter(|w| has_ended || !w.cuts_short()) {
@@ -97,6 +102,18 @@ fn serve(
     }
 }
 
+/// Tells what has happened; whether a run has ended.
+fn tell_notes(generator: &mut Generator<'_>) -> bool {
+    let notes = generator.notes();
+    for note in &notes {
+        match note {
+            Note::Started(started) => tell!("{}", terminal::started(started)),
+            Note::Stopped(stopped) => tell!("{}", terminal::stopped(stopped)),
+        }
+    }
+    notes.iter().any(|note| matches!(note, Note::Stopped(_)))
+}
+
 fn text_of(warning: &Warning) -> String {
     format!("{}: {}; {}", warning.symptom(), warning.cause(), warning.action())
 }
@@ -106,21 +123,16 @@ fn tell_of(happened: Happened) {
     match happened {
         Happened::Came(address) => tell!("a host at {} came", from(address)),
         Happened::Went => tell!("the host went"),
-        Happened::SentAway(address) => {
-            tell!("a second host, at {}, was sent away", from(address));
+        Happened::Replaced(address) => {
+            tell!("a host at {} took the place of the one before", from(address));
         }
     }
 }
 
-/// Writes every trigger so far to the file that the user named. Returns how many triggers there are.
-fn write_log(
-    generator: &Generator<'_>,
-    arguments: &Arguments,
-    root: &str,
-) -> Result<usize, Failure> {
-    let fired = generator.log();
-    if let (Some(path), Some(text)) = (&arguments.log, generator::experiment(root, fired)) {
-        super::write_file(path, &text)?;
+/// Writes every trigger so far to the file that the user named.
+fn write_log(generator: &Generator<'_>, arguments: &Arguments, root: &str) -> Result<(), Failure> {
+    match (&arguments.log, generator::experiment(root, generator.log())) {
+        (Some(path), Some(text)) => super::write_file(path, &text),
+        _ => Ok(()),
     }
-    Ok(fired.len())
 }

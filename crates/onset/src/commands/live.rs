@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use view::results;
 use view::terminal::{self, Key, Screen};
 use view::visible::tell;
-use wire::generator::{Ended, Setting};
+use wire::generator::Setting;
+use work::Cancel;
 
 /// How long one look at the line waits.
 const WAIT: Duration = Duration::from_millis(20);
@@ -40,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         live.start()?;
     }
     let interrupted = follow(&mut live, arguments, record.as_mut());
-    conclude(&live, arguments, record, interrupted)
+    conclude(&mut live, arguments, record, interrupted)
 }
 
 /// What the user asks of the generator.
@@ -64,18 +65,18 @@ fn follow(
 ) -> Result<bool, Failure> {
     let mut screen = if arguments.json { Screen::Lines } else { Screen::open() };
     let every = if screen.is_drawn() { DRAWN_EVERY } else { TOLD_EVERY };
-    let (mut drawn, mut ends, mut change) = (Instant::now(), None, None);
+    let (mut drawn, mut ends, mut change) = (Instant::now(), None::<Instant>, None);
     loop {
+        let before = live.elapsed();
         live.listen(WAIT)?;
         for observation in live.observed() {
             record.as_deref_mut().map_or(Ok(()), |record| record.observe(&observation))?;
         }
         if !live.is_running() {
             let Some(key) = change.take() else { return Ok(ends.is_some()) };
-            if let Err(refused) = change_frequency(live, key) {
+            if let Err(refused) = start_otherwise(live, key) {
                 screen.note(refused.to_string());
             }
-            live.start()?;
             ends = None;
         }
         if drawn.elapsed() >= every {
@@ -88,34 +89,57 @@ fn follow(
             Some(Key::Pause) => screen.pause(),
             _ => {}
         }
+        let quits = work::is_cancelled() || key == Some(Key::Quit);
         // Of a number of triggers that the user asked for, there is one run.
         let changes = matches!(key, Some(Key::Faster | Key::Slower)) && arguments.count.is_none();
-        match ends {
-            None if work::is_cancelled() || key == Some(Key::Quit) || changes => {
-                change = key.filter(|_| changes);
+        match &mut ends {
+            None if quits || changes => {
+                change = key.filter(|_| changes && !quits);
                 ends = Some(Instant::now());
-                live.stop()?;
+                // Also when the user has asked to stop: the last answers are still to come.
+                Cancel::default().during(|| live.stop())?;
             }
-            Some(since) if since.elapsed() > END => {
-                return Err(Failure::unavailable(
-                    "the generator was told to stop, and does not say that it has",
-                ));
+            None => {}
+            Some(since) => {
+                change = change.filter(|_| !quits);
+                // Time still goes on there.
+                if live.elapsed() > before {
+                    *since = Instant::now();
+                }
+                if since.elapsed() > END {
+                    let why = "the generator was told to stop, and does not say that it has";
+                    return Err(Failure::unavailable(why));
+                }
             }
-            _ => {}
         }
     }
 }
 
-/// Halves or doubles the period and the time for which the line is high. Where the generator refuses that, both stay.
-fn change_frequency(live: &mut Live, key: Key) -> Result<(), lab::Error> {
+/// Starts a run at twice the frequency, or at half of it. If the generator refuses that, or half a period is no whole
+/// number of ticks, the run is as the one before.
+fn start_otherwise(live: &mut Live, key: Key) -> Result<(), lab::Error> {
     let of = |setting| live.settings().get(setting);
     let (period, high) = (of(Setting::Period), of(Setting::High));
     let (new_period, new_high) = match key {
+        Key::Faster if period % 2 == 1 => {
+            live.start()?;
+            let why = format!("a period of {period} ticks has no half in whole ticks");
+            return Err(lab::Error::Unfit(why));
+        }
         Key::Faster => (period / 2, (high / 2).max(1)),
         _ => (period.saturating_mul(2), high.saturating_mul(2)),
     };
-    live.set(Setting::Period, new_period)?;
-    live.set(Setting::High, new_high).inspect_err(|_| drop(live.set(Setting::Period, period)))
+    let set = live.set(Setting::Period, new_period);
+    let set = set.and_then(|()| live.set(Setting::High, new_high));
+    let refused = match set.and_then(|()| live.start()) {
+        Ok(_) => return Ok(()),
+        Err(refused @ lab::Error::Unfit(_)) => refused,
+        Err(e) => return Err(e),
+    };
+    live.set(Setting::Period, period)?;
+    live.set(Setting::High, high)?;
+    live.start()?;
+    Err(refused)
 }
 
 fn cannot_draw(e: std::io::Error) -> Failure {
@@ -124,14 +148,16 @@ fn cannot_draw(e: std::io::Error) -> Failure {
 
 /// Shows the numbers, and where they are kept. Also where the conversation failed: what was measured until then counts.
 fn conclude(
-    live: &Live,
+    live: &mut Live,
     arguments: &Arguments,
     record: Option<Record>,
     followed: Result<bool, Failure>,
 ) -> Result<Exit, Failure> {
-    let ended = live.stopped().map(|stopped| stopped.ended);
-    let complete = followed.is_ok() && matches!(ended, Some(Ended::Complete | Ended::Asked));
-    let bundle = record.map(|record| record.finish(complete)).transpose()?;
+    let failure = match &followed {
+        Err(failure) => Some(failure.message.clone()),
+        Ok(_) => live.stopped().and_then(terminal::fault),
+    };
+    let bundle = record.map(|record| record.finish(live, failure.clone())).transpose()?;
     if let Some(stopped) = live.stopped() {
         tell!("{}", terminal::stopped(stopped));
     }
@@ -143,9 +169,9 @@ fn conclude(
             print(&format!("Bundle\n  {}\n", path.display()))?;
         }
     }
-    match (followed?, complete) {
-        (_, false) => Err(Failure::unavailable("the generator ended the run by itself")),
-        (true, true) if arguments.count.is_some() => Ok(Exit::Interrupted),
-        (_, true) => Ok(Exit::Success),
+    match (followed?, failure) {
+        (_, Some(fault)) => Err(Failure::unavailable(fault)),
+        (true, None) if arguments.count.is_some() => Ok(Exit::Interrupted),
+        (_, None) => Ok(Exit::Success),
     }
 }

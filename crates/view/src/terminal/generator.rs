@@ -38,6 +38,19 @@ pub fn stopped(stopped: &Stopped) -> String {
     text
 }
 
+/// Why a run did not end as it was asked to; nothing if it did.
+pub fn fault(stopped: &Stopped) -> Option<String> {
+    match stopped.ended {
+        Ended::Asked | Ended::Complete => None,
+        Ended::Fault(number) => Some(format!(
+            "the generator ended the run by itself (fault {number}): its guest has ended, or it was switched off"
+        )),
+        Ended::ClockEnds => {
+            Some("the run ended because the generator's clock would have ended".into())
+        }
+    }
+}
+
 /// `, 3 unanswered, 1 superseded`; nothing where nothing was lost.
 pub(super) fn lost(losses: &Losses) -> String {
     let counts = losses.named().into_iter().filter(|(_, n)| *n > 0);
