@@ -3,11 +3,7 @@
 
 use sample::SeriesName;
 use serde::{Deserialize, Serialize};
-use stats::{Column, CurvePoint, Series, Slice, Worst};
-use std::num::NonZeroU8;
-
-/// The columns for each doubling of latency. Ten columns are a factor of 2.4, which is fine enough to show two peaks.
-const COLUMNS_PER_OCTAVE: NonZeroU8 = NonZeroU8::new(8).unwrap();
+use stats::{COLUMNS_PER_OCTAVE, Column, CurvePoint, Series, Slice, Worst};
 
 /// The distribution of one responder's latencies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

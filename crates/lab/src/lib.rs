@@ -11,6 +11,7 @@ pub mod followed;
 pub mod generator;
 pub mod hunting;
 pub mod live;
+pub mod loopback;
 pub mod matrix;
 pub mod minimise;
 pub mod target;

@@ -40,27 +40,7 @@ struct Shared {
 
 type State = axum::extract::State<Arc<Shared>>;
 
-/// Opens the port. Port 0 takes a free one.
-///
-/// # Errors
-/// [`io::ErrorKind::InvalidInput`] for an address that other machines can reach; the text names the way in. Those of
-/// the system otherwise.
-pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    if !address.ip().is_loopback() {
-        let port = address.port();
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!(
-                "other machines can reach {address}, and the page has no password: listen on 127.0.0.1, and come from another machine by `ssh -L {port}:127.0.0.1:{port}`"
-            ),
-        ));
-    }
-    let listener = TcpListener::bind(address)?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
-}
-
-/// Serves until this thread's work is cancelled.
+/// Serves on a listener of [`lab::loopback`], until this thread's work is cancelled.
 ///
 /// # Errors
 /// Those of the system.

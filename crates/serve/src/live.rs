@@ -7,13 +7,13 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{Stream, unfold};
-use lab::live::{Live, Record, Wanted};
+use lab::live::{self, Left, Live, Talk, Wanted};
 use lab::matrix::Issuer;
 use sample::{Clock, Nanos};
 use serde::{Deserialize, Serialize};
-use stats::{Column, Series, Slice, Summary};
+use stats::{COLUMNS_PER_OCTAVE, Column, Series, Slice, Summary};
 use std::convert::Infallible;
-use std::num::{NonZeroU8, NonZeroU64};
+use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -26,17 +26,8 @@ use work::Cancel;
 
 /// How often the pages are told.
 const TOLD_EVERY: Duration = Duration::from_millis(250);
-/// How long one look at the line waits.
-const WAIT: Duration = Duration::from_millis(20);
-/// How long the end of a run is waited for.
-const END: Duration = Duration::from_secs(10);
-/// Columns of a histogram for each doubling of the latency.
-const PER_OCTAVE: NonZeroU8 = NonZeroU8::new(8).expect("above 0");
 
-/// What a page is told where its conversation is one of a run that somebody else has started.
-const JOINED: &str =
-    "joined a run that goes on: its settings are fixed, and what came before counts as dropped";
-/// What it is told after a panic.
+/// What a page is told after a panic.
 const FAULT: &str = "onset failed; `onset serve` printed why: please report it";
 
 /// How a conversation stands.
@@ -93,7 +84,7 @@ impl Told {
 
 impl ChannelTold {
     fn of(summary: Summary, series: &Series) -> ChannelTold {
-        let mut columns = series.columns(PER_OCTAVE);
+        let mut columns = series.columns(COLUMNS_PER_OCTAVE);
         columns.retain(|column| column.count > 0);
         ChannelTold { summary, columns, slices: series.timeline().buckets() }
     }
@@ -148,11 +139,12 @@ enum Order {
 
 /// Where conversations begin, one at a time.
 pub struct Desk {
-    talk: Mutex<Option<Talk>>,
+    talk: Mutex<Option<Held>>,
     told: watch::Sender<Arc<Told>>,
 }
 
-struct Talk {
+/// A conversation that goes on, as the desk holds it.
+struct Held {
     orders: Sender<Order>,
     cancel: Cancel,
     thread: JoinHandle<()>,
@@ -173,7 +165,7 @@ impl Desk {
     /// Ends the conversation, and waits until what it recorded is kept.
     pub fn end(&self) {
         let talk = self.talk.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Talk { cancel, thread, .. }) = talk {
+        if let Some(Held { cancel, thread, .. }) = talk {
             cancel.ask();
             // A panic of it was printed, and there is nothing else to do here.
             let _ = thread.join();
@@ -226,7 +218,7 @@ pub async fn start(shared: State, Json(asked): Json<Asked>) -> Result<(), (Statu
             }
         });
     });
-    *talk = Some(Talk { orders, cancel, thread });
+    *talk = Some(Held { orders, cancel, thread });
     Ok(())
 }
 
@@ -246,84 +238,53 @@ type Recorded<'a> = (Option<PathBuf>, &'a dyn Issuer);
 fn converse(
     place: &str,
     wanted: &Wanted,
-    recorded: Recorded<'_>,
+    (store, issuer): Recorded<'_>,
     (orders, told): (&Receiver<Order>, &watch::Sender<Arc<Told>>),
 ) {
     told.send_replace(Arc::new(Told { standing: Standing::Connecting, ..Told::default() }));
-    let begun = Live::connect(place).and_then(|mut live| {
-        let joined = live.is_running();
-        let note = match joined {
-            true => Some(JOINED.to_owned()),
-            false => wanted.apply(&mut live)?,
-        };
-        let (store, issuer) = recorded;
-        let record = store.map(|store| Record::begin(&live, &store, issuer)).transpose()?;
-        if !joined {
-            live.start()?;
-        }
-        Ok((live, record, note))
-    });
-    let (mut live, mut record, note) = match begun {
+    let recorded = store.as_deref().map(|store| (store, issuer));
+    let begun = Live::connect(place).and_then(|live| Talk::begin(live, wanted, recorded));
+    let (mut talk, note) = match begun {
         Ok(begun) => begun,
         Err(e) => {
             told.send_replace(Arc::new(Told::failed(e.to_string())));
             return;
         }
     };
-    let followed = follow(&mut live, record.as_mut(), (orders, told), note.as_deref());
-    let failure = match &followed {
-        Err(e) => Some(e.to_string()),
-        Ok(()) => live.stopped().and_then(view::terminal::fault),
-    };
-    let bundle = record.map(|record| record.finish(&mut live, failure.clone())).transpose();
-    let (bundle, failure) = match bundle {
-        Ok(path) => (path, failure),
+    let followed = follow(&mut talk, (orders, told), note.as_deref());
+    let (bundle, failure) = match talk.finish(followed.err().map(|e| e.to_string())) {
+        Ok(Left { bundle, failure }) => (bundle, failure),
         Err(e) => (None, Some(e.to_string())),
     };
     let standing = if failure.is_some() { Standing::Failed } else { Standing::Ended };
-    let mut last = tell(&live, standing, failure.or(note));
+    let mut last = tell(talk.live(), standing, failure.or(note));
     let kept = bundle.as_deref().and_then(Path::file_name);
     last.bundle = kept.map(|name| name.to_string_lossy().into_owned());
     told.send_replace(Arc::new(last));
 }
 
 fn follow(
-    live: &mut Live,
-    mut record: Option<&mut Record>,
+    talk: &mut Talk,
     (orders, told): (&Receiver<Order>, &watch::Sender<Arc<Told>>),
     note: Option<&str>,
 ) -> Result<(), lab::Error> {
-    let (mut last, mut ends) = (None::<Instant>, None::<Instant>);
+    let mut last = None::<Instant>;
     loop {
-        let before = live.elapsed();
-        live.listen(WAIT)?;
-        for observation in live.observed() {
-            record.as_deref_mut().map_or(Ok(()), |record| record.observe(&observation))?;
-        }
-        if !live.is_running() {
-            return Ok(());
-        }
+        let standing = match talk.step()? {
+            live::Standing::Running => Standing::Running,
+            live::Standing::Stopping => Standing::Stopping,
+            live::Standing::Ended => return Ok(()),
+        };
         if last.is_none_or(|at| at.elapsed() >= TOLD_EVERY) {
             last = Some(Instant::now());
-            let standing = if ends.is_some() { Standing::Stopping } else { Standing::Running };
-            told.send_replace(Arc::new(tell(live, standing, note.map(str::to_owned))));
+            told.send_replace(Arc::new(tell(talk.live(), standing, note.map(str::to_owned))));
         }
         let order = orders.try_recv().ok();
         if matches!(order, Some(Order::Reset)) {
-            live.reset();
+            talk.reset();
         }
-        match ends {
-            None if matches!(order, Some(Order::Stop)) || work::is_cancelled() => {
-                ends = Some(Instant::now());
-                Cancel::default().during(|| live.stop())?;
-            }
-            // Time still goes on there.
-            Some(_) if live.elapsed() > before => ends = Some(Instant::now()),
-            Some(since) if since.elapsed() > END => {
-                let why = "the generator was told to stop, and does not say that it has";
-                return Err(lab::Error::Generator(why.into()));
-            }
-            _ => {}
+        if matches!(order, Some(Order::Stop)) || work::is_cancelled() {
+            talk.stop()?;
         }
     }
 }

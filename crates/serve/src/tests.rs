@@ -34,7 +34,8 @@ impl Served {
     fn new() -> Served {
         let store = tempfile::tempdir().expect("a directory");
         (0..2).for_each(|n| drop(write_bundle(store.path(), &run_id(n), 20)));
-        let listener = listen("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let listener =
+            lab::loopback::listen("127.0.0.1:0".parse().expect("an address")).expect("a port");
         let address = listener.local_addr().expect("a port");
         let site = Site {
             store: store.path().to_owned(),
@@ -158,7 +159,7 @@ fn what_another_site_sends_is_refused() {
     // A form, which a page may send anywhere, is no JSON.
     let form = format!("{}content-type: text/plain\r\n", served.host());
     assert_eq!(served.ask("POST /api/live/start", &form, body).0, 415);
-    assert!(listen("0.0.0.0:0".parse().expect("an address")).is_err());
+    assert!(lab::loopback::listen("0.0.0.0:0".parse().expect("an address")).is_err());
 }
 
 #[test]

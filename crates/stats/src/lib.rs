@@ -20,6 +20,6 @@ pub use compare::{Comparison, Difference, compare};
 pub use condition::{Condition, ConditionOutcome, NotACondition, Threshold};
 pub use limits::{Finding, Judgement, Limit, Reason, Statistic, UnknownStatistic, Verdict, judge};
 pub use series::{DIGITS, LATENCY_MAX, Mismatch, Series, WORST_KEPT, Worst};
-pub use shape::{Column, CurvePoint};
+pub use shape::{COLUMNS_PER_OCTAVE, Column, CurvePoint};
 pub use summary::{Quantile, Quantiles, Summary, UnknownQuantile};
 pub use timeline::{BUCKETS_MAX, Slice, Timeline};

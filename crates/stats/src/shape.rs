@@ -8,6 +8,10 @@ use sample::{Nanos, Quantity};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
+/// The columns for each doubling of a latency in what people look at: bundles, reports, live. Ten columns are a factor
+/// of 2.4, which is fine enough to show two peaks.
+pub const COLUMNS_PER_OCTAVE: NonZeroU8 = NonZeroU8::new(8).unwrap();
+
 /// One column of a histogram with logarithmic axis: samples of `low ≤ latency < high`. A bucket of the
 /// underlying histogram counts where its lower end lies, so an edge is exact to 0.1 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

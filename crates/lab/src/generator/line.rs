@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The TCP line between a generator and its host. One host at a time is served, and nobody waits for it: reading and
 //! writing take what there is.
-//!
-//! The protocol knows no password. So the line listens on a loopback address alone: whoever may speak to it has an
-//! account on this machine.
 
 use super::Generator;
 use crate::Error;
@@ -37,22 +34,9 @@ impl Line {
     /// Listens on a loopback address; port 0 takes a free one.
     ///
     /// # Errors
-    /// [`Error::Unfit`] for an address that other machines could reach; [`Error::File`] where it cannot listen there.
+    /// Those of [`loopback::listen`](crate::loopback::listen).
     pub fn listen(address: SocketAddr) -> Result<Line, Error> {
-        if !address.ip().is_loopback() {
-            return Err(Error::Unfit(format!(
-                "other machines can reach {address}, and the generator protocol has no password: listen on 127.0.0.1, and let another machine in by `ssh -L {port}:127.0.0.1:{port}`",
-                port = address.port()
-            )));
-        }
-        let failed = |e: std::io::Error| {
-            let port = address.port();
-            Error::File(format!(
-                "cannot listen on {address}: {e}; is another program there? `ss -ltnp 'sport = {port}'` tells, or take another port"
-            ))
-        };
-        let listener = TcpListener::bind(address).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
+        let listener = crate::loopback::listen(address)?;
         Ok(Line { listener, host: None, begun: Instant::now() })
     }
 

@@ -9,9 +9,11 @@ mod asked;
 mod connection;
 mod record;
 mod run;
+mod talk;
 
 pub use asked::{Duty, Frequency, Wanted};
 pub use record::Record;
+pub use talk::{Left, Standing, Talk};
 
 use crate::Error;
 use connection::Connection;
@@ -311,7 +313,7 @@ impl Live {
                 let triggers = self.triggers.checked_add(run.receipt.triggers());
                 let elapsed = self.elapsed.checked_add(run.reached);
                 let (Some(triggers), Some(elapsed)) = (triggers, elapsed) else {
-                    return Err("more triggers, or a longer time, than 64 bits hold".into());
+                    return Err(run::TOO_MANY.into());
                 };
                 (self.triggers, self.elapsed) = (triggers, elapsed);
                 self.stopped = Some(stopped);

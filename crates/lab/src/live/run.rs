@@ -7,7 +7,7 @@ use wire::generator::{
     self as protocol, Batch, Identity, Receipt, Run, Setting, Settings, Stopped, Tick, Ticks,
 };
 
-const TOO_MANY: &str = "more triggers, or a longer time, than 64 bits hold";
+pub(super) const TOO_MANY: &str = "more triggers, or a longer time, than 64 bits hold";
 
 /// A run that goes on.
 pub(super) struct Measuring {

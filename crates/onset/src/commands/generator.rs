@@ -3,16 +3,14 @@
 //! answers them.
 
 use super::guest::Asked;
-use super::{bench, tell_missing};
+use super::{bench, tell_missing, tell_warning};
 use crate::arguments::Generator as Arguments;
 use crate::failure::{Exit, Failure};
-use bundle::Warning;
 use experiment::Experiment;
 use lab::generator::{self, Generator, Happened, Line, Note};
 use lab::target::{Lead, Rig, Session, Step, Target};
 use sample::ResponderSet;
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -94,7 +92,7 @@ fn serve(
     // The user asked to stop serving; how the guest ends is still worth knowing.
     let measured = Cancel::default().during(|| generator.finish())?;
     for warning in measured.warnings.iter().filter(|w| has_ended || !w.cuts_short()) {
-        tell!("! {}", text_of(warning));
+        tell_warning(warning);
     }
     match has_ended {
         true => Err(Failure::unavailable("the guest has ended, and nobody answers any more")),
@@ -114,17 +112,12 @@ fn tell_notes(generator: &mut Generator<'_>) -> bool {
     notes.iter().any(|note| matches!(note, Note::Stopped(_)))
 }
 
-fn text_of(warning: &Warning) -> String {
-    format!("{}: {}; {}", warning.symptom(), warning.cause(), warning.action())
-}
-
 fn tell_of(happened: Happened) {
-    let from = |address: SocketAddr| address.to_string();
     match happened {
-        Happened::Came(address) => tell!("a host at {} came", from(address)),
+        Happened::Came(address) => tell!("a host at {address} came"),
         Happened::Went => tell!("the host went"),
         Happened::Replaced(address) => {
-            tell!("a host at {} took the place of the one before", from(address));
+            tell!("a host at {address} took the place of the one before");
         }
     }
 }

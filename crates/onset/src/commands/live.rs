@@ -4,44 +4,33 @@
 use super::{SystemClock, print, print_json, store};
 use crate::arguments::Live as Arguments;
 use crate::failure::{Exit, Failure};
-use lab::live::{Live, Record, Wanted};
+use lab::live::{Left, Live, Standing, Talk, Wanted};
+use lab::matrix::Issuer;
 use std::time::{Duration, Instant};
 use view::results;
 use view::terminal::{self, Key, Screen};
 use view::visible::tell;
 use wire::generator::Setting;
-use work::Cancel;
 
-/// How long one look at the line waits.
-const WAIT: Duration = Duration::from_millis(20);
 /// How often the screen is drawn anew.
 const DRAWN_EVERY: Duration = Duration::from_millis(100);
 /// How often a line is written where there is no terminal.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
-/// How long the end of a run is waited for, beside the time that the generator waits for answers.
-const END: Duration = Duration::from_secs(10);
 
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let mut live = Live::connect(&arguments.place)?;
+    let live = Live::connect(&arguments.place)?;
     let (joined, wanted) = (live.is_running(), wanted(arguments));
-    match joined {
-        true if wanted != Wanted::default() => {
-            return Err(Failure::usage(
-                "the generator is in the middle of a run, whose settings are fixed: give the command without them to watch that run",
-            ));
-        }
-        true => tell!("a run goes on, and this command joins it; what came before counts as lost"),
-        false => wanted.apply(&mut live)?.iter().for_each(|note| tell!("{note}")),
+    if joined && wanted != Wanted::default() {
+        return Err(Failure::usage(
+            "the generator is in the middle of a run, whose settings are fixed: give the command without them to watch that run",
+        ));
     }
-    let mut record = match arguments.record {
-        true => Some(Record::begin(&live, store(&arguments.store.store).root(), &SystemClock)?),
-        false => None,
-    };
-    if !joined {
-        live.start()?;
-    }
-    let interrupted = follow(&mut live, arguments, record.as_mut());
-    conclude(&mut live, arguments, record, interrupted)
+    let store = arguments.record.then(|| store(&arguments.store.store));
+    let recorded = store.as_ref().map(|store| (store.root(), &SystemClock as &dyn Issuer));
+    let (mut talk, note) = Talk::begin(live, &wanted, recorded)?;
+    note.iter().for_each(|note| tell!("{note}"));
+    let followed = follow(&mut talk, arguments);
+    conclude(&mut talk, arguments, followed)
 }
 
 /// What the user asks of the generator.
@@ -58,59 +47,35 @@ fn wanted(arguments: &Arguments) -> Wanted {
 }
 
 /// Follows the conversation to its end. Returns whether the user ended it.
-fn follow(
-    live: &mut Live,
-    arguments: &Arguments,
-    mut record: Option<&mut Record>,
-) -> Result<bool, Failure> {
+fn follow(talk: &mut Talk, arguments: &Arguments) -> Result<bool, Failure> {
     let mut screen = if arguments.json { Screen::Lines } else { Screen::open() };
     let every = if screen.is_drawn() { DRAWN_EVERY } else { TOLD_EVERY };
-    let (mut drawn, mut ends, mut change) = (Instant::now(), None::<Instant>, None);
+    let (mut drawn, mut change) = (Instant::now(), None);
     loop {
-        let before = live.elapsed();
-        live.listen(WAIT)?;
-        for observation in live.observed() {
-            record.as_deref_mut().map_or(Ok(()), |record| record.observe(&observation))?;
-        }
-        if !live.is_running() {
-            let Some(key) = change.take() else { return Ok(ends.is_some()) };
-            if let Err(refused) = start_otherwise(live, key) {
+        if talk.step()? == Standing::Ended {
+            let Some(key) = change.take() else { return Ok(talk.is_stopped()) };
+            if let Err(refused) = talk.go_on(|live| start_otherwise(live, key)) {
                 screen.note(refused.to_string());
             }
-            ends = None;
         }
         if drawn.elapsed() >= every {
             drawn = Instant::now();
-            screen.show(live, ends.is_some()).map_err(cannot_draw)?;
+            screen.show(talk.live(), talk.is_stopped()).map_err(cannot_draw)?;
         }
         let key = screen.key().map_err(cannot_draw)?;
         match key {
-            Some(Key::Reset) => live.reset(),
+            Some(Key::Reset) => talk.reset(),
             Some(Key::Pause) => screen.pause(),
             _ => {}
         }
-        let quits = work::is_cancelled() || key == Some(Key::Quit);
         // Of a number of triggers that the user asked for, there is one run.
         let changes = matches!(key, Some(Key::Faster | Key::Slower)) && arguments.count.is_none();
-        match &mut ends {
-            None if quits || changes => {
-                change = key.filter(|_| changes && !quits);
-                ends = Some(Instant::now());
-                // Also when the user has asked to stop: the last answers are still to come.
-                Cancel::default().during(|| live.stop())?;
-            }
-            None => {}
-            Some(since) => {
-                change = change.filter(|_| !quits);
-                // Time still goes on there.
-                if live.elapsed() > before {
-                    *since = Instant::now();
-                }
-                if since.elapsed() > END {
-                    let why = "the generator was told to stop, and does not say that it has";
-                    return Err(Failure::unavailable(why));
-                }
-            }
+        if work::is_cancelled() || key == Some(Key::Quit) {
+            change = None;
+            talk.stop()?;
+        } else if changes && !talk.is_stopped() {
+            change = key;
+            talk.stop()?;
         }
     }
 }
@@ -148,16 +113,13 @@ fn cannot_draw(e: std::io::Error) -> Failure {
 
 /// Shows the numbers, and where they are kept. Also where the conversation failed: what was measured until then counts.
 fn conclude(
-    live: &mut Live,
+    talk: &mut Talk,
     arguments: &Arguments,
-    record: Option<Record>,
     followed: Result<bool, Failure>,
 ) -> Result<Exit, Failure> {
-    let failure = match &followed {
-        Err(failure) => Some(failure.message.clone()),
-        Ok(_) => live.stopped().and_then(terminal::fault),
-    };
-    let bundle = record.map(|record| record.finish(live, failure.clone())).transpose()?;
+    let failure = followed.as_ref().err().map(|failure| failure.message.clone());
+    let Left { bundle, failure } = talk.finish(failure)?;
+    let live = talk.live();
     if let Some(stopped) = live.stopped() {
         tell!("{}", terminal::stopped(stopped));
     }

@@ -121,9 +121,14 @@ fn tell_missing(rig: &Rig, experiment: &Experiment) {
     for (index, warning) in missing.iter().enumerate() {
         // Tell it once for each kernel, not once for each load.
         if !missing[..index].contains(warning) {
-            tell!("! {}: {}; {}", warning.symptom(), warning.cause(), warning.action());
+            tell_warning(warning);
         }
     }
+}
+
+/// Tells a doubt in one line: what is seen, why, and what to do.
+fn tell_warning(warning: &Warning) {
+    tell!("! {}: {}; {}", warning.symptom(), warning.cause(), warning.action());
 }
 
 /// Prints to stdout. If the reader closed the pipe, it has read enough: this is no error.

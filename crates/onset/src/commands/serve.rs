@@ -16,13 +16,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         viewer: installation.viewer()?,
         issuer: Box::new(SystemClock),
     };
-    let listen = arguments.listen;
-    let listener = serve::listen(listen).map_err(|e| match e.kind() {
-        std::io::ErrorKind::InvalidInput => Failure::usage(e),
-        _ => Failure::unavailable(format!(
-            "cannot listen on {listen}: {e}; take another port by --listen, or 0 for a free one"
-        )),
-    })?;
+    let listener = lab::loopback::listen(arguments.listen)?;
     let address = listener.local_addr().map_err(Failure::unavailable)?;
     tell!("http://{address}/ (Ctrl-C ends it)");
     serve::serve(listener, site)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What a generator tells of its runs, a line each.
 
-use super::count::several;
+use super::count::{named, several};
 use sample::{Losses, Nanos};
 use wire::generator::{Ended, Setting, Started, Stopped, Timing};
 
@@ -38,23 +38,9 @@ pub fn stopped(stopped: &Stopped) -> String {
     text
 }
 
-/// Why a run did not end as it was asked to; nothing if it did.
-pub fn fault(stopped: &Stopped) -> Option<String> {
-    match stopped.ended {
-        Ended::Asked | Ended::Complete => None,
-        Ended::Fault(number) => Some(format!(
-            "the generator ended the run by itself (fault {number}): its guest has ended, or it was switched off"
-        )),
-        Ended::ClockEnds => {
-            Some("the run ended because the generator's clock would have ended".into())
-        }
-    }
-}
-
 /// `, 3 unanswered, 1 superseded`; nothing where nothing was lost.
 pub(super) fn lost(losses: &Losses) -> String {
-    let counts = losses.named().into_iter().filter(|(_, n)| *n > 0);
-    counts.map(|(name, n)| format!(", {n} {name}")).collect()
+    named(losses).map_or_else(String::new, |losses| format!(", {losses}"))
 }
 
 /// The frequency of a period: `16.0 Hz`, `1.00 kHz`.

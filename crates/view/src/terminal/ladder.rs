@@ -3,7 +3,7 @@
 
 use super::axis::Axis;
 use super::company::company;
-use super::count::several;
+use super::count::{named, several};
 use super::table::{Align, Table};
 use super::truth;
 use crate::screen::{Tone, toned};
@@ -13,7 +13,8 @@ use probes::context::keys;
 use sample::{Clock, Nanos};
 use stats::{Finding, Quantile, Statistic, Summary, Verdict};
 
-const QUANTILES: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P999];
+/// The quantiles of a table.
+pub(super) const QUANTILES: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P999];
 /// How many lines of a kernel's complaint are shown; the bundle has all.
 const SYMPTOM_LINES: usize = 4;
 
@@ -163,10 +164,7 @@ fn time(value: Option<Nanos>) -> String {
 
 /// `0`, or each kind of loss that occurred with its number.
 fn losses(summary: &Summary) -> String {
-    let named = summary.losses.named();
-    let parts: Vec<String> =
-        named.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{n} {name}")).collect();
-    if parts.is_empty() { "0".into() } else { parts.join(", ") }
+    named(&summary.losses).unwrap_or_else(|| "0".into())
 }
 
 fn finding(finding: &Finding) -> String {

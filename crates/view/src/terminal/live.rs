@@ -2,7 +2,7 @@
 //! What a generator of triggers measures, while it does: a ladder that moves on a terminal, and lines elsewhere.
 
 use super::axis::{Axis, sparkline};
-use super::count::several;
+use super::count::{named, several};
 use super::generator::{hertz, lost};
 use super::table::{Align, Table};
 use crate::visible::tell;
@@ -14,14 +14,11 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table as Grid};
 use ratatui::{DefaultTerminal, Frame};
 use sample::{Clock, Nanos};
-use stats::Quantile;
+use stats::{COLUMNS_PER_OCTAVE, Quantile};
 use std::io::{self, IsTerminal};
-use std::num::NonZeroU8;
 use std::time::Duration;
 use wire::generator::{Setting, Ticks};
 
-/// Columns of a histogram for each doubling of the latency.
-const PER_OCTAVE: NonZeroU8 = NonZeroU8::new(8).expect("above 0");
 const KEYS: &str = "q stop   space pause   r reset   + twice as often   - half as often";
 
 /// What the user pressed.
@@ -229,16 +226,15 @@ fn row(channel: &Channel, axis: &Axis) -> [String; 8] {
     let summary = channel.series.summary();
     let time = |time: Option<Nanos>| time.map_or_else(|| "–".into(), |time| time.to_string());
     let mean = summary.mean.map(|mean| Nanos(mean.round() as u64));
-    let losses = lost(&channel.losses);
     [
         channel.responder.name().into(),
-        axis.bars(&channel.series.columns(PER_OCTAVE)),
+        axis.bars(&channel.series.columns(COLUMNS_PER_OCTAVE)),
         time(summary.min),
         time(mean),
         time(summary.quantile(Quantile::P99)),
         time(summary.max),
         summary.count.to_string(),
-        losses.strip_prefix(", ").unwrap_or("0").into(),
+        named(&channel.losses).unwrap_or_else(|| "0".into()),
     ]
 }
 

@@ -26,7 +26,7 @@ pub use bound::bound;
 pub use company::company;
 pub use comparison::comparison;
 pub use explanation::explanations;
-pub use generator::{fault, started, stopped};
+pub use generator::{started, stopped};
 pub use hunt::{hunted, progress as hunt_progress};
 pub use ladder::{configuration, ladders, tone};
 pub use ledger::ledger;

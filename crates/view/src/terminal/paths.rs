@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! How many instructions the target completed between a trigger and its answer, as a table.
 
+use super::ladder::QUANTILES;
 use super::table::{Align, Table};
 use bundle::Manifest;
 use sample::Insns;
-use stats::Quantile;
-
-const QUANTILES: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P999];
 
 /// The table under its heading; empty for a run of which nobody counted instructions.
 pub fn paths(manifest: &Manifest) -> String {

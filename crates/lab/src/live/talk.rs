@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A conversation with a generator from its first run to its end, for whoever shows it: it is recorded if that was
+//! asked for, and a run that is to stop has time for its last answers.
+
+use super::{Live, Record, Wanted};
+use crate::Error;
+use crate::matrix::Issuer;
+use bundle::BundleError;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use wire::generator::{Ended, Stopped};
+use work::Cancel;
+
+/// How long one look at the line waits.
+const WAIT: Duration = Duration::from_millis(20);
+/// How long a generator that was told to stop may say nothing new.
+const END: Duration = Duration::from_secs(10);
+
+/// A conversation that goes on.
+pub struct Talk {
+    live: Live,
+    record: Option<Record>,
+    /// Since when the run is to stop, and its generator has said nothing new.
+    ends: Option<Instant>,
+}
+
+/// How a conversation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// A run goes on.
+    Running,
+    /// The run was told to stop, and its last answers are awaited.
+    Stopping,
+    /// The run has ended.
+    Ended,
+}
+
+/// What is left of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The bundle, if it was recorded.
+    pub bundle: Option<PathBuf>,
+    /// Why it did not end as it was asked to, if it did not.
+    pub failure: Option<String>,
+}
+
+impl Talk {
+    /// Starts a run with what is wanted. If a run goes on already, joins that, and leaves its settings. Returns what
+    /// the user is to know, too. `recorded` has the store and who dates the bundle.
+    ///
+    /// # Errors
+    /// Those of [`Wanted::apply`], [`Live::start`] and [`Record::begin`].
+    pub fn begin(
+        mut live: Live,
+        wanted: &Wanted,
+        recorded: Option<(&Path, &dyn Issuer)>,
+    ) -> Result<(Talk, Option<String>), Error> {
+        let joined = live.is_running();
+        let note = match joined {
+            true => Some("joined a run that goes on: its settings are fixed, and what came before counts as dropped".into()),
+            false => wanted.apply(&mut live)?,
+        };
+        let begin = |(store, issuer)| Record::begin(&live, store, issuer);
+        let record = recorded.map(begin).transpose()?;
+        if !joined {
+            live.start()?;
+        }
+        Ok((Talk { live, record, ends: None }, note))
+    }
+
+    /// What is known so far.
+    pub fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// Forgets the numbers so far ([`Live::reset`]).
+    pub fn reset(&mut self) {
+        self.live.reset();
+    }
+
+    /// Waits for a moment, and takes and records what the generator says.
+    ///
+    /// # Errors
+    /// Those of the line and of the disk; [`Error::Generator`] if the generator was told to stop and does not.
+    pub fn step(&mut self) -> Result<Standing, Error> {
+        let before = self.live.elapsed();
+        self.live.listen(WAIT)?;
+        for observation in self.live.observed() {
+            self.record.as_mut().map_or(Ok(()), |record| record.observe(&observation))?;
+        }
+        let Some(since) = &mut self.ends else {
+            let is_running = self.live.is_running();
+            return Ok(if is_running { Standing::Running } else { Standing::Ended });
+        };
+        if !self.live.is_running() {
+            return Ok(Standing::Ended);
+        }
+        // Time still goes on there.
+        if self.live.elapsed() > before {
+            *since = Instant::now();
+        }
+        if since.elapsed() > END {
+            let why = "the generator was told to stop, and does not say that it has";
+            return Err(Error::Generator(why.into()));
+        }
+        Ok(Standing::Stopping)
+    }
+
+    /// Has the run stop; again changes nothing. Also where the user has asked this work to stop: the last answers are
+    /// still to come.
+    ///
+    /// # Errors
+    /// Those of the line.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        if self.ends.is_some() {
+            return Ok(());
+        }
+        self.ends = Some(Instant::now());
+        Cancel::default().during(|| self.live.stop())
+    }
+
+    /// Whether the run was told to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.ends.is_some()
+    }
+
+    /// Has `start` begin the next run, after the last one has ended.
+    ///
+    /// # Errors
+    /// Those of `start`.
+    pub fn go_on(
+        &mut self,
+        start: impl FnOnce(&mut Live) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.ends = None;
+        start(&mut self.live)
+    }
+
+    /// Ends the conversation, and keeps what was recorded. `failure` says why it was cut off, if it was.
+    ///
+    /// # Errors
+    /// Those of a disk that is full; what was recorded is then kept for the next command.
+    pub fn finish(&mut self, failure: Option<String>) -> Result<Left, BundleError> {
+        let failure = failure.or_else(|| self.live.stopped().and_then(fault));
+        let record = self.record.take();
+        let bundle = record.map(|record| record.finish(&mut self.live, failure.clone()));
+        Ok(Left { bundle: bundle.transpose()?, failure })
+    }
+}
+
+/// Why a run did not end as it was asked to; nothing if it did.
+fn fault(stopped: &Stopped) -> Option<String> {
+    match stopped.ended {
+        Ended::Asked | Ended::Complete => None,
+        Ended::Fault(number) => Some(format!(
+            "the generator ended the run by itself (fault {number}): its guest has ended, or it was switched off"
+        )),
+        Ended::ClockEnds => {
+            Some("the run ended because the generator's clock would have ended".into())
+        }
+    }
+}
