@@ -7,6 +7,7 @@ mod finds;
 mod installation;
 mod kernels;
 mod measure;
+mod own_program;
 mod refusals;
 mod report;
 mod setup;

@@ -39,7 +39,8 @@ impl Subject {
         let mut guest = Guest::plain(&bench, kernel, Load::Mixed).expect("a kernel");
         guest.parameters = parameters.iter().map(ToString::to_string).collect();
         let contents = &mut guest.contents;
-        (contents.driver, contents.task) = (driver.map(String::from), driver.is_some());
+        contents.driver = driver.map(String::from);
+        contents.task = driver.map(|_| agent::TaskProcess::Agent);
         contents.modules = modules;
         let snapshot = bench.snapshot(&guest, &|_| ()).expect("a snapshot");
         let path = bench.map(&guest, &snapshot).expect("a map");

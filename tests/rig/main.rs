@@ -22,6 +22,7 @@ mod map;
 mod minimise;
 mod modules;
 mod oracle;
+mod own_program;
 mod planted;
 mod probes;
 mod programs;

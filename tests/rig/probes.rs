@@ -49,7 +49,13 @@ fn run(load: Load, probe: &Probe, witness: bool) -> Measured {
     let mut guest = Guest::plain(&bench, "6.12", load).expect("a kernel");
     guest.parameters = vec!["preempt=none".into()];
     let probe = probe.clone();
-    let plan = probes::Plan { probe, policy: Policy::Fifo(80), cpus: vec![0], pm_qos: false };
+    let plan = probes::Plan {
+        probe,
+        policy: Policy::Fifo(80),
+        cpus: vec![0],
+        pm_qos: false,
+        program: None,
+    };
     let plan = serde_json::to_vec(&plan).expect("a plan serialises");
     let stimulus = Stimulus::Probe(ProbeRun { plan, expected: Nanos::from_millis(2_000), witness });
     let snapshot = bench.snapshot(&guest, &|_| ()).expect("a snapshot");

@@ -10,10 +10,12 @@
 mod contract;
 mod outcome;
 mod process;
+mod programs;
 
 pub use contract::{assert_as_promised, assert_as_promised_by, is_as_promised};
 pub use outcome::{Finished, Run};
 pub use process::{Started, cpu_ticks, is_alive, kill, users_of};
+pub use programs::{compiled, repository};
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -40,9 +40,7 @@ fn rig() -> Result<(), String> {
     for module in &plan.modules {
         load_module(module)?;
     }
-    if plan.task {
-        responder::start()?;
-    }
+    let mut program = plan.task.as_ref().map_or(Ok(None), responder::start)?;
     settle()?;
     start_load()?;
     ports.set(Mark::WarmUp);
@@ -55,6 +53,7 @@ fn rig() -> Result<(), String> {
         Some(bytes) => run_probe(bytes, &ports, &mut wire, &before),
         None => {
             wait_until_done(&mut wire, plan.ends_after_ns)?;
+            program.as_mut().map_or(Ok(()), responder::Running::check)?;
             say(&mut wire, &Word::Counters(difference(&counters(), &before)));
             Ok(())
         }

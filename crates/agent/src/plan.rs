@@ -25,14 +25,24 @@ pub struct Module {
     pub parameters: String,
 }
 
+/// The process that answers as the `task` responder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum TaskProcess {
+    /// A process of the agent, which blocks in read() and answers by ioctl().
+    Agent,
+    /// A program of the image, by its path in the guest and its arguments.
+    Program(Vec<String>),
+}
+
 /// Everything that the host tells the guest's init.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// The modules in the order of loading. The driver comes last, except for modules that the experiment adds.
     pub modules: Vec<Module>,
-    /// Whether to run the `task` responder.
-    pub task: bool,
+    /// The `task` responder. `None` if no task answers.
+    pub task: Option<TaskProcess>,
     /// How long the guest is under load before measuring begins, in guest nanoseconds.
     pub warm_up_ns: u64,
     /// How long after the beginning of measuring the guest ends by itself, in guest nanoseconds. If absent, the guest

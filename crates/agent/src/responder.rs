@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The `task` responder: a process with SCHED_FIFO and locked memory that blocks in read() and answers
-//! by ioctl(), as in the 2006 thesis (§5.5.2).
+//! by ioctl(), as in the 2006 thesis (§5.5.2), or a program of the user with the same policy.
 
+use agent::TaskProcess;
 use std::ffi::CString;
+use std::fs;
 use std::io::{Error, Read, Write, pipe};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use wire::ports;
 
 /// `ONSET_ANSWER` of driver/onset_wire.h.
@@ -12,8 +18,90 @@ const ANSWER: libc::Ioctl = ports::request(ports::ANSWER) as libc::Ioctl;
 /// in practice, and below the kernel's own 99.
 const PRIORITY: libc::c_int = 80;
 
-/// Starts the process, and waits until it is about to block.
-pub fn start() -> Result<(), String> {
+/// How often init looks whether a program waits for triggers, and at most how often.
+const LOOK: Duration = Duration::from_millis(10);
+const LOOKS_MAX: u32 = 2_000;
+
+/// The user's program while it runs.
+pub struct Running {
+    command: String,
+    child: Child,
+}
+
+impl Running {
+    /// Checks that the program still runs. It has to answer until the guest ends.
+    ///
+    /// # Errors
+    /// If it has ended. The text says how.
+    pub fn check(&mut self) -> Result<(), String> {
+        match self.child.try_wait().map_err(|e| format!("waitpid: {e}"))? {
+            None => Ok(()),
+            Some(status) => Err(format!(
+                "the program {} ended with {status}; it has to answer until the guest ends (the guest's console has what it \
+                 printed)",
+                self.command
+            )),
+        }
+    }
+
+    /// Whether the program has the driver's device open, and sleeps.
+    fn waits(&self) -> bool {
+        let of = Path::new("/proc").join(self.child.id().to_string());
+        let files = fs::read_dir(of.join("fd")).into_iter().flatten().flatten();
+        let is_device = |path: std::path::PathBuf| path == Path::new(ports::DEVICE);
+        let opened = files.filter_map(|file| fs::read_link(file.path()).ok()).any(is_device);
+        // The state follows the name, which may itself have parentheses (proc_pid_stat(5)).
+        let stat = fs::read_to_string(of.join("stat")).unwrap_or_default();
+        opened && stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+    }
+}
+
+/// Starts the task, and waits until it is about to block. Returns the program, if it is one.
+///
+/// # Errors
+/// If it cannot be started, or does not wait for a trigger in time.
+pub fn start(task: &TaskProcess) -> Result<Option<Running>, String> {
+    match task {
+        TaskProcess::Agent => start_own().map(|()| None),
+        TaskProcess::Program(command) => start_program(command).map(Some),
+    }
+}
+
+fn start_program(command: &[String]) -> Result<Running, String> {
+    let (program, arguments) = command.split_first().ok_or("the program has no name")?;
+    let mut child = Command::new(program);
+    child.args(arguments).stdin(Stdio::null());
+    child.env_clear().env("PATH", "/usr/bin").env("HOME", "/tmp").env("LANG", "C");
+    // SAFETY: plain system calls on plain data.
+    unsafe {
+        child.pre_exec(|| {
+            let parameters = libc::sched_param { sched_priority: PRIORITY };
+            match libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) {
+                0 => Ok(()),
+                _ => Err(Error::last_os_error()),
+            }
+        });
+    }
+    let child = child.spawn().map_err(|e| {
+        format!("the program {program}: {e}; if it is a script, the guest needs its interpreter ([guest] programs)")
+    })?;
+    let mut running = Running { command: command.join(" "), child };
+    for _ in 0..LOOKS_MAX {
+        running.check()?;
+        if running.waits() {
+            return Ok(running);
+        }
+        std::thread::sleep(LOOK);
+    }
+    Err(format!(
+        "the program {} does not wait for a trigger after {} s: it has to open {} and read it",
+        running.command,
+        (LOOK * LOOKS_MAX).as_secs(),
+        ports::DEVICE
+    ))
+}
+
+fn start_own() -> Result<(), String> {
     let (mut ready, mut tell) = pipe().map_err(|e| format!("pipe: {e}"))?;
     // SAFETY: init has one thread, so the child may do anything.
     match unsafe { libc::fork() } {

@@ -39,7 +39,7 @@ fn end(mut child: Child) -> (Option<i32>, Vec<Word>) {
 fn plan(probe: Probe) -> Vec<u8> {
     // Of the CPUs that this process may use, whichever these are.
     let cpus = vec![rt::allowed_cpus().expect("some")[0]];
-    let plan = Plan { probe, policy: Policy::Other(0), cpus, pm_qos: false };
+    let plan = Plan { probe, policy: Policy::Other(0), cpus, pm_qos: false, program: None };
     serde_json::to_vec(&plan).expect("a plan serialises")
 }
 

@@ -23,6 +23,11 @@ impl Place {
     pub fn new(source: usize, span: Option<Range<usize>>) -> Self {
         Place { source, span: span.map(|s| (s.start, s.end)) }
     }
+
+    /// Whether it is in the file, and not on the command line.
+    pub fn is_in_file(&self) -> bool {
+        self.source == 0
+    }
 }
 
 /// One problem: where, what, and what to do about it.

@@ -15,6 +15,7 @@ mod local;
 mod paper;
 mod paths;
 mod probe;
+mod program;
 mod read;
 mod root;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub use guest::{GUEST_SEED, MEMORY_MAX, MEMORY_MIN, SHIFT_MAX};
 pub use guest::{Guest, GuestFile, Mebibytes, ParseMebibytesError};
 pub use limits::{Scope, ScopedLimit};
 pub use paper::Paper;
+pub use program::Program;
 pub use trigger::{TRIGGERS_APART, Trigger};
 
 use probes::Plan;
@@ -170,6 +172,8 @@ pub struct Experiment {
     pub warm_up: Nanos,
     /// The instruments, each with runs of its own; at least one.
     pub instruments: Vec<Instrument>,
+    /// The user's own program, which is the task that is measured.
+    pub program: Option<Program>,
     /// Where loads run on this machine.
     pub load: LoadPlace,
     /// The virtual machine, and the files that are put into it.
@@ -296,6 +300,29 @@ impl Experiment {
         let Experiment { flavours, loads, .. } = file;
         let known = Lists { flavours, loads, series, complete: true };
         build(&self.directory, &self.path, &self.source, &all, known)
+    }
+
+    /// Checks that there is a program if a probe measures one. The file alone need not name it, since the command line
+    /// can ([`Experiment::with_overrides`]).
+    ///
+    /// # Errors
+    /// The text says what to add.
+    pub fn check_program(&self) -> Result<(), String> {
+        let starts =
+            |i: &Instrument| matches!(i, Instrument::Probe(plan) if root::starts(&plan.probe));
+        if self.program.is_some() || !self.instruments.iter().any(starts) {
+            return Ok(());
+        }
+        Err(match self.target {
+            Target::Local => {
+                "[cycles] measures your program, and there is none: name it on the command line, with onset measure \
+                 cycles -- ./my-loop, or onset run … --set 'task.program=[\"./my-loop\"]'"
+            }
+            Target::Rig => {
+                "[cycles] measures your program, and there is none: add [task] with program = [\"./my-loop\"]"
+            }
+        }
+        .into())
     }
 
     /// The experiment once for each repetition. In the rig, each repetition has the next guest seed: the same guest

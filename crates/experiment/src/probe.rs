@@ -30,7 +30,7 @@ pub(super) fn read(
     let cpus = task.entry("cpus").map_or(Some(vec![0]), |e| cpus(reader, e));
     let pm_qos = task.entry("pm_qos").map_or(Some(false), |e| reader.boolean(e));
     let probe = Keys { reader, section }.probe(probe);
-    let plan = Plan { probe, policy: policy?, cpus: cpus?, pm_qos: pm_qos? };
+    let plan = Plan { probe, policy: policy?, cpus: cpus?, pm_qos: pm_qos?, program: None };
     (reader.problems.len() == noted).then_some(plan)
 }
 

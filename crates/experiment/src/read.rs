@@ -39,7 +39,7 @@ const KEYS: [(&str, &[&str]); 6] = [
     ("trigger", &["period", "jitter", "phase", "count", "times", "duty", "grace", "disturbances"]),
     ("driver", &["threaded"]),
     ("load", &["on_measured_cpus", "disk"]),
-    ("task", &["policy", "cpus", "pm_qos"]),
+    ("task", &["policy", "cpus", "pm_qos", "program"]),
     (
         "guest",
         &["memory", "shift", "seed", "modules", "programs", "files", "witness", "begin_after"],

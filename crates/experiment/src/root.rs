@@ -5,11 +5,11 @@ use super::diagnostic::{Problems, Source, known_words};
 use super::paths::Paths;
 use super::read::{Reader, Section};
 use super::{
-    ALL_LOADS, Driver, Experiment, Flavour, Generator, Instrument, Load, LoadPlace, Paper, Target,
-    WARM_UP_MAX, document, guest, limits, local, probe, trigger,
+    ALL_LOADS, Driver, Experiment, Flavour, Generator, Instrument, Load, LoadPlace, Paper, Program,
+    Target, WARM_UP_MAX, document, guest, limits, local, probe, program, trigger,
 };
 use probes::plan::SleepMethod;
-use probes::{Definition, PROBES, Probe};
+use probes::{Definition, PROBES, Plan, Probe};
 use sample::{ALL_RESPONDERS, Nanos, Responder, ResponderSet, SeriesName};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -89,17 +89,13 @@ fn check(
         let message = format!("a warm-up cannot take {long}");
         reader.note(at, message, format!("it is at most {WARM_UP_MAX}, a day"));
     }
-    let instruments = instruments(reader, &root, target, seed);
-    let section = reader.section(&root, "load");
-    let load = LoadPlace {
-        on_measured_cpus: section
-            .entry("on_measured_cpus")
-            .is_some_and(|e| reader.boolean(e).unwrap_or(false)),
-        disk: section
-            .entry("disk")
-            .and_then(|e| reader.text(e, "\"/var/tmp\""))
-            .map(|(path, _)| paths.whole(path)),
-    };
+    let task = reader.section(&root, "task");
+    let program = program::read(reader, &task, paths, target);
+    let instruments = instruments(reader, &root, &task, (target, seed), program.as_ref());
+    if let Some(instruments) = &instruments {
+        program::check(reader, &task, instruments);
+    }
+    let load = load_place(reader, &root, paths);
     let section = reader.section(&root, "guest");
     let guest = guest::read(reader, &section, paths);
     check_witness(reader, &section, target, instruments.as_deref());
@@ -135,10 +131,21 @@ fn check(
         loads: loads?,
         warm_up: warm_up.map_or(WARM_UP, |(duration, _)| duration),
         instruments: instruments?,
+        program,
         load,
         guest,
         limits,
     })
+}
+
+fn load_place(reader: &mut Reader, root: &Section, paths: &Paths) -> LoadPlace {
+    let section = reader.section(root, "load");
+    let on_measured_cpus = section.entry("on_measured_cpus");
+    let disk = section.entry("disk").and_then(|e| reader.text(e, "\"/var/tmp\""));
+    LoadPlace {
+        on_measured_cpus: on_measured_cpus.is_some_and(|e| reader.boolean(e).unwrap_or(false)),
+        disk: disk.map(|(path, _)| paths.whole(path)),
+    }
 }
 
 /// A witness sees the rig's guest alone, and can judge sleeping.
@@ -186,8 +193,9 @@ fn check_begin_after(reader: &mut Reader, guest: &Section, instruments: Option<&
 fn instruments(
     reader: &mut Reader,
     root: &Section,
-    target: Option<Target>,
-    seed: u64,
+    task: &Section,
+    (target, seed): (Option<Target>, u64),
+    program: Option<&Program>,
 ) -> Option<Vec<Instrument>> {
     let mut instruments = Vec::new();
     let asked = PROBES.into_iter().filter(|probe| root.entry(probe.name).is_some());
@@ -203,10 +211,14 @@ fn instruments(
             }
         }
     }
-    let task = reader.section(root, "task");
     for probe in probes {
         let section = reader.section(root, probe.name);
-        instruments.push(probe::read(reader, &task, &section, probe).map(Instrument::Probe));
+        let plan = probe::read(reader, task, &section, probe);
+        let plan = plan.map(|plan| Plan {
+            program: program.filter(|_| starts(&plan.probe)).map(Program::command),
+            ..plan
+        });
+        instruments.push(plan.map(Instrument::Probe));
     }
     instruments.into_iter().collect()
 }
@@ -307,6 +319,11 @@ fn responders(reader: &mut Reader, root: &Section) -> Option<ResponderSet> {
     };
     let found = reader.words(entry, "[\"hardirq\", \"task\"]", convert)?;
     Some(found.into_iter().map(|(responder, _)| responder).collect())
+}
+
+/// Whether the probe starts the user's program.
+pub(super) fn starts(probe: &Probe) -> bool {
+    matches!(probe, Probe::Cycles(_))
 }
 
 /// Whether a witness can judge what the probe reports: it sees calls of the kernel, and a busy wait makes none.

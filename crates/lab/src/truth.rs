@@ -318,7 +318,7 @@ mod tests {
             overrun: Overrun::Skip,
             migrate: false,
         });
-        Plan { probe, policy: Policy::Fifo(90), cpus: vec![0], pm_qos: false }
+        Plan { probe, policy: Policy::Fifo(90), cpus: vec![0], pm_qos: false, program: None }
     }
 
     fn judged(plan: &Plan, samples: &[Sample], wakes: Vec<Wake>) -> Vec<Truth> {

@@ -174,7 +174,7 @@ fn guest(bench: &Bench) -> Guest {
         .expect("the kernel 6.12: onset kernels fetch 6.12");
     guest.parameters = vec!["preempt=full".into()];
     let contents = &mut guest.contents;
-    (contents.driver, contents.task) = (Some(String::new()), true);
+    (contents.driver, contents.task) = (Some(String::new()), Some(agent::TaskProcess::Agent));
     contents.ends_after_ns = Some(COMPARED.0);
     guest
 }

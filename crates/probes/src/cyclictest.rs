@@ -374,8 +374,13 @@ mod tests {
     fn plan(policy: &str, method: SleepMethod, period: Nanos) -> (Plan, Cyclictest) {
         let probe = Cyclictest { methods: vec![method], period, count: 10 };
         let policy = policy.parse().unwrap();
-        let whole =
-            Plan { probe: Probe::Cyclictest(probe.clone()), policy, cpus: vec![1], pm_qos: false };
+        let whole = Plan {
+            probe: Probe::Cyclictest(probe.clone()),
+            policy,
+            cpus: vec![1],
+            pm_qos: false,
+            program: None,
+        };
         (whole, probe)
     }
 

@@ -276,7 +276,7 @@ mod tests {
     }
 
     /// The defaults as bundles have them. The readers of bundles know no other form.
-    const IN_BUNDLES: [&str; 10] = [
+    const IN_BUNDLES: [&str; 11] = [
         concat!(
             r#"{"periodic":{"methods":["clock_nanosleep"],"periods_ns":[1000000],"count":10000,"#,
             r#""overrun":"skip","migrate":false}}"#,
@@ -294,6 +294,7 @@ mod tests {
         r#"{"inversion":{"middle_ns":[1000000,2000000,5000000,10000000],"held_ns":500000,"count":10000}}"#,
         r#"{"ladder":{"period_ns":1000000,"count":10000}}"#,
         r#"{"cyclictest":{"methods":["clock_nanosleep"],"period_ns":1000000,"count":10000}}"#,
+        r#"{"cycles":{"period_ns":1000000,"count":10000}}"#,
     ];
 
     #[test]
@@ -316,7 +317,13 @@ mod tests {
             assert_eq!(probe.name(), definition.name);
             assert!(probe.unsound().is_none() && probe.duration() > Nanos(0));
             assert_eq!(serde_json::to_value(&probe).expect("plain data"), defaults);
-            let plan = Plan { probe, policy: Policy::Fifo(90), cpus: vec![0], pm_qos: false };
+            let plan = Plan {
+                probe,
+                policy: Policy::Fifo(90),
+                cpus: vec![0],
+                pm_qos: false,
+                program: None,
+            };
             let series = plan.series();
             assert!(!series.is_empty() && plan.probe.events() >= series.len() as u64);
             let text = serde_json::to_string(&plan).expect("plain data");

@@ -41,6 +41,7 @@ probes! {
     inversion: Inversion,
     ladder: Ladder,
     cyclictest: Cyclictest,
+    cycles: Cycles,
 }
 
 pub use definition::{Definition, Key, Kind, Measure, TIME_MAX, Text, Unsound};

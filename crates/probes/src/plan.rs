@@ -3,6 +3,7 @@
 
 pub use crate::Probe;
 pub use crate::async_handler::{Async, Mechanism, Placement};
+pub use crate::cycles::Cycles;
 pub use crate::cyclictest::Cyclictest;
 pub use crate::gtod::{Gtod, ReadClock};
 pub use crate::inversion::Inversion;
@@ -30,6 +31,9 @@ pub struct Plan {
     pub cpus: Vec<u32>,
     /// Whether the probe keeps the CPUs out of deep idle states while it measures, by `/dev/cpu_dma_latency`.
     pub pm_qos: bool,
+    /// The user's program and its arguments, for the probe `cycles`. No other probe starts it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub program: Option<Vec<String>>,
 }
 
 impl Plan {

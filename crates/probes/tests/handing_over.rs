@@ -34,7 +34,13 @@ fn measured(plan: &Plan) -> Result<(Vec<Series>, Report), RunError> {
 }
 
 fn plan(probe: Probe, policy: &str, cpus: &[u32]) -> Plan {
-    Plan { probe, policy: policy.parse().unwrap(), cpus: cpus.to_vec(), pm_qos: false }
+    Plan {
+        probe,
+        policy: policy.parse().unwrap(),
+        cpus: cpus.to_vec(),
+        pm_qos: false,
+        program: None,
+    }
 }
 
 /// Each number at most once, and nothing that cannot be.

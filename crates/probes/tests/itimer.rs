@@ -24,7 +24,13 @@ fn main() {
             migrate: false,
         };
         let cpus = rt::allowed_cpus().expect("an affinity");
-        let plan = Plan { probe: Probe::Periodic(periodic), policy: policy(), cpus, pm_qos: false };
+        let plan = Plan {
+            probe: Probe::Periodic(periodic),
+            policy: policy(),
+            cpus,
+            pm_qos: false,
+            program: None,
+        };
         assert_eq!(plan.series().len(), 1, "a process has one interval timer");
         let (all, report) = measured(&plan).expect("measured");
         assert_eq!(all[0].events(), 500, "{:?}", all[0].losses);

@@ -11,7 +11,7 @@ use rt::Policy;
 use sample::Nanos;
 
 fn plan(probe: Probe, policy: Policy) -> Plan {
-    Plan { probe, policy, cpus: rt::allowed_cpus().unwrap(), pm_qos: false }
+    Plan { probe, policy, cpus: rt::allowed_cpus().unwrap(), pm_qos: false, program: None }
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn plan(methods: &[SleepMethod], period: Nanos, count: u64) -> Plan {
         migrate: false,
     };
     let cpus = vec![rt::allowed_cpus().unwrap()[0]];
-    Plan { probe: Probe::Periodic(periodic), policy: policy(), cpus, pm_qos: false }
+    Plan { probe: Probe::Periodic(periodic), policy: policy(), cpus, pm_qos: false, program: None }
 }
 
 fn periodic(plan: &mut Plan) -> &mut Periodic {

@@ -57,7 +57,7 @@ impl Guest {
                 agent: bench.parts().agent.clone(),
                 load,
                 driver: None,
-                task: false,
+                task: None,
                 warm_up_ns: 200_000_000,
                 ends_after_ns: None,
                 modules: Vec::new(),

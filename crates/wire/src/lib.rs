@@ -18,6 +18,8 @@ pub mod arguments;
 #[cfg(feature = "channel")]
 mod channel;
 mod command;
+#[cfg(target_has_atomic = "64")]
+pub mod cycles;
 mod encoding;
 mod event;
 pub mod generator;

@@ -3,6 +3,7 @@
 
 use super::{MadeWith, Subject};
 use crate::Error;
+use agent::TaskProcess;
 use experiment::{
     GUEST_SEED, Load, MEMORY_MAX, MEMORY_MIN, Mebibytes, RUN_MAX, SHIFT_MAX, WARM_UP_MAX,
 };
@@ -56,6 +57,10 @@ pub struct Reproducer {
     pub programs: Vec<String>,
     /// Files of the host, with their paths in the guest.
     pub files: Vec<(PathBuf, String)>,
+    /// The program that is the responder `task`: its path in the guest, and its arguments. If absent, onset's own task
+    /// answers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub program: Option<Vec<String>>,
     /// The key of the snapshot.
     pub snapshot: String,
     /// The parts that make up the guest: the hash of each by its name.
@@ -139,6 +144,10 @@ impl Reproducer {
             modules: contents.modules.clone(),
             programs: contents.programs.clone(),
             files: contents.files.clone(),
+            program: match &contents.task {
+                Some(TaskProcess::Program(command)) => Some(command.clone()),
+                Some(TaskProcess::Agent) | None => None,
+            },
             snapshot: made_with.snapshot.clone(),
             contents_blake3: made_with.contents.clone(),
             qemu: made_with.qemu.clone(),
@@ -238,6 +247,11 @@ impl Reproducer {
         Sample { series, trigger, at, latency: latency_ns, path: Some(insns) }
     }
 
+    fn task(&self) -> Option<TaskProcess> {
+        let task = self.program.clone().map_or(TaskProcess::Agent, TaskProcess::Program);
+        self.responders.contains(Responder::Task).then_some(task)
+    }
+
     /// The guest and the triggers, for [`Ready::new`](super::Ready::new).
     ///
     /// # Errors
@@ -248,7 +262,7 @@ impl Reproducer {
             agent: bench.parts().agent.clone(),
             load: self.load,
             driver: self.driver.clone(),
-            task: self.responders.contains(Responder::Task),
+            task: self.task(),
             warm_up_ns: self.warm_up_ns.0,
             ends_after_ns: None,
             modules: self.modules.clone(),
@@ -335,6 +349,7 @@ impl Reproducer {
             modules: Vec::new(),
             programs: Vec::new(),
             files: Vec::new(),
+            program: None,
             snapshot: "key".into(),
             contents_blake3: BTreeMap::new(),
             qemu: "10.0.2".into(),

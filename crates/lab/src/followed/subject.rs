@@ -41,7 +41,7 @@ impl Subject {
             return None;
         }
         let contents = &mut self.guest.contents;
-        (contents.driver, contents.task) = (None, false);
+        (contents.driver, contents.task) = (None, None);
         self.generator.responders = ResponderSet::default();
         self.generator.disturbances.clear();
         Some("responders: the kernel has no headers, so that the driver cannot be built".into())

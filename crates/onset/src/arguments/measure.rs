@@ -180,4 +180,7 @@ pub struct How {
     /// What the command writes and prints.
     #[command(flatten)]
     pub outcome: Outcome,
+    /// For the probe cycles: your program and its arguments, behind --. [default: none]
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub program: Vec<String>,
 }

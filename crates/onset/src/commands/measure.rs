@@ -11,7 +11,11 @@ use view::visible::tell;
 
 pub fn run(probe: &Measure) -> Result<Exit, Failure> {
     let (text, how) = experiment(probe)?;
+    // As an override, since no file may name a program that runs on this machine.
+    let program = (!how.program.is_empty())
+        .then(|| ("task.program".to_owned(), list(&how.program).to_string()));
     let experiment = Experiment::parse(Path::new("onset measure"), &text)?;
+    let experiment = experiment.with_overrides(program.as_slice())?;
     if holds_awake(how) && !how.pm_qos {
         tell!(
             "onset keeps the CPUs out of deep idle states while it measures; --no-pm-qos lets them enter these states"

@@ -37,6 +37,7 @@ pub fn run_all(
     jobs: Option<u16>,
     outcome: &Outcome,
 ) -> Result<Exit, Failure> {
+    experiments.iter().try_for_each(Experiment::check_program).map_err(Failure::usage)?;
     let targets = experiments.iter().map(target).collect::<Result<Vec<_>, Failure>>()?;
     // The check comes first, not after an hour of measuring.
     outcome.report.as_deref().map_or(Ok(()), report::check_chosen)?;

@@ -12,7 +12,7 @@ mod programs;
 use crate::error::At;
 use crate::kernel::Kernel;
 use crate::{Error, Result};
-use agent::{LOAD_SCRIPT, Load, Module, PLAN_PATH, Plan, REPEAT_PATH};
+use agent::{LOAD_SCRIPT, Load, Module, PLAN_PATH, Plan, REPEAT_PATH, TaskProcess};
 use archive::Archive;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ pub struct Contents {
     /// The parameters of the driver, as on insmod's command line. `None` for a guest without the driver, which needs no
     /// headers of its kernel.
     pub driver: Option<String>,
-    /// Whether the guest runs the `task` responder.
-    pub task: bool,
+    /// The `task` responder of the guest, if it has one. A program has to be among `programs`.
+    pub task: Option<TaskProcess>,
     /// The time under load before measuring, in guest nanoseconds.
     pub warm_up_ns: u64,
     /// How long after the beginning of measuring the guest ends by itself. If absent, it ends when the host tells it
@@ -58,7 +58,7 @@ pub fn build(kernel: &Kernel, contents: &Contents, path: &Path) -> Result<blake3
     }
     let plan = Plan {
         modules,
-        task: contents.task,
+        task: contents.task.clone(),
         warm_up_ns: contents.warm_up_ns,
         ends_after_ns: contents.ends_after_ns,
     };

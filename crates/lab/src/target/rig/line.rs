@@ -147,7 +147,7 @@ mod tests {
             interfaces: vec![Interface::Sysv],
             count: 7,
         });
-        Plan { probe, policy: Policy::Fifo(90), cpus: vec![0], pm_qos: false }
+        Plan { probe, policy: Policy::Fifo(90), cpus: vec![0], pm_qos: false, program: None }
     }
 
     const ALL: [Component; 6] = [

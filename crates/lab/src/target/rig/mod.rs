@@ -66,12 +66,17 @@ impl Rig {
     /// The guest of a cell.
     pub fn guest(&self, experiment: &Experiment, cell: Cell) -> Guest {
         let asked = &experiment.guest;
-        let (driver, task) = self.driver(cell);
+        let (driver, has_task) = self.driver(cell);
+        let own_task =
+            experiment.program.as_ref().map(|p| agent::TaskProcess::Program(p.guest_command()));
+        let task = has_task.then(|| own_task.unwrap_or(agent::TaskProcess::Agent));
         let own = match cell.instrument {
             Instrument::Generator(_) => &[][..],
             Instrument::Probe(plan) => plan.probe.programs(),
         };
-        let programs = asked.programs.iter().map(|p| p.to_string_lossy().into_owned());
+        let own_program = experiment.program.iter().map(|program| &program.path);
+        let programs =
+            asked.programs.iter().chain(own_program).map(|p| p.to_string_lossy().into_owned());
         let memory = if cell.load == Load::Compile { MEMORY_MIB_COMPILE } else { MEMORY_MIB };
         Guest {
             kernel: self.kernel(cell.flavour).clone(),
@@ -135,7 +140,7 @@ impl Rig {
                 })
             }
             Instrument::Probe(plan) => Stimulus::Probe(ProbeRun {
-                plan: serde_json::to_vec(plan).expect("plain data"),
+                plan: serde_json::to_vec(&in_guest(plan, experiment)).expect("plain data"),
                 expected: plan.duration(),
                 witness: experiment.guest.witness,
             }),
@@ -182,6 +187,12 @@ impl Target for Rig {
         let instrument = cell.instrument.clone();
         Ok(Box::new(InGuest::begin(self, experiment, cell, instrument, lead, progress)?))
     }
+}
+
+/// The plan as the guest runs it: the user's program has another path there.
+fn in_guest(plan: &Plan, experiment: &Experiment) -> Plan {
+    let program = experiment.program.as_ref().filter(|_| plan.program.is_some());
+    Plan { program: program.map(experiment::Program::guest_command), ..plan.clone() }
 }
 
 /// The plugin's version in bundles: the version of onset, and the beginning of the file's hash.
