@@ -4,17 +4,21 @@
 #define HEADER		4u
 #define CHECKSUM	4u
 
-/* CRC-32 of IEEE 802.3, reflected, four bits at a time: entry n is what n does in four steps. */
-static const uint32_t crc_nibble[16] = {
-	0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
-	0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
-};
+/* CRC-32 of IEEE 802.3, reflected, a byte at a time: entry n is what n does in eight steps. frame_begin makes it. */
+static uint32_t crc_table[256];
 
-static uint32_t crc_of(uint32_t crc, uint8_t byte)
+void frame_begin(void)
 {
-	crc ^= byte;
-	crc = crc >> 4 ^ crc_nibble[crc & 15];
-	return crc >> 4 ^ crc_nibble[crc & 15];
+	for (uint32_t n = 0; n < 256; n++) {
+		crc_table[n] = n;
+		for (int bit = 0; bit < 8; bit++)
+			crc_table[n] = crc_table[n] & 1 ? crc_table[n] >> 1 ^ 0xedb88320 : crc_table[n] >> 1;
+	}
+}
+
+static inline uint32_t crc_of(uint32_t crc, uint8_t byte)
+{
+	return crc >> 8 ^ crc_table[(uint8_t)crc ^ byte];
 }
 
 uint32_t get_u32(const uint8_t *bytes)
@@ -81,25 +85,36 @@ bool deframer_take(struct deframer *d, uint8_t byte, struct frame *frame)
 	return false;
 }
 
-static void close_block(struct writer *w, uint8_t ahead)
+/*
+ * Puts bytes of a number, the lowest first. The places are held here: a byte that is stored may be anywhere in `w`, so
+ * the compiler would load them anew for each.
+ */
+static void stuff(struct writer *w, uint64_t value, uint32_t bytes)
 {
-	w->out[w->code] = ahead;
-	w->code = w->written++;
-}
-
-static void stuff(struct writer *w, uint8_t byte)
-{
-	uint32_t ahead;
+	uint32_t word = (uint32_t)value, crc = w->crc, written = w->written, code = w->code;
+	uint8_t *out = w->out;
 
 	/* No message is longer; one that were would be cut, and its reader would find that out. */
-	if (w->length == FRAME_MAX)
+	if (w->length + bytes > FRAME_MAX)
 		return;
-	w->length++;
-	if (byte)
-		w->out[w->written++] = byte;
-	ahead = w->written - w->code;
-	if (!byte || ahead == 0xff)
-		close_block(w, (uint8_t)ahead);
+	w->length += bytes;
+	for (uint32_t i = 0; i < bytes; i++, word >>= 8) {
+		uint8_t byte;
+
+		if (i == 4)
+			word = (uint32_t)(value >> 32);
+		byte = (uint8_t)word;
+		crc = crc_of(crc, byte);
+		if (byte)
+			out[written++] = byte;
+		if (!byte || written - code == 0xff) {
+			out[code] = (uint8_t)(written - code);
+			code = written++;
+		}
+	}
+	w->crc = crc;
+	w->written = written;
+	w->code = code;
 }
 
 void writer_begin(struct writer *w, uint8_t kind, uint16_t number)
@@ -115,26 +130,22 @@ void writer_begin(struct writer *w, uint8_t kind, uint16_t number)
 
 void put_u8(struct writer *w, uint8_t value)
 {
-	w->crc = crc_of(w->crc, value);
-	stuff(w, value);
+	stuff(w, value, 1);
 }
 
 void put_u16(struct writer *w, uint16_t value)
 {
-	put_u8(w, (uint8_t)value);
-	put_u8(w, (uint8_t)(value >> 8));
+	stuff(w, value, 2);
 }
 
 void put_u32(struct writer *w, uint32_t value)
 {
-	put_u16(w, (uint16_t)value);
-	put_u16(w, (uint16_t)(value >> 16));
+	stuff(w, value, 4);
 }
 
 void put_u64(struct writer *w, uint64_t value)
 {
-	put_u32(w, (uint32_t)value);
-	put_u32(w, (uint32_t)(value >> 32));
+	stuff(w, value, 8);
 }
 
 void put_zeros(struct writer *w, uint32_t count)
@@ -145,10 +156,8 @@ void put_zeros(struct writer *w, uint32_t count)
 
 void writer_end(struct writer *w)
 {
-	uint32_t crc = ~w->crc;
-
-	for (int i = 0; i < 4; i++, crc >>= 8)
-		stuff(w, (uint8_t)crc);
-	close_block(w, (uint8_t)(w->written - w->code));
-	w->out[w->code] = 0;
+	stuff(w, ~w->crc, 4);
+	w->out[w->code] = (uint8_t)(w->written - w->code);
+	/* What follows the last block is the zero byte that ends the frame. */
+	w->out[w->written++] = 0;
 }

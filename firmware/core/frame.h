@@ -24,6 +24,9 @@ struct frame {
 	uint32_t length;
 };
 
+/* Before anything else. */
+void frame_begin(void);
+
 /* Takes a byte. True at the end of a frame, which then lies in `frame` until the next byte. */
 bool deframer_take(struct deframer *d, uint8_t byte, struct frame *frame);
 

@@ -3,6 +3,7 @@
 
 void generator_begin(struct generator *g)
 {
+	frame_begin();
 	g->deframer = (struct deframer){.begun = false};
 	g->outbox.head = g->outbox.tail = 0;
 	g->outbox.told = 0;

@@ -10,8 +10,11 @@ void outbox_put(struct outbox *o, const uint8_t *bytes, uint32_t count)
 {
 	if (count > outbox_room(o))
 		return;
-	while (count--)
-		o->bytes[o->head++ % OUTBOX_BYTES] = *bytes++;
+	for (uint32_t at = o->head % OUTBOX_BYTES, i = 0; i < count; i++) {
+		o->bytes[at] = bytes[i];
+		at = at + 1 == OUTBOX_BYTES ? 0 : at + 1;
+	}
+	o->head += count;
 }
 
 uint32_t outbox_peek(const struct outbox *o, const uint8_t **bytes, uint32_t most)

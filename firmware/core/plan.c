@@ -3,6 +3,8 @@
 
 /* A level that lasts longer goes to the board in pieces; what is left behind a piece is long enough for another. */
 #define PIECE	(1u << 30)
+/* Of 224 words: at 100 kHz the rest lasts for 0.6 ms at the least, within which the processor comes by again. */
+#define ROOM_TO_SKIP	96u
 
 void plan_begin(struct plan *p, const struct schedule *schedule, uint64_t high)
 {
@@ -40,6 +42,7 @@ static uint64_t after_lead(uint64_t due)
 static bool take_next(struct plan *p)
 {
 	enum due due;
+	bool is_behind;
 
 	if (p->head - p->tail == PLANNED_MOST)
 		return false;
@@ -49,14 +52,15 @@ static bool take_next(struct plan *p)
 		p->step = PLAN_DONE;
 		return false;
 	}
-	/* Raising it would cause more edges than are taken: nothing is raised, and the instant counts as overrun. */
-	if (board_is_behind()) {
-		remember(p, p->due, true);
-		schedule_advance(&p->schedule);
-		return true;
-	}
+	/*
+	 * Raising it would cause more edges than are taken. The line stays low, and the instant counts as overrun; but
+	 * only where the line needs something to do, because the edges may have been taken until then.
+	 */
+	is_behind = board_is_behind();
+	if (is_behind && board_room() < ROOM_TO_SKIP)
+		return false;
 	p->left = p->is_first ? after_lead(p->due) : p->due - p->fell;
-	p->step = PLAN_LOW;
+	p->step = is_behind ? PLAN_SKIP : PLAN_LOW;
 	return true;
 }
 
@@ -81,6 +85,15 @@ void plan_ahead(struct plan *p)
 		case PLAN_NEXT:
 			if (!take_next(p))
 				return;
+			break;
+		case PLAN_SKIP:
+			if (!put_level(p, false))
+				return;
+			remember(p, p->due, true);
+			schedule_advance(&p->schedule);
+			p->fell = p->due;
+			p->is_first = false;
+			p->step = PLAN_NEXT;
 			break;
 		case PLAN_LOW:
 			if (!put_level(p, false))

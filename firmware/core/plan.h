@@ -6,8 +6,8 @@
 #include "board.h"
 #include "schedule.h"
 
-/* A power of two. At 100 kHz these are 1.3 ms. */
-#define PLANNED_MOST	128u
+/* A power of two: triggers on their way, raised ones whose edge was not yet taken, and instants that are skipped. */
+#define PLANNED_MOST	2048u
 /* From board_go to an instant at 0. */
 #define LEAD		1250u
 
@@ -16,7 +16,7 @@ struct planned {
 	bool is_skipped;	/* nothing is raised at this instant */
 };
 
-enum plan_step { PLAN_NEXT, PLAN_LOW, PLAN_HIGH, PLAN_DONE };
+enum plan_step { PLAN_NEXT, PLAN_SKIP, PLAN_LOW, PLAN_HIGH, PLAN_DONE };
 
 struct plan {
 	struct schedule schedule;

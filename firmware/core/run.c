@@ -2,7 +2,7 @@
 #include "run.h"
 
 /* Samples that are taken in one turn: the line to the host is served in between. */
-#define SAMPLES_A_TURN	32
+#define SAMPLES_A_TURN	2
 /* The line's own edge is seen within this time of its instant, or something is wrong with the line. 1 ms. */
 #define EDGE_MOST	(1000u * TICKS_A_MICRO)
 /* What was on its way when the line was halted has been captured after this time. 20 µs. */
@@ -16,7 +16,6 @@
 static void begin(struct run *r, const struct schedule *schedule, uint64_t high, uint8_t mask)
 {
 	r->level = board_prepare();
-	r->zero = board_now() + LEAD;
 	r->has_zero = r->is_ending = r->is_halted = false;
 	r->heard = r->overrun = r->first = r->since = 0;
 	r->held = 0;
@@ -25,6 +24,7 @@ static void begin(struct run *r, const struct schedule *schedule, uint64_t high,
 	plan_begin(&r->plan, schedule, high);
 	plan_ahead(&r->plan);
 	board_go();
+	r->zero = board_now() + LEAD;
 	r->is_going = true;
 }
 
@@ -263,9 +263,9 @@ static void pass(struct run *r, uint64_t now)
 
 static bool has_ended(const struct run *r, uint64_t now)
 {
-	bool is_answered = matcher_is_complete(&r->matcher) && !r->is_test;
-
-	return r->is_ending && (is_answered || now >= r->end);
+	if (!r->is_ending)
+		return false;
+	return now >= r->end || (matcher_is_complete(&r->matcher) && !r->is_test);
 }
 
 bool run_turn(struct run *r, struct outbox *o, struct writer *w)

@@ -16,6 +16,8 @@
 #define COUNTS		(1u << COUNTS_BITS)
 #define LEVELS		(1u << LEVELS_BITS)
 #define LOOKS_A_COUNT	6u
+/* More events than these, and the processor is behind. What is on its way may bring ten for each of 112 triggers. */
+#define EVENTS_MOST	512u
 
 /* After what was put lie so many words that keep the line low for 17 s each: what the DMA comes to where nothing more
  * was put in time. It fetches nine words ahead (eight in the FIFO, one in the machine). */
@@ -40,7 +42,7 @@ static uint32_t taken, put;
 static uint32_t look, look_levels[LOOKS_A_COUNT];
 static uint64_t count;
 static uint32_t level_before;
-static bool has_overrun;
+static bool has_overrun, is_line_going;
 /* Microseconds at board_prepare. */
 static uint64_t began;
 
@@ -134,11 +136,13 @@ static void stop_channel(uint32_t channel)
 		;
 }
 
-/* Words that the channel has moved so far. */
+/* Words that the channel has moved so far. Before board_go the line's still has the count of the last run. */
 static uint32_t count_moved(uint32_t channel)
 {
 	uint32_t done = TRANSFERS - REGISTER(DMA(channel) + DMA_COUNT);
 
+	if (channel == LINE_CHANNEL && !is_line_going)
+		return 0;
 	moved[channel] += (done - moved[channel]) & (TRANSFERS - 1);
 	return moved[channel];
 }
@@ -156,6 +160,7 @@ static void rewind(uint32_t which, uint32_t begin)
 
 void board_halt(void)
 {
+	is_line_going = false;
 	stop_channel(RENEW_LINE);
 	stop_channel(LINE_CHANNEL);
 	CLEAR_BITS(PIO_CTRL) = 1u << LINE;
@@ -215,6 +220,7 @@ void board_go(void)
 	set_up_channel(LINE_CHANNEL, (uint32_t)(uintptr_t)levels, PIO_TX(LINE),
 		       DMA_INCR_READ | DMA_RING_READ(LEVELS_BITS + 2) | DMA_PACE(DMA_REQUEST_TX(LINE)));
 	SET_BITS(PIO_CTRL) = 1u << LINE;
+	is_line_going = true;
 }
 
 bool board_ran_dry(void)
@@ -236,7 +242,7 @@ static uint32_t waiting(void)
 
 bool board_is_behind(void)
 {
-	return waiting() > COUNTS / 2;
+	return waiting() > EVENTS_MOST;
 }
 
 bool board_overran(void)

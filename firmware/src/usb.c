@@ -344,11 +344,12 @@ void usb_turn(struct generator *g)
 		if (done & DONE_DATA_OUT) {
 			usb.waiting = BUFFER_OUT(DATA) & BUFFER_LENGTH;
 			usb.heard = 0;
-			hear_data(g);
+			if (!usb.waiting)
+				await_data();
 		}
-	} else if (usb.waiting) {
-		hear_data(g);
 	}
+	if (usb.waiting)
+		hear_data(g);
 	if (status & SIE_SETUP)
 		take_setup(g);
 	send_data(&g->outbox);
