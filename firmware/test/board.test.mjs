@@ -41,6 +41,23 @@ test("what is outside the limits is refused with them, and changes nothing", () 
   assert.equal(host.identify().held, 2);
 });
 
+test("answers that come one after the other within a few cycles keep their order and their times, behind any pad", () => {
+  // The pads of the line, the answers and the link may take different times; two flip-flops lie behind each.
+  for (const linkCycles of [0, 1]) {
+    const settings = { period: 30_001, high: 100, count: 60, grace: 50_000 };
+    const { board, host } = start(settings, (b) => Object.assign(b, { linkCycles }));
+    const delays = (n) => Array.from({ length: ALL }, (_, r) => 40 + (n % 7) + Math.floor((r * n) / 4));
+    board.onRise = (n, cycle) => delays(n).forEach((delay, r) => board.toggle(r, cycle + delay));
+    host.start();
+    assertAddsUp(host.finish(50_000), host);
+    assert.equal(host.measurements.length, settings.count * ALL);
+    for (const { trigger, responder, latency_ticks } of host.measurements) {
+      const delay = delays(Number(trigger))[protocol.RESPONDERS.indexOf(responder)];
+      assert.ok(Math.abs(Number(latency_ticks) - delay) <= COUNT_TICKS, `${latency_ticks} for ${delay}`);
+    }
+  }
+});
+
 test("the displacements of seed 1 are those of the protocol's page", () => {
   const { board, host } = start({ period: 10_000, jitter: 1000, seed: 1, phase: 0, count: 5, grace: 0 });
   host.start();
@@ -204,7 +221,7 @@ test("no bytes harm the board: a run goes on beside them, and commands are heard
     // Bytes; frames of any kind with a right checksum; and settings that are only nearly allowed. A run can be stopped.
     const kind = draw(256);
     const payload = Uint8Array.from(kind === 2 ? [draw(12), 0, 0, 0, 0, 0, 0, 0, ...any(8)] : any(draw(40)));
-    const frame = { version: draw(9) ? 1 : draw(256), kind: kind === 5 ? 6 : kind, number: n, payload };
+    const frame = { version: draw(9) ? 1 : draw(256), kind: kind === 5 ? 6 : kind, number: 30_000 + n, payload };
     board.send(draw(3) ? protocol.write(frame) : any(draw(300)));
     board.run(50);
   }

@@ -5,11 +5,11 @@
 //   PIO, and only machines that are enabled step.
 // * What the bootrom does before the second stage: it checks the CRC-32 and copies the stage to the end of the RAM.
 // * Wires. A pad of rp2040js does not hear what it drives, so the line and the link are connected to themselves.
+// * The two flip-flops behind each pad: PIO sees an input two cycles late.
 //
-// What neither has, and hardware does: the two flip-flops behind each pad (all edges come 2 cycles later there, the
-// line's own too), the time that pads and level shifters take, the pace of the DMA (here it moves a word at once),
-// FIFOs of eight words (here four), waits of the processor for the bus, and the pace of USB (here a packet of the
-// device is gone at once, unless the host stalls).
+// What neither has, and hardware does: level shifters and pads that take parts of a cycle, the pace of the DMA (here it
+// moves a word at once), FIFOs of eight words (here four), waits of the processor for the bus, and the pace of USB (here
+// a packet of the device is gone at once, unless the host stalls).
 
 import { readFileSync } from "node:fs";
 import { RP2040 } from "rp2040js";
@@ -25,6 +25,7 @@ const RAM = 0x20000000;
 const BOOT2_AT = 0x20041f00;
 const DATA = 2;
 const RESET_US = 10_000;
+const FLIP_FLOPS = 2;
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -43,6 +44,8 @@ export class Board {
   onFall = () => {};
   /** From the line to the loop pin; null where there is no wire. */
   loopCycles = 0;
+  /** How much later the link is seen than it is raised, beside the flip-flops. */
+  linkCycles = 0;
   #edges = new Map();
   #sending = [];
   #reads = null;
@@ -85,17 +88,21 @@ export class Board {
 
   #wire() {
     const { gpio } = this.mcu;
-    gpio[PIN_LINK].addListener((state) => gpio[PIN_LINK].setInputValue(state === HIGH));
+    gpio[PIN_LINK].addListener((state) => this.#input(PIN_LINK, state === HIGH, this.linkCycles));
     gpio[PIN_LINE].addListener((state, before) => {
       const isHigh = state === HIGH;
       if (isHigh === (before === HIGH)) return;
-      gpio[PIN_LINE].setInputValue(isHigh);
-      if (this.loopCycles !== null) this.at(this.cycle + this.loopCycles, () => gpio[PIN_LOOP].setInputValue(isHigh));
+      this.#input(PIN_LINE, isHigh, 0);
+      if (this.loopCycles !== null) this.#input(PIN_LOOP, isHigh, this.loopCycles);
       if (isHigh) {
         this.rises.push(this.cycle);
         this.onRise(this.rises.length - 1, this.cycle);
       } else this.onFall(this.cycle);
     });
+  }
+
+  #input(pin, isHigh, cycles) {
+    this.at(this.cycle + cycles + FLIP_FLOPS, () => this.mcu.gpio[pin].setInputValue(isHigh));
   }
 
   /** Does something in a cycle to come; in this one, at once. */
@@ -108,7 +115,7 @@ export class Board {
   /** The responder's pin changes its level in a cycle to come. */
   toggle(responder, cycle) {
     const pin = this.mcu.gpio[PIN_ANSWERS + responder];
-    this.at(cycle, () => pin.setInputValue(!pin.rawInputValue));
+    this.at(cycle + FLIP_FLOPS, () => pin.setInputValue(!pin.rawInputValue));
   }
 
   #step() {
