@@ -6,6 +6,7 @@
 # make test      install what is missing, run every test
 # make torture   kill, fail, flip, deceive and fuzz it, and print the table of docs/reliability.md (an hour)
 # make build     build everything into target/
+# make firmware  build the generator for a Raspberry Pi Pico: target/firmware/firmware.uf2
 # make install   after make build: install the command, its parts, man pages and completions below PREFIX
 # make bench     print the figures that onset promises, measured here
 # make lint      formatting and lints
@@ -28,7 +29,8 @@ PAGES := $(LIB)/report.html $(LIB)/site.html
 BUILT := $(ONSET) $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(PAGES) $(DOCUMENTATION)/onset.1
 WEB_SOURCES := $(shell find web/src web/build.mjs web/package.json web/package-lock.json web/tsconfig.json 2>/dev/null)
 
-.PHONY: demo kernels papers test torture build install bench lint check contract prepare prepare-run prepare-test rust
+.PHONY: demo kernels papers test torture build firmware install bench lint check contract prepare prepare-run prepare-test \
+	prepare-firmware rust
 # Installing packages comes before building, and building before running. cargo and npm use every core themselves.
 .NOTPARALLEL:
 
@@ -42,7 +44,7 @@ papers: prepare-run build
 	$(ONSET) kernels fetch 6.12 6.12-rt
 	ONSET=$(ONSET) setup/papers.sh
 
-test: prepare-run prepare-test build
+test: prepare-run prepare-test build firmware
 	tests/run.sh
 
 torture: prepare-run prepare-test build
@@ -68,6 +70,9 @@ $(PAGES) &: $(WEB_SOURCES)
 	mkdir -p $(LIB)
 	cp web/dist/report.html web/dist/site.html $(LIB)/
 
+firmware: prepare-firmware
+	$(MAKE) -C firmware OUT=../target/firmware
+
 prepare:
 	setup/debian.sh build
 
@@ -76,6 +81,9 @@ prepare-run:
 
 prepare-test:
 	setup/debian.sh test
+
+prepare-firmware:
+	setup/debian.sh firmware
 
 # Builds nothing: it may run as root, who has no Rust toolchain in PATH.
 install:

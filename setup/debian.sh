@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Installs what onset needs on Debian 12 or 13 (amd64), with apt, by package name. Quick when all is there.
 #
-# usage: setup/debian.sh build|run|test …
+# usage: setup/debian.sh build|run|test|firmware …
 set -eu
 # What apt says is parsed.
 export LC_ALL=C
@@ -14,6 +14,8 @@ RUST="rustc-web cargo-web rustfmt-web"
 VIEWER="nodejs"
 RUN="mount kmod xz-utils zstd dpkg-dev libc-bin binutils bubblewrap debian-archive-keyring e2fsprogs iproute2 iputils-ping iperf3 rt-tests stress-ng findutils tar"
 TEST="procps g++ chromium fonts-dejavu-core python3-venv sigrok-cli strace"
+# The compiler for the generator on a board; what finishes its image, and its tests, is node.
+FIRMWARE="gcc gcc-arm-none-eabi make"
 # The oldest that the plugin gets on with, and the one that is installed where there is none (QEMUS_TRIED in
 # crates/wire/src/arguments.rs). A newer one that is there stays: the plugin looks into it itself.
 QEMU=10.0
@@ -163,6 +165,12 @@ for stage in "$@"; do
 	test)
 		# shellcheck disable=SC2086
 		install_missing $TEST
+		;;
+	firmware)
+		# shellcheck disable=SC2086
+		install_missing $FIRMWARE
+		command -v node >/dev/null || install_missing $VIEWER
+		command -v npm >/dev/null || install_missing npm
 		;;
 	*) die "unknown stage $stage" ;;
 	esac

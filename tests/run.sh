@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Runs every test after `make build`: those of the crates, of the command, of the rig with real kernels, of
-# the viewer in a browser, and of the viewer on the report of a real run. The last line adds them all up.
+# Runs every test after `make build firmware`: those of the crates, of the command, of the rig with real kernels, of
+# the generator on an emulated board, of the viewer in a browser, and of the viewer on the report of a real run. The
+# last line adds them all up.
 #
 # A test that cannot run here says why and is counted as skipped. Exits with 1 if any test failed.
 set -u
@@ -95,6 +96,10 @@ sed -n 's/^took: \(.*\): \([0-9]*\) s$/\2 s  \1/p' "$ONSET_TEST_NOTES" | sort -r
 itself=$(grep -c '^skip: ' "$ONSET_TEST_NOTES")
 SKIPPED=$((SKIPPED + itself))
 PASSED=$((PASSED - itself))
+
+section "generator on an emulated board"
+npm --prefix firmware ci --no-audit --no-fund --loglevel=error
+tests npm --prefix firmware test
 
 section "viewer, also on the report of a real run"
 store=$(mktemp -d)

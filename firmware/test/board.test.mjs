@@ -210,6 +210,28 @@ test("at the highest rate every instant is raised and measured, or counted as ov
   }
 });
 
+test("a run goes on where the DMA has used up its counts, and a second channel renews them", () => {
+  const settings = { period: 3000, high: 100, count: 1500, responders: 1, grace: 10_000, phase: 0, jitter: 0 };
+  const { board, host } = start(settings, () => {}, "renewal");
+  board.onRise = (n, cycle) => board.toggle(0, cycle + 100 + (n % 50));
+  const renewed = [0, 1, 2].map(() => 0);
+  for (const channel of board.mcu.dma.channels.slice(0, 3)) {
+    const begin = channel.start.bind(channel);
+    channel.start = () => (renewed[channel.index]++, begin());
+  }
+  host.start();
+  const stopped = host.finish(80_000);
+  // Once at the start, and then for each 1024 words.
+  assert.ok(renewed.every((count) => count >= 3), `${renewed}`);
+  assert.deepEqual([stopped.ended, stopped.triggers], [2, 1500n]);
+  assertAddsUp(stopped, host);
+  assertOnSchedule(board, schedule({ ...settings, seed: 1 }));
+  for (const { trigger, latency_ticks } of host.measurements) {
+    const delay = 100 + (Number(trigger) % 50);
+    assert.ok(Math.abs(Number(latency_ticks) - delay) <= COUNT_TICKS, `${latency_ticks} for ${delay}`);
+  }
+});
+
 test("no bytes harm the board: a run goes on beside them, and commands are heard after them", () => {
   const settings = { period: 20_011, high: 100, count: 400, jitter: 5000, seed: 9, responders: 1, phase: 0, grace: 1000 };
   const { board, host } = start(settings);

@@ -5,13 +5,13 @@ import assert from "node:assert/strict";
 import { Board } from "./emulator.mjs";
 import { Host } from "./host.mjs";
 
-const ELF = new URL("../../target/firmware/firmware.elf", import.meta.url).pathname;
+const image = (name) => new URL(`../../target/firmware/${name}.elf`, import.meta.url).pathname;
 export const ALL = 8;
 export const COUNT_TICKS = 2;
 export const GAP = 1250;
 
-export function start(settings = {}, setUp = () => {}) {
-  const board = new Board(ELF);
+export function start(settings = {}, setUp = () => {}, name = "firmware") {
+  const board = new Board(image(name));
   setUp(board);
   board.powerOn();
   const host = new Host(board);

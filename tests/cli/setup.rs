@@ -92,7 +92,7 @@ fn rust_is_installed_where_there_is_none_and_left_alone_where_there_is_one() {
 /// The packages that `setup/debian.sh` installs, of all its stages.
 fn installed_by_setup() -> Vec<String> {
     let script = include_str!("../../setup/debian.sh");
-    let lists = ["BUILD", "RUST", "VIEWER", "RUN", "TEST"];
+    let lists = ["BUILD", "RUST", "VIEWER", "RUN", "TEST", "FIRMWARE"];
     let of = |list: &str| {
         let line = script.lines().find_map(|l| l.strip_prefix(&format!("{list}=\"")));
         line.unwrap_or_else(|| panic!("no {list}")).trim_end_matches('"').to_owned()
