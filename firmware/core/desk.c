@@ -237,7 +237,7 @@ static void train(struct answering *a)
 	accept(a, 0, d->held);
 }
 
-/* The settings agree with each other, in the order of docs/generator-protocol.md, or the first that does not is refused. */
+/* The settings agree with each other, or the first that does not is refused, in the order of the protocol's page. */
 static bool do_settings_agree(struct answering *a, bool is_train)
 {
 	struct desk *d = a->desk;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "run.h"
 
-/* Samples that are taken in one turn: the line to the host is served in between. */
-#define SAMPLES_A_TURN	2
+/* What is taken in one turn, at the most: the line to the host is served in between. */
+#define SAMPLES_A_TURN	16
+#define MEASUREMENTS_A_TURN	3
 /* The line's own edge is seen within this time of its instant, or something is wrong with the line. 1 ms. */
 #define EDGE_MOST	(1000u * TICKS_A_MICRO)
 /* What was on its way when the line was halted has been captured after this time. 20 µs. */
@@ -268,13 +269,20 @@ static bool has_ended(const struct run *r, uint64_t now)
 	return now >= r->end || (matcher_is_complete(&r->matcher) && !r->is_test);
 }
 
+/* Measurements so far, modulo 2^32. */
+static uint32_t made(const struct run *r)
+{
+	return (uint32_t)r->first + r->held;
+}
+
 bool run_turn(struct run *r, struct outbox *o, struct writer *w)
 {
 	struct sample sample;
 	uint64_t now = board_now();
+	uint32_t before = made(r);
 	bool is_drained = false;
 
-	for (int i = 0; i < SAMPLES_A_TURN && !r->fault && !is_drained; i++) {
+	for (int i = 0; i < SAMPLES_A_TURN && made(r) - before < MEASUREMENTS_A_TURN && !r->fault && !is_drained; i++) {
 		is_drained = !board_sample(&sample);
 		if (!is_drained)
 			take(r, &sample, o, w);

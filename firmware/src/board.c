@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The line and the capture. PIO does both, and DMA moves its words between its FIFOs and rings in the RAM. The processor
- * fills one ring and empties two, at its leisure.
+ * The line and the capture. PIO does both, and DMA moves its words between its FIFOs and rings in the RAM. The
+ * processor fills one ring and empties two, at its leisure.
  */
 #include "board.h"
 #include "clocks.h"
@@ -24,7 +24,7 @@
 #define GUARDS		16u
 #define GUARD		0xfffffffeu
 
-/* A channel counts its transfers. A second channel renews the count when it is used up, after hours. Tests use fewer. */
+/* A channel counts its transfers. A second one renews the count when it is used up, after hours. Tests use fewer. */
 #ifndef TRANSFERS_BITS
 #define TRANSFERS_BITS	30u
 #endif
@@ -141,8 +141,8 @@ static void stop_channel(uint32_t channel)
 
 /*
  * Words that the channel has moved so far. A word that is counted may still be on its way to the RAM: DMA goes before
- * the processor on the bus, so it is there before the processor reads it. Before board_go the line's still has the count of the last
- * run.
+ * the processor on the bus, so it is there before the processor reads it. Before board_go the line's channel still has
+ * the count of the last run.
  */
 static uint32_t count_moved(uint32_t channel)
 {
@@ -260,8 +260,8 @@ bool board_overran(void)
 }
 
 /*
- * The count of 32 bits, in units of two ticks, becomes one of 64 by the timer, which is of the same crystal. An event is
- * taken within 34 s of its time, or the rings would have overrun long before.
+ * The count of 32 bits, in units of two ticks, becomes one of 64 by the timer, which is of the same crystal. An event
+ * is taken within 34 s of its time, or the rings would have overrun long before.
  */
 static uint64_t widen(uint32_t units)
 {

@@ -211,7 +211,7 @@ test("at the highest rate every instant is raised and measured, or counted as ov
 });
 
 test("a run goes on where the DMA has used up its counts, and a second channel renews them", () => {
-  const settings = { period: 3000, high: 100, count: 1500, responders: 1, grace: 10_000, phase: 0, jitter: 0 };
+  const settings = { period: 6000, high: 100, count: 1500, responders: 1, grace: 10_000, phase: 0, jitter: 0 };
   const { board, host } = start(settings, () => {}, "renewal");
   board.onRise = (n, cycle) => board.toggle(0, cycle + 100 + (n % 50));
   const renewed = [0, 1, 2].map(() => 0);
@@ -220,7 +220,7 @@ test("a run goes on where the DMA has used up its counts, and a second channel r
     channel.start = () => (renewed[channel.index]++, begin());
   }
   host.start();
-  const stopped = host.finish(80_000);
+  const stopped = host.finish(120_000);
   // Once at the start, and then for each 1024 words.
   assert.ok(renewed.every((count) => count >= 3), `${renewed}`);
   assert.deepEqual([stopped.ended, stopped.triggers], [2, 1500n]);
@@ -233,7 +233,8 @@ test("a run goes on where the DMA has used up its counts, and a second channel r
 });
 
 test("no bytes harm the board: a run goes on beside them, and commands are heard after them", () => {
-  const settings = { period: 20_011, high: 100, count: 400, jitter: 5000, seed: 9, responders: 1, phase: 0, grace: 1000 };
+  const periodic = { period: 20_011, jitter: 5000, seed: 9, phase: 0, count: 400 };
+  const settings = { ...periodic, high: 100, responders: 1, grace: 1000 };
   const { board, host } = start(settings);
   board.onRise = (n, cycle) => board.toggle(0, cycle + 150);
   const started = host.start();

@@ -3,13 +3,13 @@
 //
 // * PIO at the pace of the processor. rp2040js runs PIO by a timer of node; here each cycle of the processor is one of
 //   PIO, and only machines that are enabled step.
-// * What the bootrom does before the second stage: it checks the CRC-32 and copies the stage to the end of the RAM.
+// * What the bootrom does before the second stage: it checks the CRC-32, and copies the stage to the end of the RAM.
 // * Wires. A pad of rp2040js does not hear what it drives, so the line and the link are connected to themselves.
 // * The two flip-flops behind each pad: PIO sees an input two cycles late.
 //
-// What neither has, and hardware does: level shifters and pads that take parts of a cycle, the pace of the DMA (here it
-// moves a word at once), FIFOs of eight words (here four), waits of the processor for the bus, and the pace of USB (here
-// a packet of the device is gone at once, unless the host stalls).
+// What neither has, and hardware does: level shifters and pads that take parts of a cycle, the pace of the DMA (here
+// it moves a word at once), FIFOs of eight words (here four), waits of the processor for the bus, and the pace of USB
+// (here a packet of the device is gone at once, unless the host stalls).
 
 import { readFileSync } from "node:fs";
 import { RP2040 } from "rp2040js";
@@ -27,7 +27,11 @@ const DATA = 2;
 const RESET_US = 10_000;
 const FLIP_FLOPS = 2;
 
-const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+function ignore() {
+  // What rp2040js has to say of registers that it does not have.
+}
+
+const quiet = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 export class Board {
   /** Cycles since power came. */

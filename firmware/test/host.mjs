@@ -8,10 +8,12 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { buildSync } from "esbuild";
 
-const here = new URL(".", import.meta.url).pathname;
-const out = join(mkdtempSync(join(tmpdir(), "onset-firmware-")), "generator.mjs");
-buildSync({ entryPoints: [join(here, "../../web/src/generator.ts")], outfile: out, format: "esm", bundle: true });
-export const protocol = await import(pathToFileURL(out));
+async function load() {
+  const here = new URL(".", import.meta.url).pathname;
+  const out = join(mkdtempSync(join(tmpdir(), "onset-firmware-")), "generator.mjs");
+  buildSync({ entryPoints: [join(here, "../../web/src/generator.ts")], outfile: out, format: "esm", bundle: true });
+  return import(pathToFileURL(out));
+}
 
 /** Speaks to a board in the emulator. */
 export class Host {
@@ -84,3 +86,5 @@ export class Host {
     return this.batches.flatMap((batch) => batch.measurements);
   }
 }
+
+export const protocol = await load();
