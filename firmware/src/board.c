@@ -133,7 +133,7 @@ static void set_up_channel(uint32_t channel, uint32_t from, uint32_t to, uint32_
 
 static void stop_channel(uint32_t channel)
 {
-	REGISTER(DMA(channel) + DMA_CTRL) = 0;
+	REGISTER(DMA(channel) + DMA_CTRL) = DMA_CHAIN(channel);
 	REGISTER(DMA_ABORT) = 1u << channel;
 	while (REGISTER(DMA(channel) + DMA_CTRL) & DMA_BUSY)
 		;
@@ -171,9 +171,9 @@ void board_halt(void)
 	stop_channel(RENEW_LINE);
 	stop_channel(LINE_CHANNEL);
 	CLEAR_BITS(PIO_CTRL) = 1u << LINE;
-	rewind(LINE, LINE_BEGIN);
-	/* Without autopull the shift register can be emptied for certain: an instruction never waits for a word then. */
+	/* With autopull a PULL does nothing while the shift register is full, and an OUT waits while there is no word. */
 	REGISTER(machine(LINE, PIO_SHIFTCTRL)) = LINE_SHIFT & ~AUTOPULL;
+	rewind(LINE, LINE_BEGIN);
 	execute(LINE, OUT_NULL_32);
 	REGISTER(machine(LINE, PIO_SHIFTCTRL)) = LINE_SHIFT;
 	execute(LINE, MOV_PINS_ZERO);
