@@ -18,6 +18,8 @@ struct sample {
 	uint32_t level;
 };
 
+/* Once, before everything else. */
+void board_begin(void);
 /* Makes the line low and idle, forgets what was captured, and begins anew. The level of all pins then. */
 uint32_t board_prepare(void);
 /* A level of the line, for as many ticks; LEVEL_LEAST or more, and at most SEGMENT_MOST. There has to be room. */

@@ -45,7 +45,8 @@ void desk_begin(struct desk *d)
 	d->has_stopped = false;
 }
 
-static void refuse(struct answering *a, enum why why, uint8_t setting, uint64_t value, struct range range)
+/* Without limits where `range` is NULL. */
+static void refuse(struct answering *a, enum why why, uint8_t setting, uint64_t value, const struct range *range)
 {
 	writer_begin(a->w, REFUSED, a->frame->number);
 	put_u8(a->w, (uint8_t)why);
@@ -53,16 +54,16 @@ static void refuse(struct answering *a, enum why why, uint8_t setting, uint64_t 
 	put_u8(a->w, setting);
 	put_zeros(a->w, 5);
 	put_u64(a->w, value);
-	put_u64(a->w, range.least);
-	put_u64(a->w, range.most);
-	put_u64(a->w, range.most ? 1 : 0);
+	put_u64(a->w, range ? range->least : 0);
+	put_u64(a->w, range ? range->most : 0);
+	put_u64(a->w, range ? 1 : 0);
 	writer_end(a->w);
 	a->answer.is_there = true;
 }
 
 static void refuse_plainly(struct answering *a, enum why why, uint64_t value)
 {
-	refuse(a, why, 0, value, (struct range){0, 0});
+	refuse(a, why, 0, value, NULL);
 }
 
 static void accept(struct answering *a, uint8_t setting, uint64_t value)
@@ -127,7 +128,7 @@ static void identify(struct answering *a)
 	newest = a->frame->payload[1];
 	a->desk->is_identified = false;
 	if (oldest > newest || oldest > VERSION || newest < VERSION) {
-		refuse(a, WHY_VERSION, 0, newest, (struct range){VERSION, VERSION});
+		refuse(a, WHY_VERSION, 0, newest, &(struct range){VERSION, VERSION});
 		return;
 	}
 	a->desk->is_identified = true;
@@ -158,7 +159,7 @@ static void set(struct answering *a)
 	setting = payload[0];
 	value = get_u64(payload + 8);
 	if (setting < 1 || setting > SETTINGS) {
-		refuse(a, WHY_UNKNOWN_SETTING, 0, setting, (struct range){1, SETTINGS});
+		refuse(a, WHY_UNKNOWN_SETTING, 0, setting, &(struct range){1, SETTINGS});
 		return;
 	}
 	if (!are_zeros(payload + 1, 7)) {
@@ -170,7 +171,7 @@ static void set(struct answering *a)
 		return;
 	is_outside = value < limits[setting].least || value > limits[setting].most;
 	if (is_outside) {
-		refuse(a, WHY_OUTSIDE, setting, value, limits[setting]);
+		refuse(a, WHY_OUTSIDE, setting, value, &limits[setting]);
 		return;
 	}
 	a->desk->values[setting] = value;
@@ -187,7 +188,7 @@ static bool has_order(struct answering *a, uint64_t before, uint64_t time, uint6
 	if (time < before || gap < GAP) {
 		if (__builtin_add_overflow(before, GAP, &least))
 			least = UINT64_MAX;
-		refuse(a, WHY_ORDER, 0, time, (struct range){least, UINT64_MAX});
+		refuse(a, WHY_ORDER, 0, time, &(struct range){least, UINT64_MAX});
 		return false;
 	}
 	if (gap < *shortest)
@@ -214,11 +215,11 @@ static void train(struct answering *a)
 	held = first ? d->held : 0;
 	shortest = first ? d->shortest : UINT64_MAX;
 	if (first != held) {
-		refuse(a, WHY_PLACE, 0, first, (struct range){0, held});
+		refuse(a, WHY_PLACE, 0, first, &(struct range){held, held});
 		return;
 	}
 	if (count > TRAIN_MOST - held) {
-		refuse(a, WHY_OUTSIDE, 0, TRAIN_MOST + 1, (struct range){0, TRAIN_MOST});
+		refuse(a, WHY_OUTSIDE, 0, TRAIN_MOST + 1, &(struct range){0, TRAIN_MOST});
 		return;
 	}
 	/* All are looked at before one is kept: a piece that is refused changes nothing. */
@@ -245,7 +246,7 @@ static bool do_settings_agree(struct answering *a, bool is_train)
 
 	if (is_train) {
 		if (!d->held) {
-			refuse(a, WHY_NO_TRAIN, 0, 0, (struct range){1, TRAIN_MOST});
+			refuse(a, WHY_NO_TRAIN, 0, 0, &(struct range){1, TRAIN_MOST});
 			return false;
 		}
 		shortest = d->shortest;
@@ -253,14 +254,14 @@ static bool do_settings_agree(struct answering *a, bool is_train)
 		shortest = UINT64_MAX;
 	} else {
 		if (jitter > period - GAP) {
-			refuse(a, WHY_OUTSIDE, JITTER, jitter, (struct range){0, period - GAP});
+			refuse(a, WHY_OUTSIDE, JITTER, jitter, &(struct range){0, period - GAP});
 			return false;
 		}
 		shortest = period - jitter;
 	}
 	/* The low level needs as many ticks as any level does. */
 	if (high > shortest - LEVEL_LEAST) {
-		refuse(a, WHY_OUTSIDE, HIGH, high, (struct range){LEVEL_LEAST, shortest - LEVEL_LEAST});
+		refuse(a, WHY_OUTSIDE, HIGH, high, &(struct range){LEVEL_LEAST, shortest - LEVEL_LEAST});
 		return false;
 	}
 	return true;

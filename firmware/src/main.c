@@ -2,8 +2,6 @@
 #include "clocks.h"
 #include "usb.h"
 
-void board_begin(void);
-
 static struct generator generator;
 
 int main(void)

@@ -7,6 +7,8 @@ import { protocol } from "./host.mjs";
 import { ALL, assertAddsUp, assertOnSchedule, COUNT_TICKS, GAP, start } from "./rig.mjs";
 import { random, schedule } from "./schedule.mjs";
 
+const U64 = (1n << 64n) - 1n;
+
 test("a host finds a generator that announces its clock, its resolution and its limits", () => {
   const { board, host } = start();
   const identity = host.identify();
@@ -36,8 +38,8 @@ test("what is outside the limits is refused with them, and changes nothing", () 
   refused({ is: "start", timing: 0 }, 6, "high", [3, 1247]);
   assert.equal(host.identify().settings.high.value, 1248n);
   assert.equal(host.ask({ is: "train", first: 0, times_ticks: [10n, 2000n] }).value, 2n);
-  refused({ is: "train", first: 1, times_ticks: [9000n] }, 11, null, [0, 2]);
-  refused({ is: "train", first: 2, times_ticks: [3249n] }, 12, null);
+  refused({ is: "train", first: 1, times_ticks: [9000n] }, 11, null, [2, 2]);
+  refused({ is: "train", first: 2, times_ticks: [3249n] }, 12, null, [3250, U64]);
   assert.equal(host.identify().held, 2);
 });
 

@@ -61,6 +61,31 @@ test("the schedule is the protocol's, also with the largest numbers", () => {
   assert.deepEqual(beyond, ["0", String(2n ** 63n), "beyond"]);
 });
 
+test("a level that is longer than the line's words are is put in pieces, and no tick is lost", () => {
+  const LEAD = 1250n;
+  const runs = [
+    { phase: 0, period: 1253, jitter: 0, seed: 1, count: 500, high: 1250 },
+    { phase: 77, period: 2n ** 33n + 5n, jitter: 2n ** 32n, seed: 5, count: 60, high: 2n ** 32n + 1n },
+    { phase: 2n ** 31n, period: 2n ** 31n + 4n, jitter: 0, seed: 1, count: 300, high: 2n ** 31n },
+    { phase: 2n ** 44n, period: 2n ** 31n + 2n ** 30n, jitter: 9, seed: 3, count: 100, high: 2n ** 30n + 1n },
+  ];
+  for (const run of runs) {
+    const { phase, period, jitter, seed, count, high } = run;
+    const lines = host(["levels", phase, period, jitter, seed, count, high].map(String)).trim().split("\n");
+    assert.equal(lines.pop(), "end");
+    const edges = [];
+    let [now, level] = [0n, "0"];
+    for (const [next, ticks] of lines.map((line) => line.split(" "))) {
+      assert.ok(BigInt(ticks) >= 3n && BigInt(ticks) <= 2n ** 31n, ticks);
+      if (next !== level) edges.push(now - LEAD);
+      [now, level] = [now + BigInt(ticks), next];
+    }
+    edges.push(now - LEAD);
+    const due = schedule(run);
+    assert.deepEqual(edges, due.flatMap((instant) => [instant, instant + BigInt(high)]));
+  }
+});
+
 test("no bytes harm it, and what it counts adds up, whoever answers and whoever reads", (t) => {
   for (const seed of [1, 2, 3, 4]) {
     const said = host(["fuzz", String(seed), "300000"]);

@@ -4,6 +4,7 @@
  *
  * host frames < LINES      each line a stream in hexadecimal: its frames, as they are read and as they are written anew
  * host schedule PHASE PERIOD JITTER SEED COUNT    the instants
+ * host levels PHASE PERIOD JITTER SEED COUNT HIGH    what the line gets to do: a level and its ticks each, and the end
  * host fuzz SEED ROUNDS    random commands and bytes, a board that answers at random, a host that stalls at random
  */
 #include <inttypes.h>
@@ -263,16 +264,41 @@ static int frames(void)
 	return 0;
 }
 
-static int instants(char **words)
+static struct schedule read_schedule(char **words)
 {
-	uint64_t numbers[5], due;
+	uint64_t numbers[5];
 
 	for (int i = 0; i < 5; i++)
 		numbers[i] = strtoull(words[i], NULL, 10);
-	struct schedule s = {
+	return (struct schedule){
 		.phase = numbers[0], .base = numbers[0], .period = numbers[1], .jitter = numbers[2], .seed = numbers[3],
 		.count = numbers[4],
 	};
+}
+
+/* What is planned, taken away as soon as the board has no room for more. */
+static int levels(char **words)
+{
+	static struct plan plan;
+	struct schedule s = read_schedule(words);
+
+	plan_begin(&plan, &s, strtoull(words[5], NULL, 10));
+	do {
+		plan_ahead(&plan);
+		for (; board.done != board.put; board.done++)
+			printf("%d %" PRIu32 "\n", board.levels[board.done % LEVELS].is_high,
+			       board.levels[board.done % LEVELS].ticks);
+		plan.tail = plan.head;
+	} while (plan.step != PLAN_DONE);
+	printf("%s\n", plan.is_beyond ? "beyond" : "end");
+	return 0;
+}
+
+static int instants(char **words)
+{
+	struct schedule s = read_schedule(words);
+	uint64_t due;
+
 	for (; schedule_due(&s, &due) == DUE; schedule_advance(&s))
 		printf("%" PRIu64 "\n", due);
 	printf("%s\n", schedule_due(&s, &due) == DUE_NONE ? "end" : "beyond");
@@ -285,8 +311,10 @@ int main(int count, char **words)
 		return frames();
 	if (count == 7 && !strcmp(words[1], "schedule"))
 		return instants(words + 2);
+	if (count == 8 && !strcmp(words[1], "levels"))
+		return levels(words + 2);
 	if (count == 4 && !strcmp(words[1], "fuzz"))
 		return fuzz(strtoull(words[2], NULL, 10), (uint32_t)strtoul(words[3], NULL, 10));
-	fprintf(stderr, "usage: host frames|schedule|fuzz\n");
+	fprintf(stderr, "usage: host frames|schedule|levels|fuzz\n");
 	return 2;
 }
