@@ -233,10 +233,11 @@ void run_stop(struct run *r)
 static void settle(struct run *r, uint64_t now)
 {
 	const struct planned *next;
+	uint64_t since = r->halted > r->zero ? r->halted - r->zero : 0;
 
 	if (now - r->halted < SETTLED)
 		return;
-	while ((next = plan_first(&r->plan)) && next->is_skipped && next->due <= r->halted - r->zero)
+	while ((next = plan_first(&r->plan)) && next->is_skipped && next->due <= since)
 		count_skipped(r);
 	r->plan.tail = r->plan.head;
 	r->plan.step = PLAN_DONE;
