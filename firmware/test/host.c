@@ -5,6 +5,7 @@
  * host frames < LINES      each line a stream in hexadecimal: its frames, as they are read and as they are written anew
  * host schedule PHASE PERIOD JITTER SEED COUNT    the instants
  * host levels PHASE PERIOD JITTER SEED COUNT HIGH    what the line gets to do: a level and its ticks each, and the end
+ * host desk < BYTES        what is answered to bytes of a host; no time passes
  * host fuzz SEED ROUNDS    random commands and bytes, a board that answers at random, a host that stalls at random
  */
 #include <inttypes.h>
@@ -294,6 +295,26 @@ static int levels(char **words)
 	return 0;
 }
 
+/* Whoever asks for the self-test hears nothing more: its time never comes. */
+static int answer_alone(void)
+{
+	const uint8_t *bytes;
+	uint32_t count;
+	int c;
+
+	generator_begin(&generator);
+	while ((c = getchar()) != EOF) {
+		uint8_t byte = (uint8_t)c;
+
+		generator_hear(&generator, &byte, 1);
+		while ((count = outbox_peek(&generator.outbox, &bytes, OUTBOX_BYTES))) {
+			fwrite(bytes, 1, count, stdout);
+			outbox_taken(&generator.outbox, count);
+		}
+	}
+	return 0;
+}
+
 static int instants(char **words)
 {
 	struct schedule s = read_schedule(words);
@@ -309,12 +330,14 @@ int main(int count, char **words)
 {
 	if (count == 2 && !strcmp(words[1], "frames"))
 		return frames();
+	if (count == 2 && !strcmp(words[1], "desk"))
+		return answer_alone();
 	if (count == 7 && !strcmp(words[1], "schedule"))
 		return instants(words + 2);
 	if (count == 8 && !strcmp(words[1], "levels"))
 		return levels(words + 2);
 	if (count == 4 && !strcmp(words[1], "fuzz"))
 		return fuzz(strtoull(words[2], NULL, 10), (uint32_t)strtoul(words[3], NULL, 10));
-	fprintf(stderr, "usage: host frames|schedule|levels|fuzz\n");
+	fprintf(stderr, "usage: host frames|schedule|levels|desk|fuzz\n");
 	return 2;
 }

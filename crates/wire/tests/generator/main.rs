@@ -6,6 +6,7 @@
 mod bytes;
 #[path = "../borders/c.rs"]
 mod c;
+mod firmware;
 mod reading;
 mod session;
 
