@@ -76,7 +76,7 @@ async function buildPages() {
 
 async function buildTests() {
   await build({
-    entryPoints: ["unit", "browser", "reading", "generator", "site"].map((name) => here(`test/${name}.test.ts`)),
+    entryPoints: ["unit", "scope", "save", "browser", "reading", "generator", "site"].map((name) => here(`test/${name}.test.ts`)),
     bundle: true,
     platform: "node",
     format: "esm",

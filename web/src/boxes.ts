@@ -2,7 +2,9 @@
 // Boxes side by side whose widths are times. The reader points at a box, or uses the arrow keys, and a line below says
 // what is in the box. Widths are shares of the page, so that the boxes need not be drawn again.
 
-import { h } from "./element.ts";
+import { h, svg } from "./element.ts";
+import { token } from "./look.ts";
+import { type About, saveButtons } from "./save.ts";
 
 /** One box. */
 export interface Box {
@@ -35,6 +37,7 @@ export function showBoxes(
   label: string,
   boxes: readonly Box[],
   hint: string,
+  about: About,
   next: (from: number, arrow: Arrow) => number | undefined,
 ): HTMLElement {
   const readout = h("p", { class: "readout", "aria-live": "polite" }, hint);
@@ -76,5 +79,22 @@ export function showBoxes(
     event.preventDefault();
     elements[to]?.focus();
   });
-  return h("div", {}, field, readout);
+  const save = saveButtons(() => ({ about, width: field.clientWidth, height: rows * ROW_PX, body: drawn(boxes, elements, field.clientWidth) }));
+  return h("div", {}, field, readout, save);
+}
+
+/** The boxes as a drawing, in the colours that their elements have. */
+function drawn(boxes: readonly Box[], elements: readonly HTMLElement[], width: number): SVGGElement {
+  const shapes = boxes.flatMap(({ row, from, share, text, says }, i) => {
+    const element = elements[i];
+    const fill = element === undefined ? "" : getComputedStyle(element).getPropertyValue("--look").trim();
+    const place = { x: from * width, y: row * ROW_PX, width: Math.max(1, share * width - 1), height: ROW_PX - 1 };
+    const box = svg("rect", { ...place, fill, "fill-opacity": 0.4 }, svg("title", {}, says));
+    // As many letters as there is room for: a saved drawing cannot be pointed at.
+    const letters = Math.floor((share * width - 8) / 6.6);
+    if (share < SHARE_WRITTEN || letters < 2) return [box];
+    const short = text.length <= letters ? text : `${text.slice(0, letters - 1)}…`;
+    return [box, svg("text", { x: place.x + 4, y: place.y + 14, "font-size": 12, fill: token("--text") }, short)];
+  });
+  return svg("g", {}, ...shapes);
 }

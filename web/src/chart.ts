@@ -4,26 +4,23 @@
 
 import uPlot from "uplot";
 import { h } from "./element.ts";
-import { colour, marker, token } from "./look.ts";
-import { linearTicks, logTicks, type Range } from "./ticks.ts";
+import { token } from "./look.ts";
+import { canvasPen, FONT, type Limit, paintLimits, type Pen } from "./pen.ts";
+import { type About, basis, saveButtons } from "./save.ts";
+import { digitsOf, type Marked, marksOf, type Range } from "./ticks.ts";
+import { vectors } from "./vector.ts";
 import { isWhole, moved, type Part, readZoom, within, zoomHash } from "./zoom.ts";
 
+export type { Limit } from "./pen.ts";
+
 /** One axis of a chart. */
-export interface Axis {
+export interface Axis extends Marked {
   label: string;
   range: Range;
-  log: boolean;
   /** Writes a value in at least this many digits, so that neighbours differ. */
   text(value: number, digits?: number): string;
-  /** At most `budget` places to mark on a logarithmic axis, if round values are not the right places. */
-  marks?(range: Range, budget: number): number[];
-}
-
-/** A horizontal or vertical line for a limit of the experiment. */
-export interface Limit {
-  axis: "x" | "y";
-  value: number;
-  text: string;
+  /** The room for its texts beside the chart, if that is another than usual. */
+  size_px?: number;
 }
 
 /** Everything that makes a chart. */
@@ -37,14 +34,25 @@ export interface ChartParts {
   y: Axis;
   data: uPlot.AlignedData;
   series: uPlot.Series[];
+  /** Whether lines keep their height until the next value. */
+  stepped?: boolean;
   limits: Limit[];
-  /** Draws on top of the series, in device pixels. */
-  paint?(chart: uPlot): void;
+  /** What a picture of it says, and on what it is based. */
+  about: About;
+  /** Draws on top of the series. */
+  paint?(pen: Pen): void;
+  /** The reader clicked at this place, with Shift or without. */
+  click?(x: number, y: number, isShifted: boolean): void;
   /** The text about the place of the pointer, which is in the axes' own units, when this part is shown. */
   read(x: number, y: number, shown: Part): (Node | string)[];
   /** The text while the reader points at nothing. */
   hint: string;
 }
+
+/** How long after a click a second one makes it a double click. */
+const DOUBLE_MS = 250;
+/** So many steps back are kept. */
+const PAST_MAX = 32;
 
 /** Printable width of A4 and of Letter with the margins of style.css, at 96 px per inch. */
 const PAPER_PX = 680;
@@ -61,26 +69,69 @@ interface Live {
   observer: ResizeObserver;
 }
 
+/** A chart, for whoever changes what it paints. */
+export interface Handle {
+  /** Paints again. */
+  redraw(): void;
+  /** Takes it off the page. */
+  remove(): void;
+}
+
 const live: Live[] = [];
 
 /** How to zoom, for a chart's hint. */
-export const ZOOM = "Draw a box to zoom in, double click to show everything.";
-const KEYS = "Keys: plus and minus zoom, arrows move, 0 shows all.";
+export const ZOOM = "Draw a box to zoom in, double click to go back.";
+/** The parts that were shown before the present one, the latest last, by the name of the charts. */
+const past = new Map<string, Part[]>();
+const KEYS = "Keys: plus and minus zoom, arrows move, Backspace goes back, 0 shows all.";
 
 /** Draws a chart into `host`, which must be in the page already, since the chart takes its width from there. */
-export function drawChart(host: HTMLElement, parts: ChartParts): void {
+export function drawChart(host: HTMLElement, parts: ChartParts): Handle {
   const readout = h("p", { class: "readout" }, parts.hint);
   const plot = h("div", { class: "plot", role: "img", tabindex: 0, "aria-label": `${parts.label} ${KEYS}` });
   const all = h("button", { type: "button", class: "all", hidden: true }, "show all");
-  host.append(plot, all, readout);
+  const save = saveButtons(() => {
+    const width = plot.clientWidth;
+    return { about: parts.about, width, height: parts.height_px, body: vectors(parts, shown, width) };
+  });
+  host.append(plot, all, h("div", { class: "under" }, readout, save), basis(parts.about));
   const shown = cut(parts, readZoom(location.hash, parts.name) ?? { x: parts.x.range, y: parts.y.range });
   const chart = new uPlot(options(parts, shown, plot.clientWidth, readout), parts.data, plot);
   const observer = new ResizeObserver(() => resize(chart, plot.clientWidth));
   observer.observe(plot);
-  all.addEventListener("click", () => zoom(parts.name, null));
+  all.addEventListener("click", () => goTo(parts.name, null));
   plot.addEventListener("keydown", (event) => pressed(event, parts.name));
-  live.push({ parts, chart, host: plot, shown, all, observer });
+  let waiting = 0;
+  // The first click of a double click is none.
+  chart.over.addEventListener("dblclick", () => clearTimeout(waiting));
+  chart.over.addEventListener("click", ({ offsetX, offsetY, shiftKey, detail }) => {
+    const place = [chart.posToVal(offsetX, "x"), chart.posToVal(offsetY, "y")] as const;
+    if (detail <= 1) waiting = window.setTimeout(() => parts.click?.(...place, shiftKey), DOUBLE_MS);
+  });
+  const one = { parts, chart, host: plot, shown, all, observer };
+  live.push(one);
   all.hidden = isAll(parts, shown);
+  const remove = () => {
+    live.splice(live.indexOf(one), 1);
+    end(one);
+    host.replaceChildren();
+  };
+  return { redraw: () => chart.redraw(false, false), remove };
+}
+
+/** Keeps the part that is shown, and shows another one. */
+function goTo(name: string, part: Part | null): void {
+  const shown = live.find(({ parts }) => parts.name === name);
+  if (shown === undefined) return;
+  const { x, y } = shown.shown;
+  const isOther = part === null ? !isAll(shown.parts, shown.shown) : true;
+  if (isOther) past.set(name, [...(past.get(name) ?? []), { x: { ...x }, y: { ...y } }].slice(-PAST_MAX));
+  zoom(name, part);
+}
+
+/** Shows the part that was shown before; all, where nothing was. */
+function goBack(name: string): void {
+  zoom(name, past.get(name)?.pop() ?? null);
 }
 
 /** The data inside the chart's axes. */
@@ -127,11 +178,12 @@ function pressed(event: KeyboardEvent, name: string): void {
   const step = STEPS[event.key];
   // Where the chart shows everything, arrows scroll the page: there is nothing to which the chart could move.
   if (event.key.startsWith("Arrow") && isAll(parts, shown)) return;
-  if (event.key === "0" || event.key === "Escape") zoom(name, null);
+  if (event.key === "0" || event.key === "Escape") goTo(name, null);
+  else if (event.key === "Backspace") goBack(name);
   else if (step === undefined) return;
   else {
     const { stretch, move } = step;
-    zoom(name, {
+    goTo(name, {
       x: moved(x.range, shown.x, x.log, { stretch, move: move.x }),
       y: moved(y.range, shown.y, y.log, { stretch, move: move.y }),
     });
@@ -145,7 +197,7 @@ function selected(chart: uPlot, name: string): void {
   if (width <= 0 || height <= 0) return;
   chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
   const at = (place: number, axis: "x" | "y") => chart.posToVal(place, axis);
-  zoom(name, {
+  goTo(name, {
     x: { low: at(left, "x"), high: at(left + width, "x") },
     y: { low: at(top + height, "y"), high: at(top, "y") },
   });
@@ -153,10 +205,13 @@ function selected(chart: uPlot, name: string): void {
 
 /** Removes all charts and their listeners. */
 export function removeCharts(): void {
-  for (const { chart, observer } of live.splice(0)) {
-    observer.disconnect();
-    chart.destroy();
-  }
+  for (const one of live.splice(0)) end(one);
+  past.clear();
+}
+
+function end({ chart, observer }: Live): void {
+  observer.disconnect();
+  chart.destroy();
 }
 
 /** Draws every chart again, in the colours of the present scheme. */
@@ -184,13 +239,13 @@ function options(parts: ChartParts, shown: Part, width: number, readout: HTMLEle
       drag: { x: true, y: true, uni: 24, dist: 4, setScale: false },
       points: { show: false },
       // uPlot's own handler would fit the axes to the data.
-      bind: { dblclick: () => () => (zoom(parts.name, null), null) },
+      bind: { dblclick: () => () => (goBack(parts.name), null) },
     },
     scales: { x: scale(parts.x, () => shown.x), y: scale(parts.y, () => shown.y) },
-    axes: [axis(parts.x, 72, { size: 26 }), axis(parts.y, 34, { size: 52 })],
+    axes: [axis(parts.x, 72, { size: 26 }), axis(parts.y, 34, { size: parts.y.size_px ?? 52 })],
     series: [{}, ...parts.series],
     hooks: {
-      draw: [(chart) => paint(chart, parts, shown), (chart) => drawLimits(chart, parts.limits)],
+      draw: [(chart) => paint(chart, parts, shown), (chart) => paintLimits(canvasPen(chart), parts.limits)],
       setCursor: [(chart) => point(chart, parts, shown, readout)],
       setSelect: [(chart) => selected(chart, parts.name)],
     },
@@ -211,12 +266,12 @@ function paint(chart: uPlot, parts: ChartParts, shown: Part): void {
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
   }
-  parts.paint?.(chart);
+  parts.paint?.(canvasPen(chart));
   ctx.restore();
 }
 
 function axis(of: Axis, spacing_px: number, size: { size: number }): uPlot.Axis {
-  const font = '12px system-ui, "DejaVu Sans", sans-serif';
+  const font = `12px ${FONT}`;
   const budget = (chart: uPlot) =>
     Math.max(2, Math.floor((spacing_px > 50 ? chart.width - 80 : chart.height - 52) / spacing_px));
   return {
@@ -230,85 +285,14 @@ function axis(of: Axis, spacing_px: number, size: { size: number }): uPlot.Axis 
     grid: { stroke: () => token("--grid"), width: 1 },
     ticks: { stroke: () => token("--grid"), width: 1, size: 4 },
     space: spacing_px,
-    values: (_chart, splits) => splits.map((value) => of.text(value, digits(splits))),
-    ...(of.log
+    values: (_chart, splits) => splits.map((value) => of.text(value, digitsOf(splits))),
+    ...(of.log || of.marks !== undefined
       ? {
-          splits: (chart: uPlot, _axis: number, low: number, high: number) => marks(of, { low, high }, budget(chart)),
+          splits: (chart: uPlot, _axis: number, low: number, high: number) => marksOf(of, { low, high }, budget(chart)),
           filter: (_chart: uPlot, splits: number[]) => splits,
         }
       : {}),
   };
-}
-
-/** The marks of a logarithmic axis: its own values, round values if those are too few, even ones in a narrow part. */
-function marks(of: Axis, range: Range, budget: number): number[] {
-  const own = of.marks?.(range, budget) ?? [];
-  const round = own.length > 1 ? own : logTicks(range, budget);
-  return round.length > 1 ? round : linearTicks(range, budget);
-}
-
-/** The number of digits in which marks differ, and at least four. */
-function digits(splits: readonly number[]): number {
-  const [first, second] = splits;
-  const step = first === undefined || second === undefined ? Infinity : Math.abs(second - first);
-  return Math.max(4, Math.ceil(Math.log10(Math.max(...splits.map(Math.abs)) / step)) + 1);
-}
-
-function drawLimits(chart: uPlot, limits: readonly Limit[]): void {
-  const { ctx, bbox } = chart;
-  ctx.save();
-  ctx.strokeStyle = ctx.fillStyle = token("--limit");
-  ctx.lineWidth = uPlot.pxRatio;
-  ctx.setLineDash([5 * uPlot.pxRatio, 4 * uPlot.pxRatio]);
-  ctx.font = `${11 * uPlot.pxRatio}px system-ui, "DejaVu Sans", sans-serif`;
-  for (const { axis, value, text } of limits) {
-    const place = Math.round(chart.valToPos(value, axis, true)) + 0.5;
-    const inside =
-      axis === "x"
-        ? place >= bbox.left && place <= bbox.left + bbox.width
-        : place >= bbox.top && place <= bbox.top + bbox.height;
-    if (!inside) continue;
-    ctx.beginPath();
-    if (axis === "x") {
-      ctx.moveTo(place, bbox.top);
-      ctx.lineTo(place, bbox.top + bbox.height);
-      ctx.textAlign = place > bbox.left + bbox.width / 2 ? "right" : "left";
-      writeOver(ctx, text, place + (ctx.textAlign === "right" ? -5 : 5) * uPlot.pxRatio, bbox.top + 11 * uPlot.pxRatio);
-    } else {
-      ctx.moveTo(bbox.left, place);
-      ctx.lineTo(bbox.left + bbox.width, place);
-      ctx.textAlign = "left";
-      writeOver(ctx, text, bbox.left + 6 * uPlot.pxRatio, place - 5 * uPlot.pxRatio);
-    }
-    ctx.stroke();
-  }
-  ctx.restore();
-}
-
-/** Text with a rim in the ground's colour, readable on top of whatever is drawn there. */
-function writeOver(ctx: CanvasRenderingContext2D, text: string, x: number, y: number): void {
-  ctx.save();
-  ctx.setLineDash([]);
-  ctx.strokeStyle = token("--ground");
-  ctx.lineWidth = 4 * uPlot.pxRatio;
-  ctx.lineJoin = "round";
-  ctx.strokeText(text, x, y);
-  ctx.fillText(text, x, y);
-  ctx.restore();
-}
-
-/** A flavour's marker, ringed in the ground's colour so that it stands out of lines; device pixels. */
-export function drawMarker({ ctx }: uPlot, look: number, x: number, y: number): void {
-  const outline = new Path2D(marker(look));
-  ctx.save();
-  ctx.translate(x, y);
-  ctx.scale(uPlot.pxRatio, uPlot.pxRatio);
-  ctx.lineWidth = 2;
-  ctx.strokeStyle = token("--ground");
-  ctx.fillStyle = colour(look);
-  ctx.stroke(outline);
-  ctx.fill(outline);
-  ctx.restore();
 }
 
 function point(chart: uPlot, parts: ChartParts, shown: Part, readout: HTMLElement): void {

@@ -3,9 +3,10 @@
 // data.
 
 import type { Report } from "./contract.ts";
-import { h, scrollBox } from "./element.ts";
+import { h } from "./element.ts";
 import { date, seed } from "./format.ts";
 import { swatch } from "./look.ts";
+import { scrollBox } from "./scroll.ts";
 import { type ConfigurationRow, configurationRows, type Lane, runName } from "./transpose.ts";
 import type { View } from "./view.ts";
 

@@ -3,9 +3,11 @@
 // random instants alone.
 
 import type { GrowthPoint, Hunt, Hunted } from "./contract.ts";
-import { h, scrollBox, svg } from "./element.ts";
+import { h, svg } from "./element.ts";
 import { duration, integer, tick } from "./format.ts";
 import { dash, lookClass, marker } from "./look.ts";
+import { type About, clockText, saveDrawing } from "./save.ts";
+import { scrollBox } from "./scroll.ts";
 import { linearTicks, logPlace, logRange, logTicks } from "./ticks.ts";
 
 /** The chart's own units; it is scaled to the page. */
@@ -57,6 +59,14 @@ export function showGrowth(hunt: Hunt): HTMLElement {
   const y = (ns: number) => round(HEIGHT - BOTTOM - axis.place(ns) * (HEIGHT - BOTTOM - TOP));
   const tried = responders.some(({ random }) => random.length > 0);
   const rings = tried && " Rings: the longest latency of triggers at random instants alone, over their own virtual time.";
+  const about: About = {
+    title: `Longest latency so far: hunt of ${hunt.flavour} under ${hunt.load}`,
+    clock: clockText("virtual"),
+    of: responders.map(({ responder, losses }, look) => {
+      const lost = Object.values(losses).reduce((sum, n) => sum + n, 0);
+      return { name: responder, look, count: Math.max(0, hunt.triggers - lost), lost };
+    }),
+  };
   const times = linearTicks({ low: 0, high: virtual_ns }, 5);
   const chart = svg(
     "svg",
@@ -95,6 +105,7 @@ export function showGrowth(hunt: Hunt): HTMLElement {
       h("p", {}, "The longest latency so far, of all strategies together.", rings),
     ),
     chart,
+    h("div", { class: "under" }, saveDrawing(chart, about)),
     h("p", { class: "keys" }, ...responders.map(({ responder }, look) => key(responder, look))),
     numbers(hunt),
   );

@@ -6,6 +6,7 @@ import { type ChartParts, drawChart, type Limit, ZOOM } from "./chart.ts";
 import type { Series } from "./contract.ts";
 import { duration, integer, tick } from "./format.ts";
 import { colour, dash, swatch } from "./look.ts";
+import type { About } from "./save.ts";
 import { logRange } from "./ticks.ts";
 
 /** One flavour's answers with its look. */
@@ -23,7 +24,7 @@ export interface Answers {
 const COUNT_LOW = 0.6;
 
 /** Draws into `host`; draws nothing if there was no answer. */
-export function drawHistogram(host: HTMLElement, answers: readonly Answers[], limits: Limit[]): boolean {
+export function drawHistogram(host: HTMLElement, answers: readonly Answers[], limits: Limit[], about: About): boolean {
   const columns = answers.flatMap(({ series }) => series.columns);
   const x = logRange(
     columns.flatMap(({ low_ns, high_ns }) => [low_ns, high_ns]),
@@ -53,7 +54,9 @@ export function drawHistogram(host: HTMLElement, answers: readonly Answers[], li
       points: { show: false },
       ...(paths && { paths }),
     })),
+    stepped: true,
     limits,
+    about,
     read: (latency_ns) => readAt(latency_ns, answers),
     hint: `Point at the chart to read its counts. ${ZOOM}`,
   };

@@ -4,10 +4,11 @@
 import { again, WHERE } from "./again.ts";
 import { causeCells, showStack, SUM_HEADS, sumCells } from "./causes.ts";
 import type { Code, HuntEnd, Find, FindCause, Hunt, Hunted, Losses, OtherFind, Report } from "./contract.ts";
-import { h, scrollBox } from "./element.ts";
+import { h } from "./element.ts";
 import { ABSENT, duration, exactNs, integer, percentage, seed, several, sumText } from "./format.ts";
 import { showGrowth } from "./growth.ts";
 import { showLatency } from "./latency.ts";
+import { scrollBox } from "./scroll.ts";
 
 const ENDS: Record<HuntEnd, string> = {
   budget: "the budget was used up",

@@ -3,9 +3,11 @@
 // side by side.
 
 import type { Series } from "./contract.ts";
-import { h, scrollBox, svg } from "./element.ts";
+import { h, svg } from "./element.ts";
 import { ABSENT, duration, exactNs, integer, tick } from "./format.ts";
-import { lookClass, marker, swatch } from "./look.ts";
+import { lookClass, marker, swatch, token } from "./look.ts";
+import { type About, clockText, type Picture, saveButtons, standalone } from "./save.ts";
+import { scrollBox } from "./scroll.ts";
 import { runChips } from "./summary.ts";
 import { logPlace, logRange, logTicks, type Range } from "./ticks.ts";
 import { type Lane, lossesTotal, type Matrix, seriesOf } from "./transpose.ts";
@@ -48,6 +50,7 @@ export function showLadder(
     invalidNote(lanes),
     unequalNote(matrix),
     scrollBox(`Ladder under ${view.load}`, table, "wide"),
+    axis === null ? "" : saveButtons(() => pictureOf(table, about(view, lanes))),
   );
 }
 
@@ -173,6 +176,37 @@ function time(kind: string, head: string, ns: number | null | undefined, lane?: 
     return h("td", { class: `${kind} absent`, title: "too few samples to support it", ...told }, ABSENT);
   }
   return h("td", { class: kind.trim(), title: `${exactNs(ns)} ns`, ...told }, duration(ns));
+}
+
+/** What the saved picture says: of each flavour the answers of all responders together. */
+function about(view: View, lanes: readonly Lane[]): About {
+  const sum = (numbers: number[]) => numbers.reduce((all, n) => all + n, 0);
+  const of = lanes.map(({ name, look, run: { series } }) => {
+    return { name, look, count: sum(series.map(({ count }) => count)), lost: sum(series.map(lossesTotal)) };
+  });
+  const title = `Latency of each responder under ${view.load}: minimum to maximum, thick up to p99.9, median`;
+  return { title, clock: clockText(lanes[0]?.run.clock ?? ""), of };
+}
+
+/** Where names end and bars begin in the saved picture, and how wide it is. */
+const NAMES_PX = 130;
+const BARS_PX = 560;
+
+/** The rows' pictures one below the other, each with the name of its responder and the maximum of each flavour. */
+function pictureOf(table: HTMLTableElement, about: About): Picture {
+  const rows = [...table.querySelectorAll<SVGSVGElement>("svg.axis, svg.rungs")];
+  const body = svg("g", {});
+  let y = 4;
+  for (const picture of rows) {
+    const copy = standalone(picture);
+    const height = Number(picture.getAttribute("height"));
+    for (const [name, value] of [["x", NAMES_PX], ["y", y], ["width", BARS_PX]] as const) copy.setAttribute(name, String(value));
+    const responder = picture.closest("tr")?.querySelector("th button")?.textContent ?? "";
+    const at = { x: NAMES_PX - 8, y: y + height / 2 + 4, "text-anchor": "end", "font-size": 12, fill: token("--text") };
+    body.append(svg("text", at, responder), copy);
+    y += height + 6;
+  }
+  return { about, width: NAMES_PX + BARS_PX + 40, height: y, body };
 }
 
 /** Per cent of the picture's width. */

@@ -15,8 +15,10 @@ import {
   sumCells,
 } from "./causes.ts";
 import type { Code, Latency, Part } from "./contract.ts";
-import { h, scrollBox } from "./element.ts";
+import { h } from "./element.ts";
 import { duration, exactNs, integer, percentage } from "./format.ts";
+import { clockText } from "./save.ts";
+import { scrollBox } from "./scroll.ts";
 
 /** The latency; `name` names it for readers who do not see it. */
 export function showLatency(name: string, latency: Latency, code: Code): HTMLElement {
@@ -75,6 +77,11 @@ function strips(name: string, latency: Latency, code: Code): HTMLElement {
     `${name}: stages above, causes below${disturbed ? ", disturbances at the bottom" : ""}`,
     boxes,
     `Stages above, causes below, from the line to the pin${disturbed ? "; marks at the bottom show where another device disturbed" : ""}. Point at a box, or use the arrow keys, to read it.`,
+    {
+      title: `${name}: trigger ${integer(latency.trigger)}, answered after ${duration(latency.latency_ns)}`,
+      clock: clockText("virtual"),
+      of: [{ name: latency.responder, count: 1 }],
+    },
     next,
   );
 }

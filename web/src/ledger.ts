@@ -6,8 +6,10 @@ import { type Arrow, type Box, showBoxes } from "./boxes.ts";
 import { causeCells, causeLook, kindsLine, othersRow, SUM_HEADS, sumCells } from "./causes.ts";
 import type { Code, IcicleNode, Ledger } from "./contract.ts";
 import { command } from "./copy.ts";
-import { h, scrollBox } from "./element.ts";
+import { h } from "./element.ts";
 import { duration, exactNs, integer, percentage, several, sumText } from "./format.ts";
+import { type About, clockText } from "./save.ts";
+import { scrollBox } from "./scroll.ts";
 
 /** The ledger of a run; `name` names the run's flavour. */
 export function showLedger(name: string, ledger: Ledger, code: Code): HTMLElement {
@@ -33,7 +35,7 @@ export function showLedger(name: string, ledger: Ledger, code: Code): HTMLElemen
   );
 }
 
-function icicle(label: string, { icicle, total_ns }: Ledger, code: Code): HTMLElement {
+function icicle(label: string, { icicle, total_ns, responder, samples }: Ledger, code: Code): HTMLElement {
   const whole = Math.max(1, total_ns);
   // Each box has the colour of the cause above it.
   let look = "";
@@ -43,9 +45,9 @@ function icicle(label: string, { icicle, total_ns }: Ledger, code: Code): HTMLEl
     const says = `${text}: ${sumText(sum)}; ${percentage(share)} of the time${what === "who" ? ", by whom" : ""}`;
     return { row: depth, from: from_ns / whole, share: sum.ns / whole, look, text, says };
   });
-  return showBoxes(label, boxes, "Point at a box, or use the arrow keys, to read it.", (from, arrow) =>
-    step(icicle, from, arrow),
-  );
+  const about: About = { title: label, clock: clockText("virtual"), of: [{ name: responder, count: samples }] };
+  const hint = "Point at a box, or use the arrow keys, to read it.";
+  return showBoxes(label, boxes, hint, about, (from, arrow) => step(icicle, from, arrow));
 }
 
 /** Down goes to the first box below, up to the box above, left and right to the neighbours in the same row. */

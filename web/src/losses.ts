@@ -2,9 +2,10 @@
 // What is behind the maxima: the longest latencies one by one, and the losses by kind.
 
 import type { Losses, WorstSample } from "./contract.ts";
-import { h, scrollBox } from "./element.ts";
+import { h } from "./element.ts";
 import { duration, exactNs, integer, quantileName } from "./format.ts";
 import { swatch } from "./look.ts";
+import { scrollBox } from "./scroll.ts";
 import { type Lane, type Matrix, seriesOf } from "./transpose.ts";
 import type { View } from "./view.ts";
 

@@ -13,27 +13,31 @@ import { showInside } from "./inside.ts";
 import { showLadder } from "./ladder.ts";
 import { showLosses, showWorst } from "./losses.ts";
 import { showResponder } from "./responder.ts";
+import { scopeSection } from "./scope/panel.ts";
+import { searchField } from "./search.ts";
 import { showHeader, showVerdicts } from "./summary.ts";
 import { showPapers } from "./papers.ts";
 import { type Matrix, transpose } from "./transpose.ts";
 import { firstView, matrixOf, readView, type View, viewHash } from "./view.ts";
 import { showWarnings } from "./warnings.ts";
-import { keepZooms } from "./zoom.ts";
+import { keepWords } from "./zoom.ts";
 
 /** Fills `page` with the report and keeps it in step with the address. */
 export function showReport(page: HTMLElement, report: Report): void {
   document.title = `${report.title} — onset`;
   followScheme();
   const list = contents();
+  const search = searchField(page, report.code);
   page.replaceChildren(
     showHeader(report),
     list.element,
     ...showRuns(report),
+    ...(report.runs.length === 0 ? [search] : []),
     ...showHunts(report),
     showFooter(report),
   );
   // The element is put into the page before it is filled, since a chart takes its width from its place.
-  if (report.runs.length > 0) followView(page, report, list);
+  if (report.runs.length > 0) followView(page, report, list, search);
   list.refresh(page);
 }
 
@@ -67,11 +71,11 @@ function goTo(change: Partial<View>, matrices: readonly Matrix[]): void {
   const hash = viewHash({ ...from, ...change }, matrices);
   // Another responder or load has other axes. With one flavour more or less the axes stay.
   const only = Object.keys(change).every((key) => key === "flavours");
-  location.hash = only ? keepZooms(hash, location.hash) : hash;
+  location.hash = keepWords(hash, location.hash, only ? ["find", "scope", "zoom"] : ["find", "scope"]);
 }
 
 /** Draws what the address selects, now and whenever it changes. */
-function followView(page: HTMLElement, report: Report, list: Contents): void {
+function followView(page: HTMLElement, report: Report, list: Contents, search: HTMLElement): void {
   const matrices = transpose(report);
   const go = (change: Partial<View>) => goTo(change, matrices);
   const [bar, body] = ["bar", "body"].map((id) => document.getElementById(id) as HTMLElement) as [
@@ -85,6 +89,7 @@ function followView(page: HTMLElement, report: Report, list: Contents): void {
     const matrix = matrixOf(view, matrices);
     if (shown?.matrix !== matrix) {
       shown = { matrix, controls: controls(matrix, matrices, go) };
+      shown.controls.element.append(search);
       bar.replaceChildren(shown.controls.element);
     }
     shown.controls.reflect(view);
@@ -107,6 +112,7 @@ function showBody(
   // The elements are put into the page before they are filled, since a chart takes its width from its place.
   const ladder = h("section", { id: "ladder" });
   const responder = h("section", { id: "responder" });
+  const scope = scopeSection(view, lanes);
   const rest = h(
     "div",
     {},
@@ -115,9 +121,10 @@ function showBody(
     showLosses(view, lanes, matrix),
     showConfiguration(view, lanes),
   );
-  body.replaceChildren(ladder, responder, rest);
+  body.replaceChildren(ladder, responder, ...(scope === null ? [] : [scope.section]), rest);
   showLadder(ladder, view, lanes, matrix, go);
   showResponder(responder, view, lanes);
+  scope?.fill();
 }
 
 /** Charts are pixels. They are drawn again when the colours change, and for paper in ink and in the right size. */

@@ -3,10 +3,12 @@
 // from the report; this module only lays them out.
 
 import type { Claim, PaperRow, PaperTable, Report, Run, WaitChart } from "./contract.ts";
-import { h, scrollBox, svg } from "./element.ts";
+import { h, svg } from "./element.ts";
 import { duration, exactNs, integer, tick } from "./format.ts";
 import { lookClass, marker } from "./look.ts";
+import { type About, clockText, saveDrawing } from "./save.ts";
 import { showScreens } from "./screen.ts";
+import { scrollBox } from "./scroll.ts";
 import { chip } from "./summary.ts";
 import type { Matrix } from "./transpose.ts";
 import type { View } from "./view.ts";
@@ -50,7 +52,7 @@ function showTable(table: PaperTable, report: Report, matrices: readonly Matrix[
     { id: `paper-${table.id}` },
     h("h3", {}, table.heading, " ", h("small", {}, table.source)),
     h("dl", { class: "claims" }, ...table.claims.flatMap(claim)),
-    picture(table),
+    picture(table, report.clock),
     scrollBox(table.heading, h("table", {}, h("thead", {}, head), h("tbody", {}, ...rows)), "wide"),
     h("p", { class: "readout" }, table.note),
     table.absent.length > 0 && h("p", { class: "absences" }, `Not measured here: ${table.absent.join("; ")}.`),
@@ -119,9 +121,11 @@ function runButton(label: string, run: Run, responder: string, matrices: readonl
   return button;
 }
 
-function picture({ picture, heading }: PaperTable): HTMLElement | null {
+function picture({ picture, heading, rows }: PaperTable, clock: string): HTMLElement | null {
   if (picture === null) return null;
-  return picture.kind === "chart" ? showChart(picture, heading) : showScreens(picture);
+  const of = rows.flatMap(({ label, basis }) => (basis === null ? [] : [{ name: label, count: basis.count, lost: basis.lost }]));
+  const about: About = { title: heading, clock: clockText(clock), of };
+  return picture.kind === "chart" ? showChart(picture, about) : showScreens(picture, about);
 }
 
 /** The chart's own units; it is scaled to the page. */
@@ -137,7 +141,7 @@ function roundStep(least: number): number {
 }
 
 /** The high thread's wait against the middle thread's work, on linear axes from 0: a bounded wait is a level line. */
-function showChart({ lines }: WaitChart, heading: string): HTMLElement {
+function showChart({ lines }: WaitChart, about: About): HTMLElement {
   const points = lines.flatMap((line) => line.points);
   const right = 1.05 * Math.max(...points.map(({ work_ns }) => work_ns));
   const top = 1.08 * Math.max(...points.map(({ wait_ns_max }) => wait_ns_max));
@@ -179,7 +183,7 @@ function showChart({ lines }: WaitChart, heading: string): HTMLElement {
       class: "waits",
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
       role: "img",
-      "aria-label": `${heading}. The numbers are in the table.`,
+      "aria-label": `${about.title}. The numbers are in the table.`,
     },
     ...grid.flatMap((ns) => [
       svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 10, y1: y(ns), y2: y(ns) }),
@@ -194,6 +198,7 @@ function showChart({ lines }: WaitChart, heading: string): HTMLElement {
     {},
     h("figcaption", {}, h("p", {}, "Longest wait of the high thread.")),
     chart,
+    h("div", { class: "under" }, saveDrawing(chart, about)),
     h("p", { class: "keys" }, ...keys(lines, flavours)),
   );
 }

@@ -3,15 +3,17 @@
 // has as much room as the rest.
 
 import uPlot from "uplot";
-import { drawChart, drawMarker, type Limit, ZOOM } from "./chart.ts";
+import { drawChart, type Limit, ZOOM } from "./chart.ts";
 import type { Series } from "./contract.ts";
 import { duration, nines, tick } from "./format.ts";
 import type { Answers } from "./histogram.ts";
 import { colour, dash, swatch } from "./look.ts";
+import type { Pen } from "./pen.ts";
+import type { About } from "./save.ts";
 import { logRange, type Range } from "./ticks.ts";
 
 /** Draws into `host`; draws nothing if there was no answer. */
-export function drawPercentiles(host: HTMLElement, answers: readonly Answers[], limits: Limit[]): boolean {
+export function drawPercentiles(host: HTMLElement, answers: readonly Answers[], limits: Limit[], about: About): boolean {
   const curves = answers.map(({ series }) => nineAxis(series));
   const x = logRange(
     curves.flatMap(([xs]) => [...xs]),
@@ -44,7 +46,8 @@ export function drawPercentiles(host: HTMLElement, answers: readonly Answers[], 
       points: { show: false },
     })),
     limits,
-    paint: (chart) => answers.forEach(({ look }, i) => markEnd(chart, look, curves[i])),
+    about,
+    paint: (pen) => answers.forEach(({ look }, i) => markEnd(pen, look, curves[i])),
     read: (oneIn) => readAt(oneIn, answers),
     hint: `Point at the chart to read its percentiles. Each line ends at the maximum. ${ZOOM}`,
   });
@@ -73,11 +76,11 @@ function nineAxis({ curve, count }: Series): [number[], number[]] {
   return [xs, ys];
 }
 
-function markEnd(chart: uPlot, look: number, curve: [number[], number[]] | undefined): void {
+function markEnd(pen: Pen, look: number, curve: [number[], number[]] | undefined): void {
   const x = curve?.[0].at(-1);
   const y = curve?.[1].at(-1);
   if (x === undefined || y === undefined) return;
-  drawMarker(chart, look, chart.valToPos(x, "x", true), chart.valToPos(y, "y", true));
+  pen.mark(look, pen.place(x, "x"), pen.place(y, "y"));
 }
 
 function readAt(oneIn: number, answers: readonly Answers[]): (Node | string)[] {

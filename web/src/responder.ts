@@ -2,15 +2,17 @@
 // One responder under one load: its three charts, each with a table of its numbers.
 
 import type { Limit } from "./chart.ts";
-import { h, scrollBox } from "./element.ts";
+import { h } from "./element.ts";
 import { duration, exactNs, integer } from "./format.ts";
 import { type Answers, drawHistogram } from "./histogram.ts";
 import { drawPercentiles } from "./percentile.ts";
+import { type About, clockText } from "./save.ts";
+import { scrollBox } from "./scroll.ts";
 import { drawTimelines } from "./timeline.ts";
-import { type Lane, type LimitOf, limitsOn, seriesOf } from "./transpose.ts";
+import { type Lane, type LimitOf, limitsOn, lossesTotal, seriesOf } from "./transpose.ts";
 import type { View } from "./view.ts";
 
-type Draw = (host: HTMLElement, answers: readonly Answers[], limits: Limit[]) => boolean;
+type Draw = (host: HTMLElement, answers: readonly Answers[], limits: Limit[], about: About) => boolean;
 
 /** A limit as a line. In a chart of several flavours, it names its flavours, unless the limit is for all of them. */
 function line(axis: "x" | "y", { finding, whose }: LimitOf, shown: number): Limit {
@@ -29,6 +31,11 @@ export function showResponder(section: HTMLElement, view: View, lanes: readonly 
     return series === undefined ? [] : [{ name: lane.name, look: lane.look, series, limits, limited: own.length > 0 }];
   });
   section.replaceChildren(h("h2", { "data-contents": `Charts of ${view.responder}` }, h("em", {}, view.responder), " under ", h("em", {}, view.load)));
+  const about = (title: string): About => ({
+    title: `${title} of ${view.responder} under ${view.load}`,
+    clock: clockText(lanes[0]?.run.clock ?? ""),
+    of: answers.map(({ name, look, series }) => ({ name, look, count: series.count, lost: lossesTotal(series) })),
+  });
   const found = limitsOn(lanes, view.responder);
   const limits = (axis: "x" | "y") => found.map((of) => line(axis, of, answers.length));
   figure(
@@ -39,6 +46,7 @@ export function showResponder(section: HTMLElement, view: View, lanes: readonly 
     drawHistogram,
     answers,
     limits("x"),
+    about,
     histogramTable,
   );
   figure(
@@ -49,6 +57,7 @@ export function showResponder(section: HTMLElement, view: View, lanes: readonly 
     drawPercentiles,
     answers,
     limits("y"),
+    about,
     percentileTable,
   );
   figure(
@@ -59,6 +68,7 @@ export function showResponder(section: HTMLElement, view: View, lanes: readonly 
     drawTimelines,
     answers,
     [],
+    about,
     timelineTable,
   );
 }
@@ -71,18 +81,19 @@ function figure(
   draw: Draw,
   answers: readonly Answers[],
   limits: Limit[],
+  about: (title: string) => About,
   table: (answers: readonly Answers[]) => HTMLTableElement,
 ): void {
   const host = h("div", { class: "charts" });
   const element = h("figure", { id }, h("figcaption", {}, h("h3", {}, title), h("p", {}, reading)), host);
   section.append(element);
-  if (!draw(host, answers, limits)) {
+  if (!draw(host, answers, limits, about(title))) {
     host.append(h("p", { class: "empty" }, "Nothing was answered here."));
     return;
   }
   // A table of a thousand rows is built only when the reader opens it.
   const numbers = h("details", { class: "numbers" }, h("summary", {}, `Numbers of the ${title.toLowerCase()}`));
-  numbers.addEventListener("toggle", () => numbers.append(scrollBox(title, table(answers), "tall")), { once: true });
+  numbers.addEventListener("toggle", () => numbers.append(scrollBox(about(title).title, table(answers), "tall")), { once: true });
   element.append(numbers);
 }
 

@@ -2,9 +2,10 @@
 // The top of the page: what was measured, with which clock, and whether it passed.
 
 import type { Clock, Finding, Report, Run, Verdict } from "./contract.ts";
-import { h, scrollBox } from "./element.ts";
+import { h } from "./element.ts";
 import { date, duration, integer, several } from "./format.ts";
 import { swatch } from "./look.ts";
+import { scrollBox } from "./scroll.ts";
 import type { Matrix } from "./transpose.ts";
 import type { View } from "./view.ts";
 

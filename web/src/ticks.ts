@@ -69,3 +69,25 @@ export function logRange(values: Iterable<number>, margin = 1.25): Range | null 
 export function logPlace(value: number, { low, high }: Range): number {
   return Math.log(value / low) / Math.log(high / low);
 }
+
+/** An axis of a chart, as far as its marks go. */
+export interface Marked {
+  log: boolean;
+  /** At most `budget` places to mark, if round values are not the right places. */
+  marks?(range: Range, budget: number): number[];
+}
+
+/** The marks of an axis: its own values, round values if those are too few, even ones in a narrow part. */
+export function marksOf(of: Marked, range: Range, budget: number): number[] {
+  const own = of.marks?.(range, budget) ?? [];
+  if (!of.log) return of.marks === undefined ? linearTicks(range, budget) : own;
+  const round = own.length > 1 ? own : logTicks(range, budget);
+  return round.length > 1 ? round : linearTicks(range, budget);
+}
+
+/** The number of digits in which marks differ, and at least four. */
+export function digitsOf(marks: readonly number[]): number {
+  const [first, second] = marks;
+  const step = first === undefined || second === undefined ? Infinity : Math.abs(second - first);
+  return Math.max(4, Math.ceil(Math.log10(Math.max(...marks.map(Math.abs)) / step)) + 1);
+}

@@ -2,20 +2,21 @@
 // Latency over time, one panel per flavour, all on the same axes. For every slice of time it shows the span from the
 // shortest to the longest latency, exact and never interpolated. The longest latencies of the run are marked.
 
-import uPlot from "uplot";
-import { drawChart, drawMarker, ZOOM } from "./chart.ts";
+import { drawChart, type Limit, ZOOM } from "./chart.ts";
 import type { Series, WorstSample } from "./contract.ts";
 import { h } from "./element.ts";
 import { duration, integer, tick } from "./format.ts";
 import type { Answers } from "./histogram.ts";
 import { colour, swatch } from "./look.ts";
+import type { Pen, Rect } from "./pen.ts";
+import type { About } from "./save.ts";
 import { logRange, type Range } from "./ticks.ts";
 
 /** How near, as a share of the axis, the pointer must be to a marked answer to read that instead of its slice. */
 const NEAR = 0.02;
 
 /** Draws into `host`; draws nothing if there was no answer. */
-export function drawTimelines(host: HTMLElement, answers: readonly Answers[]): boolean {
+export function drawTimelines(host: HTMLElement, answers: readonly Answers[], _limits: Limit[], about: About): boolean {
   const slices = answers.flatMap(({ series }) => series.timeline);
   const y = logRange([
     ...slices.flatMap(({ min_ns, max_ns }) => [min_ns, max_ns]),
@@ -29,7 +30,8 @@ export function drawTimelines(host: HTMLElement, answers: readonly Answers[]): b
     host.append(panel);
     // The text that is for all panels is below the last one only.
     const last = i === answers.length - 1;
-    drawPanel(panel, each, { low: 0, high: end_ns }, y, last);
+    const own = { ...about, title: `${about.title}, ${each.name}`, of: about.of.slice(i, i + 1) };
+    drawPanel(panel, each, { low: 0, high: end_ns }, y, last, own);
   });
   return true;
 }
@@ -40,6 +42,7 @@ function drawPanel(
   x: Range,
   y: Range,
   last: boolean,
+  about: About,
 ): void {
   drawChart(host, {
     name: "timelines",
@@ -59,34 +62,29 @@ function drawPanel(
     ],
     series: [{ label: name, points: { show: false } }],
     limits,
-    paint: (chart) => {
-      paintSlices(chart, look, series);
-      for (const { at_ns, latency_ns } of series.worst) {
-        drawMarker(chart, look, chart.valToPos(at_ns, "x", true), chart.valToPos(latency_ns, "y", true));
-      }
+    about,
+    paint: (pen) => {
+      paintSlices(pen, look, series);
+      for (const { at_ns, latency_ns } of series.worst) pen.mark(look, pen.place(at_ns, "x"), pen.place(latency_ns, "y"));
     },
     read: (time_ns, latency_ns, shown) => readAt(time_ns, latency_ns, series, shown.x, shown.y),
     hint: last ? `Point at a mark to read its trigger, or anywhere else to read that slice of time. ${ZOOM}` : "",
   });
 }
 
-function paintSlices(chart: uPlot, look: number, { timeline }: Series): void {
-  const { ctx } = chart;
+function paintSlices(pen: Pen, look: number, { timeline }: Series): void {
   // On whole pixels, so that neighbours meet without a seam.
-  const place = (value: number, axis: "x" | "y") => Math.round(chart.valToPos(value, axis, true));
-  ctx.save();
-  ctx.fillStyle = colour(look);
+  const place = (value: number, axis: "x" | "y") => Math.round(pen.place(value, axis));
+  const [spans, tops]: [Rect[], Rect[]] = [[], []];
   for (const { at_ns, width_ns, min_ns, max_ns } of timeline) {
     const left = place(at_ns, "x");
-    const width = Math.max(uPlot.pxRatio, place(at_ns + width_ns, "x") - left);
+    const width = Math.max(pen.px, place(at_ns + width_ns, "x") - left);
     const top = place(max_ns, "y");
-    const height = Math.max(uPlot.pxRatio, place(min_ns, "y") - top);
-    ctx.globalAlpha = 0.35;
-    ctx.fillRect(left, top, width, height);
-    ctx.globalAlpha = 1;
-    ctx.fillRect(left, top, width, 1.5 * uPlot.pxRatio);
+    spans.push([left, top, width, Math.max(pen.px, place(min_ns, "y") - top)]);
+    tops.push([left, top, width, 1.5 * pen.px]);
   }
-  ctx.restore();
+  pen.fill(colour(look), 0.35, spans);
+  pen.fill(colour(look), 1, tops);
 }
 
 function readAt(time_ns: number, latency_ns: number, series: Series, x: Range, y: Range): string[] {

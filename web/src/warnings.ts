@@ -3,8 +3,9 @@
 
 import type { Report } from "./contract.ts";
 import { type Doubt, doubts, type Seen, tabulate } from "./doubts.ts";
-import { h, scrollBox } from "./element.ts";
+import { h } from "./element.ts";
 import { integer } from "./format.ts";
+import { scrollBox } from "./scroll.ts";
 import { runName } from "./transpose.ts";
 
 /** All warnings about all runs of the report, whatever is selected above, with the next actions. */

@@ -4,8 +4,9 @@
 
 import { showStack } from "./causes.ts";
 import type { Bound, Code, Inside, WindowKind, WindowRow, Windows } from "./contract.ts";
-import { h, scrollBox, svg } from "./element.ts";
+import { h, svg } from "./element.ts";
 import { ABSENT, duration, exactNs, integer, percentage, several } from "./format.ts";
+import { scrollBox } from "./scroll.ts";
 
 const KINDS: Record<WindowKind, string> = {
   irqs_off: "interrupts off",

@@ -15,9 +15,28 @@ const DIGITS = 5;
 /** No axis is stretched further: its marks could no longer be told apart. */
 const DEEPEST = 1e-5;
 
+/** The page that an address of `onset serve` names, with its `?`, and the words behind it. A report has no pages. */
+function split(hash: string): [page: string, words: URLSearchParams] {
+  const [, page = "", , words = ""] = /^#?((?:live|runs)(\?|$))?(.*)$/.exec(hash) ?? [];
+  return [page === "" ? "" : page.replace(/\??$/, "?"), new URLSearchParams(words)];
+}
+
+/** A word of an address; null if it has none. */
+export function readWord(hash: string, name: string): string | null {
+  return split(hash)[1].get(name);
+}
+
+/** The hash with this word, or without one. */
+export function wordHash(hash: string, name: string, value: string): string {
+  const [page, words] = split(hash);
+  if (value === "") words.delete(name);
+  else words.set(name, value);
+  return `#${page}${words}`;
+}
+
 /** The part of a chart that the hash of an address asks for; null if it asks for none, or for nonsense. */
 export function readZoom(hash: string, chart: string): Part | null {
-  const asked = new URLSearchParams(hash.replace(/^#/, "")).getAll("zoom").map((text) => text.split(" "));
+  const asked = split(hash)[1].getAll("zoom").map((text) => text.split(" "));
   const numbers = asked.find(([name]) => name === chart)?.slice(1).map(Number) ?? [];
   const [left = NaN, right = NaN, bottom = NaN, top = NaN] = numbers;
   return numbers.length === 4 && left < right && bottom < top
@@ -27,7 +46,7 @@ export function readZoom(hash: string, chart: string): Part | null {
 
 /** The hash with this part of a chart, or without one. */
 export function zoomHash(hash: string, chart: string, part: Part | null): string {
-  const all = new URLSearchParams(hash.replace(/^#/, ""));
+  const [page, all] = split(hash);
   const others = all.getAll("zoom").filter((text) => text.split(" ")[0] !== chart);
   all.delete("zoom");
   for (const text of others) all.append("zoom", text);
@@ -35,13 +54,13 @@ export function zoomHash(hash: string, chart: string, part: Part | null): string
     const places = [part.x.low, part.x.high, part.y.low, part.y.high];
     all.append("zoom", [chart, ...places.map((place) => Number(place.toPrecision(DIGITS)))].join(" "));
   }
-  return `#${all}`;
+  return `#${page}${all}`;
 }
 
-/** The parts of charts in `from`, put behind the view of `hash`. */
-export function keepZooms(hash: string, from: string): string {
-  const all = new URLSearchParams(hash.replace(/^#/, ""));
-  for (const text of new URLSearchParams(from.replace(/^#/, "")).getAll("zoom")) all.append("zoom", text);
+/** The words of `from` with these names, put behind the view of `hash`. */
+export function keepWords(hash: string, from: string, names: readonly string[]): string {
+  const [, all] = split(hash);
+  for (const name of names) for (const text of split(from)[1].getAll(name)) all.append(name, text);
   return `#${all}`;
 }
 

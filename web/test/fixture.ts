@@ -48,7 +48,7 @@ export function fixture(): Report {
   const flavours = Object.keys(FLAVOURS);
   const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
   return {
-    schema: 12,
+    schema: 13,
     title: "Response ladder of 6.12",
     lead: ["Under mixed load, task answered within 161 µs of virtual time on 6.12-rt.", "1 of 6 runs exceeded a limit."],
     created: "2026-11-21T19:57:03Z",
@@ -411,6 +411,7 @@ function run(flavour: string, load: string, index: number): Run {
       },
     ],
     inside: null,
+    scope: null,
   };
 }
 
@@ -547,3 +548,46 @@ count = 10000
 [limits]
 task.max = "250us"
 `;
+
+/** Edges as crates/view/src/edges.rs writes them: time in ns, pin and level of each, in the order of time. */
+export function encodeEdges(edges: readonly (readonly [at: number, pin: number, level: number])[]): string {
+  const bytes: number[] = [];
+  let before = 0;
+  for (const [at, pin, level] of edges) {
+    let since = at - before;
+    before = at;
+    for (; since >= 0x80; since = Math.floor(since / 0x80)) bytes.push((since % 0x80) + 0x80);
+    bytes.push(since, 2 * pin + level);
+  }
+  return Buffer.from(bytes).toString("base64");
+}
+
+/** The fixture with the edges of each run under “mixed”: a trigger each millisecond, of which one is answered late. */
+export function scoped(triggers = 2_000): Report {
+  const report = fixture();
+  for (const run of report.runs.filter(({ load }) => load === "mixed")) {
+    run.scope = scopeOf(run, triggers);
+  }
+  return report;
+}
+
+/** When the trigger was that was answered latest, and after how long, by every pin of {@link scoped}. */
+export const LATE = { trigger: 777, latency_ns: 601_234 };
+
+function scopeOf({ series, flavour }: Run, triggers: number): Run["scope"] {
+  const next = uniform(flavour.length);
+  const edges: [number, number, number][] = [];
+  for (let trigger = 0; trigger < triggers; trigger++) {
+    const at = 1_000_000 * (trigger + 1) + Math.floor(400_000 * next());
+    edges.push([at, 0, 1], [at + 50_000, 0, 0]);
+    series.forEach(({ quantiles, responder }, i) => {
+      const typical = (quantiles["0.5"] ?? 0) * (0.9 + 0.2 * next() + (next() < 0.02 ? 8 * next() : 0));
+      const latency = trigger === LATE.trigger && responder === "task" ? LATE.latency_ns : Math.round(typical);
+      edges.push([at + latency, i + 1, (trigger + 1) % 2]);
+    });
+  }
+  edges.sort(([a], [b]) => a - b);
+  const samples = triggers * series.length;
+  const end = (edges.at(-1)?.[0] ?? 0) + 1;
+  return { pins: ["trigger", ...series.map(({ responder }) => responder)], samples, samples_of_run: samples, stretches: [[0, end]], edges: encodeEdges(edges) };
+}

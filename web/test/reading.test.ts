@@ -233,7 +233,7 @@ test("a box drawn over a chart zooms it, the address keeps that, and a double cl
     await visit(path, async (page) => {
       const canvas = `${chart} canvas`;
       const whole = await pixels(page, canvas);
-      assert.match(await page.locator(`${chart} .readout`).last().innerText(), /Draw a box to zoom in, double click to show everything/);
+      assert.match(await page.locator(`${chart} .readout`).last().innerText(), /Draw a box to zoom in, double click to go back/);
       await drag(page, chart, [0.3, 0.2, 0.6, 0.8]);
       await changed(page, canvas, whole);
       const zoomed = await pixels(page, canvas);

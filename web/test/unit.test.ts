@@ -15,7 +15,7 @@ import { step } from "../src/ledger.ts";
 import { linearTicks, logPlace, logRange, logTicks } from "../src/ticks.ts";
 import { configurationRows, limitsOn, type Matrix, runName, transpose } from "../src/transpose.ts";
 import { firstView, readView, viewHash } from "../src/view.ts";
-import { isWhole, keepZooms, moved, readZoom, within, zoomHash } from "../src/zoom.ts";
+import { isWhole, keepWords, moved, readWord, readZoom, within, wordHash, zoomHash } from "../src/zoom.ts";
 import { fixture, huntAlone, inside } from "./fixture.ts";
 
 function changed(change: (report: Report) => void): Report {
@@ -334,10 +334,19 @@ test("what a chart is zoomed to survives the address, for each chart by itself a
   const both = zoomHash(hash, "timelines", part);
   assert.equal(zoomHash(both, "timelines", null), hash);
   assert.match(hash, /^#load=idle&zoom=/);
-  assert.deepEqual(readZoom(keepZooms("#load=mixed", hash), "histogram"), readZoom(hash, "histogram"));
+  assert.deepEqual(readZoom(keepWords("#load=mixed", hash, ["zoom"]), "histogram"), readZoom(hash, "histogram"));
   for (const nonsense of ["#zoom=histogram", "#zoom=histogram+2+1+0+1", "#zoom=histogram+a+b+c+d", "#zoom=histogram+1+2+3"]) {
     assert.equal(readZoom(nonsense, "histogram"), null, nonsense);
   }
+});
+
+test("a word of the address stands beside the others, of a report and of a page of the site", () => {
+  assert.equal(readWord(wordHash("#load=idle", "find", "a b&c"), "find"), "a b&c");
+  assert.equal(wordHash("#load=idle&find=x", "find", ""), "#load=idle");
+  assert.equal(wordHash("#live", "scope", "task rise 20000 - -"), "#live?scope=task+rise+20000+-+-");
+  const zoomed = zoomHash("#live?frequency=2kHz", "scope", { x: { low: -1, high: 2 }, y: { low: 0, high: 1 } });
+  assert.match(zoomed, /^#live\?frequency=2kHz&zoom=/);
+  assert.deepEqual(readZoom(zoomed, "scope")?.x, { low: -1, high: 2 });
 });
 
 test("a part stays inside its axis, moves by its own width, and cannot become a line", () => {

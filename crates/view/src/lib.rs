@@ -4,6 +4,7 @@
 
 #[cfg(feature = "schema")]
 pub mod contract;
+pub mod edges;
 pub mod report;
 pub mod results;
 pub mod screen;

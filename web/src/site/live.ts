@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The live page: connect to a generator, and see what it measures while it does.
 
-import { h, scrollBox } from "../element.ts";
+import { h } from "../element.ts";
 import { ABSENT, duration, integer, several } from "../format.ts";
 import { write, type Address } from "./address.ts";
 import { axis, course, histogram } from "./draw.ts";
 import type { Channel, Told } from "./told.ts";
+import { scrollBox } from "../scroll.ts";
 
 /** A field of the form: its name in the address and in what is sent, its label, an example, what it says first. */
 const FIELDS = [

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The runs of the store: filter, sort, open a report of one or of several.
 
-import { h, scrollBox } from "../element.ts";
+import { h } from "../element.ts";
 import { date, integer } from "../format.ts";
 import { write, type Address } from "./address.ts";
+import { scrollBox } from "../scroll.ts";
 
 /** A run as `onset list --json` prints it (docs/list.schema.json). */
 export interface Listed {

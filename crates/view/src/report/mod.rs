@@ -9,6 +9,7 @@ mod inside;
 mod lead;
 mod papers;
 mod place;
+mod scope;
 mod title;
 
 pub use hunt::Hunted;
@@ -128,7 +129,7 @@ pub(crate) struct Report<'a> {
 
 impl Report<'_> {
     /// Number of the format between this module and the viewer (docs/report.schema.json, web/src/contract.ts).
-    pub(crate) const SCHEMA: u32 = 12;
+    pub(crate) const SCHEMA: u32 = 13;
 }
 
 /// One execution of one flavour under one load: one bundle.
@@ -169,6 +170,8 @@ struct Run<'a> {
     files: Vec<File>,
     /// What onset saw inside the run; null if the user did not ask, and for runs on a machine or of a probe.
     inside: Option<inside::Inside<'a>>,
+    /// What an oscilloscope at the port saw; null for runs without a trigger's line.
+    scope: Option<scope::Scope>,
 }
 
 /// All answers of one responder in one run.
@@ -261,9 +264,10 @@ pub fn page(
         let seen = insides.get(bundle.manifest().run.as_str());
         let inside =
             seen.map(|seen| inside::inside(&place.path_to(bundle.path()), seen, &mut code));
-        run(bundle, details, experiment, inside, &place)
+        let scope = scope::scope(bundle, details, scope::SAMPLES_MAX / bundles.len() as u64)?;
+        Ok(run(bundle, details, experiment, (inside, scope), &place))
     });
-    let runs = runs.collect();
+    let runs = runs.collect::<Result<_, BundleError>>()?;
     let report = Report {
         schema: Report::SCHEMA,
         title: title::title(material),
@@ -313,7 +317,7 @@ fn run<'a>(
     bundle: &'a Bundle,
     details: &'a [Details],
     experiment: String,
-    inside: Option<inside::Inside<'a>>,
+    (inside, scope): (Option<inside::Inside<'a>>, Option<scope::Scope>),
     place: &Place,
 ) -> Run<'a> {
     let manifest = bundle.manifest();
@@ -336,6 +340,7 @@ fn run<'a>(
         experiment_source: &about.experiment.source,
         files: files(bundle, place),
         inside,
+        scope,
     }
 }
 
