@@ -107,6 +107,7 @@ bench: prepare-run build
 	$(CARGO) bench --locked -p onset --bench protocol
 	$(CARGO) test --locked -p onset-tests --test rig -- delays_are_found --nocapture --test-threads 1
 	$(CARGO) bench --locked -p onset --bench hunt
+	cd web && npm run --silent figures
 
 check: lint
 	$(CARGO) test --locked --quiet --workspace --lib

@@ -76,7 +76,9 @@ async function buildPages() {
 
 async function buildTests() {
   await build({
-    entryPoints: ["unit", "scope", "save", "browser", "reading", "generator", "site"].map((name) => here(`test/${name}.test.ts`)),
+    entryPoints: ["unit", "scope", "save", "browser", "reading", "generator", "site"]
+      .map((name) => here(`test/${name}.test.ts`))
+      .concat(here("test/figures.ts")),
     bundle: true,
     platform: "node",
     format: "esm",

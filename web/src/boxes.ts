@@ -79,7 +79,10 @@ export function showBoxes(
     event.preventDefault();
     elements[to]?.focus();
   });
-  const save = saveButtons(() => ({ about, width: field.clientWidth, height: rows * ROW_PX, body: drawn(boxes, elements, field.clientWidth) }));
+  const save = saveButtons(() => {
+    const width = field.clientWidth;
+    return { about, width, height: rows * ROW_PX, body: drawn(boxes, elements, width) };
+  });
   return h("div", {}, field, readout, save);
 }
 

@@ -1108,7 +1108,7 @@ export interface Scope {
    */
   stretches: [number, number][];
   /**
-   * The edges in the order of time, as base64 of: the time since the edge before, in ns, seven bits a byte from the lowest on, with the top bit set in all bytes but the last; then a byte of twice the pin, plus one for high. A pin toggles with each answer, and the first edge is said to rise. A pin that lost edges may be the other way round.
+   * The edges in the order of time, as base64 of: the time since the edge before, in ns, seven bits a byte from the lowest on, with the top bit set in all bytes but the last; then a byte of twice the pin, plus one for high. A pin toggles with each answer, and its first edge is said to rise: a pin that lost edges may be the other way round.
    */
   edges: string;
 }

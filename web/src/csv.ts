@@ -69,11 +69,13 @@ export function csv(table: HTMLTableElement): { text: string; cells: string[][] 
   for (let x = 0; x < width; x++) {
     const cells = body.map((row) => row[x]);
     const there = cells.filter((cell) => cell !== undefined && !isAbsent(cell)) as HTMLTableCellElement[];
-    const words = new Set(heads.flatMap(({ [x]: head }) => (head === undefined ? [] : says(head, "svg, .chips, .chip"))));
+    const own = heads.flatMap(({ [x]: head }) => (head === undefined ? [] : head));
+    const words = new Set(own.map((head) => says(head, "svg, .chips, .chip")));
     words.delete("");
     // What is a picture in the page has no numbers to take along.
     if (there.length === 0 && cells.some((cell) => cell !== undefined && isPicture(cell))) continue;
-    const isExact = there.length > 0 && there.every((cell) => exact(cell) !== null || cell.colSpan > 1) && there.some((cell) => exact(cell) !== null);
+    const times = there.filter((cell) => exact(cell) !== null);
+    const isExact = times.length > 0 && there.every((cell) => exact(cell) !== null || cell.colSpan > 1);
     const name = [...words].join(" ") + (isExact ? " (ns)" : "");
     const text = (cell: HTMLTableCellElement | undefined, y: number) => {
       if (cell === undefined) return "";

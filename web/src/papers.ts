@@ -123,7 +123,9 @@ function runButton(label: string, run: Run, responder: string, matrices: readonl
 
 function picture({ picture, heading, rows }: PaperTable, clock: string): HTMLElement | null {
   if (picture === null) return null;
-  const of = rows.flatMap(({ label, basis }) => (basis === null ? [] : [{ name: label, count: basis.count, lost: basis.lost }]));
+  const of = rows.flatMap(({ label, basis }) => {
+    return basis === null ? [] : [{ name: label, count: basis.count, lost: basis.lost }];
+  });
   const about: About = { title: heading, clock: clockText(clock), of };
   return picture.kind === "chart" ? showChart(picture, about) : showScreens(picture, about);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What charts paint with beside uPlot's own lines: the same few shapes on the page's canvas and in an SVG. So whatever a
-// chart paints can be saved as a picture without a second painter.
+// What charts paint with beside uPlot's own lines: the same few shapes on the page's canvas and in an SVG. So whatever
+// a chart paints can be saved as a picture without a second painter.
 
 import uPlot from "uplot";
 import { svg } from "./element.ts";

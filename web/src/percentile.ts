@@ -13,7 +13,12 @@ import type { About } from "./save.ts";
 import { logRange, type Range } from "./ticks.ts";
 
 /** Draws into `host`; draws nothing if there was no answer. */
-export function drawPercentiles(host: HTMLElement, answers: readonly Answers[], limits: Limit[], about: About): boolean {
+export function drawPercentiles(
+  host: HTMLElement,
+  answers: readonly Answers[],
+  limits: Limit[],
+  about: About,
+): boolean {
   const curves = answers.map(({ series }) => nineAxis(series));
   const x = logRange(
     curves.flatMap(([xs]) => [...xs]),

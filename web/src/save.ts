@@ -108,7 +108,8 @@ export function documentOf({ about, width, height, body }: Picture): string {
   // About as many letters as fit, with some room to spare.
   const titles = wrapped(about.title, Math.floor(width / 9.5));
   const top = PAD + titles.length * 22;
-  const text = (content: string, at: Record<string, string | number>) => svg("text", { fill: token("--text"), ...at }, content);
+  const text = (content: string, at: Record<string, string | number>) =>
+    svg("text", { fill: token("--text"), ...at }, content);
   const keys: SVGElement[] = [];
   let y = top + height + LINE;
   for (const one of about.of) {
@@ -180,8 +181,9 @@ const STYLES = [
 /** A copy of a drawing of the page that looks the same without the page. */
 export function standalone<E extends SVGElement>(drawing: E): E {
   const copy = drawing.cloneNode(true) as E;
-  const [from, to] = [drawing, copy].map((root) => [root, ...root.querySelectorAll<SVGElement>("*")]) as [SVGElement[], SVGElement[]];
-  from.forEach((element, i) => {
+  const all = (root: SVGElement) => [root, ...root.querySelectorAll<SVGElement>("*")];
+  const to = all(copy);
+  all(drawing).forEach((element, i) => {
     const style = getComputedStyle(element);
     for (const name of STYLES) to[i]?.setAttribute(name, style.getPropertyValue(name));
     to[i]?.removeAttribute("class");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Search in stacks: a field that leaves of each table with stacks the rows that have all its words. What is searched for
-// is in the address. The tables' own sums stay those of all rows.
+// Search in stacks: a field that leaves of each table with stacks the rows that have all its words. What is searched
+// for is in the address. The tables' own sums stay those of all rows.
 
 import type { Code } from "./contract.ts";
 import { h } from "./element.ts";

@@ -65,7 +65,9 @@ function drawPanel(
     about,
     paint: (pen) => {
       paintSlices(pen, look, series);
-      for (const { at_ns, latency_ns } of series.worst) pen.mark(look, pen.place(at_ns, "x"), pen.place(latency_ns, "y"));
+      for (const { at_ns, latency_ns } of series.worst) {
+        pen.mark(look, pen.place(at_ns, "x"), pen.place(latency_ns, "y"));
+      }
     },
     read: (time_ns, latency_ns, shown) => readAt(time_ns, latency_ns, series, shown.x, shown.y),
     hint: last ? `Point at a mark to read its trigger, or anywhere else to read that slice of time. ${ZOOM}` : "",

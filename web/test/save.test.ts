@@ -8,7 +8,8 @@ import type { Page } from "playwright-core";
 import { field, file, formulas } from "../src/csv.ts";
 import { hasWords } from "../src/search.ts";
 import { visit, write } from "./chromium.ts";
-import { fixture, inside, papers, scoped } from "./fixture.ts";
+import { scoped } from "./edges.ts";
+import { fixture, inside, papers } from "./fixture.ts";
 
 /** What a click on a button saves: the name of the file and its bytes. */
 async function saved(page: Page, button: string): Promise<{ name: string; bytes: Buffer }> {
@@ -27,7 +28,11 @@ function rowsOf(text: string): string[][] {
 }
 
 /** Counts in a saved SVG, parsed as XML by the browser. */
-function counted(page: Page, text: string, selectors: string[]): Promise<{ counts: number[]; text: string; fault: string | null }> {
+function counted(
+  page: Page,
+  text: string,
+  selectors: string[],
+): Promise<{ counts: number[]; text: string; fault: string | null }> {
   return page.evaluate(
     ([text, selectors]) => {
       const of = new DOMParser().parseFromString(text, "image/svg+xml");
@@ -95,14 +100,16 @@ test("pictures of papers, ledgers and oscilloscopes are saved too, each of them 
   report.code = inside().code;
   report.hunts = inside().hunts;
   report.runs[3]!.scope = scoped(100).runs[3]!.scope;
-  await visit(await write("all-svg", report), async (page) => {
+  const path = await write("all-svg", report);
+  // The browser asks before it takes more than ten files of one page.
+  for (const first of [0, 8]) await visit(path, async (page) => {
     await page.evaluate(() => document.querySelectorAll("details").forEach((one) => (one.open = true)));
     const buttons = page.locator(".save button:text-is('SVG')");
     const count = await buttons.count();
     assert.ok(count >= 10, `${count}`);
-    for (let i = 0; i < count; i++) {
-      const [download] = await Promise.all([page.waitForEvent("download", { timeout: 5_000 }).catch(() => null), buttons.nth(i).click()]);
-      if (download === null) { console.log(`FAILED ${i} of ${count}`, await buttons.nth(i).evaluate((b) => b.parentElement?.outerHTML)); continue; }
+    assert.ok(count <= 16, "not all are looked at");
+    for (let i = first; i < Math.min(count, first + 8); i++) {
+      const [download] = await Promise.all([page.waitForEvent("download"), buttons.nth(i).click()]);
       const text = (await readFile(await download.path())).toString();
       const { counts, fault } = await counted(page, text, ["path, rect, line", "script, image, foreignObject, style"]);
       assert.equal(fault, null, download.suggestedFilename());

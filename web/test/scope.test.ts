@@ -9,7 +9,7 @@ import { grade } from "../src/scope/paint.ts";
 import { divisionFor, readSettings, type Settings, settingsWord, since } from "../src/scope/settings.ts";
 import { measure, rasterise, sweeps } from "../src/scope/sweep.ts";
 import { cells, coverage, pixels, visit, write } from "./chromium.ts";
-import { encodeEdges, LATE, scoped } from "./fixture.ts";
+import { encodeEdges, LATE, scoped } from "./edges.ts";
 
 type Edge = readonly [at: number, pin: number, level: number];
 
@@ -46,7 +46,8 @@ const NONE: ReadonlySet<number> = new Set();
 test("edges are read as they were written, times of several bytes too, and a torn end is left out", () => {
   const edges: Edge[] = [[5, 1, 1], [300, 0, 1], [2 ** 40, 2, 0], [2 ** 40 + 1, 0, 0]];
   const of = captured(edges, 3);
-  assert.deepEqual(Array.from({ length: of.length }, (_, i) => [of.times[i], of.codes[i]! >> 1, of.codes[i]! & 1]), edges.map((edge) => [...edge]));
+  const read = Array.from({ length: of.length }, (_, i) => [of.times[i], of.codes[i]! >> 1, of.codes[i]! & 1]);
+  assert.deepEqual(read, edges.map((edge) => [...edge]));
   const torn = capture({ pins: ["a"], samples: 0, samples_of_run: 0, stretches: [], edges: Buffer.from([5, 1, 7]).toString("base64") });
   assert.equal(torn.length, 1);
   forget(of, 2);
@@ -66,7 +67,8 @@ test("every edge of every sweep is counted in its column, and levels are those o
         const expected = new Uint32Array(pins * columns);
         let [high, low] = [0, 0];
         const middle = Math.floor(columns / 2);
-        const wanted = edges.filter(([, pin, level]) => pin === seed % pins && (edge === "either" || level === (edge === "rise" ? 1 : 0)));
+        const isWanted = (level: number) => edge === "either" || level === (edge === "rise" ? 1 : 0);
+        const wanted = edges.filter(([, pin, level]) => pin === seed % pins && isWanted(level));
         assert.equal(taken.of, wanted.length);
         for (const [at] of wanted) {
           for (const [time, pin] of edges) {
@@ -75,9 +77,11 @@ test("every edge of every sweep is counted in its column, and levels are those o
             expected[pin * columns + x]!++;
           }
           // The level of the first pin at the left edge of the middle column, if no edge is in that column before it.
-          const [left, right] = [at + from + (middle * (to - from)) / columns, at + from + ((middle + 1) * (to - from)) / columns];
+          const wide = (to - from) / columns;
+          const [left, right] = [at + from + middle * wide, at + from + (middle + 1) * wide];
           const own = edges.filter(([, pin]) => pin === 0);
-          if (own.some(([time]) => time >= left && time < right) || left < 0 || right > (edges.at(-1)?.[0] ?? 0)) continue;
+          if (own.some(([time]) => time >= left && time < right)) continue;
+          if (left < 0 || right > (edges.at(-1)?.[0] ?? 0)) continue;
           const last = own.filter(([time]) => time < left).at(-1);
           if (last === undefined && own.every(([time]) => time > at + to)) continue;
           if ((last?.[2] ?? 0) === 1) high++;
@@ -96,7 +100,8 @@ test("what is measured between two times is exact, and says how many sweeps have
   const of = captured(edges, 2);
   const taken = sweeps(of, { pin: 0, edge: "rise" }, [0, 500], NONE);
   assert.deepEqual(measure(of, taken, [10, 60])[1], { edges: 3, min_ns: 10, mean_ns: 30, max_ns: 50, without: 1 });
-  assert.deepEqual(measure(of, taken, [11, 49])[1], { edges: 0, min_ns: null, mean_ns: null, max_ns: null, without: 3 });
+  const nothing = { edges: 0, min_ns: null, mean_ns: null, max_ns: null, without: 3 };
+  assert.deepEqual(measure(of, taken, [11, 49])[1], nothing);
 });
 
 test("a million edges in sweeps that overlap a hundredfold are thinned, and the latest answer is still there", () => {
@@ -121,7 +126,9 @@ test("a million edges in sweeps that overlap a hundredfold are thinned, and the 
 });
 
 test("no column with an edge is dark, however many others have more", () => {
-  for (const most of [1, 2, 1e3, 4e9]) for (const count of [1, 2, most]) assert.ok(grade(count, most) >= 1, `${count} of ${most}`);
+  for (const most of [1, 2, 1e3, 4e9]) {
+    for (const count of [1, 2, most]) assert.ok(grade(count, most) >= 1, `${count} of ${most}`);
+  }
   assert.equal(grade(0, 5), 0);
   assert.ok(grade(5, 100) < grade(50, 100));
 });

@@ -13,7 +13,8 @@ import { axis, share } from "../src/site/draw.ts";
 import { lost, readDuration, sentence } from "../src/site/live.ts";
 import { choose, type Listed } from "../src/site/runs.ts";
 import type { Told } from "../src/site/told.ts";
-import { cells, visitServer } from "./chromium.ts";
+import { cells, coverage, pixels, visitServer } from "./chromium.ts";
+import { encodeEdges } from "./edges.ts";
 
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const EXAMPLE = JSON.parse(await readFile(at("../../test/told.json"), "utf8")) as Told;
@@ -170,6 +171,46 @@ test("what the server refuses is said, and the page fits a phone and the dark", 
     const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
     assert.equal(wide, false, "the page scrolls sideways");
   }, phone);
+});
+
+/** What the server tells of a trigger each millisecond from `first` on, answered after 20 µs. */
+function edgesFrom(number: number, first: number, count = 50): Told {
+  const edges = Array.from({ length: count }, (_, n) => first + n).flatMap((trigger) => {
+    const at = 1_000_000 * trigger;
+    return [[at, 0, 1], [at + 1, 0, 0], [at + 20_000, 1, trigger % 2]] as [number, number, number][];
+  });
+  return { ...EXAMPLE, edges: { number, pins: ["trigger", "task"], edges: encodeEdges(edges), left_out: 0 } };
+}
+
+test("the oscilloscope draws edges as they come, pauses, forgets, and keeps how it is set in the address", async () => {
+  await served("#live?scope=trigger+rise+10000+-+-", async (page, stub) => {
+    await page.locator(".state:text('No generator')").waitFor();
+    assert.equal(await page.locator("#scope").isVisible(), false);
+    stub.tell(edgesFrom(0, 1));
+    await page.locator("#scope canvas").waitFor();
+    const row = async () => (await cells(page, "#scope table.measured tbody tr"))[1];
+    assert.deepEqual(await row(), ["task", "50", "20 µs", "20 µs", "20 µs", "0"]);
+    assert.ok((await coverage(page, "#scope canvas", 0))[0]! > 0.5);
+    // The next ones begin before the last ones end: a late answer tells of its trigger again.
+    stub.tell(edgesFrom(1, 50));
+    await page.locator("#scope .state:text('297 edges')").waitFor();
+    assert.equal((await row())?.[1], "99");
+    await page.click("button:text('Pause')");
+    const paused = await pixels(page, "#scope canvas");
+    stub.tell(edgesFrom(2, 200));
+    await page.locator("#scope .state:text('447 edges')").waitFor();
+    assert.equal(await pixels(page, "#scope canvas"), paused);
+    await page.click("button:text('Go on')");
+    stub.tell(edgesFrom(4, 300));
+    await page.locator("#scope .state:text('597 edges')").waitFor();
+    assert.equal((await row())?.[1], "199");
+    await page.selectOption("select[name=scope-division]", "20000");
+    await page.waitForFunction(() => location.hash.includes("scope=trigger+rise+20000"));
+    await page.fill("#frequency", "2kHz");
+    await page.waitForFunction(() => location.hash.includes("frequency=2kHz") && location.hash.includes("rise+20000"));
+    await page.click("button:text('Reset')");
+    await page.locator("#scope").waitFor({ state: "hidden" });
+  });
 });
 
 test("an address names a page and its words, and nonsense is the runs", () => {

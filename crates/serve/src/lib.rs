@@ -5,6 +5,7 @@
 //! and changes none. What is measured live goes on in a thread of its own ([`live`]); the page is told of it by
 //! server-sent events.
 
+mod edges;
 mod guard;
 mod live;
 mod metrics;

@@ -3,6 +3,7 @@
 //! is told how it stands. A page that does not read is told later, and holds up nobody.
 
 use crate::State;
+use crate::edges::{EdgesTold, Latest};
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -66,6 +67,7 @@ pub struct Told {
     pub damaged_frames: u64,
     pub bundle: Option<String>,
     pub channels: Vec<ChannelTold>,
+    pub edges: Option<EdgesTold>,
 }
 
 /// What a page is told of a responder.
@@ -251,7 +253,8 @@ fn converse(
             return;
         }
     };
-    let followed = follow(&mut talk, (orders, told), note.as_deref());
+    let mut latest = Latest::of(talk.live());
+    let followed = follow(&mut talk, (orders, told), note.as_deref(), &mut latest);
     let (bundle, failure) = match talk.finish(followed.err().map(|e| e.to_string())) {
         Ok(Left { bundle, failure }) => (bundle, failure),
         Err(e) => (None, Some(e.to_string())),
@@ -259,6 +262,7 @@ fn converse(
     let standing = if failure.is_some() { Standing::Failed } else { Standing::Ended };
     let mut last = tell(talk.live(), standing, failure.or(note));
     let kept = bundle.as_deref().and_then(Path::file_name);
+    last.edges = Some(latest.tell());
     last.bundle = kept.map(|name| name.to_string_lossy().into_owned());
     told.send_replace(Arc::new(last));
 }
@@ -267,17 +271,20 @@ fn follow(
     talk: &mut Talk,
     (orders, told): (&Receiver<Order>, &watch::Sender<Arc<Told>>),
     note: Option<&str>,
+    latest: &mut Latest,
 ) -> Result<(), lab::Error> {
     let mut last = None::<Instant>;
     loop {
-        let standing = match talk.step()? {
+        let standing = match talk.step(&mut |heard| latest.take(heard))? {
             live::Standing::Running => Standing::Running,
             live::Standing::Stopping => Standing::Stopping,
             live::Standing::Ended => return Ok(()),
         };
         if last.is_none_or(|at| at.elapsed() >= TOLD_EVERY) {
             last = Some(Instant::now());
-            told.send_replace(Arc::new(tell(talk.live(), standing, note.map(str::to_owned))));
+            let edges = Some(latest.tell());
+            let now = tell(talk.live(), standing, note.map(str::to_owned));
+            told.send_replace(Arc::new(Told { edges, ..now }));
         }
         let order = orders.try_recv().ok();
         if matches!(order, Some(Order::Reset)) {
@@ -307,6 +314,7 @@ fn tell(live: &Live, standing: Standing, message: Option<String>) -> Told {
         damaged_frames: live.damaged(),
         bundle: None,
         channels: channels.collect(),
+        edges: None,
     }
 }
 

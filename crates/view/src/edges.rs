@@ -30,9 +30,9 @@ impl Edges {
         self.0.is_empty()
     }
 
-    /// The edges in the order of time, each once, as base64 of: the time since the edge before, in ns, seven bits a byte
-    /// from the lowest on, with the top bit set in all bytes but the last; then a byte of twice the pin, plus one for
-    /// high.
+    /// The edges in the order of time, each once, as base64 of: the time since the edge before, in ns, seven bits a
+    /// byte from the lowest on, with the top bit set in all bytes but the last; then a byte of twice the pin, plus one
+    /// for high.
     pub fn encode(mut self) -> String {
         self.0.sort_unstable();
         self.0.dedup();

@@ -62,6 +62,30 @@ export function append(of: Capture, text: string): void {
   }
 }
 
+/** Adds edges that may begin before the last one that is there, and that may be there already. */
+export function merge(of: Capture, text: string): void {
+  const more = empty(of.pins);
+  append(more, text);
+  // What is there and is later than the first new one goes behind it, in order.
+  let from = of.length;
+  while (from > 0 && (of.times[from - 1] ?? 0) >= (more.times[0] ?? Infinity)) from--;
+  const [times, codes] = [of.times.slice(from, of.length), of.codes.slice(from, of.length)];
+  grow(of, of.length + more.length);
+  of.length = from;
+  const push = (at: number, code: number) => {
+    const isThere = of.length > 0 && of.times[of.length - 1] === at && of.codes[of.length - 1] === code;
+    if (isThere) return;
+    of.times[of.length] = at;
+    of.codes[of.length++] = code;
+  };
+  for (let [old, fresh] = [0, 0]; old < times.length || fresh < more.length; ) {
+    const [a, b] = [times[old] ?? Infinity, fresh < more.length ? (more.times[fresh] ?? 0) : Infinity];
+    const isOld = a < b || (a === b && (codes[old] ?? 0) <= (more.codes[fresh] ?? 0));
+    if (isOld) push(a, codes[old++] ?? 0);
+    else push(b, more.codes[fresh++] ?? 0);
+  }
+}
+
 /** Forgets the first edges, so that at most `most` are left. */
 export function forget(of: Capture, most: number): void {
   const gone = of.length - most;

@@ -21,7 +21,12 @@ export interface Knobs {
   reflect(settings: Settings): void;
 }
 
-function choice<T extends string>(label: string, name: string, options: readonly (readonly [T, string])[], chosen: (value: T) => void) {
+function choice<T extends string>(
+  label: string,
+  name: string,
+  options: readonly (readonly [T, string])[],
+  chosen: (value: T) => void,
+) {
   const select = h("select", { name }, ...options.map(([value, text]) => h("option", { value }, text)));
   select.addEventListener("change", () => chosen(select.value as T));
   return { select, element: h("label", { class: "choice" }, h("span", {}, label), select) };

@@ -56,7 +56,8 @@ export function paint(pen: Pen, raster: Raster, pins: number): void {
     const own = (of: Uint32Array) => of.subarray(pin * columns, (pin + 1) * columns);
     const graded: Graded = Array.from({ length: GRADES + 1 }, () => []);
     for (const [counts, y] of [[high, top], [low, bottom]] as const) {
-      row(graded, own(counts), mostLevels, (from, to) => [left + from * step, y - thick / 2, (to - from) * step, thick]);
+      const above = y - thick / 2;
+      row(graded, own(counts), mostLevels, (from, to) => [left + from * step, above, (to - from) * step, thick]);
     }
     row(graded, own(edges), mostEdges, (from, to) => [left + from * step, top, (to - from) * step, bottom - top]);
     graded.forEach((rects, n) => pen.fill(colour(pin === 0 ? 5 : (pin - 1) % 5), opacity(n), rects));

@@ -6,8 +6,7 @@ import { h } from "../element.ts";
 import { integer } from "../format.ts";
 import { swatch } from "../look.ts";
 import { type About, clockText } from "../save.ts";
-import type { Lane } from "../transpose.ts";
-import { lossesTotal } from "../transpose.ts";
+import { type Lane, lossesTotal, seriesOf } from "../transpose.ts";
 import type { View } from "../view.ts";
 import { readWord, wordHash, zoomHash } from "../zoom.ts";
 import { capture, type Capture } from "./capture.ts";
@@ -28,7 +27,7 @@ export function scopeSection(view: View, lanes: readonly Lane[]): { section: HTM
 
 function fill(section: HTMLElement, view: View, lanes: readonly Lane[]): void {
   const pins = [...new Set(lanes.flatMap(({ run }) => run.scope?.pins ?? []))];
-  const latest = Math.max(...lanes.flatMap(({ run }) => run.series.map(({ max_ns }) => max_ns ?? 0)));
+  const latest = Math.max(...lanes.map(({ run }) => seriesOf(run, view.responder)?.max_ns ?? 0));
   const first: Settings = { pin: pins[0] ?? "", edge: "rise", division_ns: divisionFor(latest), cursors: [null, null] };
   let settings = readSettings(readWord(location.hash, "scope"), pins, first);
   const hosts = lanes.map((lane) => h("figure", { class: "oscilloscope" }, h("p", { class: "panel-name" }, swatch(lane.look), ` ${lane.name}`), thinned(lane)));
@@ -54,7 +53,8 @@ function fill(section: HTMLElement, view: View, lanes: readonly Lane[]): void {
     screens = lanes.map((lane, i) => {
       const host = h("div", {});
       hosts[i]?.append(host);
-      return drawScreen(host, { capture: edgesOf(lane), settings, about: about(lane, view), keep: latestOf(lane), set });
+      const shown = { capture: edgesOf(lane), settings, about: about(lane, view), keep: latestOf(lane), set };
+      return drawScreen(host, shown);
     });
   };
   section.replaceChildren(
@@ -82,7 +82,8 @@ function edgesOf({ run }: Lane): Capture {
 
 /** When the latest answers were triggered, and when they came: no sweep that these start is left out. */
 function latestOf({ run }: Lane): Set<number> {
-  return new Set(run.series.flatMap(({ worst }) => worst.flatMap(({ at_ns, latency_ns }) => [at_ns, at_ns + latency_ns])));
+  const worst = run.series.flatMap(({ worst }) => worst);
+  return new Set(worst.flatMap(({ at_ns, latency_ns }) => [at_ns, at_ns + latency_ns]));
 }
 
 function about(lane: Lane, view: View): About {

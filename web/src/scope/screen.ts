@@ -2,17 +2,17 @@
 // The screen of an oscilloscope in infinite persistence: trigger and pins as traces, cursors, and what is measured
 // between them. The same for a run of a report and for a live generator.
 
-import { type ChartParts, drawChart, type Handle, ZOOM } from "../chart.ts";
+import { type Axis, type ChartParts, drawChart, type Handle, ZOOM } from "../chart.ts";
 import { h } from "../element.ts";
 import { duration, exactNs, integer } from "../format.ts";
-import type { Limit } from "../pen.ts";
+import type { Limit, Pen } from "../pen.ts";
 import type { About } from "../save.ts";
 import { scrollBox } from "../scroll.ts";
 import type { Range } from "../ticks.ts";
 import type { Capture } from "./capture.ts";
 import { paint } from "./paint.ts";
 import { screen, type Settings, since } from "./settings.ts";
-import { measure, type Measured, type Raster, rasterise, type Sweeps, sweeps } from "./sweep.ts";
+import { measure, type Measured, type Raster, rasterise, type Sweeps, sweeps, type Window } from "./sweep.ts";
 
 /** Height of a pin's lane in CSS pixels, and of what is above and below all lanes. */
 const LANE = 30;
@@ -68,15 +68,13 @@ export function drawScreen(host: HTMLElement, shown: Shown): Screen {
     name: "scope",
     label: `${about.title}. What is measured between the cursors is in the table below.`,
     height_px: pins.length * LANE + FRAME,
-    x: { label: `time after the trigger, ${since(settings.division_ns)} a division`, range: { low: from, high: to }, log: false, text: since },
-    y: {
-      label: "",
-      range: { low: 0, high: pins.length },
+    x: {
+      label: `time after the trigger, ${since(settings.division_ns)} a division`,
+      range: { low: from, high: to },
       log: false,
-      size_px: 8 + 7 * Math.max(...pins.map((pin) => Math.min(pin.length, 18))),
-      text: (place) => name(pins[pins.length - 1 - Math.floor(place)] ?? ""),
-      marks: ({ low, high }) => pins.map((_, i) => i + 0.5).filter((place) => place >= low && place <= high),
+      text: since,
     },
+    y: lanes(pins),
     data: [
       [from, to],
       [null, null],
@@ -85,12 +83,7 @@ export function drawScreen(host: HTMLElement, shown: Shown): Screen {
     limits,
     about,
     paint(pen) {
-      const low = pen.place(from, "x");
-      const span = pen.place(to, "x") - low;
-      const [left, , width] = pen.box;
-      const at = (place: number) => from + ((place - low) / span) * (to - from);
-      const range = { low: at(left), high: at(left + width) };
-      const columns = Math.max(1, Math.round(width));
+      const { range, columns } = shownBy(pen, [from, to]);
       const isSame = drawn?.columns === columns && drawn.range.low === range.low && drawn.range.high === range.high;
       if (drawn === null || !isSame) {
         drawn = { range, columns, raster: rasterise(capture, taken, [range.low, range.high], columns) };
@@ -118,6 +111,27 @@ export function drawScreen(host: HTMLElement, shown: Shown): Screen {
       refresh();
       handle.redraw();
     },
+  };
+}
+
+/** The times at the ends of a pen's box, and how many columns it has. */
+function shownBy(pen: Pen, [from, to]: Window): Pick<Drawn, "range" | "columns"> {
+  const low = pen.place(from, "x");
+  const span = pen.place(to, "x") - low;
+  const [left, , width] = pen.box;
+  const at = (place: number) => from + ((place - low) / span) * (to - from);
+  return { range: { low: at(left), high: at(left + width) }, columns: Math.max(1, Math.round(width)) };
+}
+
+/** The axis of lanes: the first pin at the top. */
+function lanes(pins: readonly string[]): Axis {
+  return {
+    label: "",
+    range: { low: 0, high: pins.length },
+    log: false,
+    size_px: 8 + 7 * Math.max(...pins.map((pin) => Math.min(pin.length, 18))),
+    text: (place) => name(pins[pins.length - 1 - Math.floor(place)] ?? ""),
+    marks: ({ low, high }) => pins.map((_, i) => i + 0.5).filter((place) => place >= low && place <= high),
   };
 }
 
@@ -154,13 +168,20 @@ function readAt(ns: number, pin: number, pins: readonly string[], drawn: Drawn |
   const column = Math.floor(((ns - range.low) / (range.high - range.low)) * columns);
   // Nobody points at a single column.
   let edges = 0;
-  for (let x = column - 1; x <= column + 1; x++) if (x >= 0 && x < columns) edges += raster.edges[pin * columns + x] ?? 0;
+  for (let x = Math.max(0, column - 1); x <= Math.min(columns - 1, column + 1); x++) {
+    edges += raster.edges[pin * columns + x] ?? 0;
+  }
   const place = pin * columns + Math.min(columns - 1, Math.max(0, column));
   const [high, low] = [raster.high[place] ?? 0, raster.low[place] ?? 0];
   return [`${of} at ${at}: ${integer(edges)} edges here; high in ${integer(high)} sweeps, low in ${integer(low)}`];
 }
 
-function measurements(title: string, pins: readonly string[], all: readonly Measured[], [from, to]: readonly [number, number]): HTMLElement {
+function measurements(
+  title: string,
+  pins: readonly string[],
+  all: readonly Measured[],
+  [from, to]: readonly [number, number],
+): HTMLElement {
   const time = (ns: number | null, kind = "") =>
     h("td", { class: ns === null ? "absent" : kind, title: ns === null ? undefined : `${exactNs(Math.round(ns))} ns` }, ns === null ? "—" : since(Math.round(ns), 3));
   const rows = all.map(({ edges, min_ns, mean_ns, max_ns, without }, pin) =>

@@ -16,7 +16,9 @@ export interface Settings {
 }
 
 /** Times of a division. */
-export const DIVISIONS: readonly number[] = [2, 3, 4, 5, 6, 7, 8].flatMap((decade) => [1, 2, 5].map((step) => step * 10 ** decade));
+export const DIVISIONS: readonly number[] = [2, 3, 4, 5, 6, 7, 8].flatMap((decade) =>
+  [1, 2, 5].map((step) => step * 10 ** decade),
+);
 
 /** The division at which everything up to `latest_ns` after the trigger is on the screen. */
 export function divisionFor(latest_ns: number): number {

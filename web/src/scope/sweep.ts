@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Every sweep of the screen on top of the others: how often each pin had an edge, and which level, at each column. Pure.
-// Columns count, so no edge is lost however many share a column.
+// Every sweep of the screen on top of the others: how often each pin had an edge, and which level, at each column.
+// Pure. Columns count, so no edge is lost however many share a column.
 
 import { type Capture, triggers, type Trigger } from "./capture.ts";
 
 /** Edges of sweeps that are drawn at most: so many take a twentieth of a second. */
 const EDGES_MAX = 5_000_000;
+
+/** From one time after the trigger to another. */
+export type Window = readonly [from: number, to: number];
 
 /** The sweeps that are drawn. */
 export interface Sweeps {
@@ -20,7 +23,13 @@ export interface Sweeps {
  * overlaps many others, only each second, third … is there, and each whose trigger is at one of the times `keep`: those
  * of the latest answers.
  */
-export function sweeps(of: Capture, trigger: Trigger, [from, to]: readonly [number, number], keep: ReadonlySet<number>, most = EDGES_MAX): Sweeps {
+export function sweeps(
+  of: Capture,
+  trigger: Trigger,
+  [from, to]: Window,
+  keep: ReadonlySet<number>,
+  most = EDGES_MAX,
+): Sweeps {
   const all = triggers(of, trigger);
   let [low, high, edges] = [0, 0, 0];
   for (const start of all) {
@@ -96,7 +105,7 @@ class Levels {
 }
 
 /** Draws sweeps, `from` to `to` around their triggers, in this many columns. */
-export function rasterise(of: Capture, { starts }: Sweeps, [from, to]: readonly [number, number], columns: number): Raster {
+export function rasterise(of: Capture, { starts }: Sweeps, [from, to]: Window, columns: number): Raster {
   const { times, codes, length, pins, stretches } = of;
   const scale = columns / (to - from);
   const edges = new Uint32Array(pins.length * columns);
@@ -143,9 +152,10 @@ export interface Measured {
  * Measures each pin's edges from `from` to `to` after the trigger, both included; exactly, whatever the screen shows.
  * Times are those of the first edge there: the later ones answer other triggers.
  */
-export function measure(of: Capture, { starts }: Sweeps, [from, to]: readonly [number, number]): Measured[] {
+export function measure(of: Capture, { starts }: Sweeps, [from, to]: Window): Measured[] {
   const { times, codes, length, pins } = of;
-  const [edges, sum, sweeps] = [0, 0, 0].map(() => new Float64Array(pins.length)) as [Float64Array, Float64Array, Float64Array];
+  const [edges, sum] = [new Float64Array(pins.length), new Float64Array(pins.length)];
+  const sweeps = new Float64Array(pins.length);
   const min = new Float64Array(pins.length).fill(Infinity);
   const max = new Float64Array(pins.length).fill(-Infinity);
   const seen = new Int32Array(pins.length).fill(-1);

@@ -4,6 +4,8 @@
 import { h } from "../element.ts";
 import { ABSENT, duration, integer, several } from "../format.ts";
 import { write, type Address } from "./address.ts";
+import { liveScope } from "../scope/live.ts";
+import { readWord, readZoom, zoomHash } from "../zoom.ts";
 import { axis, course, histogram } from "./draw.ts";
 import type { Channel, Told } from "./told.ts";
 import { scrollBox } from "../scroll.ts";
@@ -48,6 +50,7 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   const state = h("p", { class: "state", "aria-live": "polite" }, "Not connected to the server yet.");
   const alarm = h("p", { class: "alarm", role: "alert" });
   const ladder = h("div", { id: "ladder-live" });
+  const scope = liveScope();
   const form = h(
     "form",
     { class: "live" },
@@ -55,7 +58,7 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     h("label", { class: "record" }, record, "Record to a bundle"),
     h("span", { class: "buttons" }, start, stop, pause, reset),
   );
-  place.replaceChildren(h("h1", {}, "Live"), form, refused, state, alarm, ladder);
+  place.replaceChildren(h("h1", {}, "Live"), form, refused, state, alarm, ladder, scope.element);
 
   let latest: Told | null = null;
   const show = () => {
@@ -72,7 +75,7 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   };
   const remember = () => {
     const own = FIELDS.map(([name]) => [name, value(name)] as const);
-    history.replaceState(null, "", write("live", [...own, ["record", record.checked ? "yes" : ""]]));
+    rememberWords([...own, ["record", record.checked ? "yes" : ""]]);
   };
   form.addEventListener("input", () => {
     remember();
@@ -86,7 +89,10 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     else void post("start", refused, body);
   });
   stop.addEventListener("click", () => void post("stop", refused));
-  reset.addEventListener("click", () => void post("reset", refused));
+  reset.addEventListener("click", () => {
+    scope.clear();
+    void post("reset", refused);
+  });
   pause.addEventListener("click", () => {
     const paused = pause.getAttribute("aria-pressed") !== "true";
     pause.setAttribute("aria-pressed", String(paused));
@@ -94,15 +100,32 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     show();
   });
 
-  const events = new EventSource("/api/live");
-  events.addEventListener("message", (event: MessageEvent<string>) => {
-    latest = JSON.parse(event.data) as Told;
+  const events = listen(state, (told) => {
+    latest = told;
     show();
+    scope.take(told, pause.getAttribute("aria-pressed") === "true");
   });
+  return () => {
+    events.close();
+    scope.clear();
+  };
+}
+
+/** Has `take` take what the server tells; `state` says so where it tells nothing. */
+function listen(state: HTMLElement, take: (told: Told) => void): EventSource {
+  const events = new EventSource("/api/live");
+  events.addEventListener("message", (event: MessageEvent<string>) => take(JSON.parse(event.data) as Told));
   events.addEventListener("error", () => {
     state.textContent = "The server does not answer. Is `onset serve` still running?";
   });
-  return () => events.close();
+  return events;
+}
+
+/** Puts what the form says into the address, beside how the oscilloscope is set. */
+function rememberWords(own: readonly (readonly [string, string])[]): void {
+  const { hash } = location;
+  const words = [...own, ["scope", readWord(hash, "scope") ?? ""] as const];
+  history.replaceState(null, "", zoomHash(write("live", words), "scope", readZoom(hash, "scope")));
 }
 
 /** What the form asks the server for, or why it asks for nothing. */

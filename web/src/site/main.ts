@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The script of the page that `onset serve` shows: which part is shown, by its address.
 
+import { redrawCharts } from "../chart.ts";
 import { h } from "../element.ts";
 import { PAGES, read, type Page } from "./address.ts";
 import { showLive } from "./live.ts";
@@ -20,5 +21,6 @@ function show(): void {
   links.forEach((link, n) => link.toggleAttribute("aria-current", PAGES[n] === address.page));
   close = { runs: showRuns, live: showLive }[address.page](place, address);
 }
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawCharts);
 addEventListener("hashchange", show);
 show();

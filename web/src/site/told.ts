@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What the server tells of a live generator (crates/serve/src/live.rs; test/told.json is an example that both test).
 
+/** Edges of a live generator (crates/serve/src/edges.rs). */
+export interface EdgesTold {
+  readonly number: number;
+  readonly pins: readonly string[];
+  readonly edges: string;
+  readonly left_out: number;
+}
+
 /** How a conversation with a generator stands. */
 export type Standing = "idle" | "connecting" | "running" | "stopping" | "ended" | "failed";
 
@@ -16,6 +24,8 @@ export interface Told {
   readonly damaged_frames: number;
   readonly bundle: string | null;
   readonly channels: readonly Channel[];
+  /** The edges since pages were told before; null while no run goes on. */
+  readonly edges: EdgesTold | null;
 }
 
 export interface Channel {

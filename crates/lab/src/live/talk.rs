@@ -6,6 +6,7 @@ use super::{Live, Record, Wanted};
 use crate::Error;
 use crate::matrix::Issuer;
 use bundle::BundleError;
+use sample::Observation;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wire::generator::{Ended, Stopped};
@@ -78,14 +79,15 @@ impl Talk {
         self.live.reset();
     }
 
-    /// Waits for a moment, and takes and records what the generator says.
+    /// Waits for a moment, and takes and records what the generator says; `heard` is told of each of it.
     ///
     /// # Errors
     /// Those of the line and of the disk; [`Error::Generator`] if the generator was told to stop and does not.
-    pub fn step(&mut self) -> Result<Standing, Error> {
+    pub fn step(&mut self, heard: &mut dyn FnMut(&Observation)) -> Result<Standing, Error> {
         let before = self.live.elapsed();
         self.live.listen(WAIT)?;
         for observation in self.live.observed() {
+            heard(&observation);
             self.record.as_mut().map_or(Ok(()), |record| record.observe(&observation))?;
         }
         let Some(since) = &mut self.ends else {

@@ -52,7 +52,7 @@ fn follow(talk: &mut Talk, arguments: &Arguments) -> Result<bool, Failure> {
     let every = if screen.is_drawn() { DRAWN_EVERY } else { TOLD_EVERY };
     let (mut drawn, mut change) = (Instant::now(), None);
     loop {
-        if talk.step()? == Standing::Ended {
+        if talk.step(&mut |_| ())? == Standing::Ended {
             let Some(key) = change.take() else { return Ok(talk.is_stopped()) };
             if let Err(refused) = talk.go_on(|live| start_otherwise(live, key)) {
                 screen.note(refused.to_string());

@@ -21,7 +21,7 @@ use bundle::{
 };
 use code::Code;
 use lab::followed::Inside;
-use place::Place;
+use place::{File, Place, files};
 use probes::context::keys;
 use rt::Policy;
 use sample::{Clock, Losses};
@@ -204,18 +204,6 @@ struct Series<'a> {
     worst: &'a [Worst],
 }
 
-/// A file of the bundle.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RawFile"))]
-struct File {
-    /// Its name.
-    name: String,
-    /// Relative to the page.
-    href: String,
-    /// Its contents.
-    what: &'static str,
-}
-
 /// The material of a report: at least one run, or one hunt.
 #[derive(Clone, Copy, Debug)]
 pub struct Material<'a> {
@@ -360,22 +348,6 @@ fn series<'a>(summary: &'a Summary, details: &'a [Details]) -> Option<Series<'a>
         timeline: &shape.timeline,
         worst: &shape.worst,
     })
-}
-
-/// The files with the raw data, as links. The links work while page and runs keep their places to each other.
-fn files(bundle: &Bundle, place: &Place) -> Vec<File> {
-    let names = bundle.manifest().files.keys().cloned();
-    let link = |name: String| {
-        let what = match name.as_str() {
-            "samples.parquet" => "every sample (Parquet)",
-            "series.json" => "the data that this page draws",
-            "console.txt" => "the output of the guest's kernel",
-            "manifest.json" => "everything about the run",
-            _ => "histogram (HdrHistogram V2)",
-        };
-        File { href: place.link_to(&bundle.path().join(&name)), name, what }
-    };
-    std::iter::once("manifest.json".to_string()).chain(names).map(link).collect()
 }
 
 fn kernel_entries(kernel: &bundle::Kernel) -> Vec<Entry> {

@@ -2,6 +2,8 @@
 //! The place of the page. All paths in the page are relative to its directory. So a page that is sent on together with
 //! its runs still finds them, and does not reveal names of directories of the machine.
 
+use bundle::Bundle;
+use serde::Serialize;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -53,6 +55,34 @@ fn whole(path: &Path) -> PathBuf {
         }
     }
     absolute
+}
+
+/// A file of the bundle.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RawFile"))]
+pub(super) struct File {
+    /// Its name.
+    name: String,
+    /// Relative to the page.
+    href: String,
+    /// Its contents.
+    what: &'static str,
+}
+
+/// The files with the raw data, as links. The links work while page and runs keep their places to each other.
+pub(super) fn files(bundle: &Bundle, place: &Place) -> Vec<File> {
+    let names = bundle.manifest().files.keys().cloned();
+    let link = |name: String| {
+        let what = match name.as_str() {
+            "samples.parquet" => "every sample (Parquet)",
+            "series.json" => "the data that this page draws",
+            "console.txt" => "the output of the guest's kernel",
+            "manifest.json" => "everything about the run",
+            _ => "histogram (HdrHistogram V2)",
+        };
+        File { href: place.link_to(&bundle.path().join(&name)), name, what }
+    };
+    std::iter::once("manifest.json".to_string()).chain(names).map(link).collect()
 }
 
 #[cfg(test)]

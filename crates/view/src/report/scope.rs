@@ -31,8 +31,9 @@ pub struct Scope {
     /// Begin and end in ns of each stretch of time whose triggers are here, in rising order.
     stretches: Vec<[u64; 2]>,
     /// The edges in the order of time, as base64 of: the time since the edge before, in ns, seven bits a byte from the
-    /// lowest on, with the top bit set in all bytes but the last; then a byte of twice the pin, plus one for high. A pin
-    /// toggles with each answer, and the first edge is said to rise. A pin that lost edges may be the other way round.
+    /// lowest on, with the top bit set in all bytes but the last; then a byte of twice the pin, plus one for high. A
+    /// pin toggles with each answer, and its first edge is said to rise: a pin that lost edges may be the other way
+    /// round.
     edges: String,
 }
 
@@ -229,7 +230,8 @@ mod tests {
             assert!(is_there(0) || is_there(1), "{} lost its maximum", summary.responder);
             assert!(edges.contains(&(worst.at.0, 1)), "its trigger is lost");
         }
-        let inside = |at: u64| scope.stretches.iter().any(|[begin, end]| (*begin..*end).contains(&at));
+        let inside =
+            |at: u64| scope.stretches.iter().any(|[begin, end]| (*begin..*end).contains(&at));
         let risen = edges.iter().filter(|(_, code)| *code == 1);
         assert!(risen.clone().count() > 400 && risen.clone().all(|(at, _)| inside(*at)));
     }
