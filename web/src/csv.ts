@@ -47,7 +47,7 @@ export function says(cell: Element, but = "svg, .copy, small.spread"): string {
   return text.replace(/(?<=\d)\u202f(?=\d{3})/g, "");
 }
 
-const EXACT = /^([\d\u202f]+) ns/;
+const EXACT = /^(-?[\d\u202f]+) ns/;
 
 /** The exact nanoseconds that a cell knows. */
 function exact(cell: Element): string | null {

@@ -132,6 +132,13 @@ test("a generator is started by the form, told of while it measures, and stopped
       ["task", "5.00 µs", "304 µs", "900 µs", "3", "4 superseded"],
     );
     assert.equal(await page.locator("svg.bars rect").count(), 3);
+    const save = page.locator("#ladder-live > .save button:text-is('SVG')");
+    const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
+    const saved = await readFile(await download.path(), "utf8");
+    for (const part of ["Live: a guest", "task: n 3, lost 4", "virtual time", "1.00 µs … 1.00 ms"]) {
+      assert.ok(saved.includes(part), part);
+    }
+    assert.equal(saved.match(/<rect/g)?.length, 4);
     assert.equal(await page.innerText(".alarm"), "Above 500 µs: task 900 µs");
     assert.match(await page.innerText(".state"), /Running · a guest · virtual time · one trigger every 1\.00 ms.*7 triggers/);
     await page.fill("#limit", "100");

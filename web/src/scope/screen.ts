@@ -44,24 +44,24 @@ interface Drawn {
 
 /** Draws a screen into `host`, which must be in the page already. */
 export function drawScreen(host: HTMLElement, shown: Shown): Screen {
-  const { capture, about } = shown;
+  const { capture, capture: { pins }, about } = shown;
   let { settings } = shown;
-  const pins = capture.pins;
   const [from, to] = screen(settings);
   const trigger = { pin: Math.max(0, pins.indexOf(settings.pin)), edge: settings.edge };
   let taken: Sweeps = sweeps(capture, trigger, [from, to], shown.keep);
   let drawn: Drawn | null = null;
   const limits: Limit[] = [];
   const told = h("p", { class: "readout" });
-  const table = h("div", {});
+  // The table stays while its rows change, so that who scrolls or saves it is not disturbed.
+  const table = h("table", { class: "measured" });
   const chart = h("div", {});
-  host.append(chart, told, table);
+  host.append(chart, told, scrollBox(`${about.title}: edges between the cursors`, table));
   const refresh = () => {
     const cursors = cursorLines(settings);
     limits.splice(0, limits.length, ...cursors);
     told.textContent = sweepsText(taken, settings);
     const [left, right] = between(settings);
-    table.replaceChildren(measurements(about.title, pins, measure(capture, taken, [left, right]), [left, right]));
+    table.replaceChildren(...measurements(pins, measure(capture, taken, [left, right]), [left, right]));
   };
   refresh();
   const parts: ChartParts = {
@@ -176,12 +176,12 @@ function readAt(ns: number, pin: number, pins: readonly string[], drawn: Drawn |
   return [`${of} at ${at}: ${integer(edges)} edges here; high in ${integer(high)} sweeps, low in ${integer(low)}`];
 }
 
+/** What the table of measurements says: its caption, its head and its rows. */
 function measurements(
-  title: string,
   pins: readonly string[],
   all: readonly Measured[],
   [from, to]: readonly [number, number],
-): HTMLElement {
+): HTMLElement[] {
   const time = (ns: number | null, kind = "") =>
     h("td", { class: ns === null ? "absent" : kind, title: ns === null ? undefined : `${exactNs(Math.round(ns))} ns` }, ns === null ? "—" : since(Math.round(ns), 3));
   const rows = all.map(({ edges, min_ns, mean_ns, max_ns, without }, pin) =>
@@ -197,8 +197,7 @@ function measurements(
     ),
   );
   const heads = ["edges", "first: min", "mean", "max", "sweeps without"];
-  const label = `${title}: edges between ${since(from)} and ${since(to)}`;
   const head = h("tr", {}, h("th", { scope: "col", class: "text" }, "pin"), ...heads.map((one) => h("th", { scope: "col" }, one)));
   const caption = h("caption", {}, `Edges from ${since(from, 5)} to ${since(to, 5)} after the trigger, which is ${duration(to - from)}. Min, mean and max are of the first edge of each sweep there.`);
-  return scrollBox(label, h("table", { class: "measured" }, caption, h("thead", {}, head), h("tbody", {}, ...rows)));
+  return [caption, h("thead", {}, head), h("tbody", {}, ...rows)];
 }

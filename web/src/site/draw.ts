@@ -2,7 +2,10 @@
 // Small drawings of a responder: its histogram and its longest latency over time, on axes that all responders share.
 
 import { svg } from "../element.ts";
-import type { Channel } from "./told.ts";
+import { duration } from "../format.ts";
+import { token } from "../look.ts";
+import { clockText, type Picture, standalone } from "../save.ts";
+import type { Channel, Told } from "./told.ts";
 
 /** A range of latencies in ns, of whole decades. */
 export interface Axis {
@@ -37,7 +40,7 @@ export function histogram({ summary, columns }: Channel, of: Axis): SVGSVGElemen
       const box = { x: from.toFixed(1), y: (HEIGHT - height).toFixed(1), height: height.toFixed(1) };
       return svg("rect", { ...box, width: Math.max(1, to - from).toFixed(1) });
     });
-  return picture(`Histogram of ${summary.responder}`, "bars", ...bars);
+  return drawing(`Histogram of ${summary.responder}`, "bars", ...bars);
 }
 
 /** The longest latency of each stretch of time; a stretch without an answer is a gap. */
@@ -52,10 +55,42 @@ export function course({ summary, slices }: Channel, of: Axis, until: number): S
     if (at_ns !== end) path += "h0.1";
     end = at_ns + width_ns;
   }
-  return picture(`Longest latency of ${summary.responder} over time`, "course", svg("path", { d: path }));
+  return drawing(`Longest latency of ${summary.responder} over time`, "course", svg("path", { d: path }));
 }
 
-function picture(label: string, kind: string, ...shapes: SVGElement[]): SVGSVGElement {
+function drawing(label: string, kind: string, ...shapes: SVGElement[]): SVGSVGElement {
   const size = { width: WIDTH, height: HEIGHT, viewBox: `0 0 ${WIDTH} ${HEIGHT}` };
   return svg("svg", { class: kind, role: "img", "aria-label": label, ...size }, ...shapes);
+}
+
+/** Room for names in a saved picture, and what is between its rows and columns. */
+const NAMES = 120;
+const GAP = 24;
+
+/** All drawings of the table, a row for each responder, to be saved. */
+export function picture(table: HTMLTableElement, told: Told | null): Picture {
+  const channels = told?.channels ?? [];
+  const body = svg("g", {});
+  const write = (text: string, x: number, y: number) =>
+    body.append(svg("text", { x, y, "font-size": 12, fill: token("--text") }, text));
+  const shared = axis(channels);
+  const range = `${duration(shared.low)} … ${duration(shared.high)}, logarithmic`;
+  write(`how often, ${range}`, NAMES, 14);
+  write(`longest over time, ${range}`, NAMES + WIDTH + GAP, 14);
+  let y = GAP;
+  for (const row of table.tBodies[0]?.rows ?? []) {
+    write(row.cells[0]?.textContent ?? "", 0, y + HEIGHT / 2 + 4);
+    [...row.querySelectorAll<SVGSVGElement>("svg")].forEach((drawn, column) => {
+      const copy = standalone(drawn);
+      copy.setAttribute("x", String(NAMES + column * (WIDTH + GAP)));
+      copy.setAttribute("y", String(y));
+      body.append(copy);
+    });
+    y += HEIGHT + 10;
+  }
+  const of = channels.map(({ summary: { responder, count, losses } }) => {
+    return { name: responder, count, lost: Object.values(losses).reduce((sum, n) => sum + n, 0) };
+  });
+  const about = { title: `Live: ${told?.generator ?? ""}`, clock: clockText(told?.clock ?? ""), of };
+  return { about, width: NAMES + 2 * WIDTH + GAP, height: y, body };
 }

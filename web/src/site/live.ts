@@ -4,9 +4,10 @@
 import { h } from "../element.ts";
 import { ABSENT, duration, integer, several } from "../format.ts";
 import { write, type Address } from "./address.ts";
+import { saveButtons } from "../save.ts";
 import { liveScope } from "../scope/live.ts";
 import { readWord, readZoom, zoomHash } from "../zoom.ts";
-import { axis, course, histogram } from "./draw.ts";
+import { axis, course, histogram, picture } from "./draw.ts";
 import type { Channel, Told } from "./told.ts";
 import { scrollBox } from "../scroll.ts";
 
@@ -49,7 +50,11 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   const refused = h("p", { class: "refused", role: "alert" });
   const state = h("p", { class: "state", "aria-live": "polite" }, "Not connected to the server yet.");
   const alarm = h("p", { class: "alarm", role: "alert" });
-  const ladder = h("div", { id: "ladder-live" });
+  let latest: Told | null = null;
+  // The table stays while its rows change, so that who scrolls or saves it is not disturbed.
+  const table = h("table", {});
+  const box = scrollBox("Latencies of each responder", table);
+  const ladder = h("div", { id: "ladder-live", hidden: true }, box, saveButtons(() => picture(table, latest)));
   const scope = liveScope();
   const form = h(
     "form",
@@ -60,18 +65,15 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   );
   place.replaceChildren(h("h1", {}, "Live"), form, refused, state, alarm, ladder, scope.element);
 
-  let latest: Told | null = null;
   const show = () => {
     if (latest === null) return;
     const limit = readDuration(value("limit"));
     state.textContent = sentence(latest);
     start.disabled = ["connecting", "running", "stopping"].includes(latest.standing);
     stop.disabled = latest.standing !== "running";
-    const late = latest.channels.filter(({ summary }) => limit !== null && (summary.max_ns ?? 0) > limit);
-    const above = late.length === 0 ? "" : `Above ${duration(limit)}: ${late.map(named).join(", ")}`;
-    const isNone = limit === null && value("limit") !== "";
-    alarm.textContent = isNone ? `No alarm: ${value("limit")} is no time. Write a unit, as in 100us.` : above;
-    if (pause.getAttribute("aria-pressed") !== "true") ladder.replaceChildren(...table(latest, limit));
+    alarm.textContent = alarmText(latest, limit, value("limit"));
+    ladder.hidden = latest.channels.length === 0;
+    if (pause.getAttribute("aria-pressed") !== "true") table.replaceChildren(...rowsOf(latest, limit));
   };
   const remember = () => {
     const own = FIELDS.map(([name]) => [name, value(name)] as const);
@@ -89,10 +91,7 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     else void post("start", refused, body);
   });
   stop.addEventListener("click", () => void post("stop", refused));
-  reset.addEventListener("click", () => {
-    scope.clear();
-    void post("reset", refused);
-  });
+  reset.addEventListener("click", () => void post("reset", refused).then(scope.clear));
   pause.addEventListener("click", () => {
     const paused = pause.getAttribute("aria-pressed") !== "true";
     pause.setAttribute("aria-pressed", String(paused));
@@ -109,6 +108,13 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     events.close();
     scope.clear();
   };
+}
+
+/** Who was later than the limit; why there is no alarm, if what was written is no limit. */
+function alarmText({ channels }: Told, limit: number | null, written: string): string {
+  if (limit === null) return written === "" ? "" : `No alarm: ${written} is no time. Write a unit, as in 100us.`;
+  const late = channels.filter(({ summary }) => (summary.max_ns ?? 0) > limit);
+  return late.length === 0 ? "" : `Above ${duration(limit)}: ${late.map(named).join(", ")}`;
 }
 
 /** Has `take` take what the server tells; `state` says so where it tells nothing. */
@@ -177,7 +183,8 @@ export function lost(losses: Readonly<Record<string, number>>): string {
   return counts.length === 0 ? "0" : counts.map(([kind, n]) => `${integer(n)} ${kind}`).join(", ");
 }
 
-function table(told: Told, limit: number | null): HTMLElement[] {
+/** Head and rows of the ladder. */
+function rowsOf(told: Told, limit: number | null): HTMLElement[] {
   if (told.channels.length === 0) return [];
   const shared = axis(told.channels);
   const range = `${duration(shared.low)} … ${duration(shared.high)}`;
@@ -206,6 +213,5 @@ function table(told: Told, limit: number | null): HTMLElement[] {
     ...heads.map((name) => h("th", { scope: "col", class: name === "lost" ? "text" : "" }, name)),
     h("th", { scope: "col", class: "text" }, `longest over time, ${range}`),
   );
-  const all = h("table", {}, h("thead", {}, head), h("tbody", {}, ...rows));
-  return [scrollBox("Latencies of each responder", all)];
+  return [h("thead", {}, head), h("tbody", {}, ...rows)];
 }
