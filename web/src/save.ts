@@ -128,7 +128,7 @@ export function documentOf({ about, width, height, body }: Picture): string {
     ...titles.map((title, i) => text(title, { x: PAD, y: PAD + 14 + i * 22, "font-size": 16, "font-weight": 650 })),
     svg("g", { transform: `translate(${PAD} ${top})` }, body),
     ...keys,
-    text(`${about.clock}; times and axes in the units written at them`, { x: PAD, y, "font-size": 12, fill: token("--muted") }),
+    text(about.clock, { x: PAD, y, "font-size": 12, fill: token("--muted") }),
   );
   return clean(new XMLSerializer().serializeToString(root));
 }
@@ -188,6 +188,8 @@ export function standalone<E extends SVGElement>(drawing: E): E {
     for (const name of STYLES) to[i]?.setAttribute(name, style.getPropertyValue(name));
     to[i]?.removeAttribute("class");
   });
+  // Labels at the ends of an axis are beyond its box.
+  copy.setAttribute("overflow", "visible");
   return copy;
 }
 
