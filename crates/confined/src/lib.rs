@@ -230,12 +230,24 @@ impl Directory {
     /// # Errors
     /// Of the operating system; `AlreadyExists` where there is anything of that name.
     pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
-        let (from, to) = (single(from.as_ref())?, single(to.as_ref())?);
-        let at = |flags| renameat_with(&self.descriptor, from, &self.descriptor, to, flags);
+        self.renamed(from.as_ref(), self, to.as_ref())
+    }
+
+    /// Moves an entry to another directory, where no entry has its name yet. A link itself is moved.
+    ///
+    /// # Errors
+    /// As [`rename`](Self::rename).
+    pub fn hand_over(&self, name: impl AsRef<OsStr>, to: &Directory) -> io::Result<()> {
+        self.renamed(name.as_ref(), to, name.as_ref())
+    }
+
+    fn renamed(&self, from: &OsStr, directory: &Directory, to: &OsStr) -> io::Result<()> {
+        let (from, to) = (single(from)?, single(to)?);
+        let at = |flags| renameat_with(&self.descriptor, from, &directory.descriptor, to, flags);
         match at(RenameFlags::NOREPLACE) {
             // Some file systems, for example on networks, cannot do that. There, a directory never replaces one that is
             // not empty.
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !self.has(to) => {
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !directory.has(to) => {
                 Ok(at(RenameFlags::empty())?)
             }
             done => Ok(done?),

@@ -108,3 +108,20 @@ fn nothing_is_renamed_over_anything_and_a_tree_is_removed_whole() {
     assert_eq!(kind(directory.remove_all("moved")), io::ErrorKind::NotFound);
     assert!(root.path().join("out/secret").exists());
 }
+
+#[test]
+fn what_is_handed_over_goes_nowhere_else_and_over_nothing() {
+    let (root, directory, _) = prepared();
+    let bin = directory.make_directory("bin").unwrap();
+    directory.make_directory("tree").unwrap().write_new("file", b"x").unwrap();
+    symlink(root.path().join("out"), directory.at("link")).unwrap();
+    directory.hand_over("tree", &bin).unwrap();
+    directory.hand_over("link", &bin).unwrap();
+    assert_eq!(bin.directory("tree").unwrap().read("file", 1).unwrap(), b"x");
+    assert!(fs::symlink_metadata(bin.at("link")).unwrap().is_symlink() && !directory.has("link"));
+    directory.make_directory("tree").unwrap();
+    assert_eq!(kind(directory.hand_over("tree", &bin)), io::ErrorKind::AlreadyExists);
+    assert_eq!(kind(directory.hand_over("../out", &bin)), io::ErrorKind::InvalidInput);
+    assert_eq!(kind(directory.hand_over("none", &bin)), io::ErrorKind::NotFound);
+    assert_eq!(fs::read_dir(root.path().join("out")).unwrap().count(), 1);
+}

@@ -97,6 +97,9 @@ pub enum StoreError {
     },
 }
 
+/// The directory in a store that holds the runs that a user has thrown away. No list shows it.
+const BIN: &str = ".bin";
+
 /// The most names that an error shows.
 const SHOWN: usize = 10;
 
@@ -222,6 +225,49 @@ impl Store {
         }
     }
 
+    /// Moves a run to the bin, from which [`restore`](Self::restore) brings it back. One rename does it: a command that is
+    /// killed meanwhile leaves the run in the one place or in the other.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if there is no such run, or if the store cannot be changed.
+    pub fn discard(&self, run: &RunId) -> Result<(), StoreError> {
+        let store = self.opened()?.ok_or_else(|| self.unknown(run))?;
+        let bin = match store.make_directory(BIN) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => store.directory(BIN),
+            made => made,
+        };
+        let bin = bin.map_err(BundleError::io("open", &store.at(BIN)))?;
+        hand_over(run, &store, &bin)
+    }
+
+    /// Brings a run back from the bin.
+    ///
+    /// # Errors
+    /// As [`discard`](Self::discard).
+    pub fn restore(&self, run: &RunId) -> Result<(), StoreError> {
+        let store = self.opened()?.ok_or_else(|| self.unknown(run))?;
+        let bin = store.directory(BIN).map_err(BundleError::io("open", &store.at(BIN)))?;
+        hand_over(run, &bin, &store)
+    }
+
+    /// The bundles in the bin, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the directory cannot be read.
+    pub fn discarded(&self) -> Result<Vec<Entry>, StoreError> {
+        let Some(store) = self.opened()? else { return Ok(Vec::new()) };
+        let bin = match store.directory(BIN) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened.map_err(BundleError::io("open", &store.at(BIN)))?,
+        };
+        let runs = runs_of(&bin)?.into_iter();
+        Ok(runs.map(|run| Entry { state: headline(&bin, &run), run }).collect())
+    }
+
+    fn unknown(&self, run: &RunId) -> StoreError {
+        StoreError::Unknown { wanted: run.to_string(), newest: Vec::new() }
+    }
+
     /// Makes bundles from the remains of killed or failed commands. Returns the directories that cannot become a
     /// bundle. In a store that cannot be written, everything stays as it is, for somebody who can write it.
     pub fn salvage(&self) -> Vec<Left> {
@@ -243,6 +289,14 @@ impl Store {
             opened => opened.map(Some).map_err(BundleError::io("list", &self.root)),
         }
     }
+}
+
+/// Moves a run. Nothing else of that name is replaced.
+fn hand_over(run: &RunId, from: &Directory, to: &Directory) -> Result<(), StoreError> {
+    let failed = BundleError::io("move", &from.at(run.as_str()));
+    from.hand_over(run.as_str(), to).map_err(failed)?;
+    let synced = to.sync().and_then(|()| from.sync());
+    Ok(synced.map_err(BundleError::io("move", &to.at(run.as_str())))?)
 }
 
 /// The names of the runs, newest first. Other entries of the directory are ignored.

@@ -59,6 +59,39 @@ fn bundles_that_come_and_go_are_noticed() {
 }
 
 #[test]
+fn a_run_in_the_bin_is_not_listed_and_comes_back_as_it_was() {
+    let (root, store) = store_of(3);
+    let before = store.list().unwrap();
+    store.discard(&run_id(1)).unwrap();
+    assert_eq!(listed(&store), [2, 0].map(run_id));
+    assert!(store.find(run_id(1).as_str()).is_err() && store.salvage().is_empty());
+    assert_eq!(store.discarded().unwrap(), [before[1].clone()]);
+    assert_eq!(Index::open(&Directory::open(root.path()).unwrap()).rows().len(), 2);
+    store.restore(&run_id(1)).unwrap();
+    assert_eq!((store.list().unwrap(), store.discarded().unwrap()), (before, Vec::new()));
+    crate::Bundle::open(&root.path().join(run_id(1).as_str())).unwrap().verify().unwrap();
+}
+
+#[test]
+fn the_bin_takes_nothing_twice_follows_no_link_and_says_what_is_not_there() {
+    let (root, store) = store_of(1);
+    assert!(store.restore(&run_id(0)).is_err() && store.discard(&run_id(9)).is_err());
+    store.discard(&run_id(0)).unwrap();
+    write_bundle(root.path(), &run_id(0), 3);
+    assert!(store.discard(&run_id(0)).unwrap_err().to_string().contains("cannot move"));
+    assert!(store.restore(&run_id(0)).is_err());
+    assert_eq!(store.list().unwrap()[0].state.as_ref().unwrap().samples, 6);
+    assert_eq!(store.discarded().unwrap()[0].state.as_ref().unwrap().samples, 4);
+    // A bin that leads elsewhere is none.
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::rename(root.path().join(".bin"), elsewhere.path().join("old")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), root.path().join(".bin")).unwrap();
+    assert!(store.discard(&run_id(0)).is_err() && store.discarded().is_err());
+    assert_eq!(listed(&store), [run_id(0)]);
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn a_damaged_bundle_is_listed_as_such_and_noticed_again_when_mended() {
     let (root, store) = store_of(2);
     let sound = store.list().unwrap();
