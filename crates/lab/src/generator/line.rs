@@ -15,8 +15,15 @@ const TAKEN_MAX: usize = 64 * 1024;
 /// A line on which a generator listens.
 pub struct Line {
     listener: TcpListener,
-    host: Option<TcpStream>,
+    host: Option<Host>,
     begun: Instant,
+}
+
+/// The host at the other end.
+struct Host {
+    stream: TcpStream,
+    /// What it said, and the generator has not taken yet.
+    heard: Vec<u8>,
 }
 
 /// What happened on the line.
@@ -65,7 +72,7 @@ impl Line {
             let is_ready = stream.set_nonblocking(true).and(stream.set_nodelay(true)).is_ok();
             if is_ready {
                 // The one before may be gone without a word, as a machine that sleeps is.
-                let before = self.host.replace(stream);
+                let before = self.host.replace(Host { stream, heard: Vec::new() });
                 if before.is_some() {
                     generator.disconnected();
                 }
@@ -74,7 +81,7 @@ impl Line {
         }
         let now = self.now();
         let Some(host) = &mut self.host else { return };
-        let is_there = hear(host, generator, now) && say(host, generator);
+        let is_there = host.converse(generator, now);
         if !is_there {
             self.host = None;
             generator.disconnected();
@@ -83,32 +90,56 @@ impl Line {
     }
 }
 
-/// Whether the host is still there.
-fn hear(host: &mut TcpStream, generator: &mut Generator<'_>, now: Nanos) -> bool {
-    let (mut bytes, mut taken) = ([0; 4096], 0);
-    while taken < TAKEN_MAX {
-        match host.read(&mut bytes) {
-            Ok(0) => return false,
-            Ok(read) => {
-                generator.hear(&bytes[..read], now);
-                taken += read;
+impl Host {
+    /// Hands on what the host says, and sends it what the generator says. Whether the host is still there.
+    fn converse(&mut self, generator: &mut Generator<'_>, now: Nanos) -> bool {
+        let mut taken = 0;
+        loop {
+            // What the generator has not taken waits here, and the rest waits in the line.
+            let read = if self.heard.is_empty() { self.read() } else { Some(0) };
+            let Some(read) = read else { return false };
+            let mut rest = self.heard.as_slice();
+            generator.hear(&mut rest, now);
+            let heard = self.heard.len() - rest.len();
+            self.heard.drain(..heard);
+            if !self.say(generator) {
+                return false;
             }
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return e.kind() == ErrorKind::WouldBlock,
+            taken += heard;
+            if (read == 0 && heard == 0) || taken >= TAKEN_MAX {
+                return true;
+            }
         }
     }
-    true
+
+    /// How many bytes came; `None` where the host is gone.
+    fn read(&mut self) -> Option<usize> {
+        let mut bytes = [0; 4096];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => None,
+            Ok(read) => {
+                self.heard.extend_from_slice(&bytes[..read]);
+                Some(read)
+            }
+            Err(e) => is_passing(&e).then_some(0),
+        }
+    }
+
+    /// Whether the host is still there.
+    fn say(&mut self, generator: &mut Generator<'_>) -> bool {
+        let mut is_there = true;
+        generator.say(|bytes| match self.stream.write(bytes) {
+            Ok(written) => written,
+            Err(e) => {
+                is_there = is_passing(&e);
+                0
+            }
+        });
+        is_there
+    }
 }
 
-/// As [`hear`].
-fn say(host: &mut TcpStream, generator: &mut Generator<'_>) -> bool {
-    let mut is_there = true;
-    generator.say(|bytes| match host.write(bytes) {
-        Ok(written) => written,
-        Err(e) => {
-            is_there = matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
-            0
-        }
-    });
-    is_there
+/// Whether an error only says that nothing can be done now.
+fn is_passing(e: &std::io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -3,7 +3,7 @@
 //! messages become commands of the session, and the session's observations become batches.
 //!
 //! The generator itself knows no sockets. Its holder hands it the host's bytes and the time that has passed, and sends
-//! what it says; [`Line`] does so over TCP. [`experiment`] makes an ordinary run of a session's triggers.
+//! what it says; [`Line`] does so over TCP. [`Log`] makes an ordinary run of a session's triggers.
 //!
 //! Time passes in the guest only while a run goes on, and never faster than outside: an instant is commanded only when
 //! it has come outside, too. A busy guest comes to it later.
@@ -14,7 +14,7 @@ mod outbox;
 mod run;
 
 pub use line::{Happened, Line};
-pub use log::experiment;
+pub use log::Log;
 
 use crate::Error;
 use crate::target::{Command, Measured, Session, Step};
@@ -51,8 +51,10 @@ pub struct Generator<'a> {
     accounted: [u64; 8],
     /// The instant of the last command.
     commanded: Nanos,
-    /// The triggers of all runs that were commanded.
-    log: Vec<Fired>,
+    /// How many triggers of all runs were commanded.
+    triggers: u64,
+    /// Those that nobody has taken yet.
+    fired: Vec<Fired>,
     notes: Vec<Note>,
     ended: bool,
 }
@@ -92,15 +94,18 @@ impl<'a> Generator<'a> {
             run: None,
             accounted: [0; 8],
             commanded: Nanos(0),
-            log: Vec::new(),
+            triggers: 0,
+            fired: Vec::new(),
             notes: Vec::new(),
             ended: false,
         }
     }
 
-    /// Takes the host's bytes at `now`. `now` is the time outside since any instant.
-    pub fn hear(&mut self, mut bytes: &[u8], now: Nanos) {
-        while let Some(frame) = self.deframer.next(&mut bytes) {
+    /// Takes the host's bytes at `now`, and leaves what it does not take: no command is taken while an answer waits for
+    /// the host. `now` is the time outside since any instant.
+    pub fn hear(&mut self, bytes: &mut &[u8], now: Nanos) {
+        while !self.outbox.holds_answer() {
+            let Some(frame) = self.deframer.next(bytes) else { return };
             // The number of the sender may be damaged too, so there is no answer.
             let Ok(frame) = frame else { continue };
             let (answer, deed) = self.desk.take(&frame);
@@ -122,7 +127,7 @@ impl<'a> Generator<'a> {
                 }
                 Deed::Start(started) => {
                     let zero = self.commanded + APART;
-                    let (all, first) = (self.responders, self.log.len() as u64);
+                    let (all, first) = (self.responders, self.triggers);
                     self.run = Some(Run::new(&started, &self.train, all, zero, first, now));
                     self.notes.push(Note::Started(started));
                 }
@@ -169,7 +174,8 @@ impl<'a> Generator<'a> {
         while let Some(fired) = run.next(now) {
             self.session.command(Command::Trigger { at: fired.at, high: fired.high })?;
             self.commanded = fired.at;
-            self.log.push(fired);
+            self.triggers += 1;
+            self.fired.push(fired);
         }
         if let Some(until) = run.runs_to(now).filter(|until| *until > self.commanded) {
             self.session.command(Command::Run { until })?;
@@ -211,9 +217,9 @@ impl<'a> Generator<'a> {
         self.ended
     }
 
-    /// Every trigger so far.
-    pub fn log(&self) -> &[Fired] {
-        &self.log
+    /// The triggers that were commanded since the last call.
+    pub fn fired(&mut self) -> Vec<Fired> {
+        std::mem::take(&mut self.fired)
     }
 
     /// Ends the run that goes on, if one does: the generator is switched off.

@@ -7,10 +7,11 @@ use super::{bench, tell_missing, tell_warning};
 use crate::arguments::Generator as Arguments;
 use crate::failure::{Exit, Failure};
 use experiment::Experiment;
-use lab::generator::{self, Generator, Happened, Line, Note};
+use lab::generator::{Fired, Generator, Happened, Line, Log, Note};
 use lab::target::{Lead, Rig, Session, Step, Target};
 use sample::ResponderSet;
 use std::cell::RefCell;
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -62,6 +63,9 @@ fn until_it_runs(mut session: Box<dyn Session + '_>) -> Result<Box<dyn Session +
 /// How long a host may take to read the end of its run.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// How many triggers wait at most before they are written to the log.
+const LOGGED_AT_ONCE: usize = 4096;
+
 /// Serves hosts until the user asks to stop, or the guest ends. However it ends, the host is told, and the log written.
 fn serve(
     mut generator: Generator<'_>,
@@ -70,13 +74,19 @@ fn serve(
     root: &str,
 ) -> Result<Exit, Failure> {
     tell!("listening on {}", line.address()?);
+    let mut logged =
+        Logged { path: arguments.log.as_deref(), root, log: None, waiting: Vec::new() };
     let mut served = Ok(());
     while served.is_ok() && !work::is_cancelled() && !generator.has_ended() {
         line.turn(&mut generator, &mut |happened| tell_of(happened));
         served = generator.turn(line.now()).map_err(Failure::from);
-        if tell_notes(&mut generator) {
+        logged.take(generator.fired());
+        let has_stopped = tell_notes(&mut generator);
+        if has_stopped {
             line.turn(&mut generator, &mut |happened| tell_of(happened));
-            served = served.and(write_log(&generator, arguments, root));
+        }
+        if has_stopped || logged.waiting.len() >= LOGGED_AT_ONCE {
+            served = served.and_then(|()| logged.write());
         }
     }
     let has_ended = generator.has_ended();
@@ -87,7 +97,8 @@ fn serve(
         line.turn(&mut generator, &mut |happened| tell_of(happened));
         std::thread::sleep(work::POLL);
     }
-    write_log(&generator, arguments, root)?;
+    logged.take(generator.fired());
+    logged.write()?;
     served?;
     // The user asked to stop serving; how the guest ends is still worth knowing.
     let measured = Cancel::default().during(|| generator.finish())?;
@@ -122,10 +133,35 @@ fn tell_of(happened: Happened) {
     }
 }
 
-/// Writes every trigger so far to the file that the user named.
-fn write_log(generator: &Generator<'_>, arguments: &Arguments, root: &str) -> Result<(), Failure> {
-    match (&arguments.log, generator::experiment(root, generator.log())) {
-        (Some(path), Some(text)) => super::write_file(path, &text),
-        _ => Ok(()),
+/// The log that the user asked for, if he did.
+struct Logged<'a> {
+    path: Option<&'a Path>,
+    /// The keys of an experiment, without its triggers.
+    root: &'a str,
+    /// From the first trigger on.
+    log: Option<Log<File>>,
+    waiting: Vec<Fired>,
+}
+
+impl Logged<'_> {
+    fn take(&mut self, fired: Vec<Fired>) {
+        if self.path.is_some() {
+            self.waiting.extend(fired);
+        }
+    }
+
+    /// Writes what waits. An old file of that name is replaced.
+    fn write(&mut self) -> Result<(), Failure> {
+        let Some(path) = self.path.filter(|_| !self.waiting.is_empty()) else { return Ok(()) };
+        let written = match &mut self.log {
+            Some(log) => log.add(&self.waiting),
+            None => confined::directory_of(path).and_then(|(directory, name)| {
+                directory.replace(name, b"")?;
+                let log = self.log.insert(Log::new(self.root, directory.edit(name)?)?);
+                log.add(&self.waiting)
+            }),
+        };
+        self.waiting.clear();
+        written.map_err(|e| Failure::unavailable(format!("{}: {e}", path.display())))
     }
 }
