@@ -18,6 +18,16 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
             "other machines can reach {address}, and there is no password: listen on 127.0.0.1, and let another machine in by `ssh -L {port}:127.0.0.1:{port}`"
         )));
     }
+    bind(address)
+}
+
+/// Listens on any address, without waiting for whoever connects; port 0 takes a free one. Whoever listens where other
+/// machines can reach it asks them for a secret.
+///
+/// # Errors
+/// [`Error::File`] if it cannot listen there.
+pub fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
+    let port = address.port();
     let failed = |e: io::Error| {
         Error::File(format!(
             "cannot listen on {address}: {e}; is another program there? `ss -ltnp 'sport = {port}'` tells, or take another port by --listen (0 for a free one)"

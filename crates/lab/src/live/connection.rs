@@ -3,7 +3,7 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
-use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -18,13 +18,29 @@ const WRITE: Duration = Duration::from_secs(5);
 /// A line to a generator.
 pub(super) struct Connection {
     file: File,
+    /// The settings that a serial device had before.
+    before: Option<Termios>,
+}
+
+/// A serial device is left as it was found, also where the conversation failed.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // A device that was unplugged has no settings any more.
+            let _ = tcsetattr(&self.file, OptionalActions::Now, before);
+        }
+    }
 }
 
 impl Connection {
     /// Opens `place`: a path where it has a slash, otherwise HOST:PORT.
     pub(super) fn open(place: &str) -> io::Result<Connection> {
-        let file = if place.contains('/') { serial(place)? } else { tcp(place)? };
-        Ok(Connection { file })
+        if place.contains('/') { serial(place) } else { tcp(place) }
+    }
+
+    /// Whether bytes may be damaged or lost on the way, which TCP does not let happen.
+    pub(super) fn is_serial(&self) -> bool {
+        self.before.is_some()
     }
 
     /// Reads what there is; waits for it so long. 0 where nothing came.
@@ -65,14 +81,14 @@ impl Connection {
     }
 }
 
-fn tcp(place: &str) -> io::Result<File> {
+fn tcp(place: &str) -> io::Result<Connection> {
     let mut failed = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for address in place.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECT) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 stream.set_nonblocking(true)?;
-                return Ok(OwnedFd::from(stream).into());
+                return Ok(Connection { file: OwnedFd::from(stream).into(), before: None });
             }
             Err(e) => failed = e,
         }
@@ -81,11 +97,13 @@ fn tcp(place: &str) -> io::Result<File> {
 }
 
 /// Every byte is passed as it is: no echo, no signals, no line ends.
-fn serial(place: &str) -> io::Result<File> {
+fn serial(place: &str) -> io::Result<Connection> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let device = rustix::fs::open(place, flags, Mode::empty())?;
-    let mut settings = tcgetattr(&device)?;
+    let before = tcgetattr(&device)?;
+    let mut settings = before.clone();
     settings.make_raw();
-    tcsetattr(&device, OptionalActions::Flush, &settings)?;
-    Ok(device.into())
+    let connection = Connection { file: device.into(), before: Some(before) };
+    tcsetattr(&connection.file, OptionalActions::Flush, &settings)?;
+    Ok(connection)
 }

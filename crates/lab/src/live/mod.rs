@@ -18,16 +18,20 @@ pub use talk::{Left, Standing, Talk};
 use crate::Error;
 use connection::Connection;
 use run::{Base, Measuring};
-use sample::{Clock, Losses, Nanos, Observation, Responder};
+use sample::{Clock, Loss, Losses, Nanos, Observation, Responder};
 use stats::Series;
 use std::time::{Duration, Instant};
 use wire::generator::{
     Command, DELIMITER, Deframer, Identity, Kind, Refused, Report, STUFFED_MAX, Setting, Settings,
-    Started, Stopped, Tick, Timing, Unreadable, VERSION,
+    Stopped, Tick, Timing, Unreadable, VERSION, Why,
 };
 
 /// How long a generator may take to answer a command.
 const ANSWER: Duration = Duration::from_secs(10);
+/// After so long without an answer a command is sent again on a line that may damage bytes.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Asks the generator who it is.
+const IDENTIFY: Command<'_> = Command::Identify { oldest: VERSION, newest: VERSION };
 /// How long a read waits while an answer is awaited.
 const WAIT: Duration = Duration::from_millis(20);
 
@@ -49,11 +53,29 @@ pub struct Live {
     /// Triggers of the runs that have ended, and the time that they took together.
     triggers: u64,
     elapsed: Nanos,
+    /// Of these, what was there when the numbers were last forgotten.
+    forgotten: Base,
     damaged: u64,
     /// Each run so far.
     runs: Vec<Begun>,
+    marks: Vec<Mark>,
     observed: Vec<Observation>,
 }
+
+/// A note of the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The triggers that had come.
+    pub triggers: u64,
+    /// The time of the conversation.
+    pub elapsed: Nanos,
+    /// What the user noted: a line.
+    pub note: String,
+}
+
+/// How many marks a conversation has at most, and how long a note is at most, in bytes.
+const MARKS_MAX: usize = 1_000;
+const NOTE_MAX: usize = 200;
 
 /// A run of the conversation, as it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,26 +94,50 @@ enum Answer {
     Identity,
     Accepted,
     Refused(Refused),
-    Started(Started),
+    Started,
 }
 
 /// What is known of one responder.
 pub struct Channel {
     /// Who answers.
     pub responder: Responder,
-    /// Its latencies, of all runs of the conversation.
+    /// Its latencies, of all runs of the conversation since the numbers were last forgotten.
     pub series: Series,
-    /// What was lost, of all runs and as far as the generator has told.
+    /// What was lost since then, as far as the generator has told.
     pub losses: Losses,
-    /// What was lost in runs that have ended.
+    /// What was lost in runs that have ended, and what was lost when the numbers were last forgotten.
     settled: Losses,
+    forgotten: Losses,
 }
 
 impl Channel {
     /// Of a responder that has not answered.
     pub fn new(responder: Responder, clock: Clock) -> Channel {
-        let (losses, settled) = (Losses::default(), Losses::default());
-        Channel { responder, series: Series::new(responder.into(), clock), losses, settled }
+        let (losses, settled, forgotten) = Default::default();
+        Channel {
+            responder,
+            series: Series::new(responder.into(), clock),
+            losses,
+            settled,
+            forgotten,
+        }
+    }
+
+    /// Forgets what was measured and lost so far.
+    fn forget(&mut self) {
+        self.series = Series::new(self.responder.into(), self.series.clock());
+        self.forgotten.merge(&self.losses);
+        self.losses = Losses::default();
+    }
+
+    /// Learns what was lost in all runs.
+    fn has_lost(&mut self, all: &Losses) {
+        self.losses = Losses::default();
+        let counts = all.of_all().into_iter().zip(self.forgotten.of_all());
+        for (loss, (all, forgotten)) in Loss::ALL.into_iter().zip(counts) {
+            // What came late is no loss any more, so there may be less than there was.
+            self.losses.count(loss, all.saturating_sub(forgotten));
+        }
     }
 }
 
@@ -117,13 +163,15 @@ impl Live {
             stopped: None,
             triggers: 0,
             elapsed: Nanos(0),
+            forgotten: Base { triggers: 0, elapsed: Nanos(0) },
             damaged: 0,
             runs: Vec::new(),
+            marks: Vec::new(),
             observed: Vec::new(),
         };
         // What an earlier host left on the line ends here.
         live.write(&[DELIMITER])?;
-        live.ask(Command::Identify { oldest: VERSION, newest: VERSION })?;
+        live.ask(IDENTIFY)?;
         Ok(live)
     }
 
@@ -159,14 +207,25 @@ impl Live {
         &self.channels
     }
 
-    /// Triggers that have come, of all runs.
+    /// Triggers that have come, of all runs since the numbers were last forgotten.
     pub fn triggers(&self) -> u64 {
-        self.triggers.saturating_add(self.run.as_ref().map_or(0, |run| run.receipt.triggers()))
+        self.so_far().triggers.saturating_sub(self.forgotten.triggers)
     }
 
-    /// Since the start of the first run, without the time between runs.
+    /// The time that they took, without the time between runs.
     pub fn elapsed(&self) -> Nanos {
-        self.elapsed.saturating_add(self.run.as_ref().map_or(Nanos(0), |run| run.reached))
+        self.so_far().elapsed.saturating_sub(self.forgotten.elapsed)
+    }
+
+    /// The triggers and the time of the whole conversation.
+    fn so_far(&self) -> Base {
+        let run = self.run.as_ref();
+        let triggers = run.map_or(0, |run| run.receipt.triggers());
+        let reached = run.map_or(Nanos(0), |run| run.reached);
+        Base {
+            triggers: self.triggers.saturating_add(triggers),
+            elapsed: self.elapsed.saturating_add(reached),
+        }
     }
 
     /// The runs of the conversation, as they began.
@@ -189,9 +248,34 @@ impl Live {
         self.damaged
     }
 
-    /// Forgets all latencies so far, and what was lost in runs that have ended. Triggers and times count on.
+    /// Forgets the numbers so far: latencies, losses, triggers and time count from here. What is observed counts on.
     pub fn reset(&mut self) {
-        self.channels = run::channels(self.identity());
+        self.channels.iter_mut().for_each(Channel::forget);
+        self.forgotten = self.so_far();
+    }
+
+    /// Keeps a note of the user with the present time.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] for what is no short line, and where there are too many.
+    pub fn mark(&mut self, note: &str) -> Result<(), Error> {
+        let note = note.trim();
+        if note.len() > NOTE_MAX || note.chars().any(char::is_control) {
+            return Err(Error::Unfit(format!("a note is one line of at most {NOTE_MAX} bytes")));
+        }
+        if self.marks.len() >= MARKS_MAX {
+            return Err(Error::Unfit(format!(
+                "there are {MARKS_MAX} marks, which are all that are kept"
+            )));
+        }
+        let Base { triggers, elapsed } = self.so_far();
+        self.marks.push(Mark { triggers, elapsed, note: note.into() });
+        Ok(())
+    }
+
+    /// The notes of the user.
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks
     }
 
     /// Gives a setting another value, from the next run on.
@@ -210,11 +294,8 @@ impl Live {
     ///
     /// # Errors
     /// As [`set`](Self::set).
-    pub fn start(&mut self) -> Result<Started, Error> {
-        match self.ask(Command::Start(Timing::Periodic))? {
-            Answer::Started(started) => Ok(started),
-            _ => Err(self.broken("it answers a start with something else")),
-        }
+    pub fn start(&mut self) -> Result<(), Error> {
+        self.ask(Command::Start(Timing::Periodic)).map(drop)
     }
 
     /// Has the generator end its run. The run goes on until [`listen`](Self::listen) has heard of its end.
@@ -223,8 +304,9 @@ impl Live {
     /// Those of the line.
     pub fn stop(&mut self) -> Result<(), Error> {
         match self.ask(Command::Stop) {
-            // It ended by itself meanwhile.
+            // It ended by itself meanwhile. Whoever asks who the generator is, is told how once more.
             Err(Error::Unfit(_)) if self.run.is_none() => Ok(()),
+            Err(Error::Unfit(_)) => self.ask(IDENTIFY).map(drop),
             asked => asked.map(drop),
         }
     }
@@ -277,12 +359,13 @@ impl Live {
     fn take(&mut self, report: Report<'_>, answers: bool) -> Result<(), String> {
         match report {
             Report::Identity(identity) if answers => {
-                self.identity = Some(identity);
-                self.channels = run::channels(&identity);
-                // Of a run that somebody else has started, all that went before is lost here.
-                let going = |number| Measuring::of(number, &identity.settings, &identity);
-                self.run = identity.running.map(going);
-                if self.run.is_some() {
+                if self.identity.replace(identity).is_none() {
+                    self.channels = run::channels(&identity);
+                }
+                // Of a run that somebody else has started, or whose start was answered in vain, all that went before is
+                // lost here.
+                if let (None, Some(number)) = (&self.run, identity.running) {
+                    self.run = Some(Measuring::of(number, &identity.settings, &identity));
                     self.begins(identity.settings);
                 }
                 self.answer = Some(Answer::Identity);
@@ -294,8 +377,7 @@ impl Live {
                     self.identity.as_ref().ok_or("it starts before it says who it is")?;
                 self.run = Some(Measuring::of(started.run, &started.settings, identity));
                 self.begins(started.settings);
-                self.stopped = None;
-                self.answer = Some(Answer::Started(started));
+                self.answer = Some(Answer::Started);
             }
             Report::Batch(batch) => {
                 let base = Base { triggers: self.triggers, elapsed: self.elapsed };
@@ -303,7 +385,7 @@ impl Live {
                     return Ok(());
                 };
                 let (channels, observed) = (&mut self.channels, &mut self.observed);
-                run.take(&batch, (identity.tick, base), channels, observed)?;
+                run.take(&batch, (identity.tick, base, self.forgotten), channels, observed)?;
             }
             Report::Stopped(stopped) => {
                 let (Some(mut run), Some(identity)) = (self.run.take(), &self.identity) else {
@@ -324,6 +406,7 @@ impl Live {
     }
 
     fn begins(&mut self, settings: Settings) {
+        self.stopped = None;
         self.runs.push(Begun { triggers: self.triggers, elapsed: self.elapsed, settings });
     }
 
@@ -339,22 +422,32 @@ impl Live {
             _ => Kind::ACCEPTED,
         });
         self.write(&bytes)?;
-        let begun = Instant::now();
+        let (begun, mut sent, mut is_repeated) = (Instant::now(), Instant::now(), false);
         loop {
             self.listen(WAIT)?;
             match self.answer.take() {
+                Some(Answer::Refused(refused)) => {
+                    self.awaited = None;
+                    // The start was carried out, and its answer was damaged: who the generator is says the rest.
+                    let has_started = is_repeated && matches!(command, Command::Start(_));
+                    return match refused.why {
+                        Why::Running if has_started => self.ask(IDENTIFY),
+                        _ => Err(Error::Unfit(refused.to_string())),
+                    };
+                }
                 Some(answer) => {
                     self.awaited = None;
-                    return match answer {
-                        Answer::Refused(refused) => Err(Error::Unfit(refused.to_string())),
-                        answer => Ok(answer),
-                    };
+                    return Ok(answer);
                 }
                 None if work::is_cancelled() => return Err(Error::Interrupted),
                 None if begun.elapsed() > ANSWER => {
                     return Err(
                         self.broken("it does not answer; does another program speak to it?")
                     );
+                }
+                None if self.connection.is_serial() && sent.elapsed() > AGAIN => {
+                    self.write(&bytes)?;
+                    (sent, is_repeated) = (Instant::now(), true);
                 }
                 None => {}
             }

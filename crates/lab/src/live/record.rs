@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The bundle of what a generator measures.
 
-use super::Live;
+use super::{Live, Mark};
 use crate::Error;
 use crate::matrix::Issuer;
 use bundle::{
@@ -48,6 +48,11 @@ impl Record {
         Ok(Record { writer: BundleWriter::create(store, &begun)?, begun })
     }
 
+    /// The name of the run.
+    pub fn run(&self) -> &RunId {
+        &self.begun.run
+    }
+
     /// Takes an observation of the conversation.
     ///
     /// # Errors
@@ -83,7 +88,7 @@ impl Record {
     }
 }
 
-/// What the generator was set to, run by run.
+/// What the generator was set to, run by run, and what the user noted.
 fn source(live: &Live) -> String {
     let tick = live.tick();
     let mut text =
@@ -92,6 +97,9 @@ fn source(live: &Live) -> String {
         text += &format!("# from trigger {}, at {} ns:", run.triggers, run.elapsed.0);
         text.extend(Setting::ALL.map(|s| format!(" {} {}", s.name(), run.settings.get(s))));
         text.push('\n');
+    }
+    for Mark { triggers, elapsed, note } in live.marks() {
+        text += &format!("# mark at trigger {triggers}, at {} ns: {note}\n", elapsed.0);
     }
     text
 }

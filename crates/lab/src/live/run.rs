@@ -16,7 +16,7 @@ pub(super) struct Measuring {
     pub(super) reached: Nanos,
 }
 
-/// Where a run begins in the conversation.
+/// A place in the conversation.
 #[derive(Clone, Copy)]
 pub(super) struct Base {
     /// Triggers before it.
@@ -33,11 +33,12 @@ impl Measuring {
         Measuring { receipt: Receipt::new(run, measured), reached: Nanos(0) }
     }
 
-    /// Takes a batch: its latencies go to the channels and to `observed`.
+    /// Takes a batch: its latencies go to the channels and to `observed`. The run began at `base`. The channels have the
+    /// latencies since `forgotten`, with times since then.
     pub(super) fn take(
         &mut self,
         batch: &Batch<'_>,
-        (tick, base): (Tick, Base),
+        (tick, base, forgotten): (Tick, Base, Base),
         channels: &mut [Channel],
         observed: &mut Vec<Observation>,
     ) -> Result<(), String> {
@@ -53,7 +54,11 @@ impl Measuring {
                 latency: nanos(tick, measurement.latency)?,
                 path: None,
             };
-            channels[index].series.record(&sample);
+            if let Some(at) = sample.at.checked_sub(forgotten.elapsed)
+                && sample.trigger >= forgotten.triggers
+            {
+                channels[index].series.record(&Sample { at, ..sample });
+            }
             observed.push(Observation::Sample(sample));
         }
         self.tell_losses(channels);
@@ -82,15 +87,16 @@ impl Measuring {
             let lost = Loss::ALL.into_iter().zip(losses.of_all()).filter(|(_, n)| *n > 0);
             let series = SeriesId(index as u16);
             observed.extend(lost.map(|(loss, n)| Observation::Loss(series, loss, n)));
-            channel.settled = channel.losses;
+            channel.settled.merge(&losses);
         }
     }
 
     fn tell_losses(&self, channels: &mut [Channel]) {
         for channel in channels {
             if let Some(losses) = self.receipt.losses(channel.responder) {
-                channel.losses = channel.settled;
-                channel.losses.merge(&losses);
+                let mut all = channel.settled;
+                all.merge(&losses);
+                channel.has_lost(&all);
             }
         }
     }

@@ -5,7 +5,7 @@
 use super::{Live, Record, Wanted};
 use crate::Error;
 use crate::matrix::Issuer;
-use bundle::BundleError;
+use bundle::{BundleError, RunId};
 use sample::Observation;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -79,16 +79,29 @@ impl Talk {
         self.live.reset();
     }
 
-    /// Waits for a moment, and takes and records what the generator says; `heard` is told of each of it.
+    /// Keeps a note of the user ([`Live::mark`]).
+    ///
+    /// # Errors
+    /// Those of [`Live::mark`].
+    pub fn mark(&mut self, note: &str) -> Result<(), Error> {
+        self.live.mark(note)
+    }
+
+    /// The name of the run that is recorded.
+    pub fn recorded(&self) -> Option<&RunId> {
+        self.record.as_ref().map(Record::run)
+    }
+
+    /// Waits for a moment, takes and records what the generator says, and hands it to `each`.
     ///
     /// # Errors
     /// Those of the line and of the disk; [`Error::Generator`] if the generator was told to stop and does not.
-    pub fn step(&mut self, heard: &mut dyn FnMut(&Observation)) -> Result<Standing, Error> {
+    pub fn step(&mut self, each: &mut dyn FnMut(Observation)) -> Result<Standing, Error> {
         let before = self.live.elapsed();
         self.live.listen(WAIT)?;
         for observation in self.live.observed() {
-            heard(&observation);
             self.record.as_mut().map_or(Ok(()), |record| record.observe(&observation))?;
+            each(observation);
         }
         let Some(since) = &mut self.ends else {
             let is_running = self.live.is_running();

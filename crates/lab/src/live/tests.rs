@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Conversations over real sockets: with a generator that has the fake session behind it, and with what is none.
 
+mod serial;
+
 use super::*;
 use crate::generator::{Fired, Generator, Happened, Line};
 use crate::target::fake::Fake;
@@ -46,14 +48,15 @@ impl Served {
             let responders: ResponderSet =
                 [Responder::Hardirq, Responder::Task].into_iter().collect();
             let mut generator = Generator::new(session, responders, "a fake");
-            let mut happened = Vec::new();
+            let (mut happened, mut fired) = (Vec::new(), Vec::new());
             while !asked.load(Ordering::Relaxed) {
                 line.turn(&mut generator, &mut |what| happened.push(what));
                 generator.turn(line.now()).expect("it goes on");
+                fired.extend(generator.fired());
             }
             generator.switch_off();
             line.turn(&mut generator, &mut |what| happened.push(what));
-            (generator.log().to_vec(), happened)
+            (fired, happened)
         });
         Served { address, ends, thread: Some(thread) }
     }
@@ -129,8 +132,55 @@ fn what_is_lost_is_told_at_the_end_of_a_run_and_counts_over_all_runs() {
     start(&mut live, 100_000, 20);
     to_the_end(&mut live);
     assert_eq!(live.channels()[1].losses.unanswered, 8);
+}
+
+#[test]
+fn after_a_reset_in_a_run_every_number_counts_from_there_and_what_is_observed_counts_on() {
+    let served = Served::new(Fake { lose_every: 5, ..Fake::default() });
+    let mut live = served.live();
+    start(&mut live, 100_000, 20);
+    let mut observed = to_the_end(&mut live);
+    live.set(Setting::Batch, 1).expect("within the limits");
+    live.set(Setting::Count, 300).expect("within the limits");
+    live.start().expect("it starts");
+    while live.triggers() < 60 {
+        live.listen(WAIT).expect("it goes on");
+    }
+    observed.extend(live.observed());
     live.reset();
-    assert_eq!(live.channels()[1].series.summary().count, 0);
+    assert_eq!((live.triggers(), live.elapsed()), (0, Nanos(0)));
+    let task = &live.channels()[1];
+    assert_eq!((task.series.summary().count, task.losses), (0, Losses::default()));
+    let before = observed.len();
+    observed.extend(to_the_end(&mut live));
+    let (task, triggers) = (&live.channels()[1], live.triggers());
+    let (count, lost) = (task.series.summary().count, task.losses.unanswered);
+    assert!((1..=260).contains(&triggers), "{triggers}");
+    // Of the first run nothing, and of the second what came after the reset: a fifth is lost.
+    assert!(lost.abs_diff(triggers / 5) <= 2, "{lost} of {triggers}");
+    assert!((1..=triggers).contains(&count), "{count} of {triggers}");
+    let slices = task.series.timeline().buckets();
+    assert!(slices.iter().all(|slice| slice.at <= live.elapsed()), "{slices:?}");
+    // A recording goes on: its triggers count from the beginning.
+    assert_eq!(samples(&observed).iter().map(|s| s.trigger).max(), Some(319));
+    assert!(samples(&observed[before..]).iter().all(|s| s.trigger >= 20));
+}
+
+#[test]
+fn a_mark_is_one_short_line_with_its_place_and_there_is_room_for_a_thousand() {
+    let served = Served::new(Fake::default());
+    let mut live = served.live();
+    start(&mut live, 100_000, 20);
+    to_the_end(&mut live);
+    live.mark("  the door was opened ").expect("a line");
+    let mark = &live.marks()[0];
+    assert_eq!((mark.triggers, mark.note.as_str()), (20, "the door was opened"));
+    assert_eq!(mark.elapsed, live.elapsed());
+    for wrong in ["two\nlines", "\u{1b}[31m", &"x".repeat(201)] {
+        live.mark(wrong).expect_err(wrong);
+    }
+    (1..1_000).for_each(|n| live.mark(&n.to_string()).expect("room"));
+    live.mark("one more").expect_err("no room");
 }
 
 #[test]
@@ -287,6 +337,7 @@ fn what_was_recorded_until_the_line_broke_is_a_sound_bundle_that_says_so() {
         live.listen(WAIT).expect("it goes on");
         live.observed().iter().for_each(|o| record.observe(o).expect("room on the disk"));
     }
+    live.mark("the <b>door</b>").expect("a line");
     // Another host takes the line away, and a second recording of the same second has another name.
     let mut second = served.live();
     let mut other = Record::begin(&second, store.path(), &Noon).expect("another name");
@@ -302,7 +353,9 @@ fn what_was_recorded_until_the_line_broke_is_a_sound_bundle_that_says_so() {
     let manifest = bundle.manifest();
     assert!(!manifest.complete && manifest.series[1].losses.unanswered > 0);
     assert_eq!(manifest.conclusion.verdict, stats::Verdict::Invalid);
-    assert!(manifest.about.experiment.source.contains("from trigger 0, at 0 ns: period 1000000"));
+    let source = &manifest.about.experiment.source;
+    assert!(source.contains("from trigger 0, at 0 ns: period 1000000"), "{source}");
+    assert!(source.contains("ns: the <b>door</b>\n") && source.contains("# mark at trigger "));
 
     // The second one has missed measurements, among which the latest may be.
     second.stop().expect("it is its host now");
