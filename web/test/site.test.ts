@@ -8,8 +8,9 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
-import { read, write } from "../src/site/address.ts";
+import { exposed, read, write } from "../src/site/address.ts";
 import { axis, share } from "../src/site/draw.ts";
+import { across, cellsOf, type History, type Past } from "../src/site/history.ts";
 import { lost, readDuration, sentence } from "../src/site/live.ts";
 import { choose, type Listed } from "../src/site/runs.ts";
 import type { Told } from "../src/site/told.ts";
@@ -34,6 +35,40 @@ const RUNS: Listed[] = [
   seed: 1,
   complete: n !== 1,
 }));
+
+/** A history: the worst latency of each run is its number in milliseconds. */
+function past(n: number, more: Partial<Past> = {}): Past {
+  const numbers = {
+    count: 10_000,
+    losses: { superseded: n, dropped: 0 },
+    p50_ns: 5_000,
+    p99_ns: 90_000,
+    max_ns: n * 1e6,
+    columns: [{ low_ns: 4_000, high_ns: 6_000, count: 9_999 }, { low_ns: n * 1e6 - 10, high_ns: n * 1e6 + 10, count: 1 }],
+  };
+  const run = RUNS[0];
+  return {
+    run: `202611${10 + n}-120000-run-000${n}`,
+    created: `2026-11-${10 + n}T12:00:00Z`,
+    title: "<b>ladder</b>",
+    flavour: run?.flavour ?? "",
+    load: "mixed",
+    instrument: "trigger",
+    kernel: "7.3.1-rt",
+    clock: "virtual",
+    verdict: n === 2 ? "fail" : "pass",
+    complete: true,
+    numbers,
+    ...more,
+  };
+}
+const HISTORY: History = {
+  responder: "task",
+  responders: ["hardirq", "task"],
+  runs: [past(1), past(2), past(3, { flavour: "6.12" }), past(4), past(5, { numbers: null })],
+  omitted: 3,
+  damaged: 1,
+};
 
 /** A server of the page: what it was asked, and how it tells pages something. */
 class Stub {
@@ -61,7 +96,11 @@ class Stub {
     for await (const part of request) body += String(part);
     const { method = "", url = "" } = request;
     if (url === "/") response.setHeader("content-type", "text/html").end(SITE);
-    else if (url === "/api/runs") response.end(JSON.stringify({ schema: 1, runs: RUNS }));
+    else if (url === "/api/bin") response.end(JSON.stringify({ schema: 1, runs: RUNS.slice(0, 2) }));
+    else if (url.startsWith("/api/history")) {
+      this.asked.push(url);
+      response.end(JSON.stringify({ schema: 1, ...HISTORY }));
+    } else if (url === "/api/runs") response.end(JSON.stringify({ schema: 1, runs: RUNS }));
     else if (url === "/api/live") {
       response.writeHead(200, { "content-type": "text/event-stream" });
       this.pages.add(response);
@@ -106,9 +145,94 @@ test("runs are found by words, sorted by a column, and opened alone or together"
     assert.equal(await page.locator("a.report").isVisible(), false);
     await page.locator(`${rows} input`).nth(0).check();
     await page.locator(`${rows} input`).nth(2).check();
-    assert.equal(await page.getAttribute("a.report", "href"), "/report?run=20261122-120000-run-0002&run=20261121-120000-run-0001");
+    assert.equal(await page.getAttribute("a.report", "href"), "report?run=20261122-120000-run-0002&run=20261121-120000-run-0001");
     assert.match((await cells(page, rows))[2]?.[6] ?? "", /fail, interrupted/);
   });
+});
+
+test("chosen runs go to the bin and come back, and what the server refuses stays", async () => {
+  const expected = { expected: /409/ } as const;
+  await served("#runs", async (page, stub) => {
+    const rows = "table.runs tbody tr";
+    await page.locator(rows).nth(2).waitFor();
+    assert.equal(await page.locator("button.discard").isVisible(), false);
+    await page.locator(`${rows} input`).nth(0).check();
+    await page.locator(`${rows} input`).nth(1).check();
+    await page.click("button:text('The 2 chosen runs to the bin')");
+    await page.waitForFunction((rows) => document.querySelectorAll(rows).length === 1, rows);
+    const asked = [0, 1].map((n) => `/api/runs/discard {"run":"2026112${n}-120000-run-000${n}"}`);
+    assert.deepEqual(stub.asked, asked);
+    assert.match(await page.innerText(".state"), /^1 of 1 run/);
+    stub.refusal = "cannot move it";
+    await page.locator(`${rows} input`).check();
+    await page.click("button.discard");
+    await page.locator(".refused span:text('20261122-120000-run-0002: cannot move it')").waitFor();
+    assert.equal(await page.locator(rows).count(), 1);
+    stub.refusal = null;
+    await page.click("nav a:text('Bin')");
+    await page.locator(rows).nth(1).waitFor();
+    await page.locator("button:text('Restore')").first().click();
+    await page.waitForFunction((rows) => document.querySelectorAll(rows).length === 1, rows);
+    assert.equal(stub.asked.at(-1), '/api/runs/restore {"run":"20261120-120000-run-0000"}');
+    assert.match(await page.innerText(".state"), /^1 run in the bin/);
+  }, expected);
+});
+
+test("the history of an experiment is a chart and a wall for each cell, and each run leads to its report", async () => {
+  await served("#runs", async (page, stub) => {
+    await page.locator("table.runs tbody tr").nth(2).waitFor();
+    await page.locator("table.runs a:text('history')").first().click();
+    await page.locator("section.cell").nth(1).waitFor();
+    const asked = new URLSearchParams(stub.asked[0]?.split("?")[1]);
+    assert.deepEqual(
+      ["title", "flavour", "load", "instrument", "responder"].map((word) => asked.get(word)),
+      ["<b>ladder</b>", "7.3-rt", "mixed", "trigger", null],
+    );
+    assert.match(await page.innerText(".state"), /5 runs.*task.*3 older runs left out.*1 damaged run/);
+    // Kernels do not share an axis; the cell of the newest run comes first.
+    const heads = await page.locator("section.cell h2").allInnerTexts();
+    assert.deepEqual(heads, ["7.3-rt", "6.12"].map((name) => `<b>ladder</b> · ${name} · mixed · trigger · virtual time`));
+    const cell = page.locator("section.cell").first();
+    assert.equal(await cell.locator("svg.history g.line").count(), 3);
+    // Three of the four runs have numbers, and each line has a point for each.
+    assert.deepEqual(
+      await cell.locator("svg.history g.line").evaluateAll((lines) => lines.map((line) => line.querySelectorAll("circle").length)),
+      [3, 3, 3],
+    );
+    const heights = await cell.locator("g.look-0 circle").evaluateAll((dots) => dots.map((dot) => Number(dot.getAttribute("cy"))));
+    assert.ok(heights.every((height, n) => n === 0 || height < (heights[n - 1] ?? 0)), "later runs were later");
+    const bricks = await cell.locator("a.brick").allInnerTexts();
+    assert.match(bricks[0] ?? "", /no task/);
+    assert.match(bricks[1] ?? "", /max 4\.00 ms\s+n 10.000, lost 4 superseded/);
+    assert.equal(await cell.locator("a.brick.fail").count(), 1);
+    assert.equal(await cell.locator("a.brick").nth(1).getAttribute("href"), "report?run=20261114-120000-run-0004");
+    await page.selectOption("#responder", "hardirq");
+    while (stub.asked.length < 2) await page.waitForTimeout(20);
+    assert.equal(new URLSearchParams(stub.asked[1]?.split("?")[1]).get("responder"), "hardirq");
+    assert.match(page.url(), /#history\?.*responder=hardirq/);
+    await page.click("a.chosen:text('flavour: 7.3-rt')");
+    while (stub.asked.length < 3) await page.waitForTimeout(20);
+    assert.equal(new URLSearchParams(stub.asked[2]?.split("?")[1]).get("flavour"), null);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+    assert.equal(wide, false, "the page scrolls sideways");
+    const picture = process.env["ONSET_PICTURES"];
+    if (picture !== undefined) await page.screenshot({ path: `${picture}/history.png`, fullPage: true });
+  }, { viewport: { width: 1280, height: 900 } });
+});
+
+test("cells keep kernels and clocks apart, and a single run stands in the middle", () => {
+  const names = cellsOf([past(1), past(2, { clock: "monotonic" }), past(3, { flavour: "6.12" })]).map(([name]) => name);
+  assert.equal(names.length, 3);
+  assert.match(names[0] ?? "", /6\.12/);
+  assert.match(names[1] ?? "", /monotonic clock$/);
+  assert.ok(across(5, 5, 5) > across(0, 0, 9) && across(5, 5, 5) < across(9, 0, 9));
+});
+
+test("a page that comes over a network says that nothing is encrypted, and how to have it so", () => {
+  for (const name of ["127.0.0.1", "localhost", "[::1]", "127.1.2.3"]) assert.equal(exposed(name, "7080"), null, name);
+  for (const name of ["192.0.2.7", "bench", "127.0.0.1.example", "localhost.example"]) {
+    assert.match(exposed(name, "7080") ?? "", new RegExp(`ssh -L 7080:127\\.0\\.0\\.1:7080 ${name}`), name);
+  }
 });
 
 test("a generator is started by the form, told of while it measures, and stopped", async () => {
@@ -154,12 +278,20 @@ test("a generator is started by the form, told of while it measures, and stopped
     assert.equal((await cells(page, "#ladder-live tbody tr"))[0]?.[6], "3");
     await page.click("button:text('Go on')");
     assert.equal((await cells(page, "#ladder-live tbody tr"))[0]?.[6], "4");
-    await page.click("button:text('Stop')");
+    assert.equal(await page.getAttribute("a.log", "href"), "api/live/log.csv");
+    await page.fill("#note", "the <b>door</b>");
+    await page.click("button:text('Mark')");
     while (stub.asked.length < 2) await page.waitForTimeout(20);
-    assert.equal(stub.asked[1], "/api/live/stop {}");
+    assert.equal(stub.asked[1], '/api/live/mark {"note":"the <b>door</b>"}');
+    stub.tell({ ...EXAMPLE, marks: [{ at_ns: 2_000_000, triggers: 2, note: "the <b>door</b>" }] });
+    await page.locator(".marks li:text('2.00 ms, after 2 triggers: the <b>door</b>')").waitFor();
+    await page.click("button:text('Stop')");
+    while (stub.asked.length < 3) await page.waitForTimeout(20);
+    assert.equal(stub.asked[2], "/api/live/stop {}");
     stub.tell({ ...EXAMPLE, standing: "ended", bundle: "20261126-live" });
     await page.locator(".state:text('recorded as 20261126-live')").waitFor();
     assert.equal(await page.isDisabled("button:text('Stop')"), true);
+    assert.equal(await page.locator("a.log").isVisible(), false);
   });
 });
 

@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The page of onset: the runs of a store, their reports, and a live generator, over HTTP.
 //!
-//! It listens on a loopback address alone, and answers nobody who came by another name ([`guard`]). It reads bundles
-//! and changes none. What is measured live goes on in a thread of its own ([`live`]); the page is told of it by
+//! It answers nobody who came by another name, and nobody on another machine who has no token ([`guard`]). It reads
+//! bundles and changes none; a run that is thrown away goes to a bin. What is measured live goes on in a thread of its own ([`live`]); the page is told of it by
 //! server-sent events.
 
 mod edges;
 mod guard;
 mod live;
+mod log;
 mod metrics;
+mod native;
 mod runs;
 
-use axum::Router;
+pub use guard::{Door, Token};
+
+use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
 use axum::response::Html;
 use axum::routing::{get, post};
+use axum::{Router, ServiceExt};
 use lab::matrix::Issuer;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tower_layer::Layer;
 
 /// What is served.
 pub struct Site {
@@ -41,20 +47,20 @@ struct Shared {
 
 type State = axum::extract::State<Arc<Shared>>;
 
-/// Serves on a listener of [`lab::loopback`], until this thread's work is cancelled.
+/// Serves on the listener of a door, until this thread's work is cancelled.
 ///
 /// # Errors
 /// Those of the system.
-pub fn serve(listener: TcpListener, site: Site) -> io::Result<()> {
-    let address = listener.local_addr()?;
+pub fn serve((listener, door): (TcpListener, Door), site: Site) -> io::Result<()> {
     let shared = Arc::new(Shared { site, live: live::Desk::default() });
     // One thread answers, and others read bundles for it: the machine may be measuring meanwhile.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let routes = routes(shared.clone(), address);
+        // Before the paths are told apart: they may begin with a token.
+        let guarded = from_fn_with_state(Arc::new(door), guard::check).layer(routes(shared.clone()));
         tokio::select! {
-            served = axum::serve(listener, routes) => served,
+            served = axum::serve(listener, ServiceExt::<Request>::into_make_service(guarded)) => served,
             () = cancelled() => Ok(()),
         }
     });
@@ -64,22 +70,27 @@ pub fn serve(listener: TcpListener, site: Site) -> io::Result<()> {
     served
 }
 
-fn routes(shared: Arc<Shared>, address: SocketAddr) -> Router {
+fn routes(shared: Arc<Shared>) -> Router {
     let page = shared.site.page.clone();
     Router::new()
         .route("/", get(async move || Html(page.clone())))
         .route("/report", get(runs::report))
         .route("/api/runs", get(runs::list))
+        .route("/api/runs/discard", post(runs::discard))
+        .route("/api/runs/restore", post(runs::restore))
+        .route("/api/bin", get(runs::bin))
+        .route("/api/history", get(runs::history))
         .route("/{run}/{file}", get(runs::file))
         .route("/{run}/{directory}/{file}", get(runs::file_below))
         .route("/api/live", get(live::events))
         .route("/api/live/start", post(live::start))
         .route("/api/live/stop", post(live::stop))
         .route("/api/live/reset", post(live::reset))
+        .route("/api/live/mark", post(live::mark))
+        .route("/api/live/log.csv", get(log::log))
         .route("/metrics", get(metrics::metrics))
         .with_state(shared)
         .layer(axum::extract::DefaultBodyLimit::max(64 * 1024))
-        .layer(from_fn_with_state(address, guard::check))
 }
 
 /// Waits until the work of the thread that serves is cancelled.

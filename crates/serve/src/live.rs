@@ -4,15 +4,17 @@
 
 use crate::State;
 use crate::edges::{EdgesTold, Latest};
+use crate::metrics::Counted;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
+use bundle::RunId;
 use futures_util::stream::{Stream, unfold};
 use lab::live::{self, Left, Live, Talk, Wanted};
 use lab::matrix::Issuer;
-use sample::{Clock, Nanos};
+use sample::{Clock, Nanos, Observation};
 use serde::{Deserialize, Serialize};
-use stats::{COLUMNS_PER_OCTAVE, Column, Series, Slice, Summary};
+use stats::{COLUMNS_PER_OCTAVE, Column, Series, Slice, Summary, Worst};
 use std::convert::Infallible;
 use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,12 +23,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, oneshot, watch};
 use wire::generator::{Setting, Ticks};
 use work::Cancel;
 
 /// How often the pages are told.
 const TOLD_EVERY: Duration = Duration::from_millis(250);
+
+/// How many parts of a log wait at most for who reads it.
+const LOG_PARTS: usize = 256;
+/// How many marks a page is told of: the last ones. The recording has all.
+const MARKS_TOLD: usize = 20;
 
 /// What a page is told after a panic.
 const FAULT: &str = "onset failed; `onset serve` printed why: please report it";
@@ -66,8 +73,20 @@ pub struct Told {
     pub high: Option<Nanos>,
     pub damaged_frames: u64,
     pub bundle: Option<String>,
+    pub marks: Vec<MarkTold>,
     pub channels: Vec<ChannelTold>,
     pub edges: Option<EdgesTold>,
+    /// The run that is being recorded.
+    #[serde(skip)]
+    pub recorded: Option<RunId>,
+}
+
+/// A note of the user.
+#[derive(Clone, Debug, Serialize)]
+pub struct MarkTold {
+    pub at_ns: Nanos,
+    pub triggers: u64,
+    pub note: String,
 }
 
 /// What a page is told of a responder.
@@ -76,6 +95,11 @@ pub struct ChannelTold {
     pub summary: Summary,
     pub columns: Vec<Column>,
     pub slices: Vec<Slice>,
+    /// For other tools, and not for pages.
+    #[serde(skip)]
+    pub counted: Counted,
+    #[serde(skip)]
+    pub worst: Vec<Worst>,
 }
 
 impl Told {
@@ -88,7 +112,8 @@ impl ChannelTold {
     fn of(summary: Summary, series: &Series) -> ChannelTold {
         let mut columns = series.columns(COLUMNS_PER_OCTAVE);
         columns.retain(|column| column.count > 0);
-        ChannelTold { summary, columns, slices: series.timeline().buckets() }
+        let (slices, worst) = (series.timeline().buckets(), series.worst().to_vec());
+        ChannelTold { summary, columns, slices, counted: Counted::of(series), worst }
     }
 }
 
@@ -137,12 +162,16 @@ impl Asked {
 enum Order {
     Stop,
     Reset,
+    /// A note, and where it is said what is wrong with it.
+    Mark(String, oneshot::Sender<Result<(), String>>),
 }
 
 /// Where conversations begin, one at a time.
 pub struct Desk {
     talk: Mutex<Option<Held>>,
     told: watch::Sender<Arc<Told>>,
+    /// Lines of a table of all latencies, for those who read it. An empty text is the end.
+    log: broadcast::Sender<Arc<str>>,
 }
 
 /// A conversation that goes on, as the desk holds it.
@@ -154,7 +183,8 @@ struct Held {
 
 impl Default for Desk {
     fn default() -> Desk {
-        Desk { talk: Mutex::default(), told: watch::Sender::new(Arc::default()) }
+        let (talk, told) = (Mutex::default(), watch::Sender::new(Arc::default()));
+        Desk { talk, told, log: broadcast::Sender::new(LOG_PARTS) }
     }
 }
 
@@ -172,6 +202,13 @@ impl Desk {
             // A panic of it was printed, and there is nothing else to do here.
             let _ = thread.join();
         }
+    }
+
+    /// The lines of the conversation from now on. `None` where there is none.
+    pub fn log(&self) -> Option<broadcast::Receiver<Arc<str>>> {
+        let talk = self.talk.lock().unwrap_or_else(PoisonError::into_inner);
+        let goes_on = talk.as_ref().is_some_and(|talk| !talk.thread.is_finished());
+        goes_on.then(|| self.log.subscribe())
     }
 
     fn order(&self, order: Order) -> Result<(), (StatusCode, String)> {
@@ -212,12 +249,14 @@ pub async fn start(shared: State, Json(asked): Json<Asked>) -> Result<(), (Statu
         asked_to.during(|| {
             let store = asked.record.then(|| shared.site.store.clone());
             let issuer = shared.site.issuer.as_ref();
-            let told = &shared.live.told;
-            let talk = || converse(&asked.place, &wanted, (store, issuer), (&taken, told));
+            let desk = &shared.live;
+            let talk = || converse(&asked.place, &wanted, (store, issuer), (&taken, desk));
             // A fault of onset is printed by its thread; the page is not to wait for it.
             if catch_unwind(AssertUnwindSafe(talk)).is_err() {
-                told.send_replace(Arc::new(Told::failed(FAULT.into())));
+                desk.told.send_replace(Arc::new(Told::failed(FAULT.into())));
             }
+            // Nobody may read the log.
+            let _ = desk.log.send("".into());
         });
     });
     *talk = Some(Held { orders, cancel, thread });
@@ -234,6 +273,22 @@ pub async fn reset(shared: State) -> Result<(), (StatusCode, String)> {
     shared.live.order(Order::Reset)
 }
 
+/// A note of a page.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Noted {
+    note: String,
+}
+
+/// `/api/live/mark`: keeps a note with the present time.
+pub async fn mark(shared: State, Json(noted): Json<Noted>) -> Result<(), (StatusCode, String)> {
+    let (answer, answered) = oneshot::channel();
+    shared.live.order(Order::Mark(noted.note, answer))?;
+    let gone = || (StatusCode::CONFLICT, "the run has ended\n".into());
+    let taken = answered.await.map_err(|_| gone())?;
+    taken.map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))
+}
+
 type Recorded<'a> = (Option<PathBuf>, &'a dyn Issuer);
 
 /// One conversation, from connecting to its end.
@@ -241,8 +296,9 @@ fn converse(
     place: &str,
     wanted: &Wanted,
     (store, issuer): Recorded<'_>,
-    (orders, told): (&Receiver<Order>, &watch::Sender<Arc<Told>>),
+    (orders, desk): (&Receiver<Order>, &Desk),
 ) {
+    let told = &desk.told;
     told.send_replace(Arc::new(Told { standing: Standing::Connecting, ..Told::default() }));
     let recorded = store.as_deref().map(|store| (store, issuer));
     let begun = Live::connect(place).and_then(|live| Talk::begin(live, wanted, recorded));
@@ -254,13 +310,15 @@ fn converse(
         }
     };
     let mut latest = Latest::of(talk.live());
-    let followed = follow(&mut talk, (orders, told), note.as_deref(), &mut latest);
+    let followed = follow(&mut talk, (orders, desk), note.as_deref(), &mut latest);
+    let recorded = talk.recorded().cloned();
     let (bundle, failure) = match talk.finish(followed.err().map(|e| e.to_string())) {
         Ok(Left { bundle, failure }) => (bundle, failure),
         Err(e) => (None, Some(e.to_string())),
     };
     let standing = if failure.is_some() { Standing::Failed } else { Standing::Ended };
-    let mut last = tell(talk.live(), standing, failure.or(note));
+    let mut last = tell(&talk, standing, failure.or(note));
+    last.recorded = recorded.filter(|_| bundle.is_some());
     let kept = bundle.as_deref().and_then(Path::file_name);
     last.edges = Some(latest.tell());
     last.bundle = kept.map(|name| name.to_string_lossy().into_owned());
@@ -269,13 +327,29 @@ fn converse(
 
 fn follow(
     talk: &mut Talk,
-    (orders, told): (&Receiver<Order>, &watch::Sender<Arc<Told>>),
+    (orders, desk): (&Receiver<Order>, &Desk),
     note: Option<&str>,
     latest: &mut Latest,
 ) -> Result<(), lab::Error> {
     let mut last = None::<Instant>;
+    let names: Vec<_> = talk.live().channels().iter().map(|c| c.responder.name()).collect();
     loop {
-        let standing = match talk.step(&mut |heard| latest.take(heard))? {
+        let mut lines = String::new();
+        let is_read = desk.log.receiver_count() > 0;
+        let mut each = |observed| {
+            latest.take(&observed);
+            match observed {
+                Observation::Sample(sample) if is_read => {
+                    crate::log::write(&mut lines, &sample, &names)
+                }
+                _ => {}
+            }
+        };
+        let stands = talk.step(&mut each)?;
+        if !lines.is_empty() {
+            let _ = desk.log.send(lines.into());
+        }
+        let standing = match stands {
             live::Standing::Running => Standing::Running,
             live::Standing::Stopping => Standing::Stopping,
             live::Standing::Ended => return Ok(()),
@@ -283,20 +357,32 @@ fn follow(
         if last.is_none_or(|at| at.elapsed() >= TOLD_EVERY) {
             last = Some(Instant::now());
             let edges = Some(latest.tell());
-            let now = tell(talk.live(), standing, note.map(str::to_owned));
-            told.send_replace(Arc::new(Told { edges, ..now }));
+            let now = tell(talk, standing, note.map(str::to_owned));
+            desk.told.send_replace(Arc::new(Told { edges, ..now }));
         }
-        let order = orders.try_recv().ok();
-        if matches!(order, Some(Order::Reset)) {
-            talk.reset();
+        match orders.try_recv() {
+            Ok(Order::Reset) => talk.reset(),
+            Ok(Order::Stop) => talk.stop()?,
+            // Whoever asked may be gone.
+            Ok(Order::Mark(note, answer)) => {
+                drop(answer.send(talk.mark(&note).map_err(|e| e.to_string())));
+            }
+            Err(_) => {}
         }
-        if matches!(order, Some(Order::Stop)) || work::is_cancelled() {
+        if work::is_cancelled() {
             talk.stop()?;
         }
     }
 }
 
-fn tell(live: &Live, standing: Standing, message: Option<String>) -> Told {
+fn tell(talk: &Talk, standing: Standing, message: Option<String>) -> Told {
+    let live = talk.live();
+    let marks = live.marks().iter().rev().take(MARKS_TOLD).rev();
+    let marks = marks.map(|mark| MarkTold {
+        at_ns: mark.elapsed,
+        triggers: mark.triggers,
+        note: mark.note.clone(),
+    });
     let nanos = |setting| live.tick().nanos(Ticks(live.settings().get(setting))).map(|(n, _)| n);
     let channels = live.channels().iter().map(|channel| {
         let summary = Summary { losses: channel.losses, ..channel.series.summary() };
@@ -313,8 +399,10 @@ fn tell(live: &Live, standing: Standing, message: Option<String>) -> Told {
         high: nanos(Setting::High),
         damaged_frames: live.damaged(),
         bundle: None,
+        marks: marks.collect(),
         channels: channels.collect(),
         edges: None,
+        recorded: talk.recorded().cloned(),
     }
 }
 

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `/metrics`: the live numbers for other tools, in OpenMetrics 1.0 (text format).
+//! `/metrics`: the live numbers for other tools, in OpenMetrics 1.0 (text format). Who asks for Prometheus' protobuf
+//! format gets native histograms too ([`crate::native`]).
 
 use crate::State;
-use crate::live::Told;
-use axum::http::header::CONTENT_TYPE;
+use crate::live::{ChannelTold, Told};
+use crate::native;
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use sample::Nanos;
+use stats::{Series, Worst};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Upper ends of the buckets, in ns: 1, 2 and 5 of each decade.
-const BUCKETS: [u64; 19] = [
+pub const BUCKETS: [u64; 19] = [
     100,
     200,
     500,
@@ -31,13 +37,94 @@ const BUCKETS: [u64; 19] = [
     100_000_000,
 ];
 
-pub async fn metrics(shared: State) -> Response {
-    let text = text(&shared.live.told());
-    ([(CONTENT_TYPE, TYPE)], text).into_response()
+/// How often each latency came, for the buckets of others. A latency beyond the end of a bucket counts as within where
+/// its own column of the histogram, which is narrower than 0.1 % of it, lies across that end.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    /// How many are in each of [`BUCKETS`] or below.
+    pub below: [u64; BUCKETS.len()],
+    /// How many are in each native bucket, by its index.
+    pub native: BTreeMap<i32, u64>,
+    /// How many are 0.
+    pub zero: u64,
 }
 
-/// The text of a page's numbers. Buckets are those of the drawing: a latency may lie in the next one where a column of
-/// the drawing lies across its end.
+impl Counted {
+    /// Of all latencies of a series.
+    pub fn of(series: &Series) -> Counted {
+        let mut counted = Counted::default();
+        let histogram = series.histogram();
+        for bucket in histogram.iter_recorded() {
+            let count = bucket.count_at_value();
+            let low = histogram.lowest_equivalent(bucket.value_iterated_to());
+            let first = BUCKETS.partition_point(|end| *end < low);
+            counted.below[first..].iter_mut().for_each(|below| *below += count);
+            match low {
+                0 => counted.zero += count,
+                low => {
+                    let index = native::index(seconds(Nanos(low)));
+                    *counted.native.entry(index).or_default() += count;
+                }
+            }
+        }
+        counted
+    }
+}
+
+/// Units of others are seconds.
+pub fn seconds(time: Nanos) -> f64 {
+    time.0 as f64 / 1e9
+}
+
+/// The sum of a responder's latencies in seconds.
+pub fn sum(channel: &ChannelTold) -> f64 {
+    channel.summary.mean.unwrap_or(0.0) * channel.summary.count as f64 / 1e9
+}
+
+/// The worst latency of each bucket, if any of the worst lies there: the bucket after the last is that without an end.
+/// Only of a run that is recorded: its name and the number of the trigger are what `onset export` and the report name.
+pub fn exemplars(channel: &ChannelTold) -> [Option<Worst>; BUCKETS.len() + 1] {
+    let mut of = [None; BUCKETS.len() + 1];
+    // The worst come first.
+    for worst in &channel.worst {
+        let place = &mut of[BUCKETS.partition_point(|end| *end < worst.latency.0)];
+        *place = place.or(Some(*worst));
+    }
+    of
+}
+
+pub async fn metrics(shared: State, headers: HeaderMap) -> Response {
+    let told = shared.live.told();
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match prefers_protobuf(accept) {
+        true => ([(CONTENT_TYPE, native::TYPE)], native::families(&told)).into_response(),
+        false => ([(CONTENT_TYPE, TYPE)], text(&told)).into_response(),
+    }
+}
+
+/// Whether an `Accept` header asks for the protobuf format, at least as much as for text.
+fn prefers_protobuf(accept: &str) -> bool {
+    let (mut protobuf, mut other) = (0.0_f64, 0.0_f64);
+    for range in accept.split(',') {
+        let mut words = range.split(';').map(str::trim);
+        let kind = words.next().unwrap_or_default();
+        let words: Vec<&str> = words.collect();
+        let weight = words.iter().find_map(|word| word.strip_prefix("q=")).unwrap_or("1");
+        let weight = weight.parse().unwrap_or(0.0);
+        let is = |word: &str| words.iter().any(|said| said.replace('"', "") == word);
+        if kind == "application/vnd.google.protobuf"
+            && is("proto=io.prometheus.client.MetricFamily")
+            && is("encoding=delimited")
+        {
+            protobuf = protobuf.max(weight);
+        } else if ["application/openmetrics-text", "text/plain"].contains(&kind) {
+            other = other.max(weight);
+        }
+    }
+    protobuf > 0.0 && protobuf >= other
+}
+
+/// The text of a page's numbers.
 fn text(told: &Told) -> String {
     let mut text = String::new();
     let _ = writeln!(
@@ -46,24 +133,7 @@ fn text(told: &Told) -> String {
     );
     let _ = writeln!(text, "# HELP onset_latency_seconds From a trigger to the answer.");
     for channel in &told.channels {
-        let name = channel.summary.responder.as_str();
-        for end in BUCKETS {
-            let below = channel.columns.iter().filter(|column| column.high.0 <= end);
-            let below: u64 = below.map(|column| column.count).sum();
-            let _ = writeln!(
-                text,
-                "onset_latency_seconds_bucket{{responder=\"{name}\",le=\"{}\"}} {below}",
-                end as f64 / 1e9
-            );
-        }
-        let count = channel.summary.count;
-        let sum = channel.summary.mean.unwrap_or(0.0) * count as f64 / 1e9;
-        let _ = writeln!(
-            text,
-            "onset_latency_seconds_bucket{{responder=\"{name}\",le=\"+Inf\"}} {count}"
-        );
-        let _ = writeln!(text, "onset_latency_seconds_sum{{responder=\"{name}\"}} {sum}");
-        let _ = writeln!(text, "onset_latency_seconds_count{{responder=\"{name}\"}} {count}");
+        histogram(&mut text, told, channel);
     }
     let _ = writeln!(
         text,
@@ -71,12 +141,8 @@ fn text(told: &Told) -> String {
     );
     for channel in &told.channels {
         if let Some(max) = channel.summary.max {
-            let name = channel.summary.responder.as_str();
-            let _ = writeln!(
-                text,
-                "onset_latency_max_seconds{{responder=\"{name}\"}} {}",
-                max.0 as f64 / 1e9
-            );
+            let (name, max) = (channel.summary.responder.as_str(), seconds(max));
+            let _ = writeln!(text, "onset_latency_max_seconds{{responder=\"{name}\"}} {max}");
         }
     }
     let _ = writeln!(
@@ -93,24 +159,34 @@ fn text(told: &Told) -> String {
     text
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::live::example;
-
-    #[test]
-    fn buckets_rise_to_the_count_and_the_text_ends_as_the_format_says() {
-        let text = text(&example());
-        let buckets = text.lines().filter(|line| line.contains("_bucket{responder=\"task\""));
-        let counts: Vec<u64> =
-            buckets.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
-        assert!(counts.is_sorted() && counts.len() == BUCKETS.len() + 1, "{text}");
-        assert_eq!(counts.last(), Some(&3));
-        assert!(text.contains("onset_latency_max_seconds{responder=\"task\"} 0.0009"), "{text}");
-        assert!(
-            text.contains("onset_lost_total{responder=\"task\",kind=\"superseded\"} 4"),
-            "{text}"
-        );
-        assert!(text.ends_with("# EOF\n"));
+/// The end of a bucket as the format wants to have it: with an exponent of two digits below 0.0001.
+fn canonical(end: f64) -> String {
+    let text = format!("{end:e}");
+    match text.split_once("e-") {
+        Some((digits, power)) if end < 1e-4 => format!("{digits}e-{power:0>2}"),
+        _ => end.to_string(),
     }
 }
+
+fn histogram(text: &mut String, told: &Told, channel: &ChannelTold) {
+    let (name, count) = (channel.summary.responder.as_str(), channel.summary.count);
+    let ends = BUCKETS.map(|end| canonical(seconds(Nanos(end)))).into_iter();
+    let below = channel.counted.below.into_iter().chain([count]);
+    for ((end, below), worst) in ends.chain(["+Inf".into()]).zip(below).zip(exemplars(channel)) {
+        let _ = write!(
+            text,
+            "onset_latency_seconds_bucket{{responder=\"{name}\",le=\"{end}\"}} {below}"
+        );
+        if let (Some(run), Some(Worst { trigger, latency, .. })) = (&told.recorded, worst) {
+            let latency = seconds(latency);
+            let _ = write!(text, " # {{run=\"{run}\",sample=\"{trigger}\"}} {latency}");
+        }
+        text.push('\n');
+    }
+    let sum = sum(channel);
+    let _ = writeln!(text, "onset_latency_seconds_sum{{responder=\"{name}\"}} {sum}");
+    let _ = writeln!(text, "onset_latency_seconds_count{{responder=\"{name}\"}} {count}");
+}
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,12 @@ pub fn files() -> Vec<(String, String)> {
         printed::<Compare>("compare", Compare::SCHEMA, ""),
         printed::<Doctor>("doctor", Doctor::SCHEMA, ""),
         printed::<Explain>("explain", Explain::SCHEMA, virtual_time),
+        file::<History>(
+            "history",
+            History::SCHEMA,
+            "Runs of an experiment over time",
+            "What `onset serve` answers at `/api/history`.",
+        ),
         printed::<Hunt>(
             "hunt",
             Hunt::SCHEMA,

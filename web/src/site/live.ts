@@ -47,6 +47,10 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   const stop = h("button", { type: "button" }, "Stop");
   const pause = h("button", { type: "button", "aria-pressed": "false" }, "Pause");
   const reset = h("button", { type: "button" }, "Reset");
+  const note = h("input", { id: "note", placeholder: "the door was opened", autocomplete: "off", maxlength: 200 });
+  const mark = h("button", { type: "button" }, "Mark");
+  // The table begins now and ends with the run; where nothing runs, the server says so.
+  const log = h("a", { class: "log", href: "api/live/log.csv", download: "onset-live.csv" }, "Log as CSV from now on");
   const refused = h("p", { class: "refused", role: "alert" });
   const state = h("p", { class: "state", "aria-live": "polite" }, "Not connected to the server yet.");
   const alarm = h("p", { class: "alarm", role: "alert" });
@@ -56,14 +60,17 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   const box = scrollBox("Latencies of each responder", table);
   const ladder = h("div", { id: "ladder-live", hidden: true }, box, saveButtons(() => picture(table, latest)));
   const scope = liveScope();
+  const marks = h("ul", { class: "marks", "aria-label": "Marks" });
   const form = h(
     "form",
     { class: "live" },
     ...FIELDS.map(([name, label]) => h("label", {}, label, inputs.get(name))),
     h("label", { class: "record" }, record, "Record to a bundle"),
     h("span", { class: "buttons" }, start, stop, pause, reset),
+    h("label", {}, "Note", note),
+    h("span", { class: "buttons" }, mark, log),
   );
-  place.replaceChildren(h("h1", {}, "Live"), form, refused, state, alarm, ladder, scope.element);
+  place.replaceChildren(h("h1", {}, "Live"), form, refused, state, alarm, ladder, marks, scope.element);
 
   const show = () => {
     if (latest === null) return;
@@ -71,6 +78,9 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     state.textContent = sentence(latest);
     start.disabled = ["connecting", "running", "stopping"].includes(latest.standing);
     stop.disabled = latest.standing !== "running";
+    mark.disabled = stop.disabled;
+    log.toggleAttribute("hidden", stop.disabled);
+    marks.replaceChildren(...latest.marks.map((one) => h("li", {}, marked(one))));
     alarm.textContent = alarmText(latest, limit, value("limit"));
     ladder.hidden = latest.channels.length === 0;
     if (pause.getAttribute("aria-pressed") !== "true") table.replaceChildren(...rowsOf(latest, limit));
@@ -92,6 +102,7 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   });
   stop.addEventListener("click", () => void post("stop", refused));
   reset.addEventListener("click", () => void post("reset", refused).then(scope.clear));
+  mark.addEventListener("click", () => void post("mark", refused, { note: note.value }));
   pause.addEventListener("click", () => {
     const paused = pause.getAttribute("aria-pressed") !== "true";
     pause.setAttribute("aria-pressed", String(paused));
@@ -119,7 +130,7 @@ function alarmText({ channels }: Told, limit: number | null, written: string): s
 
 /** Has `take` take what the server tells; `state` says so where it tells nothing. */
 function listen(state: HTMLElement, take: (told: Told) => void): EventSource {
-  const events = new EventSource("/api/live");
+  const events = new EventSource("api/live");
   events.addEventListener("message", (event: MessageEvent<string>) => take(JSON.parse(event.data) as Told));
   events.addEventListener("error", () => {
     state.textContent = "The server does not answer. Is `onset serve` still running?";
@@ -146,9 +157,13 @@ function asked(value: (name: string) => string, record: boolean): object | strin
 async function post(what: string, refused: HTMLElement, body?: object): Promise<void> {
   refused.textContent = "";
   const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body ?? {}) };
-  const answer = await fetch(`/api/live/${what}`, init).catch(() => null);
+  const answer = await fetch(`api/live/${what}`, init).catch(() => null);
   if (answer === null) refused.textContent = "The server does not answer. Is `onset serve` still running?";
   else if (!answer.ok) refused.textContent = (await answer.text()).trim();
+}
+
+function marked({ at_ns, triggers, note }: Told["marks"][number]): string {
+  return `${duration(at_ns)}, after ${several(triggers, "trigger")}: ${note === "" ? "mark" : note}`;
 }
 
 function named({ summary }: Channel): string {

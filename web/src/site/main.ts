@@ -3,15 +3,18 @@
 
 import { redrawCharts } from "../chart.ts";
 import { h } from "../element.ts";
-import { PAGES, read, type Page } from "./address.ts";
+import { exposed, PAGES, read, type Page } from "./address.ts";
+import { showHistory } from "./history.ts";
 import { showLive } from "./live.ts";
-import { showRuns } from "./runs.ts";
+import { showBin, showRuns } from "./runs.ts";
 
-const NAMES: Record<Page, string> = { runs: "Runs", live: "Live" };
+const NAMES: Record<Page, string> = { runs: "Runs", history: "History", bin: "Bin", live: "Live" };
 const main = document.getElementById("page") as HTMLElement;
 const place = h("div", { id: "place" });
 const links = PAGES.map((page) => h("a", { href: `#${page}` }, NAMES[page]));
-main.replaceChildren(h("nav", { "aria-label": "Pages" }, h("strong", {}, "onset"), ...links), place);
+const doubt = exposed(location.hostname, location.port);
+const notice = doubt === null ? [] : [h("p", { class: "exposed", role: "note" }, doubt)];
+main.replaceChildren(h("nav", { "aria-label": "Pages" }, h("strong", {}, "onset"), ...links), ...notice, place);
 
 let close = () => {};
 function show(): void {
@@ -19,7 +22,7 @@ function show(): void {
   const address = read(location.hash);
   document.title = `onset · ${NAMES[address.page]}`;
   links.forEach((link, n) => link.toggleAttribute("aria-current", PAGES[n] === address.page));
-  close = { runs: showRuns, live: showLive }[address.page](place, address);
+  close = { runs: showRuns, history: showHistory, bin: showBin, live: showLive }[address.page](place, address);
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawCharts);
 addEventListener("hashchange", show);

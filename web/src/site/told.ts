@@ -23,6 +23,8 @@ export interface Told {
   readonly high_ns: number | null;
   readonly damaged_frames: number;
   readonly bundle: string | null;
+  /** The last notes of the user. */
+  readonly marks: readonly { readonly at_ns: number; readonly triggers: number; readonly note: string }[];
   readonly channels: readonly Channel[];
   /** The edges since pages were told before; null while no run goes on. */
   readonly edges: EdgesTold | null;

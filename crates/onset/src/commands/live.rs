@@ -97,7 +97,7 @@ fn start_otherwise(live: &mut Live, key: Key) -> Result<(), lab::Error> {
     let set = live.set(Setting::Period, new_period);
     let set = set.and_then(|()| live.set(Setting::High, new_high));
     let refused = match set.and_then(|()| live.start()) {
-        Ok(_) => return Ok(()),
+        Ok(()) => return Ok(()),
         Err(refused @ lab::Error::Unfit(_)) => refused,
         Err(e) => return Err(e),
     };
