@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import { exposed, read, write } from "../src/site/address.ts";
 import { axis, share } from "../src/site/draw.ts";
+import { differences, flat } from "../src/site/differences.ts";
 import { across, cellsOf, type History, type Past } from "../src/site/history.ts";
 import { lost, readDuration, sentence } from "../src/site/live.ts";
 import { choose, type Listed } from "../src/site/runs.ts";
@@ -100,6 +101,11 @@ class Stub {
     else if (url.startsWith("/api/history")) {
       this.asked.push(url);
       response.end(JSON.stringify({ schema: 1, ...HISTORY }));
+    } else if (url.endsWith("/manifest.json")) {
+      const n = Number(url.split("/")[1]?.at(-1));
+      const { flavour, load } = RUNS[n] as Listed;
+      const about = { flavour, load, created: `2026-11-2${n}`, kernel: { release: `7.3.${n}` }, experiment: { source: `${n}` } };
+      response.end(JSON.stringify({ about }));
     } else if (url === "/api/runs") response.end(JSON.stringify({ schema: 1, runs: RUNS }));
     else if (url === "/api/live") {
       response.writeHead(200, { "content-type": "text/event-stream" });
@@ -147,6 +153,14 @@ test("runs are found by words, sorted by a column, and opened alone or together"
     await page.locator(`${rows} input`).nth(2).check();
     assert.equal(await page.getAttribute("a.report", "href"), "report?run=20261122-120000-run-0002&run=20261121-120000-run-0001");
     assert.match((await cells(page, rows))[2]?.[6] ?? "", /fail, interrupted/);
+    await page.locator("table.differences tbody tr").first().waitFor();
+    assert.deepEqual(await cells(page, "table.differences tbody tr"), [
+      ["flavour", "7.3-rt", "6.12 preempt=none"],
+      ["load", "idle", "mixed"],
+      ["kernel.release", "7.3.2", "7.3.1"],
+    ]);
+    await page.locator(`${rows} input`).nth(0).uncheck();
+    await page.waitForFunction(() => document.querySelector("table.differences") === null);
   });
 });
 
@@ -226,6 +240,13 @@ test("cells keep kernels and clocks apart, and a single run stands in the middle
   assert.match(names[0] ?? "", /6\.12/);
   assert.match(names[1] ?? "", /monotonic clock$/);
   assert.ok(across(5, 5, 5) > across(0, 0, 9) && across(5, 5, 5) < across(9, 0, 9));
+});
+
+test("runs differ in what is not alike, by its path, and what always differs is left out", () => {
+  assert.deepEqual([...flat({ a: 1, b: { c: null, d: [2, "x"] } })], [["a", "1"], ["b.c", ""], ["b.d.0", "2"], ["b.d.1", "x"]]);
+  const [one, other] = [{ seed: 1, created: "a", kernel: null }, { seed: 1, created: "b", kernel: { name: "7.3" } }];
+  assert.deepEqual(differences([one, other]), [["kernel.name", ["", "7.3"]]]);
+  assert.deepEqual(differences([one, one]), []);
 });
 
 test("a page that comes over a network says that nothing is encrypted, and how to have it so", () => {

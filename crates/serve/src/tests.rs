@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Requests as a browser, and as somebody hostile, sends them.
 
+mod live;
+
 use super::*;
 use bundle::examples::{run_id, write_bundle};
 use bundle::{Tool, UtcTime};
@@ -216,7 +218,7 @@ fn a_generator_that_is_not_there_is_told_to_the_page_and_bad_words_to_who_sent_t
 #[test]
 fn what_a_page_is_told_is_what_its_own_tests_begin_with() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/test/told.json");
-    let told = serde_json::to_string_pretty(&live::example()).expect("plain data") + "\n";
+    let told = serde_json::to_string_pretty(&crate::live::example()).expect("plain data") + "\n";
     let kept = std::fs::read_to_string(path).expect("a file");
     assert_eq!(kept, told, "write this to web/test/told.json");
 }

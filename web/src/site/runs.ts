@@ -5,6 +5,7 @@ import { h } from "../element.ts";
 import { date, integer, several } from "../format.ts";
 import { write, type Address } from "./address.ts";
 import { scrollBox } from "../scroll.ts";
+import { showDifferences } from "./differences.ts";
 
 /** A run as `onset list --json` prints it (docs/list.schema.json). */
 export interface Listed {
@@ -115,15 +116,26 @@ export function showRuns(place: HTMLElement, { words }: Address): () => void {
   const discard = h("button", { type: "button", class: "discard" }, "To the bin");
   const refused = h("p", { class: "refused", role: "alert" });
   const box = h("div", {});
+  const differing = h("section", { id: "differences" });
   place.replaceChildren(
     h("h1", {}, "Runs"),
     h("form", { class: "live" }, h("label", {}, "Filter", filter), report, discard),
     refused,
+    differing,
     count,
     box,
   );
   let runs: Listed[] = [];
+  let compared = "";
+  // What was set up differently comes before any number.
+  const compare = () => {
+    const now = [...chosen].join(" ");
+    if (now === compared) return;
+    compared = now;
+    void showDifferences(differing, [...chosen], () => compared === now);
+  };
   const show = () => {
+    compare();
     history.replaceState(null, "", write("runs", [["filter", filter.value], ["sort", sort]]));
     const shown = choose(runs, filter.value, sort);
     const more = shown.length > ROWS_MAX ? `; the first ${ROWS_MAX} are shown: filter more` : "";
