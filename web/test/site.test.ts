@@ -104,7 +104,8 @@ class Stub {
     } else if (url.endsWith("/manifest.json")) {
       const n = Number(url.split("/")[1]?.at(-1));
       const { flavour, load } = RUNS[n] as Listed;
-      const about = { flavour, load, created: `2026-11-2${n}`, kernel: { release: `7.3.${n}` }, experiment: { source: `${n}` } };
+      const left = { created: `2026-11-2${n}`, experiment: { source: `${n}` } };
+      const about = { ...left, flavour, load, kernel: { release: `7.3.${n}` } };
       response.end(JSON.stringify({ about }));
     } else if (url === "/api/runs") response.end(JSON.stringify({ schema: 1, runs: RUNS }));
     else if (url === "/api/live") {
@@ -243,7 +244,8 @@ test("cells keep kernels and clocks apart, and a single run stands in the middle
 });
 
 test("runs differ in what is not alike, by its path, and what always differs is left out", () => {
-  assert.deepEqual([...flat({ a: 1, b: { c: null, d: [2, "x"] } })], [["a", "1"], ["b.c", ""], ["b.d.0", "2"], ["b.d.1", "x"]]);
+  const entries = [["a", "1"], ["b.c", ""], ["b.d.0", "2"], ["b.d.1", "x"]];
+  assert.deepEqual([...flat({ a: 1, b: { c: null, d: [2, "x"] } })], entries);
   const [one, other] = [{ seed: 1, created: "a", kernel: null }, { seed: 1, created: "b", kernel: { name: "7.3" } }];
   assert.deepEqual(differences([one, other]), [["kernel.name", ["", "7.3"]]]);
   assert.deepEqual(differences([one, one]), []);

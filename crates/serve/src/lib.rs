@@ -2,8 +2,8 @@
 //! The page of onset: the runs of a store, their reports, and a live generator, over HTTP.
 //!
 //! It answers nobody who came by another name, and nobody on another machine who has no token ([`guard`]). It reads
-//! bundles and changes none; a run that is thrown away goes to a bin. What is measured live goes on in a thread of its own ([`live`]); the page is told of it by
-//! server-sent events.
+//! bundles and changes none; a run that is thrown away goes to a bin. What is measured live goes on in a thread of its
+//! own ([`live`]); the page is told of it by server-sent events.
 
 mod edges;
 mod guard;

@@ -25,7 +25,11 @@ export function differences(abouts: readonly unknown[]): [string, string[]][] {
 }
 
 /** Shows in `place` in what the runs differ, once their manifests are here and `isWanted` still. */
-export async function showDifferences(place: HTMLElement, runs: readonly string[], isWanted: () => boolean): Promise<void> {
+export async function showDifferences(
+  place: HTMLElement,
+  runs: readonly string[],
+  isWanted: () => boolean,
+): Promise<void> {
   const shown = runs.slice(0, RUNS_MAX);
   if (shown.length < 2) return place.replaceChildren();
   const answers = shown.map(async (run) => {

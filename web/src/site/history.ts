@@ -104,7 +104,8 @@ function sentence({ runs, omitted, damaged, responder }: History): string {
 
 /** A run as the drawings of the live page take a responder. */
 function channel(responder: string, { count, losses, max_ns, columns }: Numbers): Channel {
-  const summary = { responder, count, losses, min_ns: columns[0]?.low_ns ?? null, mean_ns: null, max_ns, quantiles: {} };
+  const min_ns = columns[0]?.low_ns ?? null;
+  const summary = { responder, count, losses, min_ns, mean_ns: null, max_ns, quantiles: {} };
   return { summary, columns, slices: [] };
 }
 

@@ -8,6 +8,7 @@ import { saveButtons } from "../save.ts";
 import { liveScope } from "../scope/live.ts";
 import { readWord, readZoom, zoomHash } from "../zoom.ts";
 import { axis, course, histogram, picture } from "./draw.ts";
+import { keep } from "./keep.ts";
 import type { Channel, Told } from "./told.ts";
 import { scrollBox } from "../scroll.ts";
 
@@ -47,10 +48,6 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   const stop = h("button", { type: "button" }, "Stop");
   const pause = h("button", { type: "button", "aria-pressed": "false" }, "Pause");
   const reset = h("button", { type: "button" }, "Reset");
-  const note = h("input", { id: "note", placeholder: "the door was opened", autocomplete: "off", maxlength: 200 });
-  const mark = h("button", { type: "button" }, "Mark");
-  // The table begins now and ends with the run; where nothing runs, the server says so.
-  const log = h("a", { class: "log", href: "api/live/log.csv", download: "onset-live.csv" }, "Log as CSV from now on");
   const refused = h("p", { class: "refused", role: "alert" });
   const state = h("p", { class: "state", "aria-live": "polite" }, "Not connected to the server yet.");
   const alarm = h("p", { class: "alarm", role: "alert" });
@@ -60,17 +57,16 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   const box = scrollBox("Latencies of each responder", table);
   const ladder = h("div", { id: "ladder-live", hidden: true }, box, saveButtons(() => picture(table, latest)));
   const scope = liveScope();
-  const marks = h("ul", { class: "marks", "aria-label": "Marks" });
+  const keeping = keep((note) => void post("mark", refused, { note }));
   const form = h(
     "form",
     { class: "live" },
     ...FIELDS.map(([name, label]) => h("label", {}, label, inputs.get(name))),
     h("label", { class: "record" }, record, "Record to a bundle"),
     h("span", { class: "buttons" }, start, stop, pause, reset),
-    h("label", {}, "Note", note),
-    h("span", { class: "buttons" }, mark, log),
+    ...keeping.controls,
   );
-  place.replaceChildren(h("h1", {}, "Live"), form, refused, state, alarm, ladder, marks, scope.element);
+  place.replaceChildren(h("h1", {}, "Live"), form, refused, state, alarm, ladder, keeping.marks, scope.element);
 
   const show = () => {
     if (latest === null) return;
@@ -78,9 +74,7 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     state.textContent = sentence(latest);
     start.disabled = ["connecting", "running", "stopping"].includes(latest.standing);
     stop.disabled = latest.standing !== "running";
-    mark.disabled = stop.disabled;
-    log.toggleAttribute("hidden", stop.disabled);
-    marks.replaceChildren(...latest.marks.map((one) => h("li", {}, marked(one))));
+    keeping.show(latest);
     alarm.textContent = alarmText(latest, limit, value("limit"));
     ladder.hidden = latest.channels.length === 0;
     if (pause.getAttribute("aria-pressed") !== "true") table.replaceChildren(...rowsOf(latest, limit));
@@ -102,7 +96,6 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   });
   stop.addEventListener("click", () => void post("stop", refused));
   reset.addEventListener("click", () => void post("reset", refused).then(scope.clear));
-  mark.addEventListener("click", () => void post("mark", refused, { note: note.value }));
   pause.addEventListener("click", () => {
     const paused = pause.getAttribute("aria-pressed") !== "true";
     pause.setAttribute("aria-pressed", String(paused));
@@ -160,10 +153,6 @@ async function post(what: string, refused: HTMLElement, body?: object): Promise<
   const answer = await fetch(`api/live/${what}`, init).catch(() => null);
   if (answer === null) refused.textContent = "The server does not answer. Is `onset serve` still running?";
   else if (!answer.ok) refused.textContent = (await answer.text()).trim();
-}
-
-function marked({ at_ns, triggers, note }: Told["marks"][number]): string {
-  return `${duration(at_ns)}, after ${several(triggers, "trigger")}: ${note === "" ? "mark" : note}`;
 }
 
 function named({ summary }: Channel): string {

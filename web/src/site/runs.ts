@@ -95,8 +95,8 @@ export function showBin(place: HTMLElement): () => void {
       back.addEventListener("click", () => {
         void moved("restore", [run.run], refused).then((done) => show(runs.filter((other) => !done.has(other.run))));
       });
-      const words = [run.run, run.damaged === null ? [run.flavour, run.load, run.title].join(" · ") : `damaged: ${run.damaged}`];
-      return h("tr", {}, ...words.map((text) => h("td", { class: "text" }, text)), h("td", {}, back));
+      const what = run.damaged === null ? [run.flavour, run.load, run.title].join(" · ") : `damaged: ${run.damaged}`;
+      return h("tr", {}, ...[run.run, what].map((text) => h("td", { class: "text" }, text)), h("td", {}, back));
     });
     box.replaceChildren(scrollBox("Runs in the bin", h("table", { class: "runs" }, h("tbody", {}, ...rows))));
   };

@@ -225,8 +225,8 @@ impl Store {
         }
     }
 
-    /// Moves a run to the bin, from which [`restore`](Self::restore) brings it back. One rename does it: a command that is
-    /// killed meanwhile leaves the run in the one place or in the other.
+    /// Moves a run to the bin, from which [`restore`](Self::restore) brings it back. One rename does it: a command that
+    /// is killed meanwhile leaves the run in the one place or in the other.
     ///
     /// # Errors
     /// [`StoreError::Io`] if there is no such run, or if the store cannot be changed.

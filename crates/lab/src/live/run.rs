@@ -33,8 +33,8 @@ impl Measuring {
         Measuring { receipt: Receipt::new(run, measured), reached: Nanos(0) }
     }
 
-    /// Takes a batch: its latencies go to the channels and to `observed`. The run began at `base`. The channels have the
-    /// latencies since `forgotten`, with times since then.
+    /// Takes a batch: its latencies go to the channels and to `observed`. The run began at `base`. The channels have
+    /// the latencies since `forgotten`, with times since then.
     pub(super) fn take(
         &mut self,
         batch: &Batch<'_>,

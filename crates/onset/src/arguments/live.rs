@@ -73,8 +73,8 @@ pub struct Live {
 /// `onset serve …`
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// The address of the page. Port 0 stands for a free port; the command prints which. On an address that other machines
-    /// can reach, the page has a token, which the command prints.
+    /// The address of the page. Port 0 stands for a free port; the command prints which. On an address that other
+    /// machines can reach, the page has a token, which the command prints.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7080")]
     pub listen: SocketAddr,
     /// Where the bundles are.

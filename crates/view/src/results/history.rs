@@ -74,8 +74,8 @@ impl<'a> History<'a> {
     /// Version of the format (docs/history.schema.json).
     pub const SCHEMA: u32 = 1;
 
-    /// The history of runs with their details, the oldest first. Without a responder that is asked for it is that of the
-    /// last responder of the newest run: of the driver's, the task.
+    /// The history of runs with their details, the oldest first. Without a responder that is asked for it is that of
+    /// the last responder of the newest run: of the driver's, the task.
     pub fn of(
         runs: &'a [(Bundle, Vec<Details>)],
         asked: Option<&'a str>,
