@@ -5,7 +5,7 @@
 //! Everything above (bundles, verdicts, tables) is the same for all targets, and is tested with a fake one.
 
 mod contents;
-#[cfg(test)]
+#[cfg(any(test, feature = "examples"))]
 pub mod fake;
 pub mod local;
 mod rig;
