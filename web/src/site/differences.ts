@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // In what the chosen runs were set up differently: what has to be known before their numbers are compared.
 
-import { h, scrollBox } from "../element.ts";
+import { h } from "../element.ts";
 import { several } from "../format.ts";
+import { scrollBox } from "../scroll.ts";
 
 /** The most runs whose set-up is held against each other here. The report shows all. */
 const RUNS_MAX = 8;
