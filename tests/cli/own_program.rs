@@ -80,3 +80,15 @@ fn a_program_that_nothing_measures_is_refused() {
     let refused = lab.onset(&words).exits(2).stderr;
     assert!(refused.contains("nothing measures the program"), "{refused}");
 }
+
+#[test]
+fn without_the_driver_nobody_answers_and_the_remedy_is_named() {
+    let lab = Lab::bare();
+    for words in [&["respond", "--policy", "other"][..], &["respond", "--", "/bin/true"]] {
+        let refused = lab.onset(words).exits(69).stderr;
+        assert!(
+            refused.contains("/dev/onset") && refused.contains("driver/README.md"),
+            "{refused}"
+        );
+    }
+}

@@ -180,3 +180,24 @@ fn a_program_that_does_not_wait_or_ends_is_named_and_what_to_do() {
     let idle = message("[\"/usr/bin/sleep\", \"1000\"]");
     assert!(idle.contains("does not wait for a trigger") && idle.contains("/dev/onset"), "{idle}");
 }
+
+/// The command itself in the guest, which has the driver: it answers, and starts a program that does.
+#[test]
+fn respond_answers_where_the_driver_is_and_starts_the_users_program() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let kernel = "6.12 preempt=none";
+    let command = testbench::onset();
+    let alone = task(&lab, &with(kernel, "idle", &format!("[{command:?}, \"respond\"]"), ""));
+    let own = compiled(&lab, &example("answer.c"), &[]);
+    let words = "[\"/usr/bin/sh\", \"-c\", \"onset respond -- /usr/bin/answer\"]";
+    let more = format!("guest.programs = [{command:?}, {own:?}]");
+    let started = task(&lab, &with(kernel, "idle", words, &more));
+    let plain = task(&lab, &with(kernel, "idle", &format!("{own:?}"), ""));
+    for (_, count, p50) in [&alone, &started, &plain] {
+        assert_eq!(*count, COUNT);
+        assert!(p50.abs_diff(plain.2) < 500, "{p50} {}", plain.2);
+    }
+}

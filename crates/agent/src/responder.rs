@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::fs;
 use std::io::{Error, Read, Write, pipe};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use wire::ports;
@@ -43,17 +43,21 @@ impl Running {
             )),
         }
     }
+}
 
-    /// Whether the program has the driver's device open, and sleeps.
-    fn waits(&self) -> bool {
-        let of = Path::new("/proc").join(self.child.id().to_string());
-        let files = fs::read_dir(of.join("fd")).into_iter().flatten().flatten();
-        let is_device = |path: std::path::PathBuf| path == Path::new(ports::DEVICE);
-        let opened = files.filter_map(|file| fs::read_link(file.path()).ok()).any(is_device);
-        // The state follows the name, which may itself have parentheses (proc_pid_stat(5)).
-        let stat = fs::read_to_string(of.join("stat")).unwrap_or_default();
-        opened && stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
-    }
+/// Whether a process has the driver's device open, and sleeps: the program, or one that it has started.
+fn is_waited_for() -> bool {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit()).any(
+        |process| {
+            let files = fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+            let is_device = |path: PathBuf| path == Path::new(ports::DEVICE);
+            let opened = files.filter_map(|file| fs::read_link(file.path()).ok()).any(is_device);
+            // The state follows the name, which may itself have parentheses (proc_pid_stat(5)).
+            let stat = fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+            opened && stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+        },
+    )
 }
 
 /// Starts the task, and waits until it is about to block. Returns the program, if it is one.
@@ -88,7 +92,7 @@ fn start_program(command: &[String]) -> Result<Running, String> {
     let mut running = Running { command: command.join(" "), child };
     for _ in 0..LOOKS_MAX {
         running.check()?;
-        if running.waits() {
+        if is_waited_for() {
             return Ok(running);
         }
         std::thread::sleep(LOOK);

@@ -45,6 +45,7 @@ probes! {
 }
 
 pub use definition::{Definition, Key, Kind, Measure, TIME_MAX, Text, Unsound};
+pub use ladder::Answering;
 pub use output::Output;
 pub use plan::Plan;
 pub use report::{Doubt, Report, RunError};

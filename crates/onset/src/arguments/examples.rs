@@ -16,7 +16,7 @@ const EXIT_CODES: &str = "Exit status:
 const COMPARE_EXIT_CODES: &str = "Exit status: 0; 1 if a --fail-if condition holds; 3 if a run lacks the number of a condition, or if the runs have no responder in common.";
 
 /// The examples of each command, by its words. The examples of a probe are in the definition of the probe.
-const EXAMPLES: [(&str, &[&str]); 26] = [
+const EXAMPLES: [(&str, &[&str]); 27] = [
     (
         "",
         &[
@@ -78,6 +78,7 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
             "onset live /dev/ttyACM0 --frequency 16Hz --duty 50% --count 10000 --record",
         ],
     ),
+    ("respond", &["onset respond --cpu 1", "onset respond --policy fifo:90 -- ./my-loop --gain 2"]),
     ("serve", &["onset serve", "onset serve --listen 127.0.0.1:0 --store elsewhere"]),
     ("list", &["onset list", "onset list --store elsewhere --json"]),
     ("show", &["onset show latest", "onset show latest --verify"]),

@@ -5,6 +5,7 @@ use super::StoreArgument;
 use clap::Args;
 use experiment::Load;
 use lab::live::{Duty, Frequency};
+use rt::Policy;
 use sample::{Nanos, Responder};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -68,6 +69,21 @@ pub struct Live {
     /// Print the numbers as JSON at the end.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `onset respond …`
+#[derive(Debug, Args)]
+pub struct Respond {
+    /// Scheduling of the task: fifo:80, rr:50, other.
+    #[arg(long, value_name = "POLICY", default_value = "fifo:80")]
+    pub policy: Policy,
+    /// The CPU of the task.
+    #[arg(long, value_name = "CPU", default_value_t = 0)]
+    pub cpu: u32,
+    /// Your program and its arguments, behind --: it waits on /dev/onset and answers (docs/own-program.md). [default:
+    /// onset's own task]
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub program: Vec<String>,
 }
 
 /// `onset serve …`

@@ -8,7 +8,7 @@ mod measure;
 
 pub use examples::command;
 pub use followed::{Above, Blame, Bound, Cells, Explain, Latencies, Minimise, Replay, Windows};
-pub use live::{Generator, Live, Serve};
+pub use live::{Generator, Live, Respond, Serve};
 pub use measure::{Given, How, Measure};
 
 use clap::error::{ContextKind, ContextValue};
@@ -98,6 +98,9 @@ pub enum Command {
     /// Show how late a machine answers while it does: tell a generator of triggers what to do, and show what it
     /// measures.
     Live(Live),
+    /// Answer the triggers of a generator on this machine: be the responder `task` of the loaded driver, or start your
+    /// program in its place.
+    Respond(Respond),
     /// Serve a page on this machine: the runs of a store, their reports, and a live generator.
     Serve(Serve),
     /// List the runs of a store, newest first.

@@ -19,6 +19,7 @@ mod measure;
 mod minimise;
 mod replay;
 mod report;
+mod respond;
 mod run;
 mod serve;
 mod show;
@@ -51,6 +52,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Measure { probe } => measure::run(&probe),
         Command::Hunt(arguments) => hunt::run(&arguments),
         Command::Live(arguments) => live::run(&arguments),
+        Command::Respond(arguments) => respond::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Generator(arguments) => generator::run(&arguments),
         Command::List { store, json } => list::run(&store.store, json),

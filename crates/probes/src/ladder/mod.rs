@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tally::Triggers;
-use task::Answering;
+pub use task::Answering;
 use wire::Reading;
 
 /// How long the slowest responder may take after the last trigger. A trigger without an answer by then is unanswered.

@@ -14,7 +14,7 @@ use wire::ports::{self, DEVICE};
 const ANSWER: libc::Ioctl = ports::request(ports::ANSWER) as libc::Ioctl;
 
 /// The open device, and the thread that answers through it.
-pub(super) struct Answering {
+pub struct Answering {
     device: File,
     thread: AtomicI32,
     ended: AtomicBool,
@@ -23,10 +23,13 @@ pub(super) struct Answering {
 
 impl Answering {
     /// Opens the device.
-    pub(super) fn open() -> Result<Answering, RunError> {
+    ///
+    /// # Errors
+    /// If the driver is not loaded, or another process is its task.
+    pub fn open() -> Result<Answering, RunError> {
         let device = File::open(DEVICE).map_err(|e| {
             failure::unavailable("task responder", format!(
-                "{DEVICE}: {e}: the task responder answers through this device; run as root, and end any other program that uses it (fuser {DEVICE})"
+                "{DEVICE}: {e}: the task responder answers through this device; load the module (driver/README.md), run as root, and end any other program that uses it (fuser {DEVICE})"
             ))
         })?;
         Ok(Answering {
@@ -41,7 +44,7 @@ impl Answering {
     ///
     /// # Errors
     /// The kernel refuses the policy or the CPU.
-    pub(super) fn answer(&self, policy: Policy, cpu: u32) -> Result<(), RunError> {
+    pub fn answer(&self, policy: Policy, cpu: u32) -> Result<(), RunError> {
         let placed = rt::pin(cpu).and_then(|()| rt::apply(policy));
         if placed.is_ok() {
             rt::prefault_stack();
@@ -62,7 +65,7 @@ impl Answering {
     }
 
     /// Ends the answering. The thread may be about to block, so this function interrupts the thread until it has left.
-    pub(super) fn end(&self) {
+    pub fn end(&self) {
         extern "C" fn interrupt(_: libc::c_int) {}
         let signal = libc::SIGRTMIN() + 5;
         // SAFETY: the structure is plain data. It has no flags, so that read() is not restarted.
