@@ -67,7 +67,6 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     ...keeping.controls,
   );
   place.replaceChildren(h("h1", {}, "Live"), form, refused, state, alarm, ladder, keeping.marks, scope.element);
-
   const show = () => {
     if (latest === null) return;
     const limit = readDuration(value("limit"));
@@ -97,9 +96,7 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   stop.addEventListener("click", () => void post("stop", refused));
   reset.addEventListener("click", () => void post("reset", refused).then(scope.clear));
   pause.addEventListener("click", () => {
-    const paused = pause.getAttribute("aria-pressed") !== "true";
-    pause.setAttribute("aria-pressed", String(paused));
-    pause.textContent = paused ? "Go on" : "Pause";
+    turn(pause);
     show();
   });
 
@@ -112,6 +109,13 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     events.close();
     scope.clear();
   };
+}
+
+/** Pauses the drawing, or has it go on. */
+function turn(pause: HTMLButtonElement): void {
+  const paused = pause.getAttribute("aria-pressed") !== "true";
+  pause.setAttribute("aria-pressed", String(paused));
+  pause.textContent = paused ? "Go on" : "Pause";
 }
 
 /** Who was later than the limit; why there is no alarm, if what was written is no limit. */
