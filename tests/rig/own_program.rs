@@ -181,6 +181,9 @@ fn a_program_that_does_not_wait_or_ends_is_named_and_what_to_do() {
     assert!(idle.contains("does not wait for a trigger") && idle.contains("/dev/onset"), "{idle}");
 }
 
+/// The command takes more memory than a guest has by itself.
+const LARGE: &str = "guest.memory = \"1GiB\"";
+
 /// The command itself in the guest, which has the driver: it answers, and starts a program that does.
 #[test]
 fn respond_answers_where_the_driver_is_and_starts_the_users_program() {
@@ -190,11 +193,17 @@ fn respond_answers_where_the_driver_is_and_starts_the_users_program() {
     let lab = Lab::new();
     let kernel = "6.12 preempt=none";
     let command = testbench::onset();
-    let alone = task(&lab, &with(kernel, "idle", &format!("[{command:?}, \"respond\"]"), ""));
+    let alone = task(&lab, &with(kernel, "idle", &format!("[{command:?}, \"respond\"]"), LARGE));
     let own = compiled(&lab, &example("answer.c"), &[]);
     let words = "[\"/usr/bin/sh\", \"-c\", \"onset respond -- /usr/bin/answer\"]";
-    let more = format!("guest.programs = [{command:?}, {own:?}]");
+    let more = format!("{LARGE}\nguest.programs = [{command:?}, {own:?}]");
     let started = task(&lab, &with(kernel, "idle", words, &more));
+    let small =
+        lab.run(&with(kernel, "idle", words, &more.replace(LARGE, "")), &[]).exits(69).stderr;
+    assert!(
+        small.contains("does not fit into its memory: give it more ([guest] memory)"),
+        "{small}"
+    );
     let plain = task(&lab, &with(kernel, "idle", &format!("{own:?}"), ""));
     for (_, count, p50) in [&alone, &started, &plain] {
         assert_eq!(*count, COUNT);

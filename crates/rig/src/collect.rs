@@ -18,6 +18,13 @@ pub(crate) fn why_it_ended(running: &Running) -> String {
     let (failure, _) = read_words(&running.wire());
     let console = running.console();
     let last = tool::last_lines(&console, 8);
+    // The kernel goes on with the part of the image that it had room for (init/initramfs.c).
+    if console.contains("Initramfs unpacking failed") {
+        return format!(
+            "its image does not fit into its memory: give it more ([guest] memory), or leave out large programs and \
+             files\n{last}"
+        );
+    }
     match (failure, console::faults(&console).first()) {
         (Some(reason), _) => format!("its init gave up: {reason}\n{last}"),
         (None, Some(fault)) => fault.text().to_string(),
