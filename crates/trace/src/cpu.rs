@@ -357,9 +357,10 @@ impl Cpu {
             waiter.asked = false;
             waiter.asleep = false;
         }
+        // The first task is the one that the follower found, and nothing switched to it.
+        self.switching = self.running.is_some();
         self.running = Some((task, pid));
         self.scheduling = false;
-        self.switching = true;
         self.user = false;
         self.seen_at = Place::Unknown;
     }

@@ -29,21 +29,24 @@ impl Follower {
         cpu.learn(&told).unwrap_or_else(|failed| cpu.refuse(&failed));
         let stack = cpu.register(General::Stack);
         memory.check(&self.instrument, stack).unwrap_or_else(|failed| cpu.refuse(&failed));
-        if !x86_64::is_kernel(self.read(registers.code_segment)) {
-            return;
+        let is_kernel = x86_64::is_kernel(self.read(registers.code_segment));
+        if is_kernel {
+            self.followed().masked = x86_64::masks(self.read(registers.flags));
         }
-        let mut followed = self.followed();
-        followed.masked = x86_64::masks(self.read(registers.flags));
+        // In user space the kernel's base is in the other register.
         let bases = registers.bases.map(|base| self.read(base));
         let Some(base) = bases.into_iter().find(|base| *base >= KERNEL) else { return };
         let variable =
             |offset: Option<u64>| offset.map_or(0, |at| self.word(base.wrapping_add(at)));
-        followed.preempt = {
+        if is_kernel {
             let offset = self.plan.preempt.map(|count| count.offset);
-            preempt_count(variable(offset), self.counts_irqs())
-        };
-        followed.task = variable(self.plan.current);
-        let pid = self.word(followed.task.wrapping_add(self.plan.task.pid)) as u32;
-        followed.idle = followed.task != 0 && pid == 0;
+            self.followed().preempt = preempt_count(variable(offset), self.counts_irqs());
+        }
+        // Otherwise nobody knew who runs until the first switch. A kernel that isolates its page tables hides it from
+        // user space.
+        let task = variable(self.plan.current);
+        if task >= KERNEL {
+            self.run(task, cpu.time(0));
+        }
     }
 }
