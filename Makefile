@@ -118,6 +118,8 @@ lint: prepare
 		{ echo "make lint: needs rustfmt and clippy: rustup component add clippy rustfmt" >&2; exit 1; }
 	$(CARGO) fmt --all --check -- crates/probes/src/*.rs crates/probes/src/*/*.rs
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	# The fuzz targets are a workspace of their own, which only make torture builds.
+	$(CARGO) metadata --manifest-path fuzz/Cargo.toml --locked --format-version 1 >/dev/null
 
 contract: prepare
 	$(CARGO) run --locked --target-dir target -p onset-view --example contract

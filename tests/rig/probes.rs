@@ -138,14 +138,17 @@ fn the_witness_agrees_with_the_port_to_the_instruction() {
     }
     let seen = measure(Load::Mixed, &periodic(SleepMethod::ClockNanosleep), true);
     let witness = seen.outcome.witness;
-    // Init enters the first write of each reading of the clock right from sched_yield().
+    // Init enters the first write of each reading of the clock right from sched_yield(). Only an interrupt can come
+    // between, and as many instructions pass as time.
     let yields: Vec<_> = witness.wakes.iter().filter(|w| w.call == SCHED_YIELD).collect();
-    assert_eq!(witness.clock.len(), 32);
-    for point in &witness.clock {
-        let before = yields.iter().find(|w| w.insns.0 + 1 == point.insns.0);
-        let before = before.unwrap_or_else(|| panic!("no return right before {point:?}"));
-        assert_eq!(before.woke.ns() + 1, point.begun.ns());
+    assert_eq!((witness.clock.len(), yields.len()), (32, 32));
+    let mut right_before = 0;
+    for (point, before) in witness.clock.iter().zip(yields) {
+        let between = point.insns.0.checked_sub(before.insns.0).expect("it returns before");
+        assert_eq!(before.woke.ns() + between, point.begun.ns(), "{point:?}");
+        right_before += usize::from(between == 1);
     }
+    assert!(right_before >= 24, "{right_before} of 32");
 }
 
 #[test]

@@ -15,7 +15,7 @@ const EXPERIMENT: &str = r#"
     target = "rig"
     flavours = ["6.12 preempt=none"]
     loads = ["mixed"]
-    trigger = { period = "1ms", jitter = "400us", count = 150, grace = "50ms" }
+    trigger = { period = "1ms", jitter = "400us", count = 400, grace = "50ms" }
 "#;
 
 /// The instants of the experiment's triggers, and how long the line stays high.
