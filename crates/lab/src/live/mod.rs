@@ -7,11 +7,13 @@
 
 mod asked;
 mod connection;
+mod notes;
 mod record;
 mod run;
 mod talk;
 
 pub use asked::{Duty, Frequency, Wanted};
+pub use notes::{Mark, Tested};
 pub use record::Record;
 pub use talk::{Left, Standing, Talk};
 
@@ -22,8 +24,8 @@ use sample::{Clock, Loss, Losses, Nanos, Observation, Responder};
 use stats::Series;
 use std::time::{Duration, Instant};
 use wire::generator::{
-    Command, DELIMITER, Deframer, Identity, Kind, Refused, Report, STUFFED_MAX, Setting, Settings,
-    Stopped, Tick, Timing, Unreadable, VERSION, Why,
+    Command, DELIMITER, Deframer, Identity, Kind, Refused, Report, STUFFED_MAX, SelfTest, Setting,
+    Settings, Stopped, Tick, Timing, Unreadable, VERSION, Why,
 };
 
 /// How long a generator may take to answer a command.
@@ -59,23 +61,9 @@ pub struct Live {
     /// Each run so far.
     runs: Vec<Begun>,
     marks: Vec<Mark>,
+    tests: Vec<Tested>,
     observed: Vec<Observation>,
 }
-
-/// A note of the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// The triggers that had come.
-    pub triggers: u64,
-    /// The time of the conversation.
-    pub elapsed: Nanos,
-    /// What the user noted: a line.
-    pub note: String,
-}
-
-/// How many marks a conversation has at most, and how long a note is at most, in bytes.
-const MARKS_MAX: usize = 1_000;
-const NOTE_MAX: usize = 200;
 
 /// A run of the conversation, as it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +83,7 @@ enum Answer {
     Accepted,
     Refused(Refused),
     Started,
+    Tested(SelfTest),
 }
 
 /// What is known of one responder.
@@ -167,6 +156,7 @@ impl Live {
             damaged: 0,
             runs: Vec::new(),
             marks: Vec::new(),
+            tests: Vec::new(),
             observed: Vec::new(),
         };
         // What an earlier host left on the line ends here.
@@ -252,30 +242,6 @@ impl Live {
     pub fn reset(&mut self) {
         self.channels.iter_mut().for_each(Channel::forget);
         self.forgotten = self.so_far();
-    }
-
-    /// Keeps a note of the user with the present time.
-    ///
-    /// # Errors
-    /// [`Error::Unfit`] for what is no short line, and where there are too many.
-    pub fn mark(&mut self, note: &str) -> Result<(), Error> {
-        let note = note.trim();
-        if note.len() > NOTE_MAX || note.chars().any(char::is_control) {
-            return Err(Error::Unfit(format!("a note is one line of at most {NOTE_MAX} bytes")));
-        }
-        if self.marks.len() >= MARKS_MAX {
-            return Err(Error::Unfit(format!(
-                "there are {MARKS_MAX} marks, which are all that are kept"
-            )));
-        }
-        let Base { triggers, elapsed } = self.so_far();
-        self.marks.push(Mark { triggers, elapsed, note: note.into() });
-        Ok(())
-    }
-
-    /// The notes of the user.
-    pub fn marks(&self) -> &[Mark] {
-        &self.marks
     }
 
     /// Gives a setting another value, from the next run on.
@@ -379,6 +345,7 @@ impl Live {
                 self.begins(started.settings);
                 self.answer = Some(Answer::Started);
             }
+            Report::SelfTest(test) if answers => self.answer = Some(Answer::Tested(test)),
             Report::Batch(batch) => {
                 let base = Base { triggers: self.triggers, elapsed: self.elapsed };
                 let (Some(run), Some(identity)) = (&mut self.run, &self.identity) else {
@@ -410,8 +377,16 @@ impl Live {
         self.runs.push(Begun { triggers: self.triggers, elapsed: self.elapsed, settings });
     }
 
-    /// Asks, and waits for the answer. What else comes meanwhile counts as always.
+    /// Asks for what is to be carried out.
     fn ask(&mut self, command: Command<'_>) -> Result<Answer, Error> {
+        match self.answer_to(command)? {
+            Answer::Refused(refused) => Err(Error::Unfit(refused.to_string())),
+            answer => Ok(answer),
+        }
+    }
+
+    /// Asks, and waits for the answer. What else comes meanwhile counts as always.
+    fn answer_to(&mut self, command: Command<'_>) -> Result<Answer, Error> {
         self.number = self.number.wrapping_add(1);
         let mut out = [0; STUFFED_MAX];
         let bytes = command.encode(self.number, &mut out).to_vec();
@@ -419,6 +394,7 @@ impl Live {
         self.awaited = Some(match command {
             Command::Identify { .. } => Kind::IDENTITY,
             Command::Start(_) => Kind::STARTED,
+            Command::Test => Kind::SELF_TEST,
             _ => Kind::ACCEPTED,
         });
         self.write(&bytes)?;
@@ -431,8 +407,8 @@ impl Live {
                     // The start was carried out, and its answer was damaged: who the generator is says the rest.
                     let has_started = is_repeated && matches!(command, Command::Start(_));
                     return match refused.why {
-                        Why::Running if has_started => self.ask(IDENTIFY),
-                        _ => Err(Error::Unfit(refused.to_string())),
+                        Why::Running if has_started => self.answer_to(IDENTIFY),
+                        _ => Ok(Answer::Refused(refused)),
                     };
                 }
                 Some(answer) => {

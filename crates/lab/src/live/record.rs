@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The bundle of what a generator measures.
 
-use super::{Live, Mark};
+use super::{Live, Mark, Tested};
 use crate::Error;
 use crate::matrix::Issuer;
 use bundle::{
@@ -10,7 +10,7 @@ use bundle::{
 use sample::{Nanos, Observation, SeriesName};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use wire::generator::Setting;
+use wire::generator::{SelfTest, Setting};
 
 /// How many names are tried.
 const TRIES: u16 = 64;
@@ -88,7 +88,7 @@ impl Record {
     }
 }
 
-/// What the generator was set to, run by run, and what the user noted.
+/// What the generator was set to, run by run, what it measured of itself, and what the user noted.
 fn source(live: &Live) -> String {
     let tick = live.tick();
     let mut text =
@@ -97,6 +97,17 @@ fn source(live: &Live) -> String {
         text += &format!("# from trigger {}, at {} ns:", run.triggers, run.elapsed.0);
         text.extend(Setting::ALL.map(|s| format!(" {} {}", s.name(), run.settings.get(s))));
         text.push('\n');
+    }
+    for Tested { triggers, outcome } in live.tests() {
+        text += &match outcome {
+            Ok(SelfTest { triggers: pulses, offset, jitter, late }) => format!(
+                "# self-test at trigger {triggers}: {pulses} pulses, offset {offset}, jitter {jitter}, late {late} ticks\n",
+                offset = offset.0,
+                jitter = jitter.0,
+                late = late.0
+            ),
+            Err(why) => format!("# self-test at trigger {triggers} failed: {why}\n"),
+        };
     }
     for Mark { triggers, elapsed, note } in live.marks() {
         text += &format!("# mark at trigger {triggers}, at {} ns: {note}\n", elapsed.0);

@@ -47,7 +47,8 @@ pub struct Left {
 
 impl Talk {
     /// Starts a run with what is wanted. If a run goes on already, joins that, and leaves its settings. Returns what
-    /// the user is to know, too. `recorded` has the store and who dates the bundle.
+    /// the user is to know, too. `recorded` has the store and who dates the bundle; a recording has the generator test
+    /// itself before and after its runs.
     ///
     /// # Errors
     /// Those of [`Wanted::apply`], [`Live::start`] and [`Record::begin`].
@@ -61,6 +62,9 @@ impl Talk {
             true => Some("joined a run that goes on: its settings are fixed, and what came before counts as dropped".into()),
             false => wanted.apply(&mut live)?,
         };
+        if recorded.is_some() && !joined {
+            live.test()?;
+        }
         let begin = |(store, issuer)| Record::begin(&live, store, issuer);
         let record = recorded.map(begin).transpose()?;
         if !joined {
@@ -158,6 +162,10 @@ impl Talk {
     pub fn finish(&mut self, failure: Option<String>) -> Result<Left, BundleError> {
         let failure = failure.or_else(|| self.live.stopped().and_then(fault));
         let record = self.record.take();
+        // The bundle is worth more than what the generator says of itself.
+        if record.is_some() && failure.is_none() && !self.live.is_running() {
+            let _ = Cancel::default().during(|| self.live.test());
+        }
         let bundle = record.map(|record| record.finish(&mut self.live, failure.clone()));
         Ok(Left { bundle: bundle.transpose()?, failure })
     }

@@ -17,9 +17,13 @@ fn damage(bytes: &mut [u8], kinds: &mut Vec<u8>, kind: u8) {
     }
 }
 
+/// What the device says of itself.
+const TEST: SelfTest =
+    SelfTest { triggers: 256, offset: Ticks(16), jitter: Ticks(8), late: Ticks(0) };
+
 /// A device without pins, which counts the commands that it hears until its host has gone.
-fn device(mut line: File) -> usize {
-    let (mut desk, mut deframer) = (Desk::new(identity(), false), Deframer::new());
+fn device(mut line: File, tests: bool) -> usize {
+    let (mut desk, mut deframer) = (Desk::new(identity(), tests), Deframer::new());
     let (mut bytes, mut out, mut kinds, mut heard) = ([0; 512], [0; STUFFED_MAX], Vec::new(), 0);
     let mut run = None;
     // A pseudo-terminal whose other end was closed gives an error.
@@ -29,7 +33,8 @@ fn device(mut line: File) -> usize {
             let Ok(frame) = frame else { continue };
             heard += 1;
             let (answer, deed) = desk.take(&frame);
-            let answer = answer.expect("every command has one");
+            let tested = (deed == Deed::Test).then_some(Report::SelfTest(TEST));
+            let answer = answer.or(tested).expect("every command has one");
             let length = answer.encode(frame.number, &mut out).len();
             damage(&mut out[..length], &mut kinds, frame.kind);
             line.write_all(&out[..length]).expect("a host");
@@ -93,7 +98,7 @@ fn a_command_whose_answer_was_damaged_is_sent_again_and_the_device_is_left_as_it
     let other = File::options().read(true).write(true).open(&place).expect("it is there");
     let before = tcgetattr(&other).expect("a terminal");
     assert!(before.local_modes.contains(LocalModes::ECHO | LocalModes::ICANON));
-    let thread = std::thread::spawn(move || device(master.into()));
+    let thread = std::thread::spawn(move || device(master.into(), false));
 
     let mut live = Live::connect(&place).expect("its second answer is whole");
     let during = tcgetattr(&other).expect("a terminal");
@@ -113,4 +118,34 @@ fn a_command_whose_answer_was_damaged_is_sent_again_and_the_device_is_left_as_it
     drop(other);
     // Each of the four twice; and who it is, after the start and after the stop.
     assert_eq!(thread.join().expect("no panic"), 10);
+}
+
+#[test]
+fn a_recording_has_the_self_tests_before_and_after_it_of_a_device_that_can() {
+    for tests in [true, false] {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+        grantpt(&master).expect("ours");
+        unlockpt(&master).expect("ours");
+        let place = ptsname(&master, Vec::new()).expect("a name").into_string().expect("text");
+        let thread = std::thread::spawn(move || device(master.into(), tests));
+        let live = Live::connect(&place).expect("its second answer is whole");
+        let store = tempfile::tempdir().expect("a directory");
+        let recorded: (&Path, &dyn crate::matrix::Issuer) = (store.path(), &Noon);
+        let wanted = Wanted { count: Some(1_000.try_into().expect("not 0")), ..Wanted::default() };
+        let begun = Talk::begin(live, &wanted, Some(recorded));
+        let (mut talk, _) = begun.expect("a run goes on");
+        talk.stop().expect("the line is whole");
+        let begun = Instant::now();
+        while talk.step(&mut |_| ()).expect("it goes on") != Standing::Ended {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the run does not end");
+        }
+        let left = talk.finish(None).expect("room on the disk");
+        let bundle = bundle::Bundle::open(&left.bundle.expect("recorded")).expect("whole");
+        let source = &bundle.manifest().about.experiment.source;
+        let line = "# self-test at trigger 0: 256 pulses, offset 16, jitter 8, late 0 ticks\n";
+        assert_eq!(source.matches(line).count(), if tests { 2 } else { 0 }, "{source}");
+        assert_eq!(source.contains("self-test"), tests, "{source}");
+        drop(talk);
+        thread.join().expect("no panic");
+    }
 }
