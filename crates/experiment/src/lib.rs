@@ -309,7 +309,7 @@ impl Experiment {
     /// The text says what to add.
     pub fn check_program(&self) -> Result<(), String> {
         let starts =
-            |i: &Instrument| matches!(i, Instrument::Probe(plan) if root::starts(&plan.probe));
+            |i: &Instrument| matches!(i, Instrument::Probe(plan) if program::starts(&plan.probe));
         if self.program.is_some() || !self.instruments.iter().any(starts) {
             return Ok(());
         }

@@ -15,7 +15,7 @@ const OF_THE_RIG: [&str; 5] = ["flavours", "guest", "trigger", "responders", "dr
 /// Returns what that was, as dotted keys.
 pub(super) fn leave_out(root: &mut Table) -> Vec<String> {
     let is_local = root.get("target").is_some_and(|entry| {
-        entry.node.at.source != 0
+        !entry.node.at.is_in_file()
             && matches!(&entry.node.value, Value::Text(name) if name == "local")
     });
     if !is_local {
@@ -49,14 +49,14 @@ fn take(table: &mut Table, key: &str, left_out: &mut Vec<String>) {
     let entry = &mut table.0[index];
     match &mut entry.node.value {
         Value::Table(inner) => {
-            let of_file = inner.0.iter().filter(|e| e.node.at.source == 0);
+            let of_file = inner.0.iter().filter(|e| e.node.at.is_in_file());
             left_out.extend(of_file.map(|e| format!("{key}.{}", e.key)));
-            inner.0.retain(|e| e.node.at.source != 0);
+            inner.0.retain(|e| !e.node.at.is_in_file());
             if inner.0.is_empty() {
                 table.0.remove(index);
             }
         }
-        _ if entry.node.at.source == 0 => {
+        _ if entry.node.at.is_in_file() => {
             left_out.push(key.into());
             table.0.remove(index);
         }

@@ -5,8 +5,8 @@
 use super::document::Value;
 use super::paths::Paths;
 use super::read::{Reader, Section};
-use super::root::starts;
 use super::{Instrument, Target};
+use probes::Probe;
 use sample::Responder;
 use std::path::{Path, PathBuf};
 
@@ -79,6 +79,11 @@ pub(super) fn read(
         return None;
     }
     Some(Program { path: paths.whole(path), arguments: arguments.to_vec() })
+}
+
+/// Whether the probe starts the user's program.
+pub(super) fn starts(probe: &Probe) -> bool {
+    matches!(probe, Probe::Cycles(_))
 }
 
 /// Notes a program that nothing measures.

@@ -215,7 +215,7 @@ fn instruments(
         let section = reader.section(root, probe.name);
         let plan = probe::read(reader, task, &section, probe);
         let plan = plan.map(|plan| Plan {
-            program: program.filter(|_| starts(&plan.probe)).map(Program::command),
+            program: program.filter(|_| program::starts(&plan.probe)).map(Program::command),
             ..plan
         });
         instruments.push(plan.map(Instrument::Probe));
@@ -319,11 +319,6 @@ fn responders(reader: &mut Reader, root: &Section) -> Option<ResponderSet> {
     };
     let found = reader.words(entry, "[\"hardirq\", \"task\"]", convert)?;
     Some(found.into_iter().map(|(responder, _)| responder).collect())
-}
-
-/// Whether the probe starts the user's program.
-pub(super) fn starts(probe: &Probe) -> bool {
-    matches!(probe, Probe::Cycles(_))
 }
 
 /// Whether a witness can judge what the probe reports: it sees calls of the kernel, and a busy wait makes none.
