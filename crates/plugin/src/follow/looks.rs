@@ -25,8 +25,8 @@ struct Open {
 /// Without this, a follower that looks at shorter stretches, too, would look at the longer ones at other places.
 const FIRST: u64 = 500;
 
-/// Decides when to look. [`crate::instrument::Block::when_due`] counts down, in the blocks that end loops and functions
-/// ([`super::places`]). So looks happen at these blocks.
+/// Decides when to look. [`crate::instrument::Block::when_due`] counts down, in the blocks that end loops
+/// ([`super::places`]). So looks happen at these blocks, and where the follower is called for another reason.
 #[derive(Debug)]
 pub struct Looks {
     /// The length of a stretch at the end of its first countdown.
@@ -37,7 +37,7 @@ pub struct Looks {
     kinds: Stretches,
     /// The open stretch of each kind.
     open: [Option<Open>; Stretch::ALL.len()],
-    /// When the countdown ends. A time that is not in the future means that there is no countdown.
+    /// When the countdown ends. 0 if there is no countdown.
     ends: u64,
 }
 
@@ -51,6 +51,11 @@ impl Looks {
     /// Whether a stretch of this kind is open.
     pub fn is_open(&self, kind: Stretch) -> bool {
         self.open[index(kind)].is_some()
+    }
+
+    /// Whether the countdown should have ended.
+    fn is_due(&self, now: Insns) -> bool {
+        self.ends != 0 && self.ends <= now.0
     }
 
     /// A stretch opens, in place of an open one of its kind. Returns the new value for the countdown. `None` if the
@@ -130,7 +135,18 @@ impl Follower {
 
     /// Looks where the CPU is. The countdown has ended, at the beginning of a block.
     pub(super) fn look_inside(&self, place: &Place) {
-        let at = self.vcpu().cpu.time(place.left);
+        self.look_at(place, self.vcpu().cpu.time(place.left));
+    }
+
+    /// Looks where the CPU is if a look is due. The follower is at `place` anyway, and knows the exact time. In code
+    /// that changes what is followed all the time, this costs less than a countdown that is set again and again.
+    pub(super) fn look_if_due(&self, place: &Place, at: At) {
+        if self.followed().looks.as_ref().is_some_and(|looks| looks.is_due(at.insns)) {
+            self.look_at(place, at);
+        }
+    }
+
+    fn look_at(&self, place: &Place, at: At) {
         let mut followed = self.followed();
         let Some(looks) = &mut followed.looks else { return };
         let (kinds, wait) = looks.due(at.insns);
@@ -157,6 +173,7 @@ mod tests {
     fn a_stretch_is_looked_at_when_it_is_as_long_as_told_and_twice_as_long_and_so_on() {
         let mut looks = Looks::new(Insns(100), kinds(7));
         assert_eq!(looks.begin(Stretch::IrqsOff, Insns(1000)), Some(Insns(100)));
+        assert_eq!([1099, 1100].map(|now| looks.is_due(Insns(now))), [false, true]);
         assert_eq!(looks.due(Insns(1100)), (1, Some(Insns(100))));
         assert_eq!(looks.due(Insns(1203)), (1, Some(Insns(197))));
         assert_eq!(looks.length(Stretch::IrqsOff, Insns(1203)), Insns(203));
@@ -183,6 +200,7 @@ mod tests {
         looks.begin(Stretch::IrqsOff, Insns(0));
         looks.end(Stretch::IrqsOff);
         assert_eq!(looks.due(Insns(100)), (0, None));
+        assert!(!looks.is_due(Insns(4999)));
         assert_eq!(looks.begin(Stretch::IrqsOff, Insns(5000)), Some(Insns(100)));
     }
 

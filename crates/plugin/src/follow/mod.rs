@@ -172,6 +172,10 @@ impl Follower {
         cpu.check(place.left == 1);
         let before = || cpu.time(place.left);
         let after = || cpu.time(place.left - 1);
+        // At a gate the stack tells of the interrupt, and not yet of what takes long.
+        if let Why::Change(Change::Masks | Change::Unmasks) | Why::Watch = place.why {
+            self.look_if_due(place, before());
+        }
         match place.why {
             Why::Gate => self.gate(place.address, before()),
             Why::Point => self.point(place.address, before()),
@@ -226,6 +230,7 @@ impl Follower {
         let cpu = &self.vcpu().cpu;
         cpu.check(place.left == 1);
         let at = cpu.time(place.left - 1);
+        self.look_if_due(place, at);
         let offset = match place.why {
             Why::Change(Change::StoresPerCpu(offset)) => offset,
             Why::Change(Change::StoresShort(distance)) => {

@@ -39,15 +39,16 @@ pub struct Place {
     pub brief: bool,
 }
 
-/// How many times its instructions a counted block counts, because the blocks that lead on to it are not counted. As a
-/// rule fewer instructions are executed from one counted block to the next. A countdown that ends too early goes on.
-/// One that ends too late misses a look.
-const COUNTED: u64 = 6;
+/// How many times its instructions a counted block counts, because the blocks that lead on to it are not counted. A
+/// countdown that ends too early goes on. One that ends too late is made up for wherever the follower is called.
+const COUNTED: u64 = 3;
 
-/// Whether a block need not be counted: no loop has only blocks like this.
+/// Whether a block need not be counted: no loop has only blocks like this. A loop that makes a call and comes back from
+/// it still has to jump back.
 fn leads_on(block: &Block<'_>) -> bool {
     let mut bytes = [0; INSTRUCTION_BYTES_MAX];
-    block.last().is_some_and(|last| code::leads_on(last.code(&mut bytes)))
+    let last = block.last().map(|last| last.code(&mut bytes));
+    last.is_some_and(|code| code::leads_on(code) || code::returns(code))
 }
 
 impl Follower {
