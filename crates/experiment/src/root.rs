@@ -91,7 +91,7 @@ fn check(
     }
     let task = reader.section(&root, "task");
     let program = program::read(reader, &task, paths, target);
-    let instruments = instruments(reader, &root, &task, (target, seed), program.as_ref());
+    let instruments = instruments(reader, &root, &task, (target, seed), program.as_ref(), paths);
     if let Some(instruments) = &instruments {
         program::check(reader, &task, instruments);
     }
@@ -196,13 +196,14 @@ fn instruments(
     task: &Section,
     (target, seed): (Option<Target>, u64),
     program: Option<&Program>,
+    paths: &Paths,
 ) -> Option<Vec<Instrument>> {
     let mut instruments = Vec::new();
     let asked = PROBES.into_iter().filter(|probe| root.entry(probe.name).is_some());
     let probes: Vec<&Definition> = asked.collect();
     // Without any, the one that every experiment once had is what is missing.
     if root.entry("trigger").is_some() || probes.is_empty() {
-        instruments.push(generator(reader, root, target, seed).map(Instrument::Generator));
+        instruments.push(generator(reader, root, (target, seed), paths).map(Instrument::Generator));
     } else {
         for key in ["responders", "driver"] {
             if let Some(entry) = root.entry(key) {
@@ -226,8 +227,8 @@ fn instruments(
 fn generator(
     reader: &mut Reader,
     root: &Section,
-    target: Option<Target>,
-    seed: u64,
+    (target, seed): (Option<Target>, u64),
+    paths: &Paths,
 ) -> Option<Generator> {
     if target == Some(Target::Local) {
         let help = format!(
@@ -240,7 +241,7 @@ fn generator(
     }
     let responders = responders(reader, root);
     let section = reader.section(root, "trigger");
-    let trigger = trigger::read(reader, &section, seed);
+    let trigger = trigger::read(reader, &section, seed, paths);
     let section = reader.section(root, "driver");
     let threaded = section.entry("threaded").and_then(|e| reader.boolean(e));
     let driver = Driver { threaded: threaded.unwrap_or(false) };

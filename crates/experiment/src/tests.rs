@@ -2,6 +2,7 @@
 //! Whole experiments, good and bad.
 
 mod probes;
+mod trigger;
 
 use super::*;
 use proptest::prelude::*;
@@ -176,7 +177,7 @@ error: unknown key \"perod\" in [trigger]
   |
 8 | perod = \"2ms\"
   | ^^^^^
-  = help: did you mean \"period\"? known are period, jitter, phase, count, times, duty, grace, disturbances
+  = help: did you mean \"period\"? known are period, jitter, phase, count, arrivals, burst, apart, times, duty, grace, disturbances
 ";
     assert_eq!(refusal(&format!("{MINIMAL}perod = \"2ms\"\n")), expected);
     let misplaced = refusal(&format!("{MINIMAL}warm_up = \"2ms\"\n"));
@@ -228,9 +229,6 @@ fn each_mistake_is_named_with_its_remedy() {
         ("count", "duty = nan\ncount", "duty cannot be NaN", "below 1"),
         ("count", "duty = 1e-9\ncount", "less than 1 ns", "larger duty"),
         ("count", "phase = \"18446744073709551615ns\"\ncount", "its grace end after", "31 days"),
-        ("count", "times = [\"1ms\"]\ncount", "count and times cannot be set together", "leave"),
-        ("period = \"1ms\"\ncount = 10", "times = [\"2ms\", \"1ms\"]", "have to rise", "in order"),
-        ("period = \"1ms\"\ncount = 10", "times = [\"1ns\", \"2ns\"]", "1.00 µs apart", "edge"),
         ("count", "disturbances = [\"3\"]\ncount", "\"3\" is no disturbance", "needs a unit"),
         ("count", "disturbances = [\"3ms 65 timers\"]\ncount", "is no disturbance", "0 to 64"),
         ("count", "disturbances = [\"3ms 2\"]\ncount", "is no disturbance", "timers after it"),

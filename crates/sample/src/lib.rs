@@ -31,6 +31,6 @@ pub use quantity::{
     Bytes, BytesPerSecond, Count, ParseQuantityError, Quantity, QuantityKind, UnknownQuantity,
 };
 pub use responder::{ALL_RESPONDERS, Responder, ResponderSet, UnknownResponder};
-pub use schedule::Schedule;
+pub use schedule::{Schedule, displacement};
 pub use series::{NotASeriesName, SeriesId, SeriesName};
 pub use units::{Insns, Nanos, ParseDurationError};

@@ -84,7 +84,7 @@ impl Schedule {
 }
 
 /// Evenly distributed over 0 … `max`, from a counter-based generator: no state to save or restore.
-fn displacement(seed: u64, n: u64, max: Nanos) -> Nanos {
+pub fn displacement(seed: u64, n: u64, max: Nanos) -> Nanos {
     let random = splitmix64(seed ^ splitmix64(n));
     // Multiply-shift instead of modulo: even to within 2⁻⁶⁴·max.
     Nanos(((u128::from(random) * (u128::from(max.0) + 1)) >> 64) as u64)

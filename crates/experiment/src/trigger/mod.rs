@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `[trigger]`: when the generator raises the line, how long the line stays high, and how long it waits for an answer.
 
+mod arrivals;
+mod events;
+
 use super::diagnostic::Place;
-use super::document::Entry;
+use super::document::{Entry, Value};
+use super::paths::Paths;
 use super::read::{Found, Reader, Section};
 use super::{COUNT_MAX, RUN_MAX};
 use sample::{Disturbance, Nanos, Schedule};
@@ -30,20 +34,27 @@ pub struct Trigger {
 }
 
 /// Reads `[trigger]`; `None` when something about it was noted.
-pub(super) fn read(reader: &mut Reader, section: &Section, seed: u64) -> Option<Trigger> {
+pub(super) fn read(
+    reader: &mut Reader,
+    section: &Section,
+    seed: u64,
+    paths: &Paths,
+) -> Option<Trigger> {
     let schedule = match section.entry("times") {
         Some(times) => {
-            for key in ["period", "jitter", "phase", "count"] {
+            for key in ["period", "jitter", "phase", "count", "arrivals", "burst", "apart"] {
                 if let Some(entry) = section.entry(key) {
                     let message = format!("{key} and times cannot be set together");
                     let help = "times lists every trigger; leave out times, or the keys of periodic triggers";
                     reader.note(&entry.key_at, message, help);
                 }
             }
-            let times = reader.durations(times);
-            times.and_then(|times| explicit(reader, &times))
+            match times.node.value {
+                Value::Text(_) => recorded(reader, times, paths),
+                _ => reader.durations(times).and_then(|times| explicit(reader, &times)),
+            }
         }
-        None => periodic(reader, section, seed),
+        None => periodic(reader, section, seed).and_then(|at| arrivals::read(reader, section, at)),
     };
     let grace = section.entry("grace").map(|e| reader.duration(e).map(|(d, _)| d));
     let disturbances = section.entry("disturbances").map(|e| disturbances(reader, e));
@@ -89,6 +100,20 @@ fn disturbances<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<Vec<Found<'
         }
     }
     (reader.problems.len() == noted).then_some(found)
+}
+
+/// The events of the file that `entry` names.
+fn recorded(reader: &mut Reader, entry: &Entry, paths: &Paths) -> Option<Schedule> {
+    let (name, at) = reader.text(entry, "\"events.csv\"")?;
+    let times = match events::read(&paths.whole(name)) {
+        Ok(times) => times,
+        Err(events::Refused { message, help }) => {
+            reader.note(at, message, help);
+            return None;
+        }
+    };
+    let found: Vec<Found<Nanos>> = times.into_iter().map(|time| (time, at)).collect();
+    explicit(reader, &found)
 }
 
 fn periodic(reader: &mut Reader, section: &Section, seed: u64) -> Option<Schedule> {
