@@ -3,7 +3,8 @@
  * onset_port - answers each trigger from every mechanism that Linux has for it,
  * and so shows how long each takes. A trigger is the interrupt of a parallel
  * port, answered on its data pins for an instrument at the other end of the
- * cable; or a high-resolution timer's, answered by reading the clock.
+ * cable; or that of a GPIO line, answered on other GPIO lines; or a
+ * high-resolution timer's, answered by reading the clock.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -12,32 +13,39 @@
 
 #include "onset.h"
 
-static const char * const onset_trigger_names[] = { "port", "timer" };
-
-static const struct onset_source * const onset_sources[] = {
-	&onset_port_source,
-	&onset_timer_source,
+/* What there is to choose from; the first is the default. */
+static const struct {
+	const char *name;
+	const struct onset_source *source;
+} onset_sources[] = {
+#ifdef ONSET_HAS_IOPORT
+	{ "port", &onset_port_source },
+#endif
+	{ "gpio", &onset_gpio_source },
+	{ "timer", &onset_timer_source },
 };
 
-const struct onset_source *onset_source = &onset_port_source;
+/* Which of them, and the same as the others know it. */
+static unsigned int chosen;
+const struct onset_source *onset_source;
 
 static int onset_set_trigger(const char *val, const struct kernel_param *kp)
 {
-	int i = sysfs_match_string(onset_trigger_names, val);
+	unsigned int i;
 
-	if (i < 0) {
-		pr_err("trigger=: \"%s\" is neither port nor timer\n", val);
-		return i;
+	for (i = 0; i < ARRAY_SIZE(onset_sources); i++) {
+		if (sysfs_streq(onset_sources[i].name, val)) {
+			chosen = i;
+			return 0;
+		}
 	}
-	onset_source = onset_sources[i];
-	return 0;
+	pr_err("trigger=: \"%s\" is none of port (where there are I/O ports), gpio and timer\n", val);
+	return -EINVAL;
 }
 
 static int onset_get_trigger(char *buf, const struct kernel_param *kp)
 {
-	bool timer = onset_source == &onset_timer_source;
-
-	return scnprintf(buf, PAGE_SIZE, "%s\n", onset_trigger_names[timer]);
+	return scnprintf(buf, PAGE_SIZE, "%s\n", onset_sources[chosen].name);
 }
 
 static const struct kernel_param_ops onset_trigger_ops = {
@@ -46,12 +54,13 @@ static const struct kernel_param_ops onset_trigger_ops = {
 };
 module_param_cb(trigger, &onset_trigger_ops, NULL, 0444);
 __MODULE_PARM_TYPE(trigger, "string");
-MODULE_PARM_DESC(trigger, "port: the interrupt of a parallel port; timer: a high-resolution timer (default port)");
+MODULE_PARM_DESC(trigger, "port: the interrupt of a parallel port; gpio: that of a GPIO line; timer: a high-resolution timer (default port, or gpio where there are no I/O ports)");
 
 static int __init onset_init(void)
 {
 	int err;
 
+	onset_source = onset_sources[chosen].source;
 	err = onset_source->claim();
 	if (err)
 		return err;
@@ -94,5 +103,5 @@ static void __exit onset_exit(void)
 module_init(onset_init);
 module_exit(onset_exit);
 
-MODULE_DESCRIPTION("Answers the interrupt of a parallel port, or a timer, from every mechanism of Linux");
+MODULE_DESCRIPTION("Answers the interrupt of a parallel port or a GPIO line, or a timer, from every mechanism of Linux");
 MODULE_LICENSE("GPL");

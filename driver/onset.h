@@ -37,6 +37,7 @@ extern const struct onset_source *onset_source;
 
 /* responders.c: who answers a trigger, and what has been answered. */
 bool onset_active(enum onset_responder r);
+const char *onset_name(enum onset_responder r);
 int onset_list_active(char *buf, size_t size);
 void onset_answer(enum onset_responder r);
 void onset_trigger(u64 triggers);
@@ -54,9 +55,13 @@ void onset_deregister_task(void);
 void onset_wake_task(void);
 void onset_sync_task(void);
 
-/* port.c: the parallel port, which triggers and whose pins are the answers. */
-extern const struct onset_source onset_port_source;
+/* interrupt.c: the handlers of a line that something outside raises. */
 extern bool onset_threaded;
+int onset_connect_interrupt(unsigned int irq, unsigned long edge);
+void onset_disconnect_interrupt(unsigned int irq);
+
+/* gpio.c: GPIO lines, one of which triggers while the others are the answers. */
+extern const struct onset_source onset_gpio_source;
 
 /* timer.c: a high-resolution timer, and a clock for the answers. */
 extern const struct onset_source onset_timer_source;
@@ -71,8 +76,16 @@ void onset_begin_samples(u64 due_ns, u64 period_ns);
 void onset_end_samples(int end);
 void onset_sample(enum onset_responder r, u64 first, u64 taken);
 
+#ifdef ONSET_HAS_IOPORT
+/* port.c: the parallel port, which triggers and whose pins are the answers. */
+extern const struct onset_source onset_port_source;
+
 /* disturbance.c: interrupts that nobody answers. */
 int onset_connect_disturbance(void);
 void onset_disconnect_disturbance(void);
+#else
+static inline int onset_connect_disturbance(void) { return 0; }
+static inline void onset_disconnect_disturbance(void) { }
+#endif
 
 #endif /* ONSET_H */

@@ -56,6 +56,9 @@ struct onset_record {
 #define ONSET_PORT	0x378
 #define ONSET_PORT_IRQ	7
 
+/* The label of the rig's GPIO chip, which is that port. */
+#define ONSET_CHIP	"onset-rig"
+
 /* The device that disturbs: its register, and the most timers that it asks for. */
 #define ONSET_DISTURBANCE_PORT	0x4f44
 #define ONSET_DISTURBANCE_TIMERS	64

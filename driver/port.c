@@ -4,14 +4,10 @@
  * interrupt, and watches D0 ... D7, on which the responders answer. The module
  * owns the port by itself. It does without parport, whose locking and sharing
  * would be part of what is measured.
- *
- * On PREEMPT_RT the hard handler stays hard (IRQF_NO_THREAD), unless the
- * parameter `threaded` is set.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/bits.h>
-#include <linux/interrupt.h>
 #include <linux/io.h>
 #include <linux/ioport.h>
 #include <linux/moduleparam.h>
@@ -48,42 +44,11 @@ static unsigned int irq = ONSET_PORT_IRQ;
 module_param_hw(irq, uint, irq, 0444);
 MODULE_PARM_DESC(irq, "port: interrupt (default " __stringify(ONSET_PORT_IRQ) ")");
 
-bool onset_threaded;
-module_param_named(threaded, onset_threaded, bool, 0444);
-MODULE_PARM_DESC(threaded, "port: let PREEMPT_RT make the hard handler a thread (default N)");
-
 /* The edge tells the instrument; it counts the triggers by itself. */
 static void onset_toggle(enum onset_responder r, u64 first, u64 taken)
 {
 	port.latch ^= BIT(r);
 	outb(port.latch, io + ONSET_DATA);
-}
-
-static irqreturn_t onset_run_threaded_irq(int line, void *unused)
-{
-	onset_answer(ONSET_THREADED_IRQ);
-	/* Also with nothing to answer: the core counts it against "nobody cared". */
-	return IRQ_HANDLED;
-}
-
-/**
- * onset_run_hardirq() - the hard handler
- * @line: the interrupt
- * @unused: nothing
- *
- * Every call counts as an interrupt of the port. nACK is a pulse on an edge
- * triggered ISA line, and the port does not latch it, so nothing can be asked
- * whether the interrupt was ours. Such a line cannot be shared either, so
- * IRQF_SHARED is not asked for. The 8259 signals its spurious interrupts as
- * interrupt 7: where the PIC is used, one of them makes edges that the
- * instrument counts as answers to nothing. IRQ_NONE for them would be a guess.
- *
- * Return: IRQ_WAKE_THREAD when threaded_irq is active, else IRQ_HANDLED.
- */
-static irqreturn_t onset_run_hardirq(int line, void *unused)
-{
-	onset_trigger(1);
-	return onset_active(ONSET_THREADED_IRQ) ? IRQ_WAKE_THREAD : IRQ_HANDLED;
 }
 
 /**
@@ -145,11 +110,8 @@ static void onset_give_back_port(void)
  */
 static int onset_connect_port(void)
 {
-	irq_handler_t thread_fn = onset_active(ONSET_THREADED_IRQ) ? onset_run_threaded_irq : NULL;
-	int err;
+	int err = onset_connect_interrupt(irq, 0);
 
-	err = request_threaded_irq(irq, onset_run_hardirq, thread_fn,
-				   onset_threaded ? 0 : IRQF_NO_THREAD, KBUILD_MODNAME, &port);
 	if (err)
 		pr_err("cannot have interrupt %u (error %d): irq= is wrong, or another driver has it (see /proc/interrupts)\n",
 		       irq, err);
@@ -161,7 +123,7 @@ static int onset_connect_port(void)
  */
 static void onset_disconnect_port(void)
 {
-	free_irq(irq, &port);
+	onset_disconnect_interrupt(irq);
 }
 
 /**

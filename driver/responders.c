@@ -96,6 +96,11 @@ bool onset_active(enum onset_responder r)
 	return active & BIT(r);
 }
 
+const char *onset_name(enum onset_responder r)
+{
+	return onset_names[r];
+}
+
 /* Writes the names of the responders in @set, with commas between them. */
 static int onset_list(char *buf, size_t size, unsigned long set)
 {

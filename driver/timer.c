@@ -168,7 +168,7 @@ static int onset_claim_timer(void)
 	struct task_struct *thread;
 
 	if (onset_threaded) {
-		pr_err("threaded= is of trigger=port: the handler of the timer is always hard\n");
+		pr_err("threaded= is of trigger=port and trigger=gpio: the handler of the timer is always hard\n");
 		return -EINVAL;
 	}
 	if (cpu >= nr_cpu_ids || !cpu_online(cpu)) {

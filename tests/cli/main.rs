@@ -4,6 +4,7 @@
 
 mod bundles;
 mod finds;
+mod gpio;
 mod installation;
 mod kernels;
 mod measure;

@@ -11,6 +11,7 @@ mod explain;
 mod finds;
 mod flavours;
 mod follow;
+mod gpio;
 mod guest;
 mod hunt;
 mod ladder;

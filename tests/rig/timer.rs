@@ -2,14 +2,10 @@
 //! The driver triggered by its own timer: a guest that measures itself. What it reads is checked here, record
 //! by record. There is no plugin and no agent: process 1 is programs/timer.c.
 
-use crate::programs::program;
-use cpio::newc::{Builder, trailer};
-use rig::{Cache, Emulator, Kernel, Machine};
+use crate::programs::{boot, kernel_of_tests, program};
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write;
 use std::sync::LazyLock;
-use testbench::{Finished, Lab, have_kernels};
+use testbench::{Lab, have_kernels};
 
 const SAMPLE: u8 = 5;
 const LOSS: u8 = 6;
@@ -76,28 +72,11 @@ struct Guest {
 impl Guest {
     fn boot(kernel: &str) -> Guest {
         let lab = Lab::new();
-        let cache = Cache::at(&lab.cache()).expect("the tests' cache");
-        let kernel = cache.kernels().and_then(|k| k.get(kernel)).expect("the caller asked for it");
-        let image = lab.path().join("image");
-        fs::write(&image, archive(&lab, &kernel)).expect("writable");
-        let (console, debug) = (lab.path().join("console"), lab.path().join("debug"));
-        let machine = Machine {
-            kernel: kernel.image(),
-            parameters: Vec::new(),
-            memory_mib: 256,
-            shift: 0,
-            seed: 1,
-        };
-        let mut qemu = Emulator::find().expect("a QEMU").command();
-        qemu.args(machine.arguments()).arg("-kernel").arg(&machine.kernel);
-        qemu.arg("-initrd").arg(&image);
-        qemu.arg("-serial").arg(format!("file:{}", console.display()));
-        qemu.arg("-debugcon").arg(format!("file:{}", debug.display()));
-        Finished::of(&mut qemu).exits(0);
-        let console = fs::read(console).expect("QEMU wrote it");
-        let console = String::from_utf8_lossy(&console).into_owned();
-        assert!(console.contains("all done"), "{console}");
-        Guest { console, bytes: fs::read(debug).expect("QEMU wrote it") }
+        let kernel = kernel_of_tests(&lab, kernel);
+        let init = program(&lab, "timer.c", &["-static"]);
+        let driver = kernel.driver().expect("fetched with its headers");
+        let (console, bytes) = boot(&lab, &kernel, &[("init", init), ("onset_port.ko", driver)]);
+        Guest { console, bytes }
     }
 
     /// The runs, each ended by a record of zeros.
@@ -125,22 +104,6 @@ impl Guest {
             assert!(self.console.contains(word), "{word:?} is not in:\n{}", self.console);
         }
     }
-}
-
-/// The initramfs: process 1 and the driver.
-fn archive(lab: &Lab, kernel: &Kernel) -> Vec<u8> {
-    let mut archive = Vec::new();
-    let driver = kernel.driver().expect("fetched with its headers");
-    for (name, path) in [("init", program(lab, "timer.c", &["-static"])), ("onset_port.ko", driver)]
-    {
-        let content = fs::read(&path).expect("just built");
-        let mut entry =
-            Builder::new(name).mode(0o100_755).write(&mut archive, content.len() as u32);
-        entry.write_all(&content).expect("memory");
-        entry.finish().expect("memory");
-    }
-    trailer(&mut archive).expect("memory");
-    archive
 }
 
 /// Every trigger ends as exactly one of sample and loss, for everyone; numbers rise, and times are those of the period.
@@ -226,7 +189,7 @@ fn what_the_timer_cannot_do_is_refused_with_the_reason() {
         return;
     }
     PLAIN.says(&[
-        "trigger=: \"wire\" is neither port nor timer",
+        "trigger=: \"wire\" is none of port (where there are I/O ports), gpio and timer",
         "load trigger=wire: Invalid argument",
         "period_ns=: a whole number of nanoseconds from 20000 to 1000000000",
         "load trigger=timer period_ns=19999: Invalid argument",

@@ -117,6 +117,31 @@ impl Instrument {
 pub struct Driver {
     /// Let PREEMPT_RT make a thread of the hard handler; else the handler stays hard.
     pub threaded: bool,
+    /// Which way triggers and answers take.
+    pub wiring: Wiring,
+}
+
+/// The way of triggers and answers between the instrument and the driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wiring {
+    /// The parallel port: its interrupt, and its data register.
+    #[default]
+    Port,
+    /// GPIO lines, by gpiolib. In the rig they are the pins of the same port.
+    Gpio,
+}
+
+impl Wiring {
+    /// Both.
+    pub const ALL: [Wiring; 2] = [Wiring::Port, Wiring::Gpio];
+
+    /// The word used in files and pages, which is the driver's parameter `trigger`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Wiring::Port => "port",
+            Wiring::Gpio => "gpio",
+        }
+    }
 }
 
 /// Where a load runs on this machine. In the rig, a load runs in the whole guest.

@@ -52,7 +52,7 @@ const KEYS: [(&str, &[&str]); 6] = [
             "disturbances",
         ],
     ),
-    ("driver", &["threaded"]),
+    ("driver", &["threaded", "wiring"]),
     ("load", &["on_measured_cpus", "disk"]),
     ("task", &["policy", "cpus", "pm_qos", "program"]),
     (

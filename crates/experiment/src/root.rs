@@ -6,7 +6,7 @@ use super::paths::Paths;
 use super::read::{Reader, Section};
 use super::{
     ALL_LOADS, Driver, Experiment, Flavour, Generator, Instrument, Load, LoadPlace, Paper, Program,
-    Target, WARM_UP_MAX, document, guest, limits, local, probe, program, trigger,
+    Target, WARM_UP_MAX, Wiring, document, guest, limits, local, probe, program, trigger,
 };
 use probes::plan::SleepMethod;
 use probes::{Definition, PROBES, Plan, Probe};
@@ -244,8 +244,19 @@ fn generator(
     let trigger = trigger::read(reader, &section, seed, paths);
     let section = reader.section(root, "driver");
     let threaded = section.entry("threaded").and_then(|e| reader.boolean(e));
-    let driver = Driver { threaded: threaded.unwrap_or(false) };
+    let wiring = section.entry("wiring").and_then(|e| wiring(reader, e));
+    let driver = Driver { threaded: threaded.unwrap_or(false), wiring: wiring.unwrap_or_default() };
     Some(Generator { responders: responders?, trigger: trigger?, driver })
+}
+
+fn wiring(reader: &mut Reader, entry: &document::Entry) -> Option<Wiring> {
+    let (name, at) = reader.text(entry, "\"gpio\"")?;
+    let found = Wiring::ALL.into_iter().find(|w| w.name() == name);
+    if found.is_none() {
+        let help = known_words(name, Wiring::ALL.map(Wiring::name));
+        reader.note(at, format!("unknown wiring {name:?}"), help);
+    }
+    found
 }
 
 fn title(reader: &mut Reader, root: &Section) -> Option<String> {
@@ -328,5 +339,19 @@ fn can_be_judged(probe: &Probe) -> bool {
         Probe::Periodic(p) => !p.methods.contains(&SleepMethod::Busy),
         Probe::Cyclictest(_) => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_wiring_is_refused_with_the_nearest_that_exists() {
+        let text = "title = \"t\"\ntarget = \"rig\"\nflavours = [\"6.12\"]\nloads = [\"idle\"]\n\
+                    driver.wiring = \"gpoi\"\ntrigger = { period = \"1ms\", count = 1 }\n";
+        let refused = Experiment::parse(Path::new("x.toml"), text).unwrap_err().to_string();
+        assert!(refused.contains("unknown wiring \"gpoi\""), "{refused}");
+        assert!(refused.contains("gpio") && refused.contains("port"), "{refused}");
     }
 }

@@ -103,7 +103,7 @@ fn what_is_left_out_has_its_documented_default() {
     assert_eq!(experiment.seed, 1);
     assert_eq!(experiment.warm_up, Nanos::from_millis(200));
     assert_eq!(generator(&experiment).responders.mask(), 0xff);
-    assert_eq!(generator(&experiment).driver, Driver { threaded: false });
+    assert_eq!(generator(&experiment).driver, Driver { threaded: false, wiring: Wiring::Port });
     let guest = Guest {
         memory: None,
         shift: 0,
@@ -134,7 +134,7 @@ loads = ["net"]
 warm_up = "1s"
 responders = ["task", "hardirq"]
 trigger = { times = ["1ms", "1.5ms", "3ms"], duty = 0.1, grace = "2s", disturbances = ["2ms", "3ms 16 timers"] }
-driver.threaded = true
+driver = { threaded = true, wiring = "gpio" }
 [guest]
 memory = "1GiB"
 shift = 3
@@ -156,7 +156,7 @@ files = ["/etc/services", "data=/srv/data"]
         generator(&experiment).trigger,
         Trigger { schedule: Schedule::Explicit(times), high, grace, disturbances }
     );
-    assert!(generator(&experiment).driver.threaded);
+    assert_eq!(generator(&experiment).driver, Driver { threaded: true, wiring: Wiring::Gpio });
     let guest = &experiment.guest;
     assert_eq!((guest.memory, guest.shift, guest.seed), (Some(Mebibytes(1024)), 3, 7));
     assert_eq!(guest.begin_after, Nanos::from_millis(8_200));

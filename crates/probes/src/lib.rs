@@ -11,6 +11,7 @@
 #[macro_use]
 mod registry;
 
+mod chip;
 pub mod context;
 mod definition;
 mod failure;
@@ -44,6 +45,7 @@ probes! {
     cycles: Cycles,
 }
 
+pub use chip::Chip;
 pub use definition::{Definition, Key, Kind, Measure, TIME_MAX, Text, Unsound};
 pub use ladder::Answering;
 pub use output::Output;

@@ -43,6 +43,8 @@ pub fn c_header() -> String {
     text += "/* The parallel port of the rig, and of most machines that have one. */\n";
     text += &define("PORT", format!("{:#x}", ports::PARALLEL));
     text += &define("PORT_IRQ", format!("{}", ports::PARALLEL_IRQ));
+    text += "\n/* The label of the rig's GPIO chip, which is that port. */\n";
+    text += &define("CHIP", format!("{:?}", ports::CHIP));
     text +=
         "\n/* The device that disturbs: its register, and the most timers that it asks for. */\n";
     text += &define("DISTURBANCE_PORT", format!("{:#x}", ports::DISTURBANCE));

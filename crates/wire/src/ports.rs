@@ -15,6 +15,13 @@ pub const WIRE: &str = "onset-agent";
 /// The byte that ends measuring, on that line from the plugin to init.
 pub const DONE: u8 = b'.';
 
+/// The label of the rig's GPIO chip, whose lines are the pins of the parallel port by their numbers.
+pub const CHIP: &str = "onset-rig";
+/// The number of the line of that chip that triggers: the first behind the pins of all responders.
+pub const CHIP_TRIGGER: usize = sample::ALL_RESPONDERS.len();
+
+/// The name of the driver's module.
+pub const MODULE: &str = "onset_port";
 /// The driver's device of the `task` responder.
 pub const DEVICE: &str = "/dev/onset";
 /// The driver's device of its samples.

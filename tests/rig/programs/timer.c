@@ -10,18 +10,15 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/io.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/reboot.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "guest.h"
 #include "onset_port.h"
 
 #define DEBUG_PORT 0xe9
@@ -29,27 +26,14 @@
 
 static struct onset_record records[400000];
 
-static void need(int fine, const char *what)
-{
-	if (fine)
-		return;
-	printf("failed: %s: %s\n", what, strerror(errno));
-	reboot(RB_AUTOBOOT);
-}
-
 static int load(const char *parameters)
 {
-	int fd = open("/onset_port.ko", O_RDONLY | O_CLOEXEC);
-	int err = syscall(SYS_finit_module, fd, parameters, 0) ? errno : 0;
-
-	close(fd);
-	printf("load %s: %s\n", parameters, err ? strerror(err) : "done");
-	return err;
+	return load_module("onset_port", parameters);
 }
 
 static void unload(void)
 {
-	need(!syscall(SYS_delete_module, "onset_port", O_NONBLOCK), "unload");
+	need(!unload_module("onset_port"), "unload");
 }
 
 static void pause_ms(long ms)
@@ -154,12 +138,7 @@ int main(void)
 	pid_t task;
 	int fd;
 
-	mkdir("/dev", 0755);
-	mkdir("/sys", 0755);
-	need(!mount("dev", "/dev", "devtmpfs", 0, NULL), "/dev");
-	need(!mount("sys", "/sys", "sysfs", 0, NULL), "/sys");
-	need(freopen("/dev/console", "w", stdout) != NULL, "console");
-	setlinebuf(stdout);
+	prepare();
 	need(!ioperm(DEBUG_PORT, 1, 1), "ioperm");
 
 	load("trigger=wire");
@@ -191,7 +170,7 @@ int main(void)
 
 	/* The module goes while its responders are at work. */
 	kill(task, SIGKILL);
-	while (syscall(SYS_delete_module, "onset_port", O_NONBLOCK) && errno == EAGAIN)
+	while (unload_module("onset_port") == EAGAIN)
 		pause_ms(1);
 	for (int i = 0; i < 20; i++) {
 		need(!load("trigger=timer period_ns=20000"), "load again");

@@ -78,7 +78,14 @@ const EXAMPLES: [(&str, &[&str]); 27] = [
             "onset live /dev/ttyACM0 --frequency 16Hz --duty 50% --count 10000 --record",
         ],
     ),
-    ("respond", &["onset respond --cpu 1", "onset respond --policy fifo:90 -- ./my-loop --gain 2"]),
+    (
+        "respond",
+        &[
+            "onset respond --port parport0 --cpu 1",
+            "onset respond --port gpiochip0:17 --answer 27 -- ./my-loop --gain 2",
+            "onset respond --policy fifo:90",
+        ],
+    ),
     ("serve", &["onset serve", "onset serve --listen 127.0.0.1:0 --store elsewhere"]),
     ("list", &["onset list", "onset list --store elsewhere --json"]),
     ("show", &["onset show latest", "onset show latest --verify"]),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The options of the live instrument: the generator of triggers, and what is on the other end of its line.
 
-use super::StoreArgument;
+use super::{Port, StoreArgument};
 use clap::Args;
 use experiment::Load;
 use lab::live::{Duty, Frequency};
@@ -74,6 +74,21 @@ pub struct Live {
 /// `onset respond …`
 #[derive(Debug, Args)]
 pub struct Respond {
+    /// Load the driver for this port, and unload it at the end: parport0, parport:ADDRESS:IRQ, or the line of a GPIO
+    /// chip that triggers, as in gpiochip0:17. [default: the driver that is loaded]
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<Port>,
+    /// The lines of the same GPIO chip that answer, with commas: one for each responder, in the order in which you name
+    /// them. [default: none]
+    #[arg(long = "answer", value_name = "LINE", value_delimiter = ',', requires = "port")]
+    pub answers: Vec<u16>,
+    /// A responder (a mechanism that answers). May be repeated; task has to be one of them. [default: on GPIO lines
+    /// task, on a parallel port every responder that the kernel has]
+    #[arg(long = "responder", value_name = "NAME", requires = "port")]
+    pub responders: Vec<Responder>,
+    /// The file of the driver's module. [default: the module that is installed, by modprobe]
+    #[arg(long, value_name = "FILE", requires = "port")]
+    pub module: Option<PathBuf>,
     /// Scheduling of the task: fifo:80, rr:50, other.
     #[arg(long, value_name = "POLICY", default_value = "fifo:80")]
     pub policy: Policy,

@@ -5,11 +5,13 @@ mod examples;
 mod followed;
 mod live;
 mod measure;
+mod port;
 
 pub use examples::command;
 pub use followed::{Above, Blame, Bound, Cells, Explain, Latencies, Minimise, Replay, Windows};
 pub use live::{Generator, Live, Respond, Serve};
 pub use measure::{Given, How, Measure};
+pub use port::Port;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, FromArgMatches, Parser, Subcommand};

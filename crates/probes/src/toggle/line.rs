@@ -41,7 +41,7 @@ const SET_VALUES: libc::Ioctl = iowr(0x0f, size_of::<LineValues>());
 const OUTPUT: u64 = 1 << 3;
 
 /// `_IOWR(0xB4, number, …)` (asm-generic/ioctl.h).
-const fn iowr(number: u32, bytes: usize) -> libc::Ioctl {
+pub(crate) const fn iowr(number: u32, bytes: usize) -> libc::Ioctl {
     (3 << 30 | (bytes as u32) << 16 | 0xb4 << 8 | number) as libc::Ioctl
 }
 

@@ -16,6 +16,7 @@ use agent::{LOAD_SCRIPT, Load, Module, PLAN_PATH, Plan, REPEAT_PATH, TaskProcess
 use archive::Archive;
 use std::fs;
 use std::path::{Path, PathBuf};
+use wire::ports::CHIP;
 
 /// The parts of the image, besides the kernel's own.
 #[derive(Clone, Debug)]
@@ -133,9 +134,14 @@ fn put_modules(archive: &mut Archive, kernel: &Kernel, contents: &Contents) -> R
         }
     }
     if let Some(parameters) = contents.driver.clone() {
-        let driver = kernel.driver()?;
-        archive.copy(&guest_module(&driver), 0o644, &driver)?;
-        plan.push(Module { path: guest_module(&driver), parameters });
+        // A driver that is told of lines of the rig's chip needs the chip.
+        let needs_chip = parameters.split(' ').any(|p| p.strip_prefix("chip=") == Some(CHIP));
+        let chip = needs_chip.then(|| kernel.chip()).transpose()?;
+        let own = chip.map(|chip| (chip, String::new())).into_iter();
+        for (module, parameters) in own.chain([(kernel.driver()?, parameters)]) {
+            archive.copy(&guest_module(&module), 0o644, &module)?;
+            plan.push(Module { path: guest_module(&module), parameters });
+        }
     }
     for path in &module_files(kernel, contents)? {
         let guest = guest_module(path);

@@ -15,9 +15,11 @@ use std::time::Duration;
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// The driver's source. It is part of this program, so that every build of the driver is the same.
-const SOURCES: [(&str, &str); 11] = [
+const DRIVER: [(&str, &str); 13] = [
     ("Kbuild", include_str!("../../../../driver/Kbuild")),
     ("disturbance.c", include_str!("../../../../driver/disturbance.c")),
+    ("gpio.c", include_str!("../../../../driver/gpio.c")),
+    ("interrupt.c", include_str!("../../../../driver/interrupt.c")),
     ("main.c", include_str!("../../../../driver/main.c")),
     ("onset.h", include_str!("../../../../driver/onset.h")),
     ("onset_port.h", include_str!("../../../../driver/onset_port.h")),
@@ -27,6 +29,12 @@ const SOURCES: [(&str, &str); 11] = [
     ("samples.c", include_str!("../../../../driver/samples.c")),
     ("task.c", include_str!("../../../../driver/task.c")),
     ("timer.c", include_str!("../../../../driver/timer.c")),
+];
+/// The source of the rig's GPIO chip.
+const CHIP: [(&str, &str); 3] = [
+    ("Kbuild", include_str!("../../../../driver/rig/Kbuild")),
+    ("onset_rig_gpio.c", include_str!("../../../../driver/rig/onset_rig_gpio.c")),
+    ("onset_wire.h", include_str!("../../../../driver/onset_wire.h")),
 ];
 
 /// The most bytes of a file among a user's sources.
@@ -47,29 +55,42 @@ impl Kernel {
     /// # Errors
     /// [`Error::Kernel`] without headers, the errors of building, and those of making a toolchain.
     pub fn driver(&self) -> Result<PathBuf> {
+        self.own_module("onset_port.ko", &DRIVER)
+    }
+
+    /// The rig's GPIO chip for this kernel. It is built if needed.
+    ///
+    /// # Errors
+    /// Those of [`Kernel::driver`].
+    pub fn chip(&self) -> Result<PathBuf> {
+        self.own_module("onset_rig_gpio.ko", &CHIP)
+    }
+
+    /// The module of this name that these sources make.
+    fn own_module(&self, name: &str, sources: &[(&str, &str)]) -> Result<PathBuf> {
         let mut hasher = blake3::Hasher::new();
-        SOURCES.iter().for_each(|(name, text)| {
+        sources.iter().for_each(|(name, text)| {
             hasher.update(name.as_bytes()).update(text.as_bytes());
         });
         let key = &hasher.finalize().to_hex()[..16];
         let drivers = self.directory.join("drivers");
         let place = drivers.join(key);
-        let built = place.join("onset_port.ko");
+        let built = place.join(name);
         if intact::is_intact(&place)? && built.is_file() {
             return Ok(built);
         }
-        let source = |(name, text): (&str, &str)| (PathBuf::from(name), text.as_bytes().to_vec());
-        let made = self.build(&SOURCES.map(source).into())?;
+        let source = |(name, text): &(&str, &str)| (PathBuf::from(name), text.as_bytes().to_vec());
+        let made = self.build(&sources.iter().map(source).collect())?;
         let [module] = made.modules.as_slice() else {
-            return Err(
-                self.error("the build of the driver made more than one module: please report it")
-            );
+            return Err(self.error(format!(
+                "the build of {name} made more than one module: please report it"
+            )));
         };
         fs::create_dir_all(&drivers).at(&drivers)?;
         let draft = cache::owned(&drivers, DRAFT)?;
         let whole = draft.path().join("driver");
         fs::create_dir(&whole).at(&whole)?;
-        fs::copy(module, whole.join("onset_port.ko")).at(module)?;
+        fs::copy(module, whole.join(name)).at(module)?;
         intact::publish(&whole, &place)?;
         Ok(built)
     }

@@ -11,11 +11,11 @@ use super::{Lead, Session, Target, refuse_commands};
 use crate::Error;
 use ::rig::{Bench, Contents, Guest, ProbeRun, Stimulus};
 use bundle::Warning;
-use experiment::{Cell, Experiment, Flavour, Generator, Instrument, Load};
+use experiment::{Cell, Experiment, Flavour, Generator, Instrument, Load, Wiring};
 use probes::{Plan, Probe};
 use sample::{Clock, Responder, ResponderSet, SeriesName, When};
 use std::collections::BTreeMap;
-use wire::ports::DISTURBANCE_IRQ;
+use wire::ports::{CHIP, CHIP_TRIGGER, DISTURBANCE_IRQ};
 use work::Progress;
 
 /// The memory of a guest whose experiment does not set it: as much as the largest load needs without paging.
@@ -110,9 +110,13 @@ impl Rig {
                 let responders = self.available(generator, cell.flavour);
                 let names: Vec<&str> = responders.iter().map(Responder::name).collect();
                 let threaded = if generator.driver.threaded { " threaded=1" } else { "" };
+                let lines = match generator.driver.wiring {
+                    Wiring::Port => String::new(),
+                    Wiring::Gpio => lines(responders),
+                };
                 // The driver gets this also if nothing disturbs: it costs nothing then, and one snapshot serves both.
                 let parameters = format!(
-                    "responders={} disturbance_irq={DISTURBANCE_IRQ}{threaded}",
+                    "responders={} disturbance_irq={DISTURBANCE_IRQ}{threaded}{lines}",
                     names.join(",")
                 );
                 (Some(parameters), responders.contains(Responder::Task))
@@ -187,6 +191,15 @@ impl Target for Rig {
         let instrument = cell.instrument.clone();
         Ok(Box::new(InGuest::begin(self, experiment, cell, instrument, lead, progress)?))
     }
+}
+
+/// The driver's parameters that name the lines of the rig's chip: each responder has the line of its pin.
+fn lines(responders: ResponderSet) -> String {
+    let answers: Vec<String> = responders.iter().map(|r| r.pin().to_string()).collect();
+    format!(
+        " trigger=gpio chip={CHIP} trigger_line={CHIP_TRIGGER} answer_lines={}",
+        answers.join(",")
+    )
 }
 
 /// The plan as the guest runs it: the user's program has another path there.

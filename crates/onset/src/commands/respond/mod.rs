@@ -2,6 +2,8 @@
 //! `onset respond`: be the responder `task` of the driver on this machine, or start the user's program in its place.
 //! Something outside triggers, and takes the time of the answers.
 
+mod driver;
+
 use crate::arguments::Respond;
 use crate::failure::{Exit, Failure};
 use probes::Answering;
@@ -17,6 +19,8 @@ use work::{POLL, Reaped};
 const FAREWELL: Duration = Duration::from_secs(1);
 
 pub fn run(arguments: &Respond) -> Result<Exit, Failure> {
+    // To the end of the function.
+    let _loaded = arguments.port.map(|port| driver::load(port, arguments)).transpose()?;
     match &arguments.program[..] {
         [] => answer(arguments),
         [program, words @ ..] => start(program, words, arguments),
@@ -43,7 +47,7 @@ fn answer(how: &Respond) -> Result<Exit, Failure> {
 fn start(program: &str, words: &[String], how: &Respond) -> Result<Exit, Failure> {
     if !Path::new(DEVICE).exists() {
         return Err(Failure::unavailable(format!(
-            "there is no {DEVICE}, on which {program} would wait: load the module (driver/README.md)"
+            "there is no {DEVICE}, on which {program} would wait: load the driver with --port, or by hand (driver/README.md)"
         )));
     }
     // This thread has nothing else to do, so that its policy may be the program's. It is put back before it waits.

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The GPIO chip of the virtual rig: the parallel port of the plugin as lines of
+ * gpiolib. Debian's kernels have no chip that a guest without one could use.
+ *
+ * Line n is data pin n. The line behind them all is nACK: an input, whose
+ * interrupt is the port's. So the plugin triggers and sees the answers as on
+ * the port itself, and a driver that answers by gpiolib is measured by the same
+ * instrument as one that writes the port's register.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/gpio/driver.h>
+#include <linux/io.h>
+#include <linux/ioport.h>
+#include <linux/module.h>
+#include <linux/property.h>
+#include <linux/spinlock.h>
+#include <linux/version.h>
+
+#include "onset_wire.h"
+
+/* Registers of the parallel port, as in port.c. */
+#define ONSET_CONTROL		2
+#define ONSET_REGISTERS		3
+#define ONSET_CONTROL_IRQ	BIT(4)
+
+/* The input's number: the first behind the pins of all responders. */
+#define ONSET_TRIGGER_LINE	ONSET_RESPONDERS
+
+static_assert(ONSET_RESPONDERS <= 8, "the data register has eight pins");
+
+/**
+ * struct onset_rig_chip - the one chip
+ * @gc: the part that gpiolib knows
+ * @lock: protects @latch, also where PREEMPT_RT makes other locks sleep
+ * @latch: what the data register holds
+ */
+struct onset_rig_chip {
+	struct gpio_chip gc;
+	raw_spinlock_t lock;
+	u8 latch;
+};
+
+static struct onset_rig_chip chip = {
+	.lock = __RAW_SPIN_LOCK_UNLOCKED(chip.lock),
+};
+
+/* By this node a software node of somebody else names the chip's lines. */
+static const struct software_node onset_rig_node = {
+	.name = ONSET_CHIP,
+};
+
+static bool sleeps;
+module_param(sleeps, bool, 0444);
+MODULE_PARM_DESC(sleeps, "say that the lines sleep, to try who refuses such lines (default N)");
+
+static int onset_rig_get_direction(struct gpio_chip *gc, unsigned int offset)
+{
+	return offset == ONSET_TRIGGER_LINE ? GPIO_LINE_DIRECTION_IN : GPIO_LINE_DIRECTION_OUT;
+}
+
+static int onset_rig_get(struct gpio_chip *gc, unsigned int offset)
+{
+	/* The port's status register does not show the level of nACK. */
+	return offset == ONSET_TRIGGER_LINE ? 0 : !!(chip.latch & BIT(offset));
+}
+
+static int onset_rig_write(struct gpio_chip *gc, unsigned int offset, int value)
+{
+	unsigned long flags;
+
+	if (offset == ONSET_TRIGGER_LINE)
+		return -EINVAL;
+	raw_spin_lock_irqsave(&chip.lock, flags);
+	if (value)
+		chip.latch |= BIT(offset);
+	else
+		chip.latch &= ~BIT(offset);
+	outb(chip.latch, ONSET_PORT);
+	raw_spin_unlock_irqrestore(&chip.lock, flags);
+	return 0;
+}
+
+/* set() gives an error since Linux 6.17. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#define onset_rig_set	onset_rig_write
+#else
+static void onset_rig_set(struct gpio_chip *gc, unsigned int offset, int value)
+{
+	onset_rig_write(gc, offset, value);
+}
+#endif
+
+static int onset_rig_direction_input(struct gpio_chip *gc, unsigned int offset)
+{
+	return offset == ONSET_TRIGGER_LINE ? 0 : -EINVAL;
+}
+
+static int onset_rig_to_irq(struct gpio_chip *gc, unsigned int offset)
+{
+	return offset == ONSET_TRIGGER_LINE ? ONSET_PORT_IRQ : -ENXIO;
+}
+
+static int __init onset_rig_init(void)
+{
+	int err;
+
+	if (!request_region(ONSET_PORT, ONSET_REGISTERS, KBUILD_MODNAME))
+		return -EBUSY;
+	err = software_node_register(&onset_rig_node);
+	if (err)
+		goto out_release;
+	chip.gc = (struct gpio_chip) {
+		.label			= ONSET_CHIP,
+		.owner			= THIS_MODULE,
+		.fwnode			= software_node_fwnode(&onset_rig_node),
+		.base			= -1,
+		.ngpio			= ONSET_TRIGGER_LINE + 1,
+		.can_sleep		= sleeps,
+		.get_direction		= onset_rig_get_direction,
+		.direction_input	= onset_rig_direction_input,
+		.direction_output	= onset_rig_write,
+		.get			= onset_rig_get,
+		.set			= onset_rig_set,
+		.to_irq			= onset_rig_to_irq,
+	};
+	outb(chip.latch, ONSET_PORT);
+	err = gpiochip_add_data(&chip.gc, NULL);
+	if (err)
+		goto out_unregister;
+	outb(ONSET_CONTROL_IRQ, ONSET_PORT + ONSET_CONTROL);
+	return 0;
+
+out_unregister:
+	software_node_unregister(&onset_rig_node);
+out_release:
+	release_region(ONSET_PORT, ONSET_REGISTERS);
+	return err;
+}
+
+static void __exit onset_rig_exit(void)
+{
+	outb(0, ONSET_PORT + ONSET_CONTROL);
+	gpiochip_remove(&chip.gc);
+	software_node_unregister(&onset_rig_node);
+	release_region(ONSET_PORT, ONSET_REGISTERS);
+}
+
+module_init(onset_rig_init);
+module_exit(onset_rig_exit);
+
+MODULE_DESCRIPTION("The parallel port of onset's virtual rig as a GPIO chip");
+MODULE_LICENSE("GPL");
