@@ -90,14 +90,15 @@ fn a_few_responders_do_with_a_few_lines_and_answer_on_their_own_pins() {
 fn console(kernel: &str, has_nodes: bool) -> String {
     let lab = Lab::new();
     let kernel = kernel_of_tests(&lab, kernel);
-    let options: &[&str] = if has_nodes { &["-static", "-DHAS_NODES"] } else { &["-static"] };
-    let node = kernel.modules_of(&repository().join("examples/software-node"));
-    let files = [
-        ("init", program(&lab, "gpio.c", options)),
+    let mut files = vec![
+        ("init", program(&lab, "gpio.c", &["-static"])),
         ("onset_port.ko", kernel.driver().expect("it builds")),
         ("onset_rig_gpio.ko", kernel.chip().expect("it builds")),
-        ("onset_lines.ko", node.expect("it builds")[0].clone()),
     ];
+    if has_nodes {
+        let node = kernel.modules_of(&repository().join("examples/software-node"));
+        files.push(("onset_lines.ko", node.expect("it builds")[0].clone()));
+    }
     boot(&lab, &kernel, &files).0
 }
 

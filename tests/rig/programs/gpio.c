@@ -124,9 +124,9 @@ int main(void)
 	prepare();
 	try_what_is_refused();
 	try_names();
-#ifdef HAS_NODES
-	try_a_node();
-#endif
+	/* The test gives it to kernels whose gpiolib knows software nodes. */
+	if (!access("/onset_lines.ko", F_OK))
+		try_a_node();
 	for (again = 0; again < 20; again++) {
 		need(!load(ON_CHIP "trigger_line=8 answer_lines=0,7"), "again");
 		unload("onset_port");
