@@ -83,7 +83,6 @@ const EXAMPLES: [(&str, &[&str]); 27] = [
         &[
             "onset respond --port parport0 --cpu 1",
             "onset respond --port gpiochip0:17 --answer 27 -- ./my-loop --gain 2",
-            "onset respond --policy fifo:90",
         ],
     ),
     ("serve", &["onset serve", "onset serve --listen 127.0.0.1:0 --store elsewhere"]),
