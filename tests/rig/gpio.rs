@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The driver on GPIO lines: triggers come through gpiolib, and answers go through it. In the rig the lines are the pins
-//! of the same port, so the same instrument measures both ways.
+//! The driver on GPIO lines: triggers come through gpiolib, and answers go through it. In the rig the lines are the
+//! pins of the same parallel port, so the same instrument measures both ways.
 
 use crate::programs::{boot, kernel_of_tests, program};
 use std::fs;
