@@ -62,18 +62,20 @@ fn an_answer_on_a_gpio_line_is_explained_and_replayed() {
         let words = ["replay", &run, "--responder", "task", "--times", "2", "--json"];
         let replayed = lab.onset(&words).exits(0).json();
         assert_eq!(replayed["identical_times"], 2, "{kernel}: {replayed:#}");
-        let find = lab.path().join("find.json");
-        let file = find.to_str().expect("text");
-        lab.onset(&["minimise", &run, "--responder", "task", "-o", file]).exits(0);
+        let file = lab.experiment(&text);
+        let hunted = ["hunt", &file, "--budget", "3trials", "--seed", "3", "--json"];
+        let hunted = lab.onset(&hunted).exits(0).json();
+        let find = hunted["worst"][0]["find"].as_str().expect("a find").to_owned();
         let of_find = fs::read_to_string(&find).expect("written");
         assert!(of_find.contains("chip=onset-rig"), "{of_find}");
-        lab.onset(&["replay", file]).exits(0);
+        let replayed = lab.onset(&["replay", &find, "--json"]).exits(0).json();
+        assert_eq!(replayed["times"], replayed["identical_times"]);
     }
 }
 
 #[test]
 fn a_few_responders_do_with_a_few_lines_and_answer_on_their_own_pins() {
-    if !have_kernels(&["6.12"]) {
+    if !have_kernels(&["6.12-rt"]) {
         return;
     }
     let lab = Lab::new();
