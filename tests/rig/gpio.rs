@@ -156,7 +156,7 @@ fn assert_console(console: &str, kernel: &str, has_nodes: bool) {
     let of_nodes = LINES_OF_THE_NODE.into_iter().filter(|_| has_nodes);
     let last = ["load ", "Device or resource busy"].into_iter().chain(LINES).chain(of_nodes);
     assert_in_order(console, kernel, errors.chain(last).chain(["all done"]));
-    for trouble in ["failed: ", "WARNING", "BUG", "Call Trace"] {
+    for trouble in ["\nfailed: ", "WARNING", "BUG", "Call Trace"] {
         assert!(!console.contains(trouble), "{kernel}: {trouble}: {console}");
     }
 }
