@@ -4,7 +4,7 @@
 use crate::measure::Measurement;
 use crate::responder;
 use crate::x86_64::{EARLY_CLOCK, Ports, WIRE};
-use agent::{COUNTERS_DIR, LOAD_SCRIPT, Module, PLAN_PATH, Plan, Word, counter_value};
+use agent::{COUNTERS_DIR, LOAD_SCRIPT, Module, PLAN_PATH, PROGRAMS, Plan, Word, counter_value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::MountFlags;
@@ -183,7 +183,7 @@ fn start_load() -> Result<(), String> {
     let status = Command::new("/bin/sh")
         .arg(LOAD_SCRIPT)
         .env_clear()
-        .env("PATH", "/usr/bin")
+        .env("PATH", PROGRAMS)
         .env("HOME", "/tmp")
         .env("LANG", "C")
         .stdin(Stdio::null())

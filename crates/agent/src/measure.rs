@@ -3,7 +3,7 @@
 //! records to the rig once the probe has ended, so that nothing runs beside the probe that would not on a real machine.
 
 use crate::x86_64::Ports;
-use agent::Word;
+use agent::{PROGRAMS, Word};
 use probes::Plan;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::fs::{self, File};
@@ -69,7 +69,7 @@ impl Measurement {
         let descriptors: Vec<i32> = self.rings.iter().map(Channel::fd).collect();
         let mut command = Command::new("/proc/self/exe");
         command.arg("probe").args(descriptors.iter().map(i32::to_string));
-        command.env_clear().env("PATH", "/usr/bin").env("LANG", "C");
+        command.env_clear().env("PATH", PROGRAMS).env("LANG", "C");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         // SAFETY: fcntl is async-signal-safe, and the rings outlive the spawn.
         unsafe {

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 /// The path of the plan in the guest's image. The plan is JSON.
 pub const PLAN_PATH: &str = "/onset/plan.json";
+/// The directory of all programs in the image, and the guest's PATH.
+pub const PROGRAMS: &str = "/usr/bin";
 /// The path of the load's script in the image.
 pub const LOAD_SCRIPT: &str = "/onset/load.sh";
 /// The path of the agent under the name by which load scripts repeat and count a command.

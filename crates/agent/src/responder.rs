@@ -2,7 +2,7 @@
 //! The `task` responder: a process with SCHED_FIFO and locked memory that blocks in read() and answers
 //! by ioctl(), as in the 2006 thesis (§5.5.2), or a program of the user with the same policy.
 
-use agent::TaskProcess;
+use agent::{PROGRAMS, TaskProcess};
 use std::ffi::CString;
 use std::fs;
 use std::io::{Error, Read, Write, pipe};
@@ -75,7 +75,7 @@ fn start_program(command: &[String]) -> Result<Running, String> {
     let (program, arguments) = command.split_first().ok_or("the program has no name")?;
     let mut child = Command::new(program);
     child.args(arguments).stdin(Stdio::null());
-    child.env_clear().env("PATH", "/usr/bin").env("HOME", "/tmp").env("LANG", "C");
+    child.env_clear().env("PATH", PROGRAMS).env("HOME", "/tmp").env("LANG", "C");
     // SAFETY: plain system calls on plain data.
     unsafe {
         child.pre_exec(|| {

@@ -6,12 +6,11 @@ use super::document::Value;
 use super::paths::Paths;
 use super::read::{Reader, Section};
 use super::{Instrument, Target};
+use agent::PROGRAMS;
 use probes::Probe;
 use sample::Responder;
 use std::path::{Path, PathBuf};
 
-/// The directory of the guest in which programs of the host are.
-const GUEST_DIRECTORY: &str = "/usr/bin";
 const EXAMPLE: &str = "[\"./my-loop\", \"--gain\", \"2\"]";
 
 /// A program of the user, which is the task that is measured.
@@ -32,7 +31,7 @@ impl Program {
     /// The command in the rig's guest, which has the program under its own name.
     pub fn guest_command(&self) -> Vec<String> {
         let name = self.path.file_name().unwrap_or_default();
-        self.command_at(&Path::new(GUEST_DIRECTORY).join(name))
+        self.command_at(&Path::new(PROGRAMS).join(name))
     }
 
     fn command_at(&self, path: &Path) -> Vec<String> {

@@ -6,21 +6,20 @@
 //! The probe believes the program's times; it checks only that they follow each other and have passed. It does not see
 //! what the program waited for. The program costs nothing for the report but writing 40 bytes to memory.
 
-use crate::definition::{Definition, Key, Measure, events, times};
+use crate::definition::{Definition, Key, Measure, Sampled, events, times};
 use crate::ladder::aside;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::report::{Report, RunError};
 use crate::run::{check_count, check_time};
-use crate::{Output, failure};
-use rt::{Policy, now};
+use crate::{Output, Program, failure};
+use rt::now;
 use rustix::fs::MemfdFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 use sample::{Loss, Monotonic, Nanos, Stamp};
 use serde::{Deserialize, Serialize};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wire::cycles::{BYTES, Cycle, Cycles as Ring, VARIABLE};
@@ -31,8 +30,6 @@ const SERIES: [&str; 3] = ["start", "computation", "response"];
 const LOOK: Duration = Duration::from_millis(10);
 /// How long the probe waits for the first cycle, and from one cycle to the next beyond the period.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the program has to end after SIGTERM.
-const FAREWELL: Duration = Duration::from_secs(1);
 
 pub(crate) const DEFINITION: Definition = Definition {
     name: "cycles",
@@ -64,6 +61,10 @@ pub struct Cycles {
 impl Measure for Cycles {
     fn series(&self, _plan: &Plan) -> Vec<String> {
         SERIES.map(String::from).to_vec()
+    }
+
+    fn sampled(&self, _series: &str) -> Sampled {
+        Sampled::Stretches
     }
 
     fn duration(&self) -> Nanos {
@@ -101,11 +102,14 @@ impl Measure for Cycles {
                 aside()?;
                 // The program reads the size of the ring, so that the ring is made first.
                 let mut ring = Ring::new(shared.words());
-                let mut running = Running::start(command, plan, &shared)?;
+                let running = Running::start(command, plan, &shared)?;
                 let mut seen =
                     Seen { probe: self, output, origin: None, first: 0, next: 0, cycles: 0 };
-                let mut report = follow(&mut running, &mut seen, &mut ring, stop)?;
+                let mut report = follow(running, &mut seen, &mut ring, stop)?;
                 report.add("cycles", seen.cycles);
+                if let Some(origin) = seen.origin {
+                    report.add("origin_ns", origin.ns());
+                }
                 Ok(report)
             });
             apart.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -115,7 +119,7 @@ impl Measure for Cycles {
 
 /// Takes cycles until there are enough, the program ends, or `stop` is set.
 fn follow(
-    running: &mut Running,
+    mut running: Running,
     seen: &mut Seen<'_>,
     ring: &mut Ring<'_>,
     stop: &AtomicBool,
@@ -126,23 +130,24 @@ fn follow(
         // Asked before the ring is read, so that the last cycles of a program that has ended are taken.
         let ended = running.ended()?;
         let before = seen.cycles;
-        let dropped = ring.take(|cycle| seen.take(cycle)).map_err(|_| {
+        ring.take(|cycle, lost| seen.take(cycle, lost)).map_err(|_| {
             failure::unavailable(
                 &running.name,
                 "it counts its cycles backwards; docs/own-program.md has the layout of its page",
             )
         })?;
-        seen.lose(Loss::Dropped, dropped);
         if seen.cycles > before {
             last = Instant::now();
         }
         if seen.are_all() || stop.load(Ordering::Relaxed) {
-            running.end();
+            seen.drop_unseen(ring.lost());
+            running.program.end();
             return Ok(Report::default());
         }
         if let Some(status) = ended {
             return match status.success() && seen.cycles > 0 {
                 true => {
+                    seen.drop_unseen(ring.lost());
                     seen.lose(Loss::Unanswered, seen.probe.count - seen.next);
                     Ok(Report::default())
                 }
@@ -175,26 +180,34 @@ impl Seen<'_> {
         self.next >= self.probe.count
     }
 
-    fn take(&mut self, cycle: Cycle) {
+    /// Takes a cycle. `lost` cycles before it were overwritten in the ring. Each of these has a number that is missing,
+    /// so that only the other missing numbers are cycles that the program skipped.
+    fn take(&mut self, cycle: Cycle, lost: u64) {
         if self.are_all() {
             return;
         }
         let [release, start, end] =
             [cycle.release_ns, cycle.start_ns, cycle.end_ns].map(Stamp::<Monotonic>::from_ns);
         if self.origin.is_none() {
-            self.first = cycle.number;
+            self.first = cycle.number.saturating_sub(lost);
         }
         let origin = *self.origin.get_or_insert(release);
         self.cycles += 1;
         let number = cycle.number.checked_sub(self.first).filter(|number| *number >= self.next);
         let Some(number) = number.filter(|_| end <= now()) else {
             // A number that was there before, or a time that is yet to come.
-            self.next += 1;
-            return self.lose(Loss::Tainted, 1);
+            self.drop_unseen(lost);
+            if !self.are_all() {
+                self.next += 1;
+                self.lose(Loss::Tainted, 1);
+            }
+            return;
         };
         let within = number.min(self.probe.count);
-        let skipped = within - self.next;
-        self.lose(Loss::Overrun, skipped);
+        let missing = within - self.next;
+        let dropped = lost.min(missing);
+        self.lose(Loss::Dropped, dropped);
+        self.lose(Loss::Overrun, missing - dropped);
         self.next = within;
         if within < number || self.are_all() {
             return;
@@ -208,6 +221,13 @@ impl Seen<'_> {
         for (series, (at, latency)) in latencies.into_iter().enumerate() {
             Recorder::new(self.output, series, origin).sample(number, at, latency);
         }
+    }
+
+    /// Counts cycles that were overwritten, and whose numbers nobody knows.
+    fn drop_unseen(&mut self, lost: u64) {
+        let dropped = lost.min(self.probe.count - self.next);
+        self.lose(Loss::Dropped, dropped);
+        self.next += dropped;
     }
 
     /// Counts lost cycles, of which every series has lost as many.
@@ -252,54 +272,29 @@ impl Drop for Shared {
     }
 }
 
-/// The program while it runs. When this value is dropped, the program is gone, however it ended.
+/// The program while it runs.
 struct Running {
     name: String,
-    child: Child,
+    program: Program,
 }
 
 impl Running {
     fn start(command: &[String], plan: &Plan, shared: &Shared) -> Result<Running, RunError> {
         let name = format!("cycles of {}", command[0]);
         let descriptor = shared.fd.as_raw_fd();
-        let cpus = plan.cpus.clone();
-        if let Policy::Deadline { .. } = plan.policy {
-            let wrong = "a task with this policy starts no program; measure with other, and let the program take the policy itself";
-            return Err(failure::plan("policy", wrong));
-        }
         let mut child = Command::new(&command[0]);
         child.args(&command[1..]).env(VARIABLE, descriptor.to_string());
         // The standard output of this process is for its own words.
         child.stdin(Stdio::null()).stdout(std::io::stderr());
-        // SAFETY: only system calls are made between fork and exec, and nothing is allocated.
-        unsafe {
-            child.pre_exec(move || prepare(descriptor, &cpus));
-        }
-        // The program inherits the policy of this thread.
-        rt::apply(plan.policy)?;
-        let child = child.spawn();
+        work::inherit(&mut child, vec![descriptor]);
+        let remedy = "name a program that is there and may be executed";
+        let program = Program::start(&mut child, plan.policy, &plan.cpus, (&name, remedy))?;
         aside()?;
-        let child = child.map_err(|e| {
-            failure::unavailable(
-                &name,
-                format!("{e}; name a program that is there and may be executed"),
-            )
-        })?;
-        Ok(Running { name, child })
+        Ok(Running { name, program })
     }
 
     fn ended(&mut self) -> Result<Option<ExitStatus>, RunError> {
-        self.child.try_wait().map_err(failure::system("waitpid"))
-    }
-
-    /// Ends the program: by SIGTERM, so that it can put its machine to rest, and then by SIGKILL.
-    fn end(&mut self) {
-        // SAFETY: nobody has waited for the child yet, or this does nothing.
-        unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
-        let begun = Instant::now();
-        while begun.elapsed() < FAREWELL && matches!(self.child.try_wait(), Ok(None)) {
-            std::thread::sleep(LOOK);
-        }
+        self.program.ended().map_err(failure::system("waitpid"))
     }
 
     fn failed(&self, status: ExitStatus, cycles: u64) -> RunError {
@@ -320,32 +315,6 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-    }
-}
-
-/// Gives the new process the ring and the CPUs of the plan. It ends when this process does.
-fn prepare(descriptor: i32, cpus: &[u32]) -> std::io::Result<()> {
-    // SAFETY: plain system calls on plain data.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if libc::fcntl(descriptor, libc::F_SETFD, 0) != 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        cpus.iter().for_each(|cpu| libc::CPU_SET(*cpu as usize, &mut set));
-        if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) != 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,6 +326,12 @@ mod tests {
 
     /// The readings that come of these cycles, of a plan for `count`.
     fn readings(count: u64, cycles: &[Cycle]) -> Vec<wire::Reading> {
+        let none_lost: Vec<_> = cycles.iter().map(|cycle| (*cycle, 0)).collect();
+        readings_with_lost(count, &none_lost)
+    }
+
+    /// The same, where so many were overwritten before each.
+    fn readings_with_lost(count: u64, cycles: &[(Cycle, u64)]) -> Vec<wire::Reading> {
         let mut channel = Channel::with_capacity(100).unwrap();
         {
             // SAFETY: this descriptor lives longer than the output, and nobody else writes.
@@ -373,7 +348,7 @@ mod tests {
                 next: 0,
                 cycles: 0,
             };
-            cycles.iter().for_each(|cycle| seen.take(*cycle));
+            cycles.iter().for_each(|(cycle, lost)| seen.take(*cycle, *lost));
             output.end();
         }
         let mut readings = Vec::new();
@@ -408,15 +383,31 @@ mod tests {
             (2, 2, 200, 31),
         ];
         assert_eq!(samples.collect::<Vec<_>>(), expected);
-        let overruns: u64 = readings
-            .iter()
-            .map(|reading| match reading {
-                wire::Reading::Loss { series: 0, loss: Loss::Overrun, count } => *count,
-                _ => 0,
-            })
-            .sum();
         // One between the first two, and two of the three before the last, which is beyond the plan.
-        assert_eq!(overruns, 3);
+        assert_eq!(lost(&readings, Loss::Overrun), 3);
+    }
+
+    /// How many cycles were lost so, by the losses of the first series.
+    fn lost(readings: &[wire::Reading], wanted: Loss) -> u64 {
+        let count = |reading: &wire::Reading| match reading {
+            wire::Reading::Loss { series: 0, loss, count } if *loss == wanted => *count,
+            _ => 0,
+        };
+        readings.iter().map(count).sum()
+    }
+
+    #[test]
+    fn a_cycle_that_was_overwritten_counts_once_and_is_no_overrun() {
+        let own = |number| cycle(number, 100 * number, 100 * number + 1, 100 * number + 2);
+        // Of 3 to 8 two were overwritten, and the program skipped four. Of 10, 11 and 13 to 19 all were overwritten.
+        let cycles = [(own(2), 0), (own(9), 2), (own(12), 2), (own(20), 7)];
+        let readings = readings_with_lost(30, &cycles);
+        assert_eq!((lost(&readings, Loss::Dropped), lost(&readings, Loss::Overrun)), (11, 4));
+        // Before the first cycle that was seen, and beyond the plan.
+        let readings = readings_with_lost(10, &[(own(5), 3), (own(900), 20)]);
+        assert_eq!((lost(&readings, Loss::Dropped), lost(&readings, Loss::Overrun)), (9, 0));
+        let samples = readings.iter().filter(|r| matches!(r, wire::Reading::Sample { .. })).count();
+        assert_eq!(samples, SERIES.len());
     }
 
     #[test]

@@ -8,20 +8,20 @@
 //! was late are neither loops nor losses, so `at` runs behind by these periods. cyclictest does not say when its first
 //! loop began. The probe takes the start of the program instead, which is some milliseconds earlier.
 
-use crate::definition::{Definition, Key, Measure, events, times, word};
+use crate::definition::{Definition, Key, Measure, Sampled, events, times, word};
 use crate::ladder::aside;
 use crate::plan::{Plan, SleepMethod};
 use crate::run::check_count;
 use crate::series::duration;
-use crate::{Output, Report, RunError, failure};
-use rt::Policy;
+use crate::{Output, Program, Report, RunError, failure};
+use rt::{Policy, Usage};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 use sample::{Loss, Monotonic, Nanos, Stamp};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const PROGRAM: &str = "cyclictest";
@@ -68,6 +68,10 @@ impl Measure for Cyclictest {
         self.methods.iter().map(name).collect()
     }
 
+    fn sampled(&self, _series: &str) -> Sampled {
+        Sampled::WakeUps
+    }
+
     fn duration(&self) -> Nanos {
         times(self.period, self.count, self.methods.len())
     }
@@ -106,11 +110,14 @@ impl Measure for Cyclictest {
                 // cyclictest inherits policy, CPUs and timer slack. It sets those of its measuring thread itself.
                 aside()?;
                 for (series, arguments) in (0..).zip(&each) {
-                    let mut running = Running::start(arguments)?;
+                    let before = Usage::of_children();
+                    let (mut running, stdout) = Running::start(arguments)?;
                     let mut loops =
                         Loops { series, origin, begun: rt::now(), period: self.period, next: 0 };
-                    running.read(&mut loops, output, stop)?;
-                    running.end(stop, &mut report)?;
+                    if let Some(stdout) = stdout {
+                        running.read(stdout, &mut loops, output, stop)?;
+                    }
+                    running.end(stop, &before, &mut report)?;
                     if stop.load(Ordering::Relaxed) {
                         break;
                     }
@@ -247,35 +254,32 @@ fn memory_peak_kib(status: &str) -> Option<u64> {
     value.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// The process of cyclictest. When this value is dropped, the process is gone, however it ended.
+/// The process of cyclictest.
 struct Running {
-    child: Child,
-    ended: bool,
+    program: Program,
+    complaints: Option<ChildStderr>,
     memory_peak_kib: u64,
     looks: u32,
 }
 
 impl Running {
-    fn start(arguments: &[String]) -> Result<Running, RunError> {
+    fn start(arguments: &[String]) -> Result<(Running, Option<ChildStdout>), RunError> {
         let mut command = Command::new(PROGRAM);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => failure::unavailable(
-                "cyclictest",
-                "cyclictest is not installed; on Debian: apt install rt-tests",
-            ),
-            _ => failure::system("starting cyclictest")(e),
-        })?;
-        Ok(Running { child, ended: false, memory_peak_kib: 0, looks: 0 })
+        let cpus = rt::allowed_cpus()?;
+        let remedy = (PROGRAM, "on Debian: apt install rt-tests");
+        let mut program = Program::start(&mut command, Policy::Other(0), &cpus, remedy)?;
+        let (stdout, complaints) = program.pipes();
+        Ok((Running { program, complaints, memory_peak_kib: 0, looks: 0 }, stdout))
     }
 
     fn read(
         &mut self,
+        stdout: ChildStdout,
         loops: &mut Loops,
         output: &mut Output,
         stop: &AtomicBool,
     ) -> Result<(), RunError> {
-        let Some(stdout) = self.child.stdout.take() else { return Ok(()) };
         let mut stdout = BufReader::with_capacity(1 << 16, stdout);
         let mut line = String::new();
         loop {
@@ -314,55 +318,34 @@ impl Running {
             return;
         }
         self.looks += 1;
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.program.id()));
         let peak = status.ok().and_then(|text| memory_peak_kib(&text)).unwrap_or(0);
         self.memory_peak_kib = self.memory_peak_kib.max(peak);
     }
 
-    /// Waits for the end of the process, and adds the resources that it used.
-    fn end(mut self, stop: &AtomicBool, report: &mut Report) -> Result<(), RunError> {
+    /// Waits for the end of the process, and adds the resources that it used. `before` is what the children before it
+    /// used.
+    fn end(
+        mut self,
+        stop: &AtomicBool,
+        before: &Usage,
+        report: &mut Report,
+    ) -> Result<(), RunError> {
         if stop.load(Ordering::Relaxed) {
-            self.signal(libc::SIGINT);
+            self.program.ask_to_end();
         }
         let mut complaint = String::new();
-        if let Some(mut stderr) = self.child.stderr.take() {
+        if let Some(mut stderr) = self.complaints.take() {
             let _ = stderr.read_to_string(&mut complaint);
         }
-        // SAFETY: both are plain data, and wait4 fills both.
-        let (mut status, mut used): (libc::c_int, libc::rusage) =
-            (0, unsafe { std::mem::zeroed() });
-        let process = self.child.id() as libc::pid_t;
-        // SAFETY: the process is our own child, and nobody else waits for it.
-        while unsafe { libc::wait4(process, &raw mut status, 0, &raw mut used) } == -1 {
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(failure::system("waiting for cyclictest")(error));
-            }
-        }
-        self.ended = true;
-        let sound = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0;
-        if !sound && !stop.load(Ordering::Relaxed) {
+        let status = self.program.wait().map_err(failure::system("waiting for cyclictest"))?;
+        if !status.success() && !stop.load(Ordering::Relaxed) {
             return Err(failure::unavailable("result of cyclictest", complaint.trim()));
         }
-        let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
-        report.add("cpu_time_ns", ns(used.ru_utime) + ns(used.ru_stime));
+        report.add("cpu_time_ns", Usage::of_children().since(before).cpu_time.0);
         // Not ru_maxrss: it begins with the memory that this process had when cyclictest began (Linux, exec_mmap()).
         report.largest("memory_peak_kib", self.memory_peak_kib);
         Ok(())
-    }
-
-    fn signal(&self, signal: libc::c_int) {
-        // SAFETY: nobody has waited for the child yet, so the number is still its own.
-        unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if !self.ended {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
     }
 }
 

@@ -128,6 +128,20 @@ impl Key {
         }
     }
 
+    /// The name of the key's option, and the unit of its number: `method` of `methods`, `rate` and `hz` of `rate_hz`.
+    pub fn option(&self) -> (String, Option<&'static str>) {
+        let (name, unit) = match self.kind {
+            Kind::Times(_) | Kind::Words(_) => {
+                (self.name.strip_suffix('s').unwrap_or(self.name), None)
+            }
+            Kind::Number(..) => {
+                self.name.split_once('_').map_or((self.name, None), |(n, u)| (n, Some(u)))
+            }
+            _ => (self.name, None),
+        };
+        (name.replace('_', "-"), unit)
+    }
+
     /// The key's default as a plan has it.
     ///
     /// # Panics
@@ -173,6 +187,11 @@ pub trait Measure {
         false
     }
 
+    /// What the samples of a series are, for whoever explains them.
+    fn sampled(&self, _series: &str) -> Sampled {
+        Sampled::Other("its samples are not times by which a task was late")
+    }
+
     /// The programs that the probe runs.
     fn programs(&self) -> &'static [&'static str] {
         &[]
@@ -193,6 +212,18 @@ pub trait Measure {
         outputs: &mut [Output],
         stop: &AtomicBool,
     ) -> Result<Report, RunError>;
+}
+
+/// What the samples of a series are ([`Measure::sampled`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampled {
+    /// Stretches on CLOCK_MONOTONIC, at whose end a task reads this clock. They begin at the instants that the samples
+    /// name, counted from the counter `origin_ns`.
+    Stretches,
+    /// The same, but the samples do not name their instants. The calls of the task tell them.
+    WakeUps,
+    /// Something else, which this says.
+    Other(&'static str),
 }
 
 /// Values that make no sense together ([`Measure::unsound`]).

@@ -4,7 +4,7 @@
 //! The latency is the difference between two consecutive readings. It contains one reading, and whatever ran in
 //! between. A coarse clock shows 0 and the size of its steps.
 
-use crate::definition::{Definition, Key, Measure, events, times, word};
+use crate::definition::{Definition, Key, Measure, Sampled, events, times, word};
 use crate::plan::Plan;
 use crate::report::{Doubt, Report, RunError};
 use crate::run::check_count;
@@ -69,6 +69,12 @@ impl Measure for Gtod {
     }
 
     // About 500 ns a pair: two readings, and the work on their result.
+
+    fn sampled(&self, _series: &str) -> Sampled {
+        Sampled::Other(
+            "its samples are the times between two readings of a clock by one task, which never waits; take periodic, or look at `onset windows` of this run",
+        )
+    }
 
     fn duration(&self) -> Nanos {
         times(Nanos(500), self.count, self.clocks.len())

@@ -6,7 +6,7 @@
 //! mutex, becomes ready and works. With a plain mutex, the wait of the high thread grows with the work of the middle
 //! thread. It does not grow if the low thread inherits the priority of the high thread.
 
-use crate::definition::{Definition, Key, Kind, Measure, PERIOD_MIN, events, sum, times};
+use crate::definition::{Definition, Key, Kind, Measure, PERIOD_MIN, Sampled, events, sum, times};
 use crate::gate::Gate;
 use crate::pace::Pace;
 use crate::plan::Plan;
@@ -68,6 +68,10 @@ impl Measure for Inversion {
         self.middle.iter().flat_map(both).collect()
     }
 
+    fn sampled(&self, _series: &str) -> Sampled {
+        Sampled::Stretches
+    }
+
     fn duration(&self) -> Nanos {
         let held = times(self.held, self.middle.len() as u64, 1);
         // Two series: one with each kind of mutex.
@@ -106,6 +110,7 @@ impl Measure for Inversion {
         let mut report = Report::default();
         report.largest("overhead_ns", overhead::clock_read().0);
         let origin = now();
+        report.add("origin_ns", origin.ns());
         for (pair, middle) in self.middle.iter().enumerate() {
             let course = Course { plan, cpu, probe: self, middle: *middle, stop };
             let mut record = Recorder::new(output, 2 * pair, origin);

@@ -21,6 +21,7 @@ mod overhead;
 mod pace;
 pub mod plan;
 mod priorities;
+mod program;
 mod pthread;
 mod recorder;
 mod report;
@@ -46,11 +47,13 @@ probes! {
 }
 
 pub use chip::Chip;
-pub use definition::{Definition, Key, Kind, Measure, TIME_MAX, Text, Unsound};
+pub use definition::{Definition, Key, Kind, Measure, Sampled, TIME_MAX, Text, Unsound};
 pub use ladder::Answering;
 pub use output::Output;
 pub use plan::Plan;
+pub use program::Program;
 pub use report::{Doubt, Report, RunError};
 pub use rhealstone::figures as rhealstone_figures;
 pub use run::{RAN_ON, run};
+pub use series::duration;
 pub use x86_64::CPU_MAX;

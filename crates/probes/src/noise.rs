@@ -8,7 +8,7 @@
 //! kernel counted them meanwhile.
 
 use crate::Output;
-use crate::definition::{Definition, Key, Kind, Measure};
+use crate::definition::{Definition, Key, Kind, Measure, Sampled};
 use crate::plan::Plan;
 use crate::report::{Report, RunError};
 use crate::run::check_time;
@@ -69,6 +69,12 @@ impl Measure for Noise {
 
     fn threads(&self, plan: &Plan) -> usize {
         plan.cpus.len()
+    }
+
+    fn sampled(&self, _series: &str) -> Sampled {
+        Sampled::Other(
+            "its samples are gaps in a task that never waits; take periodic, or look at `onset windows` of this run, which shows what the kernel did",
+        )
     }
 
     fn duration(&self) -> Nanos {

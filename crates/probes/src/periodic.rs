@@ -10,7 +10,7 @@ mod timer;
 mod wait;
 
 use crate::definition::{
-    Definition, Key, Kind, Measure, PERIOD_MIN, Unsound, events, sum, times, word,
+    Definition, Key, Kind, Measure, PERIOD_MIN, Sampled, Unsound, events, sum, times, word,
 };
 use crate::pace::Pace;
 use crate::plan::Plan;
@@ -157,6 +157,10 @@ impl Measure for Periodic {
 
     fn threads(&self, plan: &Plan) -> usize {
         jobs(plan, self).iter().map(|job| job.cpus.len()).max().unwrap_or(1)
+    }
+
+    fn sampled(&self, _series: &str) -> Sampled {
+        Sampled::Stretches
     }
 
     fn duration(&self) -> Nanos {

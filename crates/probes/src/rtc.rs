@@ -13,7 +13,7 @@
 
 mod expiry;
 
-use crate::definition::{Definition, Key, Kind, Measure, Unsound, events, times};
+use crate::definition::{Definition, Key, Kind, Measure, Sampled, Unsound, events, times};
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::run::check_count;
@@ -95,6 +95,12 @@ impl Measure for Rtc {
         let named: &[&str] =
             if self.timerfd { &["timerfd", "interval"] } else { &["rtc", "interval", "interrupt"] };
         named.iter().map(|name| format!("{name}-{}hz", self.rate_hz)).collect()
+    }
+
+    fn sampled(&self, _series: &str) -> Sampled {
+        Sampled::Other(
+            "its samples are compared with each other, and nobody knows when the first was due; take periodic with the method timerfd",
+        )
     }
 
     fn duration(&self) -> Nanos {

@@ -4,7 +4,7 @@
 use sample::Nanos;
 
 /// A duration, written exactly, in the largest unit in which it is at least 1: `3.25ms`.
-pub(crate) fn duration(time: Nanos) -> String {
+pub fn duration(time: Nanos) -> String {
     let (scale, unit) = match time.0 {
         0..1_000 => (1, "ns"),
         1_000..1_000_000 => (1_000, "us"),

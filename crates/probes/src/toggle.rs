@@ -10,7 +10,7 @@
 
 pub(crate) mod line;
 
-use crate::definition::{Definition, Key, Kind, Measure, Text, Unsound, events, times};
+use crate::definition::{Definition, Key, Kind, Measure, Sampled, Text, Unsound, events, times};
 use crate::plan::{Overrun, Plan, SleepMethod};
 use crate::report::{Report, RunError};
 use crate::run::{check_count, check_time};
@@ -116,6 +116,15 @@ impl Line {
 impl Measure for Toggle {
     fn series(&self, _plan: &Plan) -> Vec<String> {
         ["rise", "fall", "width"].map(str::to_owned).into()
+    }
+
+    fn sampled(&self, series: &str) -> Sampled {
+        match series {
+            "width" => {
+                Sampled::Other("its samples are differences of two lengths; take rise or fall")
+            }
+            _ => Sampled::Stretches,
+        }
     }
 
     fn duration(&self) -> Nanos {

@@ -29,6 +29,11 @@ impl Usage {
         Usage::read(libc::RUSAGE_SELF)
     }
 
+    /// The usage of the children of this process that have ended and were waited for.
+    pub fn of_children() -> Usage {
+        Usage::read(libc::RUSAGE_CHILDREN)
+    }
+
     fn read(who: libc::c_int) -> Usage {
         let usage = rusage(who);
         let nanos = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;

@@ -13,7 +13,7 @@
 //!
 //! Cycle *n*, from 0, goes to place *n* modulo the capacity. The program writes the cycle first,
 //! and then one more into the first word. The writer never waits for the reader: a cycle that was overwritten before
-//! the reader took it is counted as dropped.
+//! the reader took it is lost, and the reader says so with the next one.
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -49,6 +49,8 @@ pub struct RunsBackwards;
 pub struct Cycles<'a> {
     words: &'a [AtomicU64],
     next: u64,
+    /// How many were overwritten since the last one that was taken.
+    lost: u64,
 }
 
 impl<'a> Cycles<'a> {
@@ -59,23 +61,22 @@ impl<'a> Cycles<'a> {
     pub fn new(words: &'a [AtomicU64]) -> Cycles<'a> {
         assert_eq!(words.len() * 8, BYTES, "the whole memory");
         words[1].store(CAPACITY.to_le(), Ordering::Relaxed);
-        Cycles { words, next: 0 }
+        Cycles { words, next: 0, lost: 0 }
     }
 
-    /// Takes all new cycles in their order. Returns how many were overwritten before they could be taken.
+    /// Takes all new cycles in their order, each with how many were overwritten between the cycle before and this one.
     ///
     /// # Errors
     /// [`RunsBackwards`], before which every sound cycle was taken.
-    pub fn take(&mut self, mut each: impl FnMut(Cycle)) -> Result<u64, RunsBackwards> {
+    pub fn take(&mut self, mut each: impl FnMut(Cycle, u64)) -> Result<(), RunsBackwards> {
         let written = self.written();
         if written < self.next {
             return Err(RunsBackwards);
         }
-        let mut dropped = 0;
         // The program may be writing over the oldest one just now.
         let oldest = written.saturating_sub(CAPACITY - 1);
         if oldest > self.next {
-            dropped += oldest - self.next;
+            self.lost += oldest - self.next;
             self.next = oldest;
         }
         while self.next < written {
@@ -84,13 +85,18 @@ impl<'a> Cycles<'a> {
             fence(Ordering::Acquire);
             // A count that falls meanwhile is refused at the next look.
             if self.written().saturating_sub(self.next) < CAPACITY {
-                each(cycle);
+                each(cycle, core::mem::take(&mut self.lost));
             } else {
-                dropped += 1;
+                self.lost += 1;
             }
             self.next += 1;
         }
-        Ok(dropped)
+        Ok(())
+    }
+
+    /// How many cycles were overwritten since the last one that was taken.
+    pub fn lost(&self) -> u64 {
+        self.lost
     }
 
     fn written(&self) -> u64 {
@@ -132,14 +138,15 @@ mod tests {
         let (mut cycles, mut numbers) = (Cycles::new(&memory), Vec::new());
         for round in 0..5 {
             (round * 6_000..(round + 1) * 6_000).for_each(|n| write(&memory, n));
-            let take = |cycle: Cycle| {
+            let take = |cycle: Cycle, lost: u64| {
+                assert_eq!(lost, 0);
                 assert_eq!((cycle.release_ns, cycle.start_ns, cycle.end_ns), {
                     let n = cycle.number;
                     (10 * n, 10 * n + 1, 10 * n + 5)
                 });
                 numbers.push(cycle.number);
             };
-            assert_eq!(cycles.take(take), Ok(0));
+            assert_eq!(cycles.take(take), Ok(()));
         }
         assert!(numbers.into_iter().eq(0..30_000));
     }
@@ -149,9 +156,21 @@ mod tests {
         let memory = memory();
         let (mut cycles, mut numbers) = (Cycles::new(&memory), Vec::new());
         (0..3 * CAPACITY).for_each(|n| write(&memory, n));
-        let dropped = cycles.take(|cycle| numbers.push(cycle.number)).unwrap();
-        assert_eq!(dropped + numbers.len() as u64, 3 * CAPACITY);
-        assert!(numbers.into_iter().eq(dropped..3 * CAPACITY));
+        let mut all_lost = Vec::new();
+        let mut take = |cycle: Cycle, lost| {
+            numbers.push(cycle.number);
+            all_lost.push(lost);
+        };
+        cycles.take(&mut take).unwrap();
+        (0..2 * CAPACITY).for_each(|n| write(&memory, 3 * CAPACITY + n));
+        cycles.take(&mut take).unwrap();
+        // Each is told with the cycle that follows it, and only there.
+        let first = 2 * CAPACITY + 1;
+        let second = 4 * CAPACITY + 1;
+        assert!(numbers.iter().copied().eq((first..3 * CAPACITY).chain(second..5 * CAPACITY)));
+        let told: Vec<u64> = all_lost.iter().copied().filter(|lost| *lost > 0).collect();
+        assert_eq!(told, [first, CAPACITY + 1]);
+        assert_eq!((all_lost[0], cycles.lost()), (first, 0));
     }
 
     #[test]
@@ -159,8 +178,8 @@ mod tests {
         let memory = memory();
         let mut cycles = Cycles::new(&memory);
         (0..5).for_each(|n| write(&memory, n));
-        assert_eq!(cycles.take(|_| ()), Ok(0));
+        assert_eq!(cycles.take(|_, _| ()), Ok(()));
         memory[0].store(2u64.to_le(), Ordering::Release);
-        assert_eq!(cycles.take(|_| ()), Err(RunsBackwards));
+        assert_eq!(cycles.take(|_, _| ()), Err(RunsBackwards));
     }
 }

@@ -49,6 +49,11 @@ impl Reaped {
         self.0.wait()
     }
 
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Sends it SIGTERM.
     pub fn ask_to_end(&self) {
         // SAFETY: a plain system call; until it is reaped nobody else has its number.

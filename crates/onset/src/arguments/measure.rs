@@ -103,22 +103,16 @@ fn options(probe: &'static Definition) -> impl Iterator<Item = &'static Key> {
 
 /// `--method` of `methods`, `--rate HZ` of `rate_hz`.
 fn option(key: &'static Key) -> Arg {
-    let (name, unit) = match key.kind {
-        Kind::Times(_) | Kind::Words(_) => (key.name.strip_suffix('s').unwrap_or(key.name), None),
-        Kind::Number(..) => {
-            key.name.split_once('_').map_or((key.name, None), |(n, u)| (n, Some(u)))
-        }
-        _ => (key.name, None),
-    };
-    let option = Arg::new(key.name).long(name.replace('_', "-")).help(help(key));
-    let named = |name: &str| option.clone().value_name(name.to_uppercase());
+    let (name, unit) = key.option();
+    let option = Arg::new(key.name).long(name.clone()).help(help(key));
+    let named = |name: &str| option.clone().value_name(name.replace('-', "_").to_uppercase());
     match key.kind {
         Kind::Flag => option.action(ArgAction::SetTrue),
         Kind::Count | Kind::Number(..) => {
-            named(unit.unwrap_or(name)).value_parser(value_parser!(u64))
+            named(unit.unwrap_or(&name)).value_parser(value_parser!(u64))
         }
-        Kind::Word(_) | Kind::Text(_) => named(name),
-        Kind::Words(_) => named(name).action(ArgAction::Append).value_delimiter(','),
+        Kind::Word(_) | Kind::Text(_) => named(&name),
+        Kind::Words(_) => named(&name).action(ArgAction::Append).value_delimiter(','),
         Kind::Time(_) => named("time").allow_hyphen_values(true),
         Kind::Times(_) => {
             named("time").action(ArgAction::Append).value_delimiter(',').allow_hyphen_values(true)

@@ -19,7 +19,7 @@ mod signal;
 pub(crate) use ipc::{PosixQueue, SysvQueue, SysvSemaphore, isolate};
 pub(crate) use mechanism::{Handover, PosixSemaphore};
 
-use crate::definition::{Definition, Key, Measure, events, times, word};
+use crate::definition::{Definition, Key, Measure, Sampled, events, times, word};
 use crate::gate::Gate;
 use crate::plan::Plan;
 use crate::priorities::below;
@@ -115,6 +115,10 @@ impl Measure for Async {
         pairs(self).map(|(mechanism, placement)| name(mechanism, placement)).collect()
     }
 
+    fn sampled(&self, _series: &str) -> Sampled {
+        Sampled::Stretches
+    }
+
     fn duration(&self) -> Nanos {
         times(self.period, self.count, self.mechanisms.len() * self.placements.len())
     }
@@ -144,6 +148,7 @@ impl Measure for Async {
         let mut report = Report::default();
         report.largest("overhead_ns", overhead::clock_read().0);
         let origin = now();
+        report.add("origin_ns", origin.ns());
         for (series, (mechanism, placement)) in pairs(self).enumerate() {
             let course = match course(plan, self, placement)? {
                 Some(course) => course,

@@ -10,7 +10,7 @@ mod task;
 
 pub(crate) use device::period;
 
-use crate::definition::{Definition, Key, Measure, events, times};
+use crate::definition::{Definition, Key, Measure, Sampled, events, times};
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::run::check_count;
@@ -59,6 +59,12 @@ impl Measure for Ladder {
     /// to be loaded where somebody asks for the names.
     fn series(&self, _plan: &Plan) -> Vec<String> {
         ALL_RESPONDERS.iter().map(|responder| responder.name().to_string()).collect()
+    }
+
+    fn sampled(&self, _series: &str) -> Sampled {
+        Sampled::Other(
+            "the driver times its own answers; take an experiment with [trigger], as in experiments/ladder.toml, whose triggers come from outside",
+        )
     }
 
     fn duration(&self) -> Nanos {

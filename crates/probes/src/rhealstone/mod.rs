@@ -14,7 +14,7 @@ mod switch;
 use crate::async_handler::{
     PosixQueue, PosixSemaphore, SysvQueue, SysvSemaphore, isolate, made, not_measured,
 };
-use crate::definition::{Definition, Key, Measure, events, times, word};
+use crate::definition::{Definition, Key, Measure, Sampled, events, times, word};
 use crate::plan::Plan;
 use crate::priorities::strictly_below;
 use crate::recorder::Recorder;
@@ -121,6 +121,12 @@ impl Measure for Rhealstone {
     /// The names of the series: `task_switch`, `semaphore_shuffle-sysv`, …
     fn series(&self, _plan: &Plan) -> Vec<String> {
         parts(self).map(name).collect()
+    }
+
+    fn sampled(&self, _series: &str) -> Sampled {
+        Sampled::Other(
+            "its samples are operations between two tasks, each timed as a whole; take async, which measures one task that wakes another",
+        )
     }
 
     fn duration(&self) -> Nanos {

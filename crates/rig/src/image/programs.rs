@@ -3,6 +3,7 @@
 
 use super::unusable;
 use crate::{Error, Result, tool};
+use agent::PROGRAMS;
 use agent::load::package_of;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ impl Program {
         if self.name == "cc1" {
             return self.host.to_string_lossy().into_owned();
         }
-        format!("usr/bin/{}", self.name)
+        format!("{}/{}", PROGRAMS.trim_start_matches('/'), self.name)
     }
 
     /// The shared libraries that the program needs, and the loader. Empty for a static program or a script.

@@ -6,17 +6,12 @@ mod driver;
 
 use crate::arguments::Respond;
 use crate::failure::{Exit, Failure};
-use probes::Answering;
-use rt::Policy;
+use probes::{Answering, Program};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 use view::visible::tell;
 use wire::ports::DEVICE;
-use work::{POLL, Reaped};
-
-/// How long a program has to end after SIGTERM.
-const FAREWELL: Duration = Duration::from_secs(1);
+use work::POLL;
 
 pub fn run(arguments: &Respond) -> Result<Exit, Failure> {
     // To the end of the function.
@@ -43,29 +38,23 @@ fn answer(how: &Respond) -> Result<Exit, Failure> {
     })
 }
 
-/// Runs the program until it ends or the user asks to stop. It inherits policy and CPU of the thread that starts it.
+/// Runs the program until it ends or the user asks to stop.
 fn start(program: &str, words: &[String], how: &Respond) -> Result<Exit, Failure> {
     if !Path::new(DEVICE).exists() {
         return Err(Failure::unavailable(format!(
             "there is no {DEVICE}, on which {program} would wait: load the driver with --port, or by hand (driver/README.md)"
         )));
     }
-    // This thread has nothing else to do, so that its policy may be the program's. It is put back before it waits.
-    rt::pin(how.cpu).and_then(|()| rt::apply(how.policy)).map_err(Failure::unavailable)?;
-    let started = Reaped::spawn(Command::new(program).args(words));
-    rt::apply(Policy::Other(0)).and_then(|()| rt::unpin()).map_err(Failure::unavailable)?;
-    let mut child = started.map_err(|e| Failure::unavailable(format!("{program}: {e}")))?;
+    let remedy = (program, "name a program that is there and may be executed");
+    let started = Program::start(Command::new(program).args(words), how.policy, &[how.cpu], remedy);
+    let mut started = started.map_err(Failure::unavailable)?;
     tell!("{program} runs as {} on CPU {}, until Ctrl-C", how.policy, how.cpu);
     while !work::is_cancelled() {
-        if let Some(status) = child.ended().map_err(Failure::unavailable)? {
+        if let Some(status) = started.ended().map_err(Failure::unavailable)? {
             return Err(Failure::unavailable(format!("{program} ended with {status}")));
         }
         std::thread::sleep(POLL);
     }
-    child.ask_to_end();
-    let begun = Instant::now();
-    while begun.elapsed() < FAREWELL && matches!(child.ended(), Ok(None)) {
-        std::thread::sleep(POLL);
-    }
+    started.end();
     Ok(Exit::Interrupted)
 }
