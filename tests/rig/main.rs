@@ -32,6 +32,7 @@ mod recipes;
 mod report;
 mod session;
 mod snapshots;
+mod spans;
 mod stages;
 mod store;
 mod strategies;

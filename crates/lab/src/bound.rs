@@ -66,6 +66,11 @@ pub fn bound(
     cell: FollowedCell,
     progress: &dyn Fn(Progress),
 ) -> Result<Bounded, Error> {
+    if cell.subject.generator().is_none() {
+        return Err(Error::Unfit(
+            "the bound is held against answers to triggers, and a probe measured this run; take a run with [trigger], or look at the parts of the bound by `onset windows`".into(),
+        ));
+    }
     let ready = Ready::new(bench, cell.subject, progress)?;
     let (map, follow) = ready.follow_closely()?;
     if !bound_is_seen_in(&map, &follow) {
@@ -74,7 +79,7 @@ pub fn bound(
             follow.missing.join("; ")
         )));
     }
-    let mut meter = Meter::new(ready.responders());
+    let mut meter = Meter::new(&ready.responders());
     let reader = ready.run(Some(&follow), &mut meter, progress)?;
     if let Some(failure) = meter.failure {
         return Err(failure);
@@ -175,8 +180,10 @@ impl Watcher for Meter {
             }
             Err(why) => {
                 self.failure = Some(Error::Unexplained {
-                    responder: series.responder,
-                    trigger: sample.trigger,
+                    what: format!(
+                        "the answer of {} to trigger {}",
+                        series.responder, sample.trigger
+                    ),
                     why: format!("it cannot be held against the bound: {why}"),
                 });
                 ControlFlow::Break(())

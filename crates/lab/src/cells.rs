@@ -14,7 +14,7 @@ pub struct FollowedCell {
     pub flavour: String,
     /// The cell's load.
     pub load: String,
-    /// The cell's guest and triggers.
+    /// The cell's guest, and what is measured in it.
     pub subject: Subject,
 }
 
@@ -33,11 +33,11 @@ impl FollowedCell {
         narrow(&mut experiment, flavour, load.as_slice())?;
         let rig = Rig::new(bench.clone(), &experiment)?;
         let cell = |cell: experiment::Cell| {
-            let subject = Subject::of_cell(&rig, &experiment, cell)?;
+            let subject = Subject::of_cell(&rig, &experiment, cell);
             let [flavour, load] = [cell.flavour.to_string(), cell.load.to_string()];
-            Some(FollowedCell { flavour, load, subject })
+            FollowedCell { flavour, load, subject }
         };
-        let cells = experiment.cells().filter_map(cell).collect();
+        let cells = experiment.cells().map(cell).collect();
         Ok((cells, rig, experiment))
     }
 

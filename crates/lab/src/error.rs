@@ -5,7 +5,6 @@
 use bundle::BundleError;
 use bundle::store::StoreError;
 use experiment::{ExperimentError, Problems};
-use sample::Responder;
 use std::path::PathBuf;
 
 /// An error of the lab.
@@ -52,13 +51,11 @@ pub enum Error {
     /// The replay of a find differs from its file.
     #[error("{0}")]
     FindDiffers(String),
-    /// What happened between a trigger and its answer does not add up to the latency.
-    #[error("onset cannot explain the answer of {responder} to trigger {trigger}: {why}")]
+    /// What happened between the beginning and the end of a latency does not add up to it.
+    #[error("onset cannot explain {what}: {why}")]
     Unexplained {
-        /// The responder.
-        responder: Responder,
-        /// The number of the trigger.
-        trigger: u64,
+        /// The latency.
+        what: String,
         /// What is missing.
         why: String,
     },

@@ -28,8 +28,39 @@ pub fn judge(
     witness: &Witness,
 ) -> Vec<Truth> {
     let (Some(line), Some(origin)) = (witness.clock_line(), origin) else { return Vec::new() };
-    let mut of_series: Vec<Vec<&Sample>> = vec![Vec::new(); names.len()];
+    let of_series = by_series(samples, names.len());
+    let seen = onsets_of(plan, &of_series, origin, &line, &witness.wakes);
+    let judged = ways(plan).into_iter().zip(names).zip(of_series.iter().zip(&seen));
+    judged
+        .map(|((way, name), (samples, seen))| truth(name.clone(), &way, samples, seen, &line))
+        .collect()
+}
+
+/// The wake-ups that answer the events of each series of a plan, in the order of the series: when each event was due,
+/// and when the thread woke. `samples` are all those that the probe reported.
+pub fn onsets(
+    plan: &Plan,
+    samples: &[Sample],
+    origin: Stamp<Monotonic>,
+    line: &ClockLine,
+    wakes: &[Wake],
+) -> Vec<Vec<Onset>> {
+    onsets_of(plan, &by_series(samples, ways(plan).len()), origin, line, wakes)
+}
+
+fn by_series(samples: &[Sample], series: usize) -> Vec<Vec<&Sample>> {
+    let mut of_series: Vec<Vec<&Sample>> = vec![Vec::new(); series];
     samples.iter().for_each(|s| of_series[s.series.index()].push(s));
+    of_series
+}
+
+fn onsets_of(
+    plan: &Plan,
+    of_series: &[Vec<&Sample>],
+    origin: Stamp<Monotonic>,
+    line: &ClockLine,
+    wakes: &[Wake],
+) -> Vec<Vec<Onset>> {
     let begun = |index: usize, period: Nanos| {
         let first = of_series[index].first()?;
         let due = first.at.checked_sub(period.checked_mul(first.trigger)?)?;
@@ -38,14 +69,11 @@ pub fn judge(
     let ways = ways(plan);
     let begins: Vec<Option<Stamp<Monotonic>>> =
         ways.iter().enumerate().map(|(index, way)| begun(index, way.period)).collect();
-    let judged = ways.iter().zip(names).enumerate().map(|(index, (way, name))| {
-        let end = begins[index + 1..].iter().flatten().next();
-        let seen = begins[index].map_or_else(Vec::new, |begin| {
-            Series { way, begin, end: end.copied(), line: &line }.onsets(&witness.wakes)
-        });
-        truth(name.clone(), way, &of_series[index], &seen, &line)
+    let onsets = ways.iter().enumerate().map(|(index, way)| {
+        let end = begins[index + 1..].iter().flatten().next().copied();
+        begins[index].map_or_else(Vec::new, |begin| Series { way, begin, end, line }.onsets(wakes))
     });
-    judged.collect()
+    onsets.collect()
 }
 
 fn truth(
@@ -140,9 +168,11 @@ impl Way {
 }
 
 /// A wake-up that answers an event.
-struct Onset {
-    number: u64,
-    due: Stamp<Monotonic>,
+pub struct Onset {
+    /// The number of the event, as in the probe's samples.
+    pub number: u64,
+    /// When it was due.
+    pub due: Stamp<Monotonic>,
     woke: Stamp<Monotonic>,
     own: Insns,
 }

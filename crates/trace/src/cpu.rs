@@ -169,6 +169,8 @@ impl Cpu {
             }
             What::Gap => *self = Cpu::default(),
             What::Trigger { .. }
+            | What::Due { .. }
+            | What::Done { .. }
             | What::Disturbance { .. }
             | What::Pins { .. }
             | What::Function { .. }

@@ -138,7 +138,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{At, Blame, Partition, Place, Stage};
+    use crate::{At, Beginning, Blame, Partition, Place, Stage};
     use proptest::prelude::*;
     use sample::{Insns, Stamp};
 
@@ -165,7 +165,13 @@ mod tests {
             let blame = Blame { stage: Stage::Schedule, cause: cause.clone(), inside: Vec::new() };
             partition.until(at(end), blame).expect("in order");
         }
-        Explanation { trigger, pin: 0, task: None, parts: partition, disturbances: Vec::new() }
+        Explanation {
+            trigger,
+            beginning: Beginning::Trigger,
+            task: None,
+            parts: partition,
+            disturbances: Vec::new(),
+        }
     }
 
     #[test]

@@ -25,8 +25,8 @@ mod windows;
 mod x86_64;
 
 pub use blame::{
-    Blame, Cause, CauseReport, Disturbed, Explanation, ExplanationReport, FELT_FOR, History,
-    LatencyKind, PartReport, Stage, Unexplainable,
+    Beginning, Blame, Cause, CauseReport, Disturbed, Explanation, ExplanationReport, FELT_FOR,
+    History, LatencyKind, PartReport, Stage, Unexplainable,
 };
 pub use bound::{Bound, BoundMeter, BoundReport, Term, TermReport, Unbounded, scheduling};
 pub use cpu::{Activity, Interrupt};

@@ -243,6 +243,8 @@ impl Writer<'_> {
             What::Trigger { number, .. } => {
                 self.event(at, LINE, INSTANT, Some(format!("trigger {number}")), Vec::new());
             }
+            What::Due { .. } => self.event(at, LINE, INSTANT, Some("due".to_owned()), Vec::new()),
+            What::Done { .. } => self.event(at, LINE, INSTANT, Some("done".to_owned()), Vec::new()),
             What::Disturbance { timers } => {
                 let name = format!("disturbance, timers: {timers}");
                 self.event(at, LINE, INSTANT, Some(name), Vec::new());

@@ -58,6 +58,17 @@ pub enum What {
         /// How many timers the device's handler starts.
         timers: u8,
     },
+    /// A task was due here. Nothing in the guest tells this: it is entered by whoever knows when a probe's task was due
+    /// ([`History`](crate::History)).
+    Due {
+        /// A number that tells it from every other.
+        number: u64,
+    },
+    /// The task that was due goes on here, at the end of what is explained. It is entered like `Due`.
+    Done {
+        /// The number of the `Due`.
+        number: u64,
+    },
     /// The data pins changed.
     Pins {
         /// The new level, with D0 in bit 0.

@@ -49,7 +49,7 @@ pub fn vcd(excerpt: &Excerpt) -> String {
     text.push_str("$end\n");
     let mut told = from.time;
     for (event, now) in excerpt.states() {
-        lines[0] ^= matches!(event.what, What::Trigger { .. });
+        lines[0] ^= matches!(event.what, What::Trigger { .. } | What::Due { .. });
         lines[1] ^= matches!(event.what, What::Disturbance { .. });
         let after = levels(&now, lines);
         if after != before && event.at.time != told {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Explains single latencies. For each latency its run is made once more.
 
-use super::{Explainer, Named, Ready};
+use super::spans::Spans;
+use super::{Explainer, Named, Ready, Wanted};
 use crate::Error;
-use rig::Bench;
-use sample::{Insns, Nanos, Responder, Sample};
+use rig::{Bench, Follow, Stimulus};
+use sample::{Insns, Nanos, Sample, SeriesName};
 use serde::{Deserialize, Serialize};
 use trace::{CauseReport, Explanation, ExplanationReport, Reader, Sum, Symbols};
 use work::Progress;
@@ -20,9 +21,9 @@ pub const LOOKS_FROM: Insns = Insns(500);
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explained {
-    /// Who answered.
-    pub responder: &'static str,
-    /// When the trigger was raised, since measuring began.
+    /// Who answered; of a probe, the series.
+    pub responder: String,
+    /// When the trigger was raised, or the task was due, since measuring began.
     pub at_ns: Nanos,
     /// Its parts.
     #[serde(flatten)]
@@ -51,7 +52,7 @@ pub struct CauseShare {
 impl Explained {
     /// An explanation with names, in the words of the reader that saw it.
     pub fn new(
-        responder: Responder,
+        series: &SeriesName,
         sample: &Sample,
         explanation: &Explanation,
         reader: &Reader,
@@ -79,7 +80,8 @@ impl Explained {
         };
         let mut causes: Vec<CauseShare> = sums.iter().map(cause).collect();
         causes.sort_by_key(|c| std::cmp::Reverse(c.sum.time));
-        Explained { responder: responder.name(), at_ns: sample.at, causes, unexplained_ns, report }
+        let responder = series.to_string();
+        Explained { responder, at_ns: sample.at, causes, unexplained_ns, report }
     }
 }
 
@@ -90,6 +92,36 @@ pub struct Explanations {
     pub missing: Vec<String>,
     /// The latencies, the longest first.
     pub explained: Vec<Explained>,
+}
+
+/// Makes the run of `ready` once more, followed, and hands each of the `wanted` samples with its explanation to `each`.
+/// Returns what the reader knows at the end.
+///
+/// # Errors
+/// The errors of running it again. Also a sample that came otherwise than before, or that cannot be explained.
+pub fn explain_each(
+    ready: &Ready,
+    follow: &Follow,
+    wanted: Wanted,
+    each: impl FnMut(&Sample, &Explanation, &Reader),
+    progress: &dyn Fn(Progress),
+) -> Result<Reader, Error> {
+    let (ran, done) = match ready.stimulus() {
+        Stimulus::Triggers(_) => {
+            let mut explainer = Explainer::new(&ready.responders(), wanted, each);
+            let ran = ready.run(Some(follow), &mut explainer, progress);
+            (ran, explainer.finish())
+        }
+        Stimulus::Probe(run) => {
+            let mut spans = Spans::find(ready, run, &wanted, progress)?.explained_by(each);
+            let ran = ready.run(Some(follow), &mut spans, progress);
+            (ran, spans.finish())
+        }
+    };
+    // The reason why the run ended says more than the missing explanations.
+    let reader = ran?;
+    done?;
+    Ok(reader)
 }
 
 /// Makes the named run once more, up to the last of `samples`, and explains these.
@@ -106,17 +138,11 @@ pub fn explain(
     let (map, follow) = ready.follow_closely()?;
     let wanted = samples.iter().map(|s| ((s.trigger, s.series), *s)).collect();
     let mut explained = Vec::new();
-    let responders = ready.responders();
-    let mut explainer =
-        Explainer::new(responders, wanted, |sample, explanation, reader: &Reader| {
-            let responder = responders[sample.series.index()];
-            explained.push(Explained::new(responder, sample, explanation, reader, &map));
-        });
-    let ran = ready.run(Some(&follow), &mut explainer, progress);
-    let done = explainer.finish();
-    // The reason why the run ended says more than the missing explanations.
-    ran?;
-    done?;
+    let each = |sample: &Sample, explanation: &Explanation, reader: &Reader| {
+        let series = &ready.series()[sample.series.index()];
+        explained.push(Explained::new(series, sample, explanation, reader, &map));
+    };
+    explain_each(&ready, &follow, wanted, each, progress)?;
     explained.sort_by_key(|e| (std::cmp::Reverse(e.report.latency_ns), e.report.trigger));
     Ok(Explanations { missing: follow.missing, explained })
 }

@@ -77,8 +77,7 @@ impl<F: FnMut(&Sample, &Explanation, &Reader)> Explainer<F> {
         }
         let explained = self.history.explain(sample.trigger, responder.pin(), reader.tasks());
         let explanation = explained.map_err(|e| Error::Unexplained {
-            responder,
-            trigger: sample.trigger,
+            what: format!("the answer of {responder} to trigger {}", sample.trigger),
             why: e.to_string(),
         })?;
         (self.each)(sample, &explanation, reader);

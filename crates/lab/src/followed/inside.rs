@@ -67,6 +67,12 @@ impl Inside {
         progress: &dyn Fn(Progress),
     ) -> Result<Inside, Error> {
         let subject = Subject::of_bundle(bench, bundle)?;
+        if subject.generator().is_none() {
+            let run = &bundle.manifest().run;
+            return Err(Error::Unfit(format!(
+                "{run}: a probe measured it, and a look inside is of answers to triggers; `onset explain` and `onset blame` are for both"
+            )));
+        }
         let answered = bundle.manifest().series.iter().any(|summary| summary.count > 0);
         let (mut ledgers, mut wanted) =
             if answered { Ledgers::of(bundle, None, from)? } else { Default::default() };
@@ -74,22 +80,23 @@ impl Inside {
         wanted.extend(&worst);
         let ready = Ready::new(bench, subject, progress)?;
         let (map, follow) = ready.follow_closely()?;
-        let responders = ready.responders();
+        let (responders, names) = (ready.responders(), ready.series());
         let (mut explained, mut held) = (Vec::new(), Vec::new());
         let each = |sample: &Sample, explanation: &Explanation, reader: &Reader| {
             ledgers.add(sample, explanation, reader, &map);
-            let responder = responders[sample.series.index()];
+            let (responder, name) =
+                (responders[sample.series.index()], &names[sample.series.index()]);
             if let Ok(length) = trace::scheduling(explanation) {
                 held.push(Held::of(responder, sample, length));
             }
             if worst.contains_key(&(sample.trigger, sample.series)) {
-                explained.push(Explained::new(responder, sample, explanation, reader, &map));
+                explained.push(Explained::new(name, sample, explanation, reader, &map));
             }
         };
         let mut pass = Pass {
             stretches: Stretches::default(),
             meter: BoundMeter::new(),
-            explainer: Explainer::new(responders, wanted, each),
+            explainer: Explainer::new(&responders, wanted, each),
         };
         let ran = ready.run(Some(&follow), &mut pass, progress);
         let Pass { mut stretches, meter, explainer } = pass;
@@ -98,7 +105,7 @@ impl Inside {
         let reader = ran?;
         done?;
         stretches.finish();
-        explained.sort_by_key(|e| order(e, responders));
+        explained.sort_by_key(|e| order(e, &responders));
         let longest =
             Which { kinds: WindowKind::ALL.to_vec(), order: Order::Longest, top: WINDOWS_KEPT };
         let (windows, totals) = stretches.report(&longest, reader.stacks(), &map);
@@ -110,7 +117,7 @@ impl Inside {
             triggers: stretches.triggers(),
             totals,
             windows,
-            accounts: ledgers.accounts(responders, &reader, &map),
+            accounts: ledgers.accounts(names, &reader, &map),
             worst: explained,
             bound: bound.map(|bound| bound.report(reader.stacks(), &map)),
             scheduling: longest_of(&held),

@@ -5,7 +5,7 @@
 use super::{Choice, Wanted, samples_of};
 use crate::Error;
 use bundle::Bundle;
-use sample::{Nanos, Responder, Sample, SeriesId};
+use sample::{Nanos, Sample, SeriesId, SeriesName};
 use stats::Summary;
 use std::collections::BTreeMap;
 use trace::{Explanation, Ledger, LedgerReport, Reader, Symbols};
@@ -13,8 +13,8 @@ use trace::{Explanation, Ledger, LedgerReport, Reader, Symbols};
 /// The ledger of one responder.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// The responder.
-    pub responder: &'static str,
+    /// The responder; of a probe, the series.
+    pub responder: String,
     /// The ledger of the responder.
     pub report: LedgerReport,
 }
@@ -24,7 +24,7 @@ pub struct Account {
 pub struct Ledgers(BTreeMap<SeriesId, Ledger>);
 
 impl Ledgers {
-    /// Empty ledgers of a run, or of one of its responders, and the samples that belong in them. The samples of a
+    /// Empty ledgers of a run, or of one of its series, and the samples that belong in them. The samples of a
     /// responder are those of at least the latency that `from` gives for it. A responder without such a latency has no
     /// ledger.
     ///
@@ -32,14 +32,14 @@ impl Ledgers {
     /// The errors of [`samples_of`].
     pub fn of(
         bundle: &Bundle,
-        responder: Option<Responder>,
+        series: Option<&SeriesName>,
         from: impl Fn(&Summary) -> Option<Nanos>,
     ) -> Result<(Ledgers, Wanted), Error> {
-        let asked = |s: &Summary| responder.is_none_or(|r| s.responder.as_str() == r.name());
-        let series = (0..).zip(&bundle.manifest().series).filter(|(_, summary)| asked(summary));
+        let asked = |s: &Summary| series.is_none_or(|name| s.responder == *name);
+        let summaries = (0..).zip(&bundle.manifest().series).filter(|(_, summary)| asked(summary));
         let from: BTreeMap<SeriesId, Nanos> =
-            series.filter_map(|(id, summary)| Some((SeriesId(id), from(summary)?))).collect();
-        let samples = samples_of(bundle, responder, Choice::Worst(usize::MAX))?;
+            summaries.filter_map(|(id, summary)| Some((SeriesId(id), from(summary)?))).collect();
+        let samples = samples_of(bundle, series, Choice::Worst(usize::MAX))?;
         let belongs = |s: &&Sample| from.get(&s.series).is_some_and(|from| s.latency >= *from);
         let wanted = samples.iter().filter(belongs).map(|s| ((s.trigger, s.series), *s)).collect();
         let ledgers = from.into_iter().map(|(series, from)| (series, Ledger::new(from)));
@@ -59,15 +59,15 @@ impl Ledgers {
         }
     }
 
-    /// The ledgers with names. `responders` are those of the run.
+    /// The ledgers with names. `names` are those of the run's series.
     pub fn accounts(
         &self,
-        responders: &[Responder],
+        names: &[SeriesName],
         reader: &Reader,
         symbols: &dyn Symbols,
     ) -> Vec<Account> {
         let account = |(series, ledger): (&SeriesId, &Ledger)| Account {
-            responder: responders[series.index()].name(),
+            responder: names[series.index()].to_string(),
             report: ledger.report(reader.stacks(), symbols),
         };
         self.0.iter().map(account).collect()

@@ -4,9 +4,10 @@
 use super::{Reproducer, Subject};
 use crate::Error;
 use bundle::store::Store;
-use bundle::{Bundle, MANIFEST};
+use bundle::{Bundle, MANIFEST, Manifest};
+use probes::Sampled;
 use rig::Bench;
-use sample::{Responder, Sample};
+use sample::{Sample, SeriesName};
 use std::path::Path;
 
 /// The thing that a user names: a run or a find.
@@ -21,7 +22,7 @@ pub enum Named {
 /// A choice of latencies of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The answers to the trigger with this number.
+    /// The answers to the trigger with this number; of a probe, the event with this number.
     Trigger(u64),
     /// This many of the longest latencies.
     Worst(usize),
@@ -85,15 +86,16 @@ impl Named {
     /// own.
     ///
     /// # Errors
-    /// A responder or trigger that the run does not have, any choice in a find, or samples that cannot be read.
+    /// A series or trigger that the run does not have, a series whose samples cannot be explained, any choice in a find,
+    /// or samples that cannot be read.
     pub fn samples(
         &self,
-        responder: Option<Responder>,
+        series: Option<&SeriesName>,
         choice: Option<Choice>,
     ) -> Result<Vec<Sample>, Error> {
-        match (self, responder, choice) {
+        match (self, series, choice) {
             (Named::Run(bundle), ..) => {
-                samples_of(bundle, responder, choice.unwrap_or(Choice::Worst(1)))
+                samples_of(bundle, series, choice.unwrap_or(Choice::Worst(1)))
             }
             (Named::Find(find), None, None) => Ok(vec![find.sample()]),
             (Named::Find(_), ..) => Err(Error::Unfit(
@@ -127,35 +129,35 @@ pub fn open(run: &str, store: impl FnOnce() -> Store) -> Result<Bundle, Error> {
 /// The errors of [`Named::samples`].
 pub fn samples_of(
     bundle: &Bundle,
-    responder: Option<Responder>,
+    series: Option<&SeriesName>,
     choice: Choice,
 ) -> Result<Vec<Sample>, Error> {
     let manifest = bundle.manifest();
     let names: Vec<&str> = manifest.series.iter().map(|s| s.responder.as_str()).collect();
-    if let Some(asked) = responder.filter(|r| !names.contains(&r.name())) {
+    if let Some(asked) = series.filter(|asked| !names.contains(&asked.as_str())) {
         let names = names.join(", ");
         let run = &manifest.run;
-        return Err(Error::Unfit(format!("{run} has no responder {asked}; it has {names}")));
+        return Err(Error::Unfit(format!("{run} has no series {asked}; it has {names}")));
     }
+    let explainable = explainable(manifest, series)?;
     let mut found: Vec<Sample> = Vec::new();
     bundle.samples(|sample| {
-        let of = |r: Responder| names[sample.series.index()] == r.name();
         let wanted = match choice {
             Choice::Trigger(trigger) => sample.trigger == trigger,
             Choice::Worst(_) => true,
         };
-        if wanted && responder.is_none_or(of) {
+        if wanted && explainable[sample.series.index()] {
             found.push(sample);
         }
     })?;
     if found.is_empty() {
         let run = &manifest.run;
         let what = match choice {
-            Choice::Trigger(trigger) => format!("no answer to trigger {trigger}"),
-            Choice::Worst(_) => "no answer at all".into(),
+            Choice::Trigger(trigger) => format!("no sample {trigger}"),
+            Choice::Worst(_) => "no sample at all".into(),
         };
         return Err(Error::Unfit(format!(
-            "{run} has {what}; triggers are numbered from 0, and `onset show {run}` tells what was lost"
+            "{run} has {what}; triggers and the events of a probe are numbered from 0, and `onset show {run}` tells what was lost"
         )));
     }
     found.sort_by_key(|s| (std::cmp::Reverse(s.latency), s.trigger, s.series));
@@ -163,4 +165,29 @@ pub fn samples_of(
         found.truncate(count);
     }
     Ok(found)
+}
+
+/// Which of a run's series are meant: the one that was asked for, or all whose samples are times by which a task was late.
+///
+/// # Errors
+/// If the asked series has no such samples, or if no series of the run has. The text says what its samples are.
+fn explainable(manifest: &Manifest, asked: Option<&SeriesName>) -> Result<Vec<bool>, Error> {
+    let is_asked = |name: &SeriesName| asked.is_none_or(|asked| asked == name);
+    let names: Vec<&SeriesName> = manifest.series.iter().map(|s| &s.responder).collect();
+    let Some(plan) = &manifest.about.experiment.probe else {
+        return Ok(names.into_iter().map(is_asked).collect());
+    };
+    let other = |name: &SeriesName| match plan.probe.sampled(name.as_str()) {
+        Sampled::Stretches | Sampled::WakeUps => None,
+        Sampled::Other(what) => Some(what),
+    };
+    let meant: Vec<bool> = names.iter().map(|n| is_asked(n) && other(n).is_none()).collect();
+    match names.iter().find(|name| is_asked(name)).and_then(|name| other(name)) {
+        Some(what) if !meant.contains(&true) => Err(Error::Unfit(format!(
+            "{}: onset cannot explain samples of {}: {what}",
+            manifest.run,
+            plan.probe.name()
+        ))),
+        _ => Ok(meant),
+    }
 }

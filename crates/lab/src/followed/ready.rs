@@ -4,14 +4,17 @@
 use super::explained::{LOOKS_FROM, STACKS_FROM};
 use super::{MadeWith, Subject};
 use crate::Error;
-use probes::validity;
-use rig::{Bench, Calls, Ending, Follow, Following, Generator, Guest, Outcome, Snapshot, Stimulus};
-use sample::{Insns, Nanos, Observation, Observer, Responder, Sample};
+use probes::{Plan, validity};
+use rig::{
+    Bench, Calls, Ending, Follow, Following, Generator, Guest, Outcome, ProbeRun, Snapshot,
+    Stimulus,
+};
+use sample::{Insns, Nanos, Observation, Observer, Responder, Sample, SeriesName};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use trace::{Event, Reader};
+use trace::{Event, Reader, Role, WATCHED};
 use vmlinux::Map;
 use work::Progress;
 
@@ -28,8 +31,8 @@ pub trait Watcher {
 pub struct Ready<'a> {
     bench: &'a Bench,
     guest: Guest,
-    generator: Generator,
-    responders: Vec<Responder>,
+    stimulus: Stimulus,
+    series: Vec<SeriesName>,
     snapshot: (Snapshot, String),
 }
 
@@ -44,7 +47,7 @@ impl<'a> Ready<'a> {
         subject: Subject,
         progress: &dyn Fn(Progress),
     ) -> Result<Ready<'a>, Error> {
-        let Subject { guest, generator, made_with } = subject;
+        let Subject { guest, stimulus, made_with } = subject;
         if let Some(made_with) = &made_with {
             made_with.check(&MadeWith::here(bench, &guest, &made_with.snapshot))?;
         }
@@ -53,8 +56,8 @@ impl<'a> Ready<'a> {
             Some(made_with) => made_with.check_snapshot(&snapshot.1)?,
             None => check_boot(&guest.parameters, snapshot.0.context())?,
         }
-        let responders = generator.responders.iter().collect();
-        Ok(Ready { bench, guest, generator, responders, snapshot })
+        let series = series(&stimulus)?;
+        Ok(Ready { bench, guest, stimulus, series, snapshot })
     }
 
     /// The same guest, after it was let run on for `by`.
@@ -63,7 +66,7 @@ impl<'a> Ready<'a> {
     /// The errors of the rig.
     pub fn later(&self, by: Nanos) -> Result<Ready<'a>, Error> {
         let guest = self.guest_later(by);
-        let subject = Subject { guest, generator: self.generator.clone(), made_with: None };
+        let subject = Subject { guest, stimulus: self.stimulus.clone(), made_with: None };
         Ready::new(self.bench, subject, &|_| ())
     }
 
@@ -84,9 +87,20 @@ impl<'a> Ready<'a> {
         &self.guest
     }
 
+    /// What is measured in the guest.
+    pub fn stimulus(&self) -> &Stimulus {
+        &self.stimulus
+    }
+
     /// The guest's triggers.
+    ///
+    /// # Panics
+    /// If a probe measures. Hunts and finds are of triggers alone.
     pub fn generator(&self) -> &Generator {
-        &self.generator
+        match &self.stimulus {
+            Stimulus::Triggers(generator) => generator,
+            Stimulus::Probe(_) => panic!("a probe measures, which nobody triggers"),
+        }
     }
 
     /// The parts that its runs are made with.
@@ -99,9 +113,17 @@ impl<'a> Ready<'a> {
         MadeWith::here(self.bench, &self.guest, key)
     }
 
-    /// The responders. A sample's series is the place in this list.
-    pub fn responders(&self) -> &[Responder] {
-        &self.responders
+    /// The responders to the guest's triggers. A sample's series is the place in this list. Empty if a probe measures.
+    pub fn responders(&self) -> Vec<Responder> {
+        match &self.stimulus {
+            Stimulus::Triggers(generator) => generator.responders.iter().collect(),
+            Stimulus::Probe(_) => Vec::new(),
+        }
+    }
+
+    /// The names of the series. A sample's series is the place in this list.
+    pub fn series(&self) -> &[SeriesName] {
+        &self.series
     }
 
     /// What to follow in the guest's kernel, and the names of its code. Stretches shorter than `stacks_from` get no
@@ -121,7 +143,13 @@ impl<'a> Ready<'a> {
         };
         let bytes = std::fs::read(&path).map_err(|e| unreadable(e.to_string()))?;
         let map = Map::from_bytes(bytes).map_err(|e| unreadable(e.to_string()))?;
-        let follow = Follow::new(&map, &path, stacks_from, calls);
+        let mut follow = Follow::new(&map, &path, stacks_from, calls);
+        if let Stimulus::Probe(_) = self.stimulus {
+            // The guest of a probe has no driver, and nobody waits for its handler.
+            let handlers = WATCHED.iter().filter(|watched| watched.role == Role::Handler);
+            let names: Vec<&str> = handlers.flat_map(|watched| watched.names).copied().collect();
+            follow.missing.retain(|missing| !names.iter().any(|name| missing.contains(name)));
+        }
         Ok((map, follow))
     }
 
@@ -164,7 +192,7 @@ impl<'a> Ready<'a> {
             if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let following = follow.map(|follow| Following { follow, see: &mut see });
-        let outcome = self.fire(self.generator.clone(), &mut observe, following, progress)?;
+        let outcome = self.measure(&self.stimulus, &mut observe, following, progress)?;
         check(&outcome, enough)?;
         Ok(shared.into_inner().0)
     }
@@ -180,9 +208,41 @@ impl<'a> Ready<'a> {
         following: Option<Following>,
         progress: &dyn Fn(Progress),
     ) -> Result<Outcome, Error> {
-        let stimulus = Stimulus::Triggers(generator);
+        self.measure(&Stimulus::Triggers(generator), observe, following, progress)
+    }
+
+    /// Runs the guest to the end of a run in which a probe measures. A witness watches when tasks wait and wake.
+    ///
+    /// # Errors
+    /// If the guest died before, if records were lost, or if the user interrupts. Also the errors of restoring.
+    pub fn probe(
+        &self,
+        run: &ProbeRun,
+        observe: &mut Observer,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Outcome, Error> {
+        let run = ProbeRun { witness: true, ..run.clone() };
+        let outcome = self.measure(&Stimulus::Probe(run), observe, None, progress)?;
+        check(&outcome, false)?;
+        Ok(outcome)
+    }
+
+    fn measure(
+        &self,
+        stimulus: &Stimulus,
+        observe: &mut Observer,
+        following: Option<Following>,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Outcome, Error> {
         let (guest, snapshot) = (&self.guest, &self.snapshot);
-        unless_lost(self.bench.measure(guest, &stimulus, snapshot, observe, following, progress)?)
+        let stimulus = match (stimulus, &following) {
+            // The plugin is either a witness or a follower.
+            (Stimulus::Probe(run), Some(_)) => {
+                &Stimulus::Probe(ProbeRun { witness: false, ..run.clone() })
+            }
+            (other, _) => other,
+        };
+        unless_lost(self.bench.measure(guest, stimulus, snapshot, observe, following, progress)?)
     }
 
     /// Lets the guest run on without triggers, to the place from which [`Ready::later`] then has it without running it
@@ -199,6 +259,30 @@ impl<'a> Ready<'a> {
         let (guest, snapshot) = (&self.guest, &self.snapshot);
         unless_lost(self.bench.advance_followed(guest, snapshot, by, (generator, following))?)
     }
+}
+
+/// The names of the series that are measured.
+fn series(stimulus: &Stimulus) -> Result<Vec<SeriesName>, Error> {
+    match stimulus {
+        Stimulus::Triggers(generator) => {
+            Ok(generator.responders.iter().map(SeriesName::from).collect())
+        }
+        Stimulus::Probe(run) => {
+            let plan = plan(run)?;
+            let named = |name: String| {
+                name.parse().map_err(|e| Error::Probe(format!("the series {name}: {e}")))
+            };
+            plan.series().into_iter().map(named).collect()
+        }
+    }
+}
+
+/// The plan of a probe.
+///
+/// # Errors
+/// If its bytes are no plan.
+pub fn plan(run: &ProbeRun) -> Result<Plan, Error> {
+    serde_json::from_slice(&run.plan).map_err(|e| Error::Probe(format!("its plan: {e}")))
 }
 
 /// Checks that the guest runs what its flavour says.

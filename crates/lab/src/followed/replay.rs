@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Writes commands that replay a latency. A user pastes one into a shell, in the directory in which it was written.
 
+use sample::Responder;
 use std::path::Path;
 
-/// The command for an answer of a run. It names the bundle by its path, which needs no store to be found.
-pub fn replay_of_answer(bundle: &Path, responder: &str, trigger: u64) -> String {
+/// The command for an answer of a run, or for a sample of a probe. It names the bundle by its path, which needs no store
+/// to be found.
+pub fn replay_of_answer(bundle: &Path, series: &str, trigger: u64) -> String {
     let bundle = shell_word(bundle);
-    format!("onset replay {bundle} --sample {trigger} --responder {responder}")
+    format!("onset replay {bundle} --sample {trigger} {} {series}", option(series))
+}
+
+/// The option that chooses a series. Both spellings are one option, and a probe has no responders.
+pub fn option(series: &str) -> &'static str {
+    if series.parse::<Responder>().is_ok() { "--responder" } else { "--series" }
 }
 
 /// The command for a find.
@@ -32,5 +39,7 @@ mod tests {
         assert_eq!(find("my hunts/it's"), "onset replay 'my hunts/it'\\''s'");
         let answer = replay_of_answer(Path::new("my runs/1"), "task", 17);
         assert_eq!(answer, "onset replay 'my runs/1' --sample 17 --responder task");
+        let sample = replay_of_answer(Path::new("runs/1"), "nanosleep-1ms", 3);
+        assert_eq!(sample, "onset replay runs/1 --sample 3 --series nanosleep-1ms");
     }
 }

@@ -7,7 +7,7 @@ use agent::TaskProcess;
 use experiment::{
     GUEST_SEED, Load, MEMORY_MAX, MEMORY_MIN, Mebibytes, RUN_MAX, SHIFT_MAX, WARM_UP_MAX,
 };
-use rig::{Bench, Cache, Contents, Generator, Guest};
+use rig::{Bench, Cache, Contents, Generator, Guest, Stimulus};
 use sample::{Disturbance, Insns, Nanos, Responder, ResponderSet, Sample, Schedule, When};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -293,7 +293,8 @@ impl Reproducer {
             snapshot: self.snapshot.clone(),
             contents: self.contents_blake3.clone(),
         };
-        Ok(Subject { guest, generator, made_with: Some(made_with) })
+        let stimulus = Stimulus::Triggers(generator);
+        Ok(Subject { guest, stimulus, made_with: Some(made_with) })
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The subject of another run: a guest and its triggers. They come from an experiment or from a bundle.
+//! The subject of another run: a guest, and what is measured in it. They come from an experiment or from a bundle.
 
+use super::in_rig;
 use crate::Error;
 use crate::target::Rig;
 use bundle::{Bundle, Manifest};
@@ -15,21 +16,31 @@ use std::path::{Path, PathBuf};
 pub struct Subject {
     /// The guest.
     pub guest: Guest,
-    /// The triggers.
-    pub generator: Generator,
+    /// The triggers, or the probe.
+    pub stimulus: Stimulus,
     /// The parts that it was run with before. `None` if it was not run before.
     pub made_with: Option<MadeWith>,
 }
 
 impl Subject {
-    /// The subject of a cell of an experiment for which `rig` was made. `None` if a probe measures, since nobody
-    /// triggers a probe.
-    pub fn of_cell(rig: &Rig, experiment: &Experiment, cell: Cell) -> Option<Subject> {
-        match rig.stimulus(experiment, cell) {
-            Stimulus::Triggers(generator) => {
-                let guest = rig.guest(experiment, cell);
-                Some(Subject { guest, generator, made_with: None })
-            }
+    /// The subject of a cell of an experiment for which `rig` was made.
+    pub fn of_cell(rig: &Rig, experiment: &Experiment, cell: Cell) -> Subject {
+        let (guest, stimulus) = (rig.guest(experiment, cell), rig.stimulus(experiment, cell));
+        Subject { guest, stimulus, made_with: None }
+    }
+
+    /// The triggers. `None` if a probe measures, since nobody triggers a probe.
+    pub fn generator(&self) -> Option<&Generator> {
+        match &self.stimulus {
+            Stimulus::Triggers(generator) => Some(generator),
+            Stimulus::Probe(_) => None,
+        }
+    }
+
+    /// The triggers, to be changed.
+    pub fn generator_mut(&mut self) -> Option<&mut Generator> {
+        match &mut self.stimulus {
+            Stimulus::Triggers(generator) => Some(generator),
             Stimulus::Probe(_) => None,
         }
     }
@@ -40,21 +51,22 @@ impl Subject {
         if self.guest.kernel.record.headers.is_some() {
             return None;
         }
+        let generator = self.generator_mut()?;
+        generator.responders = ResponderSet::default();
+        generator.disturbances.clear();
         let contents = &mut self.guest.contents;
         (contents.driver, contents.task) = (None, None);
-        self.generator.responders = ResponderSet::default();
-        self.generator.disturbances.clear();
         Some("responders: the kernel has no headers, so that the driver cannot be built".into())
     }
 
     /// The subject of a bundle's run.
     ///
     /// # Errors
-    /// If the run is of a machine or of a probe, or was killed. If this version does not read its experiment. If its
-    /// kernel is not in the cache.
+    /// If the run is of a machine, or was killed. If several guests measured it. If this version does not read its
+    /// experiment. If its kernel is not in the cache.
     pub fn of_bundle(bench: &Bench, bundle: &Bundle) -> Result<Subject, Error> {
         let manifest = bundle.manifest();
-        let experiment = experiment(manifest)?;
+        let experiment = experiment(bench, manifest)?;
         let made_with = MadeWith::of(manifest).ok_or_else(|| {
             let run = &manifest.run;
             Error::Unfit(format!(
@@ -63,25 +75,32 @@ impl Subject {
         })?;
         let rig = Rig::new(bench.clone(), &experiment)?;
         let cell = cell(&experiment, manifest)?;
+        if rig.measures_in_parts(&experiment, cell) {
+            return Err(Error::Unfit(format!(
+                "{}: several guests measured it, one after the other, so that there is no one run to follow; leave interrupt_latency out of components, and measure again",
+                manifest.run
+            )));
+        }
         let subject = Subject::of_cell(&rig, &experiment, cell);
-        let subject = subject.expect("the run's instrument is the trigger");
         Ok(Subject { made_with: Some(made_with), ..subject })
     }
 }
 
 /// The experiment of a run, with only the run's flavour and load in it.
-fn experiment(manifest: &Manifest) -> Result<Experiment, Error> {
+fn experiment(bench: &Bench, manifest: &Manifest) -> Result<Experiment, Error> {
     let about = &manifest.about;
-    let refused = |why: &str| Error::Unfit(format!("{}: {why}", manifest.run));
     if about.target != "rig" {
-        return Err(refused(
-            "it was measured on a machine, which cannot be run once more; take a run of the rig",
-        ));
-    }
-    if about.experiment.trigger.is_none() {
-        return Err(refused(
-            "a probe measured it, which nobody triggers; take a run with [trigger]",
-        ));
+        let instead = match &about.experiment.probe {
+            Some(plan) => format!(
+                "measure the same in the rig: {}",
+                in_rig::command(bench, plan, &about.load)?
+            ),
+            None => "take a run of the rig".into(),
+        };
+        return Err(Error::Unfit(format!(
+            "{}: it was measured on a machine, which cannot be run once more and followed from outside; {instead}",
+            manifest.run
+        )));
     }
     let name = PathBuf::from(format!("{}.toml", manifest.run));
     let asked = &about.experiment;
@@ -113,8 +132,14 @@ fn check_paths(experiment: &Experiment, run: &str) -> Result<(), Error> {
 }
 
 fn cell<'a>(experiment: &'a Experiment, manifest: &Manifest) -> Result<Cell<'a>, Error> {
-    let triggered = |c: &Cell| matches!(c.instrument, Instrument::Generator(_));
-    experiment.cells().find(triggered).ok_or_else(|| {
+    let asked = &manifest.about.experiment;
+    let measured = |c: &Cell| match c.instrument {
+        Instrument::Generator(_) => asked.trigger.is_some(),
+        Instrument::Probe(plan) => {
+            asked.probe.as_ref().is_some_and(|asked| asked.probe == plan.probe)
+        }
+    };
+    experiment.cells().find(measured).ok_or_else(|| {
         Error::MadeOtherwise(format!(
             "{}: its experiment does not have {} under {}: the bundle was altered; `onset show --verify` checks it",
             manifest.run, manifest.about.flavour, manifest.about.load

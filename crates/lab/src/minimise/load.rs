@@ -46,10 +46,10 @@ fn latest(
     jobs: usize,
     steps: &Steps<'_, '_>,
 ) -> Result<Option<Reproducer>, Error> {
-    let Subject { guest, generator, .. } = find.subject(bench)?;
+    let Subject { guest, stimulus, .. } = find.subject(bench)?;
     let contents = rig::Contents { load, ..guest.contents.clone() };
     let guest = Guest { contents, begin_after: Nanos(0), ..guest };
-    let subject = Subject { guest, generator, made_with: None };
+    let subject = Subject { guest, stimulus, made_with: None };
     let responder = find.answer.responder;
     let enough = Nanos(find.answer.latency_ns.saturating_mul(ENOUGH_PERCENT).0.div_ceil(100));
     let hunt = Hunt {

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use experiment::Load;
 use hunt::Budget;
 use lab::followed::Choice;
-use sample::{Nanos, Responder};
+use sample::{Nanos, SeriesName};
 use stats::{Quantile, UnknownQuantile};
 use std::fmt;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -113,9 +113,9 @@ pub struct Latencies {
     /// A run (the beginning of its name, `latest`, or the path of its bundle), or the file of a find.
     #[arg(value_name = "RUN|FIND")]
     pub run: String,
-    /// Only latencies of this responder. [default: all responders]
-    #[arg(long)]
-    pub responder: Option<Responder>,
+    /// Only latencies of this responder, or of this series of a probe. [default: all of them]
+    #[arg(long = "responder", value_name = "NAME", visible_alias = "series")]
+    pub series: Option<SeriesName>,
     /// Where the bundles are.
     #[command(flatten)]
     pub store: StoreArgument,
@@ -139,7 +139,8 @@ pub struct Explain {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub struct Explained {
-    /// Explain the answers to the trigger with this number. [default: the longest latency of the run]
+    /// Explain the answers to the trigger with this number, or the event of a probe with this number. [default: the
+    /// longest latency of the run]
     #[arg(long, value_name = "N")]
     pub sample: Option<u64>,
     /// Explain this many of the longest latencies. [default: 1]
@@ -163,9 +164,9 @@ pub struct Blame {
     /// Only latencies of at least this: a quantile of each responder as in p99, a duration as in 50us, or `all`.
     #[arg(long, default_value = "p99")]
     pub above: Above,
-    /// Only latencies of this responder. [default: all responders]
-    #[arg(long)]
-    pub responder: Option<Responder>,
+    /// Only latencies of this responder, or of this series of a probe. [default: all of them]
+    #[arg(long = "responder", value_name = "NAME", visible_alias = "series")]
+    pub series: Option<SeriesName>,
     /// Where the bundles are.
     #[command(flatten)]
     pub store: StoreArgument,
@@ -217,7 +218,8 @@ pub struct Replay {
     /// The run or the find.
     #[command(flatten)]
     pub latencies: Latencies,
-    /// The longest latency of the trigger with this number. [default: the longest latency of the run]
+    /// The longest latency of the trigger, or of the event of a probe, with this number. [default: the longest latency of
+    /// the run]
     #[arg(long, value_name = "N", conflicts_with = "worst")]
     pub sample: Option<u64>,
     /// The N-th longest latency of the run. [default: 1]

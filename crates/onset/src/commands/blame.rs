@@ -5,7 +5,7 @@ use super::{bench, print, print_json};
 use crate::arguments::{self, Above};
 use crate::failure::{Exit, Failure};
 use bundle::Bundle;
-use lab::followed::{Account, Explainer, Ledgers, Ready, Subject, Wanted};
+use lab::followed::{Account, Ledgers, Ready, Subject, Wanted, explain_each};
 use rig::Bench;
 use sample::{Nanos, Sample};
 use trace::Reader;
@@ -46,18 +46,11 @@ fn account(
 ) -> Result<(Vec<Account>, Vec<String>), Failure> {
     let ready = Ready::new(bench, subject, progress)?;
     let (map, follow) = ready.follow_closely()?;
-    let mut explainer = Explainer::new(
-        ready.responders(),
-        wanted,
-        |sample: &Sample, explanation: &_, reader: &Reader| {
-            ledgers.add(sample, explanation, reader, &map);
-        },
-    );
-    let ran = ready.run(Some(&follow), &mut explainer, progress);
-    let done = explainer.finish();
-    let reader = ran?;
-    done?;
-    Ok((ledgers.accounts(ready.responders(), &reader, &map), follow.missing))
+    let each = |sample: &Sample, explanation: &_, reader: &Reader| {
+        ledgers.add(sample, explanation, reader, &map);
+    };
+    let reader = explain_each(&ready, &follow, wanted, each, progress)?;
+    Ok((ledgers.accounts(ready.series(), &reader, &map), follow.missing))
 }
 
 /// The ledgers that the user asked for, and the samples that belong in them.
@@ -68,7 +61,7 @@ fn ledgers(bundle: &Bundle, arguments: &arguments::Blame) -> Result<(Ledgers, Wa
         Above::Latency(latency) => Some(latency),
         Above::Quantile(quantile) => summary.quantile(quantile),
     };
-    let (ledgers, wanted) = Ledgers::of(bundle, arguments.responder, from)?;
+    let (ledgers, wanted) = Ledgers::of(bundle, arguments.series.as_ref(), from)?;
     if wanted.is_empty() {
         return Err(Failure::usage(format!(
             "{} has no latency of {} or more; give a smaller --above",

@@ -11,7 +11,9 @@ use view::terminal::{self, Shown};
 pub fn run(arguments: &arguments::Explain) -> Result<Exit, Failure> {
     let bench = bench()?;
     let named = named(&arguments.latencies)?;
-    let samples = named.samples(arguments.latencies.responder, arguments.choice.choice())?;
+    // A run that cannot be made again is refused first: its samples do not matter then.
+    named.subject(&bench)?;
+    let samples = named.samples(arguments.latencies.series.as_ref(), arguments.choice.choice())?;
     let ended = ["explained", "not explained"];
     let seen = Shown::during(named.title(), ended, |progress| {
         explain(&bench, &named, &samples, progress)

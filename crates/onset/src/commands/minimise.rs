@@ -18,7 +18,7 @@ pub fn run(arguments: &arguments::Minimise) -> Result<Exit, Failure> {
     let bench = bench()?;
     let named = named(&arguments.latencies)?;
     let choice = arguments.sample.map(Choice::Trigger);
-    let find = reproducer(&bench, &named, arguments.latencies.responder, choice)?;
+    let find = reproducer(&bench, &named, arguments.latencies.series.as_ref(), choice)?;
     let output = arguments.output.clone().unwrap_or_else(|| output(&named, arguments, &find));
     let before = Size::of(&find);
     let find = match arguments.load {

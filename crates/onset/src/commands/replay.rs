@@ -5,9 +5,9 @@ use super::report::write_chosen;
 use super::{bench, named, print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
-use lab::followed::{Choice, Ready, Replayed, Reproducer, record, replay, reproducer};
+use lab::followed::{Choice, Latency, Ready, Replayed, record, replay};
 use rig::Bench;
-use sample::Nanos;
+use sample::{Insns, Nanos, Sample};
 use view::results;
 use view::terminal::Shown;
 use view::visible::tell;
@@ -18,21 +18,21 @@ pub fn run(arguments: &arguments::Replay) -> Result<Exit, Failure> {
     let named = named(&arguments.latencies)?;
     let worst = arguments.worst.map(|rank| Choice::Worst(rank.get()));
     let choice = arguments.sample.map(Choice::Trigger).or(worst);
-    let reproducer = reproducer(&bench, &named, arguments.latencies.responder, choice)?;
+    let latency = Latency::of(&bench, &named, arguments.latencies.series.as_ref(), choice)?;
     let Replayed { first_other, identical } =
         Shown::during(named.title(), ["replayed", "not replayed"], |progress| {
-            replayed(&bench, &reproducer, arguments, progress)
+            replayed(&bench, &latency, arguments, progress)
         })?;
-    let (wanted, times) = (reproducer.sample(), arguments.times.get());
+    let (wanted, times) = (latency.sample, arguments.times.get());
     let same = identical == times;
     let answer = first_other.unwrap_or(Some(wanted));
     let printed = results::Replay {
         schema: results::Replay::SCHEMA,
         run: named.run(),
-        responder: reproducer.answer.responder.name(),
+        responder: latency.series.as_str(),
         trigger: wanted.trigger,
         expected_ns: wanted.latency,
-        expected_insns: reproducer.answer.insns,
+        expected_insns: wanted.path,
         latency_ns: answer.map(|a| a.latency),
         insns: answer.and_then(|a| a.path),
         identical: same,
@@ -50,15 +50,15 @@ pub fn run(arguments: &arguments::Replay) -> Result<Exit, Failure> {
 /// Replays the latency as often as the user asked. Writes the traces if the latency was identical each time.
 fn replayed(
     bench: &Bench,
-    find: &Reproducer,
+    latency: &Latency,
     arguments: &arguments::Replay,
     progress: &dyn Fn(Progress),
 ) -> Result<Replayed, Failure> {
-    let ready = Ready::new(bench, find.subject(bench)?, progress)?;
+    let ready = Ready::new(bench, latency.subject.clone(), progress)?;
     let times = arguments.times.get();
-    let replayed = replay(&ready, find, times, progress)?;
+    let replayed = replay(&ready, latency.sample, times, progress)?;
     if replayed.identical == times && (arguments.trace.is_some() || arguments.vcd.is_some()) {
-        write_traces(&ready, find, arguments, progress)?;
+        write_traces(&ready, latency.sample, arguments, progress)?;
     }
     Ok(replayed)
 }
@@ -66,12 +66,12 @@ fn replayed(
 /// Replays the latency once more with the follower, and writes the traces that the user asked for.
 fn write_traces(
     ready: &Ready,
-    find: &Reproducer,
+    wanted: Sample,
     arguments: &arguments::Replay,
     progress: &dyn Fn(Progress),
 ) -> Result<(), Failure> {
     // The dump of the pins has no calls of functions.
-    let recorded = record(ready, find, arguments.trace.is_some(), progress)?;
+    let recorded = record(ready, wanted, arguments.trace.is_some(), progress)?;
     for missing in &recorded.missing {
         tell!("! not seen in this kernel: {missing}");
     }
@@ -89,15 +89,22 @@ fn write_traces(
 /// The result as text.
 fn text(printed: &results::Replay) -> String {
     let results::Replay { responder, trigger, expected_ns, identical_times, times, .. } = printed;
+    // Only of answers to triggers the instructions are counted.
+    let insns =
+        |insns: Option<Insns>| insns.map_or("".into(), |n| format!(", {} instructions", n.0));
+    let what = match printed.expected_insns {
+        Some(_) => format!("{responder} answers trigger {trigger} after {expected_ns}"),
+        None => format!("sample {trigger} of {responder} is {expected_ns}"),
+    };
+    let counted = insns(printed.expected_insns);
     let mut text = format!(
-        "{responder} answers trigger {trigger} after {expected_ns} ({} ns, {} instructions): {identical_times} of {times} times identical\n",
-        expected_ns.0, printed.expected_insns.0
+        "{what} ({} ns{counted}): {identical_times} of {times} times identical\n",
+        expected_ns.0
     );
     if !printed.identical {
-        let insns = printed.insns.map_or("no count of".into(), |insns| insns.0.to_string());
         text += &match printed.latency_ns {
             Some(Nanos(ns)) => {
-                format!("  the first replay that differs: {ns} ns, {insns} instructions\n")
+                format!("  the first replay that differs: {ns} ns{}\n", insns(printed.insns))
             }
             None => "  the first replay that differs: no answer\n".into(),
         };

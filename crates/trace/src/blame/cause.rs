@@ -6,16 +6,18 @@ use crate::{Place, StackId, TaskId};
 use serde::{Deserialize, Serialize};
 
 /// Stages of an answer, in their order. Each is named for what it goes through, and ends where the next one begins;
-/// what an answer does not go through (a wake-up, for a hard handler) it does not have.
+/// what an answer does not go through (a wake-up, for a hard handler) it does not have. A task that was due at an
+/// instant has the same stages: its timer stands for the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transform = crate::words))]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// From the line raised to the first instruction of the kernel's entry.
+    /// From the line raised, or from the instant at which a task was due, to the first instruction of the kernel's
+    /// entry.
     Line,
-    /// To the driver's hard handler.
+    /// To the driver's hard handler; from a timer's interrupt to the wake-up of the task.
     Entry,
-    /// To the wake-up of the responder's task.
+    /// To the wake-up of the responder's task; of a task that another task wakes, from the instant at which it was due.
     Handler,
     /// To the request that the current task be replaced.
     WakeUp,
@@ -25,7 +27,7 @@ pub enum Stage {
     Schedule,
     /// To user space, where the responder's task goes there.
     Resumed,
-    /// To the pin.
+    /// To the pin, or to the reading of the clock.
     User,
 }
 
@@ -36,7 +38,7 @@ pub enum Cause {
     IrqsOff(Place),
     /// A task kept preemption off.
     PreemptOff(Place),
-    /// Another interrupt ran.
+    /// Another interrupt ran; of a task that was due, also the one that woke it.
     Interrupt(Interrupt),
     /// A softirq ran. The field is the address of its function.
     Softirq(Option<u64>),
@@ -57,8 +59,12 @@ pub enum Cause {
         /// What the CPU did.
         doing: Activity,
     },
-    /// The responder's task slept on something that is no lock, until it was woken once more.
+    /// The responder's task slept on something that is no lock, until it was woken once more. Of a task that was due,
+    /// only while nothing else ran.
     Sleep,
+    /// The task was due, and the interrupt of its timer had not come yet, although interrupts were on: the kernel had set
+    /// the timer for later, by rounding, by the task's timer slack, or because only the tick looks at its timers.
+    Timer,
     /// The idle task ran, on its way to the scheduler.
     Idle,
     /// The scheduler chose a task.
@@ -113,6 +119,7 @@ words! {
     Cause::Kernel(..) => "kernel",
     Cause::Lock { .. } => "lock",
     Cause::Sleep => "sleep",
+    Cause::Timer => "timer",
     Cause::Idle => "idle",
     Cause::Scheduler => "scheduler",
     Cause::Switch => "switch",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Keeps the events that are still needed to explain an answer, and the state before them.
 
-use super::{Disturbed, Explanation, explain};
+use super::{Beginning, Disturbed, Explanation, explain};
 use crate::cpu::Cpu;
 use crate::{Event, Excerpt, Place, Tasks, What};
 use sample::Nanos;
@@ -23,6 +23,8 @@ pub enum Unexplainable {
     NoTrigger(u64),
     /// The pin has no edge after the trigger.
     NoEdge(u8),
+    /// The task that was due did not go on.
+    NotDone(u64),
     /// The events go back in time, so they did not come from a reader.
     Backwards,
 }
@@ -36,6 +38,7 @@ impl fmt::Display for Unexplainable {
             ),
             Self::Backwards => f.write_str("events go back in time: read them by a Reader"),
             Self::NoEdge(pin) => write!(f, "D{pin} did not change after that trigger"),
+            Self::NotDone(n) => write!(f, "the task that was due (number {n}) did not go on"),
         }
     }
 }
@@ -53,7 +56,8 @@ pub struct History {
     limit: usize,
     /// The number of events that were forgotten. With it, an event keeps its number while others are forgotten.
     forgotten: u64,
-    /// The numbers of the events of the triggers that are kept.
+    /// The numbers of the events of the triggers that are kept, or of those at which a task was due. A run has one kind
+    /// of the two.
     triggers: BTreeMap<u64, u64>,
     /// The states before the events of these numbers, rising. With them, an old trigger that nobody answers costs
     /// nothing. Without them, each later answer would be explained by replaying everything since that trigger.
@@ -90,7 +94,7 @@ impl History {
         if self.events.len() == self.limit {
             self.forget_first();
         }
-        if let What::Trigger { number, .. } = event.what {
+        if let What::Trigger { number, .. } | What::Due { number } = event.what {
             let next = self.forgotten + self.events.len() as u64;
             self.triggers.entry(number).or_insert(next);
         }
@@ -125,6 +129,31 @@ impl History {
     ) -> Result<Explanation, Unexplainable> {
         let from = self.find(trigger).ok_or(Unexplainable::NoTrigger(trigger))?;
         let to = self.last_edge(from, pin).ok_or(Unexplainable::NoEdge(pin))?;
+        self.explain_between(trigger, from, to, tasks)
+    }
+
+    /// Explains why the task that was due at the event [`What::Due`] with this number went on only at [`What::Done`].
+    /// Call this when that is the last event that was pushed. The task is the one that runs then.
+    pub fn explain_due(
+        &mut self,
+        number: u64,
+        tasks: &Tasks,
+    ) -> Result<Explanation, Unexplainable> {
+        let from = self.find(number).ok_or(Unexplainable::NoTrigger(number))?;
+        let is_done = |e: &Event| e.what == What::Done { number };
+        let done = self.events.iter().skip(from).position(is_done);
+        let done = done.ok_or(Unexplainable::NotDone(number))?;
+        self.explain_between(number, from, from + done, tasks)
+    }
+
+    /// Explains the time between the events at these indices.
+    fn explain_between(
+        &mut self,
+        trigger: u64,
+        from: usize,
+        to: usize,
+        tasks: &Tasks,
+    ) -> Result<Explanation, Unexplainable> {
         self.learn_from_looks();
         let (cpu, _) = self.state_before(from);
         let events: Vec<Event> = self.events.range(from..=to).copied().collect();
@@ -140,7 +169,9 @@ impl History {
         let earlier = self.events.range(..from).rev().take_while(is_felt).count();
         let felt = self.events.range(from - earlier..=to);
         let disturbances = felt.filter_map(disturbed).collect();
-        Ok(Explanation { trigger, pin, task, parts, disturbances })
+        let is_due = matches!(self.events[from].what, What::Due { .. });
+        let beginning = if is_due { Beginning::Due } else { Beginning::Trigger };
+        Ok(Explanation { trigger, beginning, task, parts, disturbances })
     }
 
     /// The state before the event at `index`, and how many events had to be replayed to get it.
@@ -288,7 +319,7 @@ impl History {
 
     fn forget_first(&mut self) {
         if let Some(event) = self.events.pop_front() {
-            if let What::Trigger { number, .. } = event.what
+            if let What::Trigger { number, .. } | What::Due { number } = event.what
                 && self.triggers.get(&number) == Some(&self.forgotten)
             {
                 self.triggers.remove(&number);

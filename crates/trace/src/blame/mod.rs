@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Says where the time of one latency went. The interval from the raised line to the pin's edge is cut into parts that
-//! add up to it exactly. Each part has its stage and its cause.
+//! Says where the time of one latency went. A latency is an interval, and is cut into parts that add up to it exactly.
+//! Each part has its stage and its cause. There are two kinds of intervals: from the raised line to the pin's edge, and
+//! from the instant at which a task was due to the instant at which it went on.
 //!
-//! The responder's task is the task that runs at the edge. There is no such task where an interrupt made the edge, or
+//! The responder's task is the task that runs at the end. There is no such task where an interrupt made the edge, or
 //! where softirqs did at the interrupt's end or in a task that nobody woke for that.
 //!
-//! Before our interrupt's entry, only masked interrupts can delay. From the entry to the handler, only other interrupts
+//! Before our interrupt's entry, only masked interrupts can delay, and a timer that is set for later (`due.rs`). From the entry to the handler, only other interrupts
 //! can. From then on, whatever keeps the responder from running can. Where reasons are nested, the innermost one is the
 //! cause. A lock is an exception: as long as the responder sleeps on a lock, the lock is the cause, together with what
 //! its holder was doing.
@@ -14,6 +15,7 @@
 //! woken later had been ready all the time.
 
 mod cause;
+mod due;
 mod history;
 mod path;
 mod report;
@@ -24,7 +26,7 @@ pub(crate) use report::Named;
 pub use report::{CauseReport, ExplanationReport, PartReport};
 
 use crate::cpu::{Activity, Cpu};
-use crate::{Event, Length, Partition, Sum, TaskId, Tasks};
+use crate::{Event, Length, Partition, Sum, TaskId, Tasks, What};
 use path::Path;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -33,16 +35,27 @@ use std::collections::BTreeMap;
 /// One latency, explained.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The number of the trigger.
+    /// The number of the trigger, or of the event at which the task was due.
     pub trigger: u64,
-    /// The pin that answered, as the bit of the data port.
-    pub pin: u8,
+    /// What it began with.
+    pub beginning: Beginning,
     /// The responder's task.
     pub task: Option<TaskId>,
     /// The parts, which add up to the latency.
     pub parts: Partition<Blame>,
     /// The disturbances from half a millisecond before the trigger on.
     pub disturbances: Vec<Disturbed>,
+}
+
+/// What a latency begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Beginning {
+    /// The generator raised the line.
+    Trigger,
+    /// A task was due.
+    Due,
 }
 
 /// That the other device interrupted.
@@ -87,7 +100,7 @@ impl Explanation {
     }
 }
 
-/// Cuts the time from the first event (the trigger) to the last one (the edge). Returns the responder's task and the
+/// Cuts the time from the first event (the trigger, or that a task was due) to the last one (the edge, or that it went on). Returns the responder's task and the
 /// parts. `cpu` is the state before the first event.
 fn explain(
     mut cpu: Cpu,
@@ -101,7 +114,10 @@ fn explain(
     for (index, event) in rest.iter().enumerate() {
         // This part passed between event `index` and this one, in the state after event `index`.
         let stage = path.stage(index);
-        let cause = cause(&cpu, &path, index, stage, tasks);
+        let cause = match first.what {
+            What::Due { .. } => due::cause(&cpu, &path, index, stage, tasks),
+            _ => cause(&cpu, &path, index, stage, tasks),
+        };
         let inside = if cause.is_served() { path.inside(&cpu) } else { Vec::new() };
         parts.until(event.at, Blame { stage, cause, inside }).ok()?;
         cpu.event(event);

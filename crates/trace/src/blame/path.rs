@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Finds the path of one answer through the events between trigger and pin: which interrupt was ours, who answered, who
-//! woke the answering task, and where each stage begins.
+//! woke the answering task, and where each stage begins. The same for a task that was due: whose interrupt woke it.
 
 use super::Stage;
-use crate::cpu::Cpu;
+use crate::cpu::{Activity, Cpu};
 use crate::{At, Event, Place, Role, StackId, TaskId, What};
 use rustc_hash::FxHashMap;
 use sample::Insns;
@@ -22,6 +22,9 @@ pub(super) struct Path {
     /// The task that had bottom halves disabled, and that served the answering softirq when it enabled them; and since
     /// when. Set only if nothing else tells who answered (PREEMPT_RT) and nobody woke the task.
     pub holder: Option<(TaskId, usize)>,
+    /// Of a task that was due: the event from which on the interrupt of its timer waited for the CPU. Before that it had
+    /// not come.
+    pub pending: usize,
     /// The beginnings of stages. Both values rise.
     begins: Vec<(usize, Stage)>,
     /// The sleeps of the responder's task between its first wake-up and its answer, each with its beginning and end.
@@ -30,12 +33,23 @@ pub(super) struct Path {
     inside: FxHashMap<Insns, Vec<StackId>>,
 }
 
+/// A wake-up.
+#[derive(Clone, Copy)]
+struct Wake {
+    index: usize,
+    /// The woken task.
+    task: TaskId,
+    /// The interrupt in which it happened.
+    interrupt: Option<At>,
+    /// The task that ran.
+    running: Option<TaskId>,
+}
+
 /// The findings of one look over the events.
 #[derive(Default)]
 struct Found {
     handler: Option<(usize, Option<At>, Option<TaskId>)>,
-    /// The wake-ups: the index, the woken task, and the interrupt in which they happened.
-    wakes: Vec<(usize, TaskId, Option<At>)>,
+    wakes: Vec<Wake>,
     runs: Vec<(usize, TaskId)>,
     /// The requests for another task. Below, the entries of the scheduler and the returns to user space.
     resched: Vec<usize>,
@@ -56,13 +70,60 @@ impl Path {
     /// Finds the path in `events`, from the trigger (first) to the edge (last). `cpu` is the state before them.
     pub fn find(cpu: &Cpu, events: &[Event]) -> Path {
         let found = Found::look(cpu.clone(), events);
+        match events.first().map(|event| event.what) {
+            Some(What::Due { .. }) => Path::of_due(cpu, events, found),
+            _ => Path::of_trigger(found),
+        }
+    }
+
+    /// The path of the task that runs at the end, from the instant at which it was due.
+    fn of_due(cpu: &Cpu, events: &[Event], found: Found) -> Path {
+        let responder = found.answered_by;
+        let mut path = Path { responder, begins: vec![(0, Stage::Line)], ..Path::default() };
+        let Some(task) = responder else { return path.with_inside(found) };
+        if cpu.running() == Some(task) {
+            // It was not asleep: it did what came before, or it does not sleep for what is measured.
+            let user = cpu.activity() == Activity::User;
+            path.begin(Some(0), if user { Stage::User } else { Stage::Resumed });
+            path.goes_on(&found, task, 0);
+            return path.with_inside(found);
+        }
+        let Some(wake) = found.first_wake(task, 0) else {
+            // It had been woken before.
+            path.after_wake(&found, task, 0);
+            return path.with_inside(found);
+        };
+        // Where a task woke it (softirqs in a thread, or who hands over), our interrupt is the one that woke that task.
+        let by = wake.running.filter(|_| wake.interrupt.is_none());
+        let by_woken = by.and_then(|by| found.first_wake(by, 0)).filter(|w| w.index < wake.index);
+        path.own = wake.interrupt.or_else(|| by_woken.and_then(|wake| wake.interrupt));
+        (path.handler_task, path.handler_woken) = (by, by_woken.map(|wake| wake.index));
+        match (path.own, found.entries.iter().find(|&&(_, at)| Some(at) == path.own)) {
+            (Some(_), Some(&(entry, _))) => {
+                path.pending = pending(cpu, &events[..=entry]);
+                path.begin(Some(entry), Stage::Entry);
+            }
+            // The CPU had come to the entry before.
+            (Some(_), None) => path.begin(Some(0), Stage::Entry),
+            (None, _) => path.begin(Some(0), Stage::Handler),
+        }
+        path.after_wake(&found, task, wake.index);
+        path.with_inside(found)
+    }
+
+    fn with_inside(mut self, found: Found) -> Path {
+        self.inside = found.inside;
+        self
+    }
+
+    fn of_trigger(found: Found) -> Path {
         let (handler, in_interrupt, in_task) = match found.handler {
             Some((index, interrupt, task)) => (Some(index), interrupt, task),
             None => (None, None, None),
         };
         let handler_task = in_task.filter(|_| in_interrupt.is_none());
         let handler_woken = handler_task.and_then(|task| found.first_wake(task, 0));
-        let own = in_interrupt.or_else(|| handler_woken.and_then(|(_, interrupt)| interrupt));
+        let own = in_interrupt.or_else(|| handler_woken.and_then(|wake| wake.interrupt));
         let responder = found.answered_by;
         let woken = responder.and_then(|task| found.first_wake(task, handler.unwrap_or(0)));
         // Softirqs ran in a task that nobody woke for them: the task that enabled bottom halves serves them.
@@ -72,27 +133,25 @@ impl Path {
         let is_own = woken.is_some() || !(found.answered_in_softirq || holder.is_some());
         let responder = responder.filter(|_| is_own);
         // If the handler was not seen, our interrupt is the one that woke the responder.
-        let own = own.or_else(|| woken.and_then(|(_, interrupt)| interrupt));
+        let own = own.or_else(|| woken.and_then(|wake| wake.interrupt));
         // If no wake-up was seen either, our interrupt is the one that answered.
         let own = own.or(found.answered_in);
         let mut path = Path {
             own,
             responder,
             handler_task,
-            handler_woken: handler_woken.map(|(index, _)| index),
+            handler_woken: handler_woken.map(|wake| wake.index),
             holder,
             begins: vec![(0, Stage::Line)],
-            sleeps: Vec::new(),
-            inside: FxHashMap::default(),
+            ..Path::default()
         };
         let entry = found.entries.iter().find(|&&(_, at)| Some(at) == own);
         path.begin(entry.map(|&(index, _)| index), Stage::Entry);
         path.begin(handler, Stage::Handler);
-        if let (Some(task), Some((woken, _))) = (responder, woken) {
-            path.after_wake(&found, task, woken);
+        if let (Some(task), Some(wake)) = (responder, woken) {
+            path.after_wake(&found, task, wake.index);
         }
-        path.inside = found.inside;
-        path
+        path.with_inside(found)
     }
 
     /// The stacks that were taken, before or after, in the interrupt or the softirq that runs now.
@@ -128,14 +187,19 @@ impl Path {
         self.begin(found.schedule.iter().rev().find(before_run).copied(), Stage::Schedule);
         let Some(run) = run else { return };
         self.begin(Some(run), Stage::Resumed);
+        self.goes_on(found, task, run);
+    }
+
+    /// The task runs since event `run`.
+    fn goes_on(&mut self, found: &Found, task: TaskId, run: usize) {
         let user = found.user.iter().find(|&&(i, t)| i > run && t == Some(task));
         self.begin(user.map(|&(i, _)| i), Stage::User);
         // The task was switched away from, and woken after that. So it slept in between.
         let mut last = run;
         for &(index, _) in found.runs.iter().filter(|&&(i, t)| i > run && t == task) {
             let away = found.runs.iter().find(|&&(i, _)| i > last).map_or(index, |&(i, _)| i);
-            let wakes = found.wakes.iter().rev().filter(|&&(i, t, _)| t == task && i < index);
-            if let Some(wake) = wakes.map(|&(i, ..)| i).find(|&i| i > away) {
+            let wakes = found.wakes.iter().rev().filter(|w| w.task == task && w.index < index);
+            if let Some(wake) = wakes.map(|wake| wake.index).find(|&i| i > away) {
                 self.sleeps.push((away, wake));
             }
             last = index;
@@ -166,7 +230,10 @@ impl Found {
                     Role::Handler if found.handler.is_none() => {
                         found.handler = Some((index, interrupt, cpu.running()));
                     }
-                    Role::WakeUp => found.wakes.push((index, TaskId(taken), interrupt)),
+                    Role::WakeUp => {
+                        let (task, running) = (TaskId(taken), cpu.running());
+                        found.wakes.push(Wake { index, task, interrupt, running });
+                    }
                     Role::NeedResched => found.resched.push(index),
                     Role::Schedule => found.schedule.push(index),
                     Role::BhEnable => found.enabling = cpu.running(),
@@ -186,11 +253,29 @@ impl Found {
         found
     }
 
-    /// The first wake-up of `task` after event `from`, and the interrupt in which it happened.
-    fn first_wake(&self, task: TaskId, from: usize) -> Option<(usize, Option<At>)> {
-        let wake = self.wakes.iter().find(|&&(i, t, _)| i >= from && t == task);
-        wake.map(|&(index, _, interrupt)| (index, interrupt))
+    /// The first wake-up of `task` after event `from`.
+    fn first_wake(&self, task: TaskId, from: usize) -> Option<Wake> {
+        self.wakes.iter().find(|wake| wake.index >= from && wake.task == task).copied()
     }
+}
+
+/// An interrupt that waits is taken within so many instructions once nothing masks it.
+const TAKEN_WITHIN: Insns = Insns(4);
+
+/// The event from which on the interrupt of the last event waited for the CPU, as far as is known: from there on,
+/// interrupts were masked all the time.
+fn pending(cpu: &Cpu, events: &[Event]) -> usize {
+    let mut cpu = cpu.clone();
+    let mut since = 0;
+    for (index, pair) in events.windows(2).enumerate() {
+        cpu.event(&pair[0]);
+        let passed = pair[1].at.since(pair[0].at).map_or(Insns(0), |(_, insns)| insns);
+        let idles = cpu.activity() == Activity::Idle;
+        if cpu.masked() != Some(true) && (passed > TAKEN_WITHIN || idles) {
+            since = index + 1;
+        }
+    }
+    since
 }
 
 fn has_stack(event: &Event) -> bool {
@@ -199,7 +284,11 @@ fn has_stack(event: &Event) -> bool {
 }
 
 fn is_device(event: &Event) -> bool {
-    matches!(event.what, What::Trigger { .. } | What::Disturbance { .. })
+    let what = event.what;
+    matches!(
+        what,
+        What::Trigger { .. } | What::Disturbance { .. } | What::Due { .. } | What::Done { .. }
+    )
 }
 
 fn is_masking(event: &Event) -> bool {

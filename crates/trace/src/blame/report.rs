@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Causes and explanations with names, in the form in which they are shown and written as JSON.
 
-use super::{Blame, Cause, Disturbed, Explanation, LatencyKind, Stage};
+use super::{Beginning, Blame, Cause, Disturbed, Explanation, LatencyKind, Stage};
 use crate::cpu::{Activity, Interrupt};
 use crate::entries::{Callee, Of, interrupt_name, interrupted, softirq_name, without_place};
 use crate::priority::priority;
@@ -47,7 +47,7 @@ pub struct PartReport {
     /// Because of what.
     #[serde(flatten)]
     pub cause: CauseReport,
-    /// From when on, since the trigger.
+    /// From when on, since the trigger or the instant at which the task was due.
     pub from_ns: Nanos,
     /// How long.
     pub ns: Nanos,
@@ -59,8 +59,10 @@ pub struct PartReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExplanationReport {
-    /// Number of the trigger.
+    /// Number of the trigger; where a task was due, of the probe's event.
     pub trigger: u64,
+    /// What the latency begins with.
+    pub beginning: Beginning,
     /// The latency.
     pub latency_ns: Nanos,
     /// Instructions in it.
@@ -244,6 +246,7 @@ impl Explanation {
         let time = |(key, length): (_, Length)| (key, length.time);
         ExplanationReport {
             trigger: self.trigger,
+            beginning: self.beginning,
             latency_ns: self.latency().time,
             insns: self.latency().insns,
             task: self.task.map_or_else(String::new, |task| task_name(task, reader.tasks())),

@@ -5,6 +5,7 @@ use crate::{At, Place, Reader, Role, StackId, WATCHED, What};
 use proptest::prelude::*;
 use sample::{Insns, Nanos, Stamp};
 
+mod due;
 mod served;
 
 const ASM_COMMON: u64 = 0xffff_ffff_8200_0010;

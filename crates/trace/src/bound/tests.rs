@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 use super::*;
-use crate::{Blame, Cause, Explanation, Partition, StackId, Stage, TaskId};
+use crate::{Beginning, Blame, Cause, Explanation, Partition, StackId, Stage, TaskId};
 use sample::Insns;
 
 fn at(ns: u64) -> At {
@@ -95,7 +95,7 @@ fn explained(parts: &[(u64, Stage, Cause)]) -> Explanation {
         assert_eq!(partition.until(at(*to), blame), Ok(()));
     }
     let (task, disturbances) = (Some(TaskId(1)), Vec::new());
-    Explanation { trigger: 0, pin: 0, task, parts: partition, disturbances }
+    Explanation { trigger: 0, beginning: Beginning::Trigger, task, parts: partition, disturbances }
 }
 
 #[test]

@@ -197,6 +197,8 @@ impl Windows {
             }
             What::Gap => self.forget(),
             What::Trigger { .. }
+            | What::Due { .. }
+            | What::Done { .. }
             | What::Disturbance { .. }
             | What::Pins { .. }
             | What::Leave { .. }

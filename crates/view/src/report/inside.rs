@@ -140,7 +140,7 @@ struct Window<'a> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Ledger {
     /// The responder.
-    responder: &'static str,
+    responder: String,
     /// How many answers are in the ledger.
     samples: u64,
     /// The shortest latency in the ledger: the p99 of the run. It is 0 if the run is too short for that; then all
@@ -205,7 +205,7 @@ struct Others {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
     /// The responder.
-    responder: &'static str,
+    responder: String,
     /// Number of the trigger, from 0.
     trigger: u64,
     /// When the trigger came, since measuring began.
@@ -352,7 +352,7 @@ fn ledger(bundle: &Path, Account { responder, report }: &Account, code: &mut Cod
         replay: replay_of_answer(bundle, responder, row.max_trigger),
     };
     Ledger {
-        responder,
+        responder: responder.clone(),
         samples: report.samples,
         from_ns: report.from_ns,
         total_ns: report.total_ns,
@@ -370,7 +370,7 @@ fn worst(bundle: &Path, all: &[Explained], code: &mut Code) -> Vec<Worst> {
         let kept = std::iter::once(PARTS_KEPT).chain(std::iter::repeat(PARTS_KEPT_BELOW));
         for (explained, kept) in of_one.iter().zip(kept) {
             let trigger = explained.report.trigger;
-            let replay = replay_of_answer(bundle, explained.responder, trigger);
+            let replay = replay_of_answer(bundle, &explained.responder, trigger);
             worst.push(Worst { latency: latency(explained, kept, code), replay });
         }
     }
@@ -387,7 +387,7 @@ pub fn latency(explained: &Explained, parts_kept: usize, code: &mut Code) -> Lat
         share: c.share,
     };
     Latency {
-        responder: explained.responder,
+        responder: explained.responder.clone(),
         trigger: report.trigger,
         at_ns: explained.at_ns,
         latency_ns: report.latency_ns,

@@ -12,14 +12,14 @@ pub struct Replay<'a> {
     pub schema: u32,
     /// The run; null for a find.
     pub run: Option<&'a str>,
-    /// The responder that answered.
-    pub responder: &'static str,
-    /// Number of the trigger, from 0.
+    /// The responder that answered; of a probe, the series.
+    pub responder: &'a str,
+    /// Number of the trigger, or of the probe's event, from 0.
     pub trigger: u64,
     /// The latency in the run or the find.
     pub expected_ns: Nanos,
-    /// How many instructions this latency has.
-    pub expected_insns: Insns,
+    /// How many instructions this latency has. Null for a probe, of whose samples nobody counts them.
+    pub expected_insns: Option<Insns>,
     /// The latency of the replay. If a replay differs, this is the first one that does. Null if there was no answer.
     pub latency_ns: Option<Nanos>,
     /// How many instructions this latency has.

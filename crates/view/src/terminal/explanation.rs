@@ -7,7 +7,7 @@ use super::table::{Align, Table};
 use lab::followed::Explained;
 use sample::Nanos;
 use std::collections::BTreeMap;
-use trace::{Disturbed, LatencyKind, Stage, Sum};
+use trace::{Beginning, CauseReport, Disturbed, LatencyKind, Stage, Sum, without_place};
 
 /// All explanations, and what this kernel hides.
 pub fn explanations(title: &str, missing: &[String], explanations: &[Explained]) -> String {
@@ -29,16 +29,21 @@ fn explanation(explained: &Explained) -> String {
         "" => String::new(),
         task => format!(", by {task}"),
     };
-    let mut text = format!(
-        "{} answered trigger {} (at {}) after {whole}{task}\n",
-        explained.responder, report.trigger, explained.at_ns
-    );
+    let (name, number, at) = (&explained.responder, report.trigger, explained.at_ns);
+    let mut text = match report.beginning {
+        Beginning::Trigger => {
+            format!("{name} answered trigger {number} (at {at}) after {whole}{task}\n")
+        }
+        Beginning::Due => {
+            format!("{name}: sample {number} (at {at}) is {whole}{task}{}\n", mainly(explained))
+        }
+    };
     for Disturbed { from_ns, timers } in &report.disturbances {
         let apart = Nanos(from_ns.unsigned_abs());
         let side = if *from_ns < 0 { "before" } else { "after" };
         text += &format!("  disturbed {apart} {side} the trigger (timers: {timers})\n");
     }
-    text += &stages(report.stages.iter().map(|(stage, ns)| (*stage, *ns)), whole);
+    text += &stages(report.beginning, report.stages.iter().map(|(stage, ns)| (*stage, *ns)), whole);
     text += &causes(explained);
     text += &format!(
         "  the sum is {} ns, which is the latency, in {} instructions\n",
@@ -48,12 +53,20 @@ fn explanation(explained: &Explained) -> String {
     text
 }
 
-fn stages(stages: impl Iterator<Item = (Stage, Nanos)>, whole: Nanos) -> String {
+fn stages(
+    beginning: Beginning,
+    stages: impl Iterator<Item = (Stage, Nanos)>,
+    whole: Nanos,
+) -> String {
     let columns = [("stage", Align::Left), ("from", Align::Right), ("time", Align::Right)];
     let mut table = Table::new(&[&columns[..], &[("share", Align::Right)]].concat()).indented(2);
     let mut from = Nanos(0);
     for (stage, ns) in stages {
-        table.row([what(stage).into(), from.to_string(), ns.to_string(), share(ns, whole)]);
+        let what = match beginning {
+            Beginning::Trigger => what(stage),
+            Beginning::Due => what_of_due(stage),
+        };
+        table.row([what.into(), from.to_string(), ns.to_string(), share(ns, whole)]);
         from += ns;
     }
     table.text()
@@ -70,6 +83,39 @@ fn what(stage: Stage) -> &'static str {
         Stage::Resumed => "from the switch to user space",
         Stage::User => "from user space to the pin",
     }
+}
+
+/// The same of a task that was due.
+fn what_of_due(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Line => "from the expiry to the entry of the timer's interrupt",
+        Stage::Entry => "from the entry to the wake-up",
+        Stage::Handler => "from the instant that was due to the wake-up",
+        Stage::User => "from user space to the clock's reading",
+        _ => what(stage),
+    }
+}
+
+/// The longest cause in a few words: a task, an interrupt, or the function whose stretch it was.
+fn mainly(explained: &Explained) -> String {
+    let Some(longest) = explained.causes.first() else { return String::new() };
+    let CauseReport { cause, who, stack } = &longest.cause;
+    // The first frames of a stretch are those by which the kernel turns something off.
+    let own = stack.iter().find(|frame| !is_primitive(frame));
+    let by = match (who.is_empty(), own) {
+        (false, _) => format!(" of {who}"),
+        (true, Some(frame)) => format!(" in {}", without_place(frame)),
+        (true, None) => String::new(),
+    };
+    let (time, part) = (longest.sum.time, share(longest.sum.time, explained.report.latency_ns));
+    format!("; {time} of it ({part}) {cause}{by}")
+}
+
+/// Whether the frame is one of the functions by which everybody takes a lock.
+fn is_primitive(frame: &str) -> bool {
+    ["_raw_spin_", "_raw_read_", "_raw_write_", "__raw_spin_"]
+        .iter()
+        .any(|name| frame.starts_with(name))
 }
 
 fn causes(explained: &Explained) -> String {

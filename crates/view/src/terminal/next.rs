@@ -2,7 +2,8 @@
 //! The next steps after a run that failed.
 
 use bundle::{Bundle, Experiment, Manifest};
-use lab::followed::shell_word;
+use lab::followed::{option, shell_word};
+use probes::Sampled;
 use stats::Verdict;
 use std::path::Path;
 
@@ -29,9 +30,7 @@ fn of_run(manifest: &Manifest, path: &Path) -> Vec<String> {
     let Experiment { trigger, probe, .. } = &manifest.about.experiment;
     match (trigger, probe) {
         // Only in the rig can onset see where time went.
-        (Some(_), _) => {
-            vec![format!("onset explain {} --responder {}", shell_word(path), worst.responder)]
-        }
+        (Some(_), _) => vec![explain(path, worst.responder.as_str())],
         (None, Some(plan)) if manifest.about.target == "local" => {
             let cpus: Vec<String> = plan.cpus.iter().map(u32::to_string).collect();
             vec![
@@ -39,8 +38,17 @@ fn of_run(manifest: &Manifest, path: &Path) -> Vec<String> {
                 format!("onset measure noise --cpus {} --duration 10s", cpus.join(",")),
             ]
         }
+        (None, Some(plan))
+            if !matches!(plan.probe.sampled(worst.responder.as_str()), Sampled::Other(_)) =>
+        {
+            vec![explain(path, worst.responder.as_str())]
+        }
         _ => vec![format!("onset report {}", shell_word(path))],
     }
+}
+
+fn explain(path: &Path, series: &str) -> String {
+    format!("onset explain {} {} {series}", shell_word(path), option(series))
 }
 
 #[cfg(test)]

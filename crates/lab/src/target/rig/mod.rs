@@ -130,6 +130,14 @@ impl Rig {
         }
     }
 
+    /// Whether several guests measure the cell, one after the other.
+    pub fn measures_in_parts(&self, experiment: &Experiment, cell: Cell) -> bool {
+        match cell.instrument {
+            Instrument::Probe(plan) => line::parts(plan, experiment.seed).is_some(),
+            Instrument::Generator(_) => false,
+        }
+    }
+
     /// The stimulus for the guest of a cell.
     pub fn stimulus(&self, experiment: &Experiment, cell: Cell) -> Stimulus {
         match cell.instrument {
