@@ -114,7 +114,8 @@ fn the_maximum_of_cyclictest_is_what_was_planted_on_every_kernel() {
     }
     let lab = Lab::new();
     for kernel in those_here(&["6.12", "6.12-rt", "7.3", "7.3-rt"]) {
-        let section = format!("guest.witness = true\n[cyclictest]\nperiod = \"{PERIOD}\"\ncount = {COUNT}\n");
+        let section =
+            format!("guest.witness = true\n[cyclictest]\nperiod = \"{PERIOD}\"\ncount = {COUNT}\n");
         let run = measured(&lab, &with_delays(kernel, &section));
         let series = "cyclictest-clock_nanosleep-1.03ms";
         let worst = worst(&lab, &name(&run), series);

@@ -88,7 +88,10 @@ impl Path {
             path.goes_on(&found, task, 0);
             return path.with_inside(found);
         }
-        let Some(wake) = found.first_wake(task, 0) else {
+        let runs =
+            found.runs.iter().find(|&&(_, running)| running == task).map(|&(index, _)| index);
+        let wake = found.first_wake(task, 0).filter(|wake| runs.is_none_or(|run| run > wake.index));
+        let Some(wake) = wake else {
             // It had been woken before.
             path.after_wake(&found, task, 0);
             return path.with_inside(found);

@@ -122,6 +122,28 @@ fn a_task_that_is_busy_when_it_is_due_is_the_cause_until_it_sleeps_or_is_preempt
 }
 
 #[test]
+fn a_task_that_was_woken_before_it_was_due_waits_for_the_cpu_and_not_for_its_next_timer() {
+    let mut events = vec![(0, run(LOAD)), (0, preempt(1, 4)), (10, irqs(false, 0))];
+    events.push((20, enter(Role::WakeUp, RESPONDER.0, 0)));
+    events.push((100, DUE));
+    events.extend([
+        (200, preempt(0, 0)),
+        (200, preempt(1, 0)),
+        (200, enter(Role::Schedule, 0, 0)),
+        (220, run(RESPONDER)),
+        (230, preempt(0, 0)),
+        (240, TO_USER),
+    ]);
+    // It sleeps for an instant that has passed: its timer comes at once.
+    events.extend(timer(300));
+    events.extend([(330, enter(Role::WakeUp, RESPONDER.0, 0)), (340, preempt(0, 0))]);
+    events.extend([(350, irqs(false, 0)), (350, TO_USER), (400, DONE)]);
+    let e = explained_due(&events);
+    assert_eq!(parts(&e)[0], (Stage::WakeUp, Cause::PreemptOff(on(4)), 100));
+    assert!(!e.causes().contains_key(&Cause::Timer), "{:?}", parts(&e));
+}
+
+#[test]
 fn a_task_that_another_one_wakes_waits_for_that_one() {
     let mut events =
         vec![(0, run(HOLDER)), (0, preempt(0, 0)), (10, irqs(false, 0)), (20, TO_USER)];
