@@ -155,7 +155,8 @@ impl Page<'_> {
         let areas = Layout::vertical([
             Constraint::Length(3),
             Constraint::Length(rows + 2),
-            Constraint::Min(rows + 1),
+            // The courses have what the numbers leave.
+            Constraint::Fill(1),
             Constraint::Length(1),
         ])
         .split(frame.area());
@@ -303,7 +304,7 @@ mod tests {
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
-    use sample::{Loss, Responder, Sample, SeriesId};
+    use sample::{ALL_RESPONDERS, Loss, Responder, Sample, SeriesId};
 
     fn channel(responder: Responder, latencies: &[u64]) -> Channel {
         let mut channel = Channel::new(responder, Clock::Virtual);
@@ -342,6 +343,23 @@ mod tests {
         }
         assert!(course.contains('█') && !line("hardirq").0.contains("superseded"), "{text}");
         assert!(text.contains("a guest") && text.contains(KEYS), "{text}");
+    }
+
+    #[test]
+    fn all_responders_have_their_numbers_on_a_terminal_of_24_lines() {
+        let channels: Vec<Channel> = ALL_RESPONDERS.map(|r| channel(r, &[1_200])).into();
+        let page = Page { heading: Default::default(), channels: &channels, foot: KEYS };
+        let mut terminal = Terminal::new(TestBackend::new(110, 24)).expect("in memory");
+        terminal.draw(|frame| page.draw(frame)).expect("in memory");
+        let text = terminal.backend().to_string();
+        for responder in ALL_RESPONDERS {
+            let mut lines = text.lines().filter(|line| line.contains("1.20 µs"));
+            assert!(
+                lines.any(|line| line.contains(&format!("{responder} "))),
+                "{responder}: {text}"
+            );
+        }
+        assert!(text.contains(KEYS), "{text}");
     }
 
     #[test]
