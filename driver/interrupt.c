@@ -19,7 +19,7 @@ MODULE_PARM_DESC(threaded, "port, gpio: let PREEMPT_RT make the hard handler a t
 
 static irqreturn_t onset_run_threaded_irq(int line, void *unused)
 {
-	onset_answer(ONSET_THREADED_IRQ);
+	onset_run_in_thread();
 	/* Also with nothing to answer: the core counts it against "nobody cared". */
 	return IRQ_HANDLED;
 }
@@ -36,12 +36,12 @@ static irqreturn_t onset_run_threaded_irq(int line, void *unused)
  * one of them makes edges that the instrument counts as answers to nothing.
  * IRQ_NONE for them would be a guess.
  *
- * Return: IRQ_WAKE_THREAD when threaded_irq is active, else IRQ_HANDLED.
+ * Return: IRQ_WAKE_THREAD when the thread has something to do, else IRQ_HANDLED.
  */
 static irqreturn_t onset_run_hardirq(int line, void *unused)
 {
 	onset_trigger(1);
-	return onset_active(ONSET_THREADED_IRQ) ? IRQ_WAKE_THREAD : IRQ_HANDLED;
+	return onset_needs_thread() ? IRQ_WAKE_THREAD : IRQ_HANDLED;
 }
 
 /**
@@ -53,7 +53,7 @@ static irqreturn_t onset_run_hardirq(int line, void *unused)
  */
 int onset_connect_interrupt(unsigned int irq, unsigned long edge)
 {
-	irq_handler_t thread_fn = onset_active(ONSET_THREADED_IRQ) ? onset_run_threaded_irq : NULL;
+	irq_handler_t thread_fn = onset_needs_thread() ? onset_run_threaded_irq : NULL;
 	unsigned long flags = edge | (onset_threaded ? 0 : IRQF_NO_THREAD);
 
 	return request_threaded_irq(irq, onset_run_hardirq, thread_fn, flags, KBUILD_MODNAME,

@@ -9,7 +9,7 @@
 #include "onset_wire.h"
 
 /* Holds the names of all responders and the commas between them. */
-#define ONSET_NAMES_SIZE	96
+#define ONSET_NAMES_SIZE	128
 
 /**
  * struct onset_source - what triggers, and how a trigger is answered
@@ -39,8 +39,11 @@ extern const struct onset_source *onset_source;
 bool onset_active(enum onset_responder r);
 const char *onset_name(enum onset_responder r);
 int onset_list_active(char *buf, size_t size);
+int onset_list_without_data_pin(char *buf, size_t size);
 void onset_answer(enum onset_responder r);
 void onset_trigger(u64 triggers);
+bool onset_needs_thread(void);
+void onset_run_in_thread(void);
 u64 onset_give_up(u64 unanswered[ONSET_RESPONDERS]);
 int onset_start_responders(void);
 void onset_stop_responders(void);

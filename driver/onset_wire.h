@@ -10,7 +10,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* The responders, each numbered by the data pin that it toggles. */
+/* The responders, each numbered by the pin that it toggles. */
 enum onset_responder {
 	ONSET_HARDIRQ = 0,
 	ONSET_THREADED_IRQ = 1,
@@ -20,8 +20,14 @@ enum onset_responder {
 	ONSET_WORK_HIGHPRI = 5,
 	ONSET_KTHREAD = 6,
 	ONSET_TASK = 7,
+	ONSET_TASKLET_HI = 8,
+	ONSET_TIMER_SOFTIRQ = 9,
+	ONSET_WAITQUEUE = 10,
 	ONSET_RESPONDERS
 };
+
+/* So many data pins has a parallel port; the responders from this number on have none. */
+#define ONSET_DATA_PINS	8
 
 /* What a record reports. */
 enum onset_kind {
@@ -56,8 +62,15 @@ struct onset_record {
 #define ONSET_PORT	0x378
 #define ONSET_PORT_IRQ	7
 
-/* The label of the rig's GPIO chip, which is that port. */
+/* The label of the rig's GPIO chip, which is that port and the register below. */
 #define ONSET_CHIP	"onset-rig"
+
+/* The rig has a second data register, for the pins from ONSET_DATA_PINS on. */
+#define ONSET_HIGHER_PORT	0x4f48
+
+/* Where the rig says that it is there, and as what this reads. */
+#define ONSET_MARK_PORT	0x4f4e
+#define ONSET_PRESENT	0x4f
 
 /* The device that disturbs: its register, and the most timers that it asks for. */
 #define ONSET_DISTURBANCE_PORT	0x4f44

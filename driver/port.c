@@ -4,6 +4,9 @@
  * interrupt, and watches D0 ... D7, on which the responders answer. The module
  * owns the port by itself. It does without parport, whose locking and sharing
  * would be part of what is measured.
+ *
+ * A parallel port has eight data pins. The virtual rig has a second data
+ * register, at ONSET_HIGHER_PORT, for the responders whose number is above 7.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -26,12 +29,14 @@
 
 /**
  * struct onset_port - the one port that the module owns
- * @latch: what the data register holds; each responder toggles its own bit
+ * @latch: what the data registers hold; each responder toggles its own bit
  * @control: the control register as it was found
+ * @higher: whether the module has the second data register
  */
 struct onset_port {
-	u8 latch;
+	u16 latch;
 	u8 control;
+	bool higher;
 };
 
 static struct onset_port port;
@@ -48,7 +53,43 @@ MODULE_PARM_DESC(irq, "port: interrupt (default " __stringify(ONSET_PORT_IRQ) ")
 static void onset_toggle(enum onset_responder r, u64 first, u64 taken)
 {
 	port.latch ^= BIT(r);
-	outb(port.latch, io + ONSET_DATA);
+	if (r < ONSET_DATA_PINS)
+		outb(port.latch, io + ONSET_DATA);
+	else
+		outb(port.latch >> ONSET_DATA_PINS, ONSET_HIGHER_PORT);
+}
+
+/**
+ * onset_claim_higher() - take the rig's second data register, where it is needed
+ *
+ * Return: 0, -EINVAL when a responder needs a pin that a parallel port has not,
+ * -EBUSY when the I/O port is taken.
+ */
+static int onset_claim_higher(void)
+{
+	char names[ONSET_NAMES_SIZE];
+
+	if (!onset_list_without_data_pin(names, sizeof(names)))
+		return 0;
+	/* Only read: on a machine anything may be at this port. */
+	if (inb(ONSET_MARK_PORT) != ONSET_PRESENT) {
+		pr_err("responders=: a parallel port has eight data pins, and none for %s; name the first eight only, or answer on GPIO lines\n",
+		       names);
+		return -EINVAL;
+	}
+	if (!request_region(ONSET_HIGHER_PORT, 1, KBUILD_MODNAME)) {
+		pr_err("I/O port %#x is not free (see /proc/ioports); name none of %s in responders=\n",
+		       ONSET_HIGHER_PORT, names);
+		return -EBUSY;
+	}
+	port.higher = true;
+	return 0;
+}
+
+static void onset_give_back_higher(void)
+{
+	if (port.higher)
+		release_region(ONSET_HIGHER_PORT, 1);
 }
 
 /**
@@ -57,7 +98,8 @@ static void onset_toggle(enum onset_responder r, u64 first, u64 taken)
  * Finds out whether a port is there by what its data register reads back, and
  * leaves the pins as it found them.
  *
- * Return: 0, -EBUSY when the I/O ports are taken, -ENODEV when nothing answers.
+ * Return: 0, -EBUSY when the I/O ports are taken, -ENODEV when nothing answers,
+ * or the error of onset_claim_higher().
  */
 static int onset_claim_port(void)
 {
@@ -65,10 +107,15 @@ static int onset_claim_port(void)
 	bool present = true;
 	u8 control, data;
 	size_t i;
+	int err;
 
+	err = onset_claim_higher();
+	if (err)
+		return err;
 	if (!request_region(io, ONSET_REGISTERS, KBUILD_MODNAME)) {
 		pr_err("I/O ports %#x-%#x are not free (see /proc/ioports); is parport_pc loaded? rmmod or blacklist it\n",
 		       io, io + ONSET_REGISTERS - 1);
+		onset_give_back_higher();
 		return -EBUSY;
 	}
 	control = inb(io + ONSET_CONTROL);
@@ -85,10 +132,13 @@ static int onset_claim_port(void)
 		       io);
 		outb(control, io + ONSET_CONTROL);
 		release_region(io, ONSET_REGISTERS);
+		onset_give_back_higher();
 		return -ENODEV;
 	}
 	port.control = control;
 	port.latch = data;
+	if (port.higher)
+		port.latch |= inb(ONSET_HIGHER_PORT) << ONSET_DATA_PINS;
 	return 0;
 }
 
@@ -101,6 +151,7 @@ static void onset_give_back_port(void)
 {
 	outb(port.control & ~ONSET_CONTROL_IRQ, io + ONSET_CONTROL);
 	release_region(io, ONSET_REGISTERS);
+	onset_give_back_higher();
 }
 
 /**

@@ -5,8 +5,8 @@
  * answered. The source of the triggers knows what an answer does.
  *
  * One trigger: the hard handler counts it and answers for hardirq. Then it
- * starts those of tasklet, bh_work, work, work_highpri, kthread and task that
- * are active, in the order of the pins. It returns, and threaded_irq is woken.
+ * starts the others that are active, in the order of the pins, but for
+ * threaded_irq: it returns, and that one is woken.
  * Each responder answers, unless all triggers counted so far are answered. So
  * every answer but that of hardirq contains the starting of the others. To
  * measure one responder alone, make it the only active one.
@@ -14,18 +14,27 @@
  * The hard handler stays hard on PREEMPT_RT, so everything that it calls must
  * do with raw locks:
  *
- *   tasklet_schedule()	a per-CPU list and raise_softirq_irqoff(), no lock;
+ *   tasklet_schedule(), tasklet_hi_schedule()
+ *			a per-CPU list and raise_softirq_irqoff(), no lock;
  *   queue_work()	the lock of a worker pool, raw since Linux 5.8, and
  *			wake_up_process(), or raise_softirq_irqoff() for a BH pool;
  *   swake_up_one()	the raw lock of a simple wait queue, and
  *			wake_up_process(): pi_lock and the run queue's, both raw;
+ *   mod_timer()		the raw lock of the CPU's timers;
  *   irq_work_queue()	a per-CPU list, no lock.
+ *
+ * wake_up() does not: the lock of an ordinary wait queue sleeps on PREEMPT_RT.
+ * There the interrupt's thread calls it for waitqueue, unless the hard handler
+ * is a thread itself. An irq_work would do, too, but behind a lazy one it waits
+ * for the next tick.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/bitops.h>
 #include <linux/err.h>
 #include <linux/interrupt.h>
+#include <linux/jiffies.h>
+#include <linux/kconfig.h>
 #include <linux/kthread.h>
 #include <linux/lockdep.h>
 #include <linux/moduleparam.h>
@@ -33,7 +42,9 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/swait.h>
+#include <linux/timer.h>
 #include <linux/version.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "onset.h"
@@ -47,6 +58,9 @@ static const char * const onset_names[ONSET_RESPONDERS] = {
 	[ONSET_WORK_HIGHPRI]	= "work_highpri",
 	[ONSET_KTHREAD]		= "kthread",
 	[ONSET_TASK]		= "task",
+	[ONSET_TASKLET_HI]	= "tasklet_hi",
+	[ONSET_TIMER_SOFTIRQ]	= "timer_softirq",
+	[ONSET_WAITQUEUE]	= "waitqueue",
 };
 
 /* BH workqueues came with Linux 6.9. */
@@ -70,8 +84,11 @@ static void onset_queue_bh_work(struct work_struct *work) { }
  * @taken: triggers taken by the hard handler since the module was loaded
  * @answered: for each responder, the value of @taken that it answered last
  * @seen: the value of @taken that the open file of task was given last
- * @kthread: the kthread responder; NULL when it is not active
- * @kthread_wait: where it waits
+ * @kthread_wait: where the kthread responder waits
+ * @waitqueue: where the waitqueue responder waits
+ * @timer: of the timer_softirq responder
+ * @threads: the threads of kthread and waitqueue; NULL for all others, and for
+ *	     these when they are not active
  */
 struct onset_state {
 	raw_spinlock_t lock;
@@ -79,17 +96,23 @@ struct onset_state {
 	u64 answered[ONSET_RESPONDERS];
 	u64 seen;
 
-	struct task_struct *kthread;
 	struct swait_queue_head kthread_wait;
+	wait_queue_head_t waitqueue;
+	struct timer_list timer;
+	struct task_struct *threads[ONSET_RESPONDERS];
 };
 
 static struct onset_state state = {
 	.lock		= __RAW_SPIN_LOCK_UNLOCKED(state.lock),
 	.kthread_wait	= __SWAIT_QUEUE_HEAD_INITIALIZER(state.kthread_wait),
+	.waitqueue	= __WAIT_QUEUE_HEAD_INITIALIZER(state.waitqueue),
 };
 
+/* Those for which a parallel port has a data pin. */
+#define ONSET_WITH_DATA_PIN	GENMASK(ONSET_DATA_PINS - 1, 0)
+
 /* Fixed before the first trigger. */
-static unsigned long active = ONSET_AVAILABLE;
+static unsigned long active = ONSET_AVAILABLE & ONSET_WITH_DATA_PIN;
 
 bool onset_active(enum onset_responder r)
 {
@@ -152,6 +175,18 @@ int onset_list_active(char *buf, size_t size)
 	return onset_list(buf, size, active);
 }
 
+/**
+ * onset_list_without_data_pin() - list what no parallel port can answer
+ * @buf: takes the names of the active responders that have no data pin
+ * @size: its size
+ *
+ * Return: the length of the list; 0 when there are none.
+ */
+int onset_list_without_data_pin(char *buf, size_t size)
+{
+	return onset_list(buf, size, active & ~ONSET_WITH_DATA_PIN);
+}
+
 static int onset_get_responders(char *buf, const struct kernel_param *kp)
 {
 	int len = onset_list_active(buf, PAGE_SIZE);
@@ -165,7 +200,7 @@ static const struct kernel_param_ops onset_responders_ops = {
 };
 module_param_cb(responders, &onset_responders_ops, NULL, 0444);
 __MODULE_PARM_TYPE(responders, "string");
-MODULE_PARM_DESC(responders, "comma-separated list of who answers (default: all that the kernel has)");
+MODULE_PARM_DESC(responders, "comma-separated list of who answers (default: all with a data pin that the kernel has)");
 
 /*
  * One answer is for all the triggers taken before it. An execution that finds
@@ -273,6 +308,65 @@ static void onset_run_work_highpri(struct work_struct *unused)
 }
 static DECLARE_WORK(onset_work_highpri, onset_run_work_highpri);
 
+static void onset_run_tasklet_hi(struct tasklet_struct *unused)
+{
+	onset_answer(ONSET_TASKLET_HI);
+}
+static DECLARE_TASKLET(onset_tasklet_hi, onset_run_tasklet_hi);
+
+static void onset_run_timer(struct timer_list *unused)
+{
+	onset_answer(ONSET_TIMER_SOFTIRQ);
+}
+
+/*
+ * Due at once, so at the next tick: the softirq of timers looks no sooner. One
+ * that waits is left alone. To set it anew after the tick and before its
+ * softirq would put the answer off by another tick.
+ */
+static void onset_arm_timer(void)
+{
+	if (!timer_pending(&state.timer))
+		mod_timer(&state.timer, jiffies);
+}
+
+static int onset_run_waitqueue(void *unused)
+{
+	while (!kthread_should_stop()) {
+		/* Nobody sends signals to a kernel thread, so the result says nothing. */
+		wait_event_interruptible(state.waitqueue,
+					 onset_behind(&state.answered[ONSET_WAITQUEUE]) ||
+					 kthread_should_stop());
+		onset_answer(ONSET_WAITQUEUE);
+	}
+	return 0;
+}
+
+/* Whether the interrupt's thread wakes waitqueue, and not the hard handler. */
+static bool onset_wakes_from_thread(void)
+{
+	return IS_ENABLED(CONFIG_PREEMPT_RT) && !onset_threaded && onset_active(ONSET_WAITQUEUE);
+}
+
+/**
+ * onset_needs_thread() - whether the interrupt's thread has something to do
+ */
+bool onset_needs_thread(void)
+{
+	return onset_active(ONSET_THREADED_IRQ) || onset_wakes_from_thread();
+}
+
+/**
+ * onset_run_in_thread() - what the interrupt's thread does
+ */
+void onset_run_in_thread(void)
+{
+	if (onset_active(ONSET_THREADED_IRQ))
+		onset_answer(ONSET_THREADED_IRQ);
+	if (onset_wakes_from_thread())
+		wake_up(&state.waitqueue);
+}
+
 static int onset_run_kthread(void *unused)
 {
 	while (!kthread_should_stop()) {
@@ -289,7 +383,8 @@ static int onset_run_kthread(void *unused)
  * onset_trigger() - take triggers: answer for hardirq, start the others
  * @triggers: how many there were since the last call
  *
- * Called by the hard handler, which then wakes threaded_irq itself.
+ * Called by the hard handler, which then wakes the interrupt's thread itself
+ * where onset_needs_thread().
  */
 void onset_trigger(u64 triggers)
 {
@@ -314,6 +409,12 @@ void onset_trigger(u64 triggers)
 		swake_up_one(&state.kthread_wait);
 	if (onset_active(ONSET_TASK))
 		onset_wake_task();
+	if (onset_active(ONSET_TASKLET_HI))
+		tasklet_hi_schedule(&onset_tasklet_hi);
+	if (onset_active(ONSET_TIMER_SOFTIRQ))
+		onset_arm_timer();
+	if (onset_active(ONSET_WAITQUEUE) && !onset_wakes_from_thread())
+		wake_up(&state.waitqueue);
 }
 
 /**
@@ -338,25 +439,40 @@ u64 onset_give_up(u64 unanswered[ONSET_RESPONDERS])
 	return taken;
 }
 
+/* Starts the thread of a responder, when that is active. */
+static int onset_start_thread(enum onset_responder r, int (*run)(void *))
+{
+	struct task_struct *thread;
+
+	if (!onset_active(r))
+		return 0;
+	thread = kthread_create(run, NULL, "onset_%s", onset_names[r]);
+	if (IS_ERR(thread))
+		return PTR_ERR(thread);
+	/* The priority of threaded interrupts, so that all can be compared. */
+	sched_set_fifo(thread);
+	state.threads[r] = thread;
+	wake_up_process(thread);
+	return 0;
+}
+
 /**
  * onset_start_responders() - start what has to wait for triggers
  *
- * Return: 0, or the error of creating the kernel thread.
+ * Return: 0, or the error of creating a kernel thread.
  */
 int onset_start_responders(void)
 {
-	struct task_struct *kthread;
+	int err;
 
-	if (!onset_active(ONSET_KTHREAD))
-		return 0;
-	kthread = kthread_create(onset_run_kthread, NULL, "onset_kthread");
-	if (IS_ERR(kthread))
-		return PTR_ERR(kthread);
-	/* The priority of threaded interrupts, so that both can be compared. */
-	sched_set_fifo(kthread);
-	state.kthread = kthread;
-	wake_up_process(kthread);
-	return 0;
+	/* Pinned: it expires on the CPU that took the interrupt, as a tasklet runs there. */
+	timer_setup(&state.timer, onset_run_timer, TIMER_PINNED);
+	err = onset_start_thread(ONSET_KTHREAD, onset_run_kthread);
+	if (!err)
+		err = onset_start_thread(ONSET_WAITQUEUE, onset_run_waitqueue);
+	if (err)
+		onset_stop_responders();
+	return err;
 }
 
 /**
@@ -366,11 +482,16 @@ int onset_start_responders(void)
  */
 void onset_stop_responders(void)
 {
+	int r;
+
 	tasklet_kill(&onset_tasklet);
+	tasklet_kill(&onset_tasklet_hi);
+	timer_delete_sync(&state.timer);
 	cancel_work_sync(&onset_bh_work);
 	cancel_work_sync(&onset_work);
 	cancel_work_sync(&onset_work_highpri);
 	onset_sync_task();
-	if (state.kthread)
-		kthread_stop(state.kthread);
+	for (r = 0; r < ONSET_RESPONDERS; r++)
+		if (state.threads[r])
+			kthread_stop(state.threads[r]);
 }

@@ -39,7 +39,7 @@
 
 /*
  * 2 MiB: eight batches of what eight responders give at the shortest period,
- * 8 * 20 ms / 20 us = 8000 records each.
+ * 8 * 20 ms / 20 us = 8000 records each; six of what eleven give.
  */
 #define ONSET_RING		65536U
 #define ONSET_BATCH_MS		20

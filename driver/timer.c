@@ -30,7 +30,7 @@
 
 #include "onset.h"
 
-/* Below, the eight responders do not come to an end; nobody waits longer. */
+/* Below, eight responders do not come to an end; nobody waits longer. */
 #define ONSET_PERIOD_NS_MIN	20000U
 #define ONSET_PERIOD_NS_MAX	1000000000U
 
@@ -39,7 +39,7 @@
  * @hrtimer: the kernel's part
  * @period_ns: from trigger to trigger, fixed while it runs
  * @due_ns: when the next trigger is due, CLOCK_MONOTONIC
- * @thread: the threaded_irq responder; NULL when it is not active
+ * @thread: the interrupt's thread; NULL when it has nothing to do
  * @woken: bit 0 is set while the thread has something to do
  */
 struct onset_timer {
@@ -91,7 +91,7 @@ static int onset_run_thread(void *unused)
 			continue;
 		}
 		__set_current_state(TASK_RUNNING);
-		onset_answer(ONSET_THREADED_IRQ);
+		onset_run_in_thread();
 	}
 	__set_current_state(TASK_RUNNING);
 	return 0;
@@ -176,7 +176,7 @@ static int onset_claim_timer(void)
 		return -EINVAL;
 	}
 	onset_set_up_hrtimer();
-	if (!onset_active(ONSET_THREADED_IRQ))
+	if (!onset_needs_thread())
 		return 0;
 	thread = kthread_create(onset_run_thread, NULL, "onset_threaded_irq");
 	if (IS_ERR(thread))

@@ -3,7 +3,8 @@
  * The GPIO chip of the virtual rig: the parallel port of the plugin as lines of
  * gpiolib. Debian's kernels have no chip that a guest without one could use.
  *
- * Line n is data pin n. The line behind them all is nACK: an input, whose
+ * Line n is data pin n, of the port's register or of the rig's second one. The
+ * line behind them all is nACK: an input, whose
  * interrupt is the port's. So the plugin triggers and sees the answers as on
  * the port itself, and a driver that answers by gpiolib is measured by the same
  * instrument as one that writes the port's register.
@@ -30,18 +31,18 @@
 /* The input's number: the first behind the pins of all responders. */
 #define ONSET_TRIGGER_LINE	ONSET_RESPONDERS
 
-static_assert(ONSET_RESPONDERS <= 8, "the data register has eight pins");
+static_assert(ONSET_RESPONDERS <= 2 * ONSET_DATA_PINS, "two data registers have no more pins");
 
 /**
  * struct onset_rig_chip - the one chip
  * @gc: the part that gpiolib knows
  * @lock: protects @latch, also where PREEMPT_RT makes other locks sleep
- * @latch: what the data register holds
+ * @latch: what the data registers hold
  */
 struct onset_rig_chip {
 	struct gpio_chip gc;
 	raw_spinlock_t lock;
-	u8 latch;
+	u16 latch;
 };
 
 static struct onset_rig_chip chip = {
@@ -79,7 +80,10 @@ static int onset_rig_write(struct gpio_chip *gc, unsigned int offset, int value)
 		chip.latch |= BIT(offset);
 	else
 		chip.latch &= ~BIT(offset);
-	outb(chip.latch, ONSET_PORT);
+	if (offset < ONSET_DATA_PINS)
+		outb(chip.latch, ONSET_PORT);
+	else
+		outb(chip.latch >> ONSET_DATA_PINS, ONSET_HIGHER_PORT);
 	raw_spin_unlock_irqrestore(&chip.lock, flags);
 	return 0;
 }
@@ -110,9 +114,13 @@ static int __init onset_rig_init(void)
 
 	if (!request_region(ONSET_PORT, ONSET_REGISTERS, KBUILD_MODNAME))
 		return -EBUSY;
+	if (!request_region(ONSET_HIGHER_PORT, 1, KBUILD_MODNAME)) {
+		err = -EBUSY;
+		goto out_release;
+	}
 	err = software_node_register(&onset_rig_node);
 	if (err)
-		goto out_release;
+		goto out_release_higher;
 	chip.gc = (struct gpio_chip) {
 		.label			= ONSET_CHIP,
 		.owner			= THIS_MODULE,
@@ -128,6 +136,7 @@ static int __init onset_rig_init(void)
 		.to_irq			= onset_rig_to_irq,
 	};
 	outb(chip.latch, ONSET_PORT);
+	outb(chip.latch >> ONSET_DATA_PINS, ONSET_HIGHER_PORT);
 	err = gpiochip_add_data(&chip.gc, NULL);
 	if (err)
 		goto out_unregister;
@@ -136,6 +145,8 @@ static int __init onset_rig_init(void)
 
 out_unregister:
 	software_node_unregister(&onset_rig_node);
+out_release_higher:
+	release_region(ONSET_HIGHER_PORT, 1);
 out_release:
 	release_region(ONSET_PORT, ONSET_REGISTERS);
 	return err;
@@ -146,6 +157,7 @@ static void __exit onset_rig_exit(void)
 	outb(0, ONSET_PORT + ONSET_CONTROL);
 	gpiochip_remove(&chip.gc);
 	software_node_unregister(&onset_rig_node);
+	release_region(ONSET_HIGHER_PORT, 1);
 	release_region(ONSET_PORT, ONSET_REGISTERS);
 }
 

@@ -12,7 +12,7 @@
 
 /* The chip by the name of its own software node, and three of its lines. */
 #define CHIP		"onset-rig"
-#define TRIGGER		8
+#define TRIGGER		11
 #define FIRST_ANSWER	0
 #define SECOND_ANSWER	7
 

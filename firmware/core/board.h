@@ -8,7 +8,7 @@
 
 #include "protocol.h"
 
-#define LEVEL_ANSWERS	0xffu		/* bit n is the answer pin of responder n */
+#define LEVEL_ANSWERS	0xffu		/* bit n is the answer pin of responder n, of RESPONDERS */
 #define LEVEL_LINE	(1u << 8)	/* the line's own level, as its pad has it */
 #define LEVEL_LOOP	(1u << 9)	/* what comes back of the line on the loop pin */
 

@@ -14,7 +14,7 @@ static const struct range limits[SETTINGS + 1] = {
 	[JITTER] = {0, LONGEST},
 	[SEED] = {0, UINT64_MAX},
 	[PHASE] = {0, LONGEST},
-	[MEASURED] = {1, 0xff},
+	[MEASURED] = {1, (1 << RESPONDERS) - 1},
 	[GRACE] = {0, LONGEST},
 	[AGE] = {TICKS_A_MICRO * 1000, LONGEST},
 };
@@ -22,7 +22,7 @@ static const struct range limits[SETTINGS + 1] = {
 /* A millisecond from trigger to trigger, high for 10 µs, batches at least every 0.1 s. */
 static const uint64_t defaults[SETTINGS + 1] = {
 	[PERIOD] = 125000, [HIGH] = 1250, [BATCH_SIZE] = BATCH_MAX, [COUNT] = FOREVER, [JITTER] = 0, [SEED] = 1,
-	[PHASE] = 125000, [MEASURED] = 0xff, [GRACE] = 12500000, [AGE] = 12500000,
+	[PHASE] = 125000, [MEASURED] = (1 << RESPONDERS) - 1, [GRACE] = 12500000, [AGE] = 12500000,
 };
 
 static const char name[32] = "onset generator on RP2040";
@@ -99,8 +99,8 @@ static void write_identity(struct answering *a)
 	put_u32(w, ACCURACY_PPB);
 	put_u32(w, d->held);
 	put_u64(w, RESOLUTION);
-	for (uint8_t i = 0; i < RESPONDERS; i++)
-		put_u8(w, i);
+	for (uint8_t i = 0; i < PINS_TOLD; i++)
+		put_u8(w, i < RESPONDERS ? i : NOBODY);
 	put_u64(w, GAP);
 	put_u32(w, TRAIN_MOST);
 	put_u32(w, 0);
@@ -386,8 +386,10 @@ void write_stopped(struct writer *w, uint16_t number, const struct stopped *s)
 	writer_begin(w, STOPPED, number);
 	put_u32(w, s->run);
 	put_u8(w, (uint8_t)s->why);
-	put_u8(w, s->mask);
+	put_u8(w, 0);
+	put_u16(w, s->mask);
 	put_u16(w, (uint16_t)s->fault);
+	put_zeros(w, 6);
 	put_u64(w, s->triggers);
 	put_u64(w, s->at);
 	write_tallies(w, s->mask, s->tallies);

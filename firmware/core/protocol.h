@@ -9,12 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define VERSION		1
-#define FRAME_MAX	1024
-#define STUFFED_MAX	1030
+#define VERSION		2
+#define FRAME_MAX	1536
+#define STUFFED_MAX	1544
 #define BATCH_MAX	22
 #define TRAIN_PIECE	126
+/* Pins of the protocol, and those that the board has. Each is its responder's number: the board captures these. */
+#define PINS_TOLD	16
 #define RESPONDERS	8
+#define NOBODY		0xff
 #define LATENCY_END	(1ull << 56)
 #define FOREVER		UINT64_MAX
 

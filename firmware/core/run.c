@@ -92,9 +92,9 @@ static void send_batch(struct run *r, struct outbox *o, struct writer *w)
 {
 	writer_begin(w, BATCH, o->told++);
 	put_u32(w, r->number);
-	put_u8(w, r->matcher.mask);
+	put_u16(w, r->matcher.mask);
 	put_u8(w, (uint8_t)r->held);
-	put_u16(w, 0);
+	put_u8(w, 0);
 	put_u64(w, r->first);
 	put_u64(w, r->matcher.raised + r->overrun);
 	put_u64(w, r->heard);

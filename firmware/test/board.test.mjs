@@ -16,7 +16,7 @@ test("a host finds a generator that announces its clock, its resolution and its 
   const { clock, tick_ns, tick_per, resolution_ticks, gap_ticks, train } = identity;
   assert.deepEqual({ clock, tick_ns, tick_per, resolution_ticks, gap_ticks, train },
     { clock: "counter", tick_ns: 8, tick_per: 1, resolution_ticks: 2n, gap_ticks: BigInt(GAP), train: 8192 });
-  assert.deepEqual(identity.pins, [...protocol.RESPONDERS]);
+  assert.deepEqual(identity.pins, Array.from({ length: 16 }, (_, pin) => (pin < 8 ? protocol.RESPONDERS[pin] : null)));
   assert.equal(host.damaged, 0);
 });
 

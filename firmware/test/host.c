@@ -186,7 +186,7 @@ static uint32_t make_bytes(uint8_t *to)
 			put_u64(&w, at);
 	} else {
 		for (uint32_t i = 0; i < length; i++)
-			put_u8(&w, kind == IDENTIFY ? 1 : (uint8_t)draw(draw(9) ? 2 : 256));
+			put_u8(&w, kind == IDENTIFY ? VERSION : (uint8_t)draw(draw(9) ? 2 : 256));
 	}
 	if (!draw(10))
 		put_u8(&w, (uint8_t)draw(256));

@@ -56,7 +56,7 @@ export class Host {
   }
 
   identify() {
-    return this.ask({ is: "identify", oldest: 1, newest: 1 });
+    return this.ask({ is: "identify", oldest: protocol.VERSION, newest: protocol.VERSION });
   }
 
   set(settings) {

@@ -17,7 +17,7 @@ fn identity() -> Identity {
     });
     let mut settings = Settings::new([1; Setting::COUNT]);
     settings.set(Setting::Period, 1_000);
-    let mut pins = [None; 8];
+    let mut pins = [None; PINS];
     (pins[0], pins[1]) = (Some(Responder::Task), Some(Responder::Hardirq));
     Identity {
         clock: Clock::Counter,

@@ -19,8 +19,7 @@ fn check(receipt: &Receipt, tallies: &Tallies) {
 fn hear(receipt: &mut Option<Receipt>, report: &Report<'_>) {
     match report {
         Report::Started(started) => {
-            let mask = started.settings.get(Setting::Responders) as u8;
-            *receipt = Some(Receipt::new(started.run, sample::ResponderSet::from_mask(mask)));
+            *receipt = Some(Receipt::new(started.run, started.settings.responders()));
         }
         Report::Batch(batch) => {
             // A host that comes while a run goes on.

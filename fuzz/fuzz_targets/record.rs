@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Any bytes are events or refused without loss, and any sequence of events ends with each trigger
-//! accounted for exactly once per responder. The first two bytes are the active responders and the pins. A follower's
+//! accounted for exactly once per responder. The first four bytes are the active responders and the pins. A follower's
 //! reader takes any sequence, too.
 #![no_main]
 
@@ -10,10 +10,11 @@ use trace::Reader;
 use wire::Event;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some((&[active, pins], rest)) = bytes.split_first_chunk() else { return };
-    let active = ResponderSet::from_mask(active);
+    let Some((&[a, b, c, d], rest)) = bytes.split_first_chunk() else { return };
+    let [active, pins] = [[a, b], [c, d]].map(u16::from_le_bytes);
+    let active = ResponderSet::ALL.at(active);
     let mut answers = Answers::new(active, Stamp::from_ns(0), pins);
-    let mut accounted = [0u64; 8];
+    let mut accounted = [0u64; 11];
     let mut account = |observation| match observation {
         Observation::Sample(sample) => accounted[sample.series.index()] += 1,
         Observation::Loss(_, Loss::Spurious, _) => {}

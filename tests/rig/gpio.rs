@@ -112,7 +112,7 @@ const REFUSED: [(&str, &str); 11] = [
     ("answer line 1 cannot be had (error -22): the chip has no such line", "Invalid argument"),
     ("trigger line 0 cannot be had (error -22): the chip has no such line", "Invalid argument"),
     ("or it cannot have that direction", "Invalid argument"),
-    ("line 8 is named twice", "Invalid argument"),
+    ("line 11 is named twice", "Invalid argument"),
     ("line 5 is named twice", "Invalid argument"),
     ("answer line 1 cannot be had (error -2): it is not named", "Invalid argument"),
     ("chip= without answer_lines=", "Invalid argument"),
@@ -122,16 +122,16 @@ const REFUSED: [(&str, &str); 11] = [
 /// What the guest says of the lines then. Those of the node only where gpiolib knows software nodes.
 const LINES: [&str; 4] = [
     "lines after a refusal: 7 a program, no more",
-    "lines after loading: 2 onset task, 6 onset hardirq, 8 onset trigger, no more",
+    "lines after loading: 2 onset task, 6 onset hardirq, 11 onset trigger, no more",
     "the chip under the driver: Resource temporarily unavailable",
     "lines after unloading: no more",
 ];
 const LINES_OF_THE_NODE: [&str; 5] = [
-    "lines after the node: 0 onset hardirq, 7 onset task, 8 onset trigger, no more",
+    "lines after the node: 0 onset hardirq, 7 onset task, 11 onset trigger, no more",
     "lines after the driver went: no more",
-    "lines after the node again: 0 onset task, 8 onset trigger, no more",
+    "lines after the node again: 0 onset task, 11 onset trigger, no more",
     "lines after the node went: no more",
-    "lines after both: 3 onset hardirq, 4 onset task, 8 onset trigger, no more",
+    "lines after both: 3 onset hardirq, 4 onset task, 11 onset trigger, no more",
 ];
 
 /// Asserts that the console has these texts in this order.
@@ -200,7 +200,7 @@ fn respond_loads_the_driver_for_a_gpio_line_or_a_parallel_port_and_answers_as_be
     }
     let lab = Lab::new();
     let on_lines =
-        "onset respond --port gpiochip0:8 --answer 7,0 --responder task --responder hardirq";
+        "onset respond --port gpiochip0:11 --answer 7,0 --responder task --responder hardirq";
     let ports = [
         ("gpio", format!("{on_lines} {MODULE} -- /usr/bin/answer")),
         ("gpio", format!("{on_lines} {MODULE}")),
@@ -239,11 +239,11 @@ fn respond_names_a_line_that_is_not_there_or_in_use_and_says_what_the_driver_ref
             assert!(stderr.contains(word), "{words}: {word:?} is not in {stderr}");
         }
     };
-    fails(true, "--port gpiochip0:8 --answer 99", &["line 99 of", "has the lines 0 to 8"]);
-    fails(true, "--port gpiochip5:8 --answer 0", &["/dev/gpiochip5", "No such file"]);
+    fails(true, "--port gpiochip0:11 --answer 99", &["line 99 of", "has the lines 0 to 11"]);
+    fails(true, "--port gpiochip5:11 --answer 0", &["/dev/gpiochip5", "No such file"]);
     fails(true, "--port gpiochip0:3 --answer 0", &["cannot have that direction"]);
-    fails(true, "--port gpiochip0:8 --answer 8", &["line 8 is named twice"]);
-    fails(false, "--port gpiochip0:8 --answer 0", &["in use by \"onset trigger\""]);
+    fails(true, "--port gpiochip0:11 --answer 11", &["line 11 is named twice"]);
+    fails(false, "--port gpiochip0:11 --answer 0", &["in use by \"onset trigger\""]);
     fails(false, "--port parport0", &["the driver is loaded already", "rmmod onset_port"]);
     fails(true, "--port parport0", &["I/O ports 0x378-0x37a are not free"]);
 }

@@ -198,6 +198,8 @@ fn what_the_timer_cannot_do_is_refused_with_the_reason() {
         "load trigger=timer cpu=1: Invalid argument",
         "threaded= is of trigger=port",
         "load trigger=timer threaded=Y: Invalid argument",
+        "a parallel port has eight data pins, and none for tasklet_hi,waitqueue; name the first eight only",
+        "load responders=hardirq,tasklet_hi,waitqueue: Invalid argument",
         "nothing disturbs at 0x4f44",
         "load trigger=timer disturbance_irq=5: No such device",
         "second open: Device or resource busy",

@@ -3,10 +3,10 @@
 // numbers have up to 64 bits, so they are BigInt. Times end in `_ticks`: the identity says how long a tick is.
 
 /** The version of the protocol that is read here. */
-export const VERSION = 1;
+export const VERSION = 2;
 
 /** The most bytes of a frame before it is stuffed, with its header and checksum. */
-export const FRAME_MAX = 1024;
+export const FRAME_MAX = 1536;
 
 /** The most measurements of a batch. */
 export const BATCH_MAX = 22;
@@ -16,7 +16,10 @@ const CHECKSUM = 4;
 
 export const RESPONDERS = [
   "hardirq", "threaded_irq", "tasklet", "bh_work", "work", "work_highpri", "kthread", "task",
+  "tasklet_hi", "timer_softirq", "waitqueue",
 ] as const;
+/** Pins of a generator: nobody answers at those that it has not. */
+const PINS = 16;
 export type Responder = (typeof RESPONDERS)[number];
 
 /** In the order of their numbers, which begin with 1. */
@@ -284,6 +287,12 @@ class Fields {
     return number === 0 ? null : this.one(SETTINGS, number - 1);
   }
 
+  /** A set of responders, a bit each. */
+  responders(): number {
+    const mask = this.u16();
+    return mask >> RESPONDERS.length ? fail() : mask;
+  }
+
   range(): Range {
     return { least: this.u64(), most: this.u64(), step: this.u64() };
   }
@@ -316,7 +325,7 @@ function identity(from: Fields): Message {
   const running = from.u32();
   const [tick_ns, tick_per, accuracy] = [from.above0(), from.above0(), from.u32()];
   const [held, resolution_ticks] = [from.u32(), from.u64()];
-  const pins = RESPONDERS.map(() => from.u8()).map((pin) => (pin === 0xff ? null : from.one(RESPONDERS, pin)));
+  const pins = Array.from({ length: PINS }, () => from.u8()).map((pin) => (pin === 0xff ? null : from.one(RESPONDERS, pin)));
   const [gap_ticks, train] = [from.u64(), from.u32()];
   from.zeros(4);
   const letters = Array.from({ length: 32 }, () => from.u8());
@@ -338,16 +347,19 @@ function started(from: Fields): Message {
 }
 
 function stopped(from: Fields): Message {
-  const [run, ended, mask, fault] = [from.above0(), from.u8(), from.u8(), from.u16()];
+  const [run, ended] = [from.above0(), from.u8()];
+  from.zeros(1);
+  const [mask, fault] = [from.responders(), from.u16()];
+  from.zeros(6);
   if (ended < 1 || ended > 4 || (fault !== 0 && ended !== 3)) fail();
   const [triggers, at_ticks] = [from.u64(), from.u64()];
   return { is: "stopped", run, ended, fault, triggers, at_ticks, tallies: from.tallies(mask) };
 }
 
 function batch(from: Fields): Message {
-  const [run, mask, count] = [from.above0(), from.u8(), from.u8()];
+  const [run, mask, count] = [from.above0(), from.responders(), from.u8()];
   if (count > BATCH_MAX) fail();
-  from.zeros(2);
+  from.zeros(1);
   const [first, triggers, at_ticks] = [from.u64(), from.u64(), from.u64()];
   const tallies = from.tallies(mask);
   const measurements = Array.from({ length: count }, () => {

@@ -323,7 +323,7 @@ fn loads(reader: &mut Reader, root: &Section) -> Option<Vec<Load>> {
 
 fn responders(reader: &mut Reader, root: &Section) -> Option<ResponderSet> {
     let Some(entry) = root.entry("responders") else {
-        return Some(ALL_RESPONDERS.into_iter().collect());
+        return Some(ResponderSet::OF_PORT);
     };
     let convert = |text: &str| {
         let help = known_words(text, ALL_RESPONDERS.iter().map(|r| r.name()));
@@ -345,6 +345,8 @@ fn can_be_judged(probe: &Probe) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Instrument;
+    use std::path::Path;
 
     #[test]
     fn an_unknown_wiring_is_refused_with_the_nearest_that_exists() {
@@ -353,5 +355,29 @@ mod tests {
         let refused = Experiment::parse(Path::new("x.toml"), text).unwrap_err().to_string();
         assert!(refused.contains("unknown wiring \"gpoi\""), "{refused}");
         assert!(refused.contains("gpio") && refused.contains("port"), "{refused}");
+    }
+
+    fn responders(text: &str) -> ResponderSet {
+        let experiment = Experiment::parse(Path::new("t.toml"), text).expect("it is sound");
+        let [Instrument::Generator(generator)] = &experiment.instruments[..] else {
+            panic!("not one generator");
+        };
+        generator.responders
+    }
+
+    #[test]
+    fn those_without_a_pin_of_a_port_answer_where_they_are_named_and_nowhere_else() {
+        let shipped = include_str!("../../../experiments/mechanisms.toml");
+        assert_eq!(responders(shipped), ResponderSet::ALL);
+        let named = |names: &str| {
+            responders(&format!(
+                "title = \"t\"\ntarget = \"rig\"\nflavours = [\"6.12\"]\nloads = [\"idle\"]\n{names}\n\
+                 [trigger]\nperiod = \"9ms\"\ncount = 10\n"
+            ))
+        };
+        assert_eq!(named(""), ResponderSet::OF_PORT);
+        let odd = [Responder::Work, Responder::TimerSoftirq, Responder::Waitqueue];
+        let set = named("responders = [\"waitqueue\", \"work\", \"timer_softirq\"]");
+        assert!(set.iter().eq(odd));
     }
 }

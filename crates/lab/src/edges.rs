@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use wire::ports::PARALLEL;
 
 /// The pin that the probe toggles (crates/probes/src/toggle/line.rs).
-const D7: u8 = 0x80;
+const D7: u16 = 0x80;
 /// The series of `toggle`, by their numbers.
 const RISE: SeriesId = SeriesId(0);
 const FALL: SeriesId = SeriesId(1);
@@ -95,7 +95,7 @@ struct Edges {
 
 impl Edges {
     /// The edges by which D7 gets this level, from `origin` on. Before that the probe makes the pin low.
-    fn to(level: u8, origin: Stamp<Monotonic>, levels: &[Level], line: &ClockLine) -> Edges {
+    fn to(level: u16, origin: Stamp<Monotonic>, levels: &[Level], line: &ClockLine) -> Edges {
         let changed = levels.windows(2).filter(|pair| (pair[0].pins ^ pair[1].pins) & D7 != 0);
         let to_level = changed.filter(|pair| pair[1].pins & D7 == level);
         let at = to_level.filter_map(|pair| line.to_monotonic(pair[1].at));

@@ -10,7 +10,7 @@
 
 mod registers;
 
-use self::registers::{DisturbancePort, MarkPort, ParallelPort};
+use self::registers::{DisturbancePort, HigherPins, MarkPort, ParallelPort};
 use crate::commands::Commands;
 use crate::disturbance::Disturbances;
 use crate::guest::{ClockPort, DataPort, PlanPort};
@@ -42,7 +42,7 @@ struct Generator {
     qemu: Qemu,
     told: Arguments,
     events: Producer,
-    pins: u8,
+    pins: u16,
     control: u8,
     /// The number of triggers that were raised.
     raised: u64,
@@ -207,6 +207,7 @@ extern "C" fn on_machine_built() {
         g.parts = Some(parts().unwrap_or_else(|e| fail(&e)));
         g.qemu.check_ports().unwrap_or_else(|failed| fail(&g.qemu.refusal(&failed)));
         g.qemu.claim_ports(c"onset-port", ports::PARALLEL, 3, ParallelPort);
+        g.qemu.claim_ports(c"onset-higher", ports::HIGHER, 1, HigherPins);
         g.qemu.claim_ports(c"onset-mark", ports::MARK, 1, MarkPort);
         g.qemu.claim_ports(c"onset-disturbance", ports::DISTURBANCE, 1, DisturbancePort);
         let plan = match &g.told.stimulus {
@@ -439,7 +440,9 @@ impl Generator {
         self.report(Event::End { at: self.now(), control, level, raised });
     }
 
-    fn write_data(&mut self, level: u8) {
+    /// A data register was written: that of the pins from `first` on.
+    fn write_data(&mut self, first: u32, byte: u8) {
+        let level = self.pins & !(0xff << first) | u16::from(byte) << first;
         self.pins = level;
         if self.origin.is_none() || self.ended {
             return;

@@ -11,7 +11,7 @@ use probes::plan::{
 };
 use probes::{Doubt, Plan, Probe, Report, RunError};
 use rt::Policy;
-use sample::Nanos;
+use sample::{Nanos, Responder};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -238,7 +238,8 @@ fn the_real_time_clock_is_measured_or_the_timerfd_is_offered() {
 
 #[test]
 fn the_ladder_is_measured_or_it_is_said_how_to_load_the_driver() {
-    let probe = Probe::Ladder(Ladder { period: Nanos::from_millis(1), count: 100 });
+    let responders = vec![Responder::Hardirq, Responder::Task];
+    let probe = Probe::Ladder(Ladder { period: Nanos::from_millis(1), count: 100, responders });
     match measured(&plan(probe, "fifo:80", &[0])) {
         Ok((all, _)) => {
             for series in &all {

@@ -266,8 +266,8 @@ fn start_from(
     Ok(running)
 }
 
-/// The level of the data pins, and the value of the control register.
-type Registers = (u8, u8);
+/// The level of the pins, and the value of the control register.
+type Registers = (u16, u8);
 
 /// Saves a machine that was let run on from a saved one.
 fn save_after(

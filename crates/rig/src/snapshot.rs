@@ -27,8 +27,8 @@ const KEPT: usize = 32;
 pub(crate) struct Record {
     /// The blake3 of the state file.
     pub state_blake3: String,
-    /// The level of the data pins.
-    pub pins: u8,
+    /// The level of the pins.
+    pub pins: u16,
     /// The value of the port's control register.
     pub control: u8,
     /// The facts that the guest reported about itself before measuring.

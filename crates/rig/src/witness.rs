@@ -60,7 +60,7 @@ pub struct Level {
     /// began.
     pub at: Stamp<Virtual>,
     /// The pins, with D0 in bit 0.
-    pub pins: u8,
+    pub pins: u16,
 }
 
 /// Everything that was seen, in the order of time.
@@ -181,7 +181,7 @@ mod tests {
         Event::Call { at: at(ns), call, thread, requested: requested.map(Stamp::from_ns) }
     }
 
-    fn pins(level: u8, ns: u64) -> Event {
+    fn pins(level: u16, ns: u64) -> Event {
         Event::Pins { at: at(ns), level, raised: 0 }
     }
 

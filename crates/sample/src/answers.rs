@@ -10,7 +10,9 @@
 //!
 //! What it cannot see: whether an edge was made by the mechanism that owns the pin.
 
-use crate::{At, Insns, Nanos, Quantity, Responder, ResponderSet, SeriesId, Stamp, Virtual};
+use crate::{
+    ALL_RESPONDERS, At, Insns, Nanos, Quantity, Responder, ResponderSet, SeriesId, Stamp, Virtual,
+};
 use core::ops::ControlFlow;
 
 /// One measured latency: when, whose, and how long. In a series of another quantity it is one number of that.
@@ -153,7 +155,7 @@ pub type Observer<'a> = dyn FnMut(Observation) -> ControlFlow<()> + 'a;
 pub struct Answers {
     active: ResponderSet,
     origin: Stamp<Virtual>,
-    pins: u8,
+    pins: u16,
     /// Triggers raised so far.
     raised: u64,
     /// Triggers below this number have been taken by the hard handler.
@@ -161,7 +163,7 @@ pub struct Answers {
     /// Trigger number `taken`, where it has been raised.
     untaken: Option<At>,
     /// Per pin.
-    waits: [Wait; 8],
+    waits: [Wait; ALL_RESPONDERS.len()],
 }
 
 /// What a responder has not answered.
@@ -177,17 +179,17 @@ impl Answers {
     /// A matcher for the `active` responders, whose series are numbered by their
     /// [rank](ResponderSet::rank). Times are reported since `origin`; `pins` is the level of
     /// the data pins at that point.
-    pub fn new(active: ResponderSet, origin: Stamp<Virtual>, pins: u8) -> Self {
-        let waits = [Wait::default(); 8];
+    pub fn new(active: ResponderSet, origin: Stamp<Virtual>, pins: u16) -> Self {
+        let waits = [Wait::default(); ALL_RESPONDERS.len()];
         Answers { active, origin, pins, raised: 0, taken: 0, untaken: None, waits }
     }
 
     /// Begins anew where something is missing: what was waiting then cannot be matched. The data pins have this
     /// `level`, and the next trigger is number `raised`.
-    pub fn resume(&mut self, level: u8, raised: u64) {
+    pub fn resume(&mut self, level: u16, raised: u64) {
         self.pins = level;
         (self.raised, self.taken, self.untaken) = (raised, raised, None);
-        self.waits = [Wait { first: raised, trigger: None }; 8];
+        self.waits = [Wait { first: raised, trigger: None }; ALL_RESPONDERS.len()];
     }
 
     /// The line was raised. Triggers and levels come in the order of time.
@@ -200,8 +202,8 @@ impl Answers {
     }
 
     /// The data pins were written, with this `level`; hands on what that means.
-    pub fn write(&mut self, at: At, level: u8, mut each: impl FnMut(Observation)) {
-        let edges = ResponderSet::from_mask((self.pins ^ level) & self.active.mask());
+    pub fn write(&mut self, at: At, level: u16, mut each: impl FnMut(Observation)) {
+        let edges = self.active.at(self.pins ^ level);
         self.pins = level;
         // Pin order: an edge of the hard handler counts for those written with it.
         for responder in edges.iter() {
@@ -281,9 +283,9 @@ mod tests {
         Pins,
     }
 
-    type Event = (Kind, At, u8);
+    type Event = (Kind, At, u16);
 
-    fn event(kind: Kind, ns: u64, pins: u8) -> Event {
+    fn event(kind: Kind, ns: u64, pins: u16) -> Event {
         (kind, At::new(Stamp::from_ns(ns), Insns(ns)), pins)
     }
 
@@ -295,10 +297,10 @@ mod tests {
     }
 
     /// Feeds `T` (trigger) and pin levels; returns (responder, trigger, latency) and losses.
-    fn play(active: &[Responder], events: &[Event]) -> (Vec<(Responder, u64, u64)>, [Losses; 8]) {
+    fn play(active: &[Responder], events: &[Event]) -> (Vec<(Responder, u64, u64)>, [Losses; 11]) {
         let responder = |series: SeriesId| set(active).iter().nth(series.index()).expect("active");
         let mut answers = Answers::new(set(active), Stamp::from_ns(0), 0);
-        let (mut samples, mut losses) = (Vec::new(), [Losses::default(); 8]);
+        let (mut samples, mut losses) = (Vec::new(), [Losses::default(); 11]);
         let mut note = |o| match o {
             Observation::Sample(s) => samples.push((responder(s.series), s.trigger, s.latency.0)),
             Observation::Loss(s, loss, n) => losses[responder(s).pin() as usize].count(loss, n),
@@ -311,7 +313,7 @@ mod tests {
     }
 
     use Kind::{Pins, Trigger as T};
-    use Responder::{Hardirq, Task};
+    use Responder::{Hardirq, Task, Waitqueue};
 
     #[test]
     fn each_responder_answers_with_its_own_latency() {
@@ -319,6 +321,14 @@ mod tests {
         let (samples, losses) = play(&[Hardirq, Task], &events);
         assert_eq!(samples, [(Hardirq, 0, 3), (Task, 0, 20)]);
         assert!(losses.iter().all(|l| l.total() == 0));
+    }
+
+    #[test]
+    fn a_pin_of_the_second_register_answers_as_one_of_the_first() {
+        let events = [event(T, 100, 0), event(Pins, 103, 0x001), event(Pins, 120, 0x401)];
+        let (samples, losses) = play(&[Hardirq, Task, Waitqueue], &events);
+        assert_eq!(samples, [(Hardirq, 0, 3), (Waitqueue, 0, 20)]);
+        assert_eq!((losses[7].unanswered, losses[10].total()), (1, 0));
     }
 
     #[test]
@@ -395,7 +405,7 @@ mod tests {
     proptest! {
         /// Every trigger ends as exactly one of: sample, superseded, unanswered, tainted.
         #[test]
-        fn triggers_are_conserved(events in prop::collection::vec((any::<bool>(), any::<u8>(), 0u64..50), 0..400)) {
+        fn triggers_are_conserved(events in prop::collection::vec((any::<bool>(), any::<u16>(), 0u64..50), 0..400)) {
             let mut now = 0;
             let events: Vec<_> = events.into_iter().map(|(t, pins, dt)| {
                 now += dt;

@@ -8,7 +8,7 @@ use crate::{Activity, At, Event, Place, TaskId, What};
 #[derive(Clone, Debug)]
 pub struct Excerpt {
     pub(crate) before: Cpu,
-    pub(crate) level: u8,
+    pub(crate) level: u16,
     pub(crate) events: Vec<Event>,
 }
 
@@ -25,12 +25,12 @@ pub(crate) struct Now {
     pub activity: Activity,
     /// The softirq that the task serves, in kernels in which tasks do.
     pub served_by_task: Option<Option<u64>>,
-    /// The level of the data pins.
-    pub level: u8,
+    /// The level of the pins.
+    pub level: u16,
 }
 
 impl Now {
-    fn of(cpu: &Cpu, level: u8) -> Now {
+    fn of(cpu: &Cpu, level: u16) -> Now {
         Now {
             irqs_off: (cpu.masked() == Some(true)).then(|| cpu.masked_at()),
             preempt_off: cpu.preempt_off().then(|| cpu.disabled_at()),

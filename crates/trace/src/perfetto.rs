@@ -13,7 +13,7 @@ use crate::priority::priority;
 use crate::symbols::named;
 use crate::{Activity, At, Interrupt, Place, Role, Stacks, Symbols, TaskId, Tasks, What};
 use prost::Message;
-use sample::Nanos;
+use sample::{ALL_RESPONDERS, Nanos};
 
 #[derive(Clone, PartialEq, Message)]
 struct Trace {
@@ -79,7 +79,7 @@ const EXPLICIT: i32 = 3;
 
 /// The tracks in the order in which they are shown, below the track that holds them all. A track's uuid is its place
 /// here plus 2.
-const TRACKS: [&str; 18] = [
+const TRACKS: [&str; 21] = [
     "line",
     "interrupts off",
     "interrupts",
@@ -98,12 +98,16 @@ const TRACKS: [&str; 18] = [
     "D5",
     "D6",
     "D7",
+    "D8",
+    "D9",
+    "D10",
 ];
 const LINE: usize = 0;
 const WAKE_UPS: usize = 7;
 const CALLS: usize = 8;
 const FUNCTIONS: usize = 9;
 const D0: usize = 10;
+const _: () = assert!(TRACKS.len() == D0 + ALL_RESPONDERS.len(), "a track for each pin");
 /// The uuid of the track that holds all others.
 const CPU: u64 = 1;
 

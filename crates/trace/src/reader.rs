@@ -50,8 +50,8 @@ pub enum What {
     Trigger {
         /// The number of the trigger, from 0.
         number: u64,
-        /// The level of the data pins at that moment.
-        level: u8,
+        /// The level of the pins at that moment.
+        level: u16,
     },
     /// The line of the device that disturbs was to rise.
     Disturbance {
@@ -71,8 +71,8 @@ pub enum What {
     },
     /// The data pins changed.
     Pins {
-        /// The new level, with D0 in bit 0.
-        level: u8,
+        /// The new level, with pin 0 in bit 0.
+        level: u16,
     },
     /// The CPU masked or unmasked interrupts.
     Irqs {

@@ -7,10 +7,14 @@
 
 use crate::What;
 use crate::excerpt::{Excerpt, Now};
+use sample::ALL_RESPONDERS;
 use std::fmt::Write;
 
+/// How many wires come before those of the pins.
+const FIRST_PIN: usize = 4;
+
 /// The identifier and the name of each wire.
-const WIRES: [(char, &str); 12] = [
+const WIRES: [(char, &str); FIRST_PIN + ALL_RESPONDERS.len()] = [
     ('t', "trigger"),
     ('d', "disturbance"),
     ('i', "irqs_off"),
@@ -23,13 +27,18 @@ const WIRES: [(char, &str); 12] = [
     ('5', "D5"),
     ('6', "D6"),
     ('7', "D7"),
+    ('8', "D8"),
+    ('9', "D9"),
+    ('a', "D10"),
 ];
 
 fn levels(now: &Now, [trigger, disturbance]: [bool; 2]) -> [bool; WIRES.len()] {
-    let pin = |n: u8| now.level >> n & 1 == 1;
-    let (irqs, preempt) = (now.irqs_off.is_some(), now.preempt_off.is_some());
-    let [a, b, c, d, e, f, g, h] = [0, 1, 2, 3, 4, 5, 6, 7].map(pin);
-    [trigger, disturbance, irqs, preempt, a, b, c, d, e, f, g, h]
+    let others: [bool; FIRST_PIN] =
+        [trigger, disturbance, now.irqs_off.is_some(), now.preempt_off.is_some()];
+    std::array::from_fn(|wire| match others.get(wire) {
+        Some(level) => *level,
+        None => now.level >> (wire - FIRST_PIN) & 1 == 1,
+    })
 }
 
 /// The excerpt as the text of a `.vcd` file. Times are ns of virtual time.
@@ -83,7 +92,10 @@ mod tests {
         let text = vcd(&excerpt());
         let (_, changes) = text.split_once("$enddefinitions $end\n").expect("a header");
         let (values, changes) = changes.split_once("$end\n").expect("first values");
-        assert_eq!(values, "#10\n$dumpvars\n0t\n0d\n0i\n0p\n00\n01\n02\n03\n04\n05\n06\n07\n");
+        assert_eq!(
+            values,
+            "#10\n$dumpvars\n0t\n0d\n0i\n0p\n00\n01\n02\n03\n04\n05\n06\n07\n08\n09\n0a\n"
+        );
         assert_eq!(changes, "1i\n#20\n1t\n#30\n1d\n#40\n0i\n#50\n1i\n#60\n12\n#91\n");
     }
 }

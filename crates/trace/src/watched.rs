@@ -38,6 +38,8 @@ pub enum Role {
     Softirq,
     /// One kind of softirq begins.
     SoftirqAction,
+    /// A tick: the kernel looks which of its timers are due, and leaves them to a softirq.
+    Tick,
     /// The current task did not get a sleeping lock at once. The value is the lock's owner, whose lowest bits are
     /// flags, or 0 if the owner is not known.
     LockOwner,
@@ -139,6 +141,7 @@ pub static WATCHED: &[Watched] = &[
         false,
         Role::SoftirqAction,
     ),
+    watch(&["update_process_times"], Take::Nothing, false, Role::Tick),
     // The slow path of PREEMPT_RT's spinlocks. The compiler may inline the next function into it.
     watch(&["rtlock_slowlock_locked"], Take::Word(RT_MUTEX_OWNER), true, Role::LockOwner),
     watch(&["task_blocks_on_rt_mutex"], Take::Word(RT_MUTEX_OWNER), true, Role::LockWait),

@@ -76,8 +76,8 @@ pub struct Arguments {
     pub witness: bool,
     /// What to follow of the guest's kernel, if anything.
     pub follow: Option<Plan>,
-    /// Level of the data pins, and the control register, when a restored machine was saved.
-    pub registers: (u8, u8),
+    /// Level of the pins, and the control register, when a restored machine was saved.
+    pub registers: (u16, u8),
 }
 
 /// A wrong argument; says which and why.
@@ -149,7 +149,7 @@ impl Words<'_> {
             disturbances,
             high: Nanos(self.number("high_ns")?),
             grace: Nanos(self.number("grace_ns")?),
-            responders: ResponderSet::from_mask(self.byte("responders")?),
+            responders: self.responders()?,
         })
     }
 
@@ -163,6 +163,17 @@ impl Words<'_> {
         decoded(path, read, occurrence_of)?.ok_or_else(|| {
             WrongArgument(format!("list={path} is truncated or no list of stretches"))
         })
+    }
+
+    fn responders(&mut self) -> Result<ResponderSet, WrongArgument> {
+        let mask = self.pins("responders")?;
+        let wrong = || WrongArgument(format!("responders={mask} has a bit of no responder"));
+        ResponderSet::from_mask(mask).ok_or_else(wrong)
+    }
+
+    fn pins(&mut self, key: &str) -> Result<u16, WrongArgument> {
+        let n = self.number(key)?;
+        u16::try_from(n).map_err(|_| WrongArgument(format!("{key}={n} is above 65535")))
     }
 
     fn byte(&mut self, key: &str) -> Result<u8, WrongArgument> {
@@ -260,7 +271,7 @@ impl Arguments {
             start,
             stimulus,
             witness,
-            registers: (words.byte("pins")?, words.byte("control")?),
+            registers: (words.pins("pins")?, words.byte("control")?),
         };
         arguments.check()?;
         match words.0.keys().next() {

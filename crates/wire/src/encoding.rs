@@ -41,6 +41,8 @@ const MASKED: u8 = 1;
 
 /// The control register lies so many bits above a mark.
 const CONTROL: u32 = 8;
+/// The level of the pins from 8 on lies so many bits above a mark or a number of timers. That of the others is a byte.
+const LEVEL: u32 = 16;
 /// The upper half of a number lies so many bits above the lower half.
 const UPPER: u32 = 32;
 
@@ -86,6 +88,12 @@ impl Raw {
         Raw { value, ..self }
     }
 
+    /// A level of the pins, beside what else is in the value.
+    fn level(self, level: u16) -> Raw {
+        let [byte, upper] = level.to_le_bytes();
+        Raw { byte, value: self.value | u32::from(upper) << LEVEL, ..self }
+    }
+
     fn number(self, number: u64) -> Raw {
         Raw { number, ..self }
     }
@@ -129,7 +137,8 @@ impl Raw {
         let Raw { kind, byte, cpu, value, number, time, insns } = *self;
         let (opened, insns) = (Stamp::from_ns(time), Insns(insns));
         let at = At { time: opened, insns, cpu };
-        let (level, raised, control) = (byte, number, (value >> CONTROL) as u8);
+        let level = u16::from_le_bytes([byte, (value >> LEVEL) as u8]);
+        let (raised, control) = (number, (value >> CONTROL) as u8);
         let (stack, lower, upper) = (StackId::of(value), number as u32, (number >> UPPER) as u32);
         Some(match kind {
             TRIGGER => Event::Trigger { at, level, number },
@@ -229,18 +238,20 @@ impl Event {
     #[inline(always)]
     fn raw(&self) -> Raw {
         match *self {
-            Event::Trigger { at, level, number } => Raw::at(TRIGGER, at).byte(level).number(number),
-            Event::Pins { at, level, raised } => Raw::at(PINS, at).byte(level).number(raised),
+            Event::Trigger { at, level, number } => {
+                Raw::at(TRIGGER, at).level(level).number(number)
+            }
+            Event::Pins { at, level, raised } => Raw::at(PINS, at).level(level).number(raised),
             Event::Disturbance { at, timers, level, raised } => {
-                Raw::at(DISTURBANCE, at).byte(level).value(timers.into()).number(raised)
+                Raw::at(DISTURBANCE, at).value(timers.into()).level(level).number(raised)
             }
             Event::Mark { at, mark, control, level, raised } => {
                 let value = u32::from(mark as u8) | u32::from(control) << CONTROL;
-                Raw::at(MARK, at).byte(level).value(value).number(raised)
+                Raw::at(MARK, at).value(value).level(level).number(raised)
             }
             Event::End { at, control, level, raised } => {
                 let value = u32::from(control) << CONTROL;
-                Raw::at(END, at).byte(level).value(value).number(raised)
+                Raw::at(END, at).value(value).level(level).number(raised)
             }
             Event::Reached { at } => Raw::at(REACHED, at),
             Event::Reading(reading) => raw_of_reading(reading),

@@ -30,17 +30,17 @@ pub enum Event {
     Trigger {
         /// When.
         at: At,
-        /// Level of the data pins then, D0 in bit 0.
-        level: u8,
+        /// Level of the pins then: pin 0 in bit 0.
+        level: u16,
         /// Number of the trigger, from 0.
         number: u64,
     },
-    /// The data port was written.
+    /// A data register was written: the port's, or the rig's own second one.
     Pins {
         /// When: the instruction that writes is the next one.
         at: At,
-        /// The new level, D0 in bit 0.
-        level: u8,
+        /// The new level of all pins: pin 0 in bit 0.
+        level: u16,
         /// Triggers raised before.
         raised: u64,
     },
@@ -50,8 +50,8 @@ pub enum Event {
         at: At,
         /// How many timers its handler starts.
         timers: u8,
-        /// Level of the data pins.
-        level: u8,
+        /// Level of the pins.
+        level: u16,
         /// Triggers raised before.
         raised: u64,
     },
@@ -63,8 +63,8 @@ pub enum Event {
         mark: Mark,
         /// The port's control register, which a restored port needs.
         control: u8,
-        /// Level of the data pins.
-        level: u8,
+        /// Level of the pins.
+        level: u16,
         /// Triggers raised before.
         raised: u64,
     },
@@ -79,8 +79,8 @@ pub enum Event {
         at: At,
         /// The port's control register, which a restored port needs.
         control: u8,
-        /// Level of the data pins.
-        level: u8,
+        /// Level of the pins.
+        level: u16,
         /// Triggers raised.
         raised: u64,
     },
@@ -275,8 +275,8 @@ impl Event {
         matches!(self, Event::End { .. } | Event::ProbeEnd)
     }
 
-    /// Level of the data pins after it, and how many triggers had been raised before it; `None` where it does not tell.
-    pub const fn port(&self) -> Option<(u8, u64)> {
+    /// Level of the pins after it, and how many triggers had been raised before it; `None` where it does not tell.
+    pub const fn port(&self) -> Option<(u16, u64)> {
         match *self {
             Event::Trigger { level, number: raised, .. }
             | Event::Pins { level, raised, .. }

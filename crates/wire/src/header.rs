@@ -8,7 +8,7 @@ use crate::encoding::{LOSS, SAMPLE};
 use crate::ports;
 use alloc::format;
 use alloc::string::String;
-use sample::{ALL_RESPONDERS, Disturbance, Loss};
+use sample::{ALL_RESPONDERS, Disturbance, Loss, ResponderSet};
 
 /// The losses of a driver, which is never kept from measuring: an [`Loss::Overrun`] is a probe's.
 const LOSSES: [(Loss, &str); 5] = [
@@ -22,12 +22,15 @@ const LOSSES: [(Loss, &str); 5] = [
 /// The header's text.
 pub fn c_header() -> String {
     let mut text = String::from(HEAD);
-    text += "/* The responders, each numbered by the data pin that it toggles. */\nenum onset_responder {\n";
+    text +=
+        "/* The responders, each numbered by the pin that it toggles. */\nenum onset_responder {\n";
     for responder in ALL_RESPONDERS {
         let name = responder.name().to_uppercase();
         text += &format!("\tONSET_{name} = {},\n", responder.pin());
     }
     text += "\tONSET_RESPONDERS\n};\n\n";
+    text += "/* So many data pins has a parallel port; the responders from this number on have none. */\n";
+    text += &format!("#define ONSET_DATA_PINS\t{}\n\n", ResponderSet::OF_PORT.mask().count_ones());
     text += "/* What a record reports. */\nenum onset_kind {\n";
     text += &format!("\t/* The latency of one answer. */\n\tONSET_SAMPLE = {SAMPLE},\n");
     text += "\t/* Triggers that gave no sample, since the last such record. */\n";
@@ -43,8 +46,14 @@ pub fn c_header() -> String {
     text += "/* The parallel port of the rig, and of most machines that have one. */\n";
     text += &define("PORT", format!("{:#x}", ports::PARALLEL));
     text += &define("PORT_IRQ", format!("{}", ports::PARALLEL_IRQ));
-    text += "\n/* The label of the rig's GPIO chip, which is that port. */\n";
+    text +=
+        "\n/* The label of the rig's GPIO chip, which is that port and the register below. */\n";
     text += &define("CHIP", format!("{:?}", ports::CHIP));
+    text += "\n/* The rig has a second data register, for the pins from ONSET_DATA_PINS on. */\n";
+    text += &define("HIGHER_PORT", format!("{:#x}", ports::HIGHER));
+    text += "\n/* Where the rig says that it is there, and as what this reads. */\n";
+    text += &define("MARK_PORT", format!("{:#x}", ports::MARK));
+    text += &define("PRESENT", format!("{:#x}", ports::PRESENT));
     text +=
         "\n/* The device that disturbs: its register, and the most timers that it asks for. */\n";
     text += &define("DISTURBANCE_PORT", format!("{:#x}", ports::DISTURBANCE));

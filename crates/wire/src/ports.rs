@@ -6,8 +6,8 @@
 //! The module holds numbers and names only. The code that accesses a port says who may do so and what happens then.
 
 pub use crate::x86_64::{
-    ABSENT, CLOCK, DATA, DISTURBANCE, DISTURBANCE_IRQ, MARK, PARALLEL, PARALLEL_IRQ, PLAN, PRESENT,
-    TRIED,
+    ABSENT, CLOCK, DATA, DISTURBANCE, DISTURBANCE_IRQ, HIGHER, MARK, PARALLEL, PARALLEL_IRQ, PLAN,
+    PRESENT, TRIED,
 };
 
 /// The second serial line by the name that QEMU, the plugin and the rig have for its end on the host.

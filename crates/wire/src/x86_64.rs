@@ -12,6 +12,10 @@ pub const DISTURBANCE: u16 = 0x4f44;
 /// Its interrupt: pin of the I/O APIC; free in the rig's guest, which has no PCI device that interrupts.
 pub const DISTURBANCE_IRQ: u8 = 5;
 
+/// The second data register of the rig, 8 bits wide: the pins 8 … 15, which a parallel port has not. It reads as it was
+/// written. "OH": the higher pins.
+pub const HIGHER: u16 = 0x4f48;
+
 /// The port to which the guest's init writes its phase, a [`Mark`](crate::Mark); "ON", far from any device.
 pub const MARK: u16 = 0x4f4e;
 /// What that port reads as. An absent port floats high, so init tells the rig from a real machine by this.
@@ -39,6 +43,7 @@ mod tests {
         let ports = [
             (PARALLEL, 3),
             (DISTURBANCE, 1),
+            (HIGHER, 1),
             (MARK, 1),
             (PLAN, 4),
             (DATA, 4),

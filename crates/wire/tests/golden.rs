@@ -29,7 +29,7 @@ fn loss() -> Reading {
 
 /// Of the port, of probes, and of their witness.
 fn reported() -> Vec<(&'static str, Event)> {
-    let (at, level, control, raised) = (at(), 0xa5, 0x1c, 0x2122_2324_2526_2728);
+    let (at, level, control, raised) = (at(), 0xb6a5, 0x1c, 0x2122_2324_2526_2728);
     let mark = |mark| Event::Mark { at, mark, control, level, raised };
     let requested = Some(Stamp::from_ns(0x3132));
     vec![
@@ -146,7 +146,7 @@ fn triggered(when: When) -> Stimulus {
         when,
         high: Nanos(500),
         grace: Nanos(99),
-        responders: ResponderSet::from_mask(0x81),
+        responders: ResponderSet::ALL.at(0x81),
         disturbances: vec![at(0x0102_0304, 0), at(0x0102_0305, 64)],
     })
 }

@@ -64,23 +64,23 @@ static void try_what_is_refused(void)
 	int taken;
 
 	load("trigger=gpio");
-	load(ON_CHIP "trigger_line=8 answer_lines=0,7");
+	load(ON_CHIP "trigger_line=11 answer_lines=0,7");
 
 	need(!load_module("onset_rig_gpio", "sleeps=1"), "the chip");
-	load(ON_CHIP "trigger_line=8 answer_lines=0,7");
+	load(ON_CHIP "trigger_line=11 answer_lines=0,7");
 	unload("onset_rig_gpio");
 
 	need(!load_module("onset_rig_gpio", ""), "the chip");
-	load(ON_CHIP "trigger_line=8 answer_lines=0,99");
+	load(ON_CHIP "trigger_line=11 answer_lines=0,99");
 	load(ON_CHIP "trigger_line=99 answer_lines=0,7");
 	load(ON_CHIP "trigger_line=3 answer_lines=0,7");
-	load(ON_CHIP "trigger_line=8 answer_lines=0,8");
-	load(ON_CHIP "trigger_line=8 answer_lines=5,5");
-	load(ON_CHIP "trigger_line=8 answer_lines=4");
-	load(ON_CHIP "trigger_line=8");
-	load("trigger=gpio chip=elsewhere trigger_line=8 answer_lines=0");
+	load(ON_CHIP "trigger_line=11 answer_lines=0,11");
+	load(ON_CHIP "trigger_line=11 answer_lines=5,5");
+	load(ON_CHIP "trigger_line=11 answer_lines=4");
+	load(ON_CHIP "trigger_line=11");
+	load("trigger=gpio chip=elsewhere trigger_line=11 answer_lines=0");
 	taken = take(7);
-	load(ON_CHIP "trigger_line=8 answer_lines=0,7");
+	load(ON_CHIP "trigger_line=11 answer_lines=0,7");
 	say_users("a refusal");
 	close(taken);
 }
@@ -88,7 +88,7 @@ static void try_what_is_refused(void)
 static void try_names(void)
 {
 	/* More lines than responders, and not in the order of the pins. */
-	need(!load(ON_CHIP "trigger_line=8 answer_lines=6,2,1"), "the lines");
+	need(!load(ON_CHIP "trigger_line=11 answer_lines=6,2,1"), "the lines");
 	say_users("loading");
 	printf("the chip under the driver: %s\n", strerror(unload_module("onset_rig_gpio")));
 	unload("onset_port");
@@ -111,7 +111,7 @@ static void try_a_node(void)
 	unload("onset_port");
 	/* Named lines count, also where a device has others. */
 	need(!load_module("onset_lines", ""), "the node");
-	need(!load(ON_CHIP "trigger_line=8 answer_lines=3,4"), "named lines beside a node");
+	need(!load(ON_CHIP "trigger_line=11 answer_lines=3,4"), "named lines beside a node");
 	say_users("both");
 	unload("onset_port");
 	unload("onset_lines");
@@ -128,7 +128,7 @@ int main(void)
 	if (!access("/onset_lines.ko", F_OK))
 		try_a_node();
 	for (again = 0; again < 20; again++) {
-		need(!load(ON_CHIP "trigger_line=8 answer_lines=0,7"), "again");
+		need(!load(ON_CHIP "trigger_line=11 answer_lines=0,7"), "again");
 		unload("onset_port");
 	}
 	unload("onset_rig_gpio");

@@ -10,7 +10,7 @@ const PERIOD: u64 = 1_000_000;
 const LENGTH: u64 = 50_000;
 
 /// A witness of levels, at times by the guest's clock.
-fn witness(levels: &[(u64, u8)]) -> Witness {
+fn witness(levels: &[(u64, u16)]) -> Witness {
     let seen_at = |guest_ns: u64| Stamp::from_ns(guest_ns - AHEAD);
     let point = |read: u64| ClockPoint {
         begun: seen_at(read - 50),
@@ -20,7 +20,7 @@ fn witness(levels: &[(u64, u8)]) -> Witness {
     };
     // The pin was left high, and is made low before the first pulse.
     let before = [(ORIGIN - 5_000, D7), (ORIGIN - 2_000, 0)];
-    let level = |(at, pins): &(u64, u8)| Level { at: seen_at(*at), pins: *pins };
+    let level = |(at, pins): &(u64, u16)| Level { at: seen_at(*at), pins: *pins };
     let levels = before.iter().chain(levels).map(level).collect();
     let mut witness = Witness::default();
     (witness.clock, witness.levels) = (vec![point(5_000_000), point(90_000_000)], levels);

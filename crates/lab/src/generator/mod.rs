@@ -20,10 +20,10 @@ use crate::Error;
 use crate::target::{Command, Measured, Session, Step};
 use outbox::Outbox;
 use run::Run;
-use sample::{Loss, Nanos, Observation, ResponderSet};
+use sample::{ALL_RESPONDERS, Loss, Nanos, Observation, ResponderSet};
 use std::ops::ControlFlow;
 use wire::generator::{
-    BATCH_MAX, Clock, Deed, Deframer, Desk, Ended, Identity, Limits, Range, Report, Setting,
+    BATCH_MAX, Clock, Deed, Deframer, Desk, Ended, Identity, Limits, PINS, Range, Report, Setting,
     Settings, Started, Stopped, Tick, Ticks,
 };
 
@@ -48,7 +48,7 @@ pub struct Generator<'a> {
     train: Vec<Nanos>,
     run: Option<Run>,
     /// How many triggers of the session each responder has accounted for, by the responder's pin.
-    accounted: [u64; 8],
+    accounted: [u64; ALL_RESPONDERS.len()],
     /// The instant of the last command.
     commanded: Nanos,
     /// How many triggers of all runs were commanded.
@@ -92,7 +92,7 @@ impl<'a> Generator<'a> {
             outbox: Outbox::default(),
             train: Vec::new(),
             run: None,
-            accounted: [0; 8],
+            accounted: [0; ALL_RESPONDERS.len()],
             commanded: Nanos(0),
             triggers: 0,
             fired: Vec::new(),
@@ -253,7 +253,7 @@ impl<'a> Generator<'a> {
 fn take(
     observation: &Observation,
     responders: ResponderSet,
-    accounted: &mut [u64; 8],
+    accounted: &mut [u64; ALL_RESPONDERS.len()],
     run: Option<&mut Run>,
 ) {
     let series = match observation {
@@ -300,7 +300,7 @@ fn identity(responders: ResponderSet, name: &str) -> Identity {
         Setting::Grace => 100_000_000,
         Setting::Age => 50_000_000,
     });
-    let mut pins = [None; 8];
+    let mut pins = [None; PINS];
     responders.iter().for_each(|r| pins[usize::from(r.pin())] = Some(r));
     let mut said = [0; Identity::NAME];
     let printable = name.bytes().filter(|b| (b' '..=b'~').contains(b));

@@ -58,8 +58,7 @@ impl Run {
             },
             Timing::Train => Schedule::Explicit(train.to_vec()),
         };
-        let asked = ResponderSet::from_mask(of(Setting::Responders) as u8);
-        let measured: ResponderSet = all.iter().filter(|r| asked.contains(*r)).collect();
+        let measured = all.at(started.settings.responders().mask());
         Run {
             run: started.run,
             schedule,

@@ -63,13 +63,24 @@ impl Wanted {
         if let Some(batch) = self.batch {
             live.set(Setting::Batch, batch)?;
         }
-        let measured: ResponderSet = match self.responders.as_slice() {
-            [] => live.identity().responders(),
-            some => some.iter().copied().collect(),
-        };
+        let measured = self.measured(live.identity().responders()).map_err(Error::Unfit)?;
         live.set(Setting::Responders, measured.mask().into())?;
         live.set(Setting::Count, self.count.map_or(u64::MAX, u64::from))?;
         Ok(note)
+    }
+
+    /// Whom to measure, of those for whom the generator has a pin.
+    fn measured(&self, there: ResponderSet) -> Result<ResponderSet, String> {
+        let asked: ResponderSet = self.responders.iter().copied().collect();
+        if there.contains_all(asked) {
+            return Ok(if self.responders.is_empty() { there } else { asked });
+        }
+        let names = |of: &mut dyn Iterator<Item = Responder>| {
+            of.map(Responder::name).collect::<Vec<_>>().join(", ")
+        };
+        let absent = names(&mut asked.iter().filter(|r| !there.contains(*r)));
+        let there = names(&mut there.iter());
+        Err(format!("the generator has no pin for {absent}; it has pins for {there}"))
     }
 }
 
@@ -228,6 +239,18 @@ mod tests {
         );
         assert_eq!(period(Nanos(80), EIGHT), Ok(Ticks(10)));
         assert!(period(Nanos(81), EIGHT).is_err());
+    }
+
+    #[test]
+    fn who_has_no_pin_at_the_generator_is_named_with_those_who_have() {
+        let asked = |responders: &[Responder]| {
+            Wanted { responders: responders.to_vec(), ..Wanted::default() }
+                .measured(ResponderSet::OF_PORT)
+        };
+        assert_eq!(asked(&[]), Ok(ResponderSet::OF_PORT));
+        assert_eq!(asked(&[Responder::Task]).map(ResponderSet::mask), Ok(0x80));
+        let refused = asked(&[Responder::Task, Responder::Waitqueue]).expect_err("pin 10");
+        assert!(refused.contains("no pin for waitqueue; it has pins for hardirq,"), "{refused}");
     }
 
     #[test]

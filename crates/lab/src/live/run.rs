@@ -2,9 +2,9 @@
 //! One run of the generator, as the host hears of it.
 
 use super::Channel;
-use sample::{Clock, Loss, Nanos, Observation, ResponderSet, Sample, SeriesId};
+use sample::{Clock, Loss, Nanos, Observation, Sample, SeriesId};
 use wire::generator::{
-    self as protocol, Batch, Identity, Receipt, Run, Setting, Settings, Stopped, Tick, Ticks,
+    self as protocol, Batch, Identity, Receipt, Run, Settings, Stopped, Tick, Ticks,
 };
 
 pub(super) const TOO_MANY: &str = "more triggers, or a longer time, than 64 bits hold";
@@ -28,8 +28,7 @@ pub(super) struct Base {
 impl Measuring {
     /// A run that has started with these settings.
     pub(super) fn of(run: Run, settings: &Settings, identity: &Identity) -> Measuring {
-        let asked = ResponderSet::from_mask(settings.get(Setting::Responders) as u8);
-        let measured = identity.responders().iter().filter(|r| asked.contains(*r)).collect();
+        let measured = identity.responders().at(settings.responders().mask());
         Measuring { receipt: Receipt::new(run, measured), reached: Nanos(0) }
     }
 

@@ -87,7 +87,7 @@ impl Device {
     }
 
     fn identity(&self) -> Identity {
-        let mut pins = [None; 8];
+        let mut pins = [None; wire::generator::PINS];
         pins[usize::from(Responder::Task.pin())] = Some(Responder::Task);
         let mask = 1 << Responder::Task.pin();
         let ranges = Setting::ALL.map(|setting| match setting {

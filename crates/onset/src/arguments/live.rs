@@ -20,7 +20,8 @@ pub struct Generator {
     /// The load (background work) of the guest.
     #[arg(long, value_name = "LOAD", default_value = "idle")]
     pub load: Load,
-    /// A responder (a mechanism that answers). May be repeated. [default: every responder that the kernel has]
+    /// A responder (a mechanism that answers). May be repeated. [default: the eight with a data pin, as far as the
+    /// kernel has them]
     #[arg(long = "responder", value_name = "NAME")]
     pub responders: Vec<String>,
     /// The loopback address on which the generator listens. Port 0 stands for a free port; the command prints which.

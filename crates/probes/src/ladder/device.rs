@@ -5,7 +5,7 @@ use crate::{RunError, failure};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
 use rustix::time::Timespec;
-use sample::{ALL_RESPONDERS, Nanos, Responder, ResponderSet};
+use sample::{Nanos, Responder, ResponderSet};
 use std::fs::{File, read_to_string};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -18,10 +18,10 @@ const PARAMETERS: &str = "/sys/module/onset_port/parameters";
 /// The longest wait of one look for records. It is short, so that the probe notices a stop.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The responders of the loaded module, or all eight if that cannot be read.
+/// The responders of the loaded module, or those of its default if that cannot be read.
 pub(super) fn responders() -> ResponderSet {
-    let all = || ALL_RESPONDERS.into_iter().collect();
-    parameter("responders").and_then(|names| responders_of(&names)).unwrap_or_else(all)
+    let named = parameter("responders").and_then(|names| responders_of(&names));
+    named.unwrap_or(ResponderSet::OF_PORT)
 }
 
 /// The responders with these names. `None` if a name is unknown, as with a module of another version.

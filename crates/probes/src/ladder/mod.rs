@@ -17,7 +17,7 @@ use crate::run::check_count;
 use crate::{Doubt, Output, Report, RunError};
 use device::Samples;
 use rt::{Policy, now};
-use sample::{ALL_RESPONDERS, Monotonic, Nanos, Responder, Stamp};
+use sample::{Monotonic, Nanos, Responder, ResponderSet, Stamp};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -36,6 +36,11 @@ pub(crate) const DEFINITION: Definition = Definition {
             "Time from one trigger to the next; the driver must be loaded with the same period.",
         ),
         Key::count("Triggers."),
+        Key::words::<Responder>(
+            "responders",
+            "hardirq,threaded_irq,tasklet,bh_work,work,work_highpri,kthread,task",
+            "Which: {}. The driver must be loaded with them.",
+        ),
     ],
     examples: [
         "onset measure ladder --flavour 6.12-rt",
@@ -52,13 +57,27 @@ pub struct Ladder {
     pub period: Nanos,
     /// The number of triggers.
     pub count: u64,
+    /// Who answers. Runs of before there was a choice have all that there were.
+    #[serde(default = "those_of_a_port")]
+    pub responders: Vec<Responder>,
+}
+
+fn those_of_a_port() -> Vec<Responder> {
+    ResponderSet::OF_PORT.iter().collect()
+}
+
+impl Ladder {
+    /// Who answers.
+    pub fn responders(&self) -> ResponderSet {
+        self.responders.iter().copied().collect()
+    }
 }
 
 impl Measure for Ladder {
-    /// Every responder in the order of the pins. So the numbers of the series do not depend on the module that happens
-    /// to be loaded where somebody asks for the names.
+    /// The responders in the order of the pins. The numbers of the series do not depend on the module that happens to
+    /// be loaded where somebody asks for the names.
     fn series(&self, _plan: &Plan) -> Vec<String> {
-        ALL_RESPONDERS.iter().map(|responder| responder.name().to_string()).collect()
+        self.responders().iter().map(|responder| responder.name().to_string()).collect()
     }
 
     fn sampled(&self, _series: &str) -> Sampled {
@@ -72,7 +91,7 @@ impl Measure for Ladder {
     }
 
     fn events(&self) -> u64 {
-        events(self.count, ALL_RESPONDERS.len())
+        events(self.count, self.responders.len())
     }
 
     /// Starts two threads, which share one output. `at` counts from the instant when the first trigger was due.
@@ -89,8 +108,8 @@ impl Measure for Ladder {
         check_count(self.count)?;
         // This check comes before the task responder's device, because that device's absence would say less.
         device::check(self.period)?;
-        let responders = device::responders();
-        let task = match responders.contains(Responder::Task) {
+        let loaded = device::responders().at(self.responders().mask());
+        let task = match loaded.contains(Responder::Task) {
             true => Some(Answering::open()?),
             false => None,
         };
@@ -123,18 +142,17 @@ pub(crate) fn aside() -> Result<(), RunError> {
 }
 
 fn collect(probe: &Ladder, output: &mut Output, stop: &AtomicBool) -> Result<Report, RunError> {
-    let responders = device::responders();
+    let responders = probe.responders();
+    let loaded = device::responders();
     let mut origin = None;
     drain(probe.period, probe.count, stop, |reading| {
         let (Reading::Sample { series: pin, .. } | Reading::Loss { series: pin, .. }) = reading;
-        if responders.mask() >> pin & 1 == 0 {
-            return;
-        }
+        let Some(responder) = responders.iter().find(|r| u16::from(r.pin()) == pin) else { return };
         let first = *origin.get_or_insert_with(|| match reading {
             Reading::Sample { number, at, .. } => first_due(at, number, probe.period),
             Reading::Loss { .. } => now(),
         });
-        let mut record = Recorder::new(output, usize::from(pin), first);
+        let mut record = Recorder::new(output, responders.rank(responder).index(), first);
         match reading {
             Reading::Sample { number, at, latency, .. } => {
                 record.sample(number, at, Some(latency));
@@ -143,7 +161,7 @@ fn collect(probe: &Ladder, output: &mut Output, stop: &AtomicBool) -> Result<Rep
         }
     })?;
     let mut report = Report::default();
-    let absent = ALL_RESPONDERS.into_iter().filter(|r| !responders.contains(*r));
+    let absent = responders.iter().filter(|r| !loaded.contains(*r));
     report.doubts.extend(absent.map(|responder| Doubt::NotMeasured {
         series: responder.name().into(),
         reason: "the loaded module does not run this responder; load it with the responder in its parameter responders".into(),

@@ -120,7 +120,7 @@ pub enum Origin<'a> {
         /// The saved state.
         state: &'a Path,
         /// The values of the data pins and of the control register.
-        registers: (u8, u8),
+        registers: (u16, u8),
         /// The machine is not measured. It runs on for this virtual time, is stopped and is saved there.
         advance: Option<Nanos>,
     },

@@ -65,6 +65,9 @@ pub enum Cause {
     /// The task was due, and the interrupt of its timer had not come yet, although interrupts were on: the kernel had set
     /// the timer for later, by rounding, by the task's timer slack, or because only the tick looks at its timers.
     Timer,
+    /// The timer of `timer_softirq` waited for the next tick, as it does by construction; whatever the CPU did
+    /// meanwhile delayed nobody. When the tick was due is not known, so a delay of its interrupt is in this, too.
+    Tick,
     /// The idle task ran, on its way to the scheduler.
     Idle,
     /// The scheduler chose a task.
@@ -120,6 +123,7 @@ words! {
     Cause::Lock { .. } => "lock",
     Cause::Sleep => "sleep",
     Cause::Timer => "timer",
+    Cause::Tick => "tick",
     Cause::Idle => "idle",
     Cause::Scheduler => "scheduler",
     Cause::Switch => "switch",
@@ -158,7 +162,8 @@ pub enum LatencyKind {
     PriorityInversion,
     /// Interrupt inversion: after the handler, the task waits for an interrupt or a softirq that serves somebody else.
     InterruptInversion,
-    /// None of the paper's: the handler, the responder itself and its sleep, and what is unexplained.
+    /// None of the paper's: the handler, the responder itself and its sleep, the wait for a tick, and what is
+    /// unexplained.
     Other,
 }
 
@@ -169,7 +174,7 @@ impl Blame {
             Cause::Lock { .. } => LatencyKind::PriorityInversion,
             _ if self.stage <= Stage::Entry => LatencyKind::Interrupt,
             Cause::Interrupt(_) | Cause::Softirq(_) => LatencyKind::InterruptInversion,
-            Cause::Handler | Cause::Responder | Cause::Sleep | Cause::Unexplained => {
+            Cause::Handler | Cause::Responder | Cause::Sleep | Cause::Tick | Cause::Unexplained => {
                 LatencyKind::Other
             }
             _ => LatencyKind::Wakeup,

@@ -4,7 +4,7 @@
 use super::{Beginning, Disturbed, Explanation, explain};
 use crate::cpu::Cpu;
 use crate::{Event, Excerpt, Place, Tasks, What};
-use sample::Nanos;
+use sample::{Nanos, Responder};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
@@ -37,7 +37,7 @@ impl fmt::Display for Unexplainable {
                 "trigger {n} is not among the events kept: explain an answer when it comes, or keep more events"
             ),
             Self::Backwards => f.write_str("events go back in time: read them by a Reader"),
-            Self::NoEdge(pin) => write!(f, "D{pin} did not change after that trigger"),
+            Self::NoEdge(pin) => write!(f, "pin {pin} did not change after that trigger"),
             Self::NotDone(n) => write!(f, "the task that was due (number {n}) did not go on"),
         }
     }
@@ -51,7 +51,7 @@ impl std::error::Error for Unexplainable {}
 pub struct History {
     before: Cpu,
     /// The level of the pins before the events that are kept.
-    level: Option<u8>,
+    level: Option<u16>,
     events: VecDeque<Event>,
     limit: usize,
     /// The number of events that were forgotten. With it, an event keeps its number while others are forgotten.
@@ -118,7 +118,7 @@ impl History {
         self.events.iter().take(index).take_while(early).count()
     }
 
-    /// Explains the answer to `trigger` by the last edge of `pin` (bit of the data port, 0 to 7). Call this when this
+    /// Explains the answer to `trigger` by the last edge of `pin` (the responder's number). Call this when this
     /// edge is the last event that was pushed. If interrupts or preemption are off at that moment, no event has told
     /// yet who turned them off. Then the follower's last look into the stretch stands for it.
     pub fn explain(
@@ -129,7 +129,8 @@ impl History {
     ) -> Result<Explanation, Unexplainable> {
         let from = self.find(trigger).ok_or(Unexplainable::NoTrigger(trigger))?;
         let to = self.last_edge(from, pin).ok_or(Unexplainable::NoEdge(pin))?;
-        self.explain_between(trigger, from, to, tasks)
+        let by_timer = pin == Responder::TimerSoftirq.pin();
+        self.explain_between(trigger, (from, to), by_timer, tasks)
     }
 
     /// Explains why the task that was due at the event [`What::Due`] with this number went on only at [`What::Done`].
@@ -143,21 +144,21 @@ impl History {
         let is_done = |e: &Event| e.what == What::Done { number };
         let done = self.events.iter().skip(from).position(is_done);
         let done = done.ok_or(Unexplainable::NotDone(number))?;
-        self.explain_between(number, from, from + done, tasks)
+        self.explain_between(number, (from, from + done), false, tasks)
     }
 
-    /// Explains the time between the events at these indices.
+    /// Explains the time between the events at these indices, at whose end a timer may have answered.
     fn explain_between(
         &mut self,
         trigger: u64,
-        from: usize,
-        to: usize,
+        (from, to): (usize, usize),
+        by_timer: bool,
         tasks: &Tasks,
     ) -> Result<Explanation, Unexplainable> {
         self.learn_from_looks();
         let (cpu, _) = self.state_before(from);
         let events: Vec<Event> = self.events.range(from..=to).copied().collect();
-        let explained = explain(cpu, &events, tasks);
+        let explained = explain(cpu, &events, by_timer, tasks);
         let (task, parts) = explained.ok_or(Unexplainable::Backwards)?;
         let begin = parts.from().time.ns();
         let disturbed = |event: &Event| {
@@ -304,7 +305,7 @@ impl History {
 
     /// The last event after `from` that changes the pin's level.
     fn last_edge(&self, from: usize, pin: u8) -> Option<usize> {
-        let mask = 1u8.checked_shl(pin.into())?;
+        let mask = 1u16.checked_shl(pin.into())?;
         let What::Trigger { mut level, .. } = self.events.get(from)?.what else { return None };
         let mut edge = None;
         for (index, event) in self.events.iter().enumerate().skip(from) {
@@ -331,7 +332,7 @@ impl History {
     }
 }
 
-fn level_of(event: &Event) -> Option<u8> {
+fn level_of(event: &Event) -> Option<u16> {
     match event.what {
         What::Pins { level } | What::Trigger { level, .. } => Some(level),
         _ => None,

@@ -100,14 +100,16 @@ impl Explanation {
     }
 }
 
-/// Cuts the time from the first event (the trigger, or that a task was due) to the last one (the edge, or that it went on). Returns the responder's task and the
-/// parts. `cpu` is the state before the first event.
+/// Cuts the time from the first event (the trigger, or that a task was due) to the last one (the edge, or that it went
+/// on). Returns the responder's task and the parts. `cpu` is the state before the first event. `by_timer` says whether
+/// the answer is that of a timer, which has to wait for a tick.
 fn explain(
     mut cpu: Cpu,
     events: &[Event],
+    by_timer: bool,
     tasks: &Tasks,
 ) -> Option<(Option<TaskId>, Partition<Blame>)> {
-    let path = Path::find(&cpu, events);
+    let path = Path::find(&cpu, events, by_timer);
     let (first, rest) = events.split_first()?;
     cpu.event(first);
     let mut parts = Partition::new(first.at);
@@ -128,6 +130,10 @@ fn explain(
 fn cause(cpu: &Cpu, path: &Path, index: usize, stage: Stage, tasks: &Tasks) -> Cause {
     let activity = cpu.activity();
     let own = path.own.is_some() && cpu.interrupt().map(|f| f.at) == path.own;
+    let handles = own || (path.handler_task.is_some() && path.handler_task == cpu.running());
+    if path.awaits_tick(index) && !handles {
+        return Cause::Tick;
+    }
     match stage {
         Stage::Line => before_entry(cpu, activity, path.own.is_some()),
         Stage::Entry => match path.handler_task {

@@ -25,6 +25,9 @@ pub(super) struct Path {
     /// Of a task that was due: the event from which on the interrupt of its timer waited for the CPU. Before that it had
     /// not come.
     pub pending: usize,
+    /// From the handler, which made a timer due, to the interrupt that brought the next tick. Only of an answer by that
+    /// timer.
+    tick: Option<(usize, usize)>,
     /// The beginnings of stages. Both values rise.
     begins: Vec<(usize, Stage)>,
     /// The sleeps of the responder's task between its first wake-up and its answer, each with its beginning and end.
@@ -56,6 +59,8 @@ struct Found {
     schedule: Vec<usize>,
     user: Vec<(usize, Option<TaskId>)>,
     entries: Vec<(usize, At)>,
+    /// The ticks, each by the entry of the interrupt that brought it.
+    ticks: Vec<usize>,
     answered_by: Option<TaskId>,
     answered_in_softirq: bool,
     /// The task that enabled bottom halves last. Below, the task that then began to serve softirqs.
@@ -68,11 +73,12 @@ struct Found {
 
 impl Path {
     /// Finds the path in `events`, from the trigger (first) to the edge (last). `cpu` is the state before them.
-    pub fn find(cpu: &Cpu, events: &[Event]) -> Path {
+    /// `by_timer` says whether the answer is that of a timer, which has to wait for a tick.
+    pub fn find(cpu: &Cpu, events: &[Event], by_timer: bool) -> Path {
         let found = Found::look(cpu.clone(), events);
         match events.first().map(|event| event.what) {
             Some(What::Due { .. }) => Path::of_due(cpu, events, found),
-            _ => Path::of_trigger(found),
+            _ => Path::of_trigger(found, by_timer),
         }
     }
 
@@ -119,7 +125,7 @@ impl Path {
         self
     }
 
-    fn of_trigger(found: Found) -> Path {
+    fn of_trigger(found: Found, by_timer: bool) -> Path {
         let (handler, in_interrupt, in_task) = match found.handler {
             Some((index, interrupt, task)) => (Some(index), interrupt, task),
             None => (None, None, None),
@@ -128,7 +134,16 @@ impl Path {
         let handler_woken = handler_task.and_then(|task| found.first_wake(task, 0));
         let own = in_interrupt.or_else(|| handler_woken.and_then(|wake| wake.interrupt));
         let responder = found.answered_by;
-        let woken = responder.and_then(|task| found.first_wake(task, handler.unwrap_or(0)));
+        let tick = handler.filter(|_| by_timer).and_then(|from| {
+            let next = found.ticks.iter().find(|&&tick| tick > from);
+            next.map(|&tick| (from, tick))
+        });
+        let handled = handler.unwrap_or(0);
+        // Whoever serves timers may have been woken before the tick, for others.
+        let woken = responder.and_then(|task| {
+            let late = tick.and_then(|(_, tick)| found.first_wake(task, tick));
+            late.or_else(|| found.first_wake(task, handled))
+        });
         // Softirqs ran in a task that nobody woke for them: the task that enabled bottom halves serves them.
         let holder = found.serving.filter(|&(task, _)| {
             woken.is_none() && !found.answered_in_softirq && responder == Some(task)
@@ -141,6 +156,7 @@ impl Path {
         let own = own.or(found.answered_in);
         let mut path = Path {
             own,
+            tick,
             responder,
             handler_task,
             handler_woken: handler_woken.map(|wake| wake.index),
@@ -172,6 +188,11 @@ impl Path {
     /// Whether the responder's task sleeps after event `index`.
     pub fn sleeps(&self, index: usize) -> bool {
         self.sleeps.iter().any(|&(from, to)| from <= index && index < to)
+    }
+
+    /// Whether the timer waits for the next tick after event `index`.
+    pub fn awaits_tick(&self, index: usize) -> bool {
+        self.tick.is_some_and(|(from, to)| from <= index && index < to)
     }
 
     /// Lets a stage begin at `index`. If `index` is unknown, or before the last stage, the stage does not exist.
@@ -239,6 +260,7 @@ impl Found {
                     }
                     Role::NeedResched => found.resched.push(index),
                     Role::Schedule => found.schedule.push(index),
+                    Role::Tick => found.ticks.extend(found.entries.last().map(|&(entry, _)| entry)),
                     Role::BhEnable => found.enabling = cpu.running(),
                     Role::BhDisable => found.enabling = None,
                     Role::Softirq => {

@@ -7,6 +7,7 @@ use sample::{Insns, Nanos, Stamp};
 
 mod due;
 mod served;
+mod tick;
 
 const ASM_COMMON: u64 = 0xffff_ffff_8200_0010;
 const ASM_TIMER: u64 = 0xffff_ffff_8200_0020;

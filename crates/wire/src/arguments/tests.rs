@@ -111,7 +111,9 @@ fn a_missing_unknown_or_wrong_argument_is_named() {
     let message = |text: &str| parse(text).unwrap_err().to_string();
     assert!(message(&WORDS.replace("grace_ns=99", "")).contains("grace_ns= is missing"));
     assert!(message(&format!("{WORDS} colour=red")).contains("unknown argument colour="));
-    assert!(message(&WORDS.replace("pins=1", "pins=256")).contains("pins=256"));
+    assert!(message(&WORDS.replace("pins=1", "pins=65536")).contains("pins=65536"));
+    let nobody = message(&WORDS.replace("responders=129", "responders=2049"));
+    assert!(nobody.contains("responders=2049 has a bit of no responder"), "{nobody}");
     assert!(message(&WORDS.replace("seed=9", "seed=x")).contains("seed=x"));
     assert!(message(&WORDS.replace("restore", "now")).contains("start="));
     assert!(message(&format!("{WORDS} witness=off")).contains("witness=off"));
@@ -185,7 +187,7 @@ fn when() -> impl Strategy<Value = When> {
 
 fn stimulus() -> impl Strategy<Value = Stimulus> {
     let disturbances = prop::collection::btree_map(any::<u64>(), 0u8..=64, 0..5);
-    let triggers = (when(), disturbances, any::<(u64, u64, u8)>()).prop_map(
+    let triggers = (when(), disturbances, any::<(u64, u64, u16)>()).prop_map(
         |(when, disturbances, numbers)| {
             let (high, grace, responders) = numbers;
             let disturbance = |(at, timers)| Disturbance { at: Nanos(at), timers };
@@ -193,7 +195,7 @@ fn stimulus() -> impl Strategy<Value = Stimulus> {
                 when,
                 high: Nanos(high),
                 grace: Nanos(grace),
-                responders: ResponderSet::from_mask(responders),
+                responders: ResponderSet::ALL.at(responders),
                 disturbances: disturbances.into_iter().map(disturbance).collect(),
             })
         },
@@ -205,7 +207,7 @@ fn stimulus() -> impl Strategy<Value = Stimulus> {
 proptest! {
     #[test]
     fn arguments_survive_their_words_and_files(
-        stimulus in stimulus(), start in 0..3, time: u64, ring_fd in 0i32.., registers: (u8, u8),
+        stimulus in stimulus(), start in 0..3, time: u64, ring_fd in 0i32.., registers: (u16, u8),
         witness: bool, plan in prop::option::of(crate::plan::tests::plan()),
     ) {
         let start = match start {

@@ -27,23 +27,23 @@ fn reported() -> impl Strategy<Value = Event> {
     let marks = prop::sample::select(Mark::ALL.to_vec());
     let losses = prop::sample::select(Loss::ALL.to_vec());
     prop_oneof![
-        (at(), any::<u8>(), any::<u64>()).prop_map(|(at, level, number)| Event::Trigger {
+        (at(), any::<u16>(), any::<u64>()).prop_map(|(at, level, number)| Event::Trigger {
             at,
             level,
             number
         }),
-        (at(), any::<u8>(), any::<u64>()).prop_map(|(at, level, raised)| Event::Pins {
+        (at(), any::<u16>(), any::<u64>()).prop_map(|(at, level, raised)| Event::Pins {
             at,
             level,
             raised
         }),
-        (at(), any::<(u8, u8, u64)>()).prop_map(|(at, (timers, level, raised))| {
+        (at(), any::<(u8, u16, u64)>()).prop_map(|(at, (timers, level, raised))| {
             Event::Disturbance { at, timers, level, raised }
         }),
-        (at(), marks, any::<(u8, u8, u64)>()).prop_map(|(at, mark, (control, level, raised))| {
+        (at(), marks, any::<(u8, u16, u64)>()).prop_map(|(at, mark, (control, level, raised))| {
             Event::Mark { at, mark, control, level, raised }
         }),
-        (at(), any::<(u8, u8, u64)>()).prop_map(|(at, (control, level, raised))| Event::End {
+        (at(), any::<(u8, u16, u64)>()).prop_map(|(at, (control, level, raised))| Event::End {
             at,
             control,
             level,
@@ -171,7 +171,7 @@ fn a_clock_reading_that_took_too_long_is_as_wide_as_can_be_told() {
 #[test]
 fn only_triggers_and_pins_are_told_to_answers() {
     let at = |ns| At::new(Stamp::from_ns(ns), Insns(ns));
-    let mut answers = Answers::new(ResponderSet::from_mask(1), Stamp::from_ns(0), 0);
+    let mut answers = Answers::new(ResponderSet::ALL.at(1), Stamp::from_ns(0), 0);
     let mut told = std::vec::Vec::new();
     for event in [
         Event::Trigger { at: at(5), level: 0, number: 0 },

@@ -5,9 +5,9 @@
 use super::fields::{Put, Take, put_range, put_setting};
 use super::frame::Writer;
 use super::{
-    Accepted, Batch, Clock, Command, Ended, Frame, Identity, Kind, Limits, List, Range, Refused,
-    Report, Run, STUFFED_MAX, SelfTest, Setting, Settings, Started, Stopped, Tallies, Tick, Train,
-    VERSION, Why,
+    Accepted, Batch, Clock, Command, Ended, Frame, Identity, Kind, Limits, List, PINS, Range,
+    Refused, Report, Run, STUFFED_MAX, SelfTest, Setting, Settings, Started, Stopped, Tallies,
+    Tick, Train, VERSION, Why,
 };
 use core::num::NonZeroU32;
 use sample::{ALL_RESPONDERS, Responder, ResponderSet};
@@ -281,9 +281,9 @@ fn identity(from: &mut Take<'_>) -> Option<Identity> {
     sound.then_some(identity)
 }
 
-fn pins(numbers: [u8; 8]) -> Option<[Option<Responder>; 8]> {
-    let mut pins = [None; 8];
-    let mut seen = 0u8;
+fn pins(numbers: [u8; PINS]) -> Option<[Option<Responder>; PINS]> {
+    let mut pins = [None; PINS];
+    let mut seen = 0u16;
     for (pin, number) in pins.iter_mut().zip(numbers).filter(|(_, number)| *number != NOBODY) {
         let responder = *ALL_RESPONDERS.get(usize::from(number))?;
         let again = seen >> number & 1 == 1;
@@ -338,15 +338,20 @@ fn put_stopped(stopped: &Stopped, to: &mut impl Put) {
         Ended::ClockEnds => (4, 0),
     };
     to.u32(stopped.run.0.get());
-    to.bytes(&[ended, stopped.tallies.responders().mask()]);
+    to.bytes(&[ended, 0]);
+    to.u16(stopped.tallies.responders().mask());
     to.u16(fault);
+    to.bytes(&[0; 6]);
     to.u64(stopped.triggers);
     to.u64(stopped.at.0);
     stopped.tallies.put(to);
 }
 
 fn stopped(from: &mut Take<'_>) -> Option<Stopped> {
-    let (run, ended, responders, fault) = (from.run()?, from.u8()?, from.u8()?, from.u16()?);
+    let (run, ended) = (from.run()?, from.u8()?);
+    from.zeros::<1>()?;
+    let (responders, fault) = (from.responders()?, from.u16()?);
+    from.zeros::<6>()?;
     let ended = match (ended, fault) {
         (1, 0) => Ended::Asked,
         (2, 0) => Ended::Complete,
@@ -355,7 +360,7 @@ fn stopped(from: &mut Take<'_>) -> Option<Stopped> {
         _ => return None,
     };
     let (triggers, at) = (from.u64()?, from.ticks()?);
-    let tallies = Tallies::take(ResponderSet::from_mask(responders), from)?;
+    let tallies = Tallies::take(responders, from)?;
     Some(Stopped { run, ended, triggers, at, tallies })
 }
 
@@ -366,17 +371,18 @@ fn self_test(from: &mut Take<'_>) -> Option<SelfTest> {
 
 fn put_batch(batch: &Batch<'_>, to: &mut impl Put) {
     to.u32(batch.run.0.get());
-    to.bytes(&[batch.tallies.responders().mask(), batch.measurements.len() as u8, 0, 0]);
+    to.u16(batch.tallies.responders().mask());
+    to.bytes(&[batch.measurements.len() as u8, 0]);
     [batch.first, batch.triggers, batch.at.0].into_iter().for_each(|n| to.u64(n));
     batch.tallies.put(to);
     batch.measurements.put(to);
 }
 
 fn batch<'a>(from: &mut Take<'a>) -> Option<Batch<'a>> {
-    let (run, responders, count) = (from.run()?, from.u8()?, from.u8()?);
-    from.zeros::<2>()?;
+    let (run, responders, count) = (from.run()?, from.responders()?, from.u8()?);
+    from.zeros::<1>()?;
     let (first, triggers, at) = (from.u64()?, from.u64()?, from.ticks()?);
-    let tallies = Tallies::take(ResponderSet::from_mask(responders), from)?;
+    let tallies = Tallies::take(responders, from)?;
     let measurements = List::of(from.rest())?;
     let whole = measurements.len() == usize::from(count);
     let batch = Batch { run, first, triggers, at, tallies, measurements };

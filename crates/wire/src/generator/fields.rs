@@ -4,6 +4,7 @@
 use super::frame::Writer;
 use super::{Range, Run, Setting, Settings, Ticks, Timing};
 use core::num::NonZeroU32;
+use sample::ResponderSet;
 
 /// Takes fields.
 #[doc(hidden)]
@@ -79,6 +80,10 @@ impl<'a> Take<'a> {
 
     pub(super) fn above_0(&mut self) -> Option<NonZeroU32> {
         self.u32().and_then(NonZeroU32::new)
+    }
+
+    pub(super) fn responders(&mut self) -> Option<ResponderSet> {
+        self.u16().and_then(ResponderSet::from_mask)
     }
 
     pub(super) fn setting(&mut self) -> Option<Option<Setting>> {

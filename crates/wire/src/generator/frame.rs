@@ -13,7 +13,7 @@
 //! stuffing changes more of them; one in 2³² of such changes passes.
 
 /// The most bytes of a frame before it is stuffed, with its header and checksum.
-pub const FRAME_MAX: usize = 1024;
+pub const FRAME_MAX: usize = 1536;
 
 /// The most bytes of a payload.
 pub const PAYLOAD_MAX: usize = FRAME_MAX - HEADER - CHECKSUM;
@@ -62,7 +62,7 @@ pub enum Damaged {
 impl core::fmt::Display for Damaged {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Damaged::TooLong => "a frame has more than 1024 bytes",
+            Damaged::TooLong => "a frame has more than 1536 bytes",
             Damaged::TooShort => "a frame is shorter than its header and checksum",
             Damaged::Torn => "a frame ends too early",
             Damaged::Checksum => "the checksum of a frame is that of other bytes",

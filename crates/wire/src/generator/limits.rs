@@ -3,6 +3,7 @@
 //! rounded to fit.
 
 use super::{BATCH_MAX, Kind, Refused, Ticks, Timing, Why};
+use sample::ResponderSet;
 
 /// What can be set. The discriminant is its number on the wire; every value is 64 bits wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +90,11 @@ impl Settings {
         self.0[setting.index()]
     }
 
+    /// Whose answers are measured.
+    pub const fn responders(&self) -> ResponderSet {
+        ResponderSet::ALL.at(self.get(Setting::Responders) as u16)
+    }
+
     /// Gives one another value. [`Limits::check`] says whether it may have that.
     pub fn set(&mut self, setting: Setting, value: u64) {
         self.0[setting.index()] = value;
@@ -149,7 +155,7 @@ fn allowed(setting: Setting) -> Range {
     match setting {
         Setting::Batch => Range::new(1, BATCH_MAX as u64),
         Setting::Period | Setting::High | Setting::Count => Range::new(1, u64::MAX),
-        Setting::Responders => Range::new(1, u8::MAX.into()),
+        Setting::Responders => Range::new(1, u16::MAX.into()),
         _ => Range::new(0, u64::MAX),
     }
 }

@@ -2,7 +2,7 @@
 //! What a host and a generator say to each other. `encoding.rs` says how it is written.
 
 use super::{
-    Batch, Limits, List, Range, Setting, Settings, TRAIN_MAX, Tallies, Tick, Ticks, VERSION,
+    Batch, Limits, List, PINS, Range, Setting, Settings, TRAIN_MAX, Tallies, Tick, Ticks, VERSION,
 };
 use sample::{Responder, ResponderSet};
 
@@ -126,7 +126,7 @@ pub struct Identity {
     /// Instants are told to within so many ticks; above 0.
     pub resolution: Ticks,
     /// Who answers at each pin; a responder has one pin.
-    pub pins: [Option<Responder>; 8],
+    pub pins: [Option<Responder>; PINS],
     /// Times of a train that it holds.
     pub held: u32,
     /// What it can be set to.

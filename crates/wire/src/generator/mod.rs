@@ -39,10 +39,14 @@ pub use receipt::{Inconsistent, Receipt};
 pub use units::{Inexact, Tick, Ticks};
 
 /// The version of the protocol that is spoken here.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// The most measurements of a batch. Their tallies fit beside them, of however many responders.
 pub const BATCH_MAX: usize = 22;
+
+/// Pins of a generator, as many as bits of a set of responders: a generator with fewer says that nobody answers at the
+/// others.
+pub const PINS: usize = 16;
 
 /// The most times of a train that one command carries.
 pub const TRAIN_MAX: usize = 126;

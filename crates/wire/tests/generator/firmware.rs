@@ -58,7 +58,7 @@ impl Draws {
     fn payload(&mut self, kind: u8) -> Vec<u8> {
         let mut to = Vec::new();
         match kind {
-            1 => to.extend([self.below(3) as u8, 1 + self.below(2) as u8]),
+            1 => to.extend([self.below(4) as u8, 1 + self.below(3) as u8]),
             2 => {
                 let zero = u8::from(self.below(30) == 0);
                 to.extend([self.below(12) as u8, 0, 0, zero, 0, 0, 0, 0]);
@@ -85,7 +85,7 @@ impl Draws {
         let kind =
             [1, 2, 2, 2, 2, 2, 3, 3, 3, 4, 5, self.below(256) as u8][self.below(12) as usize];
         let kind = if kind == Kind::TEST.0 { Kind::STOP.0 } else { kind };
-        let version = if self.below(20) == 0 { 2 } else { VERSION };
+        let version = if self.below(20) == 0 { VERSION + 1 } else { VERSION };
         (version, kind, number, self.payload(kind))
     }
 }
@@ -106,7 +106,7 @@ fn the_desk_of_the_firmware_answers_as_this_one_does() {
     let mut compared = 0;
     for seed in 0..200 {
         let mut draws = Draws(seed << 32);
-        let mut frames = vec![(VERSION, Kind::IDENTIFY.0, 0, vec![1, 1])];
+        let mut frames = vec![(VERSION, Kind::IDENTIFY.0, 0, vec![VERSION, VERSION])];
         frames.extend((1..COMMANDS).map(|number| draws.frame(number as u16)));
         let mut bytes = Vec::new();
         for (version, kind, number, payload) in &frames {

@@ -28,7 +28,7 @@ fn run() -> Run {
 }
 
 fn settings() -> Settings {
-    Settings::new([125_000, 12_500, 22, u64::MAX, 1_000, A, 0, 0x81, 1_250_000, 12_500_000])
+    Settings::new([125_000, 12_500, 22, u64::MAX, 1_000, A, 0, 0x481, 1_250_000, 12_500_000])
 }
 
 fn limits() -> Limits {
@@ -41,7 +41,7 @@ fn limits() -> Limits {
         to_a_minute(0),
         Range::new(0, u64::MAX),
         to_a_minute(0),
-        Range::new(1, 0x8f),
+        Range::new(1, 0x48f),
         to_a_minute(125),
         to_a_minute(125_000),
     ];
@@ -49,10 +49,11 @@ fn limits() -> Limits {
 }
 
 fn identity() -> Identity {
-    let mut pins = [None; 8];
+    let mut pins = [None; PINS];
     let wired = [Responder::Hardirq, Responder::ThreadedIrq, Responder::Tasklet, Responder::Task];
     pins.iter_mut().zip(wired).for_each(|(pin, responder)| *pin = Some(responder));
     pins[7] = Some(Responder::BhWork);
+    pins[15] = Some(Responder::Waitqueue);
     let mut name = [0; Identity::NAME];
     let text = b"a generator of golden bytes";
     name[..text.len()].copy_from_slice(text);
@@ -72,11 +73,11 @@ fn identity() -> Identity {
 }
 
 fn tallies() -> Tallies {
-    let mut tallies = Tallies::new(ResponderSet::from_mask(0x81));
+    let mut tallies = Tallies::new(ResponderSet::ALL.at(0x481));
     let losses =
         Losses { unanswered: 1, superseded: 2, spurious: 3, tainted: 4, dropped: 5, overrun: 6 };
     *tallies.get_mut(Responder::Hardirq).expect("a member") = Tally { measured: A, losses };
-    tallies.get_mut(Responder::Task).expect("a member").measured = B;
+    tallies.get_mut(Responder::Waitqueue).expect("a member").measured = B;
     tallies
 }
 
@@ -87,7 +88,7 @@ fn measurements() -> [Measurement; 2] {
         responder,
         latency: Ticks(latency),
     };
-    [of(A, Responder::Task, 0x0031_3233_3435_3637), of(0, Responder::Hardirq, 0)]
+    [of(A, Responder::Waitqueue, 0x0031_3233_3435_3637), of(0, Responder::Hardirq, 0)]
 }
 
 type Named = (&'static str, Vec<u8>);
@@ -120,7 +121,7 @@ fn refusals() -> [(&'static str, Refused); 6] {
     let of = |setting, value| limits.check(setting, value).expect_err("it is outside");
     let no_train = limits.check_start(&settings(), Timing::Train, Held::default());
     [
-        ("refused, version", negotiate(2, 3).expect_err("it is newer")),
+        ("refused, version", negotiate(3, 4).expect_err("it is newer")),
         ("refused, outside", of(Setting::Period, 1_249)),
         ("refused, not a step", of(Setting::Period, 1_251)),
         ("refused, no train", no_train.expect_err("none is held")),
@@ -177,10 +178,10 @@ fn streams() -> Vec<Named> {
         let mut out = [0; STUFFED_MAX];
         Frame { version, kind, number: 7, payload }.encode(&mut out).to_vec()
     };
-    let stop = frame(1, Kind::STOP.0, &[]);
+    let stop = frame(VERSION, Kind::STOP.0, &[]);
     let mut flipped = stop.clone();
     flipped[2] ^= 0x10;
-    let long = frame(1, 0x7f, &[0x5a; PAYLOAD_MAX]);
+    let long = frame(VERSION, 0x7f, &[0x5a; PAYLOAD_MAX]);
     let too_long = [vec![0xff; FRAME_MAX + 100], vec![0]].concat();
     vec![
         ("garbage, then a frame", [&b"\x12\x34garbage"[..], &[0], &stop].concat()),
@@ -189,9 +190,9 @@ fn streams() -> Vec<Named> {
         ("more than a frame has", [too_long, stop.clone()].concat()),
         ("delimiters alone", vec![0; 5]),
         ("a kind to pass over, as long as a frame may be", [&long[..], &stop].concat()),
-        ("a kind to refuse", frame(1, 0x3f, &[1, 2])),
-        ("another version", frame(2, Kind::BATCH.0, &[1, 2])),
-        ("a payload that is too long", frame(1, Kind::STOP.0, &[0])),
+        ("a kind to refuse", frame(VERSION, 0x3f, &[1, 2])),
+        ("another version", frame(VERSION + 1, Kind::BATCH.0, &[1, 2])),
+        ("a payload that is too long", frame(VERSION, Kind::STOP.0, &[0])),
     ]
 }
 

@@ -8,13 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FRAME_MAX	1024
+#define FRAME_MAX	1536
 #define BATCH_MAX	22
-#define VERSION		1
+#define VERSION		2
+#define PINS		16
 
 static const char *const responders[] = {
 	"hardirq", "threaded_irq", "tasklet", "bh_work", "work", "work_highpri", "kthread", "task",
+	"tasklet_hi", "timer_softirq", "waitqueue",
 };
+
+#define RESPONDERS	(int)(sizeof(responders) / sizeof(responders[0]))
 
 static const char *const settings[] = {
 	"none", "period", "high", "batch", "count", "jitter", "seed", "phase", "responders", "grace", "age",
@@ -49,6 +53,16 @@ static void zeros(struct payload *p, int bytes)
 			p->bad = 1;
 }
 
+/* A set of responders, none of which is unknown. */
+static uint64_t set(struct payload *p)
+{
+	uint64_t mask = number(p, 2);
+
+	if (mask >> RESPONDERS)
+		p->bad = 1;
+	return mask;
+}
+
 static const char *setting(struct payload *p)
 {
 	uint64_t which = number(p, 1);
@@ -76,7 +90,7 @@ static void say_tallies(struct payload *p, unsigned int mask)
 {
 	int responder, i;
 
-	for (responder = 0; responder < 8; responder++) {
+	for (responder = 0; responder < RESPONDERS; responder++) {
 		if (!(mask >> responder & 1))
 			continue;
 		say(" %s=%" PRIu64, responders[responder], number(p, 8));
@@ -115,10 +129,10 @@ static void identity(struct payload *p)
 	else
 		say(" accuracy=%" PRIu64, accuracy);
 	say(" held=%" PRIu64 " resolution=%" PRIu64 " pins=", held, resolution);
-	for (i = 0; i < 8; i++) {
+	for (i = 0; i < PINS; i++) {
 		uint64_t responder = number(p, 1);
 
-		if (responder > 7 && responder != 0xff)
+		if (responder >= RESPONDERS && responder != 0xff)
 			p->bad = 1;
 		else
 			say("%s%s", i ? "," : "", responder == 0xff ? "none" : responders[responder]);
@@ -164,9 +178,13 @@ static void started(struct payload *p)
 
 static void stopped(struct payload *p)
 {
-	uint64_t run = number(p, 4), ended = number(p, 1), mask = number(p, 1), fault = number(p, 2);
-	uint64_t triggers = number(p, 8);
+	uint64_t run = number(p, 4), ended = number(p, 1), mask, fault, triggers;
 
+	zeros(p, 1);
+	mask = set(p);
+	fault = number(p, 2);
+	zeros(p, 6);
+	triggers = number(p, 8);
 	say(" run=%" PRIu64 " ended=%" PRIu64 " fault=%" PRIu64, run, ended, fault);
 	say(" triggers=%" PRIu64 " at=%" PRIu64, triggers, number(p, 8));
 	say_tallies(p, (unsigned int)mask);
@@ -174,11 +192,11 @@ static void stopped(struct payload *p)
 
 static void batch(struct payload *p)
 {
-	uint64_t run = number(p, 4), mask = number(p, 1), count = number(p, 1), first, triggers;
+	uint64_t run = number(p, 4), mask = set(p), count = number(p, 1), first, triggers;
 
 	if (count > BATCH_MAX)
 		p->bad = 1;
-	zeros(p, 2);
+	zeros(p, 1);
 	first = number(p, 8);
 	triggers = number(p, 8);
 	say(" run=%" PRIu64 " first=%" PRIu64, run, first);
@@ -187,7 +205,7 @@ static void batch(struct payload *p)
 	while (count-- && !p->bad) {
 		uint64_t trigger = number(p, 8), at = number(p, 8), latency = number(p, 7), by = number(p, 1);
 
-		if (by > 7 || !(mask >> by & 1))
+		if (by >= RESPONDERS || !(mask >> by & 1))
 			p->bad = 1;
 		else
 			say(" %" PRIu64 "/%" PRIu64 "/%s/%" PRIu64, trigger, at, responders[by], latency);

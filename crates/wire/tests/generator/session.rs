@@ -2,7 +2,7 @@
 //! The session that docs/generator-protocol.md shows.
 
 use crate::hex;
-use sample::{Nanos, Responder, ResponderSet, Schedule};
+use sample::{Nanos, Responder, Schedule};
 use std::fmt::Write;
 use wire::generator::*;
 
@@ -14,7 +14,7 @@ pub enum Who {
 
 /// Who answers in the example session: in virtual time, with two responders.
 fn example() -> Identity {
-    let mut pins = [None; 8];
+    let mut pins = [None; PINS];
     (pins[0], pins[7]) = (Some(Responder::Hardirq), Some(Responder::Task));
     let mut name = [0; Identity::NAME];
     name[..7].copy_from_slice(b"example");
@@ -54,7 +54,7 @@ pub fn session() -> Vec<(Who, Vec<u8>)> {
     let (mut desk, mut said) = (Desk::new(example(), false), Vec::new());
     let set = |setting, value| Command::Set { setting, value };
     let commands = [
-        Command::Identify { oldest: 1, newest: 1 },
+        Command::Identify { oldest: VERSION, newest: VERSION },
         set(Setting::Period, 5_000),
         set(Setting::Batch, 4),
         set(Setting::Count, 2),
@@ -149,7 +149,7 @@ fn a_host_accounts_for_every_trigger_of_the_session() {
     while let Some(frame) = deframer.next(&mut bytes) {
         match Report::decode(&frame.expect("whole")).expect("it is read") {
             Report::Started(started) => {
-                let all = ResponderSet::from_mask(started.settings.get(Setting::Responders) as u8);
+                let all = started.settings.responders();
                 receipt = Some(Receipt::new(started.run, all));
             }
             Report::Batch(batch) => {

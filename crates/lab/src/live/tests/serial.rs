@@ -5,7 +5,9 @@ use super::*;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};
 use std::fs::File;
-use wire::generator::{BATCH_MAX, Batcher, Clock as TheirClock, Deed, Desk, Limits, Range, Ticks};
+use wire::generator::{
+    BATCH_MAX, Batcher, Clock as TheirClock, Deed, Desk, Limits, PINS, Range, Ticks,
+};
 
 /// What the device does to the answer of a command: to the first of its kind, it changes a byte.
 fn damage(bytes: &mut [u8], kinds: &mut Vec<u8>, kind: u8) {
@@ -61,7 +63,7 @@ fn device(mut line: File, tests: bool) -> usize {
 }
 
 fn identity() -> Identity {
-    let mut pins = [None; 8];
+    let mut pins = [None; PINS];
     pins[usize::from(Responder::Task.pin())] = Some(Responder::Task);
     let settings = Setting::ALL.map(|setting| match setting {
         Setting::Responders => 1 << Responder::Task.pin(),

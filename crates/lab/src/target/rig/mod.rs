@@ -11,7 +11,7 @@ use super::{Lead, Session, Target, refuse_commands};
 use crate::Error;
 use ::rig::{Bench, Contents, Guest, ProbeRun, Stimulus};
 use bundle::Warning;
-use experiment::{Cell, Experiment, Flavour, Generator, Instrument, Load, Wiring};
+use experiment::{Cell, Experiment, Flavour, Instrument, Load, Wiring};
 use probes::{Plan, Probe};
 use sample::{Clock, Responder, ResponderSet, SeriesName, When};
 use std::collections::BTreeMap;
@@ -56,11 +56,10 @@ impl Rig {
         self.kernels.get(&flavour.kernel).expect("found in Rig::new")
     }
 
-    /// The responders of the generator that the flavour's kernel has.
-    fn available(&self, generator: &Generator, flavour: &Flavour) -> ResponderSet {
+    /// Those of the responders that the flavour's kernel has.
+    fn available(&self, asked: ResponderSet, flavour: &Flavour) -> ResponderSet {
         let has_bh_work = version(&self.kernel(flavour).record.release) >= BH_WORK_SINCE;
-        let asked = generator.responders.iter();
-        asked.filter(|r| *r != Responder::BhWork || has_bh_work).collect()
+        asked.iter().filter(|r| *r != Responder::BhWork || has_bh_work).collect()
     }
 
     /// The guest of a cell.
@@ -107,8 +106,7 @@ impl Rig {
     fn driver(&self, cell: Cell) -> (Option<String>, bool) {
         match cell.instrument {
             Instrument::Generator(generator) => {
-                let responders = self.available(generator, cell.flavour);
-                let names: Vec<&str> = responders.iter().map(Responder::name).collect();
+                let responders = self.available(generator.responders, cell.flavour);
                 let threaded = if generator.driver.threaded { " threaded=1" } else { "" };
                 let lines = match generator.driver.wiring {
                     Wiring::Port => String::new(),
@@ -117,14 +115,15 @@ impl Rig {
                 // The driver gets this also if nothing disturbs: it costs nothing then, and one snapshot serves both.
                 let parameters = format!(
                     "responders={} disturbance_irq={DISTURBANCE_IRQ}{threaded}{lines}",
-                    names.join(",")
+                    names(responders)
                 );
                 (Some(parameters), responders.contains(Responder::Task))
             }
             // The driver triggers itself, and the probe is its task.
             Instrument::Probe(Plan { probe: Probe::Ladder(ladder), .. }) => {
                 let period_ns = ladder.period.0;
-                (Some(format!("trigger=timer period_ns={period_ns}")), false)
+                let names = names(self.available(ladder.responders(), cell.flavour));
+                (Some(format!("trigger=timer period_ns={period_ns} responders={names}")), false)
             }
             Instrument::Probe(_) => (None, false),
         }
@@ -147,7 +146,7 @@ impl Rig {
                     when: When::Planned(trigger.schedule),
                     high: trigger.high,
                     grace: trigger.grace,
-                    responders: self.available(generator, cell.flavour),
+                    responders: self.available(generator.responders, cell.flavour),
                     disturbances: trigger.disturbances,
                 })
             }
@@ -173,7 +172,7 @@ impl Target for Rig {
         let Instrument::Generator(generator) = cell.instrument else {
             return (cell.instrument.series(), Vec::new());
         };
-        let has = self.available(generator, cell.flavour);
+        let has = self.available(generator.responders, cell.flavour);
         let lacks = generator.responders.iter().filter(|r| !has.contains(*r));
         let release = &self.kernel(cell.flavour).record.release;
         let missing = lacks.map(|responder| Warning::ResponderMissing {
@@ -208,6 +207,11 @@ fn lines(responders: ResponderSet) -> String {
         " trigger=gpio chip={CHIP} trigger_line={CHIP_TRIGGER} answer_lines={}",
         answers.join(",")
     )
+}
+
+/// As the driver's parameter has them.
+fn names(responders: ResponderSet) -> String {
+    responders.iter().map(Responder::name).collect::<Vec<_>>().join(",")
 }
 
 /// The plan as the guest runs it: the user's program has another path there.

@@ -12,7 +12,7 @@ fn measured(trigger: u64, latency: u64) -> Measurement {
 }
 
 fn batcher(size: usize) -> Batcher {
-    Batcher::new(RUN, ResponderSet::from_mask(0x81), size)
+    Batcher::new(RUN, ResponderSet::ALL.at(0x81), size)
 }
 
 #[test]

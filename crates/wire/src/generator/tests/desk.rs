@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 use super::*;
 use crate::generator::{
-    Clock, Deframer, Ended, Limits, List, Range, STUFFED_MAX, Settings, Tallies, Tick, Ticks,
+    Clock, Deframer, Ended, Limits, List, PINS, Range, STUFFED_MAX, Settings, Tallies, Tick, Ticks,
+    VERSION,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -13,7 +14,7 @@ fn desk() -> Desk {
         Setting::Responders => Range::new(1, 1),
         _ => Range::new(1, 1_000),
     });
-    let mut pins = [None; 8];
+    let mut pins = [None; PINS];
     pins[0] = Some(Responder::Hardirq);
     let mut settings = Settings::new([1; Setting::COUNT]);
     settings.set(Setting::Period, 100);
@@ -46,7 +47,7 @@ fn why(desk: &mut Desk, command: Command<'_>) -> Why {
     told(desk, command).0.expect_err("it is refused")
 }
 
-const IDENTIFY: Command<'static> = Command::Identify { oldest: 1, newest: 1 };
+const IDENTIFY: Command<'static> = Command::Identify { oldest: VERSION, newest: VERSION };
 
 fn set(setting: Setting, value: u64) -> Command<'static> {
     Command::Set { setting, value }
@@ -56,10 +57,10 @@ fn set(setting: Setting, value: u64) -> Command<'static> {
 fn nothing_is_obeyed_before_a_version_is_agreed_upon() {
     let mut desk = desk();
     assert_eq!(why(&mut desk, Command::Stop), Why::Unidentified);
-    let unknown = Frame { version: 1, kind: 0x3f, number: 0, payload: &[] };
+    let unknown = Frame { version: VERSION, kind: 0x3f, number: 0, payload: &[] };
     let unidentified = Refused::new(Why::Unidentified, Kind(0x3f));
     assert_eq!(desk.take(&unknown), (Some(Report::Refused(unidentified)), Deed::None));
-    assert_eq!(why(&mut desk, Command::Identify { oldest: 2, newest: 9 }), Why::Version);
+    assert_eq!(why(&mut desk, Command::Identify { oldest: VERSION + 1, newest: 9 }), Why::Version);
     assert_eq!(why(&mut desk, set(Setting::Period, 50)), Why::Unidentified);
     assert!(matches!(told(&mut desk, IDENTIFY), (Ok(Report::Identity(_)), Deed::None)));
     assert!(told(&mut desk, set(Setting::Period, 50)).0.is_ok());
@@ -96,7 +97,7 @@ fn how_a_run_ended_is_told_again_to_whoever_comes_back() {
         panic!("it starts")
     };
     assert_eq!(told(&mut desk, IDENTIFY).1, Deed::None);
-    let tallies = Tallies::new(ResponderSet::from_mask(1));
+    let tallies = Tallies::new(ResponderSet::ALL.at(1));
     let (run, at) = (first.run, Ticks(7));
     let stopped = Stopped { run, ended: Ended::Asked, triggers: 0, at, tallies };
     desk.stopped(stopped);
@@ -147,7 +148,7 @@ proptest! {
         let mut desk = desk();
         desk.identified = true;
         for (number, (kind, payload)) in (0..).zip(&all) {
-            let frame = Frame { version: 1, kind: *kind, number, payload };
+            let frame = Frame { version: VERSION, kind: *kind, number, payload };
             let (answer, _) = desk.take(&frame);
             let answer = answer.expect("a mandatory kind, of a generator without a test");
             let mut out = [0; STUFFED_MAX];

@@ -66,10 +66,10 @@ proptest! {
 
     #[test]
     fn a_batch_reads_back(
-        mask: u8, counts: [u64; 3], tallies: [u64; 8],
+        mask: u16, counts: [u64; 3], tallies: [u64; 11],
         all in vec((any::<u64>(), any::<u64>(), select(&ALL_RESPONDERS[..]), 0u64..1 << 56), 0..=22)
     ) {
-        let responders = ResponderSet::from_mask(mask);
+        let responders = ResponderSet::ALL.at(mask);
         let all: Vec<Measurement> = all.into_iter().filter(|m| responders.contains(m.2)).map(
             |(trigger, at, responder, latency)| {
                 let (at, latency) = (Ticks(at), Ticks(latency));
@@ -96,13 +96,13 @@ proptest! {
 /// Of the longer reports, and those with rules of their own.
 fn samples() -> [Report<'static>; 4] {
     let run = Run(NonZeroU32::MIN);
-    let tallies = Tallies::new(ResponderSet::from_mask(3));
+    let tallies = Tallies::new(ResponderSet::ALL.at(3));
     let ranges = Setting::ALL.map(|setting| match setting {
         Setting::Batch => Range::new(1, 22),
         Setting::Responders => Range::new(1, 3),
         _ => Range::new(1, 1_000),
     });
-    let mut pins = [None; 8];
+    let mut pins = [None; PINS];
     (pins[0], pins[4]) = (Some(Responder::ThreadedIrq), Some(Responder::Hardirq));
     let mut name = [0; Identity::NAME];
     name[..4].copy_from_slice(b"pico");
@@ -167,24 +167,25 @@ fn an_identity_that_contradicts_itself_is_malformed() {
 
 #[test]
 fn frames_of_other_versions_and_kinds_are_passed_over_or_refused() {
+    const OTHER: u8 = VERSION + 1;
     let of = |version, kind, payload: &'static [u8]| Frame { version, kind, number: 0, payload };
-    let unknown = Command::decode(&of(1, 0x3f, &[]));
+    let unknown = Command::decode(&of(VERSION, 0x3f, &[]));
     assert_eq!(unknown, Err(Unreadable::Unknown(Kind(0x3f))));
     let refusal = |e: Unreadable, kind| e.refusal(kind).map(|refused| refused.why);
     assert_eq!(refusal(unknown.expect_err("it is"), 0x3f), Some(Why::UnknownCommand));
-    let optional = Command::decode(&of(1, 0x7f, &[]));
+    let optional = Command::decode(&of(VERSION, 0x7f, &[]));
     assert_eq!(optional, Err(Unreadable::Optional(Kind(0x7f))));
     assert_eq!(refusal(optional.expect_err("it is"), 0x7f), None);
-    assert_eq!(Report::decode(&of(1, 0xc1, &[])), Err(Unreadable::Optional(Kind(0xc1))));
-    assert_eq!(Report::decode(&of(1, 0x91, &[])), Err(Unreadable::Unknown(Kind(0x91))));
+    assert_eq!(Report::decode(&of(VERSION, 0xc1, &[])), Err(Unreadable::Optional(Kind(0xc1))));
+    assert_eq!(Report::decode(&of(VERSION, 0x91, &[])), Err(Unreadable::Unknown(Kind(0x91))));
     // A line that echoes.
-    assert_eq!(Command::decode(&of(2, 0x83, &[])), Err(Unreadable::Optional(Kind::REFUSED)));
-    assert_eq!(Report::decode(&of(1, 5, &[])), Err(Unreadable::Optional(Kind::STOP)));
-    assert_eq!(Command::decode(&of(2, 5, &[])), Err(Unreadable::Version(2)));
+    assert_eq!(Command::decode(&of(OTHER, 0x83, &[])), Err(Unreadable::Optional(Kind::REFUSED)));
+    assert_eq!(Report::decode(&of(VERSION, 5, &[])), Err(Unreadable::Optional(Kind::STOP)));
+    assert_eq!(Command::decode(&of(OTHER, 5, &[])), Err(Unreadable::Version(OTHER)));
     let identify = Command::Identify { oldest: 2, newest: 3 };
-    assert_eq!(Command::decode(&of(2, 1, &[2, 3])), Ok(identify));
-    assert_eq!(Command::decode(&of(1, 5, &[0])), Err(Unreadable::Malformed(Kind::STOP)));
-    let set = Command::decode(&of(1, 2, &[11, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]));
+    assert_eq!(Command::decode(&of(OTHER, 1, &[2, 3])), Ok(identify));
+    assert_eq!(Command::decode(&of(VERSION, 5, &[0])), Err(Unreadable::Malformed(Kind::STOP)));
+    let set = Command::decode(&of(VERSION, 2, &[11, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]));
     assert_eq!(set, Err(Unreadable::Setting(11)));
     let refused = set.expect_err("it is").refusal(2).expect("it is told");
     assert_eq!((refused.value, refused.range.most), (11, 10));
@@ -193,12 +194,12 @@ fn frames_of_other_versions_and_kinds_are_passed_over_or_refused() {
 #[test]
 fn a_version_that_only_one_side_speaks_is_refused_with_those_of_the_generator() {
     use crate::generator::negotiate;
-    assert_eq!(negotiate(1, 7), Ok(1));
-    assert_eq!(negotiate(0, 1), Ok(1));
-    for (oldest, newest) in [(2, 7), (0, 0), (1, 0)] {
+    assert_eq!(negotiate(1, 7), Ok(VERSION));
+    assert_eq!(negotiate(0, VERSION), Ok(VERSION));
+    for (oldest, newest) in [(VERSION + 1, 7), (0, 0), (VERSION, 0), (0, 1)] {
         let refused = negotiate(oldest, newest).expect_err("none is spoken by both");
         let told = (refused.why, refused.value, refused.range.least, refused.range.most);
-        assert_eq!(told, (Why::Version, newest.into(), 1, 1));
+        assert_eq!(told, (Why::Version, newest.into(), VERSION.into(), VERSION.into()));
     }
 }
 

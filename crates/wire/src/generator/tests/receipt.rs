@@ -29,7 +29,7 @@ proptest! {
     fn whatever_the_reader_misses_is_counted_exactly(
         all in vec((any::<[bool; 2]>(), fate()), 0..200), size in 1usize..=22
     ) {
-        let both = ResponderSet::from_mask(0x81);
+        let both = ResponderSet::ALL.at(0x81);
         let mut batcher = Batcher::new(RUN, both, size);
         let mut receipt = Receipt::new(RUN, both);
         let (mut missed, mut seen) = ([0u64; 8], 0);
@@ -88,7 +88,7 @@ proptest! {
 
 /// A receipt that has taken one batch of one measurement, and that batch.
 fn begun<'a>(measurements: &'a [Measurement; 1]) -> (Receipt, Batch<'a>) {
-    let own = ResponderSet::from_mask(0x80);
+    let own = ResponderSet::ALL.at(0x80);
     let mut receipt = Receipt::new(RUN, own);
     let mut tallies = Tallies::new(own);
     tallies.get_mut(Responder::Task).expect("it is measured").measured = 1;
@@ -117,7 +117,7 @@ fn a_generator_that_contradicts_itself_is_found_out() {
     };
     use Inconsistent::{Accounts, Backwards, Future, Order, Responders, Sum, TooMany};
     assert_eq!(told(&|batch| batch.run = Run(NonZeroU32::MAX)), Err(Inconsistent::Run));
-    let other = Tallies::new(ResponderSet::from_mask(1));
+    let other = Tallies::new(ResponderSet::ALL.at(1));
     assert_eq!(told(&|batch| batch.tallies = other), Err(Responders));
     assert_eq!(told(&|batch| batch.first = 0), Err(Order));
     assert_eq!(told(&|batch| batch.at = Ticks(8)), Err(Backwards));
