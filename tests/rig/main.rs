@@ -20,6 +20,7 @@ mod live;
 mod loads;
 mod locks;
 mod map;
+mod mechanisms;
 mod minimise;
 mod modules;
 mod oracle;
