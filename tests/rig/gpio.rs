@@ -5,7 +5,8 @@
 use crate::programs::{boot, kernel_of_tests, program};
 use std::fs;
 use testbench::{
-    Lab, Run, assert_as_promised_by, compiled, experiment, have_kernels, repository, those_here,
+    FIRST_AND_LAST, Lab, Run, assert_as_promised_by, compiled, experiment, have_kernels,
+    repository, those_here,
 };
 
 /// Plain and real-time builds of the oldest and the newest kernel of the ladder.
@@ -47,7 +48,8 @@ fn an_answer_on_a_gpio_line_is_explained_and_replayed() {
     let kernels = those_here(&["6.12", "7.3-rt"]);
     let lab = Lab::new();
     for kernel in kernels {
-        let text = experiment(&[kernel], &["mixed"], COUNT, "driver.wiring = \"gpio\"");
+        let more = format!("driver.wiring = \"gpio\"\n{FIRST_AND_LAST}");
+        let text = experiment(&[kernel], &["mixed"], COUNT, &more);
         let run = lab.run(&text, &[]).exits(3).run().text("run").to_owned();
         for responder in ["hardirq", "task"] {
             let words = ["explain", &run, "--responder", responder, "--json"];
@@ -63,7 +65,7 @@ fn an_answer_on_a_gpio_line_is_explained_and_replayed() {
         let replayed = lab.onset(&words).exits(0).json();
         assert_eq!(replayed["identical_times"], 2, "{kernel}: {replayed:#}");
         let file = lab.experiment(&text);
-        let hunted = ["hunt", &file, "--budget", "3trials", "--seed", "3", "--json"];
+        let hunted = ["hunt", &file, "--budget", "2trials", "--seed", "3", "--json"];
         let hunted = lab.onset(&hunted).exits(0).json();
         let find = hunted["worst"][0]["find"].as_str().expect("a find").to_owned();
         let of_find = fs::read_to_string(&find).expect("written");
