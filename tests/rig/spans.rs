@@ -18,8 +18,8 @@ use testbench::{
 /// them at other times of their course again and again.
 const PERIOD: &str = "1030us";
 const COUNT: u64 = 2_000;
-/// What the module does, how it is blamed, and how many instructions that takes. Which of these make a probe's task late
-/// depends on the kernel, and which a run meets on the guest's luck.
+/// What the module does, how it is blamed, and how many instructions that takes. Which of these make a probe's task
+/// late depends on the kernel, and which a run meets on the guest's luck.
 const PLANTED: [(&str, &str, u64); 6] = [
     ("irqs_off", "test_irqs_off", 137_000),
     ("preempt_off", "test_preempt_off", 223_000),

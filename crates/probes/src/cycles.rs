@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::report::{Report, RunError};
 use crate::run::{check_count, check_time};
-use crate::{Output, Program, failure};
+use crate::{Output, RunningProgram, failure};
 use rt::now;
 use rustix::fs::MemfdFlags;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -275,7 +275,7 @@ impl Drop for Shared {
 /// The program while it runs.
 struct Running {
     name: String,
-    program: Program,
+    program: RunningProgram,
 }
 
 impl Running {
@@ -288,7 +288,7 @@ impl Running {
         child.stdin(Stdio::null()).stdout(std::io::stderr());
         work::inherit(&mut child, vec![descriptor]);
         let remedy = "name a program that is there and may be executed";
-        let program = Program::start(&mut child, plan.policy, &plan.cpus, (&name, remedy))?;
+        let program = RunningProgram::start(&mut child, plan.policy, &plan.cpus, (&name, remedy))?;
         aside()?;
         Ok(Running { name, program })
     }

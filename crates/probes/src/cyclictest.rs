@@ -13,7 +13,7 @@ use crate::ladder::aside;
 use crate::plan::{Plan, SleepMethod};
 use crate::run::check_count;
 use crate::series::duration;
-use crate::{Output, Program, Report, RunError, failure};
+use crate::{Output, Report, RunError, RunningProgram, failure};
 use rt::{Policy, Usage};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -256,7 +256,7 @@ fn memory_peak_kib(status: &str) -> Option<u64> {
 
 /// The process of cyclictest.
 struct Running {
-    program: Program,
+    program: RunningProgram,
     complaints: Option<ChildStderr>,
     memory_peak_kib: u64,
     looks: u32,
@@ -268,7 +268,7 @@ impl Running {
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let cpus = rt::allowed_cpus()?;
         let remedy = (PROGRAM, "on Debian: apt install rt-tests");
-        let mut program = Program::start(&mut command, Policy::Other(0), &cpus, remedy)?;
+        let mut program = RunningProgram::start(&mut command, Policy::Other(0), &cpus, remedy)?;
         let (stdout, complaints) = program.pipes();
         Ok((Running { program, complaints, memory_peak_kib: 0, looks: 0 }, stdout))
     }

@@ -51,7 +51,7 @@ pub use definition::{Definition, Key, Kind, Measure, Sampled, TIME_MAX, Text, Un
 pub use ladder::Answering;
 pub use output::Output;
 pub use plan::Plan;
-pub use program::Program;
+pub use program::RunningProgram;
 pub use report::{Doubt, Report, RunError};
 pub use rhealstone::figures as rhealstone_figures;
 pub use run::{RAN_ON, run};

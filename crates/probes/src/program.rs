@@ -2,8 +2,8 @@
 //! A program that is not part of onset, started under a policy on chosen CPUs: the user's own, or a peer of the probes.
 //! It ends with whoever started it.
 //!
-//! The program takes its policy from the thread that starts it, which has that policy only meanwhile. The kernel lets no
-//! task with SCHED_DEADLINE start another one (sched-deadline.rst, §5).
+//! The program takes its policy from the thread that starts it, which has that policy only meanwhile. The kernel lets
+//! no task with SCHED_DEADLINE start another one (sched-deadline.rst, §5).
 
 use crate::failure;
 use crate::report::RunError;
@@ -18,9 +18,9 @@ use work::{POLL, Reaped};
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The program while it runs. When this value is dropped, the program is gone, however it ended.
-pub struct Program(Reaped);
+pub struct RunningProgram(Reaped);
 
-impl Program {
+impl RunningProgram {
     /// Starts the program. The calling thread has ordinary policy afterwards, and stays on its CPUs. `named` is for the
     /// message of a failure, and `remedy` says there what to do.
     ///
@@ -31,7 +31,7 @@ impl Program {
         policy: Policy,
         cpus: &[u32],
         (named, remedy): (&str, &str),
-    ) -> Result<Program, RunError> {
+    ) -> Result<RunningProgram, RunError> {
         if let Policy::Deadline { .. } = policy {
             let wrong = "a task with this policy starts no program; measure with other, and let the program take the policy itself";
             return Err(failure::plan("policy", wrong));
@@ -45,7 +45,7 @@ impl Program {
         let started = Reaped::spawn(command);
         rt::apply(Policy::Other(0))?;
         let started = started.map_err(|e| failure::unavailable(named, format!("{e}; {remedy}")))?;
-        Ok(Program(started))
+        Ok(RunningProgram(started))
     }
 
     /// Its ends of the pipes that it was started with, once.
@@ -110,11 +110,11 @@ mod tests {
     use std::path::Path;
     use std::process::Stdio;
 
-    fn start(script: &str, policy: Policy) -> Result<Program, RunError> {
+    fn start(script: &str, policy: Policy) -> Result<RunningProgram, RunError> {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdout(Stdio::piped());
         let cpus = rt::allowed_cpus().expect("there are some");
-        Program::start(&mut command, policy, &cpus, ("sh", "install a shell"))
+        RunningProgram::start(&mut command, policy, &cpus, ("sh", "install a shell"))
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         let mut nowhere = Command::new("/no/such/program");
         let cpus = rt::allowed_cpus().expect("there are some");
         let remedy = ("mine", "name another");
-        let failed = Program::start(&mut nowhere, Policy::Other(0), &cpus, remedy);
+        let failed = RunningProgram::start(&mut nowhere, Policy::Other(0), &cpus, remedy);
         let message = failed.err().expect("it is not there").to_string();
         assert!(message.contains("mine") && message.contains("name another"), "{message}");
         assert_eq!(rt::allowed_cpus().expect("as before"), cpus);

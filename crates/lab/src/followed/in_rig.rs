@@ -46,7 +46,8 @@ fn of_plan(plan: &Plan, kernel: &str, load: &str) -> String {
     words.join(" ")
 }
 
-/// The option by which the key gets this value. `None` for the default, and for a text that names a part of the machine.
+/// The option by which the key gets this value. `None` for the default, and for a text that names a part of the
+/// machine.
 fn option(key: &Key, value: &Value) -> Option<String> {
     if *value == key.default_value() {
         return None;

@@ -167,7 +167,8 @@ pub fn samples_of(
     Ok(found)
 }
 
-/// Which of a run's series are meant: the one that was asked for, or all whose samples are times by which a task was late.
+/// Which of a run's series are meant: the one that was asked for, or all whose samples are times by which a task was
+/// late.
 ///
 /// # Errors
 /// If the asked series has no such samples, or if no series of the run has. The text says what its samples are.

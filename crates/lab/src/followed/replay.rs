@@ -4,8 +4,8 @@
 use sample::Responder;
 use std::path::Path;
 
-/// The command for an answer of a run, or for a sample of a probe. It names the bundle by its path, which needs no store
-/// to be found.
+/// The command for an answer of a run, or for a sample of a probe. It names the bundle by its path, which needs no
+/// store to be found.
 pub fn replay_of_answer(bundle: &Path, series: &str, trigger: u64) -> String {
     let bundle = shell_word(bundle);
     format!("onset replay {bundle} --sample {trigger} {} {series}", option(series))

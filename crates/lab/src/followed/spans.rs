@@ -6,8 +6,8 @@
 //! the guest's readings of its clock and the witness then tell when each span began and ended. The second time the
 //! kernel is followed, and the spans are explained. Both times the probe has to report the samples that are known.
 //!
-//! The instants are times of the guest's clock. They become times of virtual time by a line ([`rig::ClockLine`]) that is
-//! off by some ten nanoseconds, alike for all instants of a run. A span is exactly as long as its sample.
+//! The instants are times of the guest's clock. They become times of virtual time by a line ([`rig::ClockLine`]) that
+//! is off by some ten nanoseconds, alike for all instants of a run. A span is exactly as long as its sample.
 
 use super::ready::plan;
 use super::{EVENTS_KEPT, Ready, Wanted, Watcher};

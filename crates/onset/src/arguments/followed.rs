@@ -218,8 +218,8 @@ pub struct Replay {
     /// The run or the find.
     #[command(flatten)]
     pub latencies: Latencies,
-    /// The longest latency of the trigger, or of the event of a probe, with this number. [default: the longest latency of
-    /// the run]
+    /// The longest latency of the trigger, or of the event of a probe, with this number. [default: the longest latency
+    /// of the run]
     #[arg(long, value_name = "N", conflicts_with = "worst")]
     pub sample: Option<u64>,
     /// The N-th longest latency of the run. [default: 1]

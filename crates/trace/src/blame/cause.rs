@@ -62,8 +62,8 @@ pub enum Cause {
     /// The responder's task slept on something that is no lock, until it was woken once more. Of a task that was due,
     /// only while nothing else ran.
     Sleep,
-    /// The task was due, and the interrupt of its timer had not come yet, although interrupts were on: the kernel had set
-    /// the timer for later, by rounding, by the task's timer slack, or because only the tick looks at its timers.
+    /// The task was due, and the interrupt of its timer had not come yet, although interrupts were on: the kernel had
+    /// set the timer for later, by rounding, by the task's timer slack, or because only the tick looks at its timers.
     Timer,
     /// The timer of `timer_softirq` waited for the next tick, as it does by construction; whatever the CPU did
     /// meanwhile delayed nobody. When the tick was due is not known, so a delay of its interrupt is in this, too.

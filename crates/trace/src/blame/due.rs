@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The causes why a task that was due at an instant goes on only later.
 //!
-//! At that instant the timer of the task expires. Until the timer's interrupt enters the kernel, masked interrupts delay
-//! it, or it has not come: the kernel had set the timer for later. From then on, whatever keeps the task from running is
-//! the cause, also its own interrupt, which serves others before the task and after it. If another task wakes the task
-//! (softirqs in a thread, or a task that hands over), whatever keeps that one from running comes before.
+//! At that instant the timer of the task expires. Until the timer's interrupt enters the kernel, masked interrupts
+//! delay it, or it has not come: the kernel had set the timer for later. From then on, whatever keeps the task from
+//! running is the cause, also its own interrupt, which serves others before the task and after it. If another task
+//! wakes the task (softirqs in a thread, or a task that hands over), whatever keeps that one from running comes before.
 
 use super::path::Path;
 use super::{Cause, Stage, in_interrupt, own_time, sleeps_on_lock, waiting};

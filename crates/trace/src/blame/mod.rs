@@ -6,10 +6,10 @@
 //! The responder's task is the task that runs at the end. There is no such task where an interrupt made the edge, or
 //! where softirqs did at the interrupt's end or in a task that nobody woke for that.
 //!
-//! Before our interrupt's entry, only masked interrupts can delay, and a timer that is set for later (`due.rs`). From the entry to the handler, only other interrupts
-//! can. From then on, whatever keeps the responder from running can. Where reasons are nested, the innermost one is the
-//! cause. A lock is an exception: as long as the responder sleeps on a lock, the lock is the cause, together with what
-//! its holder was doing.
+//! Before our interrupt's entry, only masked interrupts can delay, and a timer that is set for later (`due.rs`). From
+//! the entry to the handler, only other interrupts can. From then on, whatever keeps the responder from running can.
+//! Where reasons are nested, the innermost one is the cause. A lock is an exception: as long as the responder sleeps on
+//! a lock, the lock is the cause, together with what its holder was doing.
 //!
 //! Two things cannot be seen: why a task that goes first goes first, and whether a task that was switched away from and
 //! woken later had been ready all the time.

@@ -22,8 +22,8 @@ pub(super) struct Path {
     /// The task that had bottom halves disabled, and that served the answering softirq when it enabled them; and since
     /// when. Set only if nothing else tells who answered (PREEMPT_RT) and nobody woke the task.
     pub holder: Option<(TaskId, usize)>,
-    /// Of a task that was due: the event from which on the interrupt of its timer waited for the CPU. Before that it had
-    /// not come.
+    /// Of a task that was due: the event from which on the interrupt of its timer waited for the CPU. Before that it
+    /// had not come.
     pub pending: usize,
     /// From the handler, which made a timer due, to the interrupt that brought the next tick. Only of an answer by that
     /// timer.

@@ -6,7 +6,7 @@ mod driver;
 
 use crate::arguments::Respond;
 use crate::failure::{Exit, Failure};
-use probes::{Answering, Program};
+use probes::{Answering, RunningProgram};
 use std::path::Path;
 use std::process::Command;
 use view::visible::tell;
@@ -46,7 +46,8 @@ fn start(program: &str, words: &[String], how: &Respond) -> Result<Exit, Failure
         )));
     }
     let remedy = (program, "name a program that is there and may be executed");
-    let started = Program::start(Command::new(program).args(words), how.policy, &[how.cpu], remedy);
+    let started =
+        RunningProgram::start(Command::new(program).args(words), how.policy, &[how.cpu], remedy);
     let mut started = started.map_err(Failure::unavailable)?;
     tell!("{program} runs as {} on CPU {}, until Ctrl-C", how.policy, how.cpu);
     while !work::is_cancelled() {
