@@ -86,7 +86,7 @@ impl Named {
     /// own.
     ///
     /// # Errors
-    /// A series or trigger that the run does not have, a series whose samples cannot be explained, any choice in a find,
+    /// A series or trigger that the run does not have, a series whose samples cannot be explained, a choice in a find,
     /// or samples that cannot be read.
     pub fn samples(
         &self,
