@@ -87,14 +87,14 @@ fn assert_planted(what: &str, worst: &[Value]) {
     let (function, spent) = planted(main).unwrap_or_else(|| panic!("{what}: {main:#}"));
     let (ns, latency) = (number(&main["ns"]), number(&worst[0]["latency_ns"]));
     figure(&format!("{what}, {function}, ns"), spent, ns);
-    // A timer expires somewhere in it, so that a sample has a part of it. Its own locks and calls come on top.
-    assert!((spent / 2..=spent + spent / 50).contains(&ns), "{what}: {main:#}");
+    // A timer expires somewhere in it, so that a sample has a part of it. What else the interrupt does comes on top.
+    assert!((spent / 2..=spent + spent / 10).contains(&ns), "{what}: {main:#}");
     assert!(ns * 10 >= latency * 8, "{what}: {main:#}");
     let causes = worst.iter().flat_map(|e| e["causes"].as_array().expect("causes"));
     let mut met = BTreeMap::new();
     for (cause, (function, spent)) in causes.filter_map(|c| Some((c, planted(c)?))) {
         let ns = number(&cause["ns"]);
-        assert!(ns <= spent + spent / 50, "{what}: {cause:#}");
+        assert!(ns <= spent + spent / 10, "{what}: {cause:#}");
         *met.entry(function).or_insert(0) += ns;
     }
     let of_length = met.values().filter(|ns| **ns > 5_000).count();
