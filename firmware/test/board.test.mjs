@@ -60,6 +60,30 @@ test("answers that come one after the other within a few cycles keep their order
   }
 });
 
+test("a batch says when it was closed by the clock that raises the line, and comes soon after", () => {
+  const { board, host } = start({ period: 30_001, high: 100, count: 400, grace: 0, batch: 8, age: 125_000 });
+  board.onRise = (n, cycle) => board.toggle(7, cycle + 200);
+  const lags = [];
+  const hear = host.hear.bind(host);
+  host.hear = () => {
+    const before = host.batches.length;
+    hear();
+    for (const batch of host.batches.slice(before)) lags.push(board.cycle - Number(batch.at_ticks));
+  };
+  host.start();
+  host.finish(200_000);
+  assert.ok(lags.length > 50, `${lags.length}`);
+  // A host that knows only these learns the rate of the clock: the quickest batches are as late at the end as at the
+  // beginning. Here that rate is exact, as the emulated crystal is.
+  const quickest = (some) => Math.min(...some);
+  const half = lags.length >> 1;
+  const [first, second] = [quickest(lags.slice(0, half)), quickest(lags.slice(half))];
+  const span = 400 * 30_001;
+  assert.ok(Math.abs(second - first) / (span / 2) < 1e-3, `${first} ${second}`);
+  // A frame of USB is a millisecond.
+  assert.ok(lags.every((lag) => lag - first < 3 * 125_000), `${Math.max(...lags) - first}`);
+});
+
 test("the displacements of seed 1 are those of the protocol's page", () => {
   const { board, host } = start({ period: 10_000, jitter: 1000, seed: 1, phase: 0, count: 5, grace: 0 });
   host.start();

@@ -2,7 +2,7 @@
 // The host of the protocol: web/src/generator.ts speaks it, and this asks and awaits.
 
 import assert from "node:assert/strict";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -10,9 +10,15 @@ import { buildSync } from "esbuild";
 
 async function load() {
   const here = new URL(".", import.meta.url).pathname;
-  const out = join(mkdtempSync(join(tmpdir(), "onset-firmware-")), "generator.mjs");
-  buildSync({ entryPoints: [join(here, "../../web/src/generator.ts")], outfile: out, format: "esm", bundle: true });
-  return import(pathToFileURL(out));
+  const directory = mkdtempSync(join(tmpdir(), "onset-firmware-"));
+  try {
+    const out = join(directory, "generator.mjs");
+    buildSync({ entryPoints: [join(here, "../../web/src/generator.ts")], outfile: out, format: "esm", bundle: true });
+    return await import(pathToFileURL(out));
+  } finally {
+    // What is imported is in memory, and what fails leaves nothing either.
+    rmSync(directory, { recursive: true });
+  }
 }
 
 /** Speaks to a board in the emulator. */
