@@ -9,9 +9,11 @@ import { canvasPen, FONT, type Limit, paintLimits, type Pen } from "./pen.ts";
 import { type About, basis, saveButtons } from "./save.ts";
 import { digitsOf, type Marked, marksOf, type Range } from "./ticks.ts";
 import { vectors } from "./vector.ts";
-import { isWhole, moved, type Part, readZoom, within, zoomHash } from "./zoom.ts";
+import type { Part } from "./zoom.ts";
+import { allButton, firstPart, forget, goBack, goTo, isAll, KEYS, zoomed } from "./zooming.ts";
 
 export type { Limit } from "./pen.ts";
+export { ZOOM } from "./zooming.ts";
 
 /** One axis of a chart. */
 export interface Axis extends Marked {
@@ -51,9 +53,6 @@ export interface ChartParts {
 
 /** How long after a click a second one makes it a double click. */
 const DOUBLE_MS = 250;
-/** So many steps back are kept. */
-const PAST_MAX = 32;
-
 /** Printable width of A4 and of Letter with the margins of style.css, at 96 px per inch. */
 const PAPER_PX = 680;
 
@@ -62,11 +61,9 @@ interface Live {
   parts: ChartParts;
   chart: uPlot;
   host: HTMLElement;
-  /** The part of its axes that it shows. */
-  shown: Part;
-  /** The button that is there while the chart does not show everything. */
-  all: HTMLElement;
   observer: ResizeObserver;
+  /** Has it zoom no more. */
+  still(): void;
 }
 
 /** A chart, for whoever changes what it paints. */
@@ -79,28 +76,20 @@ export interface Handle {
 
 const live: Live[] = [];
 
-/** How to zoom, for a chart's hint. */
-export const ZOOM = "Draw a box to zoom in, double click to go back.";
-/** The parts that were shown before the present one, the latest last, by the name of the charts. */
-const past = new Map<string, Part[]>();
-const KEYS = "Keys: plus and minus zoom, arrows move, Backspace goes back, 0 shows all.";
-
 /** Draws a chart into `host`, which must be in the page already, since the chart takes its width from there. */
 export function drawChart(host: HTMLElement, parts: ChartParts): Handle {
   const readout = h("p", { class: "readout" }, parts.hint);
   const plot = h("div", { class: "plot", role: "img", tabindex: 0, "aria-label": `${parts.label} ${KEYS}` });
-  const all = h("button", { type: "button", class: "all", hidden: true }, "show all");
+  const all = allButton();
   const save = saveButtons(() => {
     const width = plot.clientWidth;
     return { about: parts.about, width, height: parts.height_px, body: vectors(parts, shown, width) };
   });
   host.append(plot, all, h("div", { class: "under" }, readout, save), basis(parts.about));
-  const shown = cut(parts, readZoom(location.hash, parts.name) ?? { x: parts.x.range, y: parts.y.range });
+  const shown = firstPart(parts.name, parts);
   const chart = new uPlot(options(parts, shown, plot.clientWidth, readout), parts.data, plot);
   const observer = new ResizeObserver(() => resize(chart, plot.clientWidth));
   observer.observe(plot);
-  all.addEventListener("click", () => goTo(parts.name, null));
-  plot.addEventListener("keydown", (event) => pressed(event, parts.name));
   let waiting = 0;
   // The first click of a double click is none.
   chart.over.addEventListener("dblclick", () => clearTimeout(waiting));
@@ -108,87 +97,20 @@ export function drawChart(host: HTMLElement, parts: ChartParts): Handle {
     const place = [chart.posToVal(offsetX, "x"), chart.posToVal(offsetY, "y")] as const;
     if (detail <= 1) waiting = window.setTimeout(() => parts.click?.(...place, shiftKey), DOUBLE_MS);
   });
-  const one = { parts, chart, host: plot, shown, all, observer };
+  const show = () =>
+    chart.batch(() => {
+      chart.setScale("x", { min: shown.x.low, max: shown.x.high });
+      chart.setScale("y", { min: shown.y.low, max: shown.y.high });
+    });
+  const still = zoomed({ name: parts.name, axes: parts, host: plot, shown, all, show });
+  const one = { parts, chart, host: plot, observer, still };
   live.push(one);
-  all.hidden = isAll(parts, shown);
   const remove = () => {
     live.splice(live.indexOf(one), 1);
     end(one);
     host.replaceChildren();
   };
   return { redraw: () => chart.redraw(false, false), remove };
-}
-
-/** Keeps the part that is shown, and shows another one. */
-function goTo(name: string, part: Part | null): void {
-  const shown = live.find(({ parts }) => parts.name === name);
-  if (shown === undefined) return;
-  const { x, y } = shown.shown;
-  const isOther = part === null ? !isAll(shown.parts, shown.shown) : true;
-  if (isOther) past.set(name, [...(past.get(name) ?? []), { x: { ...x }, y: { ...y } }].slice(-PAST_MAX));
-  zoom(name, part);
-}
-
-/** Shows the part that was shown before; all, where nothing was. */
-function goBack(name: string): void {
-  zoom(name, past.get(name)?.pop() ?? null);
-}
-
-/** The data inside the chart's axes. */
-function cut({ x, y }: ChartParts, part: Part): Part {
-  return { x: within(x.range, part.x, x.log), y: within(y.range, part.y, y.log) };
-}
-
-function isAll({ x, y }: ChartParts, shown: Part): boolean {
-  return isWhole(x.range, shown.x, x.log) && isWhole(y.range, shown.y, y.log);
-}
-
-/** Shows a part of all charts of this name, or the whole charts, and keeps this part in the address. */
-function zoom(name: string, part: Part | null): void {
-  for (const one of live.filter(({ parts }) => parts.name === name)) {
-    const { parts, chart, shown, all } = one;
-    Object.assign(shown, cut(parts, part ?? { x: parts.x.range, y: parts.y.range }));
-    if (isAll(parts, shown)) part = null;
-    all.hidden = part === null;
-    chart.batch(() => {
-      chart.setScale("x", { min: shown.x.low, max: shown.x.high });
-      chart.setScale("y", { min: shown.y.low, max: shown.y.high });
-    });
-  }
-  // This replaces the address in the history. So "back" leads to the earlier view, and not through each zoom.
-  history.replaceState(history.state, "", zoomHash(location.hash, name, part));
-}
-
-/** How a key changes the shown part; moves are in widths of this part. */
-const STEPS: Record<string, { stretch: number; move: { x: number; y: number } }> = {
-  "+": { stretch: 0.5, move: { x: 0, y: 0 } },
-  "=": { stretch: 0.5, move: { x: 0, y: 0 } },
-  "-": { stretch: 2, move: { x: 0, y: 0 } },
-  ArrowLeft: { stretch: 1, move: { x: -0.2, y: 0 } },
-  ArrowRight: { stretch: 1, move: { x: 0.2, y: 0 } },
-  ArrowUp: { stretch: 1, move: { x: 0, y: 0.2 } },
-  ArrowDown: { stretch: 1, move: { x: 0, y: -0.2 } },
-};
-
-function pressed(event: KeyboardEvent, name: string): void {
-  const one = live.find(({ host }) => host === event.currentTarget);
-  if (one === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
-  const { parts, shown } = one;
-  const { x, y } = parts;
-  const step = STEPS[event.key];
-  // Where the chart shows everything, arrows scroll the page: there is nothing to which the chart could move.
-  if (event.key.startsWith("Arrow") && isAll(parts, shown)) return;
-  if (event.key === "0" || event.key === "Escape") goTo(name, null);
-  else if (event.key === "Backspace") goBack(name);
-  else if (step === undefined) return;
-  else {
-    const { stretch, move } = step;
-    goTo(name, {
-      x: moved(x.range, shown.x, x.log, { stretch, move: move.x }),
-      y: moved(y.range, shown.y, y.log, { stretch, move: move.y }),
-    });
-  }
-  event.preventDefault();
 }
 
 /** The part around which the reader drew a box. */
@@ -205,11 +127,14 @@ function selected(chart: uPlot, name: string): void {
 
 /** Removes all charts and their listeners. */
 export function removeCharts(): void {
-  for (const one of live.splice(0)) end(one);
-  past.clear();
+  for (const one of live.splice(0)) {
+    end(one);
+    forget(one.parts.name);
+  }
 }
 
-function end({ chart, observer }: Live): void {
+function end({ chart, observer, still }: Live): void {
+  still();
   observer.disconnect();
   chart.destroy();
 }

@@ -3,12 +3,14 @@
 // random instants alone.
 
 import type { GrowthPoint, Hunt, Hunted } from "./contract.ts";
+import { type Place, showDrawing } from "./drawing.ts";
 import { h, svg } from "./element.ts";
 import { duration, integer, tick } from "./format.ts";
 import { dash, lookClass, marker } from "./look.ts";
 import { type About, clockText, saveDrawing } from "./save.ts";
 import { scrollBox } from "./scroll.ts";
-import { linearTicks, logPlace, logRange, logTicks } from "./ticks.ts";
+import { digitsOf, linearTicks, logRange, marksOf } from "./ticks.ts";
+import { type Scale, ZOOM } from "./zooming.ts";
 
 /** The chart's own units; it is scaled to the page. */
 const WIDTH = 460;
@@ -21,19 +23,11 @@ const BOTTOM = 38;
 /** Beyond this ratio of the greatest to the least a linear axis hides the small ones. */
 const LINEAR = 8;
 
-/** An axis of latencies: the place of a value, from 0 at the bottom to 1, and the marks. */
-interface Latencies {
-  place(ns: number): number;
-  ticks: number[];
-}
-
-function latencies(values: readonly number[]): Latencies {
+/** The axis of latencies. */
+function latencies(values: readonly number[]): Scale {
   const range = logRange(values) ?? { low: 1, high: 10 };
-  if (range.high / range.low > LINEAR) {
-    return { place: (ns) => logPlace(ns, range), ticks: logTicks(range, 6) };
-  }
-  const linear = { low: 0, high: range.high };
-  return { place: (ns) => ns / linear.high, ticks: linearTicks(linear, 5) };
+  const log = range.high / range.low > LINEAR;
+  return { log, range: log ? range : { low: 0, high: range.high } };
 }
 
 /** A stepped line: each latency holds up to the next point, the last one up to the end. */
@@ -49,14 +43,13 @@ export function stepped(
   return `M${x(first.virtual_ns)} ${y(first.latency_ns)}${steps.join("")}H${x(end_ns)}`;
 }
 
-/** The chart with its key and its numbers. */
-export function showGrowth(hunt: Hunt): HTMLElement {
+/** The chart with its key and its numbers; `name` is its name in the address. */
+export function showGrowth(hunt: Hunt, name: string): HTMLElement {
   const { responders, virtual_ns } = hunt;
   const values = responders.flatMap(({ growth, random }) => [...growth, ...random]).map((p) => p.latency_ns);
   if (values.length === 0) return h("p", { class: "empty" }, "Nothing was answered here.");
-  const axis = latencies(values);
-  const x = (ns: number) => round(LEFT + (ns / Math.max(1, virtual_ns)) * (WIDTH - LEFT - RIGHT));
-  const y = (ns: number) => round(HEIGHT - BOTTOM - axis.place(ns) * (HEIGHT - BOTTOM - TOP));
+  const x: Scale = { log: false, range: { low: 0, high: Math.max(1, virtual_ns) } };
+  const y = latencies(values);
   const tried = responders.some(({ random }) => random.length > 0);
   const rings = tried && " Rings: the longest latency of triggers at random instants alone, over their own virtual time.";
   const about: About = {
@@ -67,34 +60,20 @@ export function showGrowth(hunt: Hunt): HTMLElement {
       return { name: responder, look, count: Math.max(0, hunt.triggers - lost), lost };
     }),
   };
-  const times = linearTicks({ low: 0, high: virtual_ns }, 5);
-  const chart = svg(
-    "svg",
-    {
-      class: "waits growth",
-      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-      role: "img",
-      "aria-label": "The longest latency of each responder over the hunt's virtual time. The numbers are in the table below.",
-    },
-    ...axis.ticks.flatMap((ns) => [
-      svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(ns), y2: y(ns) }),
-      svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, ns === 0 ? "0" : tick(ns)),
-    ]),
-    ...times.map((ns) =>
-      svg("text", { x: x(ns), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, ns === 0 ? "0" : tick(ns)),
-    ),
-    svg(
-      "text",
-      { x: (LEFT + WIDTH) / 2, y: HEIGHT - 5, "text-anchor": "middle" },
-      "virtual time of all trials",
-    ),
-    svg(
-      "text",
-      { transform: `translate(13 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" },
-      "longest latency so far",
-    ),
-    ...responders.map((hunted, look) => lines(hunted, look, virtual_ns, x, y)),
-  );
+  const { element, drawing } = showDrawing({
+    name,
+    label: "The longest latency of each responder over the hunt's virtual time. The numbers are in the table below.",
+    look: "waits growth",
+    width: WIDTH,
+    height: HEIGHT,
+    box: [LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM],
+    x,
+    y,
+    draw: (at) => ({
+      frame: axes(at, y.log),
+      inside: responders.map((hunted, look) => lines(hunted, look, virtual_ns, at)),
+    }),
+  });
   return h(
     "figure",
     {},
@@ -104,24 +83,38 @@ export function showGrowth(hunt: Hunt): HTMLElement {
       h("h3", {}, "How the longest latency grew"),
       h("p", {}, "The longest latency so far, of all strategies together.", rings),
     ),
-    chart,
-    h("div", { class: "under" }, saveDrawing(chart, about)),
+    element,
+    h("div", { class: "under" }, h("p", { class: "readout" }, ZOOM), saveDrawing(drawing, about)),
     h("p", { class: "keys" }, ...responders.map(({ responder }, look) => key(responder, look))),
     numbers(hunt),
   );
 }
 
-/** A tenth of a unit cannot be seen. */
-function round(place: number): number {
-  return Math.round(10 * place) / 10;
+/** Marks, the lines at those of the latencies, and what the axes are. */
+function axes({ shown, x, y }: Place, log: boolean): SVGElement[] {
+  const heights = marksOf({ log }, shown.y, log ? 6 : 5);
+  const times = linearTicks(shown.x, 5);
+  const text = (ns: number, all: number[]) => (ns === 0 ? "0" : tick(ns, digitsOf(all)));
+  return [
+    ...heights.flatMap((ns) => [
+      svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(ns), y2: y(ns) }),
+      svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, text(ns, heights)),
+    ]),
+    ...times.map((ns) => svg("text", { x: x(ns), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, text(ns, times))),
+    svg("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 5, "text-anchor": "middle" }, "virtual time of all trials"),
+    svg(
+      "text",
+      { transform: `translate(13 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" },
+      "longest latency so far",
+    ),
+  ];
 }
 
 function lines(
   { responder, growth, random, random_ns }: Hunted,
   look: number,
   end_ns: number,
-  x: (ns: number) => number,
-  y: (ns: number) => number,
+  { x, y }: Place,
 ): SVGGElement {
   const marks = growth.map(({ virtual_ns, latency_ns, trial }) =>
     svg(

@@ -38,7 +38,7 @@ function showHunt(hunt: Hunt, id: string, code: Code): HTMLElement {
       h("code", {}, hunt.directory),
       `. ${WHERE}`,
     ),
-    h("div", { class: "columns" }, showGrowth(hunt), showStrategies(hunt)),
+    h("div", { class: "columns" }, showGrowth(hunt, `growth.${id}`), showStrategies(hunt)),
     ...hunt.responders.map((hunted) => showFind(hunt, hunted, code)),
     ...died.map(({ trial, under, text }) =>
       h("div", { class: "callout" }, h("p", {}, `The guest of trial ${integer(trial)}${where(under, ",")} died.`), h("pre", {}, text)),

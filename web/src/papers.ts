@@ -3,6 +3,7 @@
 // from the report; this module only lays them out.
 
 import type { Claim, PaperRow, PaperTable, Report, Run, WaitChart } from "./contract.ts";
+import { type Place, showDrawing } from "./drawing.ts";
 import { h, svg } from "./element.ts";
 import { duration, exactNs, integer, tick } from "./format.ts";
 import { lookClass, marker } from "./look.ts";
@@ -10,8 +11,10 @@ import { type About, clockText, saveDrawing } from "./save.ts";
 import { showScreens } from "./screen.ts";
 import { scrollBox } from "./scroll.ts";
 import { chip } from "./summary.ts";
+import { digitsOf, linearTicks } from "./ticks.ts";
 import type { Matrix } from "./transpose.ts";
 import type { View } from "./view.ts";
+import { ZOOM } from "./zooming.ts";
 
 type Go = (change: Partial<View>) => void;
 
@@ -121,13 +124,14 @@ function runButton(label: string, run: Run, responder: string, matrices: readonl
   return button;
 }
 
-function picture({ picture, heading, rows }: PaperTable, clock: string): HTMLElement | null {
+function picture({ id, picture, heading, rows }: PaperTable, clock: string): HTMLElement | null {
   if (picture === null) return null;
   const of = rows.flatMap(({ label, basis }) => {
     return basis === null ? [] : [{ name: label, count: basis.count, lost: basis.lost }];
   });
   const about: About = { title: heading, clock: clockText(clock), of };
-  return picture.kind === "chart" ? showChart(picture, about) : showScreens(picture, about);
+  const name = `paper.${id}`;
+  return picture.kind === "chart" ? showChart(picture, about, name) : showScreens(picture, about, name);
 }
 
 /** The chart's own units; it is scaled to the page. */
@@ -136,27 +140,17 @@ const HEIGHT = 220;
 const LEFT = 48;
 const BOTTOM = 40;
 
-/** The least of 1, 2, 5, 10 … that is not below `least`. */
-function roundStep(least: number): number {
-  const decade = 10 ** Math.floor(Math.log10(least));
-  return decade * ([1, 2, 5].find((step) => step * decade >= least) ?? 10);
-}
-
 /** The high thread's wait against the middle thread's work, on linear axes from 0: a bounded wait is a level line. */
-function showChart({ lines }: WaitChart, about: About): HTMLElement {
+function showChart({ lines }: WaitChart, about: About, name: string): HTMLElement {
   const points = lines.flatMap((line) => line.points);
   const right = 1.05 * Math.max(...points.map(({ work_ns }) => work_ns));
   const top = 1.08 * Math.max(...points.map(({ wait_ns_max }) => wait_ns_max));
-  const x = (ns: number) => LEFT + (ns / right) * (WIDTH - LEFT - 10);
-  const y = (ns: number) => HEIGHT - BOTTOM - (ns / top) * (HEIGHT - BOTTOM - 10);
   const flavours = [...new Set(lines.map(({ flavour }) => flavour))];
   const works = [...new Set(points.map(({ work_ns }) => work_ns))];
-  const step = roundStep(top / 5);
-  const grid = Array.from({ length: Math.floor(top / step) + 1 }, (_, i) => i * step);
   // Lines of kernels with equal waits cover each other. So the earlier line is broader, and shows beneath the later
   // one.
   const breadth = (flavour: string) => flavours.length - 1 - flavours.indexOf(flavour);
-  const drawn = lines.map(({ flavour, inherits, points }) =>
+  const drawn = ({ x, y }: Place) => lines.map(({ flavour, inherits, points }) =>
     svg(
       "g",
       { class: lookClass(flavours.indexOf(flavour)) },
@@ -179,30 +173,42 @@ function showChart({ lines }: WaitChart, about: About): HTMLElement {
       ),
     ),
   );
-  const chart = svg(
-    "svg",
-    {
-      class: "waits",
-      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-      role: "img",
-      "aria-label": `${about.title}. The numbers are in the table.`,
-    },
-    ...grid.flatMap((ns) => [
-      svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 10, y1: y(ns), y2: y(ns) }),
-      svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, ns === 0 ? "0" : tick(ns)),
-    ]),
-    ...works.map((ns) => svg("text", { x: x(ns), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, tick(ns))),
-    svg("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "work of the middle thread"),
-    ...drawn,
-  );
+  const { element, drawing } = showDrawing({
+    name,
+    label: `${about.title}. The numbers are in the table.`,
+    look: "waits",
+    width: WIDTH,
+    height: HEIGHT,
+    box: [LEFT, 10, WIDTH - LEFT - 10, HEIGHT - BOTTOM - 10],
+    x: { log: false, range: { low: 0, high: right } },
+    y: { log: false, range: { low: 0, high: top } },
+    draw: (at) => ({ frame: axes(at, works), inside: drawn(at) }),
+  });
   return h(
     "figure",
     {},
     h("figcaption", {}, h("p", {}, "Longest wait of the high thread.")),
-    chart,
-    h("div", { class: "under" }, saveDrawing(chart, about)),
+    element,
+    h("div", { class: "under" }, h("p", { class: "readout" }, ZOOM), saveDrawing(drawing, about)),
     h("p", { class: "keys" }, ...keys(lines, flavours)),
   );
+}
+
+/** The works that were tried, round waits with lines, and what the axis is. */
+function axes({ shown, x, y }: Place, works: readonly number[]): SVGElement[] {
+  const waits = linearTicks(shown.y, 5);
+  const seen = works.filter((ns) => shown.x.low <= ns && ns <= shown.x.high);
+  const marked = seen.length > 1 ? seen : linearTicks(shown.x, 5);
+  return [
+    ...waits.flatMap((ns) => [
+      svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 10, y1: y(ns), y2: y(ns) }),
+      svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, ns === 0 ? "0" : tick(ns, digitsOf(waits))),
+    ]),
+    ...marked.map((ns) =>
+      svg("text", { x: x(ns), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, tick(ns, digitsOf(marked))),
+    ),
+    svg("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "work of the middle thread"),
+  ];
 }
 
 /** What each line is. */

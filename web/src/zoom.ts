@@ -17,7 +17,7 @@ const DEEPEST = 1e-5;
 
 /** The page that an address of `onset serve` names, with its `?`, and the words behind it. A report has no pages. */
 function split(hash: string): [page: string, words: URLSearchParams] {
-  const [, page = "", , words = ""] = /^#?((?:live|runs)(\?|$))?(.*)$/.exec(hash) ?? [];
+  const [, page = "", , words = ""] = /^#?((?:live|runs|history)(\?|$))?(.*)$/.exec(hash) ?? [];
   return [page === "" ? "" : page.replace(/\??$/, "?"), new URLSearchParams(words)];
 }
 
@@ -57,11 +57,17 @@ export function zoomHash(hash: string, chart: string, part: Part | null): string
   return `#${page}${all}`;
 }
 
-/** The words of `from` with these names, put behind the view of `hash`. */
+/**
+ * The words of `from` with these names, put behind the view of `hash`; and the parts of drawings, which are the same in
+ * every view. Their names have a dot.
+ */
 export function keepWords(hash: string, from: string, names: readonly string[]): string {
-  const [, all] = split(hash);
-  for (const name of names) for (const text of split(from)[1].getAll(name)) all.append(name, text);
-  return `#${all}`;
+  const [page, all] = split(hash);
+  for (const [name, text] of split(from)[1]) {
+    const isOfDrawing = name === "zoom" && text.split(" ")[0]?.includes(".");
+    if (names.includes(name) || isOfDrawing) all.append(name, text);
+  }
+  return `#${page}${all}`;
 }
 
 /** The axis' own measure: equal steps of it are equally wide. */

@@ -113,6 +113,21 @@ export async function visit(
   }
 }
 
+/** Draws a box with the mouse over the first of these, by shares of its width and height. */
+export async function drag(
+  page: Page,
+  selector: string,
+  [fromX, fromY, toX, toY]: readonly [fromX: number, fromY: number, toX: number, toY: number],
+): Promise<void> {
+  const over = page.locator(selector).first();
+  await over.scrollIntoViewIfNeeded();
+  const { x, y, width, height } = (await over.boundingBox())!;
+  await page.mouse.move(x + fromX * width, y + fromY * height);
+  await page.mouse.down();
+  await page.mouse.move(x + toX * width, y + toY * height, { steps: 4 });
+  await page.mouse.up();
+}
+
 /** Every cell text of a table, row by row. */
 export function cells(page: Page, rows: string): Promise<string[][]> {
   return page.$$eval(rows, (found) =>

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import type { Page } from "playwright-core";
 import type { Report } from "../src/contract.ts";
 import { duration } from "../src/format.ts";
-import { cells, pixels, visit, write } from "./chromium.ts";
+import { cells, drag, pixels, visit, write } from "./chromium.ts";
 import { fixture, huntAlone, inside, papers } from "./fixture.ts";
 
 const PHONE = { viewport: { width: 375, height: 740 } };
@@ -206,20 +206,6 @@ test("a phone shows all numbers of the ladder, each with its head and its flavou
   );
 });
 
-/** Draws a box over the middle of a chart. */
-type Drag = [fromX: number, fromY: number, toX: number, toY: number];
-
-async function drag(page: Page, chart: string, [fromX, fromY, toX, toY]: Drag): Promise<void> {
-  const over = page.locator(`${chart} .u-over`).first();
-  await over.scrollIntoViewIfNeeded();
-  const { x, y, width, height } = (await over.boundingBox())!;
-  await page.mouse.move(x + fromX * width, y + fromY * height);
-  await page.mouse.down();
-  await page.mouse.move(x + ((fromX + toX) / 2) * width, y + ((fromY + toY) / 2) * height);
-  await page.mouse.move(x + toX * width, y + toY * height);
-  await page.mouse.up();
-}
-
 const changed = (page: Page, chart: string, before: string) =>
   page.waitForFunction(
     ([chart, before]) => (document.querySelector(chart!) as HTMLCanvasElement).toDataURL() !== before,
@@ -234,7 +220,7 @@ test("a box drawn over a chart zooms it, the address keeps that, and a double cl
       const canvas = `${chart} canvas`;
       const whole = await pixels(page, canvas);
       assert.match(await page.locator(`${chart} .readout`).last().innerText(), /Draw a box to zoom in, double click to go back/);
-      await drag(page, chart, [0.3, 0.2, 0.6, 0.8]);
+      await drag(page, `${chart} .u-over`, [0.3, 0.2, 0.6, 0.8]);
       await changed(page, canvas, whole);
       const zoomed = await pixels(page, canvas);
       hash = new URL(page.url()).hash;
@@ -269,11 +255,92 @@ test("a box drawn over a chart zooms it, the address keeps that, and a double cl
   }
 });
 
+test("drawings are zoomed as charts are: by a box, by keys, back by a double click, in the address and in every view", async () => {
+  const both = { ...papers(), hunts: huntAlone().hunts };
+  const path = await write("zoom-drawings", both);
+  const drawings = [
+    ["#hunt-1 .growth", "growth.hunt-1"],
+    ["#paper-2007-inversion .waits", "paper.2007-inversion"],
+    ["#paper-2007-toggle .scope", "paper.2007-toggle"],
+  ] as const;
+  for (const [selector, name] of drawings) {
+    const inside = (page: Page) => page.locator(selector).first().evaluate((drawing) => drawing.innerHTML);
+    const marks = (page: Page) => page.locator(selector).first().locator("text").allTextContents();
+    let [hash, whole] = ["", ""];
+    let seen: string[] = [];
+    await visit(path, async (page) => {
+      whole = await inside(page);
+      await drag(page, selector, [0.4, 0.3, 0.7, 0.7]);
+      const part = await inside(page);
+      seen = await marks(page);
+      hash = new URL(page.url()).hash;
+      assert.notEqual(part, whole);
+      assert.equal(new URLSearchParams(hash.slice(1)).get("zoom")?.split(" ")[0], name);
+      // Another responder has no other axes here.
+      await page.selectOption("select[name=responder]", "hardirq");
+      await page.waitForFunction(() => document.querySelector("#responder h2 em")?.textContent === "hardirq");
+      assert.ok(page.url().includes(`zoom=${name}`), page.url());
+      assert.equal(await inside(page), part);
+      await page.locator(selector).first().dblclick();
+      assert.doesNotMatch(page.url(), /zoom=/);
+      assert.equal(await inside(page), whole);
+      // A click is no box.
+      await page.locator(selector).first().click();
+      assert.equal(await inside(page), whole);
+      await page.locator(selector).first().locator("xpath=..").focus();
+      await page.keyboard.press("+");
+      assert.notEqual(await inside(page), whole);
+      await page.keyboard.press("0");
+      assert.equal(await inside(page), whole);
+    });
+    await visit(path, async (page) => {
+      // To within the digits that an address keeps.
+      assert.deepEqual(await marks(page), seen, "a link shows what its sender saw");
+      assert.notEqual(await inside(page), whole);
+      await page.locator(selector).first().locator("xpath=../following-sibling::button").click();
+      assert.equal(await inside(page), whole);
+    }, { hash });
+  }
+  // Screens of one time base show the same part, and say which.
+  await visit(path, async (page) => {
+    await drag(page, "#paper-2007-toggle .scope", [0.1, 0.5, 0.5, 0.5]);
+    assert.deepEqual(await page.locator("#paper-2007-toggle .scope text").allTextContents(), ["0 ns … 200 µs", "0 ns … 200 µs"]);
+  });
+});
+
+test("boxes are zoomed along their time, keep their text where there is room, and move to what has the focus", async () => {
+  const path = await write("zoom-boxes", inside());
+  let hash = "";
+  await visit(path, async (page) => {
+    const boxes = page.locator("#inside .ledger .box");
+    const wide = async (n: number) => (await boxes.nth(n).boundingBox())!.width;
+    const whole = await wide(0);
+    await drag(page, "#inside .ledger .boxes", [0.25, 0.5, 0.5, 0.5]);
+    assert.ok(Math.abs((await wide(0)) / whole - 4) < 0.1, `${await wide(0)} of ${whole}`);
+    hash = new URL(page.url()).hash;
+    assert.match(hash, /zoom=boxes\.Ledger-of-task/);
+    // The last box lies beyond the right end: with the focus the part moves to it.
+    const field = (await page.locator("#inside .ledger .boxes").boundingBox())!;
+    const last = boxes.last();
+    assert.ok((await last.boundingBox())!.x >= field.x + field.width - 1);
+    await last.focus();
+    const moved = (await last.boundingBox())!;
+    assert.ok(moved.x < field.x + field.width && moved.x + moved.width > field.x, JSON.stringify(moved));
+    await page.locator("#inside .ledger .boxes").dblclick();
+    await page.locator("#inside .ledger .boxes").dblclick();
+    assert.equal(await wide(0), whole);
+    assert.doesNotMatch(page.url(), /zoom=/);
+  });
+  await visit(path, async (page) => {
+    assert.ok(await page.locator("#inside .ledger .all").isVisible(), "a link shows what its sender saw");
+  }, { hash });
+});
+
 test("panels over time are zoomed together, and what is read there is what is shown", async () => {
   await visit(await write("zoom-panels", fixture()), async (page) => {
     const third = "#timelines .panel:nth-of-type(3) canvas";
     const whole = await pixels(page, third);
-    await drag(page, "#timelines", [0.5, 0.5, 0.6, 0.5]);
+    await drag(page, "#timelines .u-over", [0.5, 0.5, 0.6, 0.5]);
     await changed(page, third, whole);
     const over = page.locator("#timelines .u-over").first();
     const { width, height } = (await over.boundingBox())!;

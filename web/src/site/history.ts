@@ -2,10 +2,15 @@
 // The runs of an experiment over time: for each cell a chart of maximum, p99 and median, and a wall with a small
 // histogram of each run. A click leads to the report.
 
+import { type Place, showDrawing, type Shown } from "../drawing.ts";
 import { h, svg } from "../element.ts";
-import { date, duration, integer, several } from "../format.ts";
+import { date, duration, integer, several, tick } from "../format.ts";
+import { type About, clockText, saveDrawing } from "../save.ts";
+import { digitsOf, marksOf, type Range } from "../ticks.ts";
+import { keepWords } from "../zoom.ts";
+import { ZOOM } from "../zooming.ts";
 import { write, type Address } from "./address.ts";
-import { axis, histogram, share, type Axis } from "./draw.ts";
+import { axis, histogram, type Axis } from "./draw.ts";
 import { lost } from "./live.ts";
 import type { Channel } from "./told.ts";
 
@@ -48,6 +53,7 @@ const WIDTH = 900;
 const HEIGHT = 220;
 const LEFT = 70;
 const BOTTOM = 24;
+const DAY_MS = 86_400_000;
 
 /** Runs that may stand on one axis: of one cell of one experiment, by one clock. In the order of the newest run. */
 export function cellsOf(runs: readonly Past[]): [string, Past[]][] {
@@ -74,24 +80,34 @@ export function showHistory(place: HTMLElement, { words }: Address): () => void 
   });
   place.replaceChildren(h("h1", {}, "History"), h("form", { class: "live" }, h("label", {}, "Responder", whose), ...all), state, box);
   let isOpen = true;
-  const load = async (responder: string) => {
+  let charts: Shown[] = [];
+  const clear = () => {
+    for (const { remove } of charts) remove();
+    charts = [];
+  };
+  const load = async (responder: string, keep: readonly string[]) => {
     const asked = [...shown, ["responder", responder] as const].filter(([, value]) => value !== "");
-    history.replaceState(null, "", write("history", asked));
+    history.replaceState(null, "", keepWords(write("history", asked), keep.length > 0 ? location.hash : "", keep));
     const answer = await fetch(`api/history?${new URLSearchParams(asked.map(([k, v]) => [k, v])).toString()}`);
     if (!answer.ok) throw new Error((await answer.text()).trim());
     const told = (await answer.json()) as History;
     if (!isOpen) return;
     whose.replaceChildren(...told.responders.map((name) => h("option", { value: name, selected: name === told.responder }, name)));
     state.textContent = sentence(told);
-    box.replaceChildren(...cellsOf(told.runs).map(([name, runs]) => cell(name, runs, told.responder ?? "")));
+    clear();
+    const cells = cellsOf(told.runs).map(([name, runs], n) => cell(name, runs, told.responder ?? "", n));
+    charts = cells.map(({ chart }) => chart);
+    box.replaceChildren(...cells.map(({ section }) => section));
   };
   const failed = (error: unknown) => {
     state.textContent = `The runs cannot be read: ${error instanceof Error ? error.message : String(error)}`;
   };
-  whose.addEventListener("change", () => void load(whose.value).catch(failed));
-  void load(words.get("responder") ?? "").catch(failed);
+  // Another responder has other axes.
+  whose.addEventListener("change", () => void load(whose.value, []).catch(failed));
+  void load(words.get("responder") ?? "", ["zoom"]).catch(failed);
   return () => {
     isOpen = false;
+    clear();
   };
 }
 
@@ -106,20 +122,26 @@ function sentence({ runs, omitted, damaged, responder }: History): string {
 function channel(responder: string, { count, losses, max_ns, columns }: Numbers): Channel {
   const min_ns = columns[0]?.low_ns ?? null;
   const summary = { responder, count, losses, min_ns, mean_ns: null, max_ns, quantiles: {} };
-  return { summary, columns, slices: [] };
+  return { summary, columns, slices: [], worst: [] };
 }
 
-function cell(name: string, runs: readonly Past[], responder: string): HTMLElement {
+function cell(name: string, runs: readonly Past[], responder: string, n: number): { section: HTMLElement; chart: Shown } {
   const measured = runs.flatMap((run) => (run.numbers === null ? [] : [channel(responder, run.numbers)]));
   const of = axis(measured);
-  return h(
-    "section",
-    { class: "cell" },
-    h("h2", {}, name),
-    chart(runs, of),
-    h("div", { class: "wall" }, ...[...runs].reverse().map((run) => brick(run, responder, of))),
-  );
+  const chart = showChart(`history.${n}`, runs, of);
+  const about: About = {
+    title: `${responder} over time: ${name}`,
+    clock: clockText(runs[0]?.clock ?? ""),
+    of: measured.map(({ summary: { count, losses } }, n) => {
+      return { name: runs.filter(({ numbers }) => numbers !== null)[n]?.run ?? "", count, lost: total(losses) };
+    }),
+  };
+  const under = h("div", { class: "under" }, h("p", { class: "readout" }, ZOOM), saveDrawing(chart.drawing, about));
+  const wall = h("div", { class: "wall" }, ...[...runs].reverse().map((run) => brick(run, responder, of)));
+  return { section: h("section", { class: "cell" }, h("h2", {}, name), chart.element, under, wall), chart };
 }
+
+const total = (losses: Readonly<Record<string, number>>) => Object.values(losses).reduce((sum, n) => sum + n, 0);
 
 /** A run of the wall. Its maximum never stands without what was lost. */
 function brick({ run, created, kernel, verdict, complete, numbers }: Past, responder: string, of: Axis): HTMLElement {
@@ -139,40 +161,63 @@ function brick({ run, created, kernel, verdict, complete, numbers }: Past, respo
   );
 }
 
-/** Where a date lies in the chart; a single one in the middle. */
-export function across(at: number, first: number, last: number): number {
-  const room = WIDTH - LEFT - 20;
-  return LEFT + 10 + (first === last ? room / 2 : (room * (at - first)) / (last - first));
+/** When a run began, since the first of them: in the address a place has few digits. */
+const since = (runs: readonly Past[], { created }: Past) => Date.parse(created) - Math.min(...runs.map((run) => Date.parse(run.created)));
+
+/** The time that a chart shows, with some room at both ends; of a single run the day around it. */
+export function timeOf(runs: readonly Past[]): Range {
+  const last = Math.max(...runs.map((run) => since(runs, run)));
+  const room = last === 0 ? DAY_MS / 2 : 0.01 * last;
+  return { low: -room, high: last + room };
 }
 
-function chart(runs: readonly Past[], of: Axis): SVGSVGElement {
-  const times = runs.map((run) => Date.parse(run.created));
-  const [first, last] = [Math.min(...times), Math.max(...times)];
-  const x = (n: number) => across(times[n] ?? first, first, last);
-  const y = (ns: number) => 8 + (HEIGHT - BOTTOM - 8) * (1 - share(ns, of));
-  const decades = Math.round(Math.log10(of.high / of.low));
-  const rules = Array.from({ length: decades + 1 }, (_, n) => of.low * 10 ** n).flatMap((ns) => [
-    svg("line", { class: "rule", x1: LEFT, x2: WIDTH, y1: y(ns), y2: y(ns) }),
-    svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, duration(ns)),
-  ]);
-  const ends = first === last ? [[first, "middle"] as const] : [[first, "start"] as const, [last, "end"] as const];
-  const dates = ends.map(([at, anchor]) =>
-    svg("text", { x: across(at, first, last), y: HEIGHT - 6, "text-anchor": anchor }, date(new Date(at).toISOString())),
-  );
-  const lines = LINES.flatMap(([key, name], look) => {
-    const points = runs.flatMap((run, n) => {
-      const ns = run.numbers?.[key] ?? null;
-      return ns === null ? [] : [{ x: x(n), y: y(ns), run: run.run, ns }];
-    });
-    const path = points.map((point, n) => `${n === 0 ? "M" : "L"}${point.x.toFixed(1)} ${point.y.toFixed(1)}`).join("");
-    const dots = points.map((point) => {
-      const dot = svg("circle", { cx: point.x.toFixed(1), cy: point.y.toFixed(1), r: 3.5 });
-      const what = `${name} ${duration(point.ns)}, ${point.run}`;
-      return svg("a", { href: `report?run=${encodeURIComponent(point.run)}`, "aria-label": what }, svg("title", {}, what), dot);
-    });
-    const legend = svg("text", { x: LEFT + 10 + 90 * look, y: 20, class: "name" }, name);
-    return [svg("g", { class: `line look-${look}` }, svg("path", { d: path }), ...dots, legend)];
+function showChart(name: string, runs: readonly Past[], of: Axis): Shown {
+  return showDrawing({
+    name,
+    label: "Longest, p99 and median of each run over time.",
+    look: "history",
+    hasLinks: true,
+    width: WIDTH,
+    height: HEIGHT,
+    box: [LEFT, 8, WIDTH - LEFT, HEIGHT - BOTTOM - 8],
+    x: { log: false, range: timeOf(runs) },
+    y: { log: true, range: of },
+    draw: (at) => ({ frame: axes(at, runs), inside: LINES.map((_, look) => line(runs, look, at)) }),
   });
-  const size = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "Longest, p99 and median of each run over time" };
-  return svg("svg", { class: "history", ...size }, ...rules, ...dates, ...lines);
+}
+
+/** Lines at round latencies, what the colours are, and from when to when runs are shown. */
+function axes({ shown, y }: Place, runs: readonly Past[]): SVGElement[] {
+  const heights = marksOf({ log: true }, shown.y, 6);
+  const rules = heights.flatMap((ns) => [
+    svg("line", { class: "rule", x1: LEFT, x2: WIDTH, y1: y(ns), y2: y(ns) }),
+    svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, tick(ns, digitsOf(heights))),
+  ]);
+  const seen = runs.filter((run) => shown.x.low <= since(runs, run) && since(runs, run) <= shown.x.high);
+  const [first, last] = [seen[0], seen.at(-1)];
+  const ends = [
+    ...(first === undefined ? [] : [svg("text", { x: LEFT, y: HEIGHT - 6 }, date(first.created))]),
+    ...(last === first || last === undefined
+      ? []
+      : [svg("text", { x: WIDTH, y: HEIGHT - 6, "text-anchor": "end" }, date(last.created))]),
+  ];
+  const names = LINES.map(([, name], look) =>
+    svg("g", { class: `name look-${look}` }, svg("text", { x: LEFT + 10 + 90 * look, y: 20 }, name)),
+  );
+  return [...rules, ...ends, ...names];
+}
+
+function line(runs: readonly Past[], look: number, { x, y }: Place): SVGGElement {
+  const [key, name] = LINES[look] ?? LINES[0];
+  const points = runs.flatMap((run) => {
+    const ns = run.numbers?.[key] ?? null;
+    return ns === null ? [] : [{ x: x(since(runs, run)), y: y(ns), run: run.run, ns }];
+  });
+  const path = points.map((point, n) => `${n === 0 ? "M" : "L"}${point.x} ${point.y}`).join("");
+  const dots = points.map((point) => {
+    const dot = svg("circle", { cx: point.x, cy: point.y, r: 3.5 });
+    const what = `${name} ${duration(point.ns)}, ${point.run}`;
+    return svg("a", { href: `report?run=${encodeURIComponent(point.run)}`, "aria-label": what }, svg("title", {}, what), dot);
+  });
+  return svg("g", { class: `line look-${look}` }, svg("path", { d: path }), ...dots);
 }
