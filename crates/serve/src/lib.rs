@@ -20,6 +20,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::Html;
 use axum::routing::{get, post};
 use axum::{Router, ServiceExt};
+use bundle::store::Store;
 use lab::matrix::Issuer;
 use std::io;
 use std::net::TcpListener;
@@ -42,6 +43,8 @@ pub struct Site {
 /// What every answer may need.
 struct Shared {
     site: Site,
+    /// Remembers from one list to the next.
+    store: Store,
     live: live::Desk,
 }
 
@@ -52,7 +55,8 @@ type State = axum::extract::State<Arc<Shared>>;
 /// # Errors
 /// Those of the system.
 pub fn serve((listener, door): (TcpListener, Door), site: Site) -> io::Result<()> {
-    let shared = Arc::new(Shared { site, live: live::Desk::default() });
+    let shared =
+        Arc::new(Shared { store: Store::at(&site.store), site, live: live::Desk::default() });
     // One thread answers, and others read bundles for it: the machine may be measuring meanwhile.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {

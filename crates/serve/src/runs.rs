@@ -61,7 +61,7 @@ async fn listed(
     list: fn(&Store) -> Result<Vec<Entry>, StoreError>,
 ) -> Result<Response, Failed> {
     let json = reading(move || {
-        let entries = list(&Store::at(&shared.site.store)).map_err(failed)?;
+        let entries = list(&shared.store).map_err(failed)?;
         Ok(serde_json::to_string(&List::of(&entries)).expect("plain data"))
     });
     Ok(json_of(json.await?))
@@ -94,7 +94,7 @@ async fn moved(
     to: fn(&Store, &RunId) -> Result<(), StoreError>,
 ) -> Result<(), Failed> {
     let run: RunId = meant.run.parse().map_err(|_| missing())?;
-    reading(move || to(&Store::at(&shared.site.store), &run).map_err(failed)).await
+    reading(move || to(&shared.store, &run).map_err(failed)).await
 }
 
 /// Which runs a history has. What is absent is not asked.
@@ -124,7 +124,8 @@ impl Asked {
 pub async fn history(shared: State, Query(asked): Query<Asked>) -> Result<Response, Failed> {
     let json = reading(move || {
         let store = &shared.site.store;
-        let mut names: Vec<RunId> = Store::at(store)
+        let mut names: Vec<RunId> = shared
+            .store
             .list()
             .map_err(failed)?
             .into_iter()

@@ -72,11 +72,8 @@ impl Index {
     pub fn update<'a>(
         &mut self,
         news: &[(RunId, Stamp, Headline)],
-        gone: impl ExactSizeIterator<Item = &'a RunId>,
+        gone: impl Iterator<Item = &'a RunId>,
     ) {
-        if news.is_empty() && gone.len() == 0 {
-            return;
-        }
         if let Some(connection) = &mut self.0 {
             let _ = write_rows(connection, news, gone);
         }

@@ -19,6 +19,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// What a list shows of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,12 +153,17 @@ impl From<BundleError> for StoreError {
 #[derive(Debug)]
 pub struct Store {
     root: PathBuf,
+    /// What the last list found: who asks again, as a server does, need not read the index again.
+    found: Mutex<Option<Rows>>,
 }
+
+/// What manifests say, with the stamps that they had.
+type Rows = HashMap<RunId, (Stamp, Headline)>;
 
 impl Store {
     /// The store at `root`. A store that does not exist is empty: the writer of the first bundle makes it.
     pub fn at(root: &Path) -> Self {
-        Store { root: root.to_owned() }
+        Store { root: root.to_owned(), found: Mutex::default() }
     }
 
     /// The store's directory.
@@ -173,13 +179,15 @@ impl Store {
     pub fn list(&self) -> Result<Vec<Entry>, StoreError> {
         let Some(store) = self.opened()? else { return Ok(Vec::new()) };
         let runs = runs_of(&store)?;
-        let mut index = Index::open(&store);
-        let mut known: HashMap<RunId, (Stamp, Headline)> = index.rows();
-        let mut news = Vec::new();
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut index = found.is_none().then(|| Index::open(&store));
+        let read = || index.as_ref().map_or_else(Rows::new, Index::rows);
+        let mut before = found.take().unwrap_or_else(read);
+        let (mut news, mut rows) = (Vec::new(), Rows::with_capacity(runs.len()));
         let mut entries = Vec::with_capacity(runs.len());
         for run in runs {
             let stamp = Stamp::of(&store, &run, MANIFEST);
-            let state = match known.remove(&run) {
+            let state = match before.remove(&run) {
                 Some((then, headline)) if Some(then) == stamp => Ok(headline),
                 _ => {
                     let headline = headline(&store, &run);
@@ -190,10 +198,16 @@ impl Store {
                     headline
                 }
             };
+            if let (Ok(headline), Some(stamp)) = (&state, stamp) {
+                rows.insert(run.clone(), (stamp, headline.clone()));
+            }
             entries.push(Entry { run, state });
         }
-        // A run that is still in `known` has no directory any more, or is damaged now.
-        index.update(&news, known.keys());
+        // A run that is still in `before` has no directory any more, or is damaged now.
+        if !news.is_empty() || !before.is_empty() {
+            index.get_or_insert_with(|| Index::open(&store)).update(&news, before.keys());
+        }
+        *found = Some(rows);
         Ok(entries)
     }
 
@@ -279,6 +293,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`] if the index cannot be removed.
     pub fn forget_index(&self) -> Result<(), StoreError> {
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(self.opened()?.map_or(Ok(()), |store| index::remove(&store))?)
     }
 

@@ -49,6 +49,24 @@ fn a_known_manifest_is_not_read_again() {
 }
 
 #[test]
+fn who_asks_again_needs_no_index_and_notices_what_has_changed() {
+    let (root, store) = store_of(3);
+    let before = store.list().unwrap();
+    fs::remove_file(root.path().join("index.sqlite")).unwrap();
+    assert_eq!(store.list().unwrap(), before);
+    assert!(!root.path().join("index.sqlite").exists(), "nothing was new");
+    fs::remove_dir_all(root.path().join(run_id(2).as_str())).unwrap();
+    let path = root.path().join(run_id(0).as_str()).join(MANIFEST);
+    fs::write(&path, fs::read_to_string(&path).unwrap().replace("preempt=none", "preempt=lazy"))
+        .unwrap();
+    let after = store.list().unwrap();
+    assert_eq!((after.len(), &after[0]), (2, &before[1]));
+    assert_eq!(after[1].state.as_ref().unwrap().flavour, "6.12 preempt=lazy");
+    // Another process learns what changed, and reads the others itself.
+    assert_eq!(Store::at(root.path()).list().unwrap(), after);
+}
+
+#[test]
 fn bundles_that_come_and_go_are_noticed() {
     let (root, store) = store_of(2);
     assert_eq!(listed(&store).len(), 2);
