@@ -37,6 +37,7 @@ fn all() -> Vec<Warning> {
         Warning::Failed { text: text() },
         Warning::Imported { text: text() },
         Warning::FromOutside { name: text() },
+        Warning::GeneratorClock { gain_ppb: -250_000, uncertainty_ppb: 1 },
         Warning::TooFewSamples { responder: responder(), quantile: "p99.9".into(), count: 0 },
         Warning::MaximumOfFew { responder: responder(), count: 1 },
         Warning::ResponderMissing { responder: responder(), release: text() },

@@ -4,7 +4,6 @@
 
 use sample::SeriesName;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use stats::{Finding, Quantile, Reason, Statistic, Summary};
 
 /// A doubt about a run. In JSON it is an object with `code`, `symptom`, `cause`, `action` and the fields of its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +115,13 @@ pub enum Warning {
         /// The name of the generator.
         name: String,
     },
+    /// The clock of a generator and that of this machine go differently.
+    GeneratorClock {
+        /// By how much the generator's clock gains, in parts of 10⁹.
+        gain_ppb: i64,
+        /// How far the true rate is from that at most.
+        uncertainty_ppb: u64,
+    },
     /// There are too few samples for a quantile that has a limit.
     TooFewSamples {
         /// The series.
@@ -147,6 +153,7 @@ pub enum Warning {
     Validity(probes::validity::Doubt),
 }
 
+mod numbers;
 #[cfg(feature = "schema")]
 mod schema;
 
@@ -197,6 +204,7 @@ impl Warning {
             Self::Failed { .. } => "failed",
             Self::Imported { .. } => "imported",
             Self::FromOutside { .. } => "from_outside",
+            Self::GeneratorClock { .. } => "generator_clock",
             Self::TooFewSamples { .. } => "too_few_samples",
             Self::MaximumOfFew { .. } => "maximum_of_few",
             Self::ResponderMissing { .. } => "responder_missing",
@@ -224,6 +232,7 @@ impl Warning {
             | Self::QemuUntried { .. }
             | Self::Imported { .. }
             | Self::FromOutside { .. }
+            | Self::GeneratorClock { .. }
             | Self::Unanswered { .. }
             | Self::Superseded { .. }
             | Self::Spurious { .. }
@@ -288,6 +297,11 @@ impl Warning {
             Self::FromOutside { name } => {
                 format!("a generator on a line measured this, which calls itself {name:?}")
             }
+            Self::GeneratorClock { gain_ppb, uncertainty_ppb: off } => format!(
+                "the generator's clock gains {} ± {} ppm on that of this machine",
+                gain_ppb / 1_000,
+                off.div_ceil(1_000)
+            ),
             Self::MaximumOfFew { responder, count } => {
                 format!("the maximum of {responder} keeps its limit, but has only {count} samples")
             }
@@ -344,6 +358,9 @@ impl Warning {
             Self::FromOutside { .. } => {
                 "a generator sees the edges of the machine that answers, and nothing else of it: kernel, load and settings are unknown here"
             }
+            Self::GeneratorClock { .. } => {
+                "one of them is further off than the crystals of boards (30 ppm) and computers (50 ppm) are; or the way to the generator became slower all the time"
+            }
             Self::TooFewSamples { .. } => {
                 "the count in the experiment is too small for this quantile"
             }
@@ -398,6 +415,9 @@ impl Warning {
             Self::FromOutside { .. } => {
                 "keep beside this run what the machine runs, and compare only with runs of the same machine"
             }
+            Self::GeneratorClock { .. } => {
+                "have NTP set this machine's clock and look again; each latency is wrong by this share of itself: at 1000 ppm by 0.1 %"
+            }
             Self::TooFewSamples { .. } => "raise count, or set a limit on a lower quantile",
             Self::MaximumOfFew { .. } => {
                 "raise count before you rely on this pass; or search for the longest latency with onset hunt, instead of waiting for it"
@@ -409,74 +429,5 @@ impl Warning {
             Self::Probe(doubt) => doubt.action(),
             Self::Validity(doubt) => doubt.action(),
         }
-    }
-
-    /// The warnings that follow from the losses of a summary, in the order of the losses. Dropped records belong to the
-    /// run ([`Warning::ChannelDropped`]), so they are not repeated for each responder.
-    pub fn of_losses(summary: &Summary) -> Vec<Warning> {
-        let losses = &summary.losses;
-        let responder = || summary.responder.clone();
-        let mut warnings = Vec::new();
-        if losses.unanswered > 0 {
-            warnings
-                .push(Warning::Unanswered { responder: responder(), triggers: losses.unanswered });
-        }
-        if losses.superseded > 0 {
-            warnings
-                .push(Warning::Superseded { responder: responder(), triggers: losses.superseded });
-        }
-        if losses.spurious > 0 {
-            warnings.push(Warning::Spurious { responder: responder(), edges: losses.spurious });
-        }
-        if losses.tainted > 0 {
-            warnings.push(Warning::Tainted { responder: responder(), edges: losses.tainted });
-        }
-        if losses.overrun > 0 {
-            warnings.push(Warning::Overrun { responder: responder(), periods: losses.overrun });
-        }
-        warnings
-    }
-
-    /// The doubt that a finding raises: too few samples for a quantile with a limit, or few samples for a maximum that
-    /// kept its limit. Few samples are those that do not support p99.9.
-    pub fn of_finding(finding: &Finding, summaries: &[Summary]) -> Option<Warning> {
-        let responder = finding.responder.clone();
-        let count = summaries.iter().find(|s| s.responder == responder)?.count;
-        match (finding.statistic, finding.reason) {
-            (Statistic::Quantile(quantile), Reason::TooFewSamples) => {
-                let quantile = quantile.name().to_owned();
-                Some(Warning::TooFewSamples { responder, quantile, count })
-            }
-            (Statistic::Max, Reason::Within) if !Quantile::P999.supported_by(count) => {
-                Some(Warning::MaximumOfFew { responder, count })
-            }
-            _ => None,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Conclusion;
-    use crate::examples::manifest_of;
-    use sample::Nanos;
-    use stats::Limit;
-
-    #[test]
-    fn a_maximum_that_kept_its_limit_is_doubted_where_few_samples_were_made_and_a_failed_one_is_not()
-     {
-        let mut series = manifest_of("6.12", &["task"]).series;
-        let mut codes = |count: u64, bound: Nanos| -> Vec<&'static str> {
-            series[0].count = count;
-            let limit =
-                Limit { responder: series[0].responder.clone(), statistic: Statistic::Max, bound };
-            let conclusion = Conclusion::of(&series, vec![limit], Vec::new());
-            conclusion.warnings.iter().map(Warning::code).collect()
-        };
-        let high = Nanos::from_millis(1);
-        assert_eq!(codes(999, high), ["maximum_of_few"]);
-        assert!(codes(1_000, high).is_empty());
-        assert!(codes(10, Nanos(1)).is_empty());
     }
 }

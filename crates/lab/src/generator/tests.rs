@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Tests a host that speaks to the fake session, byte by byte.
 
+use super::fake::{experiment, responders};
 use super::*;
 use crate::target::fake::Fake;
 use crate::target::{Lead, Target};
 use experiment::Experiment;
-use sample::Responder;
-use std::path::Path;
 use wire::generator::{self as protocol, Receipt, STUFFED_MAX, Stopped, Timing};
-
-const EXPERIMENT: &str = r#"
-    title = "test"
-    target = "rig"
-    flavours = ["a"]
-    loads = ["idle"]
-    responders = ["hardirq", "task"]
-    trigger = { period = "1ms", count = 3 }
-"#;
-
-fn responders() -> ResponderSet {
-    [Responder::Hardirq, Responder::Task].into_iter().collect()
-}
 
 /// Everything that a host has heard.
 #[derive(Default)]
@@ -100,10 +86,6 @@ fn pair<'a>(fake: &'a Fake, experiment: &'a Experiment) -> (Host, Generator<'a>)
     host.say(&mut generator, protocol::Command::Identify { oldest: 1, newest: 1 }, 0);
     assert_eq!(host.heard.answers.pop().as_deref(), Some("0x81"));
     (host, generator)
-}
-
-fn experiment() -> Experiment {
-    Experiment::parse(Path::new("t.toml"), EXPERIMENT).expect("it is sound")
 }
 
 const MS: u64 = 1_000_000;

@@ -6,13 +6,19 @@
 //! one run and starts the next.
 
 mod asked;
+mod channel;
 mod connection;
+mod drift;
+mod hearing;
 mod notes;
 mod record;
 mod run;
+pub mod table;
 mod talk;
 
 pub use asked::{Duty, Frequency, Wanted};
+pub use channel::Channel;
+pub use drift::{DOUBTFUL_PPB, Drift};
 pub use notes::{Mark, Tested};
 pub use record::Record;
 pub use talk::{Left, Standing, Talk};
@@ -20,20 +26,22 @@ pub use talk::{Left, Standing, Talk};
 use crate::Error;
 use connection::Connection;
 use run::{Base, Measuring};
-use sample::{Clock, Loss, Losses, Nanos, Observation, Responder};
-use stats::Series;
+use rustix::time::{ClockId, clock_gettime};
+use sample::{Clock, Nanos, Observation};
 use std::time::{Duration, Instant};
 use wire::generator::{
-    Command, DELIMITER, Deframer, Identity, Kind, Refused, Report, STUFFED_MAX, SelfTest, Setting,
-    Settings, Stopped, Tick, Timing, Unreadable, VERSION, Why,
+    Command, DELIMITER, Deframer, Identity, Kind, Refused, Report, Run, STUFFED_MAX, SelfTest,
+    Setting, Settings, Stopped, Tick, Timing, Unreadable, VERSION,
 };
 
 /// How long a generator may take to answer a command.
 const ANSWER: Duration = Duration::from_secs(10);
-/// After so long without an answer a command is sent again on a line that may damage bytes.
+/// After so long without an answer a command is sent again on a line that may damage bytes; after so long without a
+/// word of a run, the generator is asked whether it goes on.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Asks the generator who it is.
 const IDENTIFY: Command<'_> = Command::Identify { oldest: VERSION, newest: VERSION };
+const SILENT: &str = "it does not answer; does another program speak to it?";
 /// How long a read waits while an answer is awaited.
 const WAIT: Duration = Duration::from_millis(20);
 
@@ -50,6 +58,15 @@ pub struct Live {
     identity: Option<Identity>,
     channels: Vec<Channel>,
     run: Option<Measuring>,
+    /// The last run of which the generator spoke.
+    last: Option<Run>,
+    /// Whether a run may have started whose start was answered in vain.
+    starting: bool,
+    /// When the generator last said anything, and when that came by CLOCK_MONOTONIC.
+    heard: Instant,
+    came: Nanos,
+    /// How often it said that the run does not go on, and nothing of its end.
+    vain: u32,
     /// How the last run ended.
     stopped: Option<Stopped>,
     /// Triggers of the runs that have ended, and the time that they took together.
@@ -65,7 +82,7 @@ pub struct Live {
     observed: Vec<Observation>,
 }
 
-/// A run of the conversation, as it began.
+/// A run of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// Triggers of the conversation before it.
@@ -74,6 +91,8 @@ pub struct Begun {
     pub elapsed: Nanos,
     /// What the generator was set to.
     pub settings: Settings,
+    /// How its clock went, once the run has ended.
+    pub drift: Option<Drift>,
 }
 
 /// What answers a command.
@@ -84,50 +103,8 @@ enum Answer {
     Refused(Refused),
     Started,
     Tested(SelfTest),
-}
-
-/// What is known of one responder.
-pub struct Channel {
-    /// Who answers.
-    pub responder: Responder,
-    /// Its latencies, of all runs of the conversation since the numbers were last forgotten.
-    pub series: Series,
-    /// What was lost since then, as far as the generator has told.
-    pub losses: Losses,
-    /// What was lost in runs that have ended, and what was lost when the numbers were last forgotten.
-    settled: Losses,
-    forgotten: Losses,
-}
-
-impl Channel {
-    /// Of a responder that has not answered.
-    pub fn new(responder: Responder, clock: Clock) -> Channel {
-        let (losses, settled, forgotten) = Default::default();
-        Channel {
-            responder,
-            series: Series::new(responder.into(), clock),
-            losses,
-            settled,
-            forgotten,
-        }
-    }
-
-    /// Forgets what was measured and lost so far.
-    fn forget(&mut self) {
-        self.series = Series::new(self.responder.into(), self.series.clock());
-        self.forgotten.merge(&self.losses);
-        self.losses = Losses::default();
-    }
-
-    /// Learns what was lost in all runs.
-    fn has_lost(&mut self, all: &Losses) {
-        self.losses = Losses::default();
-        let counts = all.of_all().into_iter().zip(self.forgotten.of_all());
-        for (loss, (all, forgotten)) in Loss::ALL.into_iter().zip(counts) {
-            // What came late is no loss any more, so there may be less than there was.
-            self.losses.count(loss, all.saturating_sub(forgotten));
-        }
-    }
+    /// None came in time, and the command may have been carried out.
+    Missing,
 }
 
 impl Live {
@@ -149,6 +126,11 @@ impl Live {
             identity: None,
             channels: Vec::new(),
             run: None,
+            last: None,
+            starting: false,
+            heard: Instant::now(),
+            came: now(),
+            vain: 0,
             stopped: None,
             triggers: 0,
             elapsed: Nanos(0),
@@ -261,7 +243,27 @@ impl Live {
     /// # Errors
     /// As [`set`](Self::set).
     pub fn start(&mut self) -> Result<(), Error> {
-        self.ask(Command::Start(Timing::Periodic)).map(drop)
+        self.starting = self.connection.is_serial();
+        let started = self.start_once();
+        self.starting = false;
+        started
+    }
+
+    /// A start that was carried out is not sent again, also where its answer was damaged and its run has ended by now.
+    fn start_once(&mut self) -> Result<(), Error> {
+        let (before, begun) = (self.runs.len(), Instant::now());
+        while begun.elapsed() < ANSWER {
+            if !matches!(self.ask(Command::Start(Timing::Periodic))?, Answer::Missing) {
+                return Ok(());
+            }
+            // How a run ended is said behind the first answer, so it has come before the second one.
+            self.ask(IDENTIFY)?;
+            self.ask(IDENTIFY)?;
+            if self.runs.len() > before {
+                return Ok(());
+            }
+        }
+        Err(self.broken(SILENT))
     }
 
     /// Has the generator end its run. The run goes on until [`listen`](Self::listen) has heard of its end.
@@ -282,6 +284,7 @@ impl Live {
     pub fn break_off(&mut self) {
         let Some(run) = self.run.take() else { return };
         run.tell_all_lost(&mut self.channels, &mut self.observed);
+        self.ends(&run);
         self.triggers = self.triggers.saturating_add(run.receipt.triggers());
         self.elapsed = self.elapsed.saturating_add(run.reached);
     }
@@ -291,8 +294,18 @@ impl Live {
     /// # Errors
     /// [`Error::Generator`] where the line is broken, or the generator contradicts itself.
     pub fn listen(&mut self, wait: Duration) -> Result<(), Error> {
+        // How the run ended may have been damaged. It is said again behind the answer.
+        if self.run.is_some() && self.connection.is_serial() && self.heard.elapsed() > AGAIN {
+            self.heard = Instant::now();
+            self.send(IDENTIFY)?;
+        }
+        self.hear(wait)
+    }
+
+    fn hear(&mut self, wait: Duration) -> Result<(), Error> {
         let mut bytes = [0; 16 * 1024];
         let read = self.connection.read(&mut bytes, wait).map_err(|e| self.gone(&e))?;
+        self.came = now();
         let mut rest = &bytes[..read];
         let mut deframer = std::mem::replace(&mut self.deframer, Deframer::new());
         let mut taken = Ok(());
@@ -301,6 +314,7 @@ impl Live {
                 self.damaged += 1;
                 continue;
             };
+            self.heard = Instant::now();
             taken = taken.and_then(|()| match Report::decode(&frame) {
                 Ok(report) => {
                     let answers = self.awaited == Some(report.kind()) || is_refusal(&report);
@@ -321,60 +335,12 @@ impl Live {
         std::mem::take(&mut self.observed)
     }
 
-    /// Takes what the generator says; `answers` where it has the number of the last command.
-    fn take(&mut self, report: Report<'_>, answers: bool) -> Result<(), String> {
-        match report {
-            Report::Identity(identity) if answers => {
-                if self.identity.replace(identity).is_none() {
-                    self.channels = run::channels(&identity);
-                }
-                // Of a run that somebody else has started, or whose start was answered in vain, all that went before is
-                // lost here.
-                if let (None, Some(number)) = (&self.run, identity.running) {
-                    self.run = Some(Measuring::of(number, &identity.settings, &identity));
-                    self.begins(identity.settings);
-                }
-                self.answer = Some(Answer::Identity);
-            }
-            Report::Accepted(_) if answers => self.answer = Some(Answer::Accepted),
-            Report::Refused(refused) if answers => self.answer = Some(Answer::Refused(refused)),
-            Report::Started(started) if answers => {
-                let identity =
-                    self.identity.as_ref().ok_or("it starts before it says who it is")?;
-                self.run = Some(Measuring::of(started.run, &started.settings, identity));
-                self.begins(started.settings);
-                self.answer = Some(Answer::Started);
-            }
-            Report::SelfTest(test) if answers => self.answer = Some(Answer::Tested(test)),
-            Report::Batch(batch) => {
-                let base = Base { triggers: self.triggers, elapsed: self.elapsed };
-                let (Some(run), Some(identity)) = (&mut self.run, &self.identity) else {
-                    return Ok(());
-                };
-                let (channels, observed) = (&mut self.channels, &mut self.observed);
-                run.take(&batch, (identity.tick, base, self.forgotten), channels, observed)?;
-            }
-            Report::Stopped(stopped) => {
-                let (Some(mut run), Some(identity)) = (self.run.take(), &self.identity) else {
-                    return Ok(());
-                };
-                run.stop(&stopped, identity.tick, &mut self.channels, &mut self.observed)?;
-                let triggers = self.triggers.checked_add(run.receipt.triggers());
-                let elapsed = self.elapsed.checked_add(run.reached);
-                let (Some(triggers), Some(elapsed)) = (triggers, elapsed) else {
-                    return Err(run::TOO_MANY.into());
-                };
-                (self.triggers, self.elapsed) = (triggers, elapsed);
-                self.stopped = Some(stopped);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn begins(&mut self, settings: Settings) {
-        self.stopped = None;
-        self.runs.push(Begun { triggers: self.triggers, elapsed: self.elapsed, settings });
+    /// How the generator's clock goes beside this machine's, by the run that tells it most closely. `None` where no run
+    /// was long enough, and of virtual time, which has nothing to do with that of this machine.
+    pub fn drift(&self) -> Option<Drift> {
+        let ended = self.runs.iter().filter_map(|run| run.drift);
+        let all = ended.chain(self.run.as_ref().and_then(Measuring::drift));
+        all.min_by_key(|drift| drift.uncertainty_ppb)
     }
 
     /// Asks for what is to be carried out.
@@ -387,6 +353,33 @@ impl Live {
 
     /// Asks, and waits for the answer. What else comes meanwhile counts as always.
     fn answer_to(&mut self, command: Command<'_>) -> Result<Answer, Error> {
+        let bytes = self.send(command)?;
+        let (begun, mut sent) = (Instant::now(), Instant::now());
+        loop {
+            self.hear(WAIT)?;
+            let is_late = self.connection.is_serial() && sent.elapsed() > AGAIN;
+            match self.answer.take() {
+                Some(answer) => {
+                    self.awaited = None;
+                    return Ok(answer);
+                }
+                None if work::is_cancelled() => return Err(Error::Interrupted),
+                None if begun.elapsed() > ANSWER => return Err(self.broken(SILENT)),
+                None if is_late && matches!(command, Command::Start(_)) => {
+                    self.awaited = None;
+                    return Ok(Answer::Missing);
+                }
+                None if is_late => {
+                    self.write(&bytes)?;
+                    sent = Instant::now();
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Sends a command, whose bytes these are.
+    fn send(&mut self, command: Command<'_>) -> Result<Vec<u8>, Error> {
         self.number = self.number.wrapping_add(1);
         let mut out = [0; STUFFED_MAX];
         let bytes = command.encode(self.number, &mut out).to_vec();
@@ -398,36 +391,7 @@ impl Live {
             _ => Kind::ACCEPTED,
         });
         self.write(&bytes)?;
-        let (begun, mut sent, mut is_repeated) = (Instant::now(), Instant::now(), false);
-        loop {
-            self.listen(WAIT)?;
-            match self.answer.take() {
-                Some(Answer::Refused(refused)) => {
-                    self.awaited = None;
-                    // The start was carried out, and its answer was damaged: who the generator is says the rest.
-                    let has_started = is_repeated && matches!(command, Command::Start(_));
-                    return match refused.why {
-                        Why::Running if has_started => self.answer_to(IDENTIFY),
-                        _ => Ok(Answer::Refused(refused)),
-                    };
-                }
-                Some(answer) => {
-                    self.awaited = None;
-                    return Ok(answer);
-                }
-                None if work::is_cancelled() => return Err(Error::Interrupted),
-                None if begun.elapsed() > ANSWER => {
-                    return Err(
-                        self.broken("it does not answer; does another program speak to it?")
-                    );
-                }
-                None if self.connection.is_serial() && sent.elapsed() > AGAIN => {
-                    self.write(&bytes)?;
-                    (sent, is_repeated) = (Instant::now(), true);
-                }
-                None => {}
-            }
-        }
+        Ok(bytes)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -452,6 +416,12 @@ impl Live {
             self.place
         ))
     }
+}
+
+/// The time of this machine, by CLOCK_MONOTONIC.
+fn now() -> Nanos {
+    let now = clock_gettime(ClockId::Monotonic);
+    Nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
 }
 
 /// A refusal may answer any command.

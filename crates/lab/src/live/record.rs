@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The bundle of what a generator measures.
 
-use super::{Live, Mark, Tested};
+use super::{Drift, Live, Mark, Tested};
 use crate::Error;
 use crate::matrix::Issuer;
 use bundle::{
@@ -81,6 +81,10 @@ impl Record {
         if records > 0 {
             warnings.push(Warning::ChannelDropped { records });
         }
+        if let Some(drift) = live.drift().filter(Drift::is_doubtful) {
+            let Drift { gain_ppb, uncertainty_ppb, .. } = drift;
+            warnings.push(Warning::GeneratorClock { gain_ppb, uncertainty_ppb });
+        }
         let complete = failure.is_none();
         warnings.extend(failure.map(|text| Warning::Failed { text }));
         let conclusion = Conclusion::of(&summaries, limits, warnings);
@@ -97,6 +101,13 @@ fn source(live: &Live) -> String {
         text += &format!("# from trigger {}, at {} ns:", run.triggers, run.elapsed.0);
         text.extend(Setting::ALL.map(|s| format!(" {} {}", s.name(), run.settings.get(s))));
         text.push('\n');
+        if let Some(drift) = run.drift {
+            let Drift { started, span, batches, .. } = drift;
+            text += &format!(
+                "# its clock: {drift} beside CLOCK_MONOTONIC here, of {batches} batches in {} ns; it started at {} ns there, or before\n",
+                span.0, started.0
+            );
+        }
     }
     for Tested { triggers, outcome } in live.tests() {
         text += &match outcome {

@@ -2,6 +2,7 @@
 //! One run of the generator, as the host hears of it.
 
 use super::Channel;
+use super::drift::{Drift, Moments};
 use sample::{Clock, Loss, Nanos, Observation, Sample, SeriesId};
 use wire::generator::{
     self as protocol, Batch, Identity, Receipt, Run, Settings, Stopped, Tick, Ticks,
@@ -12,8 +13,12 @@ pub(super) const TOO_MANY: &str = "more triggers, or a longer time, than 64 bits
 /// A run that goes on.
 pub(super) struct Measuring {
     pub(super) receipt: Receipt,
+    /// Its number.
+    pub(super) number: Run,
     /// How far it is, since its start.
     pub(super) reached: Nanos,
+    /// When its batches came; `None` of virtual time.
+    moments: Option<Moments>,
 }
 
 /// A place in the conversation.
@@ -27,9 +32,23 @@ pub(super) struct Base {
 
 impl Measuring {
     /// A run that has started with these settings.
-    pub(super) fn of(run: Run, settings: &Settings, identity: &Identity) -> Measuring {
+    pub(super) fn of(number: Run, settings: &Settings, identity: &Identity) -> Measuring {
         let measured = identity.responders().at(settings.responders().mask());
-        Measuring { receipt: Receipt::new(run, measured), reached: Nanos(0) }
+        let is_virtual = identity.clock == protocol::Clock::Virtual;
+        let moments = (!is_virtual).then(Moments::new);
+        let receipt = Receipt::new(number, measured);
+        Measuring { receipt, number, reached: Nanos(0), moments }
+    }
+
+    /// The last batch came at this time of this machine.
+    pub(super) fn came(&mut self, ours: Nanos) {
+        let reached = self.reached;
+        self.moments.iter_mut().for_each(|moments| moments.take(reached, ours));
+    }
+
+    /// How the generator's clock goes, as far as the run tells.
+    pub(super) fn drift(&self) -> Option<Drift> {
+        self.moments.as_ref().and_then(Moments::drift)
     }
 
     /// Takes a batch: its latencies go to the channels and to `observed`. The run began at `base`. The channels have

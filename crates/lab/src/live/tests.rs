@@ -1,75 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Conversations over real sockets: with a generator that has the fake session behind it, and with what is none.
 
+mod drift;
 mod serial;
 
 use super::*;
-use crate::generator::{Fired, Generator, Happened, Line};
+use crate::generator::Happened;
+use crate::generator::Line;
+use crate::generator::fake::Served;
 use crate::target::fake::Fake;
-use crate::target::{Lead, Target};
-use experiment::Experiment;
-use sample::{Loss, ResponderSet, Sample, SeriesId};
+use sample::{Loss, Losses, Responder, Sample, SeriesId};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use wire::generator::Ended;
 
-const EXPERIMENT: &str = r#"
-    title = "test"
-    target = "rig"
-    flavours = ["a"]
-    loads = ["idle"]
-    responders = ["hardirq", "task"]
-    trigger = { period = "1ms", count = 3 }
-"#;
-
-/// A generator on a free port, in a thread of its own.
-struct Served {
-    address: SocketAddr,
-    ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<(Vec<Fired>, Vec<Happened>)>>,
-}
-
-impl Served {
-    fn new(fake: Fake) -> Served {
-        let mut line = Line::listen("127.0.0.1:0".parse().expect("an address")).expect("a port");
-        let address = line.address().expect("a port");
-        let ends = Arc::new(AtomicBool::new(false));
-        let asked = ends.clone();
-        let thread = std::thread::spawn(move || {
-            let experiment =
-                Experiment::parse(Path::new("t.toml"), EXPERIMENT).expect("it is sound");
-            let cell = experiment.cells().next().expect("a cell");
-            let session =
-                fake.begin(&experiment, cell, Lead::Commands, &|_| ()).expect("it begins");
-            let responders: ResponderSet =
-                [Responder::Hardirq, Responder::Task].into_iter().collect();
-            let mut generator = Generator::new(session, responders, "a fake");
-            let (mut happened, mut fired) = (Vec::new(), Vec::new());
-            while !asked.load(Ordering::Relaxed) {
-                line.turn(&mut generator, &mut |what| happened.push(what));
-                generator.turn(line.now()).expect("it goes on");
-                fired.extend(generator.fired());
-            }
-            generator.switch_off();
-            line.turn(&mut generator, &mut |what| happened.push(what));
-            (fired, happened)
-        });
-        Served { address, ends, thread: Some(thread) }
-    }
-
-    fn live(&self) -> Live {
-        Live::connect(&self.address.to_string()).expect("it speaks the protocol")
-    }
-
-    /// Ends it: what it fired, and what happened on its line.
-    fn end(mut self) -> (Vec<Fired>, Vec<Happened>) {
-        self.ends.store(true, Ordering::Relaxed);
-        self.thread.take().expect("once").join().expect("no panic")
-    }
+/// A host of it.
+fn host(served: &Served) -> Live {
+    Live::connect(&served.address.to_string()).expect("it speaks the protocol")
 }
 
 /// Listens until the run has ended, and returns what was observed.
@@ -100,7 +49,7 @@ fn samples(observed: &[Observation]) -> Vec<Sample> {
 #[test]
 fn two_runs_are_one_series_whose_triggers_and_times_count_on() {
     let served = Served::new(Fake::default());
-    let mut live = served.live();
+    let mut live = host(&served);
     assert_eq!((live.name().as_str(), live.clock()), ("a fake", Clock::Virtual));
     start(&mut live, 100_000, 50);
     let first = to_the_end(&mut live);
@@ -124,7 +73,7 @@ fn two_runs_are_one_series_whose_triggers_and_times_count_on() {
 #[test]
 fn what_is_lost_is_told_at_the_end_of_a_run_and_counts_over_all_runs() {
     let served = Served::new(Fake { lose_every: 5, ..Fake::default() });
-    let mut live = served.live();
+    let mut live = host(&served);
     start(&mut live, 100_000, 20);
     let observed = to_the_end(&mut live);
     let lost = Observation::Loss(SeriesId(1), Loss::Unanswered, 4);
@@ -137,7 +86,7 @@ fn what_is_lost_is_told_at_the_end_of_a_run_and_counts_over_all_runs() {
 #[test]
 fn after_a_reset_in_a_run_every_number_counts_from_there_and_what_is_observed_counts_on() {
     let served = Served::new(Fake { lose_every: 5, ..Fake::default() });
-    let mut live = served.live();
+    let mut live = host(&served);
     start(&mut live, 100_000, 20);
     let mut observed = to_the_end(&mut live);
     live.set(Setting::Batch, 1).expect("within the limits");
@@ -169,7 +118,7 @@ fn after_a_reset_in_a_run_every_number_counts_from_there_and_what_is_observed_co
 #[test]
 fn a_mark_is_one_short_line_with_its_place_and_there_is_room_for_a_thousand() {
     let served = Served::new(Fake::default());
-    let mut live = served.live();
+    let mut live = host(&served);
     start(&mut live, 100_000, 20);
     to_the_end(&mut live);
     live.mark("  the door was opened ").expect("a line");
@@ -186,7 +135,7 @@ fn a_mark_is_one_short_line_with_its_place_and_there_is_room_for_a_thousand() {
 #[test]
 fn what_a_generator_refuses_is_told_with_its_limits() {
     let served = Served::new(Fake::default());
-    let mut live = served.live();
+    let mut live = host(&served);
     let refused = live.set(Setting::Period, 10).expect_err("below the limit").to_string();
     assert!(refused.contains("refuses period 10") && refused.contains("1000 to"), "{refused}");
     live.set(Setting::High, 2_000_000).expect("alone it is within the limits");
@@ -197,12 +146,12 @@ fn what_a_generator_refuses_is_told_with_its_limits() {
 #[test]
 fn a_second_host_takes_the_place_of_the_first_and_finds_its_run() {
     let served = Served::new(Fake::default());
-    let mut live = served.live();
+    let mut live = host(&served);
     start(&mut live, 1_000_000, u64::MAX);
     while live.triggers() < 20 {
         live.listen(WAIT).expect("it goes on");
     }
-    let mut second = served.live();
+    let mut second = host(&served);
     assert!(second.is_running());
     second.stop().expect("it is its host now");
     to_the_end(&mut second);
@@ -228,7 +177,7 @@ fn a_second_host_takes_the_place_of_the_first_and_finds_its_run() {
 #[test]
 fn a_generator_that_is_switched_off_tells_its_host_how_the_run_ended() {
     let served = Served::new(Fake::default());
-    let mut live = served.live();
+    let mut live = host(&served);
     start(&mut live, 1_000_000, u64::MAX);
     while live.triggers() < 5 {
         live.listen(WAIT).expect("it goes on");
@@ -241,7 +190,7 @@ fn a_generator_that_is_switched_off_tells_its_host_how_the_run_ended() {
 #[test]
 fn time_goes_on_also_where_nobody_answers_and_is_told() {
     let served = Served::new(Fake { silent: true, ..Fake::default() });
-    let mut live = served.live();
+    let mut live = host(&served);
     start(&mut live, 1_000_000, u64::MAX);
     let begun = Instant::now();
     while live.triggers() < 30 || live.elapsed() < Nanos::from_millis(30) {
@@ -261,7 +210,7 @@ fn time_goes_on_also_where_nobody_answers_and_is_told() {
 #[test]
 fn triggers_that_are_answered_with_an_older_one_are_raised_before_they_are_lost() {
     let served = Served::new(Fake { supersede: 3, ..Fake::default() });
-    let mut live = served.live();
+    let mut live = host(&served);
     live.set(Setting::Batch, 1).expect("within the limits");
     start(&mut live, 100_000, 40);
     to_the_end(&mut live);
@@ -279,7 +228,7 @@ fn a_host_that_talks_nonsense_or_reads_nothing_slows_nobody() {
         hostile.write_all(&bytes.to_be_bytes()).expect("it takes all");
     }
     drop(hostile);
-    let mut live = served.live();
+    let mut live = host(&served);
     // It does not read meanwhile: the generator comes to its end all the same, and says what was lost.
     start(&mut live, 2_000, 30_000);
     std::thread::sleep(Duration::from_secs(1));
@@ -330,7 +279,7 @@ impl crate::matrix::Issuer for Noon {
 fn what_was_recorded_until_the_line_broke_is_a_sound_bundle_that_says_so() {
     let store = tempfile::tempdir().expect("a directory");
     let served = Served::new(Fake { lose_every: 5, ..Fake::default() });
-    let mut live = served.live();
+    let mut live = host(&served);
     let mut record = Record::begin(&live, store.path(), &Noon).expect("room on the disk");
     start(&mut live, 1_000_000, u64::MAX);
     while live.triggers() < 20 {
@@ -339,7 +288,7 @@ fn what_was_recorded_until_the_line_broke_is_a_sound_bundle_that_says_so() {
     }
     live.mark("the <b>door</b>").expect("a line");
     // Another host takes the line away, and a second recording of the same second has another name.
-    let mut second = served.live();
+    let mut second = host(&served);
     let mut other = Record::begin(&second, store.path(), &Noon).expect("another name");
     let why = loop {
         match live.listen(WAIT) {

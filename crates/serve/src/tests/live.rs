@@ -2,62 +2,8 @@
 //! A conversation with a generator, from the start to what was recorded of it.
 
 use super::*;
-use experiment::Experiment;
-use lab::generator::{Generator, Line};
+use lab::generator::fake::Served as Generator;
 use lab::target::fake::Fake;
-use lab::target::{Lead, Target};
-use sample::{Responder, ResponderSet};
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-const EXPERIMENT: &str = r#"
-    title = "test"
-    target = "rig"
-    flavours = ["a"]
-    loads = ["idle"]
-    responders = ["hardirq", "task"]
-    trigger = { period = "1ms", count = 3 }
-"#;
-
-/// A generator with a fake guest, in a thread of its own.
-struct Fakery {
-    address: SocketAddr,
-    ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Fakery {
-    fn new() -> Fakery {
-        let mut line = Line::listen("127.0.0.1:0".parse().expect("an address")).expect("a port");
-        let (address, ends) = (line.address().expect("a port"), Arc::new(AtomicBool::new(false)));
-        let asked = ends.clone();
-        let thread = std::thread::spawn(move || {
-            let experiment =
-                Experiment::parse(Path::new("t.toml"), EXPERIMENT).expect("it is sound");
-            let cell = experiment.cells().next().expect("a cell");
-            let fake = Fake::default();
-            let session =
-                fake.begin(&experiment, cell, Lead::Commands, &|_| ()).expect("it begins");
-            let responders: ResponderSet =
-                [Responder::Hardirq, Responder::Task].into_iter().collect();
-            let mut generator = Generator::new(session, responders, "a fake");
-            while !asked.load(Ordering::Relaxed) {
-                line.turn(&mut generator, &mut |_| ());
-                generator.turn(line.now()).expect("it goes on");
-                generator.fired();
-            }
-        });
-        Fakery { address, ends, thread: Some(thread) }
-    }
-}
-
-impl Drop for Fakery {
-    fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
-        self.thread.take().expect("once").join().expect("no panic");
-    }
-}
 
 /// What pages are told, until `is_so`.
 fn told(served: &Served, is_so: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
@@ -79,7 +25,7 @@ fn told(served: &Served, is_so: impl Fn(&serde_json::Value) -> bool) -> serde_js
 
 #[test]
 fn a_run_is_logged_marked_and_named_by_its_worst_latencies_while_it_goes_on() {
-    let (generator, served) = (Fakery::new(), Served::new());
+    let (generator, served) = (Generator::new(Fake::default()), Served::new());
     let place = generator.address.to_string();
     let asked =
         format!("{{\"place\":{place:?},\"frequency\":\"500Hz\",\"batch\":1,\"record\":true}}");

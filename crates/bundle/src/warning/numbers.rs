@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The warnings that follow from the numbers of a run.
+
+use super::Warning;
+use stats::{Finding, Quantile, Reason, Statistic, Summary};
+
+impl Warning {
+    /// The warnings that follow from the losses of a summary, in the order of the losses. Dropped records belong to the
+    /// run ([`Warning::ChannelDropped`]), so they are not repeated for each responder.
+    pub fn of_losses(summary: &Summary) -> Vec<Warning> {
+        let losses = &summary.losses;
+        let responder = || summary.responder.clone();
+        let mut warnings = Vec::new();
+        if losses.unanswered > 0 {
+            warnings
+                .push(Warning::Unanswered { responder: responder(), triggers: losses.unanswered });
+        }
+        if losses.superseded > 0 {
+            warnings
+                .push(Warning::Superseded { responder: responder(), triggers: losses.superseded });
+        }
+        if losses.spurious > 0 {
+            warnings.push(Warning::Spurious { responder: responder(), edges: losses.spurious });
+        }
+        if losses.tainted > 0 {
+            warnings.push(Warning::Tainted { responder: responder(), edges: losses.tainted });
+        }
+        if losses.overrun > 0 {
+            warnings.push(Warning::Overrun { responder: responder(), periods: losses.overrun });
+        }
+        warnings
+    }
+
+    /// The doubt that a finding raises: too few samples for a quantile with a limit, or few samples for a maximum that
+    /// kept its limit. Few samples are those that do not support p99.9.
+    pub fn of_finding(finding: &Finding, summaries: &[Summary]) -> Option<Warning> {
+        let responder = finding.responder.clone();
+        let count = summaries.iter().find(|s| s.responder == responder)?.count;
+        match (finding.statistic, finding.reason) {
+            (Statistic::Quantile(quantile), Reason::TooFewSamples) => {
+                let quantile = quantile.name().to_owned();
+                Some(Warning::TooFewSamples { responder, quantile, count })
+            }
+            (Statistic::Max, Reason::Within) if !Quantile::P999.supported_by(count) => {
+                Some(Warning::MaximumOfFew { responder, count })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Conclusion;
+    use crate::examples::manifest_of;
+    use sample::Nanos;
+    use stats::Limit;
+
+    #[test]
+    fn a_maximum_that_kept_its_limit_is_doubted_where_few_samples_were_made_and_a_failed_one_is_not()
+     {
+        let mut series = manifest_of("6.12", &["task"]).series;
+        let mut codes = |count: u64, bound: Nanos| -> Vec<&'static str> {
+            series[0].count = count;
+            let limit =
+                Limit { responder: series[0].responder.clone(), statistic: Statistic::Max, bound };
+            let conclusion = Conclusion::of(&series, vec![limit], Vec::new());
+            conclusion.warnings.iter().map(Warning::code).collect()
+        };
+        let high = Nanos::from_millis(1);
+        assert_eq!(codes(999, high), ["maximum_of_few"]);
+        assert!(codes(1_000, high).is_empty());
+        assert!(codes(10, Nanos(1)).is_empty());
+    }
+}
