@@ -7,6 +7,7 @@ mod finds;
 mod gpio;
 mod installation;
 mod kernels;
+mod live;
 mod measure;
 mod own_program;
 mod refusals;

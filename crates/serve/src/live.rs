@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use bundle::RunId;
 use futures_util::stream::{Stream, unfold};
-use lab::live::{self, Left, Live, Talk, Wanted};
+use lab::live::{self, Drift, Left, Live, Talk, Wanted};
 use lab::matrix::Issuer;
 use sample::{Clock, Nanos, Observation};
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,7 @@ pub struct Told {
     #[serde(rename = "high_ns")]
     pub high: Option<Nanos>,
     pub damaged_frames: u64,
+    pub drift: Option<DriftTold>,
     pub bundle: Option<String>,
     pub marks: Vec<MarkTold>,
     pub channels: Vec<ChannelTold>,
@@ -79,6 +80,14 @@ pub struct Told {
     /// The run that is being recorded.
     #[serde(skip)]
     pub recorded: Option<RunId>,
+}
+
+/// How the generator's clock goes beside this machine's.
+#[derive(Clone, Debug, Serialize)]
+pub struct DriftTold {
+    #[serde(flatten)]
+    pub drift: Drift,
+    pub is_doubtful: bool,
 }
 
 /// A note of the user.
@@ -98,7 +107,6 @@ pub struct ChannelTold {
     /// For other tools, and not for pages.
     #[serde(skip)]
     pub counted: Counted,
-    #[serde(skip)]
     pub worst: Vec<Worst>,
 }
 
@@ -340,7 +348,7 @@ fn follow(
             latest.take(&observed);
             match observed {
                 Observation::Sample(sample) if is_read => {
-                    crate::log::write(&mut lines, &sample, &names)
+                    live::table::row(&mut lines, &sample, &names)
                 }
                 _ => {}
             }
@@ -398,6 +406,7 @@ fn tell(talk: &Talk, standing: Standing, message: Option<String>) -> Told {
         period: nanos(Setting::Period),
         high: nanos(Setting::High),
         damaged_frames: live.damaged(),
+        drift: live.drift().map(|drift| DriftTold { drift, is_doubtful: drift.is_doubtful() }),
         bundle: None,
         marks: marks.collect(),
         channels: channels.collect(),
@@ -418,6 +427,9 @@ pub fn example() -> Told {
     let mut losses = Losses::default();
     losses.count(Loss::Superseded, 4);
     let summary = Summary { losses, ..series.summary() };
+    let (gain_ppb, uncertainty_ppb, batches) = (40_100, 2_300, 60);
+    let (started, span) = (Nanos(5_000_000_000), Nanos(3_000_000));
+    let drift = Drift { gain_ppb, uncertainty_ppb, started, span, batches };
     Told {
         standing: Standing::Running,
         generator: "a guest".into(),
@@ -426,6 +438,7 @@ pub fn example() -> Told {
         measured: Nanos(3_000_000),
         period: Some(Nanos(1_000_000)),
         high: Some(Nanos(100_000)),
+        drift: Some(DriftTold { drift, is_doubtful: false }),
         channels: vec![ChannelTold::of(summary, &series)],
         ..Told::default()
     }

@@ -7,20 +7,10 @@ use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::try_unfold;
-use sample::Sample;
-use std::fmt::Write;
+use lab::live::table::HEAD;
 use std::io;
 use std::sync::Arc;
 use tokio::sync::broadcast::Receiver;
-
-/// As `onset export --csv` has it, without the instructions, which no generator counts.
-const HEAD: &str = "responder,trigger,at_ns,latency_ns\n";
-
-/// Writes the line of a latency.
-pub fn write(lines: &mut String, sample: &Sample, names: &[&str]) {
-    let Sample { series, trigger, at, latency, .. } = sample;
-    let _ = writeln!(lines, "{},{trigger},{},{}", names[series.index()], at.0, latency.0);
-}
 
 /// `/api/live/log.csv`: the latencies from now on, until the run ends. If the reader is too slow for them, the download
 /// fails: no table has a gap that nobody sees.

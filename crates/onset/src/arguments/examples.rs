@@ -75,7 +75,7 @@ const EXAMPLES: [(&str, &[&str]); 27] = [
         "live",
         &[
             "onset live 127.0.0.1:7010 --frequency 1kHz",
-            "onset live /dev/ttyACM0 --frequency 16Hz --duty 50% --count 10000 --record",
+            "onset live /dev/ttyACM0 --frequency 16Hz --duty 50% --count 10000 --record --csv latencies.csv",
         ],
     ),
     (

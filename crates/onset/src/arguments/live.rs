@@ -64,6 +64,9 @@ pub struct Live {
     /// Write all latencies to a bundle in the store.
     #[arg(long)]
     pub record: bool,
+    /// Write each latency to this file while it comes, as a table. [default: no file]
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
     /// Where the bundles are.
     #[command(flatten)]
     pub store: StoreArgument,

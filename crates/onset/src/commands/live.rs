@@ -4,8 +4,12 @@
 use super::{SystemClock, print, print_json, store};
 use crate::arguments::Live as Arguments;
 use crate::failure::{Exit, Failure};
-use lab::live::{Left, Live, Standing, Talk, Wanted};
+use lab::live::{Left, Live, Standing, Talk, Wanted, table};
 use lab::matrix::Issuer;
+use sample::Observation;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use view::results;
 use view::terminal::{self, Key, Screen};
@@ -25,11 +29,12 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             "the generator is in the middle of a run, whose settings are fixed: give the command without them to watch that run",
         ));
     }
+    let mut table = arguments.csv.as_deref().map(|path| Table::create(path, &live)).transpose()?;
     let store = arguments.record.then(|| store(&arguments.store.store));
     let recorded = store.as_ref().map(|store| (store.root(), &SystemClock as &dyn Issuer));
     let (mut talk, note) = Talk::begin(live, &wanted, recorded)?;
     note.iter().for_each(|note| tell!("{note}"));
-    let followed = follow(&mut talk, arguments);
+    let followed = follow(&mut talk, arguments, &mut table);
     conclude(&mut talk, arguments, followed)
 }
 
@@ -46,13 +51,55 @@ fn wanted(arguments: &Arguments) -> Wanted {
     }
 }
 
+/// The latencies in a file, as they come.
+struct Table<'a> {
+    path: &'a Path,
+    file: File,
+    names: Vec<&'static str>,
+    lines: String,
+}
+
+impl<'a> Table<'a> {
+    /// A file with the head alone.
+    fn create(path: &'a Path, live: &Live) -> Result<Table<'a>, Failure> {
+        let names = live.channels().iter().map(|channel| channel.responder.name()).collect();
+        let file = File::create(path).map_err(|e| cannot_write(path, &e))?;
+        let mut table = Table { path, file, names, lines: table::HEAD.into() };
+        table.write()?;
+        Ok(table)
+    }
+
+    fn take(&mut self, observation: &Observation) {
+        if let Observation::Sample(sample) = observation {
+            table::row(&mut self.lines, sample, &self.names);
+        }
+    }
+
+    /// Writes what was taken.
+    fn write(&mut self) -> Result<(), Failure> {
+        let written = self.file.write_all(self.lines.as_bytes());
+        self.lines.clear();
+        written.map_err(|e| cannot_write(self.path, &e))
+    }
+}
+
+fn cannot_write(path: &Path, e: &std::io::Error) -> Failure {
+    Failure::unavailable(format!("cannot write {}: {e}", path.display()))
+}
+
 /// Follows the conversation to its end. Returns whether the user ended it.
-fn follow(talk: &mut Talk, arguments: &Arguments) -> Result<bool, Failure> {
+fn follow(
+    talk: &mut Talk,
+    arguments: &Arguments,
+    table: &mut Option<Table<'_>>,
+) -> Result<bool, Failure> {
     let mut screen = if arguments.json { Screen::Lines } else { Screen::open() };
     let every = if screen.is_drawn() { DRAWN_EVERY } else { TOLD_EVERY };
     let (mut drawn, mut change) = (Instant::now(), None);
     loop {
-        if talk.step(&mut |_| ())? == Standing::Ended {
+        let standing = talk.step(&mut |heard| table.iter_mut().for_each(|t| t.take(&heard)))?;
+        table.iter_mut().try_for_each(Table::write)?;
+        if standing == Standing::Ended {
             let Some(key) = change.take() else { return Ok(talk.is_stopped()) };
             if let Err(refused) = talk.go_on(|live| start_otherwise(live, key)) {
                 screen.note(refused.to_string());
@@ -66,6 +113,7 @@ fn follow(talk: &mut Talk, arguments: &Arguments) -> Result<bool, Failure> {
         match key {
             Some(Key::Reset) => talk.reset(),
             Some(Key::Pause) => screen.pause(),
+            Some(Key::Mark) => screen.note(mark(talk)),
             _ => {}
         }
         // Of a number of triggers that the user asked for, there is one run.
@@ -78,6 +126,14 @@ fn follow(talk: &mut Talk, arguments: &Arguments) -> Result<bool, Failure> {
             talk.stop()?;
         }
     }
+}
+
+/// Keeps a mark with the present time, and says so.
+fn mark(talk: &mut Talk) -> String {
+    if let Err(refused) = talk.mark("") {
+        return refused.to_string();
+    }
+    talk.live().marks().last().map_or_else(String::new, terminal::marked)
 }
 
 /// Starts a run at twice the frequency, or at half of it. If the generator refuses that, or half a period is no whole

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What `onset live --json` prints.
 
+use lab::live::Drift;
 use sample::{Clock, Nanos};
 use serde::Serialize;
 use stats::Summary;
@@ -21,6 +22,8 @@ pub struct Live {
     /// How long the generator measured, without the time between its runs.
     #[serde(rename = "measured_ns")]
     measured: Nanos,
+    /// How the generator's clock goes beside this machine's. Null of virtual time, and if no run was long enough to tell.
+    drift: Option<Drift>,
     /// The directory of the bundle, if the command recorded one.
     bundle: Option<String>,
     /// Frames that the line to the generator damaged. What was in them counts as dropped.
@@ -42,6 +45,7 @@ impl Live {
             clock: live.clock(),
             triggers: live.triggers(),
             measured: live.elapsed(),
+            drift: live.drift(),
             bundle: bundle.map(|path| path.display().to_string()),
             damaged_frames: live.damaged(),
             series: series.map(|c| Summary { losses: c.losses, ..c.series.summary() }).collect(),

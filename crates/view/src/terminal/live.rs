@@ -6,7 +6,7 @@ use super::count::{named, several};
 use super::generator::{hertz, lost};
 use super::table::{Align, Table};
 use crate::visible::tell;
-use lab::live::{Channel, Live};
+use lab::live::{Channel, Drift, Live, Mark};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
@@ -19,7 +19,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 use wire::generator::{Setting, Ticks};
 
-const KEYS: &str = "q stop   space pause   r reset   + twice as often   - half as often";
+const KEYS: &str = "q stop   space pause   r reset   m mark   + twice as often   - half as often";
 
 /// What the user pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub enum Key {
     Pause,
     /// Forget all numbers so far.
     Reset,
+    /// Keep a mark.
+    Mark,
     /// Trigger twice as often.
     Faster,
     /// Trigger half as often.
@@ -136,6 +138,7 @@ fn meaning(key: KeyEvent) -> Option<Key> {
         KeyCode::Char('q') | KeyCode::Esc => Some(Key::Quit),
         KeyCode::Char(' ' | 'p') => Some(Key::Pause),
         KeyCode::Char('r') => Some(Key::Reset),
+        KeyCode::Char('m') => Some(Key::Mark),
         KeyCode::Char('+') => Some(Key::Faster),
         KeyCode::Char('-') => Some(Key::Slower),
         _ => None,
@@ -257,14 +260,28 @@ fn heading(live: &Live) -> [String; 2] {
         several(live.triggers(), "trigger"),
         live.elapsed(),
     );
+    if let Some(drift) = live.drift() {
+        state += &format!(" · {}", pace(&drift));
+    }
     if live.damaged() > 0 {
         state += &format!(" · {}", several(live.damaged(), "damaged frame"));
     }
     [title, state]
 }
 
+/// How the generator's clock goes beside this machine's.
+fn pace(drift: &Drift) -> String {
+    let doubt = if drift.is_doubtful() { ", more than crystals are off!" } else { "" };
+    format!("its clock {drift}{doubt}")
+}
+
 fn ratio(nanos: u32, per: u32) -> String {
     if per == 1 { format!("{nanos} ns") } else { format!("{nanos}/{per} ns") }
+}
+
+/// Says that a mark was kept.
+pub fn marked(mark: &Mark) -> String {
+    format!("marked {}, after {}", mark.elapsed, several(mark.triggers, "trigger"))
 }
 
 /// One line for a log.
@@ -281,6 +298,9 @@ fn line(live: &Live) -> String {
             _ => "no answer".into(),
         };
         text += &lost(&channel.losses);
+    }
+    if let Some(drift) = live.drift() {
+        text += &format!("; {}", pace(&drift));
     }
     text
 }
@@ -375,8 +395,8 @@ mod tests {
         let key = |code, modifiers| meaning(KeyEvent::new(code, modifiers));
         let plain = |c| key(KeyCode::Char(c), KeyModifiers::NONE);
         assert_eq!(
-            (plain('q'), plain(' '), plain('r')),
-            (Some(Key::Quit), Some(Key::Pause), Some(Key::Reset))
+            (plain('q'), plain(' '), plain('r'), plain('m')),
+            (Some(Key::Quit), Some(Key::Pause), Some(Key::Reset), Some(Key::Mark))
         );
         assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Key::Quit));
         assert_eq!(plain('c'), None);

@@ -30,7 +30,7 @@ pub use generator::{started, stopped};
 pub use hunt::{hunted, progress as hunt_progress};
 pub use ladder::{configuration, ladders, tone};
 pub use ledger::ledger;
-pub use live::{Key, Screen, live};
+pub use live::{Key, Screen, live, marked};
 pub use minimised::{kept, minimised};
 pub use next::next_steps;
 pub use paths::paths;
