@@ -105,6 +105,7 @@ bench: prepare-run build
 	$(CARGO) bench --locked -p onset --bench figures
 	$(CARGO) bench --locked -p onset --bench machine
 	$(CARGO) bench --locked -p onset --bench protocol
+	cd web && node build.mjs --tests
 	$(CARGO) bench --locked -p onset --bench page
 	$(CARGO) test --locked -p onset-tests --test rig -- delays_are_found --nocapture --test-threads 1
 	$(CARGO) bench --locked -p onset --bench hunt

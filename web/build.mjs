@@ -76,9 +76,9 @@ async function buildPages() {
 
 async function buildTests() {
   await build({
-    entryPoints: ["unit", "scope", "save", "browser", "reading", "generator", "site"]
+    entryPoints: ["unit", "scope", "save", "browser", "reading", "generator", "site", "live"]
       .map((name) => here(`test/${name}.test.ts`))
-      .concat(here("test/figures.ts")),
+      .concat(here("test/figures.ts"), here("test/growth.ts")),
     bundle: true,
     platform: "node",
     format: "esm",

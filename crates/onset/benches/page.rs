@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What `onset serve` costs while a generator measures 20,000 times a second, how far its page is behind, and how soon
-//! a list of 10,000 runs is there. Needs what `make build` builds. Prints; asserts that nothing is lost.
+//! What `onset serve` costs while a generator measures 20,000 times a second, how far its page is behind, how soon a
+//! list of 10,000 runs is there, and whether server or page grow. Needs what `make build` builds, and for the page in
+//! Chromium `npm ci` and `node build.mjs --tests` in `web`. Prints; asserts that nothing is lost.
 //!
-//! `ONSET_BENCH_SECONDS=1200 cargo bench --bench page -- live` watches for growth.
+//! `ONSET_BENCH_SECONDS=3600 cargo bench --bench page -- growth` watches both for an hour.
 
 mod device;
 mod figure;
@@ -15,18 +16,44 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const A_SECOND: u64 = 20_000;
 const RUNS: u64 = 10_000;
 
 fn main() {
-    let live_only = std::env::args().any(|word| word == "live");
+    let only =
+        ["live", "list", "growth"].into_iter().find(|what| std::env::args().any(|w| w == *what));
+    let is_wanted = |what| only.is_none_or(|only| only == what);
     heading();
-    live();
-    if !live_only {
+    if is_wanted("live") {
+        live();
+    }
+    if is_wanted("list") {
         list();
     }
+    if is_wanted("growth") {
+        growth();
+    }
+}
+
+/// How long a measurement goes on, in seconds.
+fn seconds(otherwise: u64) -> u64 {
+    let asked = std::env::var("ONSET_BENCH_SECONDS").ok().and_then(|text| text.parse().ok());
+    asked.unwrap_or(otherwise)
+}
+
+/// A generator that measures as long, and the place where it is.
+fn device(seconds: u64) -> (Arc<Device>, String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let place = listener.local_addr().expect("a port").to_string();
+    let period = Duration::from_secs(1) / A_SECOND as u32;
+    let measurements = A_SECOND * seconds;
+    let device = Arc::new(Device { measurements, period, begun: OnceLock::new() });
+    let own = device.clone();
+    let thread = std::thread::spawn(move || own.serve(&mut listener.accept().expect("a host").0));
+    (device, place, thread)
 }
 
 /// `onset serve` of a store, ended with it.
@@ -91,14 +118,7 @@ impl Drop for Served {
 }
 
 fn live() {
-    let seconds = std::env::var("ONSET_BENCH_SECONDS").ok().and_then(|text| text.parse().ok());
-    let measurements = A_SECOND * seconds.unwrap_or(20);
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let place = listener.local_addr().expect("a port").to_string();
-    let period = Duration::from_secs(1) / A_SECOND as u32;
-    let device = Arc::new(Device { measurements, period, begun: OnceLock::new() });
-    let own = device.clone();
-    let thread = std::thread::spawn(move || own.serve(&mut listener.accept().expect("a host").0));
+    let (device, place, thread) = device(seconds(20));
     let store = tempfile::tempdir().expect("a directory");
     let served = Served::of(store.path());
     served.ask("POST /api/live/start", &format!("{{\"place\":{place:?}}}"));
@@ -124,7 +144,7 @@ fn live() {
     let (used, _) = served.costs();
     let passed = device.begun.get().expect("it measured").elapsed().as_secs_f64();
     let channel = &last["channels"][0]["summary"];
-    assert_eq!(channel["count"], measurements, "{last}");
+    assert_eq!(channel["count"], device.measurements, "{last}");
     assert_eq!(channel["losses"]["dropped"], 0);
     // Each page is told four times a second, so that the numbers are as old as that before they are told again.
     let longest = behind.iter().copied().fold(0.0, f64::max) + 0.25;
@@ -140,6 +160,50 @@ fn live() {
         format!("{half:.1} … {end:.1}"),
     );
     drop((events, served));
+    thread.join().expect("no panic");
+}
+
+/// Watches the server and a page in Chromium, and says how both stand at the beginning, at the half and at the end.
+fn growth() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/dist/test/growth.mjs");
+    let seconds = seconds(60);
+    let (_, place, thread) = device(seconds);
+    let store = tempfile::tempdir().expect("a directory");
+    let served = Served::of(store.path());
+    served.ask("POST /api/live/start", &format!("{{\"place\":{place:?}}}"));
+    let mut command = Command::new("node");
+    command.arg(script).env("ONSET_PAGE", format!("http://{}/", served.address));
+    command.env("ONSET_EVERY", (seconds / 60).clamp(5, 60).to_string());
+    let mut watcher = command.stdout(Stdio::piped()).spawn().expect("node, and the script built");
+    let lines = BufReader::new(watcher.stdout.take().expect("piped")).lines();
+    let mut samples = Vec::new();
+    for line in lines.map_while(Result::ok) {
+        let page: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        let heap = page["heap_bytes"].as_f64().expect("a size") / (1024.0 * 1024.0);
+        let nodes = page["nodes"].as_f64().expect("a number");
+        let server = served.costs().1;
+        eprintln!(
+            "{:>5}: server {server:.1} MiB, page {heap:.1} MiB, {nodes} nodes",
+            samples.len()
+        );
+        samples.push([server, heap, nodes]);
+    }
+    assert!(watcher.wait().expect("it ran").success(), "{samples:?}");
+    // The page keeps the latest 250,000 edges, which come within seconds; code that is compiled comes to rest later.
+    let [first, half, end] = [samples.len() / 6, samples.len() / 2, samples.len() - 1];
+    for (n, what) in
+        ["onset serve, MiB", "page's scripts after a collection, MiB", "nodes of the page"]
+            .iter()
+            .enumerate()
+    {
+        let of = |at: usize| samples[at][n];
+        print(
+            &format!("{what}: at a sixth, the half, the end of {seconds} s"),
+            "no growth",
+            format!("{:.1} … {:.1} … {:.1}", of(first), of(half), of(end)),
+        );
+    }
+    drop(served);
     thread.join().expect("no panic");
 }
 

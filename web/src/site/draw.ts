@@ -16,9 +16,17 @@ export interface Axis {
 export const WIDTH = 260;
 export const HEIGHT = 34;
 
-/** The axis that holds the latencies of all. */
-export function axis(channels: readonly Channel[]): Axis {
-  const ends = channels.flatMap(({ summary }) => [summary.min_ns, summary.max_ns]).filter((n) => n !== null);
+/** A limit as a line. */
+export interface Line {
+  readonly ns: number;
+  readonly text: string;
+  readonly isPassed: boolean;
+}
+
+/** The axis that holds the latencies of all, and these. */
+export function axis(channels: readonly Channel[], more: readonly number[] = []): Axis {
+  const measured = channels.flatMap(({ summary }) => [summary.min_ns, summary.max_ns]).filter((n) => n !== null);
+  const ends = [...measured, ...more];
   const low = Math.floor(Math.log10(Math.max(1, Math.min(...ends, 1e6))));
   const high = Math.ceil(Math.log10(Math.max(10, ...ends)));
   return { low: 10 ** low, high: 10 ** Math.max(high, low + 1) };
@@ -30,7 +38,7 @@ export function share(ns: number, { low, high }: Axis): number {
 }
 
 /** Heights are logarithmic, so that a single answer is seen beside a million. */
-export function histogram({ summary, columns }: Channel, of: Axis): SVGSVGElement {
+export function histogram({ summary, columns }: Channel, of: Axis, lines: readonly Line[] = []): SVGSVGElement {
   const most = Math.max(1, ...columns.map((column) => column.count));
   const bars = columns
     .filter((column) => column.count > 0)
@@ -40,11 +48,24 @@ export function histogram({ summary, columns }: Channel, of: Axis): SVGSVGElemen
       const box = { x: from.toFixed(1), y: (HEIGHT - height).toFixed(1), height: height.toFixed(1) };
       return svg("rect", { ...box, width: Math.max(1, to - from).toFixed(1) });
     });
-  return drawing(`Histogram of ${summary.responder}`, "bars", ...bars);
+  const limits = lines.map((line) => {
+    const x = (share(line.ns, of) * WIDTH).toFixed(1);
+    return limit(line, { x1: x, x2: x, y1: 0, y2: HEIGHT });
+  });
+  return drawing(`Histogram of ${summary.responder}`, "bars", ...bars, ...limits);
+}
+
+function limit({ text, isPassed }: Line, ends: Record<string, string | number>): SVGLineElement {
+  return svg("line", { class: isPassed ? "limit passed" : "limit", ...ends }, svg("title", {}, text));
 }
 
 /** The longest latency of each stretch of time; a stretch without an answer is a gap. */
-export function course({ summary, slices }: Channel, of: Axis, until: number): SVGSVGElement {
+export function course(
+  { summary, slices }: Channel,
+  of: Axis,
+  until: number,
+  lines: readonly Line[] = [],
+): SVGSVGElement {
   let path = "";
   let end = Number.NaN;
   for (const { at_ns, width_ns, max_ns } of slices) {
@@ -55,7 +76,11 @@ export function course({ summary, slices }: Channel, of: Axis, until: number): S
     if (at_ns !== end) path += "h0.1";
     end = at_ns + width_ns;
   }
-  return drawing(`Longest latency of ${summary.responder} over time`, "course", svg("path", { d: path }));
+  const limits = lines.map((line) => {
+    const y = (HEIGHT - share(line.ns, of) * HEIGHT).toFixed(1);
+    return limit(line, { x1: 0, x2: WIDTH, y1: y, y2: y });
+  });
+  return drawing(`Longest latency of ${summary.responder} over time`, "course", svg("path", { d: path }), ...limits);
 }
 
 function drawing(label: string, kind: string, ...shapes: SVGElement[]): SVGSVGElement {

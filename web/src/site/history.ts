@@ -49,7 +49,8 @@ interface Numbers {
 /** The words of the address that say which runs are shown. */
 const WORDS = ["title", "flavour", "load", "instrument"] as const;
 const LINES = [["max_ns", "longest"], ["p99_ns", "p99"], ["p50_ns", "median"]] as const;
-const WIDTH = 900;
+/** A phone has room for a smaller chart, whose text can still be read. */
+const WIDTH = matchMedia("(max-width: 700px)").matches ? 420 : 900;
 const HEIGHT = 220;
 const LEFT = 70;
 const BOTTOM = 24;
@@ -187,7 +188,7 @@ function showChart(name: string, runs: readonly Past[], of: Axis): Shown {
 }
 
 /** Lines at round latencies, what the colours are, and from when to when runs are shown. */
-function axes({ shown, y }: Place, runs: readonly Past[]): SVGElement[] {
+function axes({ shown, x, y }: Place, runs: readonly Past[]): SVGElement[] {
   const heights = marksOf({ log: true }, shown.y, 6);
   const rules = heights.flatMap((ns) => [
     svg("line", { class: "rule", x1: LEFT, x2: WIDTH, y1: y(ns), y2: y(ns) }),
@@ -195,12 +196,14 @@ function axes({ shown, y }: Place, runs: readonly Past[]): SVGElement[] {
   ]);
   const seen = runs.filter((run) => shown.x.low <= since(runs, run) && since(runs, run) <= shown.x.high);
   const [first, last] = [seen[0], seen.at(-1)];
-  const ends = [
-    ...(first === undefined ? [] : [svg("text", { x: LEFT, y: HEIGHT - 6 }, date(first.created))]),
-    ...(last === first || last === undefined
+  const dated = (run: Past, anchor: string) =>
+    svg("text", { x: x(since(runs, run)), y: HEIGHT - 6, "text-anchor": anchor }, date(run.created));
+  const ends =
+    first === undefined || last === undefined
       ? []
-      : [svg("text", { x: WIDTH, y: HEIGHT - 6, "text-anchor": "end" }, date(last.created))]),
-  ];
+      : first === last
+        ? [dated(first, "middle")]
+        : [dated(first, "start"), dated(last, "end")];
   const names = LINES.map(([, name], look) =>
     svg("g", { class: `name look-${look}` }, svg("text", { x: LEFT + 10 + 90 * look, y: 20 }, name)),
   );

@@ -7,9 +7,10 @@ import { write, type Address } from "./address.ts";
 import { saveButtons } from "../save.ts";
 import { liveScope } from "../scope/live.ts";
 import { readWord, readZoom, zoomHash } from "../zoom.ts";
-import { axis, course, histogram, picture } from "./draw.ts";
+import { axis, course, histogram, type Line, picture } from "./draw.ts";
 import { keep } from "./keep.ts";
-import type { Channel, Told } from "./told.ts";
+import { alarm, limitsOf, type Limit, type Passed, readLimits, Watch } from "./limits.ts";
+import type { Channel, Drift, Told } from "./told.ts";
 import { scrollBox } from "../scroll.ts";
 
 /** A field of the form: its name in the address and in what is sent, its label, an example, what it says first. */
@@ -19,16 +20,8 @@ const FIELDS = [
   ["duty", "Duty", "10%", ""],
   ["jitter", "Jitter", "100us", ""],
   ["count", "Triggers", "10000", ""],
-  ["limit", "Alarm above", "100us", ""],
+  ["limit", "Limits", "task.max < 100us", ""],
 ] as const;
-
-/** A duration as people write it, in ns; null for what is none. */
-export function readDuration(text: string): number | null {
-  const match = /^\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)\s*$/.exec(text);
-  if (match === null) return null;
-  const scale = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }[match[2] as "ns"];
-  return Number(match[1]) * scale;
-}
 
 /** A field for each of [FIELDS], filled as the address says. */
 function fields(words: ReadonlyMap<string, string>): Map<string, HTMLInputElement> {
@@ -50,7 +43,8 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   const reset = h("button", { type: "button" }, "Reset");
   const refused = h("p", { class: "refused", role: "alert" });
   const state = h("p", { class: "state", "aria-live": "polite" }, "Not connected to the server yet.");
-  const alarm = h("p", { class: "alarm", role: "alert" });
+  const drift = h("p", { class: "exposed", role: "note", hidden: true });
+  const [alarms, watch] = [alarm(), new Watch()];
   let latest: Told | null = null;
   // The table stays while its rows change, so that who scrolls or saves it is not disturbed.
   const table = h("table", {});
@@ -66,17 +60,20 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     h("span", { class: "buttons" }, start, stop, pause, reset),
     ...keeping.controls,
   );
-  place.replaceChildren(h("h1", {}, "Live"), form, refused, state, alarm, ladder, keeping.marks, scope.element);
+  place.replaceChildren(h("h1", {}, "Live"), form, refused, state, drift, alarms.element, ladder, keeping.marks, scope.element);
   const show = () => {
     if (latest === null) return;
-    const limit = readDuration(value("limit"));
+    const { limits, wrong } = readLimits(value("limit"));
+    const passed = watch.take(latest, limits);
     state.textContent = sentence(latest);
     start.disabled = ["connecting", "running", "stopping"].includes(latest.standing);
     stop.disabled = latest.standing !== "running";
     keeping.show(latest);
-    alarm.textContent = alarmText(latest, limit, value("limit"));
+    alarms.show(passed, wrong);
+    drift.hidden = latest.drift?.is_doubtful !== true;
+    drift.textContent = drift.hidden ? "" : DOUBT;
     ladder.hidden = latest.channels.length === 0;
-    if (pause.getAttribute("aria-pressed") !== "true") table.replaceChildren(...rowsOf(latest, limit));
+    if (pause.getAttribute("aria-pressed") !== "true") table.replaceChildren(...rowsOf(latest, limits, passed));
   };
   const remember = () => {
     const own = FIELDS.map(([name]) => [name, value(name)] as const);
@@ -118,13 +115,6 @@ function turn(pause: HTMLButtonElement): void {
   pause.textContent = paused ? "Go on" : "Pause";
 }
 
-/** Who was later than the limit; why there is no alarm, if what was written is no limit. */
-function alarmText({ channels }: Told, limit: number | null, written: string): string {
-  if (limit === null) return written === "" ? "" : `No alarm: ${written} is no time. Write a unit, as in 100us.`;
-  const late = channels.filter(({ summary }) => (summary.max_ns ?? 0) > limit);
-  return late.length === 0 ? "" : `Above ${duration(limit)}: ${late.map(named).join(", ")}`;
-}
-
 /** Has `take` take what the server tells; `state` says so where it tells nothing. */
 function listen(state: HTMLElement, take: (told: Told) => void): EventSource {
   const events = new EventSource("api/live");
@@ -159,8 +149,14 @@ async function post(what: string, refused: HTMLElement, body?: object): Promise<
   else if (!answer.ok) refused.textContent = (await answer.text()).trim();
 }
 
-function named({ summary }: Channel): string {
-  return `${summary.responder} ${duration(summary.max_ns)}`;
+const DOUBT =
+  "The generator's clock and the clock of the server's machine are further apart than crystals are off. If that machine's clock is right, each latency is wrong by that share of itself, and by no more.";
+
+/** As in `+40.1 ± 2.3 ppm`, or `+0.004 ± 0.012 ppm` where so much is known. */
+function ppm({ gain_ppb, uncertainty_ppb }: Drift): string {
+  const digits = uncertainty_ppb < 100 ? 3 : 1;
+  const [gain, off] = [gain_ppb, uncertainty_ppb].map((ppb) => (Math.abs(ppb) / 1e3).toFixed(digits));
+  return `${gain_ppb < 0 ? "−" : "+"}${gain} ± ${off} ppm`;
 }
 
 /** How things stand, in words. */
@@ -179,6 +175,7 @@ export function sentence(told: Told): string {
   const parts = [`${so} · ${told.generator} · ${clock}`];
   if (told.period_ns !== null) parts.push(`one trigger every ${duration(told.period_ns)}, the line is high for ${duration(told.high_ns)}`);
   parts.push(several(told.triggers, "trigger"), duration(told.measured_ns));
+  if (told.drift !== null) parts.push(`its clock ${ppm(told.drift)}`);
   if (told.damaged_frames > 0) parts.push(several(told.damaged_frames, "damaged frame"));
   if (told.message !== null) parts.push(told.message);
   if (told.bundle !== null) parts.push(`recorded as ${told.bundle}`);
@@ -192,25 +189,26 @@ export function lost(losses: Readonly<Record<string, number>>): string {
 }
 
 /** Head and rows of the ladder. */
-function rowsOf(told: Told, limit: number | null): HTMLElement[] {
+function rowsOf(told: Told, limits: readonly Limit[], passed: readonly Passed[]): HTMLElement[] {
   if (told.channels.length === 0) return [];
-  const shared = axis(told.channels);
+  const shared = axis(told.channels, limits.map(({ bound_ns }) => bound_ns));
   const range = `${duration(shared.low)} … ${duration(shared.high)}`;
   const heads = ["min", "mean", "p99", "max", "answers", "lost"];
   const rows = told.channels.map((channel) => {
     const { responder, min_ns, mean_ns, max_ns, quantiles, count, losses } = channel.summary;
-    const isLate = limit !== null && (max_ns ?? 0) > limit;
+    const isPassed = passed.some((one) => one.responder === responder);
     const cells = [min_ns, mean_ns, quantiles["0.99"] ?? null].map((ns) => h("td", {}, duration(ns)));
     return h(
       "tr",
-      { class: isLate ? "late" : "" },
-      h("th", { scope: "row" }, responder),
-      h("td", {}, histogram(channel, shared)),
+      { class: isPassed ? "late" : "" },
+      h("th", { scope: "row" }, responder, isPassed && h("small", {}, " limit passed")),
+      h("td", {}, histogram(channel, shared, linesOf(channel, limits, passed))),
       ...cells,
       h("td", { class: "max" }, max_ns === null ? ABSENT : duration(max_ns)),
       h("td", {}, integer(count)),
       h("td", { class: "text" }, lost(losses)),
-      h("td", {}, course(channel, shared, told.measured_ns)),
+      // What it shows are maxima.
+      h("td", {}, course(channel, shared, told.measured_ns, linesOf(channel, limits, passed, "max"))),
     );
   });
   const head = h(
@@ -222,4 +220,13 @@ function rowsOf(told: Told, limit: number | null): HTMLElement[] {
     h("th", { scope: "col", class: "text" }, `longest over time, ${range}`),
   );
   return [h("thead", {}, head), h("tbody", {}, ...rows)];
+}
+
+/** The limits of a responder as lines; only those of one statistic, if it is given. */
+function linesOf(channel: Channel, limits: readonly Limit[], passed: readonly Passed[], only?: string): Line[] {
+  const own = limitsOf(channel, limits).filter(({ statistic }) => only === undefined || statistic === only);
+  const isOf = (one: Passed, limit: Limit) => one.limit === limit && one.responder === channel.summary.responder;
+  return own.map((limit) => {
+    return { ns: limit.bound_ns, text: limit.text, isPassed: passed.some((one) => isOf(one, limit)) };
+  });
 }

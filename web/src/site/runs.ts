@@ -209,7 +209,7 @@ function table(
       ...[run.flavour, run.load, run.instrument].map((text) => h("td", { class: "text" }, text)),
       h("td", {}, integer(run.samples ?? 0)),
       h("td", { class: `text ${run.verdict ?? ""}` }, verdict),
-      h("td", { class: "text" }, run.title),
+      h("td", { class: "text title" }, run.title),
       h("td", { class: "text" }, h("a", { href: historyOf(run), "aria-label": `history of ${run.title ?? run.run}` }, "history")),
     );
   });

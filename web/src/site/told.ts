@@ -22,12 +22,24 @@ export interface Told {
   readonly period_ns: number | null;
   readonly high_ns: number | null;
   readonly damaged_frames: number;
+  /** How the generator's clock goes beside the server's; null of virtual time, and where that is not known yet. */
+  readonly drift: Drift | null;
   readonly bundle: string | null;
   /** The last notes of the user. */
   readonly marks: readonly { readonly at_ns: number; readonly triggers: number; readonly note: string }[];
   readonly channels: readonly Channel[];
   /** The edges since pages were told before; null while no run goes on. */
   readonly edges: EdgesTold | null;
+}
+
+export interface Drift {
+  readonly gain_ppb: number;
+  readonly uncertainty_ppb: number;
+  readonly started_ns: number;
+  readonly span_ns: number;
+  readonly batches: number;
+  /** Whether crystals are not so far off, for sure. */
+  readonly is_doubtful: boolean;
 }
 
 export interface Channel {
@@ -47,5 +59,6 @@ export interface Channel {
     readonly min_ns: number;
     readonly max_ns: number;
     readonly count: number;
-  }[];
+  }[];  /** The worst answers, the worst first. */
+  readonly worst: readonly { readonly trigger: number; readonly at_ns: number; readonly latency_ns: number }[];
 }
