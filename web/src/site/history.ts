@@ -49,8 +49,8 @@ interface Numbers {
 /** The words of the address that say which runs are shown. */
 const WORDS = ["title", "flavour", "load", "instrument"] as const;
 const LINES = [["max_ns", "longest"], ["p99_ns", "p99"], ["p50_ns", "median"]] as const;
-/** A phone has room for a smaller chart, whose text can still be read. */
-const WIDTH = matchMedia("(max-width: 700px)").matches ? 420 : 900;
+/** In the chart's own units. A phone has room for a smaller chart, whose text can still be read. */
+const [WIDTH, NARROW] = [900, 420];
 const HEIGHT = 220;
 const LEFT = 70;
 const BOTTOM = 24;
@@ -173,25 +173,26 @@ export function timeOf(runs: readonly Past[]): Range {
 }
 
 function showChart(name: string, runs: readonly Past[], of: Axis): Shown {
+  const width = matchMedia("(max-width: 700px)").matches ? NARROW : WIDTH;
   return showDrawing({
     name,
     label: "Longest, p99 and median of each run over time.",
     look: "history",
     hasLinks: true,
-    width: WIDTH,
+    width,
     height: HEIGHT,
-    box: [LEFT, 8, WIDTH - LEFT, HEIGHT - BOTTOM - 8],
+    box: [LEFT, 8, width - LEFT, HEIGHT - BOTTOM - 8],
     x: { log: false, range: timeOf(runs) },
     y: { log: true, range: of },
-    draw: (at) => ({ frame: axes(at, runs), inside: LINES.map((_, look) => line(runs, look, at)) }),
+    draw: (at) => ({ frame: axes(at, runs, width), inside: LINES.map((_, look) => line(runs, look, at)) }),
   });
 }
 
 /** Lines at round latencies, what the colours are, and from when to when runs are shown. */
-function axes({ shown, x, y }: Place, runs: readonly Past[]): SVGElement[] {
+function axes({ shown, x, y }: Place, runs: readonly Past[], width: number): SVGElement[] {
   const heights = marksOf({ log: true }, shown.y, 6);
   const rules = heights.flatMap((ns) => [
-    svg("line", { class: "rule", x1: LEFT, x2: WIDTH, y1: y(ns), y2: y(ns) }),
+    svg("line", { class: "rule", x1: LEFT, x2: width, y1: y(ns), y2: y(ns) }),
     svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, tick(ns, digitsOf(heights))),
   ]);
   const seen = runs.filter((run) => shown.x.low <= since(runs, run) && since(runs, run) <= shown.x.high);
