@@ -51,7 +51,8 @@ export function showBoxes(
   const rows = 1 + Math.max(0, ...boxes.map(({ row }) => row));
   const field = h("div", { class: "boxes", role: "group", "aria-label": label }, ...elements);
   field.style.height = `${rows * ROW_PX}px`;
-  const part = zoomField(label, field, (shown) => boxes.forEach((box, i) => place(elements[i] as HTMLElement, box, shown)));
+  const draw = (shown: Range) => boxes.forEach((box, i) => place(elements[i] as HTMLElement, box, shown));
+  const part = zoomField(label, field, draw);
   const boxOf = (event: Event) => elements.indexOf((event.target as Element).closest("button") as HTMLButtonElement);
   const read = (event: Event) => {
     const box = boxes[boxOf(event)];
@@ -83,7 +84,9 @@ export function showBoxes(
 }
 
 /** Where a box lies when a part of the whole is shown. */
-const within = ({ from, share }: Box, { low, high }: Range) => ({ from: (from - low) / (high - low), share: share / (high - low) });
+const within = ({ from, share }: Box, { low, high }: Range) => {
+  return { from: (from - low) / (high - low), share: share / (high - low) };
+};
 
 function place(element: HTMLElement, box: Box, shown: Range): void {
   const { from, share } = within(box, shown);

@@ -85,9 +85,12 @@ test("a limit is a line where it belongs, and alarms when it is passed: in colou
       const said: string[] = [];
       Object.assign(window, { said });
       const aloud = document.querySelector("[role=alert].alarm") as HTMLElement;
-      new MutationObserver(() => said.push(aloud.textContent ?? "")).observe(aloud, { childList: true, characterData: true, subtree: true });
+      const all = { childList: true, characterData: true, subtree: true };
+      new MutationObserver(() => said.push(aloud.textContent ?? "")).observe(aloud, all);
     });
-    for (const count of [3, 4]) stub.tell({ ...EXAMPLE, channels: [{ ...channel, summary: { ...channel.summary, count } }] });
+    for (const count of [3, 4]) {
+      stub.tell({ ...EXAMPLE, channels: [{ ...channel, summary: { ...channel.summary, count } }] });
+    }
     await page.locator("tr.late").waitFor();
     assert.equal(await page.innerText(".alarm"), "Limit passed: task.max < 500us since 2.00 ms.");
     await page.locator(".alarms li:text('task.max < 500us: max 900 µs · first at 2.00 ms · 1 of 4 answers beyond it')").waitFor();
@@ -163,7 +166,8 @@ test("a generator's clock that is off is told with its uncertainty, and doubted 
     stub.tell(EXAMPLE);
     await page.locator(".state:text('its clock +40.1 ± 2.3 ppm')").waitFor();
     assert.equal(await page.locator("p.exposed").isVisible(), false);
-    const drift = { gain_ppb: -250_000, uncertainty_ppb: 900, started_ns: 1, span_ns: 1, batches: 99, is_doubtful: true };
+    const known = { started_ns: 1, span_ns: 1, batches: 99 };
+    const drift = { ...known, gain_ppb: -250_000, uncertainty_ppb: 900, is_doubtful: true };
     stub.tell({ ...EXAMPLE, drift });
     await page.locator(".state:text('its clock −250.0 ± 0.9 ppm')").waitFor();
     assert.match(await page.innerText("p.exposed"), /further apart than crystals are off.*wrong by that share/);

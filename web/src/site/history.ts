@@ -126,7 +126,12 @@ function channel(responder: string, { count, losses, max_ns, columns }: Numbers)
   return { summary, columns, slices: [], worst: [] };
 }
 
-function cell(name: string, runs: readonly Past[], responder: string, n: number): { section: HTMLElement; chart: Shown } {
+function cell(
+  name: string,
+  runs: readonly Past[],
+  responder: string,
+  n: number,
+): { section: HTMLElement; chart: Shown } {
   const measured = runs.flatMap((run) => (run.numbers === null ? [] : [channel(responder, run.numbers)]));
   const of = axis(measured);
   const chart = showChart(`history.${n}`, runs, of);
@@ -163,7 +168,8 @@ function brick({ run, created, kernel, verdict, complete, numbers }: Past, respo
 }
 
 /** When a run began, since the first of them: in the address a place has few digits. */
-const since = (runs: readonly Past[], { created }: Past) => Date.parse(created) - Math.min(...runs.map((run) => Date.parse(run.created)));
+const since = (runs: readonly Past[], { created }: Past) =>
+  Date.parse(created) - Math.min(...runs.map((run) => Date.parse(run.created)));
 
 /** The time that a chart shows, with some room at both ends; of a single run the day around it. */
 export function timeOf(runs: readonly Past[]): Range {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Limits on what a generator measures, and what has passed them. They are written as in an experiment: `task.max < 100us`.
+// Limits on what a generator measures, and what has passed them. They are written as in an experiment:
+// `task.max < 100us`.
 
 import { h } from "../element.ts";
 import { duration, integer } from "../format.ts";
@@ -139,8 +140,14 @@ function span({ least, most }: Span, text: (n: number) => string): string {
 const nameOf = ({ limit, responder }: Passed) =>
   limit.responder === EVERY ? `${limit.text} by ${responder}` : limit.text;
 
-/** Where passed limits are told, aloud for who does not see the page: once each, and not at each number that changes. */
-export function alarm(): { readonly element: HTMLElement; readonly show: (passed: readonly Passed[], wrong: readonly string[]) => void } {
+/** What tells of limits. */
+interface Alarm {
+  readonly element: HTMLElement;
+  readonly show: (passed: readonly Passed[], wrong: readonly string[]) => void;
+}
+
+/** Where passed limits are told; aloud, for who does not see the page, once each and not at each new number. */
+export function alarm(): Alarm {
   const aloud = h("p", { class: "alarm", role: "alert" });
   const list = h("ul", { class: "alarms", "aria-label": "Limits that were passed" });
   const show = (passed: readonly Passed[], wrong: readonly string[]) => {

@@ -38,18 +38,17 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
   const value = (name: string) => inputs.get(name)?.value.trim() ?? "";
   const record = h("input", { type: "checkbox", id: "record", checked: words.get("record") === "yes" });
   const start = h("button", { type: "submit" }, "Start");
-  const stop = h("button", { type: "button" }, "Stop");
+  const [stop, reset] = [h("button", { type: "button" }, "Stop"), h("button", { type: "button" }, "Reset")];
   const pause = h("button", { type: "button", "aria-pressed": "false" }, "Pause");
-  const reset = h("button", { type: "button" }, "Reset");
   const refused = h("p", { class: "refused", role: "alert" });
   const state = h("p", { class: "state", "aria-live": "polite" }, "Not connected to the server yet.");
-  const drift = h("p", { class: "exposed", role: "note", hidden: true });
+  const drift = h("p", { class: "exposed", role: "note", hidden: true }, DOUBT);
   const [alarms, watch] = [alarm(), new Watch()];
   let latest: Told | null = null;
   // The table stays while its rows change, so that who scrolls or saves it is not disturbed.
   const table = h("table", {});
-  const box = scrollBox("Latencies of each responder", table);
-  const ladder = h("div", { id: "ladder-live", hidden: true }, box, saveButtons(() => picture(table, latest)));
+  const save = saveButtons(() => picture(table, latest));
+  const ladder = h("div", { id: "ladder-live", hidden: true }, scrollBox("Latencies of each responder", table), save);
   const scope = liveScope();
   const keeping = keep((note) => void post("mark", refused, { note }));
   const form = h(
@@ -71,7 +70,6 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     keeping.show(latest);
     alarms.show(passed, wrong);
     drift.hidden = latest.drift?.is_doubtful !== true;
-    drift.textContent = drift.hidden ? "" : DOUBT;
     ladder.hidden = latest.channels.length === 0;
     if (pause.getAttribute("aria-pressed") !== "true") table.replaceChildren(...rowsOf(latest, limits, passed));
   };
@@ -79,10 +77,7 @@ export function showLive(place: HTMLElement, { words }: Address): () => void {
     const own = FIELDS.map(([name]) => [name, value(name)] as const);
     rememberWords([...own, ["record", record.checked ? "yes" : ""]]);
   };
-  form.addEventListener("input", () => {
-    remember();
-    show();
-  });
+  form.addEventListener("input", () => (remember(), show()));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     remember();

@@ -3,11 +3,12 @@
 //!
 //! A batch says when the generator closed it, by the generator's clock. The host notes when the batch came, by its own
 //! (CLOCK_MONOTONIC). The way of a batch takes some time, of which only the least is steady. So the quickest batch of
-//! each stretch of time is kept, and all others are forgotten. NTP's clock filter does the same (RFC 5905, section 10),
-//! and V. Paxson with times that go one way only (On calibrating measurements of packet transit times, SIGMETRICS 1998).
-//! The rate is the median of the slopes between all pairs of these batches. Its interval is that of P. K. Sen (Estimates
-//! of the regression coefficient based on Kendall's tau, JASA 63, 1968), which supposes nothing of how late batches are,
-//! but that they are as late at the end as at the beginning: a way that becomes slower all the time looks like drift.
+//! each stretch of time is kept, and all others are forgotten. NTP's clock filter does the same (RFC 5905, section
+//! 10), and V. Paxson with times that go one way only (On calibrating measurements of packet transit times, SIGMETRICS
+//! 1998). The rate is the median of the slopes between all pairs of these batches. Its interval is that of P. K. Sen
+//! (Estimates of the regression coefficient based on Kendall's tau, JASA 63, 1968), which supposes nothing of how late
+//! batches are, but that they are as late at the end as at the beginning: a way that becomes slower all the time looks
+//! like drift.
 
 use sample::Nanos;
 use serde::Serialize;
@@ -37,7 +38,7 @@ pub struct Drift {
     pub gain_ppb: i64,
     /// The true rate is at most so far from that.
     pub uncertainty_ppb: u64,
-    /// When the run started, by CLOCK_MONOTONIC of this machine: at the latest, since the quickest batch took time, too.
+    /// When the run started, by CLOCK_MONOTONIC of this machine: at the latest, since the quickest batch took time.
     #[serde(rename = "started_ns")]
     pub started: Nanos,
     /// Over which time.

@@ -22,7 +22,7 @@ pub struct Live {
     /// How long the generator measured, without the time between its runs.
     #[serde(rename = "measured_ns")]
     measured: Nanos,
-    /// How the generator's clock goes beside this machine's. Null of virtual time, and if no run was long enough to tell.
+    /// How the generator's clock goes beside this machine's. Null of virtual time, and if no run was long enough.
     drift: Option<Drift>,
     /// The directory of the bundle, if the command recorded one.
     bundle: Option<String>,
