@@ -17,12 +17,13 @@ use crate::instrument::{Block, Instrument, Instruments, Register};
 use crate::qemu::Qemu;
 use crate::x86_64::code::{CALL, RETURN_FROM_CALL, RETURN_FROM_INTERRUPT};
 use crate::x86_64::{self, INSTRUCTION_BYTES_MAX, SPACE, USER_END, WATCHED};
-use crate::x86_64::{CLOCK_NANOSLEEP, TIMER_SETTIME};
+use crate::x86_64::{CLOCK_NANOSLEEP, GETPID, TIMER_SETTIME};
 use sample::{At, Insns, Stamp};
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
 use std::sync::{Mutex, OnceLock};
 use wire::Event;
+use wire::ports::{BATCH, BATCH_BITS, BATCH_COUNTS, BATCH_ENDS};
 
 /// The bytes from the beginning of an itimerspec to its first expiry, which follows the interval.
 const IT_VALUE: u64 = 16;
@@ -175,12 +176,28 @@ impl Witness {
 
     fn see_call(&self) {
         let number = self.instrument.read(self.registers().number);
+        if number == GETPID {
+            return self.see_batch();
+        }
         let Some(call) = WATCHED.into_iter().find(|n| u64::from(*n) == number) else { return };
         let requested = self.requested(call);
         let thread = self.threads().call(self.key(), call, self.instrument.counted());
         // The guest booted at 0, so 0 is no such time.
         let requested = (requested != 0).then(|| Stamp::from_ns(requested));
         pass_on(&Event::Call { at: self.now(), call, thread, requested });
+    }
+
+    /// The probe `cost` begins or ends a stretch, if the call's first argument says so.
+    fn see_batch(&self) {
+        let Registers { first, second, third, .. } = self.registers();
+        let read = |register: &Register| self.instrument.read(*register);
+        if read(first) != BATCH {
+            return;
+        }
+        let (series, third) = (read(second) as u16, read(third));
+        let (counts, ends) = (third & BATCH_COUNTS != 0, third & BATCH_ENDS != 0);
+        let number = (third >> BATCH_BITS) as u32;
+        pass_on(&Event::Batch { at: self.now(), series, number, counts, ends });
     }
 
     /// The time until which the thread asks to sleep, in ns of CLOCK_MONOTONIC, or the first expiry of its timer, in ns

@@ -165,7 +165,10 @@ impl Collector {
                 Event::Reached { at } => {
                     *reached = origin.and_then(|o| at.time.since(o)).unwrap_or(*reached);
                 }
-                Event::Call { .. } | Event::Wake { .. } | Event::Clock { .. } => {
+                Event::Call { .. }
+                | Event::Wake { .. }
+                | Event::Batch { .. }
+                | Event::Clock { .. } => {
                     witness.observe(event);
                 }
                 Event::Reading(reading) => {

@@ -44,5 +44,5 @@ pub use machine::{
 pub use run::{Bench, Ending, Following, Guest, Outcome};
 pub use session::Session;
 pub use snapshot::Snapshot;
-pub use witness::{ClockLine, ClockPoint, Level, Wake, Witness};
+pub use witness::{Batch, BatchId, ClockLine, ClockPoint, Level, Span, Wake, Witness};
 pub use x86_64::{CPU, DEBIAN, PACKAGE as QEMU_PACKAGE, QEMU};

@@ -2,7 +2,7 @@
 //! What was seen of a probe's run from outside: when its threads waited and woke, and how the guest's clock runs beside
 //! virtual time.
 
-use sample::{Insns, Monotonic, Nanos, Stamp, Virtual};
+use sample::{At, Insns, Monotonic, Nanos, Stamp, Virtual};
 use std::collections::BTreeMap;
 use wire::Event;
 
@@ -63,6 +63,42 @@ pub struct Level {
     pub pins: u16,
 }
 
+/// A batch of the probe `cost`, by its series and its number.
+pub type BatchId = (u16, u32);
+
+/// Instructions of everything that ran, and virtual time in ns.
+pub type Span = (u64, u64);
+
+/// What the stretches of a batch took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Those that count.
+    pub counts: Span,
+    /// Those that are to be taken away.
+    pub takes: Span,
+    /// Where the stretch that is open began.
+    open: Option<Span>,
+}
+
+impl Batch {
+    /// Takes the beginning or the end of a stretch.
+    fn mark(&mut self, at: At, counts: bool, ends: bool) {
+        let now = (at.insns.0, at.time.ns());
+        if !ends {
+            self.open = Some(now);
+        } else if let Some(began) = self.open.take() {
+            let sum = if counts { &mut self.counts } else { &mut self.takes };
+            sum.0 += now.0.saturating_sub(began.0);
+            sum.1 += now.1.saturating_sub(began.1);
+        }
+    }
+
+    /// Whether all stretches of the batch ended.
+    pub fn is_whole(&self) -> bool {
+        self.open.is_none()
+    }
+}
+
 /// Everything that was seen, in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Witness {
@@ -74,6 +110,8 @@ pub struct Witness {
     pub clock: Vec<ClockPoint>,
     /// The levels that the guest wrote to the parallel port. The first is the level at the beginning.
     pub levels: Vec<Level>,
+    /// The batches of the probe `cost`.
+    pub batches: BTreeMap<BatchId, Batch>,
     /// The calls of threads that have not woken.
     calls: BTreeMap<u32, Called>,
 }
@@ -101,6 +139,9 @@ impl Witness {
                 if self.levels.len() < LEVELS_MAX =>
             {
                 self.levels.push(Level { at: at.time, pins });
+            }
+            Event::Batch { at, series, number, counts, ends } => {
+                self.batches.entry((series, number)).or_default().mark(at, counts, ends);
             }
             Event::Clock { at, width, read } => {
                 let (begun, insns) = (at.time, at.insns);
@@ -166,7 +207,6 @@ impl ClockLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sample::At;
     use wire::Mark;
 
     fn at(ns: u64) -> At {
@@ -222,6 +262,23 @@ mod tests {
         ]);
         let levels: Vec<_> = witness.levels.iter().map(|l| (l.at.ns(), l.pins)).collect();
         assert_eq!(levels, [(5, 0xff), (10, 0x80), (20, 0)]);
+    }
+
+    #[test]
+    fn what_counts_in_a_batch_is_apart_from_what_is_taken_away_and_an_open_stretch_adds_nothing() {
+        let mark =
+            |ns, number, counts, ends| Event::Batch { at: at(ns), series: 4, number, counts, ends };
+        let witness = seen(&[
+            mark(100, 0, true, false),
+            mark(400, 0, true, true),
+            mark(500, 0, false, false),
+            mark(550, 0, false, true),
+            mark(600, 1, true, false),
+        ]);
+        let batch = witness.batches[&(4, 0)];
+        assert_eq!((batch.counts, batch.takes, batch.is_whole()), ((300, 300), (50, 50), true));
+        let torn = witness.batches[&(4, 1)];
+        assert_eq!((torn.counts, torn.is_whole()), ((0, 0), false));
     }
 
     #[test]

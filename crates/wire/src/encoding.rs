@@ -33,8 +33,12 @@ const RETURN: u8 = 21;
 const CLOSE: u8 = 22;
 const PROBE_END: u8 = 23;
 const REACHED: u8 = 24;
+const BATCH: u8 = 40;
 /// Stands for "no watch" in an event of kind [`ENTER`].
 pub(crate) const AIMED: u8 = u8::MAX;
+/// Bits of [`BATCH`]'s byte.
+const COUNTS: u8 = 1;
+const ENDS: u8 = 2;
 /// Of [`IRQS`].
 const UNMASKED: u8 = 0;
 const MASKED: u8 = 1;
@@ -155,6 +159,11 @@ impl Raw {
                 Event::Call { at, call: byte, thread: value, requested }
             }
             WAKE => Event::Wake { at, call: byte, thread: value, own: Insns(number) },
+            BATCH => {
+                let (counts, ends) = (byte & COUNTS != 0, byte & ENDS != 0);
+                let series = u16::try_from(value).ok()?;
+                Event::Batch { at, series, number: u32::try_from(number).ok()?, counts, ends }
+            }
             FRAME => Event::Frame { at, stack: stack?, index: byte, address: number },
             IRQS if byte == MASKED => Event::Masked { at, by: number },
             IRQS => Event::Unmasked { at, stack, opened: StackId::of(lower) },
@@ -267,6 +276,10 @@ impl Event {
             Event::Wake { at, call, thread, own } => {
                 Raw::at(WAKE, at).byte(call).value(thread).number(own.0)
             }
+            Event::Batch { at, series, number, counts, ends } => {
+                let byte = if counts { COUNTS } else { 0 } | if ends { ENDS } else { 0 };
+                Raw::at(BATCH, at).byte(byte).value(series.into()).number(number.into())
+            }
             _ => self.raw_of_follower(),
         }
     }
@@ -328,6 +341,7 @@ impl Event {
             | Event::ProbeEnd
             | Event::Clock { .. }
             | Event::Call { .. }
+            | Event::Batch { .. }
             | Event::Wake { .. } => Raw::default(),
         }
     }

@@ -110,6 +110,20 @@ pub enum Event {
         /// first, where it names a time, on that timer's clock. Not 0.
         requested: Option<Stamp<Monotonic>>,
     },
+    /// The witness saw the probe `cost` begin or end a measured stretch, by a call with the argument
+    /// [`BATCH`](crate::ports::BATCH).
+    Batch {
+        /// When: the call is the next instruction.
+        at: At,
+        /// The series by its index.
+        series: u16,
+        /// Number of the batch in its series, from 0.
+        number: u32,
+        /// Whether the cost of the stretch counts for the series. Otherwise it is taken away from it.
+        counts: bool,
+        /// Whether the stretch ends. Otherwise it begins.
+        ends: bool,
+    },
     /// The witness saw a thread of the guest return to user space from a system call that waits.
     Wake {
         /// When: the thread's first instruction is the next one.

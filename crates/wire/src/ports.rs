@@ -22,6 +22,18 @@ pub const CHIP_TRIGGER: usize = sample::ALL_RESPONDERS.len();
 
 /// The name of the driver's module.
 pub const MODULE: &str = "onset_port";
+
+/// The first argument of `getpid` where the probe `cost` begins or ends a measured stretch; the call takes none. The
+/// witness sees the call, and the kernel does the same with it as with any other. "onsetcst".
+pub const BATCH: u64 = 0x6f6e_7365_7463_7374;
+/// Bits of that call's third argument: whether the stretch counts for its series or is taken away from it, and whether
+/// it ends. The number of the batch lies above these. The second argument is the series.
+pub const BATCH_COUNTS: u64 = 1;
+/// See [`BATCH_COUNTS`].
+pub const BATCH_ENDS: u64 = 2;
+/// The number of bits below the number of the batch.
+pub const BATCH_BITS: u32 = 2;
+
 /// The driver's device of the `task` responder.
 pub const DEVICE: &str = "/dev/onset";
 /// The driver's device of its samples.

@@ -47,6 +47,7 @@ fn reported() -> Vec<(&'static str, Event)> {
         ("clock", Event::Clock { at, width: Nanos(80), read: Stamp::from_ns(0x3132) }),
         ("call", Event::Call { at, call: 230, thread: 5, requested }),
         ("wake", Event::Wake { at, call: 230, thread: 5, own: Insns(60) }),
+        ("batch", Event::Batch { at, series: 3, number: 7, counts: true, ends: false }),
     ]
 }
 

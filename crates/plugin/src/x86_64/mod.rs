@@ -109,6 +109,8 @@ pub fn preempt_count(stored: u64, counts_irqs: bool) -> u32 {
 /// clock_nanosleep. Also the calls that arm the timer for which they wait: setitimer, timer_settime
 /// (arch/x86/entry/syscalls/syscall_64.tbl). timerfd_settime has no number in 8 bits, and only our own probe uses it.
 pub const WATCHED: [u8; 9] = [0, 24, 34, 35, 38, 128, 202, TIMER_SETTIME, CLOCK_NANOSLEEP];
+/// The number of `getpid`, by which the probe `cost` marks its batches.
+pub const GETPID: u64 = 39;
 /// The number of `timer_settime`.
 pub const TIMER_SETTIME: u8 = 223;
 /// The number of `clock_nanosleep`.

@@ -71,6 +71,9 @@ fn reported() -> impl Strategy<Value = Event> {
             thread,
             own: Insns(own)
         }),
+        (at(), any::<(u16, u32, bool, bool)>()).prop_map(|(at, (series, number, counts, ends))| {
+            Event::Batch { at, series, number, counts, ends }
+        }),
     ]
 }
 
