@@ -223,6 +223,57 @@ fn cyclictest_is_run_and_read_where_it_is_installed() {
 }
 
 #[test]
+fn costs_are_measured_by_their_names_with_their_figures_and_an_unknown_suite_is_refused() {
+    let lab = Lab::bare();
+    let words = "cost --suite syscalls,files,network --count 2 --repetitions 2";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let finished = lab.onset(&[&["measure"], &words[..], &["--json"]].concat()).exits(3);
+    assert_sound(&lab, &finished);
+    let run = finished.run();
+    let counters = run.file("manifest.json")["about"]["probe_counters"].clone();
+    for row in ["null_call", "signal_delivery", "page_fault", "file_reread", "tcp_round_trip"] {
+        assert_eq!(events(&run, row), 4, "{row}");
+        for figure in ["ops", "median_ps", "least_median_ps", "most_median_ps"] {
+            assert!(counters[format!("{figure}_{row}")].as_u64().is_some_and(|n| n > 0), "{row}");
+        }
+    }
+    assert!(!run.responders().contains(&"memory_read"));
+    let shown = lab.onset(&["show", run.text("run")]).exits(0);
+    // A bandwidth is bytes a second; a call takes a time.
+    for (row, unit) in [("file_reread", "B/s"), ("null_call", "ns")] {
+        let line = shown.stdout.lines().find(|l| l.trim_start().starts_with(row));
+        assert!(line.is_some_and(|line| line.contains(unit)), "{row}: {}", shown.stdout);
+    }
+    let refused = lab.onset(&["measure", "cost", "--suite", "disks"]).exits(2);
+    refused.says(&["\"disks\" is none of the suites"]);
+}
+
+#[test]
+fn a_cost_whose_files_have_no_room_is_named_and_the_others_are_measured() {
+    let lab = Lab::bare();
+    let mut command =
+        lab.command(&["measure", "cost", "--suite", "files", "--count", "1", "--json"]);
+    // A file may be no longer than 5 MiB, and the signal that says so is ignored.
+    let limit = libc::rlimit { rlim_cur: 5 << 20, rlim_max: 5 << 20 };
+    // SAFETY: both are plain system calls.
+    unsafe {
+        command.pre_exec(move || {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            match libc::setrlimit(libc::RLIMIT_FSIZE, &limit) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    let run = Finished::of(&mut command).exits(3).run();
+    let warnings = run.0["warnings"].as_array().expect("warnings");
+    let missing = warnings.iter().filter(|w| w["code"] == "not_measured");
+    let missing: Vec<&str> = missing.filter_map(|w| w["series"].as_str()).collect();
+    assert_eq!(missing, ["file_reread", "mmap_reread"], "the files of 8 MiB");
+    assert_eq!((events(&run, "file_create_10k"), events(&run, "file_reread")), (5, 0));
+}
+
+#[test]
 fn noise_says_beside_the_gaps_what_was_counted() {
     let lab = Lab::bare();
     let finished = measure(&lab, "noise --duration 500ms --threshold 2us").exits(3);

@@ -4,6 +4,7 @@
 
 mod bound;
 mod contract;
+mod costs;
 mod determinism;
 mod disturbance;
 mod ending;

@@ -12,9 +12,6 @@ use rt::Policy;
 use sample::Nanos;
 use serde_json::{Map, Value, json};
 
-/// Priority of the measuring task: above the kernel's interrupt threads (50), below its migration and watchdog
-/// threads (99).
-const POLICY: Policy = Policy::Fifo(90);
 /// The shortest duration of a probe, which all its series share.
 const WHOLE_MIN: Nanos = Nanos::from_millis(1);
 
@@ -26,10 +23,11 @@ pub(super) fn read(
     probe: &Definition,
 ) -> Option<Plan> {
     let noted = reader.problems.len();
-    let policy = task.entry("policy").map_or(Some(POLICY), |e| policy(reader, e));
+    let policy = task.entry("policy").map(|e| policy(reader, e));
     let cpus = task.entry("cpus").map_or(Some(vec![0]), |e| cpus(reader, e));
     let pm_qos = task.entry("pm_qos").map_or(Some(false), |e| reader.boolean(e));
     let probe = Keys { reader, section }.probe(probe);
+    let policy = policy.unwrap_or_else(|| Some(probe.policy()));
     let plan = Plan { probe, policy: policy?, cpus: cpus?, pm_qos: pm_qos?, program: None };
     (reader.problems.len() == noted).then_some(plan)
 }

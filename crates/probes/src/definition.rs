@@ -5,7 +5,8 @@
 //! A definition knows the ranges of single keys. [`Measure::unsound`] checks combinations of keys. Whatever only the
 //! machine can tell is checked when the probe runs.
 
-use crate::{Output, Plan, Report, RunError};
+use crate::{Output, Plan, Probe, Report, RunError};
+use rt::Policy;
 use sample::Nanos;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor, value};
 use serde::{Serialize, de};
@@ -34,6 +35,13 @@ impl Definition {
     /// The probe's part of a plan where the user sets no key: fields by their names.
     pub fn defaults(&self) -> Map<String, Value> {
         self.keys.iter().map(|key| (key.field(), key.default_value())).collect()
+    }
+
+    /// Whether the probe is measured under a real-time policy where the user does not say.
+    pub fn is_real_time(&self) -> bool {
+        let probe = json!({ self.name: self.defaults() });
+        let probe: Probe = serde_json::from_value(probe).expect("defaults make a probe");
+        !matches!(probe.policy(), Policy::Other(_))
     }
 
     /// Whether the probe has a key for a count. A user can give a duration instead of a count.
@@ -197,6 +205,17 @@ pub trait Measure {
         &[]
     }
 
+    /// How the measuring task is scheduled where the user does not say: above the kernel's interrupt threads (50),
+    /// below its migration and watchdog threads (99).
+    fn policy(&self) -> Policy {
+        Policy::Fifo(90)
+    }
+
+    /// Whether the probe's memory is locked while it measures.
+    fn locks_memory(&self) -> bool {
+        true
+    }
+
     /// Finds values that are each in their range and that make no sense together.
     fn unsound(&self) -> Option<Unsound> {
         None
@@ -293,9 +312,8 @@ fn words_of<T: DeserializeOwned>() -> &'static [&'static str] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PROBES;
     use crate::plan::{Mechanism, Overrun};
-    use crate::{PROBES, Probe};
-    use rt::Policy;
 
     #[test]
     fn the_words_of_an_enum_are_those_that_are_read_and_written() {
@@ -307,7 +325,7 @@ mod tests {
     }
 
     /// The defaults as bundles have them. The readers of bundles know no other form.
-    const IN_BUNDLES: [&str; 11] = [
+    const IN_BUNDLES: [&str; 12] = [
         concat!(
             r#"{"periodic":{"methods":["clock_nanosleep"],"periods_ns":[1000000],"count":10000,"#,
             r#""overrun":"skip","migrate":false}}"#,
@@ -326,6 +344,10 @@ mod tests {
         r#"{"ladder":{"period_ns":1000000,"count":10000}}"#,
         r#"{"cyclictest":{"methods":["clock_nanosleep"],"period_ns":1000000,"count":10000}}"#,
         r#"{"cycles":{"period_ns":1000000,"count":10000}}"#,
+        concat!(
+            r#"{"cost":{"suites":["syscalls","processes","context","ipc","files","memory","network"],"#,
+            r#""count":11,"repetitions":5,"seed":1}}"#,
+        ),
     ];
 
     #[test]

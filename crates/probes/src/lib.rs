@@ -44,9 +44,11 @@ probes! {
     ladder: Ladder,
     cyclictest: Cyclictest,
     cycles: Cycles,
+    cost: Cost,
 }
 
 pub use chip::Chip;
+pub use cost::{Counts, Figure, Figures, Row, row};
 pub use definition::{Definition, Key, Kind, Measure, Sampled, TIME_MAX, Text, Unsound};
 pub use ladder::Answering;
 pub use output::Output;

@@ -3,6 +3,7 @@
 
 pub use crate::Probe;
 pub use crate::async_handler::{Async, Mechanism, Placement};
+pub use crate::cost::{Cost, Suite};
 pub use crate::cycles::Cycles;
 pub use crate::cyclictest::Cyclictest;
 pub use crate::gtod::{Gtod, ReadClock};

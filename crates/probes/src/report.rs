@@ -64,6 +64,11 @@ pub enum Doubt {
         /// The reason, and what to do.
         reason: String,
     },
+    /// The repetitions of some series do not agree.
+    NotStable {
+        /// Their names, each with how far the medians of its repetitions lie apart.
+        series: Vec<String>,
+    },
 }
 
 impl Doubt {
@@ -76,6 +81,7 @@ impl Doubt {
             Doubt::PageFaults { .. } => "page_faults",
             Doubt::Stopped { .. } => "stopped",
             Doubt::NotMeasured { .. } => "not_measured",
+            Doubt::NotStable { .. } => "not_stable",
         }
     }
 
@@ -86,7 +92,8 @@ impl Doubt {
             Doubt::MemoryNotLocked { .. }
             | Doubt::PmQosRefused { .. }
             | Doubt::Stopped { .. }
-            | Doubt::NotMeasured { .. } => false,
+            | Doubt::NotMeasured { .. }
+            | Doubt::NotStable { .. } => false,
         }
     }
 
@@ -103,6 +110,10 @@ impl Doubt {
             Doubt::PageFaults { faults } => format!("the measuring loop took {faults} page faults"),
             Doubt::Stopped { series } => format!("{series} ended at its first overrun"),
             Doubt::NotMeasured { series, reason } => format!("{series} was not measured: {reason}"),
+            Doubt::NotStable { series } => format!(
+                "the medians of the repetitions lie more than 5 % apart: {}",
+                series.join(", ")
+            ),
         }
     }
 
@@ -120,6 +131,7 @@ impl Doubt {
             Doubt::NotMeasured { .. } => {
                 "the kernel or a container lacks what the series needs, or forbids it"
             }
+            Doubt::NotStable { .. } => "the machine did something else, or changed its speed",
         }
     }
 
@@ -137,6 +149,9 @@ impl Doubt {
                 "write overrun = \"skip\" to go on, and count the lost periods"
             }
             Doubt::NotMeasured { .. } => "do what the reason says, or leave the series out",
+            Doubt::NotStable { .. } => {
+                "measure again on an idle machine, or compare by the least and the greatest median"
+            }
         }
     }
 }

@@ -35,7 +35,9 @@ pub fn run(plan: &Plan, mut outputs: Vec<Output>, stop: &AtomicBool) -> Result<R
 
 fn measure(plan: &Plan, outputs: &mut [Output], stop: &AtomicBool) -> Result<Report, RunError> {
     let mut doubts = Vec::new();
-    if let Err(e) = rt::lock_memory() {
+    if plan.probe.locks_memory()
+        && let Err(e) = rt::lock_memory()
+    {
         doubts.push(Doubt::MemoryNotLocked { reason: e.to_string() });
     }
     let _latency = if plan.pm_qos {

@@ -134,7 +134,8 @@ fn help(key: &Key) -> String {
 /// The options that all probes share.
 #[derive(Debug, Args)]
 pub struct How {
-    /// Scheduling of the measuring tasks: fifo:90, rr:50, deadline:RUNTIME,DEADLINE,PERIOD, other. [default: fifo:90]
+    /// Scheduling of the measuring tasks: fifo:90, rr:50, deadline:RUNTIME,DEADLINE,PERIOD, other.
+    /// [default: fifo:90; of cost other]
     #[arg(long, value_name = "POLICY")]
     pub policy: Option<String>,
     /// The CPUs to measure, for example 0-1,3. [default: 0]

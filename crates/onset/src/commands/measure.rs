@@ -5,6 +5,7 @@
 use crate::arguments::{Given, How, Measure};
 use crate::failure::{Exit, Failure};
 use experiment::Experiment;
+use probes::PROBES;
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, Item, Table, Value, value};
 use view::visible::tell;
@@ -16,7 +17,7 @@ pub fn run(probe: &Measure) -> Result<Exit, Failure> {
         .then(|| ("task.program".to_owned(), list(&how.program).to_string()));
     let experiment = Experiment::parse(Path::new("onset measure"), &text)?;
     let experiment = experiment.with_overrides(program.as_slice())?;
-    if holds_awake(how) && !how.pm_qos {
+    if holds_awake(probe) && !how.pm_qos {
         tell!(
             "onset keeps the CPUs out of deep idle states while it measures; --no-pm-qos lets them enter these states"
         );
@@ -56,7 +57,7 @@ fn experiment(probe: &Measure) -> Result<(String, &How), Failure> {
     if let Some(cpus) = &how.cpus {
         task["cpus"] = value(cpu_list(cpus)?);
     }
-    if how.pm_qos || holds_awake(how) {
+    if how.pm_qos || holds_awake(probe) {
         task["pm_qos"] = value(true);
     }
     if !task.is_empty() {
@@ -76,8 +77,11 @@ fn experiment(probe: &Measure) -> Result<(String, &How), Failure> {
 /// Whether onset keeps the CPUs out of deep idle states though the user did not ask for it. Whoever measures under a
 /// real-time policy wants to learn about the kernel, as with cyclictest (rt-tests, `set_latency_target`). A guest of
 /// the rig has no idle states.
-fn holds_awake(how: &How) -> bool {
-    let is_real_time = how.policy.as_deref().is_none_or(|policy| !policy.starts_with("other"));
+fn holds_awake(Measure { probe, how, .. }: &Measure) -> bool {
+    let is_real_time = match how.policy.as_deref() {
+        Some(policy) => !policy.starts_with("other"),
+        None => PROBES.iter().any(|known| known.name == *probe && known.is_real_time()),
+    };
     is_real_time && !how.no_pm_qos && how.flavours.is_empty()
 }
 

@@ -2,6 +2,7 @@
 //! The virtual target. It translates an experiment into the rig's terms (here), measures it (`session.rs`), and
 //! translates the outcome into warnings (`outcome.rs`).
 
+mod costs;
 mod line;
 mod outcome;
 mod session;
@@ -153,7 +154,8 @@ impl Rig {
             Instrument::Probe(plan) => Stimulus::Probe(ProbeRun {
                 plan: serde_json::to_vec(&in_guest(plan, experiment)).expect("plain data"),
                 expected: plan.duration(),
-                witness: experiment.guest.witness,
+                // The witness counts the instructions of costs.
+                witness: experiment.guest.witness || matches!(plan.probe, Probe::Cost(_)),
             }),
         }
     }

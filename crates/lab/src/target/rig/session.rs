@@ -2,14 +2,14 @@
 //! A cell that is measured in a guest, or in one guest after the other.
 
 use super::line::{self, Part};
-use super::{Rig, outcome, plugin_version};
+use super::{Rig, costs, outcome, plugin_version};
 use crate::Error;
 use crate::edges::Seen;
 use crate::target::{Lead, Measured, Session, Step, refuse_commands};
 use ::rig::{Guest, Stimulus};
 use bundle::{Machine, Warning};
 use experiment::{Cell, Experiment, Flavour, Instrument, Load};
-use probes::Plan;
+use probes::{Plan, Probe};
 use sample::{Nanos, Observation, Observer, Sample, When};
 use std::ops::ControlFlow;
 use std::vec::IntoIter;
@@ -70,6 +70,12 @@ impl<'a> InGuest<'a> {
             }
             (Aside { judged, .. }, _) => judged.map(|judged| outcome::truth(cell, &judged, &ended)),
         };
+        let counted = match &instrument {
+            Instrument::Probe(plan) if matches!(plan.probe, Probe::Cost(_)) => {
+                costs::counters(plan, &ended.witness)
+            }
+            _ => Default::default(),
+        };
         let bench = rig.bench();
         let reported = outcome::context(&guest.kernel, &ended);
         Ok(Measured {
@@ -86,7 +92,10 @@ impl<'a> InGuest<'a> {
             dropped: ended.dropped,
             warnings: outcome::doubts(bench.qemu_version(), &ended, flavour, load),
             counters: ended.counters,
-            probe_counters: ended.report.map_or_else(Default::default, |r| r.counters),
+            probe_counters: {
+                let said = ended.report.map_or_else(Default::default, |r| r.counters);
+                said.into_iter().chain(counted).collect()
+            },
             truth,
             console: Some(ended.console),
         })
