@@ -12,6 +12,8 @@ pub enum Paper {
     Disk2001,
     /// The same, tables 6 and 7.
     Rhealstone2001,
+    /// Morgan: Real-Time in Linux (2002), LMbench.
+    Costs2002,
     /// Rostedt, Hart: Internals of the RT Patch (2007), figures 3 and 4.
     Gtod2007,
     /// The same, figures 5 and 6.
@@ -22,20 +24,24 @@ pub enum Paper {
     Inversion2007,
     /// Arthur, Emde, Mc Guire: Assessment of the Realtime Preemption Patches (2007), figures 9 to 26.
     Toggle2007,
+    /// The same, figures 2 to 8.
+    Costs2007,
 }
 
 impl Paper {
     /// All of them, in the order of their papers.
-    pub const ALL: [Paper; 9] = [
+    pub const ALL: [Paper; 11] = [
         Paper::Delay2001,
         Paper::Periods2001,
         Paper::Disk2001,
         Paper::Rhealstone2001,
+        Paper::Costs2002,
         Paper::Gtod2007,
         Paper::Sched2007,
         Paper::Async2007,
         Paper::Inversion2007,
         Paper::Toggle2007,
+        Paper::Costs2007,
     ];
 
     /// The word in experiments and bundles.
@@ -45,11 +51,13 @@ impl Paper {
             Paper::Periods2001 => "2001-periods",
             Paper::Disk2001 => "2001-disk",
             Paper::Rhealstone2001 => "2001-rhealstone",
+            Paper::Costs2002 => "2002-costs",
             Paper::Gtod2007 => "2007-gtod",
             Paper::Sched2007 => "2007-sched",
             Paper::Async2007 => "2007-async",
             Paper::Inversion2007 => "2007-inversion",
             Paper::Toggle2007 => "2007-toggle",
+            Paper::Costs2007 => "2007-costs",
         }
     }
 }

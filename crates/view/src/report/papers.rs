@@ -7,6 +7,7 @@
 //! names the clock of onset's numbers.
 
 mod claim;
+mod costs;
 mod delay;
 mod internals;
 mod inversion;
@@ -252,11 +253,13 @@ pub fn tables(bundles: &[Bundle]) -> Result<Vec<Table>, BundleError> {
             Paper::Rhealstone2001 => {
                 tables.extend([rhealstone::preemption(&runs), rhealstone::semaphore(&runs)]);
             }
+            Paper::Costs2002 => tables.extend([costs::calls(&runs), costs::switches(&runs)]),
             Paper::Gtod2007 => tables.push(internals::gtod(&runs)),
             Paper::Sched2007 => tables.push(internals::sched(&runs)),
             Paper::Async2007 => tables.push(internals::async_handler(&runs)),
             Paper::Inversion2007 => tables.push(inversion::table(&runs)),
             Paper::Toggle2007 => tables.push(toggle::table(&runs)?),
+            Paper::Costs2007 => tables.push(costs::figures(&runs)),
         }
     }
     Ok(tables)
