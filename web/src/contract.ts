@@ -154,6 +154,10 @@ export interface Report {
    */
   papers: PaperTable[];
   /**
+   * The costs of the runs that measured any.
+   */
+  costs: Costs | null;
+  /**
    * The hunts, on the virtual clock. A report that has only hunts has no runs.
    */
   hunts: Hunt[];
@@ -1393,6 +1397,61 @@ export interface Lit {
    * The brightness, 0 … 1.
    */
   brightness: number;
+}
+/**
+ * The costs of all runs of the report that measured any.
+ */
+export interface Costs {
+  /**
+   * The runs: flavour, load, and how many batches each figure has.
+   */
+  runs: string[];
+  /**
+   * The rows, suite by suite.
+   */
+  rows: CostRow[];
+}
+/**
+ * One cost.
+ */
+export interface CostRow {
+  /**
+   * The suite.
+   */
+  suite: string;
+  /**
+   * The name of its series.
+   */
+  name: string;
+  /**
+   * One operation, in words.
+   */
+  about: string;
+  /**
+   * Whether the greater of two figures is the better one.
+   */
+  more_is_better: boolean;
+  /**
+   * A figure for each run.
+   */
+  cells: CostCell[];
+}
+/**
+ * One figure.
+ */
+export interface CostCell {
+  /**
+   * The figure with its unit; a dash if it was not measured.
+   */
+  text: string;
+  /**
+   * The least and the greatest median of the repetitions.
+   */
+  spread: string | null;
+  /**
+   * The batches that took far longer than the others.
+   */
+  outliers: number | null;
 }
 /**
  * A search for the longest latencies in one guest, or in several.

@@ -7,6 +7,7 @@ import { showConfiguration, showExperiments, showFiles } from "./configuration.t
 import { type Contents, contents, isPart } from "./contents.ts";
 import type { Code, Report } from "./contract.ts";
 import { type Controls, controls } from "./controls.ts";
+import { showCosts } from "./costs.ts";
 import { h } from "./element.ts";
 import { showHunts } from "./hunt.ts";
 import { showInside } from "./inside.ts";
@@ -48,6 +49,7 @@ function showRuns(report: Report): HTMLElement[] {
   const go = (change: Partial<View>) => goTo(change, matrices);
   return [
     ...showPapers(report, matrices, go),
+    ...showCosts(report.costs),
     showVerdicts(matrices, go),
     h("div", { id: "bar" }),
     h("div", { id: "body" }),

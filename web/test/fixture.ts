@@ -56,7 +56,7 @@ export function fixture(): Report {
     clock: "virtual",
     runs,
     unequal: [],
-    papers: [],
+    ...{ costs: null, papers: [] },
     hunts: [],
     code: { frames: [], stacks: [[]], causes: [] },
   };

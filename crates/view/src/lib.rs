@@ -4,6 +4,7 @@
 
 #[cfg(feature = "schema")]
 pub mod contract;
+mod costs;
 pub mod edges;
 pub mod report;
 pub mod results;

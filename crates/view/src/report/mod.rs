@@ -3,12 +3,14 @@
 //! a bundle, from a hunt, or from the replay of a run.
 
 mod code;
+mod costs;
 mod hunt;
 mod icicle;
 mod inside;
 mod lead;
 mod papers;
 mod place;
+mod policy;
 mod scope;
 mod title;
 
@@ -22,8 +24,8 @@ use bundle::{
 use code::Code;
 use lab::followed::Inside;
 use place::{File, Place, files};
+use policy::policy;
 use probes::context::keys;
-use rt::Policy;
 use sample::{Clock, Losses};
 use serde::Serialize;
 use stats::{Column, CurvePoint, Finding, Slice, Summary, Verdict, Worst};
@@ -121,6 +123,8 @@ pub(crate) struct Report<'a> {
     unequal: Vec<Unequal>,
     /// The tables of the papers, in the order of the papers; empty if no run belongs to one.
     papers: Vec<papers::Table>,
+    /// The costs of the runs that measured any.
+    costs: Option<costs::Costs>,
     /// The hunts, on the virtual clock. A report that has only hunts has no runs.
     hunts: Vec<hunt::Hunt<'a>>,
     /// The names of functions in the guests, which all parts of the report share.
@@ -266,6 +270,7 @@ pub fn page(
         runs,
         unequal: unequal_by_experiment(bundles.iter().map(Bundle::manifest)),
         papers: papers::tables(bundles)?,
+        costs: costs::Costs::of(bundles),
         hunts: hunts.iter().map(|hunted| hunt::hunt(hunted, &place, &mut code)).collect(),
         code,
     };
@@ -396,19 +401,6 @@ fn asked_for(experiment: &Experiment) -> Group {
     Group { group: name.into(), entries }
 }
 
-/// As chrt(1) and nice(1) say it.
-fn policy(policy: Policy) -> String {
-    match policy {
-        Policy::Other(0) => "other".into(),
-        Policy::Other(nice) => format!("other, nice {nice}"),
-        Policy::Fifo(priority) => format!("FIFO {priority}"),
-        Policy::RoundRobin(priority) => format!("RR {priority}"),
-        Policy::Deadline { runtime, deadline, period } => {
-            format!("deadline: {runtime} within {deadline}, every {period}")
-        }
-    }
-}
-
 /// The machine. If the run was killed before its target had described itself, only the kind of target is known.
 fn machine_entries(about: &About) -> Vec<Entry> {
     let entry = |key: &str, value: String| Entry { key: key.into(), value };
@@ -472,16 +464,6 @@ pub fn configuration(manifest: &Manifest) -> Vec<Group> {
 mod tests {
     use super::*;
     use bundle::examples::{run_id, write_bundle};
-
-    #[test]
-    fn a_policy_reads_as_people_write_it() {
-        let of = |text: &str| policy(text.parse().expect("a policy"));
-        assert_eq!(
-            [of("fifo:80"), of("rr:1"), of("other:-5")],
-            ["FIFO 80", "RR 1", "other, nice -5"]
-        );
-        assert_eq!(of("deadline:100us,1ms,2ms"), "deadline: 100 µs within 1.00 ms, every 2.00 ms");
-    }
 
     #[test]
     fn a_page_names_its_runs_from_where_it_lies_and_no_directory_of_the_machine() {

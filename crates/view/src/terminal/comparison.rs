@@ -3,6 +3,7 @@
 //! and the difference. The responder that got worst comes first.
 
 use super::company::company;
+use super::costs;
 use super::table::{Align, Table};
 use crate::screen::{Tone, toned};
 use bundle::Manifest;
@@ -56,13 +57,16 @@ pub fn comparison(
         format!("{} · {} · seed {} ({})", m.about.flavour, m.about.load, m.about.seed, m.run)
     };
     let same = before.samples.blake3 == after.samples.blake3;
-    let mut text = format!("{}\n\n", sentence(&compared, same));
+    let (said, table) = costs::compared(before, after)
+        .filter(|_| !same)
+        .unwrap_or_else(|| (sentence(&compared, same), table(&compared)));
+    let mut text = format!("{said}\n\n");
     judged.iter().for_each(|(condition, outcome)| text += &told(condition, *outcome));
     if !judged.is_empty() {
         text += "\n";
     }
     text += &format!("before  {}\nafter   {}\n\n", name(before), name(after));
-    text += &table(&compared).text();
+    text += &table.text();
     only.iter().for_each(|line| text += &format!("{line}\n"));
     if let Some(unequal) = unequal([before, after]) {
         text += &company(&unequal);
@@ -156,7 +160,7 @@ fn signed(ns: f64) -> String {
     if size.0 == 0 { "0".into() } else { format!("{}{size}", sign(ns)) }
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     let percent = format!("{:.1}", (share * 100.0).abs());
     if percent == "0.0" { "0 %".into() } else { format!("{}{percent} %", sign(share)) }
 }

@@ -3,6 +3,7 @@
 
 use super::axis::Axis;
 use super::company::company;
+use super::costs;
 use super::count::{named, several};
 use super::table::{Align, Table};
 use super::truth;
@@ -35,6 +36,7 @@ pub fn ladders(bundles: &[Bundle]) -> Result<String, BundleError> {
         text += &ladder(bundle.manifest(), &bundle.details()?, &axis);
         text.push('\n');
     }
+    text += &costs::table(bundles);
     for unequal in unequal_by_experiment(bundles.iter().map(Bundle::manifest)) {
         text += &format!("{}\n", company(&unequal));
     }
@@ -48,6 +50,23 @@ fn ladder(manifest: &Manifest, details: &[Details], axis: &Axis) -> String {
     let verdict = verdict_word(verdict);
     let mut text = format!("{} · {}   {verdict} ({evidence})\n", about.flavour, about.load);
     text += &format!("{}\n", subtitle(manifest));
+    // Costs have a table of their own.
+    if crate::costs::of(manifest).is_none() {
+        text += &series(manifest, details, axis);
+    }
+    if let Some(truths) = &about.truth {
+        text += &truth::table(truths);
+    }
+    if manifest.conclusion.findings.is_empty() {
+        text += "  no limit\n";
+    }
+    manifest.conclusion.findings.iter().for_each(|f| text += &finding(f));
+    text += &doubts(&manifest.conclusion.warnings);
+    text
+}
+
+/// A line for each series.
+fn series(manifest: &Manifest, details: &[Details], axis: &Axis) -> String {
     let mut columns = vec![("responder", Align::Left)];
     let heading = axis.heading();
     columns.push((&heading, Align::Left));
@@ -74,16 +93,7 @@ fn ladder(manifest: &Manifest, details: &[Details], axis: &Axis) -> String {
         row.extend([max, summary.count.to_string(), losses(summary)]);
         table.row(row);
     }
-    text += &table.text();
-    if let Some(truths) = &about.truth {
-        text += &truth::table(truths);
-    }
-    if manifest.conclusion.findings.is_empty() {
-        text += "  no limit\n";
-    }
-    manifest.conclusion.findings.iter().for_each(|f| text += &finding(f));
-    text += &doubts(&manifest.conclusion.warnings);
-    text
+    table.text()
 }
 
 fn verdict_word(verdict: Verdict) -> String {

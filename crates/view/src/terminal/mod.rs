@@ -6,6 +6,7 @@ mod bound;
 mod causes;
 mod company;
 mod comparison;
+mod costs;
 mod count;
 mod explanation;
 mod generator;

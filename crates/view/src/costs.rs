@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Costs as people read them: which rows runs have, and a figure with its unit. Terminal and report lay them out.
+
+use bundle::Manifest;
+use probes::plan::Cost;
+use probes::{Counts, Figure, Figures, Probe, Row};
+use sample::Insns;
+
+/// The costs that a run measured. `None` where it measured something else.
+pub(crate) fn of(manifest: &Manifest) -> Option<&Cost> {
+    match &manifest.about.experiment.probe.as_ref()?.probe {
+        Probe::Cost(cost) => Some(cost),
+        _ => None,
+    }
+}
+
+/// The rows of all runs, in the order of the suites.
+pub(crate) fn rows(runs: &[&Manifest]) -> Vec<&'static Row> {
+    let mut rows: Vec<&'static Row> = Vec::new();
+    for cost in runs.iter().filter_map(|run| of(run)) {
+        rows.extend(cost.rows());
+    }
+    let mut known = Vec::new();
+    rows.retain(|row| {
+        let is_new = !known.contains(&row.name);
+        known.push(row.name);
+        is_new
+    });
+    rows.sort_by_key(|row| row.suite);
+    rows
+}
+
+pub(crate) fn figure(run: &Manifest, row: &Row) -> Option<Figure> {
+    Figures(&run.about.probe_counters).of(row.name)
+}
+
+/// The flavour, the load if there is one, and how many batches each figure has.
+pub(crate) fn heading(run: &Manifest) -> String {
+    let about = &run.about;
+    let counts = || run.series.iter().map(|s| s.count).filter(|count| *count > 0);
+    let n = match (counts().min(), counts().max()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+        (Some(least), _) => least.to_string(),
+        _ => "0".into(),
+    };
+    match about.load.as_str() {
+        "idle" => format!("{} (n = {n})", about.flavour),
+        load => format!("{} · {load} (n = {n})", about.flavour),
+    }
+}
+
+/// The figure with its unit: instructions where the rig counted them, then time or throughput.
+pub(crate) fn shown(figure: &Figure) -> String {
+    let time = match figure.row.counts {
+        Counts::Time => nanos(figure.ns_per_operation()),
+        Counts::Bytes(_) => {
+            let ps = (figure.ns_per_operation() * 1_000.0).round() as u64;
+            figure.row.bandwidth(ps).map_or_else(|| "–".into(), |rate| rate.to_string())
+        }
+    };
+    match figure.insns_per_operation() {
+        Some(insns) => format!("{} · {time}", instructions(insns)),
+        None => time,
+    }
+}
+
+/// The least and the greatest of the medians of the repetitions.
+pub(crate) fn spread(figure: &Figure) -> String {
+    let one = |ps: u64| match figure.row.counts {
+        Counts::Time => nanos(ps as f64 / 1_000.0),
+        Counts::Bytes(_) => figure.row.bandwidth(ps).map_or_else(|| "–".into(), |r| r.to_string()),
+    };
+    match (one(figure.least_median_ps), one(figure.most_median_ps)) {
+        (least, most) if least == most => least,
+        (least, most) => format!("{least} … {most}"),
+    }
+}
+
+/// A time with three digits or more: `21.4 ns`, `1.23 µs`.
+fn nanos(ns: f64) -> String {
+    match ns {
+        ..1_000.0 => format!("{ns:.1} ns"),
+        1_000.0..1_000_000.0 => format!("{:.2} µs", ns / 1e3),
+        _ => format!("{:.2} ms", ns / 1e6),
+    }
+}
+
+/// `132 instructions`; with a fraction where an operation has not always as many.
+pub(crate) fn instructions(insns: f64) -> String {
+    let whole = insns.round();
+    if (insns - whole).abs() < 0.05 {
+        return Insns(whole as u64).to_string();
+    }
+    format!("{insns:.1} instructions")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn counters(name: &str, ops: u64, median_ps: u64) -> BTreeMap<String, u64> {
+        [
+            ("ops", ops),
+            ("median_ps", median_ps),
+            ("least_median_ps", median_ps - 1_000),
+            ("most_median_ps", median_ps + 1_000),
+            ("outliers", 2),
+        ]
+        .map(|(what, value)| (format!("{what}_{name}"), value))
+        .into()
+    }
+
+    #[test]
+    fn a_time_and_a_throughput_have_their_units_and_instructions_stand_before_them() {
+        let mut counters = counters("null_call", 1_000, 71_300);
+        let figure = Figures(&counters).of("null_call").unwrap();
+        assert_eq!(
+            (shown(&figure), spread(&figure)),
+            ("71.3 ns".into(), "70.3 ns … 72.3 ns".into())
+        );
+        counters.insert("insns_null_call".into(), 132_000);
+        counters.insert("virtual_ns_null_call".into(), 264_000);
+        let figure = Figures(&counters).of("null_call").unwrap();
+        assert_eq!(shown(&figure), "132 instructions · 264.0 ns");
+        counters.insert("insns_null_call".into(), 132_400);
+        let figure = Figures(&counters).of("null_call").unwrap();
+        assert_eq!(shown(&figure), "132.4 instructions · 264.0 ns");
+    }
+
+    #[test]
+    fn a_bandwidth_is_bytes_a_second() {
+        let counters = counters("pipe_bandwidth", 2, 1_000_000_000);
+        let figure = Figures(&counters).of("pipe_bandwidth").unwrap();
+        assert_eq!(shown(&figure), "1.05 GB/s");
+    }
+}

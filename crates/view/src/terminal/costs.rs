@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Costs as a table: a row for each cost, a column for each run. A single run shows its spread too.
+
+use super::comparison::percent;
+use super::count::named;
+use super::table::{Align, Table};
+use crate::costs::{figure, heading, instructions, of, rows, shown, spread};
+use crate::screen::{Tone, toned};
+use bundle::{Bundle, Manifest};
+use probes::{Counts, Figure, Row};
+use stats::Summary;
+
+/// A cost that grew by more than this share is in colour.
+const WORSE: f64 = 0.05;
+
+/// The table of all runs that measured costs. Empty if there is none.
+pub(super) fn table(bundles: &[Bundle]) -> String {
+    let runs: Vec<&Manifest> =
+        bundles.iter().map(Bundle::manifest).filter(|m| of(m).is_some()).collect();
+    match runs[..] {
+        [] => String::new(),
+        [run] => alone(run),
+        _ => side_by_side(&runs),
+    }
+}
+
+fn alone(run: &Manifest) -> String {
+    let columns = [
+        ("cost", Align::Left),
+        ("one operation", Align::Left),
+        ("figure", Align::Right),
+        ("medians of the repetitions", Align::Right),
+        ("n", Align::Right),
+        ("outliers", Align::Right),
+        ("lost", Align::Left),
+    ];
+    let spare = ["one operation", "outliers", "medians of the repetitions"];
+    let mut table = Table::new(&columns).indented(2).sparing(&spare);
+    for row in rows(&[run]) {
+        let summary = run.series.iter().find(|s| s.responder.as_str() == row.name);
+        let figure = figure(run, row);
+        table.row([
+            row.name.to_owned(),
+            row.about.to_owned(),
+            figure.as_ref().map_or_else(|| "–".into(), shown),
+            figure.as_ref().map_or_else(|| "–".into(), spread),
+            summary.map_or(0, |s| s.count).to_string(),
+            figure.map_or_else(|| "–".into(), |f| f.outliers.to_string()),
+            lost(summary),
+        ]);
+    }
+    table.text()
+}
+
+fn side_by_side(runs: &[&Manifest]) -> String {
+    let headings: Vec<String> = runs.iter().map(|run| heading(run)).collect();
+    let mut columns = vec![("cost", Align::Left), ("one operation", Align::Left)];
+    columns.extend(headings.iter().map(|heading| (heading.as_str(), Align::Right)));
+    let mut table = Table::new(&columns).indented(2).sparing(&["one operation"]);
+    for row in rows(runs) {
+        let figures =
+            runs.iter().map(|run| figure(run, row).map_or_else(|| "–".into(), |f| shown(&f)));
+        table.row([row.name.to_owned(), row.about.to_owned()].into_iter().chain(figures));
+    }
+    table.text()
+}
+
+/// A cost that two runs have.
+struct Change {
+    row: &'static Row,
+    before: Figure,
+    after: Figure,
+}
+
+impl Change {
+    /// The share by which an operation takes longer than before; less than 0 where it takes less.
+    fn longer(&self) -> Option<f64> {
+        let (before, after) =
+            match (self.before.insns_per_operation(), self.after.insns_per_operation()) {
+                (Some(before), Some(after)) => (before, after),
+                _ => (self.before.ns_per_operation(), self.after.ns_per_operation()),
+            };
+        (before > 0.0).then(|| after / before - 1.0)
+    }
+
+    /// What changed, in the unit of the row: a throughput where operations move bytes, else what they take.
+    fn told(&self) -> String {
+        let Some(longer) = self.longer() else { return "–".into() };
+        let share = match self.row.counts {
+            Counts::Time => longer,
+            // Twice the time is half the throughput.
+            Counts::Bytes(_) => 1.0 / (1.0 + longer) - 1.0,
+        };
+        let text = percent(share);
+        if longer > WORSE { toned(Tone::Bad, &text) } else { text }
+    }
+
+    /// The instructions that an operation takes more than before, or less.
+    fn insns(&self) -> Option<String> {
+        let more = self.after.insns_per_operation()? - self.before.insns_per_operation()?;
+        let sign = if more < 0.0 { "−" } else { "+" };
+        Some(format!("{sign}{}", instructions(more.abs())))
+    }
+}
+
+/// The costs that both runs have, the one that grew most first: a sentence, and a table.
+pub(super) fn compared(before: &Manifest, after: &Manifest) -> Option<(String, Table)> {
+    of(before).and(of(after))?;
+    let change =
+        |row| Some(Change { row, before: figure(before, row)?, after: figure(after, row)? });
+    let mut changes: Vec<Change> = rows(&[before, after]).into_iter().filter_map(change).collect();
+    let longer = |change: &Change| change.longer().unwrap_or(f64::NEG_INFINITY);
+    changes.sort_by(|a, b| longer(b).total_cmp(&longer(a)));
+    let sentence = match changes.first().filter(|change| longer(change) > 0.0) {
+        None => "No cost of the later run is greater than in the earlier run.".into(),
+        Some(first) => format!(
+            "The cost that grew most from the earlier to the later run is {}: {} instead of {} ({}).",
+            first.row.name,
+            shown(&first.after),
+            shown(&first.before),
+            percent(longer(first)),
+        ),
+    };
+    let columns = [
+        ("cost", Align::Left),
+        ("before", Align::Right),
+        ("after", Align::Right),
+        ("instructions", Align::Right),
+        ("better is", Align::Left),
+        ("", Align::Right),
+    ];
+    let mut table = Table::new(&columns);
+    for change in &changes {
+        table.row([
+            change.row.name.to_owned(),
+            shown(&change.before),
+            shown(&change.after),
+            change.insns().unwrap_or_else(|| "–".into()),
+            if change.row.more_is_better() { "more" } else { "less" }.into(),
+            change.told(),
+        ]);
+    }
+    Some((sentence, table))
+}
+
+fn lost(summary: Option<&Summary>) -> String {
+    summary.and_then(|s| named(&s.losses)).unwrap_or_else(|| "0".into())
+}
