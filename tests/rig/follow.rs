@@ -94,8 +94,8 @@ fn generator(schedule: Schedule, responders: ResponderSet) -> Generator {
 #[derive(Debug)]
 struct Write {
     /// The pins before.
-    before: u8,
-    pins: u8,
+    before: u16,
+    pins: u16,
     masked: bool,
     /// The preemption count.
     count: u32,
@@ -265,8 +265,8 @@ struct Statement {
 }
 
 /// Of the first write of a statement: it is that; interrupts are masked. Below them the place.
-const HEAD: u8 = 0x80;
-const MASKED: u8 = 0x40;
+const HEAD: u16 = 0x80;
+const MASKED: u16 = 0x40;
 /// The first, and four with six bits of the count each.
 const WRITES: usize = 5;
 

@@ -70,16 +70,16 @@ export type WindowKind = "irqs_off" | "preempt_off" | "bh_off" | "migration_off"
  */
 export type IcicleWhat = "cause" | "who" | "function";
 /**
- * Stages of an answer, in their order. Each is named for what it goes through, and ends where the next one begins; what an answer does not go through (a wake-up, for a hard handler) it does not have.
+ * Stages of an answer, in their order. Each is named for what it goes through, and ends where the next one begins; what an answer does not go through (a wake-up, for a hard handler) it does not have. A task that was due at an instant has the same stages: its timer stands for the line.
  *
- * - `line`: From the line raised to the first instruction of the kernel's entry.
- * - `entry`: To the driver's hard handler.
- * - `handler`: To the wake-up of the responder's task.
+ * - `line`: From the line raised, or from the instant at which a task was due, to the first instruction of the kernel's entry.
+ * - `entry`: To the driver's hard handler; from a timer's interrupt to the wake-up of the task.
+ * - `handler`: To the wake-up of the responder's task; of a task that another task wakes, from the instant at which it was due.
  * - `wake_up`: To the request that the current task be replaced.
  * - `need_resched`: To the scheduler that then switches to the responder's task.
  * - `schedule`: To the switch.
  * - `resumed`: To user space, where the responder's task goes there.
- * - `user`: To the pin.
+ * - `user`: To the pin, or to the reading of the clock.
  */
 export type Stage = "line" | "entry" | "handler" | "wake_up" | "need_resched" | "schedule" | "resumed" | "user";
 /**

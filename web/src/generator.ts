@@ -325,7 +325,8 @@ function identity(from: Fields): Message {
   const running = from.u32();
   const [tick_ns, tick_per, accuracy] = [from.above0(), from.above0(), from.u32()];
   const [held, resolution_ticks] = [from.u32(), from.u64()];
-  const pins = Array.from({ length: PINS }, () => from.u8()).map((pin) => (pin === 0xff ? null : from.one(RESPONDERS, pin)));
+  const numbers = Array.from({ length: PINS }, () => from.u8());
+  const pins = numbers.map((number) => (number === 0xff ? null : from.one(RESPONDERS, number)));
   const [gap_ticks, train] = [from.u64(), from.u32()];
   from.zeros(4);
   const letters = Array.from({ length: 32 }, () => from.u8());

@@ -141,7 +141,7 @@ fn collect(
         )
     };
     let mut answers = Answers::new(set, Stamp::from_ns(0), 0);
-    let (mut pins, mut spent) = (0u8, Duration::ZERO);
+    let (mut pins, mut spent) = (0u16, Duration::ZERO);
     for first in (0..triggers).step_by(BATCH as usize) {
         for number in first..(first + BATCH).min(triggers) {
             let base = number * 1_000_000;

@@ -12,6 +12,7 @@
 
 mod aim;
 mod beginning;
+mod bottom_halves;
 mod functions;
 mod looks;
 mod memory;
@@ -324,33 +325,6 @@ impl Follower {
         followed.end_unscheduled(at.insns);
         let key = self.capture(address).key();
         self.begin_unscheduled(&mut followed, key, address, at);
-    }
-
-    /// Learns that a call of the function at `address` takes or releases the lock of bottom halves.
-    fn hold(&self, holds: bool, address: u64, at: At) {
-        let mut followed = self.followed();
-        if followed.aimer.is_none()
-            || self.vcpu().cpu.register(General::Second) & SOFTIRQ_DISABLE == 0
-        {
-            return;
-        }
-        let before = followed.bh_held;
-        followed.bh_held = if holds { before + 1 } else { before.saturating_sub(1) };
-        match (before, followed.bh_held) {
-            (0, 1) => {
-                let key = self.capture(address).key();
-                let since = Since::new(&mut followed.aimer, Stretch::BhHeld, || key, at);
-                followed.bh_off = Some(since);
-                let nested = followed.masked || followed.preempt != 0;
-                self.aim(&mut followed, since, nested, address);
-            }
-            (1, 0) => {
-                if let Some(since) = followed.bh_off.take() {
-                    followed.closed(since, at.insns);
-                }
-            }
-            _ => {}
-        }
     }
 
     fn begin_unscheduled(&self, followed: &mut Followed, key: u64, address: u64, at: At) {

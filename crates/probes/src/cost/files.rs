@@ -29,12 +29,12 @@ const REREAD: usize = 8 << 20;
 const FILES: u32 = 100;
 
 pub(super) static ROWS: [Row; 9] = [
-    Row::time((Files, "file_create_0k"), "an empty file made", FILES, |p| Made::new(p, 0, true)),
-    Row::time((Files, "file_delete_0k"), "one deleted", FILES, |p| Made::new(p, 0, false)),
+    Row::time((Files, "file_create_0k"), "an empty file made", FILES, |p| Made::of(p, 0, true)),
+    Row::time((Files, "file_delete_0k"), "one deleted", FILES, |p| Made::of(p, 0, false)),
     Row::time((Files, "file_create_10k"), "a file of 10 KiB made", FILES, |p| {
-        Made::new(p, 10, true)
+        Made::of(p, 10, true)
     }),
-    Row::time((Files, "file_delete_10k"), "one deleted", FILES, |p| Made::new(p, 10, false)),
+    Row::time((Files, "file_delete_10k"), "one deleted", FILES, |p| Made::of(p, 10, false)),
     Row::time((Files, "mmap"), "4 MiB mapped, a tenth touched, unmapped", 20, mmap),
     Row::time((Files, "page_fault"), "a page of a mapped file touched", PAGES, page_fault),
     Row::time((Files, "protection_fault"), "a store refused, less a signal", 200, protection_fault),
@@ -56,7 +56,7 @@ struct Made {
 }
 
 impl Made {
-    fn new(place: &Place, kib: usize, makes: bool) -> io::Result<Box<dyn Work>> {
+    fn of(place: &Place, kib: usize, makes: bool) -> io::Result<Box<dyn Work>> {
         let names = (0..FILES).map(|n| place.text(&n.to_string())).collect();
         Ok(Box::new(Made { names, content: vec![1; kib * 1024], makes }))
     }

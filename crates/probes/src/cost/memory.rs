@@ -20,13 +20,13 @@ pub(super) static ROWS: [Row; 11] = [
     Row::bytes((Memory, "memory_write"), "8 MiB written", (1, BLOCK as u64), writes),
     Row::bytes((Memory, "memory_copy"), "8 MiB copied word by word", (1, BLOCK as u64), copies),
     Row::bytes((Memory, "memory_copy_libc"), "8 MiB copied by memcpy", (1, BLOCK as u64), memcpy),
-    latency("memory_latency_8k", |place| Chain::new(place, 8 << 10)),
-    latency("memory_latency_32k", |place| Chain::new(place, 32 << 10)),
-    latency("memory_latency_128k", |place| Chain::new(place, 128 << 10)),
-    latency("memory_latency_512k", |place| Chain::new(place, 512 << 10)),
-    latency("memory_latency_2m", |place| Chain::new(place, 2 << 20)),
-    latency("memory_latency_8m", |place| Chain::new(place, 8 << 20)),
-    latency("memory_latency_32m", |place| Chain::new(place, 32 << 20)),
+    latency("memory_latency_8k", |place| Chain::of(place, 8 << 10)),
+    latency("memory_latency_32k", |place| Chain::of(place, 32 << 10)),
+    latency("memory_latency_128k", |place| Chain::of(place, 128 << 10)),
+    latency("memory_latency_512k", |place| Chain::of(place, 512 << 10)),
+    latency("memory_latency_2m", |place| Chain::of(place, 2 << 20)),
+    latency("memory_latency_8m", |place| Chain::of(place, 8 << 20)),
+    latency("memory_latency_32m", |place| Chain::of(place, 32 << 20)),
 ];
 
 const fn latency(name: &'static str, make: fn(&Place) -> io::Result<Box<dyn Work>>) -> Row {
@@ -102,7 +102,7 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(place: &Place, bytes: usize) -> io::Result<Box<dyn Work>> {
+    fn of(place: &Place, bytes: usize) -> io::Result<Box<dyn Work>> {
         let mut lines = words(bytes / LINE, [0u64; LINE / 8])?;
         for (line, next) in lines.iter_mut().zip(ring(bytes / LINE, place.seed)?) {
             line[0] = next.into();

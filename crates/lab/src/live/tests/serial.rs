@@ -114,8 +114,26 @@ impl Device {
     }
 }
 
-    BATCH_MAX, Batcher, Clock as TheirClock, Deed, Desk, Limits, Measurement, PINS, Range, Tallies,
-    Ticks,
+pub(super) fn ended(
+    run: wire::generator::Run,
+    ended: Ended,
+    triggers: u64,
+    tallies: &Tallies,
+) -> Stopped {
+    Stopped { run, ended, triggers, at: Ticks(10), tallies: *tallies }
+}
+
+/// A line to a device: its path, and what ends with the kinds of commands that the device heard.
+fn line(device: Device) -> (String, JoinHandle<Vec<Kind>>) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+    grantpt(&master).expect("ours");
+    unlockpt(&master).expect("ours");
+    let place = ptsname(&master, Vec::new()).expect("a name").into_string().expect("text");
+    (place, std::thread::spawn(move || device.serve(master.into())))
+}
+
+pub(super) fn identity() -> Identity {
+    let mut pins = [None; PINS];
     pins[usize::from(Responder::Task.pin())] = Some(Responder::Task);
     let settings = Setting::ALL.map(|setting| match setting {
         Setting::Responders => 1 << Responder::Task.pin(),
