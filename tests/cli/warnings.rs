@@ -56,7 +56,7 @@ fn of_probes() -> Vec<Doubt> {
         Doubt::PageFaults { faults: 1 },
         Doubt::Stopped { series: series() },
         Doubt::NotMeasured { series: series(), reason: reason() },
-        Doubt::NotStable { series: vec!["null_call (7 %)".into()] },
+        Doubt::NotStable { spreads: vec!["null_call (7 %)".into()] },
     ]
 }
 

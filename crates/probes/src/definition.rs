@@ -341,7 +341,10 @@ mod tests {
         r#"{"noise":{"duration_ns":10000000000,"threshold_ns":1000}}"#,
         r#"{"toggle":{"period_ns":1000000,"width_ns":50000,"count":10000,"method":"precise","line":"memory"}}"#,
         r#"{"inversion":{"middle_ns":[1000000,2000000,5000000,10000000],"held_ns":500000,"count":10000}}"#,
-        r#"{"ladder":{"period_ns":1000000,"count":10000}}"#,
+        concat!(
+            r#"{"ladder":{"period_ns":1000000,"count":10000,"responders":["hardirq","threaded_irq","#,
+            r#""tasklet","bh_work","work","work_highpri","kthread","task"]}}"#,
+        ),
         r#"{"cyclictest":{"methods":["clock_nanosleep"],"period_ns":1000000,"count":10000}}"#,
         r#"{"cycles":{"period_ns":1000000,"count":10000}}"#,
         concat!(
@@ -349,6 +352,14 @@ mod tests {
             r#""count":11,"repetitions":5,"seed":1}}"#,
         ),
     ];
+
+    #[test]
+    fn a_ladder_of_before_there_was_a_choice_has_the_responders_that_there_were() {
+        let text = r#"{"ladder":{"period_ns":1000000,"count":10000}}"#;
+        let before: Probe = serde_json::from_str(text).expect("an older plan");
+        let today = IN_BUNDLES.iter().find(|text| text.contains("ladder")).expect("one of all");
+        assert_eq!(before, serde_json::from_str(today).expect("today's"));
+    }
 
     #[test]
     fn the_plans_of_bundles_stay_as_they_are() {

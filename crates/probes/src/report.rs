@@ -67,7 +67,7 @@ pub enum Doubt {
     /// The repetitions of some series do not agree.
     NotStable {
         /// Their names, each with how far the medians of its repetitions lie apart.
-        series: Vec<String>,
+        spreads: Vec<String>,
     },
 }
 
@@ -110,9 +110,9 @@ impl Doubt {
             Doubt::PageFaults { faults } => format!("the measuring loop took {faults} page faults"),
             Doubt::Stopped { series } => format!("{series} ended at its first overrun"),
             Doubt::NotMeasured { series, reason } => format!("{series} was not measured: {reason}"),
-            Doubt::NotStable { series } => format!(
+            Doubt::NotStable { spreads } => format!(
                 "the medians of the repetitions lie more than 5 % apart: {}",
-                series.join(", ")
+                spreads.join(", ")
             ),
         }
     }

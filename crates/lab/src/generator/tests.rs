@@ -83,7 +83,11 @@ fn pair<'a>(fake: &'a Fake, experiment: &'a Experiment) -> (Host, Generator<'a>)
     let session = fake.begin(experiment, cell, Lead::Commands, &|_| ()).expect("it begins");
     let mut generator = Generator::new(session, responders(), "a fake");
     let mut host = Host::new();
-    host.say(&mut generator, protocol::Command::Identify { oldest: 1, newest: 1 }, 0);
+    host.say(
+        &mut generator,
+        protocol::Command::Identify { oldest: protocol::VERSION, newest: protocol::VERSION },
+        0,
+    );
     assert_eq!(host.heard.answers.pop().as_deref(), Some("0x81"));
     (host, generator)
 }
@@ -173,7 +177,8 @@ fn a_host_that_asks_without_reading_is_answered_each_time_when_it_reads_and_cost
     const ASKED: u16 = 10_000;
     let mut said = Vec::new();
     for number in 0..ASKED {
-        let command = protocol::Command::Identify { oldest: 1, newest: 1 };
+        let command =
+            protocol::Command::Identify { oldest: protocol::VERSION, newest: protocol::VERSION };
         said.extend_from_slice(command.encode(number, &mut [0; STUFFED_MAX]));
     }
     let mut rest = said.as_slice();

@@ -211,7 +211,7 @@ impl Measure for Cost {
             .filter_map(|(row, tally)| Some(format!("{} ({} %)", row.name, tally.unstable()?)))
             .collect();
         if !unstable.is_empty() {
-            report.doubts.push(Doubt::NotStable { series: unstable });
+            report.doubts.push(Doubt::NotStable { spreads: unstable });
         }
         Ok(report)
     }
