@@ -4,7 +4,7 @@
 use bundle::Manifest;
 use probes::plan::Cost;
 use probes::{Counts, Figure, Figures, Probe, Row};
-use sample::Insns;
+use sample::{Count, Insns};
 
 /// The costs that a run measured. `None` where it measured something else.
 pub(crate) fn of(manifest: &Manifest) -> Option<&Cost> {
@@ -34,33 +34,51 @@ pub(crate) fn figure(run: &Manifest, row: &Row) -> Option<Figure> {
     Figures(&run.about.probe_counters).of(row.name)
 }
 
-/// The flavour, the load if there is one, and how many batches each figure has.
+/// What was measured: the flavour, and the load if there is one.
+pub(crate) fn of_what(run: &Manifest) -> String {
+    match run.about.load.as_str() {
+        "idle" => run.about.flavour.to_string(),
+        load => format!("{} · {load}", run.about.flavour),
+    }
+}
+
+/// The same, and how many batches each figure has.
 pub(crate) fn heading(run: &Manifest) -> String {
-    let about = &run.about;
     let counts = || run.series.iter().map(|s| s.count).filter(|count| *count > 0);
     let n = match (counts().min(), counts().max()) {
         (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
         (Some(least), _) => least.to_string(),
         _ => "0".into(),
     };
-    match about.load.as_str() {
-        "idle" => format!("{} (n = {n})", about.flavour),
-        load => format!("{} · {load} (n = {n})", about.flavour),
-    }
+    format!("{} (n = {n})", of_what(run))
 }
 
 /// The figure with its unit: instructions where the rig counted them, then time or throughput.
 pub(crate) fn shown(figure: &Figure) -> String {
-    let time = match figure.row.counts {
+    let time = time(figure);
+    match figure.insns_per_operation() {
+        Some(insns) => format!("{} · {time}", instructions(insns)),
+        None => time,
+    }
+}
+
+/// The figure in a table of many: a throughput where operations move bytes, else instructions without their unit, or a
+/// time where nobody counted them.
+pub(crate) fn brief(figure: &Figure) -> String {
+    match (figure.row.counts, figure.insns_per_operation()) {
+        (Counts::Bytes(_), _) | (_, None) => time(figure),
+        (Counts::Time, Some(insns)) => Count(insns.round() as u64).to_string(),
+    }
+}
+
+/// What one operation takes, or the throughput.
+fn time(figure: &Figure) -> String {
+    match figure.row.counts {
         Counts::Time => nanos(figure.ns_per_operation()),
         Counts::Bytes(_) => {
             let ps = (figure.ns_per_operation() * 1_000.0).round() as u64;
             figure.row.bandwidth(ps).map_or_else(|| "–".into(), |rate| rate.to_string())
         }
-    };
-    match figure.insns_per_operation() {
-        Some(insns) => format!("{} · {time}", instructions(insns)),
-        None => time,
     }
 }
 
@@ -126,6 +144,7 @@ mod tests {
         counters.insert("insns_null_call".into(), 132_400);
         let figure = Figures(&counters).of("null_call").unwrap();
         assert_eq!(shown(&figure), "132.4 instructions · 264.0 ns");
+        assert_eq!(brief(&figure), "132");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::comparison::percent;
 use super::count::named;
 use super::table::{Align, Table};
-use crate::costs::{figure, heading, instructions, of, rows, shown, spread};
+use crate::costs::{brief, figure, instructions, of, of_what, rows, shown, spread};
 use crate::screen::{Tone, toned};
 use bundle::{Bundle, Manifest};
 use probes::{Counts, Figure, Row};
@@ -52,17 +52,45 @@ fn alone(run: &Manifest) -> String {
     table.text()
 }
 
+/// Runs of the same flavour and load are repetitions, and share a column.
 fn side_by_side(runs: &[&Manifest]) -> String {
-    let headings: Vec<String> = runs.iter().map(|run| heading(run)).collect();
-    let mut columns = vec![("cost", Align::Left), ("one operation", Align::Left)];
-    columns.extend(headings.iter().map(|heading| (heading.as_str(), Align::Right)));
-    let mut table = Table::new(&columns).indented(2).sparing(&["one operation"]);
-    for row in rows(runs) {
-        let figures =
-            runs.iter().map(|run| figure(run, row).map_or_else(|| "–".into(), |f| shown(&f)));
-        table.row([row.name.to_owned(), row.about.to_owned()].into_iter().chain(figures));
+    let mut columns: Vec<(String, Vec<&Manifest>)> = Vec::new();
+    for &run in runs {
+        let of = of_what(run);
+        match columns.iter_mut().find(|(known, _)| *known == of) {
+            Some((_, repetitions)) => repetitions.push(run),
+            None => columns.push((of, vec![run])),
+        }
     }
-    table.text()
+    let mut headings = vec![("cost", Align::Left), ("one operation", Align::Left)];
+    headings.extend(columns.iter().map(|(of, _)| (of.as_str(), Align::Right)));
+    let mut table = Table::new(&headings).indented(2).sparing(&["one operation"]);
+    for row in rows(runs) {
+        let cells = columns.iter().map(|(_, repetitions)| middle(repetitions, row));
+        table.row([row.name.to_owned(), row.about.to_owned()].into_iter().chain(cells));
+    }
+    let text = table.text();
+    if runs.iter().any(|run| rows(runs).iter().any(|row| is_counted(run, row))) {
+        return format!("{text}  A number without a unit is instructions of one operation.\n");
+    }
+    text
+}
+
+fn is_counted(run: &Manifest, row: &Row) -> bool {
+    figure(run, row).is_some_and(|figure| figure.insns.is_some())
+}
+
+/// The figure of the run in the middle, and how far the others are from it.
+fn middle(repetitions: &[&Manifest], row: &Row) -> String {
+    let mut figures: Vec<Figure> = repetitions.iter().filter_map(|run| figure(run, row)).collect();
+    let size = |figure: &Figure| figure.insns_per_operation().unwrap_or(figure.ns_per_operation());
+    figures.sort_by(|a, b| size(a).total_cmp(&size(b)));
+    let Some(middle) = figures.get(figures.len() / 2) else { return "–".into() };
+    let far = figures.iter().map(|figure| (size(figure) / size(middle) - 1.0).abs());
+    let far = far.fold(0.0, f64::max);
+    let shown = brief(middle);
+    // Less than this is shown as 0.
+    if far < 0.0005 { shown } else { format!("{shown} ± {:.1} %", far * 100.0) }
 }
 
 /// A cost that two runs have.
