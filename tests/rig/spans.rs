@@ -6,7 +6,7 @@ use crate::modules::module_for;
 use crate::oracle;
 use crate::planted::ours;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use testbench::{
@@ -28,6 +28,10 @@ const PLANTED: [(&str, &str, u64); 6] = [
     ("softirq", "test_softirq", 173_000),
     ("preempt_off", "test_bh_off", 91_000),
 ];
+/// What nothing in an idle guest takes that was not planted, in ns.
+const UNPLANTED: u64 = 30_000;
+/// How exactly an instant of the guest's clock is known in virtual time, in ns (docs/hunting/probes.md).
+const PRECISION: u64 = 40;
 /// How many of the latest samples are looked at.
 const WORST: &str = "60";
 
@@ -82,13 +86,15 @@ fn planted(cause: &Value) -> Option<(&'static str, u64)> {
 }
 
 /// The maximum is blamed on something that was planted, with its name and its length, and so are other late samples.
-fn assert_planted(what: &str, worst: &[Value]) {
+/// Returns the planted functions of which samples have a good part.
+fn assert_planted(what: &str, worst: &[Value]) -> BTreeSet<&'static str> {
     let main = &worst[0]["causes"][0];
     let (function, spent) = planted(main).unwrap_or_else(|| panic!("{what}: {main:#}"));
     let (ns, latency) = (number(&main["ns"]), number(&worst[0]["latency_ns"]));
     figure(&format!("{what}, {function}, ns"), spent, ns);
-    // A timer expires somewhere in it, so that a sample has a part of it. What else the interrupt does comes on top.
-    assert!((spent / 2..=spent + spent / 10).contains(&ns), "{what}: {main:#}");
+    // A timer expires anywhere in it, so that a sample has a part of it: the more, the luckier the guest. What else the
+    // interrupt does comes on top.
+    assert!((UNPLANTED..=spent + spent / 10).contains(&ns), "{what}: {main:#}");
     assert!(ns * 10 >= latency * 8, "{what}: {main:#}");
     let causes = worst.iter().flat_map(|e| e["causes"].as_array().expect("causes"));
     let mut met = BTreeMap::new();
@@ -97,8 +103,7 @@ fn assert_planted(what: &str, worst: &[Value]) {
         assert!(ns <= spent + spent / 10, "{what}: {cause:#}");
         *met.entry(function).or_insert(0) += ns;
     }
-    let of_length = met.values().filter(|ns| **ns > 5_000).count();
-    assert!(of_length >= 2, "{what}: {met:?}");
+    met.into_iter().filter(|(_, ns)| *ns > 5_000).map(|(function, _)| function).collect()
 }
 
 /// What the witness says of the probe: by how much its samples are longer than to the first instruction of the task.
@@ -112,38 +117,42 @@ fn the_maximum_of_cyclictest_is_what_was_planted_on_every_kernel() {
     if !Path::new("/usr/bin/cyclictest").exists() {
         return testbench::skip("no cyclictest; install it: apt-get install rt-tests");
     }
-    let lab = Lab::new();
+    let (lab, mut met) = (Lab::new(), BTreeSet::new());
     for kernel in those_here(&["6.12", "6.12-rt", "7.3", "7.3-rt"]) {
         let section =
             format!("guest.witness = true\n[cyclictest]\nperiod = \"{PERIOD}\"\ncount = {COUNT}\n");
         let run = measured(&lab, &with_delays(kernel, &section));
         let series = "cyclictest-clock_nanosleep-1.03ms";
         let worst = worst(&lab, &name(&run), series);
-        assert_planted(&format!("cyclictest in {kernel}"), &worst);
+        met.extend(assert_planted(&format!("cyclictest in {kernel}"), &worst));
         let (least, most) = error_of(&run);
         for e in &worst {
             assert!(e["task"].as_str().expect("text").starts_with("cyclictest RT 90"), "{e:#}");
             // From the first instruction on is what the witness calls the error. All before it is from the expiry.
             let from_first = number(&e["stages"]["user"]);
-            assert!((least..=most).contains(&from_first), "{least} {most} {e:#}");
+            let all = least.saturating_sub(PRECISION)..=most + PRECISION;
+            assert!(all.contains(&from_first), "{least} {most} {e:#}");
         }
     }
+    assert!(met.len() >= 2, "{met:?}");
 }
 
 #[test]
 fn the_maximum_of_a_sleeping_task_is_what_was_planted_and_two_explanations_are_the_same() {
-    let lab = Lab::new();
+    let (lab, mut met) = (Lab::new(), BTreeSet::new());
     for kernel in those_here(&["6.12", "6.12-rt", "7.3", "7.3-rt"]) {
         let methods = "methods = [\"clock_nanosleep\", \"timerfd\"]";
         let section = format!("[periodic]\n{methods}\nperiods = [\"{PERIOD}\"]\ncount = {COUNT}\n");
         let run = name(&measured(&lab, &with_delays(kernel, &section)));
         for series in ["clock_nanosleep-1.03ms", "timerfd-1.03ms"] {
-            assert_planted(&format!("{series} in {kernel}"), &worst(&lab, &run, series));
+            let worst = worst(&lab, &run, series);
+            met.extend(assert_planted(&format!("{series} in {kernel}"), &worst));
         }
         let words = ["explain", &run, "--worst", "5", "--json"];
         let first = lab.onset(&words).exits(0).stdout;
         assert_eq!(lab.onset(&words).exits(0).stdout, first, "{kernel}");
     }
+    assert!(met.len() >= 2, "{met:?}");
 }
 
 /// A loop of 1.03 ms that does nothing, with the answers of a whole run in its ledger.
