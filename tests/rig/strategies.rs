@@ -128,7 +128,7 @@ fn what_comes_together_is_met_where_a_scout_saw_it_and_makes_as_late_as_foreseen
     // Of the loads, this is the one in which masked stretches and other interrupts meet most often.
     let guest = ["--flavour", "6.12-rt", "--load", "disk"];
     let responders = ["--responder", "hardirq", "--responder", "task"];
-    let how = ["--strategy", "foresight", "--budget", "14trials", "--directory", directory];
+    let how = ["--strategy", "foresight", "--budget", "28trials", "--directory", directory];
     lab.onset(&[&["hunt"], &guest[..], &responders, &how].concat()).exits(0);
     let journal = std::fs::read_to_string(place.join("trials.jsonl")).expect("a journal");
     let trials = journal.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));

@@ -428,7 +428,7 @@ fn every_paper_gives_its_tables_even_from_runs_without_any_series_of_it() {
     }
     ids.sort();
     ids.dedup();
-    assert_eq!(ids.len(), 12);
+    assert_eq!(ids.len(), 15);
 }
 
 #[test]
