@@ -17,10 +17,7 @@ die() {
 [ $# = 1 ] || die "usage: setup/qemu.sh DIRECTORY"
 [ ! -e "$1" ] || die "$1 is there already"
 command -v mmdebstrap >/dev/null || die "mmdebstrap is missing; install it: apt-get install mmdebstrap"
-# The mirror that the machine uses for Debian itself.
-mirror=$(apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(SITE)' 2>/dev/null |
-	awk '$1 == "Debian" && $2 == "main" && $3 !~ /security/ { print $3; exit }')
-[ -n "$mirror" ] || die "cannot tell the Debian mirror from apt's configuration"
+mirror=$("$(dirname "$0")/mirror.sh")
 # A directory of that name is whole or is not there.
 draft=$(mktemp -d "$1.XXXXXX")
 trap 'rm -rf "$draft"' EXIT

@@ -15,6 +15,7 @@ trap 'rm -rf "$work"' EXIT
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 die() { echo "board: $*" >&2; exit 1; }
 
+mirror=$("$here/setup/mirror.sh")
 release=$(. /etc/os-release && echo "$VERSION_CODENAME")
 for package in gcc-aarch64-linux-gnu libc6-dev-arm64-cross device-tree-compiler python3; do
 	dpkg -s "$package" >/dev/null 2>&1 || as_root apt-get install -y -qq --no-install-recommends "$package" >/dev/null
@@ -25,7 +26,7 @@ command -v qemu-system-aarch64 >/dev/null ||
 	as_root apt-get install -y -qq --no-install-recommends "qemu-system-arm=$version" >/dev/null
 
 mkdir -p "$work/lists/partial" "$work/archives/partial" "$work/root"
-echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $release main" >"$work/sources"
+echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $release main" >"$work/sources"
 cat >"$work/apt.conf" <<END
 APT::Architecture "amd64";
 APT::Architectures { "amd64"; "arm64"; };

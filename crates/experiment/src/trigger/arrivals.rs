@@ -19,14 +19,14 @@ pub const DRAWN_MAX: u64 = 1_000_000;
 fn poisson(period: Nanos, count: u64, seed: u64) -> Vec<Nanos> {
     let mean = (period - TRIGGERS_APART).0 as f64;
     let mut at = Nanos(0);
-    let mut next = |n| {
+    let next = |n| {
         // Evenly from 1 … 2⁵³, so that the logarithm is never of 0.
         let drawn = displacement(seed, n, Nanos((1 << 53) - 1)).0 + 1;
         let distance = -mean * (drawn as f64 / (1u64 << 53) as f64).ln();
         at = at.saturating_add(TRIGGERS_APART).saturating_add(Nanos(distance.round() as u64));
         at
     };
-    (0..count).map(&mut next).collect()
+    (0..count).map(next).collect()
 }
 
 /// Each instant of `schedule` with as many more behind it that there are `burst`, each `apart` from the one before.

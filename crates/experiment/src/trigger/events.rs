@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A train of events that was recorded elsewhere, in a file: a time in each line.
 
+use super::TRIGGERS_APART;
 use sample::Nanos;
 use std::path::Path;
 
@@ -16,7 +17,8 @@ pub(super) struct Refused {
     pub help: String,
 }
 
-/// The events of the file at `path`, since its first one or since its own 0. They rise.
+/// The events of the file at `path`, since its first one or since its own 0. They rise, at least
+/// [`TRIGGERS_APART`].
 pub(super) fn read(path: &Path) -> Result<Vec<Nanos>, Refused> {
     let shown = path.display();
     let bytes = confined::read(path, BYTES_MAX).map_err(|e| Refused {
@@ -72,6 +74,14 @@ fn parse(text: &str) -> Result<Vec<Nanos>, Refused> {
                 help: "sort the events; of several series keep one".into(),
             });
         }
+        if times.last().is_some_and(|earlier| at - *earlier < TRIGGERS_APART) {
+            return Err(Refused {
+                message: format!(
+                    "line {number} is less than {TRIGGERS_APART} after the event before it"
+                ),
+                help: "closer triggers could not each make an edge".into(),
+            });
+        }
         times.push(at);
     }
     match times.len() {
@@ -120,10 +130,11 @@ mod tests {
             ("# only words\n", "there is no event"),
             ("5\n5\n", "line 2: events have to rise"),
             ("9us\n8us\n", "8.00 µs does not follow 9.00 µs"),
-            ("5\n6\nseven\n", "line 3 has no time: \"seven\""),
+            ("5us\n9us\nseven\n", "line 3 has no time: \"seven\""),
             ("a,b\n1,2\n", "none of its columns a, b"),
+            ("5us\n5999\n", "line 2 is less than 1.00 µs after"),
             ("x,at_ns\n1\n", "line 2 has no time"),
-            ("5\n60", "may be cut; end the last line"),
+            ("5us\n60us", "may be cut; end the last line"),
             ("5\n18446744073709551616\n", "line 2 has no time"),
         ] {
             let refused = numbers(text).unwrap_err();

@@ -105,15 +105,13 @@ fn disturbances<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<Vec<Found<'
 /// The events of the file that `entry` names.
 fn recorded(reader: &mut Reader, entry: &Entry, paths: &Paths) -> Option<Schedule> {
     let (name, at) = reader.text(entry, "\"events.csv\"")?;
-    let times = match events::read(&paths.whole(name)) {
-        Ok(times) => times,
+    match events::read(&paths.whole(name)) {
+        Ok(times) => Some(Schedule::Explicit(times)),
         Err(events::Refused { message, help }) => {
             reader.note(at, message, help);
-            return None;
+            None
         }
-    };
-    let found: Vec<Found<Nanos>> = times.into_iter().map(|time| (time, at)).collect();
-    explicit(reader, &found)
+    }
 }
 
 fn periodic(reader: &mut Reader, section: &Section, seed: u64) -> Option<Schedule> {

@@ -90,8 +90,12 @@ impl Spans {
     }
 
     fn name(&self, sample: &Sample) -> String {
-        format!("sample {} of {}", sample.trigger, self.names[sample.series.index()])
+        named(sample, &self.names)
     }
+}
+
+fn named(sample: &Sample, names: &[SeriesName]) -> String {
+    format!("sample {} of {}", sample.trigger, names[sample.series.index()])
 }
 
 /// Makes the run once more with a witness. Returns what the probe reported.
@@ -131,7 +135,7 @@ pub(super) fn again(
 fn compare(wanted: &Wanted, seen: &[Observation], names: &[SeriesName]) -> Result<(), Error> {
     let now: Wanted = samples(seen).map(|s| ((s.trigger, s.series), s)).collect();
     for (key, then) in wanted {
-        let name = format!("sample {} of {}", then.trigger, names[then.series.index()]);
+        let name = named(then, names);
         let how = match now.get(key) {
             Some(now) if now.latency == then.latency => continue,
             Some(now) => format!("{name} is {} ns and not {} ns", now.latency.0, then.latency.0),
@@ -204,11 +208,7 @@ impl<'a> Told<'a> {
             let from = due.and_then(|due| self.line.to_virtual(due));
             let to = from.and_then(|from| Some((from, from.checked_add(sample.latency)?)));
             let (from, to) = to.ok_or_else(|| Error::Unexplained {
-                what: format!(
-                    "sample {} of {}",
-                    sample.trigger,
-                    self.names[sample.series.index()]
-                ),
+                what: named(sample, self.names),
                 why: "the witness did not see its wake-up, so that nothing tells when it was due; take another sample".into(),
             })?;
             Ok(Span { sample: *sample, from, to })

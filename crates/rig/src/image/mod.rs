@@ -12,7 +12,7 @@ mod programs;
 use crate::error::At;
 use crate::kernel::Kernel;
 use crate::{Error, Result};
-use agent::{LOAD_SCRIPT, Load, Module, PLAN_PATH, PROGRAMS, Plan, REPEAT_PATH, TaskProcess};
+use agent::{LOAD_SCRIPT, Load, Module, PLAN_PATH, Plan, REPEAT_PATH, TaskProcess};
 use archive::Archive;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -110,11 +110,10 @@ fn put_file(archive: &mut Archive, host: &Path, guest: &str) -> Result<()> {
 /// A guest path, with the links at the top of the image followed.
 fn merged(path: &str) -> String {
     let path = path.trim_start_matches('/');
-    let program = |name: &str| format!("{}/{name}", PROGRAMS.trim_start_matches('/'));
     match path.split_once('/') {
-        Some(("bin" | "sbin", rest)) => program(rest),
+        Some(("bin" | "sbin", rest)) => programs::program(rest),
         Some((lib @ ("lib" | "lib64"), rest)) => format!("usr/{lib}/{rest}"),
-        _ => path.strip_prefix("usr/sbin/").map_or(path.into(), program),
+        _ => path.strip_prefix("usr/sbin/").map_or(path.into(), programs::program),
     }
 }
 

@@ -19,6 +19,11 @@ pub struct Program {
     name: String,
 }
 
+/// The place of a program in the image.
+pub fn program(name: &str) -> String {
+    format!("{}/{name}", PROGRAMS.trim_start_matches('/'))
+}
+
 impl Program {
     /// Finds a program by name or path. gcc hides `cc1` and similar programs, so gcc is asked for them.
     pub fn find(name: &str) -> Result<Program> {
@@ -36,7 +41,7 @@ impl Program {
         if self.name == "cc1" {
             return self.host.to_string_lossy().into_owned();
         }
-        format!("{}/{}", PROGRAMS.trim_start_matches('/'), self.name)
+        program(&self.name)
     }
 
     /// The shared libraries that the program needs, and the loader. Empty for a static program or a script.

@@ -65,12 +65,13 @@ fn side_by_side(runs: &[&Manifest]) -> String {
     let mut headings = vec![("cost", Align::Left), ("one operation", Align::Left)];
     headings.extend(columns.iter().map(|(of, _)| (of.as_str(), Align::Right)));
     let mut table = Table::new(&headings).indented(2).sparing(&["one operation"]);
-    for row in rows(runs) {
+    let rows = rows(runs);
+    for row in &rows {
         let cells = columns.iter().map(|(_, repetitions)| middle(repetitions, row));
         table.row([row.name.to_owned(), row.about.to_owned()].into_iter().chain(cells));
     }
     let text = table.text();
-    if runs.iter().any(|run| rows(runs).iter().any(|row| is_counted(run, row))) {
+    if runs.iter().any(|run| rows.iter().any(|row| is_counted(run, row))) {
         return format!("{text}  A number without a unit is instructions of one operation.\n");
     }
     text
