@@ -3,7 +3,7 @@
 
 use crate::modules::module;
 use serde_json::Value;
-use testbench::{Lab, Run, have_kernels};
+use testbench::{Lab, Run, assert_as_promised_by, experiment, have_kernels};
 
 /// Measures costs in a guest at rest.
 fn costs(lab: &Lab, flavour: &str, more: &str) -> Run {
@@ -83,4 +83,76 @@ fn a_longer_system_call_costs_as_much_more_as_was_planted_and_no_other_does() {
     // Batches without an interrupt are alike; the least ones are.
     assert_eq!(least(&many, "null_call") - least(&few, "null_call"), PLANTED * ops);
     assert_eq!(least(&many, "null_read"), least(&few, "null_read"));
+    // The explanations find the same difference, in the function that it was planted in.
+    let planted = |run: &Run| {
+        let cost = explained(&lab, run, &["--series", "null_call"])["costs"][0].clone();
+        // The trampoline that leads to a kprobe is code without a function.
+        assert!(unnamed(&cost, "null_call") > 0, "{cost}");
+        let functions = cost["functions"].as_array().expect("a list");
+        let is_planted = |share: &&Value| {
+            share["function"].as_str().is_some_and(|name| name.starts_with("turn [test_cost_"))
+        };
+        let share = functions.iter().find(is_planted).expect("the planted function is named");
+        share["insns"].as_u64().expect("a number")
+    };
+    assert_eq!(planted(&many) - planted(&few), PLANTED * ops);
+}
+
+/// What `onset explain` prints of a run.
+fn explained(lab: &Lab, run: &Run, more: &[&str]) -> Value {
+    let words = [&["explain", run.text("run"), "--json"], more].concat();
+    let printed = lab.onset(&words).exits(0).json();
+    assert_as_promised_by("explain-costs", &printed);
+    printed
+}
+
+#[test]
+fn what_cannot_be_asked_of_a_cost_is_refused_with_what_can() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let asked = "[cost]\nsuites = [\"syscalls\"]\ncount = 1\nrepetitions = 1";
+    let run = costs(&lab, "6.12", asked);
+    let run = run.text("run");
+    let batch = lab.onset(&["explain", run, "--worst", "1"]).exits(2);
+    batch.says(&["leave --sample and --worst out", "--series"]);
+    let unknown = lab.onset(&["explain", run, "--series", "openat"]).exits(2);
+    unknown.says(&["has no series openat", "open_close"]);
+    let path = lab.experiment(&experiment(&["6.12"], &["idle"], 3, ""));
+    let other = lab.onset(&["run", &path, "--json"]).exits(3).run();
+    for pair in [[run, other.text("run")], [other.text("run"), run]] {
+        let refused = lab.onset(&["explain", pair[0], "--against", pair[1]]).exits(2);
+        refused.says(&[other.text("run"), "did not measure costs", "onset compare"]);
+    }
+}
+
+/// The instructions that have no name. Checks that all together are those of the cost.
+fn unnamed(cost: &Value, what: &str) -> i64 {
+    let number = |value: &Value| value.as_i64().unwrap_or_else(|| panic!("{what}: {cost}"));
+    let functions = cost["functions"].as_array().expect("a list").iter();
+    let named: i64 = functions.map(|share| number(&share["insns"])).sum();
+    let (unnamed, whole) = (number(&cost["unnamed_insns"]), number(&cost["insns"]));
+    assert_eq!(named + number(&cost["programs_insns"]) + unnamed, whole, "{what}");
+    unnamed
+}
+
+#[test]
+fn every_instruction_of_a_cost_is_of_a_function_and_two_explanations_are_the_same_bytes() {
+    for kernel in ["6.12", "6.12-rt", "7.3", "7.3-rt"] {
+        if !have_kernels(&[kernel]) {
+            continue;
+        }
+        let lab = Lab::new();
+        let run = costs(&lab, kernel, "[cost]\ncount = 1\nrepetitions = 1");
+        let explained = explained(&lab, &run, &[]);
+        let costs = explained["costs"].as_array().expect("a list");
+        assert_eq!(costs.len(), run.responders().len(), "{kernel}");
+        for cost in costs {
+            let series = cost["series"].as_str().expect("a name");
+            assert_eq!(cost["insns"], counter(&run, &format!("insns_{series}")), "{kernel}");
+            assert_eq!(unnamed(cost, series), 0, "{kernel}: {series}");
+        }
+        assert_eq!(self::explained(&lab, &run, &[]), explained, "{kernel}");
+    }
 }

@@ -57,7 +57,12 @@ fn run(load: Load, probe: &Probe, witness: bool) -> Measured {
         program: None,
     };
     let plan = serde_json::to_vec(&plan).expect("a plan serialises");
-    let stimulus = Stimulus::Probe(ProbeRun { plan, expected: Nanos::from_millis(2_000), witness });
+    let stimulus = Stimulus::Probe(ProbeRun {
+        plan,
+        expected: Nanos::from_millis(2_000),
+        witness,
+        functions: None,
+    });
     let snapshot = bench.snapshot(&guest, &|_| ()).expect("a snapshot");
     let mut observations = Vec::new();
     let mut observe = |o| {

@@ -5,6 +5,7 @@
 
 pub mod bound;
 pub mod cells;
+pub mod costs;
 pub mod edges;
 mod error;
 pub mod followed;

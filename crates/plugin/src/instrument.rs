@@ -83,6 +83,7 @@ symbols! {
         qemu_plugin_register_vcpu_insn_exec_cb: fn(*mut c_void, OnInstruction, c_int, *mut c_void);
         qemu_plugin_register_vcpu_insn_exec_cond_cb: fn(*mut c_void, OnInstruction, c_int, c_int, Entry, u64,
             *mut c_void);
+        qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu: fn(*mut c_void, c_int, Entry, u64);
         qemu_plugin_tb_n_insns: fn(*const c_void) -> usize;
         qemu_plugin_tb_vaddr: fn(*const c_void) -> u64;
         qemu_plugin_tb_get_insn: fn(*const c_void, usize) -> *mut c_void;
@@ -125,6 +126,21 @@ unsafe impl Sync for Instrument {}
 pub struct Block<'a> {
     instrument: &'a Instrument,
     block: *mut c_void,
+}
+
+/// Counters of instructions ([`Instruction::count`]).
+#[derive(Clone, Copy)]
+pub struct Counters(*mut c_void);
+
+// SAFETY: QEMU's scoreboard behind the pointer lives for ever, and is reached only through QEMU's functions.
+unsafe impl Send for Counters {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Counters {}
+
+impl Counters {
+    fn entry(self, index: usize) -> Entry {
+        Entry { score: self.0, offset: index * size_of::<u64>() }
+    }
 }
 
 /// A register of the guest.
@@ -173,6 +189,25 @@ impl Instrument {
             (self.symbols.qemu_plugin_register_vcpu_init_cb)(self.id, has_vcpu::<T>, nothing);
             (self.symbols.qemu_plugin_register_vcpu_tb_trans_cb)(self.id, translates, nothing);
         }
+    }
+
+    /// Makes `count` counters, which begin at 0. QEMU is installing the plugin at this time.
+    pub fn counters(&self, count: usize) -> Counters {
+        let bytes = count * size_of::<u64>();
+        // SAFETY: a scoreboard may be made while QEMU installs the plugin.
+        Counters(unsafe { (self.symbols.qemu_plugin_scoreboard_new)(bytes) })
+    }
+
+    /// The value of the counter `index`, which is below the number of counters that were made.
+    pub fn value(&self, counters: Counters, index: usize) -> u64 {
+        // SAFETY: the scoreboard lives for ever, and the caller promises that it has this counter.
+        unsafe { (self.symbols.qemu_plugin_u64_get)(counters.entry(index), VCPU) }
+    }
+
+    /// Sets such a counter.
+    pub fn set(&self, counters: Counters, index: usize, value: u64) {
+        // SAFETY: as in `value`.
+        unsafe { (self.symbols.qemu_plugin_u64_set)(counters.entry(index), VCPU, value) }
     }
 
     /// The block that QEMU gave to a translation callback.
@@ -398,6 +433,21 @@ impl Instruction<'_> {
             let size = (symbols.qemu_plugin_insn_size)(self.instruction).min(bytes.len());
             (symbols.qemu_plugin_insn_data)(self.instruction, bytes.as_mut_ptr().cast(), size);
             &bytes[..size]
+        }
+    }
+
+    /// Adds one to the counter `index` before each execution of the instruction. Whoever is called before the
+    /// instruction later sees it counted.
+    pub fn count(&self, counters: Counters, index: usize) {
+        // SAFETY: this is an instruction of the callback that is running, and the counters live for ever. The caller
+        // promises that there is a counter of this index.
+        unsafe {
+            (self.instrument.symbols.qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu)(
+                self.instruction,
+                INLINE_ADD,
+                counters.entry(index),
+                1,
+            );
         }
     }
 

@@ -21,6 +21,7 @@ pub mod interface;
 mod layout;
 mod physical;
 mod qemu;
+mod spending;
 mod symbols;
 mod trying;
 mod vcpu;
@@ -77,7 +78,7 @@ fn start(id: u64, info: &Info, words: &[String]) -> Result<(), String> {
     // The three cases exclude each other.
     let instrumented = match told.follow.clone() {
         Some(plan) => follow::install(qemu, id, plan, told.aim()),
-        None if told.witness => witness::install(qemu, id),
+        None if told.witness => witness::install(qemu, id, told.functions.clone()),
         None => halting::install(qemu, id).map_err(|failed| qemu.refusal(&failed)),
     };
     instrumented.map_err(|e| format!("onset plugin: {e}"))?;

@@ -15,15 +15,16 @@ use crate::generator::{fail, pass_on};
 use crate::halting::before_halts;
 use crate::instrument::{Block, Instrument, Instruments, Register};
 use crate::qemu::Qemu;
+use crate::spending::Spending;
 use crate::x86_64::code::{CALL, RETURN_FROM_CALL, RETURN_FROM_INTERRUPT};
 use crate::x86_64::{self, INSTRUCTION_BYTES_MAX, SPACE, USER_END, WATCHED};
-use crate::x86_64::{CLOCK_NANOSLEEP, GETPID, TIMER_SETTIME};
+use crate::x86_64::{CLOCK_NANOSLEEP, FaultFrame, GETPID, TIMER_SETTIME};
 use sample::{At, Insns, Stamp};
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
 use std::sync::{Mutex, OnceLock};
-use wire::Event;
 use wire::ports::{BATCH, BATCH_BITS, BATCH_COUNTS, BATCH_ENDS};
+use wire::{Event, FunctionStarts};
 
 /// The bytes from the beginning of an itimerspec to its first expiry, which follows the interval.
 const IT_VALUE: u64 = 16;
@@ -90,6 +91,7 @@ struct Witness {
     instrument: Instrument,
     registers: OnceLock<Registers>,
     threads: Mutex<Threads>,
+    spending: Option<Spending>,
 }
 
 // SAFETY: QEMU's objects behind the raw pointers are reached only through its functions, in callbacks.
@@ -103,15 +105,17 @@ fn witness() -> &'static Witness {
     WITNESS.get().expect("set before any callback is registered")
 }
 
-/// Registers all callbacks with QEMU, for the plugin that QEMU calls `id`.
+/// Registers all callbacks with QEMU, for the plugin that QEMU calls `id`. With `functions` the witness also counts
+/// what each function executes in the stretches of the probe `cost`.
 ///
 /// # Errors
 /// If QEMU lacks a part of the interface.
-pub fn install(qemu: Qemu, id: u64) -> Result<(), String> {
+pub fn install(qemu: Qemu, id: u64, functions: Option<FunctionStarts>) -> Result<(), String> {
     let attached = Instrument::attach(id, qemu.interface());
     let instrument = attached.map_err(|failed| qemu.refusal(&failed))?;
     let threads = Mutex::new(Threads::default());
-    let witness = Witness { qemu, instrument, registers: OnceLock::new(), threads };
+    let spending = functions.map(|functions| Spending::new(&instrument, functions));
+    let witness = Witness { qemu, instrument, registers: OnceLock::new(), threads, spending };
     if WITNESS.set(witness).is_err() {
         return Err("the plugin was loaded twice".into());
     }
@@ -138,6 +142,10 @@ extern "C" fn on_call(_vcpu: c_uint, _: *mut c_void) {
     witness().see_call();
 }
 
+extern "C" fn on_fault(_vcpu: c_uint, _: *mut c_void) {
+    witness().see_fault();
+}
+
 extern "C" fn on_return(_vcpu: c_uint, how: *mut c_void) {
     witness().see_return(how as usize);
 }
@@ -149,6 +157,9 @@ impl Witness {
         let user = block.address() < USER_END;
         if user {
             block.count();
+        }
+        if let Some(spending) = &self.spending {
+            spending.look(block, on_fault);
         }
         let Some(last) = block.last() else { return };
         let mut bytes = [0; INSTRUCTION_BYTES_MAX];
@@ -197,7 +208,23 @@ impl Witness {
         let (series, third) = (read(second) as u16, read(third));
         let (counts, ends) = (third & BATCH_COUNTS != 0, third & BATCH_ENDS != 0);
         let number = (third >> BATCH_BITS) as u32;
+        match &self.spending {
+            Some(spending) if ends => spending.tell(&self.instrument),
+            Some(spending) => spending.begin(&self.instrument),
+            None => {}
+        }
         pass_on(&Event::Batch { at: self.now(), series, number, counts, ends });
+    }
+
+    /// The kernel is entered after a page fault.
+    fn see_fault(&self) {
+        let stack = self.instrument.read(self.registers().stack);
+        let frame: Option<FaultFrame> = self.instrument.memory(stack);
+        if let (Some(spending), Some([code, address])) = (&self.spending, frame)
+            && !x86_64::is_fetch(code)
+        {
+            spending.take_back(&self.instrument, address);
+        }
     }
 
     /// The time until which the thread asks to sleep, in ns of CLOCK_MONOTONIC, or the first expiry of its timer, in ns

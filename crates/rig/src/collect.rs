@@ -168,6 +168,7 @@ impl Collector {
                 Event::Call { .. }
                 | Event::Wake { .. }
                 | Event::Batch { .. }
+                | Event::Spent { .. }
                 | Event::Clock { .. } => {
                     witness.observe(event);
                 }

@@ -41,8 +41,11 @@ pub use look::Look;
 pub use machine::{
     CHOICE, Emulator, Generator, Machine, ProbeRun, Stimulus, is_tried, versions_tried,
 };
+pub use map::function_starts;
 pub use run::{Bench, Ending, Following, Guest, Outcome};
 pub use session::Session;
 pub use snapshot::Snapshot;
-pub use witness::{Batch, BatchId, ClockLine, ClockPoint, Level, Span, Wake, Witness};
+pub use witness::{
+    Batch, BatchId, ClockLine, ClockPoint, Functions, Level, Span, Spending, Wake, Witness,
+};
 pub use x86_64::{CPU, DEBIAN, PACKAGE as QEMU_PACKAGE, QEMU};

@@ -8,15 +8,23 @@ use crate::kernel::Kernel;
 use crate::look::Look;
 use crate::run::{Bench, Guest};
 use crate::snapshot::Snapshot;
+use crate::x86_64::PAGE_FAULT;
 use crate::{Error, Result, intact, tool};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 use vmlinux::{Image, Map, Memory};
+use wire::FunctionStarts;
 
 /// The longest time for decompressing, which takes a second or two.
 const DECOMPRESS_DEADLINE: Duration = Duration::from_secs(120);
+
+/// The functions of this kernel, for a run in which the witness counts by them. `None` if the kernel does not tell
+/// where it enters after a page fault.
+pub fn function_starts(map: &Map) -> Option<FunctionStarts> {
+    Some(FunctionStarts { fault: map.address(PAGE_FAULT)?, starts: map.function_starts() })
+}
 
 impl Bench {
     /// The file with the [`Map`] of a snapshot. If there is no map of this version, the function makes it.

@@ -99,6 +99,18 @@ impl Batch {
     }
 }
 
+/// Instructions by the function that executed them, which is known by its address ([`Event::Spent`]).
+pub type Functions = BTreeMap<u64, u64>;
+
+/// What each function executed in a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spending {
+    /// In the stretches that count.
+    pub counts: Functions,
+    /// In those that are to be taken away.
+    pub takes: Functions,
+}
+
 /// Everything that was seen, in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Witness {
@@ -112,6 +124,10 @@ pub struct Witness {
     pub levels: Vec<Level>,
     /// The batches of the probe `cost`.
     pub batches: BTreeMap<BatchId, Batch>,
+    /// What each function executed in the stretches of these batches. Empty if the plugin was not asked to count.
+    pub spent: BTreeMap<BatchId, Spending>,
+    /// The same of the stretch that ends next.
+    ends_next: Functions,
     /// The calls of threads that have not woken.
     calls: BTreeMap<u32, Called>,
 }
@@ -142,6 +158,16 @@ impl Witness {
             }
             Event::Batch { at, series, number, counts, ends } => {
                 self.batches.entry((series, number)).or_default().mark(at, counts, ends);
+                if !self.ends_next.is_empty() {
+                    let spent = self.spent.entry((series, number)).or_default();
+                    let sum = if counts { &mut spent.counts } else { &mut spent.takes };
+                    for (function, insns) in std::mem::take(&mut self.ends_next) {
+                        *sum.entry(function).or_default() += insns;
+                    }
+                }
+            }
+            Event::Spent { function, insns } => {
+                self.ends_next.insert(function, insns.0);
             }
             Event::Clock { at, width, read } => {
                 let (begun, insns) = (at.time, at.insns);

@@ -48,6 +48,8 @@ pub(crate) const CALLS: [&str; 5] = [
 ];
 /// The gates of exceptions, and of the interrupts that have an entry of their own.
 pub(crate) const GATES: [&str; 2] = ["asm_exc_", "asm_sysvec_"];
+/// The gate of page faults, which is one of them.
+pub(crate) const PAGE_FAULT: &str = "asm_exc_page_fault";
 /// The stubs of the other interrupts, one after the other. They end at the first symbol behind them
 /// (arch/x86/include/asm/idtentry.h).
 pub(crate) const STUBS: [&str; 2] = ["irq_entries_start", "spurious_entries_start"];

@@ -30,6 +30,12 @@ pub fn files() -> Vec<(String, String)> {
         printed::<Compare>("compare", Compare::SCHEMA, ""),
         printed::<Doctor>("doctor", Doctor::SCHEMA, ""),
         printed::<Explain>("explain", Explain::SCHEMA, virtual_time),
+        file::<ExplainCosts>(
+            "explain-costs",
+            ExplainCosts::SCHEMA,
+            "Output of `onset explain --json` for a run of the probe cost",
+            "What `onset explain --json` prints on stdout for a run of the probe cost: one object.",
+        ),
         file::<History>(
             "history",
             History::SCHEMA,

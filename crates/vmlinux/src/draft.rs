@@ -199,6 +199,12 @@ mod tests {
     }
 
     #[test]
+    fn a_function_begins_at_each_address_that_has_one_and_none_where_code_ends() {
+        let starts = [(CODE, true), (CODE + 0x10, true), (CODE + 0x20, true), (CODE + 0x40, false)];
+        assert_eq!(map().function_starts(), starts);
+    }
+
+    #[test]
     fn a_name_has_its_lowest_address_and_a_prefix_all_of_them() {
         let map = map();
         let found = ["pcpu_hot", "alias", "same", "modules", "sam", "z"].map(|n| map.address(n));

@@ -10,6 +10,7 @@ use crate::layout::{FIELDS, Layout};
 use crate::little_endian::{array_at, text_at, u32_at, u64_at};
 use crate::x86_64::UPPER;
 use crate::x86_64::orc::{ENTRY, Entry};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -133,6 +134,24 @@ impl<B: AsRef<[u8]>> Map<B> {
     pub fn symbols(&self) -> impl Iterator<Item = (&str, u64, u8)> {
         let kinds = self.part(KINDS).iter();
         kinds.enumerate().filter_map(|(n, kind)| Some((self.name(n)?, self.symbol(n)?, *kind)))
+    }
+
+    /// The addresses at which another function begins, rising, each with whether there is code from there on. Where
+    /// there is none, the kernel's code or that of a module ends.
+    pub fn function_starts(&self) -> Vec<(u64, bool)> {
+        let regions = (0..self.part(REGIONS).len() / REGION).filter_map(|n| self.region_at(n));
+        let mut starts: BTreeMap<u64, bool> = BTreeMap::new();
+        for (region, _) in regions {
+            let count = self.part(KINDS).len();
+            let from =
+                partition_point(0, count, |n| self.symbol(n).is_some_and(|a| a < region.start));
+            let inside = (from..count)
+                .map_while(|n| Some((self.symbol(n)?, *self.part(KINDS).get(n)?)))
+                .take_while(|(at, _)| *at < region.end);
+            starts.extend(inside.filter(|(_, kind)| is_code(*kind)).map(|(at, _)| (at, true)));
+            starts.entry(region.end).or_insert(false);
+        }
+        starts.into_iter().collect()
     }
 
     /// The place of an instruction. `None` if there is no code.

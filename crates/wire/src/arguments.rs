@@ -4,7 +4,7 @@
 //!
 //! The module does not touch the files: its caller writes and reads them.
 
-use crate::Plan;
+use crate::{FunctionStarts, Plan};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -74,6 +74,8 @@ pub struct Arguments {
     pub stimulus: Stimulus,
     /// Whether to record the guest's wake-ups.
     pub witness: bool,
+    /// The functions by which the witness counts the instructions of a stretch, if it is to count them.
+    pub functions: Option<FunctionStarts>,
     /// What to follow of the guest's kernel, if anything.
     pub follow: Option<Plan>,
     /// Level of the pins, and the control register, when a restored machine was saved.
@@ -165,6 +167,18 @@ impl Words<'_> {
         })
     }
 
+    /// Where functions begin, if the witness is to count by them.
+    fn functions<E: fmt::Display>(
+        &mut self,
+        read: impl Fn(&str) -> Result<Vec<u8>, E>,
+    ) -> Result<Option<FunctionStarts>, WrongArgument> {
+        let Some(path) = self.0.remove("functions") else { return Ok(None) };
+        let word = |bytes: &[u8; 8]| Some(u64::from_le_bytes(*bytes));
+        let starts = decoded(path, &read, word)?.and_then(|words| FunctionStarts::of_words(&words));
+        let wrong = || WrongArgument(format!("functions={path} is truncated or does not rise"));
+        starts.ok_or_else(wrong).map(Some)
+    }
+
     fn responders(&mut self) -> Result<ResponderSet, WrongArgument> {
         let mask = self.pins("responders")?;
         let wrong = || WrongArgument(format!("responders={mask} has a bit of no responder"));
@@ -207,6 +221,7 @@ impl Arguments {
                 "aim= needs follow=, which sees where to",
             ),
             (self.witness && self.follow.is_some(), "witness= and follow= exclude each other"),
+            (self.functions.is_some() && !self.witness, "functions= needs witness=, which counts"),
         ];
         match wrong.iter().find(|(is_so, _)| *is_so) {
             Some((_, why)) => Err(WrongArgument((*why).into())),
@@ -256,6 +271,7 @@ impl Arguments {
             Some("on") => true,
             Some(other) => return Err(WrongArgument(format!("witness={other} is not on"))),
         };
+        let functions = words.functions(&read)?;
         let follow = match words.0.remove("follow") {
             Some(path) => {
                 let text = read(path).map_err(|e| WrongArgument(format!("{path}: {e}")))?;
@@ -271,6 +287,7 @@ impl Arguments {
             start,
             stimulus,
             witness,
+            functions,
             registers: (words.pins("pins")?, words.byte("control")?),
         };
         arguments.check()?;
@@ -304,6 +321,9 @@ impl Arguments {
         }
         if self.witness {
             words.push("witness=on".into());
+        }
+        if let Some(functions) = &self.functions {
+            words.push(format!("functions={}", file("functions", &functions.to_bytes())?));
         }
         if let Some(plan) = &self.follow {
             words.push(format!("follow={}", file("follow", plan.to_string().as_bytes())?));

@@ -34,6 +34,7 @@ const CLOSE: u8 = 22;
 const PROBE_END: u8 = 23;
 const REACHED: u8 = 24;
 const BATCH: u8 = 40;
+const SPENT: u8 = 41;
 /// Stands for "no watch" in an event of kind [`ENTER`].
 pub(crate) const AIMED: u8 = u8::MAX;
 /// Bits of [`BATCH`]'s byte.
@@ -164,6 +165,7 @@ impl Raw {
                 let series = u16::try_from(value).ok()?;
                 Event::Batch { at, series, number: u32::try_from(number).ok()?, counts, ends }
             }
+            SPENT => Event::Spent { function: number, insns },
             FRAME => Event::Frame { at, stack: stack?, index: byte, address: number },
             IRQS if byte == MASKED => Event::Masked { at, by: number },
             IRQS => Event::Unmasked { at, stack, opened: StackId::of(lower) },
@@ -280,6 +282,9 @@ impl Event {
                 let byte = if counts { COUNTS } else { 0 } | if ends { ENDS } else { 0 };
                 Raw::at(BATCH, at).byte(byte).value(series.into()).number(number.into())
             }
+            Event::Spent { function, insns } => {
+                Raw { insns: insns.0, ..Raw::new(SPENT).number(function) }
+            }
             _ => self.raw_of_follower(),
         }
     }
@@ -342,6 +347,7 @@ impl Event {
             | Event::Clock { .. }
             | Event::Call { .. }
             | Event::Batch { .. }
+            | Event::Spent { .. }
             | Event::Wake { .. } => Raw::default(),
         }
     }

@@ -124,6 +124,15 @@ pub enum Event {
         /// Whether the stretch ends. Otherwise it begins.
         ends: bool,
     },
+    /// What the CPU executed of a function in the stretch whose end ([`Event::Batch`]) comes next. The witness tells
+    /// all functions of a stretch, one after the other, if it counts by [`FunctionStarts`](crate::FunctionStarts).
+    Spent {
+        /// Where the function begins. Of programs and of code without a function,
+        /// [`FunctionStarts`](crate::FunctionStarts) has the number.
+        function: u64,
+        /// How many instructions it executed itself, without those of the functions that it calls.
+        insns: Insns,
+    },
     /// The witness saw a thread of the guest return to user space from a system call that waits.
     Wake {
         /// When: the thread's first instruction is the next one.

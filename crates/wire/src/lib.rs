@@ -28,6 +28,7 @@ pub mod plan;
 pub mod ports;
 mod reading;
 // Processors without atomic words of 64 bits, as those of microcontrollers, have no ring.
+mod function_starts;
 #[cfg(target_has_atomic = "64")]
 mod ring;
 mod take;
@@ -39,6 +40,7 @@ pub use channel::{Channel, ChannelError, producer_of};
 pub use command::{COMMAND_BYTES, Command, WrongCommand};
 pub use encoding::Malformed;
 pub use event::{Event, StackId, TaskId, WATCHES_MAX};
+pub use function_starts::FunctionStarts;
 pub use plan::Plan;
 pub use ports::Mark;
 pub use reading::Reading;

@@ -48,6 +48,7 @@ fn reported() -> Vec<(&'static str, Event)> {
         ("call", Event::Call { at, call: 230, thread: 5, requested }),
         ("wake", Event::Wake { at, call: 230, thread: 5, own: Insns(60) }),
         ("batch", Event::Batch { at, series: 3, number: 7, counts: true, ends: false }),
+        ("spent", Event::Spent { function: 0xffff_ffff_8100_0010, insns: Insns(0x3132) }),
     ]
 }
 
@@ -159,6 +160,7 @@ fn arguments() -> Vec<(&'static str, Arguments)> {
         start: Start::Restore,
         stimulus,
         witness: false,
+        functions: None,
         follow: None,
         registers: (1, 16),
     };
@@ -179,7 +181,12 @@ fn arguments() -> Vec<(&'static str, Arguments)> {
             Arguments { start: advance, follow: Some(Plan::default()), ..told(scout) }
         }),
         ("listed", Arguments { follow: Some(Plan::default()), ..told(list) }),
-        ("probe", Arguments { witness: true, ..probe }),
+        ("probe", Arguments { witness: true, ..probe.clone() }),
+        ("probe, counted", {
+            let starts = vec![(0xffff_ffff_8100_0000, true), (0xffff_ffff_8200_0000, false)];
+            let functions = Some(FunctionStarts { fault: 0xffff_ffff_8100_0010, starts });
+            Arguments { witness: true, functions, ..probe }
+        }),
         ("commanded", Arguments { commands_fd: Some(6), ..told(triggered(When::Commanded)) }),
     ]
 }

@@ -20,6 +20,7 @@ mod replay;
 mod replayed;
 mod reproducer;
 mod spans;
+mod spending;
 mod stretches;
 mod subject;
 
@@ -33,5 +34,6 @@ pub use ready::{Ready, Watcher};
 pub use replay::{option, replay_of_answer, replay_of_find, shell_word};
 pub use replayed::{Latency, Recorded, Replayed, record, replay, reproducer};
 pub use reproducer::{Answer, Reproducer};
+pub use spending::{PROGRAMS, Share, Spending, UNNAMED, spend};
 pub use stretches::{INSIDE_FROM, Stretches, Total, WINDOWS_FROM, Which};
 pub use subject::{MadeWith, Subject, narrow};

@@ -5,7 +5,7 @@ use super::{Reproducer, Subject};
 use crate::Error;
 use bundle::store::Store;
 use bundle::{Bundle, MANIFEST, Manifest};
-use probes::Sampled;
+use probes::{Probe, Sampled};
 use rig::Bench;
 use sample::{Sample, SeriesName};
 use std::path::Path;
@@ -69,6 +69,13 @@ impl Named {
                 format!("{flavour} · {}", find.load)
             }
         }
+    }
+
+    /// Whether it is a run of the probe `cost`.
+    pub fn measured_costs(&self) -> bool {
+        let Named::Run(bundle) = self else { return false };
+        let plan = bundle.manifest().about.experiment.probe.as_ref();
+        plan.is_some_and(|plan| matches!(plan.probe, Probe::Cost(_)))
     }
 
     /// The guest and its triggers.

@@ -126,16 +126,11 @@ impl<'a> Ready<'a> {
         &self.series
     }
 
-    /// What to follow in the guest's kernel, and the names of its code. Stretches shorter than `stacks_from` get no
-    /// stack ([`Follow::new`]).
+    /// What the guest's kernel says of its code, and the file that has it.
     ///
     /// # Errors
     /// If the kernel's image or its memory cannot be read.
-    pub fn follow(
-        &self,
-        stacks_from: Insns,
-        calls: Calls,
-    ) -> Result<(Map<Vec<u8>>, Follow), Error> {
+    pub fn map(&self) -> Result<(Map<Vec<u8>>, PathBuf), Error> {
         let path: PathBuf = self.bench.map(&self.guest, &self.snapshot)?;
         let unreadable = |why: String| {
             let path = path.display();
@@ -143,6 +138,20 @@ impl<'a> Ready<'a> {
         };
         let bytes = std::fs::read(&path).map_err(|e| unreadable(e.to_string()))?;
         let map = Map::from_bytes(bytes).map_err(|e| unreadable(e.to_string()))?;
+        Ok((map, path))
+    }
+
+    /// What to follow in the guest's kernel, and the names of its code. Stretches shorter than `stacks_from` get no
+    /// stack ([`Follow::new`]).
+    ///
+    /// # Errors
+    /// The errors of [`Ready::map`].
+    pub fn follow(
+        &self,
+        stacks_from: Insns,
+        calls: Calls,
+    ) -> Result<(Map<Vec<u8>>, Follow), Error> {
+        let (map, path) = self.map()?;
         let mut follow = Follow::new(&map, &path, stacks_from, calls);
         if let Stimulus::Probe(_) = self.stimulus {
             // The guest of a probe has no driver, and nobody waits for its handler.

@@ -110,7 +110,13 @@ const EXAMPLES: [(&str, &[&str]); 27] = [
             "onset import histogram.txt --title 'board 7' --limit max=100us",
         ],
     ),
-    ("explain", &["onset explain latest --responder task", "onset explain latest --worst 3"]),
+    (
+        "explain",
+        &[
+            "onset explain latest --worst 3",
+            "onset explain RUN --series open_close --against OTHER",
+        ],
+    ),
     ("blame", &["onset blame latest", "onset blame latest --above 50us --responder task"]),
     (
         "replay",

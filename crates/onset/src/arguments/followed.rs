@@ -130,6 +130,10 @@ pub struct Explain {
     /// The latencies of it.
     #[command(flatten)]
     pub choice: Explained,
+    /// Another run of the same costs: show what each function executes more than there, or less. Only for runs of the
+    /// probe `cost`.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["sample", "worst"])]
+    pub against: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -167,7 +167,8 @@ pub enum Command {
     Export(Export),
     /// Make runs from the output of cyclictest, so that onset can compare, judge and draw them.
     Import(Import),
-    /// Explain single latencies: replay them, and show where their time went.
+    /// Explain single latencies: replay them, and show where their time went. Of costs, show which functions their
+    /// instructions went to.
     Explain(Explain),
     /// Replay a run, and show how much time each cause took in all its latencies.
     Blame(Blame),

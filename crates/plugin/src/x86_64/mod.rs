@@ -71,6 +71,17 @@ pub fn is_kernel(code_segment: u64) -> bool {
 /// The words on the stack where an interrupt returns: the address to return to, the code segment and the flags.
 pub type InterruptFrame = [u64; 3];
 
+/// The words on the stack where the kernel enters after a page fault: the error code, and the address of the
+/// instruction that faulted (SDM volume 3, 6.14.2).
+pub type FaultFrame = [u64; 2];
+
+/// Whether the instruction could not be fetched, by the error code of a page fault (SDM volume 3, 4.7). It was then not
+/// begun.
+#[inline]
+pub fn is_fetch(error_code: u64) -> bool {
+    error_code & 1 << 4 != 0
+}
+
 /// The lowest address of the kernel, which has the upper half of the addresses.
 pub const KERNEL: u64 = 1 << 63;
 /// The end of user space, which has the lower half of the addresses.

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use wire::ports::WIRE;
-use wire::{Arguments, Channel, Plan, Start};
+use wire::{Arguments, Channel, FunctionStarts, Plan, Start};
 use work::Reaped;
 
 /// What the plugin is to trigger. An aim needs a follower ([`Following`](crate::Following)). Disturbances need a driver
@@ -144,6 +144,8 @@ pub struct ProbeRun {
     pub expected: Nanos,
     /// Whether to watch from outside when the probe's threads wait and wake ([`Witness`](crate::Witness)).
     pub witness: bool,
+    /// The functions by which the witness counts the instructions of the probe `cost`. `None` if it does not count.
+    pub functions: Option<FunctionStarts>,
 }
 
 /// The plugin that is loaded into QEMU, with what it is told.
@@ -320,13 +322,16 @@ fn plugin_option(plugin: Plugin<'_>, origin: Origin, scratch: &Path) -> Result<S
         Origin::Restore { registers, advance: None, .. } => (Start::Restore, registers),
         Origin::Restore { registers, advance: Some(time), .. } => (Start::Advance(time), registers),
     };
-    let (stimulus, witness) = match plugin.stimulus {
-        Stimulus::Triggers(triggers) => (wire::Stimulus::Triggers(triggers.clone()), false),
-        Stimulus::Probe(run) => (wire::Stimulus::Probe(run.plan.clone()), run.witness),
+    let (stimulus, witness, functions) = match plugin.stimulus {
+        Stimulus::Triggers(triggers) => (wire::Stimulus::Triggers(triggers.clone()), false, None),
+        Stimulus::Probe(run) => {
+            (wire::Stimulus::Probe(run.plan.clone()), run.witness, run.functions.clone())
+        }
     };
     let (ring_fd, follow) = (plugin.channel.fd(), plugin.follow.cloned());
     let commands_fd = plugin.commands;
-    let told = Arguments { ring_fd, commands_fd, start, stimulus, witness, follow, registers };
+    let told =
+        Arguments { ring_fd, commands_fd, start, stimulus, witness, functions, follow, registers };
     let words = told.words(|name, bytes| {
         let path = scratch.join(name);
         fs::write(&path, bytes).at(&path)?;

@@ -23,7 +23,7 @@ pub use blame::Blame;
 pub use bound::Bound;
 pub use compare::Compare;
 pub use doctor::{Check, Doctor, State};
-pub use explain::Explain;
+pub use explain::{Explain, ExplainCosts};
 pub use history::History;
 pub use hunt::Hunt;
 pub use kernels::{Available, Kernels, Offered};

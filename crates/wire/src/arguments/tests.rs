@@ -107,6 +107,22 @@ fn a_plan_takes_the_place_of_triggers() {
 }
 
 #[test]
+fn a_tally_needs_the_witness_and_functions_that_rise() {
+    let with = |words: &[u64], text: &str| {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let text = format!("start=restore plan=/p ring_fd=1 pins=0 control=0 functions=/t {text}");
+        Arguments::parse(text.split_whitespace(), |_| Ok::<_, Infallible>(bytes.clone()))
+    };
+    const AT: u64 = 1 << 63;
+    let told = with(&[AT + 9, AT + 5, 7], "witness=on").unwrap();
+    let starts = vec![(AT + 5, true), (AT + 7, false)];
+    assert_eq!(told.functions, Some(FunctionStarts { fault: AT + 9, starts }));
+    let falling = with(&[AT + 9, AT + 5, 5], "witness=on").unwrap_err().to_string();
+    assert!(falling.contains("functions=/t is truncated or does not rise"), "{falling}");
+    assert!(with(&[AT + 9], "").unwrap_err().to_string().contains("functions= needs witness="));
+}
+
+#[test]
 fn a_missing_unknown_or_wrong_argument_is_named() {
     let message = |text: &str| parse(text).unwrap_err().to_string();
     assert!(message(&WORDS.replace("grace_ns=99", "")).contains("grace_ns= is missing"));
@@ -204,11 +220,19 @@ fn stimulus() -> impl Strategy<Value = Stimulus> {
     prop_oneof![triggers, probe]
 }
 
+fn functions() -> impl Strategy<Value = FunctionStarts> {
+    let starts =
+        prop::collection::btree_map(any::<u64>().prop_map(|at| at | 1 << 63), any::<bool>(), 0..9);
+    (any::<u64>(), starts)
+        .prop_map(|(fault, starts)| FunctionStarts { fault, starts: starts.into_iter().collect() })
+}
+
 proptest! {
     #[test]
     fn arguments_survive_their_words_and_files(
         stimulus in stimulus(), start in 0..3, time: u64, ring_fd in 0i32.., registers: (u16, u8),
         witness: bool, plan in prop::option::of(crate::plan::tests::plan()),
+        functions in prop::option::of(functions()),
     ) {
         let start = match start {
             0 => Start::Boot,
@@ -217,7 +241,7 @@ proptest! {
         };
         let (follow, commands_fd) = (plan, None);
         let mut told =
-            Arguments { ring_fd, commands_fd, start, stimulus, witness, follow, registers };
+            Arguments { ring_fd, commands_fd, start, stimulus, witness, functions, follow, registers };
         told.commands_fd = told.is_commanded().then_some(ring_fd);
         // What excludes each other, and what needs another.
         told.witness &= told.follow.is_none();
@@ -225,6 +249,7 @@ proptest! {
             told.follow.get_or_insert_default();
             told.witness = false;
         }
+        told.functions = told.functions.filter(|_| told.witness);
         let files = RefCell::new(BTreeMap::new());
         let file = |name: &str, bytes: &[u8]| {
             files.borrow_mut().insert(format!("/a=b/{name}"), bytes.to_vec());

@@ -74,6 +74,7 @@ fn reported() -> impl Strategy<Value = Event> {
         (at(), any::<(u16, u32, bool, bool)>()).prop_map(|(at, (series, number, counts, ends))| {
             Event::Batch { at, series, number, counts, ends }
         }),
+        any::<(u64, u64)>().prop_map(|(function, n)| Event::Spent { function, insns: Insns(n) }),
     ]
 }
 

@@ -2,7 +2,6 @@
 //! The virtual target. It translates an experiment into the rig's terms (here), measures it (`session.rs`), and
 //! translates the outcome into warnings (`outcome.rs`).
 
-mod costs;
 mod line;
 mod outcome;
 mod session;
@@ -156,6 +155,7 @@ impl Rig {
                 expected: plan.duration(),
                 // The witness counts the instructions of costs.
                 witness: experiment.guest.witness || matches!(plan.probe, Probe::Cost(_)),
+                functions: None,
             }),
         }
     }

@@ -2,8 +2,9 @@
 //! A cell that is measured in a guest, or in one guest after the other.
 
 use super::line::{self, Part};
-use super::{Rig, costs, outcome, plugin_version};
+use super::{Rig, outcome, plugin_version};
 use crate::Error;
+use crate::costs;
 use crate::edges::Seen;
 use crate::target::{Lead, Measured, Session, Step, refuse_commands};
 use ::rig::{Guest, Stimulus};
