@@ -98,6 +98,48 @@ fn a_longer_system_call_costs_as_much_more_as_was_planted_and_no_other_does() {
     assert_eq!(planted(&many) - planted(&few), PLANTED * ops);
 }
 
+#[test]
+fn two_kernels_are_compared_by_what_they_get_and_what_they_pay() {
+    if !have_kernels(&["6.12", "6.12-rt"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let asked = "[cost]\nsuites = [\"syscalls\", \"context\"]\ncount = 1\nrepetitions = 1";
+    let paid = ["6.12 preempt=none", "6.12-rt"].map(|flavour| costs(&lab, flavour, asked));
+    let flavours = ["6.12 preempt=none", "6.12-rt"];
+    let path = lab.experiment(&experiment(&flavours, &["mixed"], 300, ""));
+    let got = lab.onset(&["run", &path, "--json"]).exits(3).runs();
+    let names = |runs: &[Run]| [runs[0].text("run").to_owned(), runs[1].text("run").to_owned()];
+    let (paid_names, got_names) = (names(&paid), names(&got));
+    for pair in [&paid_names, &got_names] {
+        let compared = lab.onset(&["compare", &pair[0], &pair[1], "--json"]).exits(0).json();
+        assert_as_promised_by("compare", &compared);
+        let prices = &compared["prices"];
+        assert_eq!(prices["unit"], "instructions");
+        let kernels = prices["kernels"].as_array().expect("two kernels");
+        for (n, kernel) in kernels.iter().enumerate() {
+            assert_eq!(kernel["flavour"], flavours[n]);
+            assert_eq!(kernel["worst_ns"], got[n].max("task"), "{kernel}");
+            assert_eq!(kernel["cost_run"], paid_names[n].as_str());
+            assert_eq!(kernel["latency_run"], got_names[n].as_str());
+        }
+        // RT answers earlier and opens a file more slowly: none of both beats the other.
+        assert!(kernels.iter().all(|kernel| kernel["on_front"] == true), "{prices}");
+        let is_of_costs = std::ptr::eq(pair, &paid_names);
+        assert_eq!(compared["costs"].as_array().map(Vec::is_empty), Some(!is_of_costs));
+        let text = lab.onset(&["compare", &pair[0], &pair[1]]).exits(0).stdout;
+        assert!(text.contains("longest answer of task"), "{text}");
+    }
+    let compared = lab.onset(&["compare", &paid_names[0], &paid_names[1], "--json"]).json();
+    let costs = compared["costs"].as_array().expect("a list");
+    let opened = costs.iter().find(|cost| cost["cost"] == "open_close").expect("it was measured");
+    assert_eq!(opened["is_better"], false, "{opened}");
+    for (n, run) in paid.iter().enumerate() {
+        let ops = counter(run, "ops_open_close") as f64;
+        assert_eq!(opened["insns"][n], counter(run, "insns_open_close") as f64 / ops);
+    }
+}
+
 /// What `onset explain` prints of a run.
 fn explained(lab: &Lab, run: &Run, more: &[&str]) -> Value {
     let words = [&["explain", run.text("run"), "--json"], more].concat();

@@ -18,6 +18,7 @@ import { scopeSection } from "./scope/panel.ts";
 import { searchField } from "./search.ts";
 import { showHeader, showVerdicts } from "./summary.ts";
 import { showPapers } from "./papers.ts";
+import { showPrices } from "./prices.ts";
 import { type Matrix, transpose } from "./transpose.ts";
 import { firstView, matrixOf, readView, type View, viewHash } from "./view.ts";
 import { showWarnings } from "./warnings.ts";
@@ -49,6 +50,7 @@ function showRuns(report: Report): HTMLElement[] {
   const go = (change: Partial<View>) => goTo(change, matrices);
   return [
     ...showPapers(report, matrices, go),
+    ...showPrices(report.prices, report.clock),
     ...showCosts(report.costs),
     showVerdicts(matrices, go),
     h("div", { id: "bar" }),

@@ -20,7 +20,11 @@ try {
   // With limits, of which one is passed all the time.
   await page.goto(`${address}#live?limit=${encodeURIComponent("task.max < 1us, task.p99 < 1ms")}`);
   await page.locator("#ladder-live tbody tr").first().waitFor();
-  await watch(page);
+  // Where the watch fails, what the page shows says why.
+  await watch(page).catch(async (error: unknown) => {
+    console.error(await page.evaluate(() => document.body.innerText.slice(0, 2_000)));
+    throw error;
+  });
 } finally {
   await browser.close();
 }

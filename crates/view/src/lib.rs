@@ -6,6 +6,7 @@
 pub mod contract;
 mod costs;
 pub mod edges;
+mod price;
 pub mod report;
 pub mod results;
 pub mod screen;

@@ -16,6 +16,7 @@ mod title;
 
 pub use hunt::Hunted;
 
+use crate::price::Prices;
 use bundle::company::{Unequal, unequal_by_experiment};
 use bundle::{
     About, Bundle, BundleError, Details, Evidence, Experiment, Manifest, Schedule, Tool, UtcTime,
@@ -125,6 +126,8 @@ pub(crate) struct Report<'a> {
     papers: Vec<papers::Table>,
     /// The costs of the runs that measured any.
     costs: Option<costs::Costs>,
+    /// What the kernels get and pay; null if both is known of fewer than two.
+    prices: Option<Prices>,
     /// The hunts, on the virtual clock. A report that has only hunts has no runs.
     hunts: Vec<hunt::Hunt<'a>>,
     /// The names of functions in the guests, which all parts of the report share.
@@ -133,7 +136,7 @@ pub(crate) struct Report<'a> {
 
 impl Report<'_> {
     /// Number of the format between this module and the viewer (docs/report.schema.json, web/src/contract.ts).
-    pub(crate) const SCHEMA: u32 = 13;
+    pub(crate) const SCHEMA: u32 = 14;
 }
 
 /// One execution of one flavour under one load: one bundle.
@@ -271,6 +274,7 @@ pub fn page(
         unequal: unequal_by_experiment(bundles.iter().map(Bundle::manifest)),
         papers: papers::tables(bundles)?,
         costs: costs::Costs::of(bundles),
+        prices: Prices::of(&bundles.iter().map(Bundle::manifest).collect::<Vec<_>>()),
         hunts: hunts.iter().map(|hunted| hunt::hunt(hunted, &place, &mut code)).collect(),
         code,
     };

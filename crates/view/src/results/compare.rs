@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What `onset compare --json` prints.
 
+use crate::costs;
+use crate::price::Prices;
 use bundle::Manifest;
 use bundle::company::{Unequal, unequal};
+use probes::{Counts, Row};
 use sample::{Clock, Losses, SeriesName};
 use serde::Serialize;
 use stats::{Condition, ConditionOutcome, Mismatch};
@@ -26,8 +29,60 @@ pub struct Compare<'a> {
     unequal: Option<Unequal>,
     /// The conditions of `--fail-if`, in their order.
     conditions: Vec<Judged>,
-    /// The responders that both runs have, in the order of the earlier run.
+    /// The responders that both runs have, in the order of the earlier run. Of runs of the probe `cost`, the batches.
     responders: Vec<Compared<'a>>,
+    /// The costs that both runs have; empty if a run measured something else.
+    costs: Vec<ComparedCost>,
+    /// What the kernels of both runs get and pay; null if the store does not know both of both.
+    prices: Option<Prices>,
+}
+
+/// A cost of both runs. In each pair, the first number is of the earlier run.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct ComparedCost {
+    /// The name of its series.
+    cost: &'static str,
+    /// One operation, in words.
+    operation: &'static str,
+    /// The time of one operation: of the batch in the middle.
+    ns: [f64; 2],
+    /// The instructions of one operation; null if nobody counted them.
+    insns: [Option<f64>; 2],
+    /// The bytes that one operation moves; null if it does not count in bytes. Then a greater throughput is better.
+    bytes: Option<u64>,
+    /// Whether the later run is better in this cost; null if it is the same in both.
+    is_better: Option<bool>,
+}
+
+impl ComparedCost {
+    fn all(before: &Manifest, after: &Manifest) -> Vec<ComparedCost> {
+        if costs::of(before).and(costs::of(after)).is_none() {
+            return Vec::new();
+        }
+        let both = |row: &'static Row| {
+            let [one, other] = [costs::figure(before, row)?, costs::figure(after, row)?];
+            let ns = [one.ns_per_operation(), other.ns_per_operation()];
+            let insns = [one.insns_per_operation(), other.insns_per_operation()];
+            // A throughput is greater where an operation takes less, too.
+            let [then, now] = match insns {
+                [Some(then), Some(now)] => [then, now],
+                _ => ns,
+            };
+            Some(ComparedCost {
+                cost: row.name,
+                operation: row.about,
+                ns,
+                insns,
+                bytes: match row.counts {
+                    Counts::Bytes(bytes) => Some(bytes.0),
+                    Counts::Time => None,
+                },
+                is_better: (then != now).then_some(now < then),
+            })
+        };
+        costs::rows(&[before, after]).into_iter().filter_map(both).collect()
+    }
 }
 
 /// A condition and its outcome.
@@ -73,9 +128,9 @@ struct Difference {
 
 impl<'a> Compare<'a> {
     /// Version of the format (docs/compare.schema.json).
-    pub const SCHEMA: u32 = 1;
+    pub const SCHEMA: u32 = 2;
 
-    /// Two runs, and the conditions that were judged.
+    /// Two runs, the conditions that were judged, and all runs that say what the kernels of both get and pay.
     ///
     /// # Errors
     /// When the runs were measured with different clocks.
@@ -83,6 +138,7 @@ impl<'a> Compare<'a> {
         before: &'a Manifest,
         after: &'a Manifest,
         judged: &[(&Condition, ConditionOutcome)],
+        known: &[&Manifest],
     ) -> Result<Self, Mismatch> {
         let mut responders = Vec::new();
         for one in &before.series {
@@ -113,6 +169,8 @@ impl<'a> Compare<'a> {
             unequal: unequal([before, after]),
             conditions: judged.iter().map(|judged| Judged::of(*judged)).collect(),
             responders,
+            costs: ComparedCost::all(before, after),
+            prices: Prices::of(known),
         })
     }
 }

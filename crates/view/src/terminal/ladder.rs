@@ -5,6 +5,7 @@ use super::axis::Axis;
 use super::company::company;
 use super::costs;
 use super::count::{named, several};
+use super::price::price;
 use super::table::{Align, Table};
 use super::truth;
 use crate::screen::{Tone, toned};
@@ -37,6 +38,7 @@ pub fn ladders(bundles: &[Bundle]) -> Result<String, BundleError> {
         text.push('\n');
     }
     text += &costs::table(bundles);
+    text += &price(&bundles.iter().map(Bundle::manifest).collect::<Vec<_>>());
     for unequal in unequal_by_experiment(bundles.iter().map(Bundle::manifest)) {
         text += &format!("{}\n", company(&unequal));
     }

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a kernel gets and what it pays: how late its `task` answered at worst, beside what its services cost. A kernel
+//! is on the Pareto front if no other one is as good in everything and better in something.
+//!
+//! The longest answer is that of a run; a longer run may meet a longer one. Costs are those of an idle system.
+
+use crate::costs;
+use bundle::Manifest;
+use probes::Figures;
+use sample::Nanos;
+use serde::Serialize;
+use stats::Verdict;
+
+/// The responder whose answers count: a process, which is what most users wait for.
+const RESPONDER: &str = "task";
+/// The costs that count: a system call that does nothing, one that works, and a switch between two processes.
+pub(crate) const COSTS: [&str; 3] = ["null_call", "open_close", "context_2p_0k"];
+/// The load under which costs count.
+const IDLE: &str = "idle";
+
+/// A kernel by what it gets and what it pays.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Price {
+    /// The kernel and its boot options.
+    pub flavour: String,
+    /// The run with its longest answer, and the load under which that came.
+    pub latency_run: String,
+    /// The load.
+    pub load: String,
+    /// The longest answer of `task`.
+    pub worst_ns: Nanos,
+    /// How many answers there were under that load.
+    pub answers: u64,
+    /// The run with its costs.
+    pub cost_run: String,
+    /// What one operation of each cost takes, in the order of [`Prices::costs`].
+    pub costs: Vec<f64>,
+    /// Whether no other kernel is as good in all numbers and better in one.
+    pub on_front: bool,
+}
+
+/// The kernels of which both is known.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Prices {
+    /// The names of the costs.
+    pub costs: Vec<&'static str>,
+    /// What the costs are counted in.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["instructions", "ns"])))]
+    pub unit: &'static str,
+    /// The kernels, in the order of the runs.
+    pub kernels: Vec<Price>,
+}
+
+impl Prices {
+    /// The prices of the kernels that the runs measured. `None` if both is known of fewer than two.
+    pub(crate) fn of(runs: &[&Manifest]) -> Option<Prices> {
+        let paid: Vec<(&Manifest, Vec<Cost>)> =
+            runs.iter().filter_map(|run| Some((*run, paid(run)?))).collect();
+        let is_counted = paid.iter().all(|(_, costs)| costs.iter().all(|c| c.insns.is_some()));
+        let mut kernels: Vec<Price> = Vec::new();
+        for run in runs {
+            let flavour = run.about.flavour.as_str();
+            if kernels.iter().any(|known| known.flavour == flavour) {
+                continue;
+            }
+            let of_it = paid.iter().find(|(run, _)| run.about.flavour == flavour);
+            let worst = runs.iter().filter(|run| run.about.flavour == flavour);
+            let worst = worst.filter_map(|run| got(run)).max_by_key(|got| got.worst);
+            let Some(((cost_run, costs), got)) = of_it.zip(worst) else { continue };
+            kernels.push(Price {
+                flavour: flavour.to_owned(),
+                latency_run: got.run.run.to_string(),
+                load: got.run.about.load.clone(),
+                worst_ns: got.worst,
+                answers: got.answers,
+                cost_run: cost_run.run.to_string(),
+                costs: costs
+                    .iter()
+                    .map(|c| c.insns.filter(|_| is_counted).unwrap_or(c.ns))
+                    .collect(),
+                on_front: false,
+            });
+        }
+        let numbers: Vec<Vec<f64>> = kernels.iter().map(Price::numbers).collect();
+        for (own, kernel) in numbers.iter().zip(&mut kernels) {
+            kernel.on_front = !numbers.iter().any(|other| is_better(other, own));
+        }
+        let unit = if is_counted { "instructions" } else { "ns" };
+        (kernels.len() > 1).then(|| Prices { costs: COSTS.into(), unit, kernels })
+    }
+}
+
+impl Price {
+    /// Everything of which less is better.
+    fn numbers(&self) -> Vec<f64> {
+        [&[self.worst_ns.0 as f64], self.costs.as_slice()].concat()
+    }
+}
+
+/// Whether one is as good in all numbers, and better in one.
+fn is_better(one: &[f64], other: &[f64]) -> bool {
+    let pairs = || one.iter().zip(other);
+    pairs().all(|(a, b)| a <= b) && pairs().any(|(a, b)| a < b)
+}
+
+/// The longest answer of a run.
+struct Got<'a> {
+    run: &'a Manifest,
+    worst: Nanos,
+    answers: u64,
+}
+
+fn got<'a>(run: &'a Manifest) -> Option<Got<'a>> {
+    let is_sound = run.complete && run.conclusion.verdict != Verdict::Invalid;
+    let series = run.series.iter().find(|series| series.responder.as_str() == RESPONDER)?;
+    is_sound.then_some(Got { run, worst: series.max?, answers: series.count })
+}
+
+struct Cost {
+    insns: Option<f64>,
+    ns: f64,
+}
+
+/// What a run paid, if it measured all of [`COSTS`] on an idle system.
+fn paid(run: &Manifest) -> Option<Vec<Cost>> {
+    costs::of(run)?;
+    if run.about.load != IDLE || !run.complete || run.conclusion.verdict == Verdict::Invalid {
+        return None;
+    }
+    let figures = Figures(&run.about.probe_counters);
+    let cost = |name: &&str| {
+        let figure = figures.of(name)?;
+        Some(Cost { insns: figure.insns_per_operation(), ns: figure.ns_per_operation() })
+    };
+    COSTS.iter().map(cost).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bundle::Bundle;
+    use bundle::examples::{run_id, write_bundle};
+
+    /// A run of `flavour` in which `task` answered after at most `worst`, and one that measured costs.
+    fn runs(flavour: &str, worst: u64, insns: [u64; 3]) -> [Manifest; 2] {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = write_bundle(root.path(), &run_id(0), 5);
+        let example = Bundle::open(&path).expect("a bundle").manifest().clone();
+        let mut latency = example.clone();
+        latency.about.flavour = flavour.into();
+        latency.about.load = "mixed".into();
+        latency.series.truncate(1);
+        latency.series[0].responder = RESPONDER.parse().expect("a name");
+        latency.series[0].max = Some(Nanos(worst));
+        let mut cost = example;
+        cost.about.flavour = flavour.into();
+        cost.about.load = IDLE.into();
+        cost.about.experiment.probe = Some(probes::Plan {
+            probe: probes::Probe::Cost(probes::plan::Cost {
+                suites: vec![probes::plan::Suite::Syscalls],
+                count: 1,
+                repetitions: 1,
+                seed: 1,
+            }),
+            policy: rt::Policy::Other(0),
+            cpus: vec![0],
+            pm_qos: false,
+            program: None,
+        });
+        for (name, insns) in COSTS.into_iter().zip(insns) {
+            let more = ["median_ps", "least_median_ps", "most_median_ps", "virtual_ns", "insns"];
+            let counters = more.map(|what| (format!("{what}_{name}"), insns));
+            cost.about.probe_counters.extend(counters);
+            cost.about.probe_counters.insert(format!("ops_{name}"), 1);
+            cost.about.probe_counters.insert(format!("outliers_{name}"), 0);
+        }
+        [latency, cost]
+    }
+
+    fn prices(of: &[(&str, u64, [u64; 3])]) -> Option<Prices> {
+        let all: Vec<Manifest> =
+            of.iter().flat_map(|(f, worst, costs)| runs(f, *worst, *costs)).collect();
+        Prices::of(&all.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_kernel_that_another_one_beats_in_everything_is_not_on_the_front() {
+        let prices = prices(&[
+            ("6.12 preempt=none", 2_000_000, [376, 6_000, 2_000]),
+            ("6.12-rt", 30_000, [376, 8_000, 3_000]),
+            ("7.3-rt", 30_000, [376, 8_000, 2_900]),
+        ])
+        .expect("three kernels");
+        assert_eq!(prices.unit, "instructions");
+        let front: Vec<_> =
+            prices.kernels.iter().map(|k| (k.flavour.as_str(), k.on_front)).collect();
+        assert_eq!(front, [("6.12 preempt=none", true), ("6.12-rt", false), ("7.3-rt", true)]);
+        assert_eq!(prices.kernels[1].costs, [376.0, 8_000.0, 3_000.0]);
+        assert_eq!(
+            (prices.kernels[0].worst_ns, prices.kernels[0].load.as_str()),
+            (Nanos(2_000_000), "mixed")
+        );
+    }
+
+    #[test]
+    fn one_kernel_alone_has_no_front_and_an_unsound_run_counts_for_nothing() {
+        assert_eq!(prices(&[("6.12", 5, [1, 2, 3])]), None);
+        let mut all: Vec<Manifest> = [("6.12", 5), ("7.3", 6)]
+            .iter()
+            .flat_map(|(f, worst)| runs(f, *worst, [1, 2, 3]))
+            .collect();
+        assert!(Prices::of(&all.iter().collect::<Vec<_>>()).is_some());
+        all[3].conclusion.verdict = Verdict::Invalid;
+        assert_eq!(Prices::of(&all.iter().collect::<Vec<_>>()), None);
+    }
+}
