@@ -1449,7 +1449,7 @@ export interface CostCell {
    */
   text: string;
   /**
-   * The least and the greatest median of the repetitions.
+   * The least and the greatest median of the repetitions; null where instructions were counted.
    */
   spread: string | null;
   /**

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Costs as people read them: which rows runs have, and a figure with its unit. Terminal and report lay them out.
 
+use crate::price::COSTS;
 use bundle::Manifest;
 use probes::plan::Cost;
-use probes::{Counts, Figure, Figures, Probe, Row};
+use probes::{Counts, Figure, Figures, Probe, Row, row};
 use sample::{Count, Insns};
 
 /// The costs that a run measured. `None` where it measured something else.
@@ -32,6 +33,31 @@ pub(crate) fn rows(runs: &[&Manifest]) -> Vec<&'static Row> {
 
 pub(crate) fn figure(run: &Manifest, row: &Row) -> Option<Figure> {
     Figures(&run.about.probe_counters).of(row.name)
+}
+
+/// What a few costs are, from the kernel with the least to that with the most. None if no run measured them.
+pub(crate) fn sentence(runs: &[&Manifest]) -> Option<String> {
+    let told = |name: &&str| {
+        let row = row(name)?;
+        let mut all: Vec<(f64, String, &str)> = Vec::new();
+        for run in runs {
+            let Some(figure) = figure(run, row) else { continue };
+            let size = figure.insns_per_operation().unwrap_or(figure.ns_per_operation());
+            let shown = figure.insns_per_operation().map_or_else(|| time(&figure), instructions);
+            all.push((size, shown, &run.about.flavour));
+        }
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (least, most) = (all.first()?, all.last()?);
+        Some(match least.1 == most.1 {
+            true => format!("{} ({}) costs {}", row.name, row.about, least.1),
+            false => format!(
+                "{} ({}) costs {} on {} and {} on {}",
+                row.name, row.about, least.1, least.2, most.1, most.2
+            ),
+        })
+    };
+    let told: Vec<String> = COSTS.iter().filter_map(told).collect();
+    (!told.is_empty()).then(|| format!("{}.", told.join("; ")))
 }
 
 /// What was measured: the flavour, and the load if there is one.
@@ -105,10 +131,13 @@ fn nanos(ns: f64) -> String {
     }
 }
 
-/// `132 instructions`; with a fraction where an operation has not always as many.
+/// A number of instructions from here on has no fraction.
+const FRACTIONS_BELOW: f64 = 10_000.0;
+
+/// `132 instructions`; with a fraction where an operation has not always as many, and where it is not lost among many.
 pub(crate) fn instructions(insns: f64) -> String {
     let whole = insns.round();
-    if (insns - whole).abs() < 0.05 {
+    if (insns - whole).abs() < 0.05 || insns >= FRACTIONS_BELOW {
         return Insns(whole as u64).to_string();
     }
     format!("{insns:.1} instructions")
@@ -147,6 +176,8 @@ mod tests {
         let figure = Figures(&counters).of("null_call").unwrap();
         assert_eq!(shown(&figure), "132.4 instructions · 264.0 ns");
         assert_eq!(brief(&figure), "132");
+        assert_eq!(instructions(9_999.5), "9999.5 instructions");
+        assert_eq!(instructions(1_400_236.8), "1,400,237 instructions");
     }
 
     #[test]

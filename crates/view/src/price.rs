@@ -205,6 +205,17 @@ mod tests {
     }
 
     #[test]
+    fn the_sentence_of_a_report_has_the_least_and_the_greatest_of_each_cost() {
+        let [_, none] = runs("6.12 preempt=none", 5, [376, 6_000, 2_000]);
+        let [_, rt] = runs("6.12-rt", 5, [376, 8_000, 1_900]);
+        assert_eq!(
+            costs::sentence(&[&none, &rt]).expect("costs"),
+            "null_call (getppid) costs 376 instructions; open_close (open and close of a file) costs 6,000 instructions on 6.12 preempt=none and 8,000 instructions on 6.12-rt; context_2p_0k (a switch to the next process of a ring) costs 1,900 instructions on 6.12-rt and 2,000 instructions on 6.12 preempt=none."
+        );
+        assert_eq!(costs::sentence(&[]), None);
+    }
+
+    #[test]
     fn one_kernel_alone_has_no_front_and_an_unsound_run_counts_for_nothing() {
         assert_eq!(prices(&[("6.12", 5, [1, 2, 3])]), None);
         let mut all: Vec<Manifest> = [("6.12", 5), ("7.3", 6)]

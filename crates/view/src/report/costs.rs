@@ -37,7 +37,7 @@ struct CostRow {
 struct CostCell {
     /// The figure with its unit; a dash if it was not measured.
     text: String,
-    /// The least and the greatest median of the repetitions.
+    /// The least and the greatest median of the repetitions; null where instructions were counted.
     spread: Option<String>,
     /// The batches that took far longer than the others.
     outliers: Option<u64>,
@@ -69,7 +69,8 @@ fn cell(run: &Manifest, row: &'static probes::Row) -> CostCell {
     let figure = figure(run, row);
     CostCell {
         text: figure.as_ref().map_or_else(|| "—".into(), shown),
-        spread: figure.as_ref().map(spread),
+        // Where instructions were counted, the time of the batches by the guest's clock says nothing more.
+        spread: figure.as_ref().filter(|figure| figure.insns.is_none()).map(spread),
         outliers: figure.map(|figure| figure.outliers),
     }
 }

@@ -4,6 +4,7 @@
 //! one clock. It says how many times one is as long as another only if nothing speaks against the comparison.
 
 use super::Material;
+use crate::costs;
 use bundle::company::unequal;
 use bundle::{Bundle, Manifest};
 use sample::{Clock, Losses, Nanos};
@@ -25,9 +26,13 @@ pub fn lead(material: &Material, experiments: &[String]) -> Vec<String> {
 }
 
 fn of_runs(runs: &[&Manifest], experiments: &[String]) -> Vec<String> {
-    let one = experiments.iter().all(|name| Some(name) == experiments.first());
-    let answers = if one { answers(runs) } else { Vec::new() };
-    answers.into_iter().chain(verdicts(runs)).collect()
+    let named = runs.iter().copied().zip(experiments);
+    let (paid, answered): (Vec<_>, Vec<_>) = named.partition(|(run, _)| costs::of(run).is_some());
+    let (paid, _): (Vec<&Manifest>, Vec<_>) = paid.into_iter().unzip();
+    let (answered, names): (Vec<&Manifest>, Vec<_>) = answered.into_iter().unzip();
+    let one = names.iter().all(|name| Some(name) == names.first());
+    let answers = if one { answers(&answered) } else { Vec::new() };
+    answers.into_iter().chain(costs::sentence(&paid)).chain(verdicts(runs)).collect()
 }
 
 /// The answers of all runs of a flavour.
