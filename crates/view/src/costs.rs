@@ -35,24 +35,22 @@ pub(crate) fn figure(run: &Manifest, row: &Row) -> Option<Figure> {
     Figures(&run.about.probe_counters).of(row.name)
 }
 
-/// What a few costs are, from the kernel with the least to that with the most. None if no run measured them.
+/// What a few costs are on the kernel with the least and on that with the most. None if no run measured them.
 pub(crate) fn sentence(runs: &[&Manifest]) -> Option<String> {
     let told = |name: &&str| {
         let row = row(name)?;
-        let mut all: Vec<(f64, String, &str)> = Vec::new();
-        for run in runs {
-            let Some(figure) = figure(run, row) else { continue };
-            let size = figure.insns_per_operation().unwrap_or(figure.ns_per_operation());
-            let shown = figure.insns_per_operation().map_or_else(|| time(&figure), instructions);
-            all.push((size, shown, &run.about.flavour));
-        }
-        all.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (least, most) = (all.first()?, all.last()?);
-        Some(match least.1 == most.1 {
-            true => format!("{} ({}) costs {}", row.name, row.about, least.1),
+        let size = |f: &Figure| f.insns_per_operation().unwrap_or(f.ns_per_operation());
+        let figures = runs.iter().filter_map(|run| Some((figure(run, row)?, run)));
+        let mut all: Vec<(Figure, &&Manifest)> = figures.collect();
+        all.sort_by(|a, b| size(&a.0).total_cmp(&size(&b.0)));
+        let ((least, of_least), (most, of_most)) = (all.first()?, all.last()?);
+        let unit = if least.insns.is_some() { " instructions" } else { "" };
+        let (least, most) = (brief(least), brief(most));
+        Some(match least == most {
+            true => format!("{name} costs {least}{unit}"),
             false => format!(
-                "{} ({}) costs {} on {} and {} on {}",
-                row.name, row.about, least.1, least.2, most.1, most.2
+                "{name} costs {least}{unit} on {} and {most} on {}",
+                of_least.about.flavour, of_most.about.flavour
             ),
         })
     };
