@@ -104,7 +104,8 @@ static int onset_refuse(const char *function, unsigned int index, int err)
 		break;
 	case -ENOENT:
 		own = -EINVAL;
-		why = "it is not named: name as many answer lines as there are responders, or fewer in responders=";
+		why = chip ? "it is not named: name as many answer lines as there are responders, or fewer in responders=" :
+			"the device does not name it, or its chip is none of the firmware: correct trigger-gpios and answer-gpios, which has a line for each responder";
 		break;
 	case -ENOSYS:
 		why = "this kernel has no gpiolib (CONFIG_GPIOLIB)";

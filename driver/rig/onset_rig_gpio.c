@@ -11,8 +11,10 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/acpi.h>
 #include <linux/bits.h>
 #include <linux/build_bug.h>
+#include <linux/device.h>
 #include <linux/gpio/driver.h>
 #include <linux/io.h>
 #include <linux/ioport.h>
@@ -53,6 +55,9 @@ static struct onset_rig_chip chip = {
 static const struct software_node onset_rig_node = {
 	.name = ONSET_CHIP,
 };
+
+/* A device of this identifier is the chip, where a test gives the guest a table of ACPI with one. */
+#define ONSET_CHIP_HID		"ONST0001"
 
 static bool sleeps;
 module_param(sleeps, bool, 0444);
@@ -108,8 +113,25 @@ static int onset_rig_to_irq(struct gpio_chip *gc, unsigned int offset)
 	return offset == ONSET_TRIGGER_LINE ? ONSET_PORT_IRQ : -ENXIO;
 }
 
+/*
+ * The device that the kernel made of the one in ACPI's tables; NULL where there is none. gpiolib knows the chip of an
+ * ACPI line by such a device, which has to be the chip's parent, and which stays as long as the guest runs.
+ */
+static struct device *onset_rig_find_parent(void)
+{
+	struct acpi_device *firmware = acpi_dev_get_first_match_dev(ONSET_CHIP_HID, NULL, -1);
+	struct device *parent;
+
+	if (!firmware)
+		return NULL;
+	parent = acpi_get_first_physical_node(firmware);
+	acpi_dev_put(firmware);
+	return parent;
+}
+
 static int __init onset_rig_init(void)
 {
+	struct device *parent = onset_rig_find_parent();
 	int err;
 
 	if (!request_region(ONSET_PORT, ONSET_REGISTERS, KBUILD_MODNAME))
@@ -124,7 +146,9 @@ static int __init onset_rig_init(void)
 	chip.gc = (struct gpio_chip) {
 		.label			= ONSET_CHIP,
 		.owner			= THIS_MODULE,
-		.fwnode			= software_node_fwnode(&onset_rig_node),
+		.parent			= parent,
+		/* A chip without a node of its own has its parent's. */
+		.fwnode			= parent ? NULL : software_node_fwnode(&onset_rig_node),
 		.base			= -1,
 		.ngpio			= ONSET_TRIGGER_LINE + 1,
 		.can_sleep		= sleeps,

@@ -2,6 +2,7 @@
 //! The command with real QEMU and real stock kernels. Tests share snapshots through one cache, so they use few
 //! flavours and loads; those that damage or watch a cache have one of their own.
 
+mod acpi;
 mod bound;
 mod contract;
 mod costs;
