@@ -12,7 +12,7 @@ BUILD="gcc libc6-dev make git"
 RUST="rustc-web cargo-web rustfmt-web"
 # The viewer of the report is built with npm.
 VIEWER="nodejs"
-RUN="mount kmod xz-utils zstd dpkg-dev libc-bin binutils bubblewrap debian-archive-keyring e2fsprogs iproute2 iputils-ping iperf3 rt-tests stress-ng findutils tar"
+RUN="mount kmod xz-utils zstd dpkg-dev libc-bin binutils bubblewrap debian-archive-keyring e2fsprogs iproute2 iputils-ping iperf3 netpipe-tcp rt-tests stress-ng findutils tar"
 TEST="procps g++ chromium fonts-dejavu-core python3-venv sigrok-cli strace device-tree-compiler acpica-tools"
 # The compiler for the generator on a board; what finishes its image, and its tests, is node.
 FIRMWARE="gcc gcc-arm-none-eabi make"

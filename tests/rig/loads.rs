@@ -3,7 +3,19 @@
 
 use testbench::{Lab, experiment, have_kernels};
 
-const LOADS: [&str; 8] = ["disk", "net", "fork", "fs", "compile", "ipc", "memory", "mixed"];
+const LOADS: [&str; 11] = [
+    "disk",
+    "net",
+    "tcp_stream",
+    "udp_stream",
+    "tcp_rr",
+    "fork",
+    "fs",
+    "compile",
+    "ipc",
+    "memory",
+    "mixed",
+];
 
 #[test]
 fn every_load_works_while_it_is_measured_and_nothing_of_it_fails() {

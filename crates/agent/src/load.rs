@@ -51,6 +51,9 @@ loads! {
     Idle "idle" of []: "Nothing.";
     Disk "disk": "Writing to an ext4 file system and syncing it (2001 paper, §2: dd and sync).";
     Net "net": "Flood ping, TCP and UDP streams between two network namespaces (2001 paper, §2: ping flood).";
+    TcpStream "tcp_stream": "One TCP stream between two network namespaces (2002 slides: netperf).";
+    UdpStream "udp_stream": "One UDP stream between two network namespaces (2002 slides: netperf).";
+    TcpRr "tcp_rr": "Requests and responses by TCP between two network namespaces (2002 slides: netperf).";
     Fork "fork": "Short-lived processes.";
     Fs "fs": "find, tar, cat (2007 assessment, §2: untar and find /).";
     Compile "compile": "A C compiler under make -j4 (2007 assessment, §2).";
@@ -58,6 +61,9 @@ loads! {
     Memory "memory": "stress-ng's virtual-memory stressors.";
     Mixed "mixed" of [Disk Net Fork Fs Ipc]: "Disk, net, fork, fs and ipc together.";
 }
+
+/// The two network namespaces, for the loads whose header has the line `# network: namespaces`.
+const NAMESPACES: &str = include_str!("../loads/namespaces.sh");
 
 /// The error that no load has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +84,22 @@ impl Load {
         let mut script = String::from("set -eu\n");
         for part in self.parts() {
             // Each load has a subshell, so that no load sees the variables of another.
-            script += &format!("(\n{}\n)\n", part.text());
+            script += &format!("(\n{}\n)\n", part.texts().concat());
         }
         script
+    }
+
+    /// The script of a load that has no parts, with what has to come before it.
+    fn texts(self) -> Vec<&'static str> {
+        let text = self.text();
+        let is_network = !lines_of(text, "network").is_empty();
+        is_network.then_some(NAMESPACES).into_iter().chain([text]).collect()
+    }
+
+    /// The values of a key in the headers of all its scripts.
+    fn values(self, key: &str) -> Vec<&'static str> {
+        let texts = self.parts().iter().flat_map(|part| part.texts());
+        texts.flat_map(|text| lines_of(text, key)).collect()
     }
 
     /// The programs that the script runs in the guest, whose image has no other programs.
@@ -99,14 +118,13 @@ impl Load {
 
     /// Whether the script makes network namespaces.
     pub fn needs_network(self) -> bool {
-        self.parts().contains(&Load::Net)
+        !self.values("network").is_empty()
     }
 
     /// The kernel modules that the script's set-up needs, each with its parameters.
     pub fn modules(self) -> Vec<(&'static str, String)> {
-        let lines = self.parts().iter().flat_map(|p| lines_of(p.text(), "module"));
         let mut modules = Vec::new();
-        for line in lines {
+        for line in self.values("module") {
             let (name, parameters) = line.split_once(' ').unwrap_or((line, ""));
             if !modules.iter().any(|(known, _)| *known == name) {
                 modules.push((name, parameters.to_string()));
@@ -121,12 +139,8 @@ impl Load {
     }
 
     fn header(self, key: &str) -> Vec<&'static str> {
-        let mut words: Vec<&str> = self
-            .parts()
-            .iter()
-            .flat_map(|p| lines_of(p.text(), key))
-            .flat_map(str::split_whitespace)
-            .collect();
+        let mut words: Vec<&str> =
+            self.values(key).into_iter().flat_map(str::split_whitespace).collect();
         words.sort_unstable();
         words.dedup();
         words
@@ -134,13 +148,14 @@ impl Load {
 }
 
 /// The Debian packages of those programs of loads that a system may lack.
-const PACKAGES: [(&str, &str); 12] = [
+const PACKAGES: [(&str, &str); 13] = [
     ("mount", "mount"),
     ("umount", "mount"),
     ("mke2fs", "e2fsprogs"),
     ("ip", "iproute2"),
     ("ping", "iputils-ping"),
     ("iperf3", "iperf3"),
+    ("NPtcp", "netpipe-tcp"),
     ("hackbench", "rt-tests"),
     ("cyclictest", "rt-tests"),
     ("stress-ng", "stress-ng"),
@@ -208,7 +223,13 @@ mod tests {
     fn a_machine_needs_no_file_system_made_for_it() {
         assert!(Load::Disk.programs().contains(&"mke2fs"));
         assert!(!Load::Disk.programs_on_machine().contains(&"mke2fs"));
-        assert!(Load::Mixed.needs_network() && !Load::Disk.needs_network());
+        for load in [Load::Net, Load::TcpStream, Load::UdpStream, Load::TcpRr, Load::Mixed] {
+            assert!(load.needs_network(), "{load}");
+            assert_eq!(load.script().matches("ip netns add east").count(), 1, "{load}");
+            assert!(load.programs_on_machine().contains(&"ip"), "{load}");
+            assert!(load.modules().iter().any(|(name, _)| *name == "veth"), "{load}");
+        }
+        assert!(!Load::Disk.needs_network());
         assert_eq!((package_of("ping"), package_of("sh")), (Some("iputils-ping"), None));
     }
 

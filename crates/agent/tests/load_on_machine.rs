@@ -200,8 +200,11 @@ fn without_namespaces_a_load_works_and_leaves_nothing_and_a_network_is_refused()
         assert!(supervisor.child.wait().unwrap().success(), "{load}");
         assert_eq!(traces(session), Traces::default(), "{load}");
     }
-    let mut supervisor = Supervisor::start(agent_without_namespaces(), &request(Load::Net));
-    assert!(matches!(supervisor.reply(), Reply::Refused(why) if why.contains("run as root")));
+    for load in ALL_LOADS.into_iter().filter(|load| load.needs_network()) {
+        let mut supervisor = Supervisor::start(agent_without_namespaces(), &request(load));
+        let refused = |reply| matches!(reply, Reply::Refused(why) if why.contains("run as root"));
+        assert!(refused(supervisor.reply()), "{load}");
+    }
 }
 
 #[test]
