@@ -8,7 +8,7 @@ use stats::Column;
 const WIDTH: usize = 24;
 const WIDTH_NARROW: usize = 12;
 /// The width of a terminal on which the table of a run fits with a wide axis.
-const COLUMNS_WIDE: usize = 110;
+const COLUMNS_WIDE: usize = 120;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// A range of latencies, in whole decades.

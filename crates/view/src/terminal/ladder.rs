@@ -72,15 +72,16 @@ fn series(manifest: &Manifest, details: &[Details], axis: &Axis) -> String {
     let mut columns = vec![("responder", Align::Left)];
     let heading = axis.heading();
     columns.push((&heading, Align::Left));
-    columns.push(("min", Align::Right));
+    columns.extend(["min", "mean"].map(|name| (name, Align::Right)));
     columns.extend(QUANTILES.map(|q| (q.name(), Align::Right)));
     columns.extend([("max", Align::Right), ("answers", Align::Right), ("lost", Align::Left)]);
-    let spare = ["min", "answers", "p99.9", heading.as_str(), "p50"];
+    let spare = ["min", "answers", "p99.9", "mean", heading.as_str(), "p50"];
     let mut table = Table::new(&columns).indented(2).sparing(&spare);
     for summary in &manifest.series {
         let shape = details.iter().find(|d| d.responder == summary.responder);
         let bars = shape.map_or_else(String::new, |d| axis.bars(&d.columns));
-        let mut row = vec![summary.responder.to_string(), bars, time(summary.min)];
+        let mean = summary.mean.map(|mean| Nanos(mean.round() as u64));
+        let mut row = vec![summary.responder.to_string(), bars, time(summary.min), time(mean)];
         row.extend(QUANTILES.map(|q| time(summary.quantile(q))));
         let is_over = |f: &Finding| {
             f.verdict == Verdict::Fail
@@ -232,7 +233,7 @@ mod tests {
     use bundle::Conclusion;
     use bundle::examples::manifest_of;
     use sample::Responder;
-    use stats::Limit;
+    use stats::{Limit, Series};
 
     #[test]
     fn warnings_of_one_kind_share_their_cause_and_next_action() {
@@ -269,6 +270,28 @@ mod tests {
             "{limited}"
         );
         assert!(!limited.contains("no limit"), "{limited}");
+    }
+
+    #[test]
+    fn a_responder_has_its_least_mean_and_greatest_latency_and_how_many_there_were() {
+        let mut manifest = manifest_of("6.12", &["task"]);
+        let told = |manifest: &Manifest| {
+            let text = crate::screen::shown(&series(manifest, &[], &Axis::new(100, 100_000)));
+            let row = |line: &str| line.split("  ").map(str::trim).map(str::to_owned).collect();
+            let rows: Vec<Vec<String>> = text.lines().map(row).collect();
+            rows.into_iter().map(|row| row.into_iter().filter(|cell| !cell.is_empty()).collect())
+        };
+        manifest.series[0].mean = Some(1_234.5);
+        let rows: Vec<Vec<String>> = told(&manifest).collect();
+        let [head, task] = &rows[..] else { panic!("{rows:?}") };
+        let at = |name: &str| head.iter().rev().position(|cell| cell == name).expect("a column");
+        let of = |name: &str| task[task.len() - 1 - at(name)].as_str();
+        assert_eq!(of("mean"), "1.24 µs");
+        assert_eq!(of("min"), time(manifest.series[0].min));
+        assert_eq!((of("max"), of("answers")), (&*time(manifest.series[0].max), "10"));
+        manifest.series[0] = Series::new(Responder::Task.into(), Clock::Virtual).summary();
+        let rows: Vec<Vec<String>> = told(&manifest).collect();
+        assert_eq!(rows[1], ["task", "–", "–", "–", "–", "–", "–", "0", "0"]);
     }
 
     #[test]
