@@ -9,7 +9,7 @@ use bundle::{RunId, UtcTime};
 use experiment::{Experiment, Flavour, Instrument, Mebibytes};
 use hunt::{Budget, StrategyName};
 use sample::{Disturbance, Nanos, Responder, Schedule, SeriesName};
-use stats::{Condition, Limit, Statistic};
+use stats::{Condition, Constraint, Limit, Statistic, Subject};
 use std::fmt::{Debug, Display};
 use std::path::Path;
 use std::str::FromStr;
@@ -68,6 +68,10 @@ fn words(said: &str) {
     same::<Statistic>(said);
     same::<RunId>(said);
     same::<UtcTime>(said);
+    let _ = said.parse::<Subject>().map_err(|why| why.to_string());
+    for kind in Constraint::ALL {
+        let _ = kind.tolerance(said).map_err(|why| why.to_string());
+    }
     let _ = said.parse::<Condition>().map(|condition| condition.to_string());
     let _ = said.parse::<Nanos>().map(|time| time.to_string());
     let _ = (said.parse::<Budget>().is_ok(), said.parse::<Mebibytes>().is_ok());

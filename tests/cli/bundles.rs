@@ -94,7 +94,7 @@ fn write(lab: &Lab, n: u64, clock: Clock, slower: u64) -> PathBuf {
             writer.observe(&Observation::Sample(sample)).expect("room");
         }
     }
-    let conclusion = Conclusion::of(&writer.summaries(), Vec::new(), Vec::new());
+    let conclusion = Conclusion::of(&writer.summaries(), &writer.tallies(), Vec::new(), Vec::new());
     writer.finish(about(created), conclusion, true).expect("room")
 }
 

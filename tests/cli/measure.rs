@@ -291,12 +291,17 @@ fn a_limit_passes_fails_or_is_left_open_and_the_status_says_which() {
         ("max=60s", 0, "within"),
         ("clock_nanosleep-1ms.max=1ns", 1, "exceeded"),
         ("p99.999=1s", 3, "too_few_samples"),
+        ("miss(60s)=0", 0, "within"),
+        ("clock_nanosleep-1ms.consecutive(1ns)=2", 1, "exceeded"),
+        ("firm(60s)=200 of 201", 3, "too_few_samples"),
+        ("miss(60s)=1 in 201", 3, "too_few_samples"),
     ] {
         let lab = Lab::bare();
-        let words = format!("periodic --count 200 --limit {limit}");
-        let finished = measure(&lab, &words).exits(status);
+        let words = ["measure", "periodic", "--count", "200", "--limit", limit, "--json"];
+        let words = [&words[..], &["--policy", policy()]].concat();
+        let finished = lab.onset(&words).exits(status);
         assert_sound(&lab, &finished);
-        assert_eq!(finished.run().0["findings"][0]["reason"], reason);
+        assert_eq!(finished.run().0["findings"][0]["reason"], reason, "{limit}");
     }
 }
 

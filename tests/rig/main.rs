@@ -6,6 +6,7 @@ mod acpi;
 mod bound;
 mod contract;
 mod costs;
+mod deadlines;
 mod determinism;
 mod disturbance;
 mod ending;

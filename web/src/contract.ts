@@ -35,6 +35,10 @@ export type Nanos = number;
  */
 export type Insns = number;
 /**
+ * What became of one limit.
+ */
+export type Finding = StatisticFinding | DeadlineFinding;
+/**
  * The name of what answers in a series: a `Responder` of the driver, or the method of a probe (`futex`, `nanosleep-3.25ms-cpu0`). 1 to 64 ASCII letters, digits, `_`, `.`, `+` and `-`; the first is no dot. It is also the name of a file, `histograms/<name>.hdr`.
  */
 export type SeriesName = string;
@@ -52,10 +56,50 @@ export type Statistic = "mean" | "p50" | "p90" | "p99" | "p99.9" | "p99.99" | "p
  * - `overrun`: Periods that passed without a measurement could lift the value beyond the bound.
  * - `unreliable`: Records were dropped or answers spurious or tainted: what they held is unknown.
  * - `no_samples`: No samples of this responder.
- * - `too_few_samples`: Too few samples for this quantile.
+ * - `too_few_samples`: Too few samples for this quantile, this share, or this row of events.
  */
 export type Reason =
   "within" | "exceeded" | "unanswered" | "superseded" | "overrun" | "unreliable" | "no_samples" | "too_few_samples";
+/**
+ * How often a deadline may be missed.
+ */
+export type Tolerance =
+  | {
+      kind: "misses";
+      /**
+       * The greatest number of misses.
+       */
+      most: number;
+    }
+  | {
+      kind: "share";
+      /**
+       * The greatest number of misses, below `of`.
+       */
+      most: number;
+      /**
+       * Among so many events.
+       */
+      of: number;
+    }
+  | {
+      kind: "consecutive";
+      /**
+       * The greatest number of consecutive misses.
+       */
+      most: number;
+    }
+  | {
+      kind: "firm";
+      /**
+       * The least number of events that meet it (m).
+       */
+      least: number;
+      /**
+       * The length of the row (k).
+       */
+      of: number;
+    };
 /**
  * What a window keeps from happening.
  *
@@ -460,9 +504,9 @@ export interface Warning {
   [k: string]: unknown;
 }
 /**
- * What became of one limit.
+ * What became of a limit on a statistic.
  */
-export interface Finding {
+export interface StatisticFinding {
   /**
    * Whose limit.
    */
@@ -487,6 +531,76 @@ export interface Finding {
    * Why. A reason has one verdict, except `unanswered`, which is a failure or leaves it open.
    */
   reason: Reason;
+}
+/**
+ * What became of a limit on a deadline.
+ */
+export interface DeadlineFinding {
+  /**
+   * Whose limit.
+   */
+  responder: SeriesName;
+  /**
+   * The deadline. An answer that takes as long meets it.
+   */
+  deadline_ns: Nanos;
+  /**
+   * How often it may be missed.
+   */
+  tolerance: Tolerance;
+  /**
+   * Triggers or events, answered or lost.
+   */
+  events: number;
+  /**
+   * Those that count as missed: late answers, and lost events that nobody knows to have met the deadline.
+   */
+  missed: number;
+  /**
+   * Those of them that were answered, too late.
+   */
+  late: number;
+  /**
+   * Those of them that may have met it: lost, and nobody knows how late they would have been.
+   */
+  open: number;
+  /**
+   * The number of the first event that counts as missed; none if there is none.
+   */
+  first: number | null;
+  /**
+   * The longest row of consecutive events that count as missed, the first of these; for an (m,k)-firm deadline the `k` events with the most misses. None if none missed, or if there are too few events.
+   */
+  worst: Passage | null;
+  /**
+   * The latest of the late answers; none if no answer was late.
+   */
+  latest: WorstSample | null;
+  /**
+   * How many more events it takes to judge this limit; 0 if it can be judged.
+   */
+  needed: number;
+  /**
+   * Pass, fail or inconclusive.
+   */
+  verdict: Verdict;
+  /**
+   * Why. A reason has one verdict, except `unanswered`, which is a failure or leaves it open.
+   */
+  reason: Reason;
+}
+/**
+ * Consecutive events.
+ */
+export interface Passage {
+  /**
+   * The number of the first of them.
+   */
+  from: number;
+  /**
+   * How many of them miss the deadline.
+   */
+  missed: number;
 }
 /**
  * A named group of settings.

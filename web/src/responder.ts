@@ -28,7 +28,8 @@ export function showResponder(section: HTMLElement, view: View, lanes: readonly 
     // Over time each flavour has a panel of its own, in which a quantile has no place.
     const own = limitsOn([lane], view.responder);
     const limits = own.filter(({ finding }) => finding.statistic === "max").map((of) => line("y", of, 1));
-    return series === undefined ? [] : [{ name: lane.name, look: lane.look, series, limits, limited: own.length > 0 }];
+    const limited = lane.run.findings.some((finding) => finding.responder === view.responder);
+    return series === undefined ? [] : [{ name: lane.name, look: lane.look, series, limits, limited }];
   });
   section.replaceChildren(h("h2", { "data-contents": `Charts of ${view.responder}` }, h("em", {}, view.responder), " under ", h("em", {}, view.load)));
   const about = (title: string): About => ({

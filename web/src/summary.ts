@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The top of the page: what was measured, with which clock, and whether it passed.
 
-import type { Clock, Finding, Report, Run, Verdict } from "./contract.ts";
+import type { Clock, DeadlineFinding, Finding, Report, Tolerance, Run, StatisticFinding, Verdict } from "./contract.ts";
 import { h } from "./element.ts";
 import { date, duration, integer, several } from "./format.ts";
 import { swatch } from "./look.ts";
@@ -163,16 +163,52 @@ export function evidenceText({ evidence: { samples_min, samples_max, measured_ns
 }
 
 function findingLine(finding: Finding): HTMLElement {
-  const { responder, statistic, measured_ns, bound_ns, verdict } = finding;
-  // The exact numbers are compared, since both may round to the same three digits.
-  const relation = measured_ns === null || measured_ns <= bound_ns ? "≤" : ">";
-  const measured = measured_ns === null ? "not measurable" : duration(measured_ns);
+  const { responder, verdict } = finding;
   return h(
     "div",
     { class: `finding ${verdict}`, title: MEANINGS[verdict] },
-    `${SIGNS[verdict]} ${responder} ${statistic} `,
-    h("b", {}, measured),
-    measured_ns === null ? ", " : " ",
-    h("span", {}, measured_ns === null ? `limit ${duration(bound_ns)}` : `${relation} ${duration(bound_ns)}`),
+    `${SIGNS[verdict]} ${responder} `,
+    ...("statistic" in finding ? statisticParts(finding) : deadlineParts(finding)),
   );
+}
+
+function statisticParts({ statistic, measured_ns, bound_ns }: StatisticFinding): (string | HTMLElement)[] {
+  if (measured_ns === null) {
+    return [`${statistic} `, h("b", {}, "not measurable"), ", ", h("span", {}, `limit ${duration(bound_ns)}`)];
+  }
+  // The exact numbers are compared, since both may round to the same three digits.
+  const relation = measured_ns <= bound_ns ? "≤" : ">";
+  return [`${statistic} `, h("b", {}, duration(measured_ns)), " ", h("span", {}, `${relation} ${duration(bound_ns)}`)];
+}
+
+/** How often a deadline was missed, which event first, and the latest answer. */
+function deadlineParts(finding: DeadlineFinding): (string | HTMLElement)[] {
+  const { tolerance, deadline_ns, events, missed, open, first, worst, latest, needed } = finding;
+  const counted = `${integer(missed)} of ${integer(events)} missed`;
+  const row = worst === null ? "" : `, from trigger ${integer(worst.from)} on`;
+  const [name, measured] =
+    tolerance.kind === "consecutive"
+      ? ["consecutive", `${integer(worst?.missed ?? 0)} missed in a row${row}`]
+      : tolerance.kind === "firm"
+        ? ["firm", needed > 0 ? counted : `${integer(tolerance.of - (worst?.missed ?? 0))} of ${integer(tolerance.of)} met${row}`]
+        : ["miss", counted];
+  const more = [
+    ...(open > 0 ? [`${integer(open)} of them lost, how late is unknown`] : []),
+    ...(needed > 0 ? [`${integer(needed)} more events needed`] : []),
+    ...(first === null ? [] : [`first trigger ${integer(first)}`]),
+    ...(latest === null ? [] : [`latest ${duration(latest.latency_ns)} at trigger ${integer(latest.trigger)}`]),
+  ];
+  const text = [`limit ${toleranceText(tolerance)}`, ...more].join("; ");
+  return [`${name}(${duration(deadline_ns)}) `, h("b", {}, measured), ", ", h("span", {}, text)];
+}
+
+function toleranceText(tolerance: Tolerance): string {
+  switch (tolerance.kind) {
+    case "share":
+      return `at most ${integer(tolerance.most)} in ${integer(tolerance.of)}`;
+    case "firm":
+      return `at least ${integer(tolerance.least)} of ${integer(tolerance.of)}`;
+    default:
+      return `at most ${integer(tolerance.most)}`;
+  }
 }

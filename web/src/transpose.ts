@@ -2,7 +2,7 @@
 // Turns the list of runs, in the order of execution, into load × flavour × responder, as a reader reads them. Pure.
 // It picks and orders, and computes no statistic.
 
-import type { Finding, Report, Run, Series, Unequal } from "./contract.ts";
+import type { Report, Run, Series, StatisticFinding, Unequal } from "./contract.ts";
 
 /** A run with the name and the look that it has everywhere on the page. */
 export interface Lane {
@@ -92,18 +92,19 @@ export function seriesOf(run: Run, responder: string): Series | undefined {
   return run.series.find((series) => series.responder === responder);
 }
 
-/** A limit with the lanes that have it. */
+/** A limit on a statistic with the lanes that have it. */
 export interface LimitOf {
-  finding: Finding;
+  finding: StatisticFinding;
   /** Names of the lanes. */
   whose: string[];
 }
 
-/** The limits on `responder` among the runs of some lanes, each once, with those that it belongs to. */
+/** The limits on statistics of `responder` among the runs of some lanes, each once, with those that it belongs to. */
 export function limitsOn(lanes: readonly Lane[], responder: string): LimitOf[] {
   const limits = new Map<string, LimitOf>();
   for (const { name, run } of lanes) {
-    for (const finding of run.findings.filter((f) => f.responder === responder)) {
+    for (const finding of run.findings) {
+      if (finding.responder !== responder || !("statistic" in finding)) continue;
       const key = `${finding.statistic} ${finding.bound_ns}`;
       const known = limits.get(key);
       if (known === undefined) limits.set(key, { finding, whose: [name] });

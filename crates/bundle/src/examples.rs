@@ -79,12 +79,11 @@ pub fn about() -> About {
 
 /// The conclusion from the writer's numbers, with one limit.
 pub fn conclusion(writer: &BundleWriter) -> Conclusion {
-    Conclusion::of(&writer.summaries(), limits(), Vec::new())
+    Conclusion::of(&writer.summaries(), &writer.tallies(), limits(), Vec::new())
 }
 
 pub(crate) fn limits() -> Vec<Limit> {
-    let (responder, statistic) = (name("task"), Statistic::Max);
-    vec![Limit { responder, statistic, bound: Nanos::from_millis(1) }]
+    vec![Limit::at_most(name("task"), Statistic::Max, Nanos::from_millis(1))]
 }
 
 /// The beginning of a run with these series.
@@ -131,7 +130,7 @@ pub fn manifest_of(flavour: &str, responders: &[&str]) -> Manifest {
         complete: true,
         clock: Clock::Virtual,
         about: About { flavour: flavour.to_owned(), ..about() },
-        conclusion: Conclusion::of(&series, limits, Vec::new()),
+        conclusion: Conclusion::of(&series, &[], limits, Vec::new()),
         samples: SamplesRecord {
             count: 10 * series.len() as u64,
             until: Some(Nanos::from_millis(10)),

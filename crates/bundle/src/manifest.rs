@@ -7,7 +7,7 @@ use crate::Truth;
 use confined::Directory;
 use sample::{Clock, Disturbance, Insns, Nanos};
 use serde::{Deserialize, Serialize};
-use stats::{Finding, Limit, Summary, Verdict, judge};
+use stats::{Finding, Limit, MissTally, Summary, Verdict, judge};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::ops::RangeInclusive;
@@ -229,13 +229,24 @@ pub struct Conclusion {
 }
 
 impl Conclusion {
-    /// The conclusion from a run's numbers, limits and doubts. The function adds the doubts that the numbers raise.
-    pub fn of(summaries: &[Summary], limits: Vec<Limit>, mut warnings: Vec<Warning>) -> Self {
+    /// The conclusion from a run's numbers, limits and doubts. `tallies` are the misses of each deadline that is
+    /// limited. The function adds the doubts that the numbers raise.
+    pub fn of(
+        summaries: &[Summary],
+        tallies: &[MissTally],
+        limits: Vec<Limit>,
+        mut warnings: Vec<Warning>,
+    ) -> Self {
         warnings.extend(summaries.iter().flat_map(Warning::of_losses));
         let sound = !warnings.iter().any(Warning::invalidates);
-        let judgement = judge(&limits, summaries, sound);
+        let judgement = judge(&limits, summaries, tallies, sound);
         let doubtful = judgement.findings.iter().filter_map(|f| Warning::of_finding(f, summaries));
-        warnings.extend(doubtful);
+        for doubt in doubtful {
+            // Two limits on one series may raise the same.
+            if !warnings.contains(&doubt) {
+                warnings.push(doubt);
+            }
+        }
         Conclusion { verdict: judgement.verdict, limits, findings: judgement.findings, warnings }
     }
 }

@@ -5,7 +5,7 @@ use crate::examples::*;
 use crate::*;
 use proptest::prelude::*;
 use sample::{Clock, Insns, Loss, Nanos, Observation, SeriesId};
-use stats::Verdict;
+use stats::{Constraint, Deadline, Demand, Finding, Limit, Statistic, Verdict};
 use std::fs;
 
 /// Alters a manifest in the way of somebody who knows the seal.
@@ -159,7 +159,12 @@ fn where_nobody_counts_instructions_there_is_no_path_and_no_zero() {
 fn an_interrupted_run_leaves_what_it_had_marked_as_such() {
     let root = tempfile::tempdir().unwrap();
     let writer = writer(root.path(), &run_id(0), 7);
-    let conclusion = Conclusion::of(&writer.summaries(), limits(), vec![Warning::Interrupted]);
+    let conclusion = Conclusion::of(
+        &writer.summaries(),
+        &writer.tallies(),
+        limits(),
+        vec![Warning::Interrupted],
+    );
     let bundle = Bundle::open(&writer.finish(about(), conclusion, false).unwrap()).unwrap();
     bundle.verify().unwrap();
     assert!(!bundle.manifest().complete);
@@ -283,7 +288,9 @@ fn a_forged_number_is_found_although_its_seal_is_right() {
         ("hardirq do not follow", |m| m.series[0].count = 99),
         ("not the samples of the manifest", |m| m.samples.count = 3),
         (conclusion, |m| m.conclusion.verdict = Verdict::Fail),
-        (conclusion, |m| m.conclusion.limits[0].bound = Nanos(1)),
+        (conclusion, |m| {
+            m.conclusion.limits[0] = Limit::at_most(name("task"), Statistic::Max, Nanos(1))
+        }),
         (conclusion, |m| m.conclusion.limits.clear()),
         (conclusion, |m| m.conclusion.findings.clear()),
         (conclusion, |m| m.conclusion.warnings.clear()),
@@ -401,4 +408,59 @@ proptest! {
         let found = Bundle::open(&path).and_then(|bundle| bundle.verify());
         prop_assert!(found.is_err() || bytes == before);
     }
+}
+
+/// A run of `task` with limits on a deadline of 50 µs, of which 3 triggers were superseded. Both interrupted and killed
+/// runs are judged by the same counters.
+fn run_with_deadlines(root: &Path) -> (BundleWriter, Vec<Limit>) {
+    let limit = |kind: Constraint, bound: &str| {
+        let deadline = Deadline { time: Nanos(50_000), tolerance: kind.tolerance(bound).unwrap() };
+        Limit { responder: name("task"), demand: Demand::Deadline(deadline) }
+    };
+    let limits = vec![
+        limit(Constraint::Miss, "0"),
+        limit(Constraint::Miss, "9 in 10"),
+        limit(Constraint::Consecutive, "199"),
+        limit(Constraint::Firm, "5 of 10"),
+    ];
+    let begun = begun(&run_id(7), Clock::Virtual, responders());
+    let mut writer =
+        BundleWriter::create(root, &Begun { limits: limits.clone(), ..begun }).unwrap();
+    // Trigger 100 has no sample.
+    for trigger in (0..100).chain(101..200) {
+        writer.observe(&Observation::Sample(sample(TASK, trigger))).unwrap();
+    }
+    writer.observe(&Observation::Loss(TASK, Loss::Superseded, 1)).unwrap();
+    (writer, limits)
+}
+
+#[test]
+fn misses_of_a_deadline_follow_from_the_samples_also_of_a_killed_run() {
+    let store = tempfile::tempdir().unwrap();
+    let (writer, limits) = run_with_deadlines(store.path());
+    let conclusion =
+        Conclusion::of(&writer.summaries(), &writer.tallies(), limits.clone(), Vec::new());
+    let findings = conclusion.findings.clone();
+    let path = writer.finish(about(), conclusion, true).unwrap();
+    let late = (0..200).filter(|t| *t != 100 && sample(TASK, *t).latency > Nanos(50_000)).count();
+    let Finding::Deadline(all) = &findings[0] else { panic!("{findings:?}") };
+    let superseded = u64::from(sample(TASK, 99).latency > Nanos(50_000));
+    assert_eq!((all.events, all.late, all.open), (200, late as u64, superseded));
+    assert_eq!((all.missed, all.verdict), (late as u64 + superseded, Verdict::Fail));
+    assert_eq!(findings[1].verdict(), Verdict::Pass);
+    assert_eq!(Bundle::open(&path).unwrap().verify().unwrap().findings, 4);
+    forge(&path, |m| {
+        let Finding::Deadline(finding) = &mut m.conclusion.findings[0] else { panic!("none") };
+        finding.missed -= 1;
+    });
+    let error = Bundle::open(&path).unwrap().verify().unwrap_err().to_string();
+    assert!(error.contains("findings or warnings do not follow"), "{error}");
+
+    let store = tempfile::tempdir().unwrap();
+    let (writer, _) = run_with_deadlines(store.path());
+    drop(writer);
+    assert!(salvage(store.path()).unwrap().is_empty());
+    let salvaged = Bundle::open(&store.path().join(run_id(7).as_str())).unwrap();
+    assert_eq!(salvaged.manifest().conclusion.findings, findings);
+    salvaged.verify().unwrap();
 }

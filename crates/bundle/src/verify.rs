@@ -11,7 +11,7 @@ use super::{
     Warning, histogram_path,
 };
 use hdrhistogram::Histogram;
-use stats::{Series, Summary};
+use stats::{MissTally, Series, Summary};
 use std::fmt;
 
 /// The parts that were computed again and equal the bundle's. Displays as lines for the user.
@@ -55,7 +55,8 @@ impl Bundle {
         if self.manifest.files.contains_key(CONSOLE) {
             self.check(CONSOLE)?;
         }
-        let new = |s: &Summary| Collected::new(s.responder.clone(), self.manifest.clock);
+        let limits = &self.manifest.conclusion.limits;
+        let new = |s: &Summary| Collected::new(s.responder.clone(), self.manifest.clock, limits);
         let mut series: Vec<Collected> = self.manifest.series.iter().map(new).collect();
         self.verify_samples(&mut series)?;
         let paths = series.iter().filter_map(Collected::path).collect::<Vec<_>>();
@@ -63,6 +64,9 @@ impl Bundle {
             let why = "its numbers of instructions do not follow from the samples";
             return Err(BundleError::damaged(&self.at(MANIFEST), why));
         }
+        let recorded = series.iter().zip(&self.manifest.series);
+        let tallies: Vec<MissTally> =
+            recorded.flat_map(|(one, recorded)| one.tallies(&recorded.losses)).collect();
         let series: Vec<Series> = series.into_iter().map(|one| one.times).collect();
         series
             .iter()
@@ -72,7 +76,7 @@ impl Bundle {
             let why = "its contents do not follow from the samples";
             return Err(BundleError::damaged(&self.at(SERIES), why));
         }
-        let doubts = self.verify_conclusion()?;
+        let doubts = self.verify_conclusion(&tallies)?;
         Ok(Verified {
             files: self.manifest.files.len() + 1,
             samples: self.manifest.samples.count,
@@ -117,14 +121,14 @@ impl Bundle {
     }
 
     /// Judges again. Returns the number of doubts that follow from the numbers.
-    fn verify_conclusion(&self) -> Result<usize, BundleError> {
+    fn verify_conclusion(&self, tallies: &[MissTally]) -> Result<usize, BundleError> {
         let recorded = &self.manifest.conclusion;
-        let derived = Conclusion::of(&self.manifest.series, recorded.limits.clone(), Vec::new());
+        let derived = self.judged(tallies, Vec::new());
         let others = recorded.warnings.iter().filter(|w| !derived.warnings.contains(w));
         let mut others: Vec<Warning> = others.cloned().collect();
         // The manifest says whether the run is complete, and so do the doubts. Both have to agree.
         let is_cut_short = others.iter().any(Warning::cuts_short);
-        let judged = Conclusion::of(&self.manifest.series, recorded.limits.clone(), others.clone());
+        let judged = self.judged(tallies, others.clone());
         others.extend(derived.warnings.iter().cloned());
         let same_doubts = others.len() == recorded.warnings.len()
             && derived.warnings.iter().all(|w| recorded.warnings.contains(w));
@@ -136,6 +140,11 @@ impl Bundle {
             return Err(BundleError::damaged(&self.at(MANIFEST), why));
         }
         Ok(derived.warnings.len())
+    }
+
+    fn judged(&self, tallies: &[MissTally], warnings: Vec<Warning>) -> Conclusion {
+        let limits = self.manifest.conclusion.limits.clone();
+        Conclusion::of(&self.manifest.series, tallies, limits, warnings)
     }
 }
 

@@ -131,7 +131,7 @@ pub enum Warning {
         /// The number of samples.
         count: u64,
     },
-    /// A maximum kept its limit, but on few samples.
+    /// A maximum kept its limit, or a deadline was missed no more often than it may be, but on few samples.
     MaximumOfFew {
         /// The series.
         responder: SeriesName,
@@ -303,7 +303,7 @@ impl Warning {
                 off.div_ceil(1_000)
             ),
             Self::MaximumOfFew { responder, count } => {
-                format!("the maximum of {responder} keeps its limit, but has only {count} samples")
+                format!("{responder} keeps its limit, but has only {count} samples")
             }
             Self::TooFewSamples { responder, quantile, count } => {
                 format!("{responder} has only {count} samples, too few for its limit on {quantile}")

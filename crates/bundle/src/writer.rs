@@ -20,7 +20,7 @@ use confined::Directory;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use sample::{Clock, Observation, SeriesName};
 use serde::{Deserialize, Serialize};
-use stats::{Limit, Series, Summary};
+use stats::{Limit, MissTally, Series, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
@@ -124,7 +124,8 @@ impl BundleWriter {
     /// A writer for a run that was begun. The journal will get its observations, and no file has any yet.
     pub(super) fn over(partial: Partial, begun: &Begun, journal: Journal) -> Self {
         let (run, clock) = (begun.run.clone(), begun.clock);
-        let series = begun.responders.iter().map(|r| Collected::new(r.clone(), clock)).collect();
+        let new = |r: &SeriesName| Collected::new(r.clone(), clock, &begun.limits);
+        let series = begun.responders.iter().map(new).collect();
         BundleWriter { partial, run, clock, series, journal, console: None }
     }
 
@@ -181,6 +182,12 @@ impl BundleWriter {
     /// The numbers so far, in the order of the run. Verdict and warnings are made from them.
     pub fn summaries(&self) -> Vec<Summary> {
         self.series.iter().map(|s| s.times.summary()).collect()
+    }
+
+    /// How often each deadline of the run's limits was missed so far.
+    pub fn tallies(&self) -> Vec<MissTally> {
+        let of = |one: &Collected| one.tallies(&one.times.summary().losses).collect::<Vec<_>>();
+        self.series.iter().flat_map(of).collect()
     }
 
     /// Writes the bundle and returns its directory. `complete` is false for an interrupted run, whose bundle has the

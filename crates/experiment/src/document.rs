@@ -121,15 +121,19 @@ impl Frame {
 /// cannot be trusted.
 pub(super) fn parse(text: &str) -> Result<Table, Problem> {
     let frame = Frame { source: 0, shift: 0 };
-    let document = Document::parse(text).map_err(|e| not_toml(frame, &e))?;
+    let document = Document::parse(text).map_err(|e| not_toml(frame, text, &e))?;
     Ok(frame.table(document.as_table()))
 }
 
-fn not_toml(frame: Frame, error: &toml_edit::TomlError) -> Problem {
+fn not_toml(frame: Frame, text: &str, error: &toml_edit::TomlError) -> Problem {
+    let wrong = error.span().and_then(|span| text.get(span.start..));
+    // A limit on a deadline is written as a call, which no key of TOML is.
+    let is_call = wrong.is_some_and(|wrong| wrong.starts_with('('));
     Problem {
         at: frame.place(error.span()),
         message: error.message().lines().collect::<Vec<_>>().join("; "),
-        help: None,
+        help: is_call
+            .then(|| "a name with parentheses needs quotes, as \"miss(100us)\"".to_owned()),
     }
 }
 
@@ -159,9 +163,12 @@ pub(super) fn apply(
     }
     // `v=` stands where the source shows `key=`; a key has at least one byte.
     let frame = Frame { source, shift: key.len() - 1 };
-    let node = match Document::parse(format!("v={value}")) {
+    let text = format!("v={value}");
+    let node = match Document::parse(text.as_str()) {
         Ok(document) => frame.node(&document["v"]),
-        Err(e) if value.starts_with(['"', '\'', '[', '{']) => return Err(not_toml(frame, &e)),
+        Err(e) if value.starts_with(['"', '\'', '[', '{']) => {
+            return Err(not_toml(frame, value, &e));
+        }
         Err(_) => Node { value: Value::Text(value.into()), at: Place::new(source, Some(whole)) },
     };
     let key_at = Place::new(source, Some(0..key.len()));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `[limits]`: how long a latency may be. A limit holds everywhere, for one flavour, or for one flavour under one load.
-//! If several are for the same statistic of the same responder, the narrowest counts.
+//! `[limits]`: how long a latency may be, and how often a deadline may be missed. A limit holds everywhere, for one
+//! flavour, or for one flavour under one load. If several are for the same statistic or deadline of the same responder,
+//! the narrowest counts.
 
 use super::Flavour;
 use super::diagnostic::{known_words, nearest};
@@ -9,7 +10,7 @@ use super::read::{Reader, Section};
 use super::root::Lists;
 use agent::Load;
 use sample::{Nanos, Responder, SeriesName};
-use stats::{Limit, Quantile, Statistic};
+use stats::{Constraint, Deadline, Demand, Limit, NotASubject, Quantile, Subject};
 use std::collections::HashSet;
 
 /// Where a limit holds, widest first.
@@ -43,13 +44,12 @@ pub struct ScopedLimit {
     pub limit: Limit,
 }
 
-/// The limits that hold in a cell: for each responder and statistic the narrowest.
+/// The limits that hold in a cell: for each responder and statistic or deadline the narrowest.
 pub(super) fn narrowest(limits: &[ScopedLimit], flavour: &Flavour, load: Load) -> Vec<Limit> {
     let mut chosen: Vec<&ScopedLimit> = Vec::new();
     for limit in limits.iter().filter(|l| l.scope.covers(flavour, load)) {
-        let same = |l: &Limit| {
-            (&l.responder, l.statistic) == (&limit.limit.responder, limit.limit.statistic)
-        };
+        let of = |l: &Limit| (l.responder.clone(), l.demand.subject());
+        let same = |l: &Limit| of(l) == of(&limit.limit);
         match chosen.iter_mut().find(|l| same(&l.limit)) {
             Some(wider) if wider.scope < limit.scope => *wider = limit,
             Some(_) => {}
@@ -124,7 +124,7 @@ struct Limits<'r> {
     reader: &'r mut Reader,
     lists: &'r Lists,
     limits: Vec<ScopedLimit>,
-    seen: HashSet<(Scope, SeriesName, Statistic)>,
+    seen: HashSet<(Scope, SeriesName, Subject)>,
 }
 
 impl Limits<'_> {
@@ -157,28 +157,45 @@ impl Limits<'_> {
         }
         let Some(table) = self.statistics(entry) else { return };
         for entry in &table.0 {
-            let Some((statistic, bound)) = self.bound(entry) else { continue };
+            let Some(demand) = self.demand(entry) else { continue };
+            if self.is_without_deadline(&series, demand, entry) {
+                continue;
+            }
             for responder in &series {
-                self.limit(scope.clone(), responder, statistic, bound, entry);
+                let responder = responder.clone();
+                self.limit(scope.clone(), Limit { responder, demand }, entry);
             }
         }
     }
 
-    fn limit(
-        &mut self,
-        scope: Scope,
-        responder: &SeriesName,
-        statistic: Statistic,
-        bound: Nanos,
-        entry: &Entry,
-    ) {
-        if !self.seen.insert((scope.clone(), responder.clone(), statistic)) {
-            let message = format!("this is a second limit for {responder}.{statistic}");
-            self.reader.note(&entry.key_at, message, "leave one of them out");
+    fn limit(&mut self, scope: Scope, limit: Limit, entry: &Entry) {
+        let key = (scope.clone(), limit.responder.clone(), limit.demand.subject());
+        if self.seen.insert(key) {
+            self.limits.push(ScopedLimit { scope, limit });
             return;
         }
-        let limit = Limit { responder: responder.clone(), statistic, bound };
-        self.limits.push(ScopedLimit { scope, limit });
+        let message = format!("this is a second limit for {}.{}", limit.responder, entry.key);
+        self.reader.note(&entry.key_at, message, "leave one of them out");
+    }
+
+    /// Notes the first series for which a deadline makes no sense.
+    fn is_without_deadline(
+        &mut self,
+        series: &[SeriesName],
+        demand: Demand,
+        entry: &Entry,
+    ) -> bool {
+        let more_is_better =
+            |name: &&SeriesName| probes::row(name.as_str()).is_some_and(|row| row.more_is_better());
+        let found =
+            series.iter().find(more_is_better).filter(|_| matches!(demand, Demand::Deadline(_)));
+        if let Some(name) = found {
+            let message =
+                format!("{name} has no deadline: it is a bandwidth, of which more is better");
+            let help = "limit the series whose times have to be short, each by its name";
+            self.reader.note(&entry.key_at, message, help);
+        }
+        found.is_some()
     }
 
     fn statistics<'a>(&mut self, entry: &'a Entry) -> Option<&'a Table> {
@@ -191,24 +208,62 @@ impl Limits<'_> {
         None
     }
 
-    fn bound(&mut self, entry: &Entry) -> Option<(Statistic, Nanos)> {
-        let Ok(statistic) = entry.key.parse::<Statistic>() else {
-            let known = |text: &str| text.parse::<Statistic>().is_ok();
-            let names = ["max", "mean"].into_iter().chain(Quantile::ALL.iter().map(|q| q.name()));
-            let help = unquoted(entry, known).unwrap_or_else(|| known_words(&entry.key, names));
-            let message = format!("unknown statistic {:?}", entry.key);
-            self.reader.note(&entry.key_at, message, help);
-            return None;
+    fn demand(&mut self, entry: &Entry) -> Option<Demand> {
+        let subject = match entry.key.parse::<Subject>() {
+            Ok(subject) => subject,
+            Err(why) => {
+                self.unknown_subject(entry, &why);
+                return None;
+            }
         };
         // p99.9 without quotes is a table below p99, which is a statistic too.
-        if let Some(help) = unquoted(entry, |text| text.parse::<Statistic>().is_ok()) {
-            let message = format!("{statistic} has to be a duration, not a table");
+        if let Some(help) = unquoted(entry, |text| text.parse::<Subject>().is_ok()) {
+            let message = format!("{} has to be a duration, not a table", entry.key);
             self.reader.note(&entry.key_at, message, help);
             return None;
         }
-        let least = Nanos(1);
-        let (bound, _) = self.reader.duration_from(entry, least, "every answer takes time")?;
-        Some((statistic, bound))
+        match subject {
+            Subject::Statistic(statistic) => {
+                let least = Nanos(1);
+                let (bound, _) =
+                    self.reader.duration_from(entry, least, "every answer takes time")?;
+                Some(Demand::Statistic { statistic, bound })
+            }
+            Subject::Deadline(kind, time) => self.tolerance(kind, time, entry),
+        }
+    }
+
+    /// Reads how often a deadline may be missed.
+    fn tolerance(&mut self, kind: Constraint, time: Nanos, entry: &Entry) -> Option<Demand> {
+        let text = match &entry.node.value {
+            Value::Integer(n) => n.to_string(),
+            Value::Text(text) => text.clone(),
+            other => other.kind().to_owned(),
+        };
+        match kind.tolerance(&text) {
+            Ok(tolerance) => Some(Demand::Deadline(Deadline { time, tolerance })),
+            Err(wrong) => {
+                self.reader.note(&entry.node.at, wrong.message, wrong.help);
+                None
+            }
+        }
+    }
+
+    fn unknown_subject(&mut self, entry: &Entry, why: &NotASubject) {
+        let NotASubject::Unknown = why else {
+            self.reader.note(
+                &entry.key_at,
+                format!("unknown limit {:?}", entry.key),
+                why.to_string(),
+            );
+            return;
+        };
+        let known = |text: &str| text.parse::<Subject>().is_ok();
+        let names = ["max", "mean"].into_iter().chain(Quantile::ALL.iter().map(|q| q.name()));
+        let deadlines = ["miss(TIME)", "consecutive(TIME)", "firm(TIME)"];
+        let help = unquoted(entry, known)
+            .unwrap_or_else(|| known_words(&entry.key, names.chain(deadlines)));
+        self.reader.note(&entry.key_at, format!("unknown statistic {:?}", entry.key), help);
     }
 
     fn unknown_scope(&mut self, entry: &Entry) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Whole experiments, good and bad.
 
+mod limits;
 mod probes;
 mod trigger;
 
 use super::*;
 use proptest::prelude::*;
 use sample::{Disturbance, Responder, Schedule};
-use stats::{Quantile, Statistic};
+use stats::{Demand, Statistic};
 
 const LADDER: &str = include_str!("../../../experiments/ladder.toml");
 /// What a hunt has to beat: it waits, and judges nothing.
@@ -286,69 +287,6 @@ fn a_witness_is_refused_where_nothing_can_be_seen_or_judged() {
 }
 
 #[test]
-fn each_mistake_in_a_limit_is_named_with_its_remedy() {
-    for (limits, what, remedy) in [
-        ("tsk.max = \"1ms\"", "\"tsk\" is no responder", "did you mean \"task\"?"),
-        ("task = \"1ms\"", "task has to name the statistic that it limits", "task.max = \"150us\""),
-        ("task.maximum = \"1ms\"", "unknown statistic \"maximum\"", "known are max, mean, p50"),
-        ("task.p99.9 = \"1ms\"", "p99 has to be a duration", "needs quotes: \"p99.9\""),
-        ("task.max = \"0ns\"", "max of 0 ns is below", "every answer takes time"),
-        ("task.max = 150", "in quotes, with its unit", "\"1ms\""),
-        ("[limits.6.12-rt]\ntask.max = \"1ms\"", "\"6\" is no responder", "quotes: \"6.12-rt\""),
-        ("[limits.\"6.12-rt/disk\"]\ntask.max = \"1ms\"", "is no responder", "\"6.12-rt/idle\""),
-        ("[limits.\"6.12-tr\"]\ntask.max = \"1ms\"", "is no responder", "mean \"6.12-rt\"?"),
-        ("\"6.12-rt\".tsak.max = \"1ms\"", "unknown responder \"tsak\"", "mean \"task\"?"),
-        ("\"6.12-rt\" = \"1ms\"", "has to be a table, not a text", "[6.12-rt]"),
-        (
-            "\"6.12-rt\".task.max = \"1ms\"\n\" 6.12-rt\".task.max = \"2ms\"",
-            "a second limit for task.max",
-            "leave one",
-        ),
-    ] {
-        let shown = refusal(&format!("{MINIMAL}[limits]\n{limits}\n"));
-        assert!(shown.contains(what) && shown.contains(remedy), "{limits}:\n{shown}");
-    }
-    let unmeasured = MINIMAL.replace("loads", "responders = [\"task\"]\nloads");
-    let shown = refusal(&format!("{unmeasured}[limits]\nwork.max = \"1ms\"\n"));
-    assert!(shown.contains("a limit for work, which the experiment does not measure"), "{shown}");
-}
-
-#[test]
-fn limits_are_checked_although_a_list_that_they_name_is_faulty() {
-    let text = MINIMAL.replace("\"6.12-rt\"", "7").replace("\"mixed\"", "\"mixd\"");
-    let limits = "[limits]\ntask.max = 5\n\"6.12-rt/mixed\".task.max = \"1ms\"\n";
-    let problems = parse(&format!("{text}{limits}")).unwrap_err();
-    assert_eq!(problems.count(), 3, "{problems}");
-    assert!(problems.to_string().contains("max has to be a duration"), "{problems}");
-}
-
-#[test]
-fn the_narrowest_of_several_limits_counts() {
-    let text = format!(
-        "{MINIMAL}[limits]\ntask.max = \"3ms\"\nhardirq.\"p99.9\" = \"9us\"\n\
-         [limits.\"6.12-rt/mixed\"]\ntask.max = \"1ms\"\n\
-         [limits.\"6.12-rt\"]\ntask.max = \"2ms\"\ntask.mean = \"1us\"\n"
-    );
-    let experiment = parse(&text).unwrap_or_else(|problems| panic!("{problems}"));
-    let bounds = |flavour: usize, load| {
-        let cell = Cell {
-            flavour: &experiment.flavours[flavour],
-            load,
-            instrument: &experiment.instruments[0],
-        };
-        let limits = experiment.limits_for(cell);
-        let max = limits.iter().find(|l| l.statistic == Statistic::Max);
-        (limits.len(), max.map(|l| l.bound))
-    };
-    assert_eq!(bounds(0, Load::Mixed), (2, Some(Nanos::from_millis(3))));
-    assert_eq!(bounds(1, Load::Idle), (3, Some(Nanos::from_millis(2))));
-    assert_eq!(bounds(1, Load::Mixed), (3, Some(Nanos::from_millis(1))));
-    let quantile =
-        experiment.limits.iter().find(|l| l.limit.responder == Responder::Hardirq.into());
-    assert_eq!(quantile.unwrap().limit.statistic, Statistic::Quantile(Quantile::P999));
-}
-
-#[test]
 fn an_override_replaces_what_the_file_says() {
     let ladder = parse(LADDER).unwrap();
     let changed = set(
@@ -422,7 +360,8 @@ fn a_part_of_the_matrix_can_be_chosen_without_touching_the_limits_of_the_rest() 
     assert_eq!(cells.len(), 2);
     let limits = part.limits_for(cells[0]);
     assert_eq!(limits.len(), 1, "a limit for hardirq, which is not measured, is not judged");
-    assert_eq!((limits[0].responder.as_str(), limits[0].bound), ("task", Nanos::from_millis(1)));
+    let demand = Demand::Statistic { statistic: Statistic::Max, bound: Nanos::from_millis(1) };
+    assert_eq!((limits[0].responder.as_str(), limits[0].demand), ("task", demand));
     assert!(set(&part, &[("seed", "2")]).is_ok());
 }
 

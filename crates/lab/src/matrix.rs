@@ -136,7 +136,8 @@ impl One<'_> {
         }
         let warnings = [measured.warnings, begun.warnings].concat();
         let complete = !warnings.iter().any(Warning::cuts_short);
-        let conclusion = Conclusion::of(&writer.summaries(), begun.limits, warnings);
+        let conclusion =
+            Conclusion::of(&writer.summaries(), &writer.tallies(), begun.limits, warnings);
         let verdict = conclusion.verdict;
         (about.kernel, about.machine) = (Some(measured.kernel), Some(measured.machine));
         (about.qemu, about.plugin) = measured.versions.unzip();
@@ -218,7 +219,7 @@ fn keep(writer: BundleWriter, begun: Begun, cause: Error) -> Error {
     let Some(kept) = writer.kept() else { return cause };
     let Begun { about, limits, mut warnings, .. } = begun;
     warnings.push(Warning::Failed { text: cause.to_string() });
-    let conclusion = Conclusion::of(&writer.summaries(), limits, warnings);
+    let conclusion = Conclusion::of(&writer.summaries(), &writer.tallies(), limits, warnings);
     match writer.finish(about, conclusion, false) {
         Ok(bundle) | Err(BundleError::NotDurable { path: bundle, .. }) => {
             Error::KeptAsBundle { cause: Box::new(cause), bundle }

@@ -76,7 +76,7 @@ fn collecting() -> (f64, f64, f64) {
     let written = collect(TRIGGERS, set, |o| writer.observe(&o).expect("room for the bench"));
     let samples = (TRIGGERS * 8) as f64;
     assert_eq!(series.iter().map(|s| s.summary().count).sum::<u64>(), TRIGGERS * 8);
-    let conclusion = Conclusion::of(&writer.summaries(), Vec::new(), Vec::new());
+    let conclusion = Conclusion::of(&writer.summaries(), &writer.tallies(), Vec::new(), Vec::new());
     let began = Instant::now();
     writer.finish(begun.about, conclusion, true).expect("room for the bench");
     let ended = began.elapsed();

@@ -8,18 +8,26 @@
 
 mod compare;
 mod condition;
+mod deadline;
 mod exact;
 mod keyed;
 mod limits;
+mod missed;
 mod series;
 mod shape;
+mod statistic;
 mod summary;
 mod timeline;
+mod watch;
 
 pub use compare::{Comparison, Difference, compare};
 pub use condition::{Condition, ConditionOutcome, NotACondition, Threshold};
-pub use limits::{Finding, Judgement, Limit, Reason, Statistic, UnknownStatistic, Verdict, judge};
+pub use deadline::{Constraint, Deadline, FIRM_MAX, NotABound, NotASubject, Subject, Tolerance};
+pub use limits::{Demand, Finding, Judgement, Limit, Reason, StatisticFinding, Verdict, judge};
+pub use missed::DeadlineFinding;
 pub use series::{DIGITS, LATENCY_MAX, Mismatch, Series, WORST_KEPT, Worst};
 pub use shape::{COLUMNS_PER_OCTAVE, Column, CurvePoint};
+pub use statistic::{Statistic, UnknownStatistic};
 pub use summary::{Quantile, Quantiles, Summary, UnknownQuantile};
 pub use timeline::{BUCKETS_MAX, Slice, Timeline};
+pub use watch::{EARLY_MAX, MissCounter, MissCounts, MissTally, Passage};

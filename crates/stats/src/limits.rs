@@ -5,128 +5,125 @@
 //!
 //! A trigger without an answer is later than any bound. A superseded trigger was answered no later than the maximum, so
 //! it is taken to be as late as the maximum. A period that a probe overran may have been late by any time. Records that
-//! were dropped or tainted may hide anything.
+//! were dropped or tainted may hide anything. What this means for deadlines is in `missed.rs`.
 
 use crate::keyed::{key, keyed};
-use crate::{Quantile, Summary};
+use crate::missed::DeadlineFinding;
+use crate::statistic::float;
+use crate::{Deadline, MissTally, Statistic, Subject, Summary};
 use core::fmt;
-use core::str::FromStr;
 use sample::{Nanos, Quantity, SeriesName};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
-/// A number of a summary that can be limited and compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Statistic {
-    /// The mean.
-    Mean,
-    /// A quantile.
-    Quantile(Quantile),
-    /// The exact maximum.
-    Max,
-}
-
-/// No statistic of this name exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownStatistic;
-
-impl fmt::Display for UnknownStatistic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown statistic; known are max mean")?;
-        Quantile::ALL.iter().try_for_each(|q| write!(f, " {q}"))
-    }
-}
-
-impl core::error::Error for UnknownStatistic {}
-
-impl Statistic {
-    /// The word used in experiments, JSON and tables: `mean`, `p99.9`, `max`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Statistic::Mean => "mean",
-            Statistic::Quantile(q) => q.name(),
-            Statistic::Max => "max",
-        }
-    }
-
-    /// Its value in the quantity's unit, where the summary has it.
-    pub fn of<Q: Quantity>(self, summary: &Summary<Q>) -> Option<f64> {
-        match self {
-            Statistic::Mean => summary.mean,
-            Statistic::Quantile(q) => summary.quantile(q).map(float),
-            Statistic::Max => summary.max.map(float),
-        }
-    }
-}
-
-/// Exact, as no recorded number is beyond 2⁴⁸.
-fn float<Q: Quantity>(value: Q) -> f64 {
-    value.raw() as f64
-}
-
-impl fmt::Display for Statistic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Statistic {
-    type Err = UnknownStatistic;
-    fn from_str(name: &str) -> Result<Self, UnknownStatistic> {
-        match name {
-            "mean" => Ok(Statistic::Mean),
-            "max" => Ok(Statistic::Max),
-            _ => name.parse().map(Statistic::Quantile).map_err(|_| UnknownStatistic),
-        }
-    }
-}
-
-impl Serialize for Statistic {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for Statistic {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Statistic".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let quantiles = Quantile::ALL.map(Statistic::Quantile);
-        let all = [&[Statistic::Mean], &quantiles[..], &[Statistic::Max]].concat();
-        schemars::json_schema!({
-            "description": "A number of a summary that can be limited and compared.",
-            "type": "string",
-            "enum": all
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for Statistic {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        name.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-/// A bound that a responder must keep: `statistic ≤ bound`; where more is better, `statistic ≥ bound`.
+/// What a responder must keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit<Q = Nanos> {
     /// Whose.
     pub responder: SeriesName,
-    /// Which number of it.
-    pub statistic: Statistic,
-    /// The greatest value allowed; the least, where more is better.
-    pub bound: Q,
+    /// What of it.
+    pub demand: Demand<Q>,
 }
 
-keyed!(Limit {
+/// What is demanded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demand<Q = Nanos> {
+    /// `statistic ≤ bound`; where more is better, `statistic ≥ bound`.
+    Statistic {
+        /// Which number.
+        statistic: Statistic,
+        /// The greatest value allowed; the least, where more is better.
+        bound: Q,
+    },
+    /// The deadline is missed no more often than that.
+    Deadline(Deadline<Q>),
+}
+
+impl<Q: Quantity> Limit<Q> {
+    /// A bound of a statistic.
+    pub fn at_most(responder: SeriesName, statistic: Statistic, bound: Q) -> Self {
+        Limit { responder, demand: Demand::Statistic { statistic, bound } }
+    }
+
+    /// The deadline, if it is a limit on one.
+    pub fn deadline(&self) -> Option<Deadline<Q>> {
+        match self.demand {
+            Demand::Statistic { .. } => None,
+            Demand::Deadline(deadline) => Some(deadline),
+        }
+    }
+}
+
+impl<Q: Quantity> Demand<Q> {
+    /// What it is on. Of two demands on the same, one is too many.
+    pub fn subject(&self) -> Subject<Q> {
+        match *self {
+            Demand::Statistic { statistic, .. } => Subject::Statistic(statistic),
+            Demand::Deadline(deadline) => {
+                Subject::Deadline(deadline.tolerance.constraint(), deadline.time)
+            }
+        }
+    }
+}
+
+/// A limit on a statistic, as it is written.
+struct StatisticLimit<Q> {
+    responder: SeriesName,
+    statistic: Statistic,
+    bound: Q,
+}
+
+keyed!(StatisticLimit {
     responder: "responder";
     statistic: "statistic";
     bound: key::<Q>("bound");
 });
+
+/// A limit on a deadline, as it is written.
+struct DeadlineLimit<Q> {
+    responder: SeriesName,
+    time: Q,
+    tolerance: crate::Tolerance,
+}
+
+keyed!(DeadlineLimit {
+    responder: "responder";
+    time: key::<Q>("deadline");
+    tolerance: "tolerance";
+});
+
+impl<Q: Quantity + Serialize> Serialize for Limit<Q> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let responder = self.responder.clone();
+        match self.demand {
+            Demand::Statistic { statistic, bound } => {
+                StatisticLimit { responder, statistic, bound }.serialize(serializer)
+            }
+            Demand::Deadline(Deadline { time, tolerance }) => {
+                DeadlineLimit { responder, time, tolerance }.serialize(serializer)
+            }
+        }
+    }
+}
+
+impl<'de, Q: Quantity + Deserialize<'de>> Deserialize<'de> for Limit<Q> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, bound = "Q: Quantity + Deserialize<'de>")]
+        enum Written<Q> {
+            Statistic(StatisticLimit<Q>),
+            Deadline(DeadlineLimit<Q>),
+        }
+        Ok(match Written::deserialize(deserializer)? {
+            Written::Statistic(StatisticLimit { responder, statistic, bound }) => {
+                Limit::at_most(responder, statistic, bound)
+            }
+            Written::Deadline(DeadlineLimit { responder, time, tolerance }) => {
+                Limit { responder, demand: Demand::Deadline(Deadline { time, tolerance }) }
+            }
+        })
+    }
+}
 
 /// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -180,7 +177,7 @@ pub enum Reason {
     Unreliable,
     /// No samples of this responder.
     NoSamples,
-    /// Too few samples for this quantile.
+    /// Too few samples for this quantile, this share, or this row of events.
     TooFewSamples,
 }
 
@@ -200,6 +197,47 @@ impl fmt::Display for Reason {
 }
 
 /// What became of one limit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(
+    untagged,
+    bound(serialize = "Q: Quantity + Serialize", deserialize = "Q: Quantity + Deserialize<'de>")
+)]
+#[cfg_attr(feature = "schema", schemars(bound = "Q: Quantity + schemars::JsonSchema"))]
+pub enum Finding<Q = Nanos> {
+    /// Of a limit on a statistic.
+    Statistic(StatisticFinding<Q>),
+    /// Of a limit on a deadline.
+    Deadline(DeadlineFinding<Q>),
+}
+
+impl<Q> Finding<Q> {
+    /// Whose limit.
+    pub fn responder(&self) -> &SeriesName {
+        match self {
+            Finding::Statistic(finding) => &finding.responder,
+            Finding::Deadline(finding) => &finding.responder,
+        }
+    }
+
+    /// Pass, fail or inconclusive.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Finding::Statistic(finding) => finding.verdict,
+            Finding::Deadline(finding) => finding.verdict,
+        }
+    }
+
+    /// Why.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Finding::Statistic(finding) => finding.reason,
+            Finding::Deadline(finding) => finding.reason,
+        }
+    }
+}
+
+/// What became of a limit on a statistic.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(
@@ -215,13 +253,13 @@ impl fmt::Display for Reason {
 #[cfg_attr(
     feature = "schema",
     schemars(
-        rename = "Finding",
+        rename = "StatisticFinding",
         deny_unknown_fields,
         transform = crate::keyed::units::<Q>,
         bound = "Q: Quantity + schemars::JsonSchema"
     )
 )]
-pub struct Finding<Q = Nanos> {
+pub struct StatisticFinding<Q = Nanos> {
     /// Whose limit.
     pub responder: SeriesName,
     /// On which number.
@@ -238,7 +276,7 @@ pub struct Finding<Q = Nanos> {
     pub reason: Reason,
 }
 
-keyed!(Finding {
+keyed!(StatisticFinding {
     responder: "responder";
     statistic: "statistic";
     bound: key::<Q>("bound");
@@ -256,16 +294,34 @@ pub struct Judgement<Q = Nanos> {
     pub findings: Vec<Finding<Q>>,
 }
 
-/// Judges a run by its limits. `sound` is false when a warning invalidates the run.
+/// Judges a run by its limits. `tallies` are the misses of each deadline that is limited. `sound` is false when a
+/// warning invalidates the run.
 pub fn judge<Q: Quantity>(
     limits: &[Limit<Q>],
     summaries: &[Summary<Q>],
+    tallies: &[MissTally<Q>],
     sound: bool,
 ) -> Judgement<Q> {
-    let find = |limit: &Limit<Q>| summaries.iter().find(|s| s.responder == limit.responder);
-    let findings: Vec<Finding<Q>> =
-        limits.iter().map(|limit| examine(limit, find(limit))).collect();
-    let any = |verdict| findings.iter().any(|f| f.verdict == verdict);
+    let examine = |limit: &Limit<Q>| {
+        let summary = summaries.iter().find(|s| s.responder == limit.responder);
+        match limit.demand {
+            Demand::Statistic { statistic, bound } => {
+                Finding::Statistic(examine(&limit.responder, statistic, bound, summary))
+            }
+            Demand::Deadline(deadline) => {
+                let of =
+                    |t: &&MissTally<Q>| t.responder == limit.responder && t.deadline == deadline;
+                let tally = tallies.iter().find(of);
+                Finding::Deadline(DeadlineFinding::of(
+                    &limit.responder,
+                    deadline,
+                    summary.zip(tally),
+                ))
+            }
+        }
+    };
+    let findings: Vec<Finding<Q>> = limits.iter().map(examine).collect();
+    let any = |verdict| findings.iter().any(|f| f.verdict() == verdict);
     let verdict = if !sound {
         Verdict::Invalid
     } else if any(Verdict::Fail) {
@@ -278,14 +334,18 @@ pub fn judge<Q: Quantity>(
     Judgement { verdict, findings }
 }
 
-fn examine<Q: Quantity>(limit: &Limit<Q>, summary: Option<&Summary<Q>>) -> Finding<Q> {
-    let measured = summary.and_then(|s| limit.statistic.of(s));
+fn examine<Q: Quantity>(
+    responder: &SeriesName,
+    statistic: Statistic,
+    bound: Q,
+    summary: Option<&Summary<Q>>,
+) -> StatisticFinding<Q> {
+    let measured = summary.and_then(|s| statistic.of(s));
     let (verdict, reason) = match summary {
         None => (Verdict::Inconclusive, Reason::NoSamples),
-        Some(summary) => weigh(limit, summary, measured),
+        Some(summary) => weigh(statistic, bound, summary, measured),
     };
-    let Limit { responder, statistic, bound } = limit.clone();
-    Finding { responder, statistic, bound, measured, verdict, reason }
+    StatisticFinding { responder: responder.clone(), statistic, bound, measured, verdict, reason }
 }
 
 /// Whether a number is beyond its bound.
@@ -294,11 +354,12 @@ pub(crate) fn exceeds<Q: Quantity>(value: f64, bound: f64) -> bool {
 }
 
 fn weigh<Q: Quantity>(
-    limit: &Limit<Q>,
+    statistic: Statistic,
+    bound: Q,
     summary: &Summary<Q>,
     measured: Option<f64>,
 ) -> (Verdict, Reason) {
-    let bound = float(limit.bound);
+    let bound = float(bound);
     // Where records are missing, answers may have been matched to the wrong triggers.
     if summary.losses.dropped > 0 {
         return (Verdict::Inconclusive, Reason::Unreliable);
@@ -306,7 +367,7 @@ fn weigh<Q: Quantity>(
     if measured.is_some_and(|value| exceeds::<Q>(value, bound)) {
         return (Verdict::Fail, Reason::Exceeded);
     }
-    if unanswered_exceed(limit.statistic, summary) {
+    if unanswered_exceed(statistic, summary) {
         return (Verdict::Fail, Reason::Unanswered);
     }
     if summary.count == 0 {
@@ -319,7 +380,7 @@ fn weigh<Q: Quantity>(
     if summary.losses.spurious > 0 || summary.losses.tainted > 0 {
         return (Verdict::Inconclusive, Reason::Unreliable);
     }
-    match at_worst(limit.statistic, summary) {
+    match at_worst(statistic, summary) {
         Some(value) if !exceeds::<Q>(value, bound) => (Verdict::Pass, Reason::Within),
         _ if summary.losses.unanswered > 0 => (Verdict::Inconclusive, Reason::Unanswered),
         _ if summary.losses.overrun > 0 => (Verdict::Inconclusive, Reason::Overrun),

@@ -66,7 +66,7 @@ fn goodness<Q: Quantity>(value: Q) -> u64 {
 impl<Q: Quantity> Worst<Q> {
     /// Sorts by the measured number, the worst first, which is the longest latency; then by trigger, and by all else,
     /// so that the order does not depend on that of recording.
-    fn rank(&self) -> impl Ord + use<Q> {
+    pub(crate) fn rank(&self) -> impl Ord + use<Q> {
         (goodness(self.latency), self.trigger, self.at, self.path)
     }
 }

@@ -121,11 +121,10 @@ fn the_json_of_times_is_byte_for_byte_what_it_was() {
     );
     let point = serde_json::to_string(&times.percentile_curve()[0]).unwrap();
     assert_eq!(point, r#"{"quantile":0.0,"latency_ns":5}"#);
-    let limit =
-        Limit { responder: "copy".parse().unwrap(), statistic: Statistic::Max, bound: Nanos(9) };
+    let limit = Limit::at_most("copy".parse().unwrap(), Statistic::Max, Nanos(9));
     let text = serde_json::to_string(&limit).unwrap();
     assert_eq!(text, r#"{"responder":"copy","statistic":"max","bound_ns":9}"#);
-    let finding = &judge(&[limit], &[times.summary()], true).findings[0];
+    let finding = &judge(&[limit], &[times.summary()], &[], true).findings[0];
     let text = serde_json::to_string(finding).unwrap();
     assert_eq!(
         text,
@@ -172,12 +171,11 @@ fn absent_foreign_and_repeated_keys_are_told_from_those_that_may_be_absent() {
 
 #[test]
 fn a_throughput_has_to_reach_its_limit_and_a_loss_leaves_it_open() {
-    let limit =
-        |bound| Limit { responder: "copy".parse().unwrap(), statistic: Statistic::Mean, bound };
+    let limit = |bound| Limit::at_most("copy".parse().unwrap(), Statistic::Mean, bound);
     let mut rates = series(&[3_000, 5_000]);
     let judged = |rates: &Series<BytesPerSecond>, bound| {
-        let judgement = judge(&[limit(BytesPerSecond(bound))], &[rates.summary()], true);
-        (judgement.verdict, judgement.findings[0].reason)
+        let judgement = judge(&[limit(BytesPerSecond(bound))], &[rates.summary()], &[], true);
+        (judgement.verdict, judgement.findings[0].reason())
     };
     assert_eq!(judged(&rates, 4_000), (Verdict::Pass, Reason::Within));
     assert_eq!(judged(&rates, 4_001), (Verdict::Fail, Reason::Exceeded));

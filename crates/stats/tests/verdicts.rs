@@ -3,7 +3,8 @@
 
 use sample::{Clock, Loss, Nanos, Responder, Sample, SeriesId};
 use stats::{
-    Limit, Mismatch, Reason, Series, Statistic, Summary, UnknownStatistic, Verdict, compare, judge,
+    Finding, Limit, Mismatch, Reason, Series, Statistic, Summary, UnknownStatistic, Verdict,
+    compare, judge,
 };
 
 /// `count` answers of 1, 2, 3 … ns, and losses.
@@ -19,13 +20,13 @@ fn rising(count: u64, losses: &[(Loss, u64)]) -> Summary {
 
 fn limit(statistic: &str, bound: u64) -> Limit {
     let statistic = statistic.parse().expect("a statistic");
-    Limit { responder: Responder::Task.into(), statistic, bound: Nanos(bound) }
+    Limit::at_most(Responder::Task.into(), statistic, Nanos(bound))
 }
 
 fn one(statistic: &str, bound: u64, summary: &Summary) -> (Verdict, Reason) {
-    let judgement = judge(&[limit(statistic, bound)], std::slice::from_ref(summary), true);
-    assert_eq!(judgement.verdict, judgement.findings[0].verdict);
-    (judgement.verdict, judgement.findings[0].reason)
+    let judgement = judge(&[limit(statistic, bound)], std::slice::from_ref(summary), &[], true);
+    assert_eq!(judgement.verdict, judgement.findings[0].verdict());
+    (judgement.verdict, judgement.findings[0].reason())
 }
 
 use Verdict::{Fail, Inconclusive, Invalid, Pass};
@@ -43,15 +44,15 @@ fn a_bound_is_kept_up_to_and_including_itself() {
 
 #[test]
 fn without_a_limit_there_is_no_pass() {
-    assert_eq!(judge(&[], &[rising(10, &[])], true).verdict, Inconclusive);
+    assert_eq!(judge(&[], &[rising(10, &[])], &[], true).verdict, Inconclusive);
 }
 
 #[test]
 fn an_unsound_run_is_invalid_whatever_it_measured() {
     let summary = [rising(10, &[])];
-    assert_eq!(judge(&[limit("max", 5)], &summary, false).verdict, Invalid);
-    assert_eq!(judge(&[limit("max", 50)], &summary, false).verdict, Invalid);
-    assert_eq!(judge(&[], &summary, false).verdict, Invalid);
+    assert_eq!(judge(&[limit("max", 5)], &summary, &[], false).verdict, Invalid);
+    assert_eq!(judge(&[limit("max", 50)], &summary, &[], false).verdict, Invalid);
+    assert_eq!(judge(&[], &summary, &[], false).verdict, Invalid);
 }
 
 #[test]
@@ -62,8 +63,8 @@ fn a_quantile_that_the_count_does_not_support_is_inconclusive() {
 #[test]
 fn no_samples_are_inconclusive_whether_the_responder_is_there_or_not() {
     assert_eq!(one("max", 5, &rising(0, &[])), (Inconclusive, Reason::NoSamples));
-    let absent = judge(&[limit("max", 5)], &[], true);
-    assert_eq!((absent.verdict, absent.findings[0].reason), (Inconclusive, Reason::NoSamples));
+    let absent = judge(&[limit("max", 5)], &[], &[], true);
+    assert_eq!((absent.verdict, absent.findings[0].reason()), (Inconclusive, Reason::NoSamples));
 }
 
 #[test]
@@ -132,17 +133,20 @@ fn dropped_records_forbid_both_because_answers_may_be_matched_wrongly() {
 #[test]
 fn one_fail_wins_over_inconclusive_and_pass() {
     let limits = [limit("p99", 1_000), limit("max", 5), limit("mean", 50)];
-    let judgement = judge(&limits, &[rising(20, &[])], true);
+    let judgement = judge(&limits, &[rising(20, &[])], &[], true);
     assert_eq!(judgement.verdict, Fail);
-    let verdicts: Vec<_> = judgement.findings.iter().map(|f| f.verdict).collect();
+    let verdicts: Vec<_> = judgement.findings.iter().map(Finding::verdict).collect();
     assert_eq!(verdicts, [Inconclusive, Fail, Pass]);
-    assert_eq!(judgement.findings[1].measured, Some(20.0));
-    assert_eq!(judgement.findings[0].measured, None);
+    let measured = |n: usize| match &judgement.findings[n] {
+        Finding::Statistic(finding) => finding.measured,
+        Finding::Deadline(_) => panic!("no deadline was limited"),
+    };
+    assert_eq!((measured(1), measured(0)), (Some(20.0), None));
 }
 
 #[test]
 fn limits_and_findings_name_statistic_and_unit_in_json() {
-    let judgement = judge(&[limit("p99.9", 150_000)], &[rising(10, &[])], true);
+    let judgement = judge(&[limit("p99.9", 150_000)], &[rising(10, &[])], &[], true);
     let json = serde_json::to_value(&judgement.findings[0]).unwrap();
     let expected = serde_json::json!({
         "responder": "task", "statistic": "p99.9", "bound_ns": 150_000, "measured_ns": null,

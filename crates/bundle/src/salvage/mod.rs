@@ -228,7 +228,7 @@ fn conclude(partial: Partial, begun: Begun) -> Result<(), BundleError> {
     }
     let mut warnings = begun.warnings;
     warnings.push(Warning::Killed);
-    let conclusion = Conclusion::of(&writer.summaries(), begun.limits, warnings);
+    let conclusion = Conclusion::of(&writer.summaries(), &writer.tallies(), begun.limits, warnings);
     match writer.finish(begun.about, conclusion, false) {
         Ok(_) | Err(BundleError::NotDurable { .. }) => Ok(()),
         Err(e) => Err(e),

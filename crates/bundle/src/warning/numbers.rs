@@ -2,7 +2,7 @@
 //! The warnings that follow from the numbers of a run.
 
 use super::Warning;
-use stats::{Finding, Quantile, Reason, Statistic, Summary};
+use stats::{Finding, Quantile, Reason, Statistic, Summary, Tolerance};
 
 impl Warning {
     /// The warnings that follow from the losses of a summary, in the order of the losses. Dropped records belong to the
@@ -32,20 +32,28 @@ impl Warning {
     }
 
     /// The doubt that a finding raises: too few samples for a quantile with a limit, or few samples for a maximum that
-    /// kept its limit. Few samples are those that do not support p99.9.
+    /// kept its limit, or for a deadline that was missed no more often than it may be. Few samples are those that do
+    /// not support p99.9. A limit on a share says itself how many events it takes.
     pub fn of_finding(finding: &Finding, summaries: &[Summary]) -> Option<Warning> {
-        let responder = finding.responder.clone();
+        let responder = finding.responder().clone();
         let count = summaries.iter().find(|s| s.responder == responder)?.count;
-        match (finding.statistic, finding.reason) {
-            (Statistic::Quantile(quantile), Reason::TooFewSamples) => {
-                let quantile = quantile.name().to_owned();
-                Some(Warning::TooFewSamples { responder, quantile, count })
-            }
-            (Statistic::Max, Reason::Within) if !Quantile::P999.supported_by(count) => {
-                Some(Warning::MaximumOfFew { responder, count })
-            }
-            _ => None,
-        }
+        let is_few = !Quantile::P999.supported_by(count);
+        let quantile = match finding {
+            Finding::Statistic(finding) => match (finding.statistic, finding.reason) {
+                (Statistic::Quantile(quantile), Reason::TooFewSamples) => Some(quantile),
+                (Statistic::Max, Reason::Within) if is_few => None,
+                _ => return None,
+            },
+            Finding::Deadline(finding) => match (finding.tolerance, finding.reason) {
+                (Tolerance::Share { .. }, _) => return None,
+                (_, Reason::Within) if is_few => None,
+                _ => return None,
+            },
+        };
+        Some(match quantile.map(|quantile| quantile.name().to_owned()) {
+            Some(quantile) => Warning::TooFewSamples { responder, quantile, count },
+            None => Warning::MaximumOfFew { responder, count },
+        })
     }
 }
 
@@ -63,9 +71,8 @@ mod tests {
         let mut series = manifest_of("6.12", &["task"]).series;
         let mut codes = |count: u64, bound: Nanos| -> Vec<&'static str> {
             series[0].count = count;
-            let limit =
-                Limit { responder: series[0].responder.clone(), statistic: Statistic::Max, bound };
-            let conclusion = Conclusion::of(&series, vec![limit], Vec::new());
+            let limit = Limit::at_most(series[0].responder.clone(), Statistic::Max, bound);
+            let conclusion = Conclusion::of(&series, &[], vec![limit], Vec::new());
             conclusion.warnings.iter().map(Warning::code).collect()
         };
         let high = Nanos::from_millis(1);

@@ -87,7 +87,7 @@ impl Record {
         }
         let complete = failure.is_none();
         warnings.extend(failure.map(|text| Warning::Failed { text }));
-        let conclusion = Conclusion::of(&summaries, limits, warnings);
+        let conclusion = Conclusion::of(&summaries, &self.writer.tallies(), limits, warnings);
         self.writer.finish(about, conclusion, complete)
     }
 }

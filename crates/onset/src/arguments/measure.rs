@@ -164,7 +164,8 @@ pub struct How {
     /// Let the CPUs go into deep idle states, as they do when nobody measures.
     #[arg(long, conflicts_with = "pm_qos")]
     pub no_pm_qos: bool,
-    /// A limit: STATISTIC=TIME for every series, for example max=100us, or SERIES.STATISTIC=TIME for one. May be
+    /// A limit: STATISTIC=TIME for every series, for example max=100us, or SERIES.STATISTIC=TIME for one. On misses of
+    /// a deadline: 'miss(100us)=0', 'miss(100us)=1 in 10000', 'consecutive(100us)=2' or 'firm(100us)=9 of 10'. May be
     /// repeated. [default: no limit]
     #[arg(long = "limit", value_name = "LIMIT")]
     pub limits: Vec<String>,

@@ -215,8 +215,8 @@ pub struct Import {
     /// The title of the run. [default: the file's name]
     #[arg(long)]
     pub title: Option<String>,
-    /// A limit: STATISTIC=TIME for every thread, for example max=100us, or SERIES.STATISTIC=TIME for one. May be
-    /// repeated. [default: no limit]
+    /// A limit: STATISTIC=TIME for every thread, for example max=100us, or SERIES.STATISTIC=TIME for one. On misses of
+    /// a deadline: 'miss(100us)=0' or 'miss(100us)=1 in 10000'. May be repeated. [default: no limit]
     #[arg(long = "limit", value_name = "LIMIT")]
     pub limits: Vec<String>,
     /// What becomes of the runs.

@@ -5,7 +5,7 @@ use super::measure::limits;
 use super::{SystemClock, print, store};
 use crate::arguments::Import;
 use crate::failure::{Exit, Failure};
-use bundle::cyclictest::{Imported, read};
+use bundle::cyclictest::{Imported, Thread, read};
 use bundle::store::Store;
 use bundle::{
     About, Begun, Bundle, BundleError, BundleWriter, Conclusion, Experiment, Kernel, RunId, SCHEMA,
@@ -13,7 +13,7 @@ use bundle::{
 };
 use lab::matrix::Issuer;
 use sample::{Clock, Nanos, Observation, Sample, SeriesId, SeriesName};
-use stats::{Limit, Statistic};
+use stats::{Constraint, Deadline, Demand, Limit, Subject};
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml_edit::Table;
@@ -67,7 +67,9 @@ fn bundle(
         .iter()
         .map(|t| t.name.parse().expect("letters, digits and a hyphen"))
         .collect();
-    let begun = begun(title, imported, limits_of(limits, &names)?, names);
+    let limits = limits_of(limits, &names)?;
+    check_reach(&limits, imported)?;
+    let begun = begun(title, imported, limits, names);
     let mut writer = begin(store, &begun)?;
     for (series, thread) in (0..).map(SeriesId).zip(&imported.threads) {
         let all = thread.latencies.iter().flat_map(|(at, n)| std::iter::repeat_n(*at, *n as usize));
@@ -80,7 +82,8 @@ fn bundle(
             writer.observe(&Observation::Sample(sample))?;
         }
     }
-    let conclusion = Conclusion::of(&writer.summaries(), begun.limits, begun.warnings);
+    let conclusion =
+        Conclusion::of(&writer.summaries(), &writer.tallies(), begun.limits, begun.warnings);
     Ok(Bundle::open(&writer.finish(begun.about, conclusion, true)?)?)
 }
 
@@ -177,20 +180,53 @@ fn limits_of(limits: &Table, names: &[SeriesName]) -> Result<Vec<Limit>, Failure
                 names.join(", ")
             )));
         }
-        for (statistic, bound) in table.as_table().into_iter().flatten() {
-            let bound: Nanos = bound
-                .as_str()
-                .unwrap_or_default()
-                .parse()
-                .map_err(|e| Failure::usage(format!("--limit {scope}.{statistic}: {e}")))?;
-            let statistic: Statistic =
-                statistic.parse().expect("checked where the words were read");
-            all.extend(known.iter().map(|name| Limit {
-                responder: (*name).clone(),
-                statistic,
-                bound,
-            }));
+        for (subject, bound) in table.as_table().into_iter().flatten() {
+            let wrong = |why: &dyn std::fmt::Display| {
+                Failure::usage(format!("--limit {scope}.{subject}: {why}"))
+            };
+            let demand =
+                demand(subject, bound.as_str().unwrap_or_default()).map_err(|e| wrong(&e))?;
+            let limit = |name: &&SeriesName| Limit { responder: SeriesName::clone(name), demand };
+            all.extend(known.iter().map(limit));
         }
     }
     Ok(all)
+}
+
+/// What a limit demands of loops whose order is not known.
+fn demand(subject: &str, bound: &str) -> Result<Demand, String> {
+    let said = |e: &dyn std::fmt::Display| e.to_string();
+    match subject.parse::<Subject>().map_err(|e| said(&e))? {
+        Subject::Statistic(statistic) => {
+            let bound: Nanos = bound.parse().map_err(|e| said(&e))?;
+            Ok(Demand::Statistic { statistic, bound })
+        }
+        Subject::Deadline(kind @ Constraint::Miss, time) => {
+            let tolerance = kind.tolerance(bound).map_err(|e| said(&e))?;
+            Ok(Demand::Deadline(Deadline { time, tolerance }))
+        }
+        Subject::Deadline(Constraint::Consecutive | Constraint::Firm, time) => Err(format!(
+            "a histogram does not say in which order the loops were; limit the misses, as miss({}ns)=0",
+            time.0
+        )),
+    }
+}
+
+/// Refuses a deadline of which the file does not say how many loops missed it: loops beyond the histogram are known by
+/// their number and by the longest of them.
+fn check_reach(limits: &[Limit], imported: &Imported) -> Result<(), Failure> {
+    for (limit, deadline) in limits.iter().filter_map(|l| Some((l, l.deadline()?))) {
+        let of = |t: &&Thread| t.beyond > 1 && t.name == limit.responder.as_str();
+        let Some(thread) = imported.threads.iter().find(of) else { continue };
+        let mut rows = thread.latencies.iter().rev().map(|(at, _)| *at);
+        let (longest, reach) = (rows.next().unwrap_or_default(), rows.next().unwrap_or_default());
+        if (reach..longest).contains(&deadline.time) {
+            return Err(Failure::usage(format!(
+                "--limit {}.miss({}ns): {} loops were beyond the histogram, and nobody knows how many of them took longer; \
+                 let the histogram reach further (cyclictest -h), or limit max",
+                limit.responder, deadline.time.0, thread.beyond
+            )));
+        }
+    }
+    Ok(())
 }

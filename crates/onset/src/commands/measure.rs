@@ -6,6 +6,7 @@ use crate::arguments::{Given, How, Measure};
 use crate::failure::{Exit, Failure};
 use experiment::Experiment;
 use probes::PROBES;
+use stats::{NotASubject, Subject};
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, Item, Table, Value, value};
 use view::visible::tell;
@@ -120,17 +121,20 @@ fn cpu_list(text: &str) -> Result<Array, Failure> {
     Ok(cpus)
 }
 
-/// `STATISTIC=TIME` holds for every series, `SERIES.STATISTIC=TIME` for one. Names of series can have dots, and so can
-/// names of quantiles.
+/// `STATISTIC=TIME` holds for every series, `SERIES.STATISTIC=TIME` for one; so do limits on a deadline, as
+/// `miss(100us)=0`. Names of series can have dots, and so can names of quantiles and deadlines.
 pub(super) fn limits(texts: &[String]) -> Result<Table, Failure> {
     let mut limits = Table::new();
     for text in texts {
         let wrong = || {
-            let how = "write STATISTIC=TIME, for example max=100us, or SERIES.STATISTIC=TIME";
+            let how = "write STATISTIC=TIME, for example max=100us, or SERIES.STATISTIC=TIME; for a deadline \
+                       'miss(100us)=0', 'miss(100us)=1 in 10000', 'consecutive(100us)=2' or 'firm(100us)=9 of 10'";
             Failure::usage(format!("--limit {text}: {how}"))
         };
         let (what, bound) = text.split_once('=').ok_or_else(wrong)?;
-        let known = |statistic: &str| statistic.parse::<stats::Statistic>().is_ok();
+        // A deadline that is wrong is told of where the experiment is read.
+        let known =
+            |subject: &str| !matches!(subject.parse::<Subject>(), Err(NotASubject::Unknown));
         let (series, statistic) = if known(what) {
             ("all", what)
         } else {
@@ -161,7 +165,7 @@ mod tests {
     fn what_is_typed_becomes_an_experiment() {
         let text = text(
             "periodic --method timerfd,precise --period 1ms,3.25ms --count 5 --policy fifo:80 --cpus 0-1 \
-             --load mixed --limit max=100us --limit timerfd-3.25ms.p99.9=50us",
+             --load mixed --limit max=100us --limit timerfd-3.25ms.p99.9=50us --limit miss(1.5ms)=0",
         );
         let expected = "\
 title = \"measure periodic\"
@@ -182,6 +186,7 @@ count = 5
 
 [limits.all]
 max = \"100us\"
+\"miss(1.5ms)\" = \"0\"
 
 [limits.\"timerfd-3.25ms\"]
 \"p99.9\" = \"50us\"

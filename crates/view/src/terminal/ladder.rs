@@ -5,6 +5,7 @@ use super::axis::Axis;
 use super::company::company;
 use super::costs;
 use super::count::{named, several};
+use super::findings;
 use super::price::price;
 use super::table::{Align, Table};
 use super::truth;
@@ -62,7 +63,7 @@ fn ladder(manifest: &Manifest, details: &[Details], axis: &Axis) -> String {
     if manifest.conclusion.findings.is_empty() {
         text += "  no limit\n";
     }
-    manifest.conclusion.findings.iter().for_each(|f| text += &finding(f));
+    manifest.conclusion.findings.iter().for_each(|f| text += &findings::line(f));
     text += &doubts(&manifest.conclusion.warnings);
     text
 }
@@ -83,10 +84,13 @@ fn series(manifest: &Manifest, details: &[Details], axis: &Axis) -> String {
         let mean = summary.mean.map(|mean| Nanos(mean.round() as u64));
         let mut row = vec![summary.responder.to_string(), bars, time(summary.min), time(mean)];
         row.extend(QUANTILES.map(|q| time(summary.quantile(q))));
-        let is_over = |f: &Finding| {
-            f.verdict == Verdict::Fail
-                && f.responder == summary.responder
-                && f.statistic == Statistic::Max
+        let is_over = |f: &Finding| match f {
+            Finding::Statistic(f) => {
+                f.verdict == Verdict::Fail
+                    && f.responder == summary.responder
+                    && f.statistic == Statistic::Max
+            }
+            Finding::Deadline(_) => false,
         };
         let max = time(summary.max);
         let max = match manifest.conclusion.findings.iter().any(is_over) {
@@ -180,19 +184,6 @@ fn losses(summary: &Summary) -> String {
     named(&summary.losses).unwrap_or_else(|| "0".into())
 }
 
-fn finding(finding: &Finding) -> String {
-    let sign = match finding.verdict {
-        Verdict::Pass => "✓",
-        Verdict::Fail => "✗",
-        Verdict::Inconclusive | Verdict::Invalid => "?",
-    };
-    let measured =
-        finding.measured.map_or_else(|| "nothing".into(), |ns| Nanos(ns as u64).to_string());
-    let sign = toned(tone(finding.verdict), sign);
-    let Finding { responder, statistic, bound, reason, .. } = finding;
-    format!("  {sign} {responder}.{statistic} at most {bound}: {measured} ({reason})\n")
-}
-
 /// The warnings. Warnings of one kind share one text about the cause and the next action.
 fn doubts(warnings: &[Warning]) -> String {
     let mut text = String::new();
@@ -258,17 +249,14 @@ mod tests {
         let unlimited = said(&manifest);
         assert!(unlimited.contains("inconclusive (10 samples, 10.0 ms)\n"), "{unlimited}");
         assert!(unlimited.contains("\n  no limit\n"), "{unlimited}");
-        let (responder, statistic) = (Responder::Task.into(), Statistic::Max);
-        let limits = vec![Limit { responder, statistic, bound: Nanos::from_millis(1) }];
+        let bound = Nanos::from_millis(1);
+        let limits = vec![Limit::at_most(Responder::Task.into(), Statistic::Max, bound)];
         // Another series with more samples is not what is judged.
         manifest.series[0].count = 500;
-        manifest.conclusion = Conclusion::of(&manifest.series, limits, Vec::new());
+        manifest.conclusion = Conclusion::of(&manifest.series, &[], limits, Vec::new());
         let limited = said(&manifest);
         assert!(limited.contains("PASS (10 samples, 10.0 ms)\n"), "{limited}");
-        assert!(
-            limited.contains("the maximum of task keeps its limit, but has only 10 samples"),
-            "{limited}"
-        );
+        assert!(limited.contains("task keeps its limit, but has only 10 samples"), "{limited}");
         assert!(!limited.contains("no limit"), "{limited}");
     }
 

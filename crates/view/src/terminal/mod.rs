@@ -9,6 +9,7 @@ mod comparison;
 mod costs;
 mod count;
 mod explanation;
+mod findings;
 mod generator;
 mod hunt;
 mod ladder;

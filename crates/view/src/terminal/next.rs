@@ -24,13 +24,13 @@ pub fn next_steps(bundles: &[Bundle]) -> String {
 
 fn of_run(manifest: &Manifest, path: &Path) -> Vec<String> {
     let mut findings = manifest.conclusion.findings.iter();
-    let Some(worst) = findings.find(|finding| finding.verdict == Verdict::Fail) else {
+    let Some(worst) = findings.find(|finding| finding.verdict() == Verdict::Fail) else {
         return Vec::new();
     };
     let Experiment { trigger, probe, .. } = &manifest.about.experiment;
     match (trigger, probe) {
         // Only in the rig can onset see where time went.
-        (Some(_), _) => vec![explain(path, worst.responder.as_str())],
+        (Some(_), _) => vec![explain(path, worst.responder().as_str())],
         (None, Some(plan)) if manifest.about.target == "local" => {
             let cpus: Vec<String> = plan.cpus.iter().map(u32::to_string).collect();
             vec![
@@ -39,9 +39,9 @@ fn of_run(manifest: &Manifest, path: &Path) -> Vec<String> {
             ]
         }
         (None, Some(plan))
-            if !matches!(plan.probe.sampled(worst.responder.as_str()), Sampled::Other(_)) =>
+            if !matches!(plan.probe.sampled(worst.responder().as_str()), Sampled::Other(_)) =>
         {
-            vec![explain(path, worst.responder.as_str())]
+            vec![explain(path, worst.responder().as_str())]
         }
         _ => vec![format!("onset report {}", shell_word(path))],
     }
@@ -63,18 +63,16 @@ mod tests {
     fn a_run_that_failed_names_the_next_command_and_one_that_passed_does_not() {
         let mut manifest = manifest_of("6.12", &["task"]);
         let mut judged = |bound: Nanos| {
-            let limit =
-                Limit { responder: Responder::Task.into(), statistic: Statistic::Max, bound };
-            manifest.conclusion = Conclusion::of(&manifest.series, vec![limit], Vec::new());
+            let limit = Limit::at_most(Responder::Task.into(), Statistic::Max, bound);
+            manifest.conclusion = Conclusion::of(&manifest.series, &[], vec![limit], Vec::new());
             of_run(&manifest, Path::new("onset-runs/a run"))
         };
         assert_eq!(judged(Nanos(1)), ["onset explain 'onset-runs/a run' --responder task"]);
         assert!(judged(Nanos::from_millis(1_000)).is_empty());
         manifest.about.target = "local".into();
         manifest.about.experiment.trigger = None;
-        let limit =
-            Limit { responder: Responder::Task.into(), statistic: Statistic::Max, bound: Nanos(1) };
-        manifest.conclusion = Conclusion::of(&manifest.series, vec![limit], Vec::new());
+        let limit = Limit::at_most(Responder::Task.into(), Statistic::Max, Nanos(1));
+        manifest.conclusion = Conclusion::of(&manifest.series, &[], vec![limit], Vec::new());
         assert_eq!(of_run(&manifest, Path::new("x")), ["onset report x"]);
     }
 }

@@ -23,9 +23,9 @@ fn lose(run: &mut Manifest, responder: &str, change: impl FnOnce(&mut Losses)) {
 }
 
 fn limited(mut run: Manifest, bound_ns: u64) -> Manifest {
-    let (responder, statistic) = ("task".parse().expect("a name"), Statistic::Max);
-    let limits = vec![Limit { responder, statistic, bound: Nanos(bound_ns) }];
-    run.conclusion = Conclusion::of(&run.series, limits, Vec::new());
+    let responder = "task".parse().expect("a name");
+    let limits = vec![Limit::at_most(responder, Statistic::Max, Nanos(bound_ns))];
+    run.conclusion = Conclusion::of(&run.series, &[], limits, Vec::new());
     run
 }
 
@@ -86,7 +86,7 @@ fn flavours_that_were_not_answered_in_the_same_company_are_not_compared() {
 #[test]
 fn an_unsound_run_is_left_out_and_said_to_be_so() {
     let mut runs = [run("a", "mixed", 1_000), run("b", "mixed", 4_000)];
-    runs[1].conclusion = Conclusion::of(&[], Vec::new(), vec![Warning::Interrupted]);
+    runs[1].conclusion = Conclusion::of(&[], &[], Vec::new(), vec![Warning::Interrupted]);
     assert_eq!(
         said(&runs),
         [
@@ -118,8 +118,7 @@ fn a_limited_method_of_a_probe_or_the_last_one_stands_where_there_is_no_task() {
         ["Without load, select-1ms answered within 52.0 µs on 6.12, in 10 answers."]
     );
     let responder_of = "nanosleep-1ms".parse().expect("a name");
-    of_names.conclusion.limits =
-        vec![Limit { responder: responder_of, statistic: Statistic::Max, bound: Nanos(1) }];
+    of_names.conclusion.limits = vec![Limit::at_most(responder_of, Statistic::Max, Nanos(1))];
     assert_eq!(responder(&[&of_names]), Some("nanosleep-1ms"));
 }
 

@@ -99,7 +99,7 @@ fn finished(
             writer.observe(&Observation::Sample(sample)).unwrap();
         }
     }
-    let conclusion = Conclusion::of(&writer.summaries(), Vec::new(), warnings);
+    let conclusion = Conclusion::of(&writer.summaries(), &writer.tallies(), Vec::new(), warnings);
     Bundle::open(&writer.finish(about, conclusion, true).unwrap()).unwrap()
 }
 
