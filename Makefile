@@ -2,7 +2,7 @@
 #
 # make demo      install what is missing, build, fetch kernels, run the comparison, write the report
 # make kernels   try every command that looks into a kernel on every kernel that the archive has, and print the table
-# make papers    as demo, for the papers' experiments: their tables with ours beside, in one report, each cell in three guests (half an hour)
+# make papers    as demo, for the papers' experiments: their tables with ours beside, in one report, each cell in three guests (an hour)
 # make test      install what is missing, run every test
 # make torture   kill, fail, flip, deceive and fuzz it, and print the table of docs/reliability.md (an hour)
 # make build     build everything into target/
@@ -41,7 +41,7 @@ kernels: prepare-run build
 	ONSET=$(abspath $(ONSET)) setup/kernels.sh
 
 papers: prepare-run build
-	$(ONSET) kernels fetch 6.12 6.12-rt
+	$(ONSET) kernels fetch 6.12 6.12-rt 7.3 7.3-rt
 	ONSET=$(ONSET) setup/papers.sh
 
 test: prepare-run prepare-test build firmware

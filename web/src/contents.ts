@@ -31,7 +31,8 @@ export function contents(): Contents {
   };
 }
 
-function link(id: string, text: string): HTMLElement {
+/** A link to a part of the page. */
+export function link(id: string, text: string): HTMLElement {
   const element = h("a", { href: `#${id}` }, text);
   element.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -147,6 +147,27 @@ export type ClaimOutcome = "alike" | "changed" | "no_difference" | "cannot_be_to
  */
 export type Picture = WaitChart | Screens;
 /**
+ * What became of a table or figure.
+ *
+ * - `alike`: The outcome of the claim that leads.
+ * - `changed`: As above.
+ * - `no_difference`: As above.
+ * - `cannot_be_told`: As above.
+ * - `not_in_this_report`: An experiment makes it again, of which this report has no run.
+ * - `by_command`: A command shows what the paper shows, and the paper claims nothing that a run could decide.
+ * - `not_yet`: Nobody made it again yet.
+ * - `no_measurement`: It has nothing that onset could measure.
+ */
+export type ItemStatus =
+  | "alike"
+  | "changed"
+  | "no_difference"
+  | "cannot_be_told"
+  | "not_in_this_report"
+  | "by_command"
+  | "not_yet"
+  | "no_measurement";
+/**
  * Why a hunt ended.
  *
  * - `budget`: The budget was used up.
@@ -197,6 +218,10 @@ export interface Report {
    * The tables of the papers, in the order of the papers; empty if no run belongs to one.
    */
   papers: PaperTable[];
+  /**
+   * All tables and figures of the papers; empty if no run belongs to one.
+   */
+  contents: PaperItem[];
   /**
    * The costs of the runs that measured any.
    */
@@ -1402,6 +1427,10 @@ export interface Claim {
    */
   here: string;
   /**
+   * The relation here, of the repetition in the middle; null if the runs cannot decide the claim.
+   */
+  figure: string | null;
+  /**
    * The smallest effect that counts as a difference.
    */
   smallest_effect: string | null;
@@ -1515,6 +1544,64 @@ export interface Lit {
    * The brightness, 0 … 1.
    */
   brightness: number;
+}
+/**
+ * A table or figure of a paper.
+ */
+export interface PaperItem {
+  /**
+   * The paper, as the pages cite it.
+   */
+  paper: string;
+  /**
+   * Its table or figure.
+   */
+  place: string;
+  /**
+   * What it shows.
+   */
+  shows: string;
+  /**
+   * What became of it.
+   */
+  status: ItemStatus;
+  /**
+   * Why that, if no claim decides it.
+   */
+  why: string;
+  /**
+   * The paper's figure, as printed or as a relation of figures that it prints.
+   */
+  theirs: string;
+  /**
+   * The same relation between onset's figures, of the repetition in the middle.
+   */
+  ours: string | null;
+  /**
+   * How many claims of the same table have which outcome, beside the one that leads.
+   */
+  others: OtherClaims[];
+  /**
+   * The command that makes it again; empty if there is none.
+   */
+  command: string;
+  /**
+   * The table of this report, for a link.
+   */
+  table: string | null;
+}
+/**
+ * The claims of one outcome.
+ */
+export interface OtherClaims {
+  /**
+   * The outcome.
+   */
+  outcome: ClaimOutcome;
+  /**
+   * How many have it.
+   */
+  count: number;
 }
 /**
  * The costs of all runs of the report that measured any.

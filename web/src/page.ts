@@ -17,6 +17,7 @@ import { showResponder } from "./responder.ts";
 import { scopeSection } from "./scope/panel.ts";
 import { searchField } from "./search.ts";
 import { showHeader, showVerdicts } from "./summary.ts";
+import { showOverview } from "./overview.ts";
 import { showPapers } from "./papers.ts";
 import { showPrices } from "./prices.ts";
 import { type Matrix, transpose } from "./transpose.ts";
@@ -49,6 +50,7 @@ function showRuns(report: Report): HTMLElement[] {
   const matrices = transpose(report);
   const go = (change: Partial<View>) => goTo(change, matrices);
   return [
+    ...showOverview(report),
     ...showPapers(report, matrices, go),
     ...showPrices(report.prices, report.clock),
     ...showCosts(report.costs),

@@ -62,7 +62,8 @@ function showTable(table: PaperTable, report: Report, matrices: readonly Matrix[
   );
 }
 
-const OUTCOMES: Record<Claim["outcome"], string> = {
+/** The outcomes in words. */
+export const OUTCOMES: Record<Claim["outcome"], string> = {
   alike: "alike",
   changed: "changed",
   no_difference: "no difference that this set-up can show",

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Page } from "playwright-core";
-import type { Report } from "../src/contract.ts";
+import type { PaperItem, Report } from "../src/contract.ts";
 import { duration } from "../src/format.ts";
 import { cells, drag, pixels, visit, write } from "./chromium.ts";
 import { fixture, huntAlone, inside, papers } from "./fixture.ts";
@@ -440,5 +440,43 @@ test("a limit on a deadline says how many missed it, where, and how far", async 
         "? task miss(100 µs) 0 of 5000 missed, limit at most 1 in 10000; 5000 more events needed",
       ],
     );
+  });
+});
+
+/** A table that was made again, one that only a command shows, and a drawing. */
+function items(): PaperItem[] {
+  const none = { why: "", theirs: "", ours: null, others: [], command: "", table: null };
+  return [
+    {
+      ...none,
+      ...{ paper: "2001", place: "table 1", shows: "delay of a task", status: "alike", theirs: "× 32.0", ours: "× 35.6" },
+      others: [{ outcome: "cannot_be_told", count: 2 }],
+      command: "onset run experiments/papers/2001-tables-1-2.toml",
+      table: "2001-1",
+    },
+    {
+      ...none,
+      ...{ paper: "2002", place: "Interrupt Latency", shows: "interrupts off", status: "by_command", why: "a ranking" },
+      command: "onset windows experiments/ladder.toml --kind irqs_off",
+    },
+    { ...none, paper: "2006", place: "figure 5.6", shows: "a flow chart", status: "no_measurement", why: "a drawing" },
+  ];
+}
+
+test("the papers' tables and figures come first, each with its outcome, both figures and its command or reason", async () => {
+  await visit(await write("overview", { ...papers(), contents: items() }), async (page) => {
+    assert.equal(await page.locator("section[id]").first().getAttribute("id"), "overview");
+    assert.deepEqual(await cells(page, "#overview tbody tr"), [
+      ["2001", "table 1", "delay of a task", "alike and 2 cannot be told here", "× 32.0", "× 35.6",
+        "onset run experiments/papers/2001-tables-1-2.toml"],
+      ["2002", "Interrupt Latency", "interrupts off", "see the command", "—", "—",
+        "onset windows experiments/ladder.toml --kind irqs_off\na ranking"],
+      ["2006", "figure 5.6", "a flow chart", "no measurement", "—", "—", "a drawing"],
+    ]);
+    await page.click("#overview a");
+    await page.waitForFunction(() => document.activeElement?.closest("#paper-2001-1") !== null);
+  });
+  await visit(await write("no-overview", fixture()), async (page) => {
+    assert.equal(await page.locator("#overview").count(), 0);
   });
 });

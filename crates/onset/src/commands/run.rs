@@ -78,7 +78,8 @@ fn conclude(results: &Results, outcome: &Outcome) -> Result<Exit, Failure> {
     if outcome.json {
         print_json(&Runs::of(&bundles, errors(results)))?;
     } else {
-        print(&(terminal::ladders(&bundles)? + &terminal::next_steps(&bundles)))?;
+        let papers = terminal::papers(&bundles)?;
+        print(&(terminal::ladders(&bundles)? + &papers + &terminal::next_steps(&bundles)))?;
     }
     if let (Some(output), false) = (&outcome.report, bundles.is_empty()) {
         // This goes to stderr, since stdout may be JSON.

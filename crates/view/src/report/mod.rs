@@ -8,7 +8,7 @@ mod hunt;
 mod icicle;
 mod inside;
 mod lead;
-mod papers;
+pub(crate) mod papers;
 mod place;
 mod policy;
 mod scope;
@@ -124,6 +124,8 @@ pub(crate) struct Report<'a> {
     unequal: Vec<Unequal>,
     /// The tables of the papers, in the order of the papers; empty if no run belongs to one.
     papers: Vec<papers::Table>,
+    /// All tables and figures of the papers; empty if no run belongs to one.
+    contents: Vec<papers::Item>,
     /// The costs of the runs that measured any.
     costs: Option<costs::Costs>,
     /// What the kernels get and pay; null if both is known of fewer than two.
@@ -263,6 +265,7 @@ pub fn page(
         Ok(run(bundle, details, experiment, (inside, scope), &place))
     });
     let runs = runs.collect::<Result<_, BundleError>>()?;
+    let papers = papers::tables(bundles)?;
     let report = Report {
         schema: Report::SCHEMA,
         title: title::title(material),
@@ -272,7 +275,8 @@ pub fn page(
         clock,
         runs,
         unequal: unequal_by_experiment(bundles.iter().map(Bundle::manifest)),
-        papers: papers::tables(bundles)?,
+        contents: papers::contents(&papers),
+        papers,
         costs: costs::Costs::of(bundles),
         prices: Prices::of(&bundles.iter().map(Bundle::manifest).collect::<Vec<_>>()),
         hunts: hunts.iter().map(|hunted| hunt::hunt(hunted, &place, &mut code)).collect(),

@@ -7,8 +7,10 @@
 //! names the clock of onset's numbers.
 
 mod claim;
+mod contents;
 mod costs;
 mod delay;
+mod entries;
 mod internals;
 mod inversion;
 mod periods;
@@ -18,6 +20,8 @@ mod toggle;
 
 use bundle::{Bundle, BundleError};
 use claim::Claim;
+pub(crate) use claim::Outcome;
+pub(crate) use contents::{Item, Others, Status, contents, contents_of};
 use experiment::Paper;
 use runs::Runs;
 pub(super) use runs::guest_seed;

@@ -34,6 +34,8 @@ pub struct Claim {
     pub outcome: Outcome,
     /// What onset measured; or why the runs cannot decide the claim.
     pub here: String,
+    /// The relation here, of the repetition in the middle; null if the runs cannot decide the claim.
+    pub figure: Option<String>,
     /// The smallest effect that counts as a difference.
     pub smallest_effect: Option<String>,
     /// The range of the relation over the repetitions, from the least to the greatest.
@@ -121,12 +123,14 @@ impl Said {
         let mut sorted = now.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (least, greatest) = (sorted[0], sorted[sorted.len() - 1]);
-        let here = format!("{}: {}.", self.what, self.scale.text(sorted[sorted.len() / 2]));
+        let figure = self.scale.text(sorted[sorted.len() / 2]);
+        let here = format!("{}: {figure}.", self.what);
         let range = self.scale.range(least, greatest);
         Claim {
             paper: self.paper.into(),
             outcome: self.outcome(now),
             here,
+            figure: Some(figure),
             smallest_effect: Some(self.scale.text(self.effect)),
             spread: Some(format!("{range} in {} {repetitions}", now.len())),
         }
@@ -162,6 +166,7 @@ pub(super) fn untold(paper: &str, why: impl Into<String>) -> Claim {
         paper: paper.into(),
         outcome: Outcome::CannotBeTold,
         here: why.into(),
+        figure: None,
         smallest_effect: None,
         spread: None,
     }
@@ -214,6 +219,7 @@ mod tests {
     fn effect_and_spread_stand_beside_what_was_decided() {
         let claim = said(Expects::More, Scale::Factor, 2.0).told(&[31.0, 35.64, 33.0], "seeds");
         assert_eq!(claim.here, "A to B: × 33.0.");
+        assert_eq!(claim.figure.as_deref(), Some("× 33.0"));
         assert_eq!(claim.smallest_effect.as_deref(), Some("× 2.00"));
         assert_eq!(claim.spread.as_deref(), Some("× 31.0 to × 35.6 in 3 seeds"));
     }

@@ -412,6 +412,7 @@ fn the_screen_shows_each_edge_where_it_was_and_counts_those_beyond() {
 fn every_paper_gives_its_tables_even_from_runs_without_any_series_of_it() {
     let mut store = Store::new();
     let mut ids = Vec::new();
+    let mut claims = Vec::new();
     for paper in Paper::ALL {
         let series: &[(&str, &[u64])] = &[("other", &[1])];
         let bundles = [store.run(One { paper, flavour: PRECISE, load: "idle", seed: 1, series })];
@@ -422,6 +423,7 @@ fn every_paper_gives_its_tables_even_from_runs_without_any_series_of_it() {
             for claim in &table.claims {
                 assert_eq!(claim.outcome, Outcome::CannotBeTold, "{id}");
                 assert!(claim.here.ends_with('.'), "{id}: {}", claim.here);
+                claims.push((id, claim.paper.clone()));
             }
             ids.push(id);
         }
@@ -429,6 +431,12 @@ fn every_paper_gives_its_tables_even_from_runs_without_any_series_of_it() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), 15);
+    for entry in entries::ENTRIES {
+        let entries::Made::Experiment { table, lead, theirs, .. } = entry.made else { continue };
+        let leads = |(id, said): &&(&str, String)| *id == table && said.contains(lead);
+        let (_, said) = claims.iter().find(leads).unwrap_or_else(|| panic!("{table}: {lead}"));
+        assert!(said.contains(theirs), "{theirs} is not in: {said}");
+    }
 }
 
 #[test]
