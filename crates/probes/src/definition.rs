@@ -348,7 +348,7 @@ mod tests {
         r#"{"cyclictest":{"methods":["clock_nanosleep"],"period_ns":1000000,"count":10000}}"#,
         r#"{"cycles":{"period_ns":1000000,"count":10000}}"#,
         concat!(
-            r#"{"cost":{"suites":["syscalls","processes","context","ipc","files","memory","network"],"#,
+            r#"{"cost":{"suites":["syscalls","processes","context","ipc","files","memory","network","scheduler"],"#,
             r#""count":11,"repetitions":5,"seed":1}}"#,
         ),
     ];

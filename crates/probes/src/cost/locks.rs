@@ -32,7 +32,7 @@ fn mutex(_: &Place) -> io::Result<Box<dyn Work>> {
 
 /// The call `futex` (futex(2)). Words of another process need the shared form, so all have it.
 #[inline]
-fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) -> io::Result<i64> {
+pub(super) fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) -> io::Result<i64> {
     let timeout = ptr::null::<libc::timespec>();
     // SAFETY: the word is mapped, and no operation here looks at more.
     answered(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, timeout) })
@@ -43,13 +43,15 @@ fn wake_nobody(_: &Place) -> io::Result<Box<dyn Work>> {
     each(move || futex(&word, libc::FUTEX_WAKE, 1).map(drop))
 }
 
-/// Two words that two processes share.
-struct Shared(*mut libc::c_void);
+/// Words that several processes share; all are 0 at first.
+pub(super) struct Shared(*mut libc::c_void);
 
 impl Shared {
     const BYTES: usize = 4096;
+    /// How many.
+    pub(super) const WORDS: usize = 8;
 
-    fn map() -> io::Result<Shared> {
+    pub(super) fn map() -> io::Result<Shared> {
         let (access, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
         // SAFETY: the kernel chooses the address.
@@ -61,9 +63,8 @@ impl Shared {
         }
     }
 
-    /// The words: whose turn it is here, and there.
-    fn words(&self) -> &[AtomicU32; 2] {
-        // SAFETY: a page of zeroes is two such words, and stays mapped.
+    pub(super) fn words(&self) -> &[AtomicU32; Self::WORDS] {
+        // SAFETY: a page of zeroes begins with so many such words, and stays mapped.
         unsafe { &*self.0.cast() }
     }
 }
@@ -76,7 +77,7 @@ impl Drop for Shared {
 }
 
 /// Waits until the word is 1, and takes that back.
-fn wait(word: &AtomicU32) -> io::Result<()> {
+pub(super) fn wait(word: &AtomicU32) -> io::Result<()> {
     while word.swap(0, Ordering::Acquire) == 0 {
         match futex(word, libc::FUTEX_WAIT, 0) {
             Err(e) if !matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
@@ -88,7 +89,8 @@ fn wait(word: &AtomicU32) -> io::Result<()> {
     Ok(())
 }
 
-fn wake(word: &AtomicU32) -> io::Result<()> {
+/// Makes the word 1, and wakes who waits for that.
+pub(super) fn wake(word: &AtomicU32) -> io::Result<()> {
     word.store(1, Ordering::Release);
     futex(word, libc::FUTEX_WAKE, 1).map(drop)
 }
@@ -96,12 +98,12 @@ fn wake(word: &AtomicU32) -> io::Result<()> {
 fn contended(_: &Place) -> io::Result<Box<dyn Work>> {
     let shared = Shared::map()?;
     let partner = Partner::start(|| {
-        let [here, there] = shared.words();
+        let [here, there, ..] = shared.words();
         while wait(there).and_then(|()| wake(here)).is_ok() {}
     })?;
     each(move || {
         let _ = &partner;
-        let [here, there] = shared.words();
+        let [here, there, ..] = shared.words();
         wake(there)?;
         wait(here)
     })

@@ -25,6 +25,7 @@ mod place;
 mod processes;
 mod ring;
 mod row;
+mod scheduler;
 mod syscalls;
 
 pub use figure::{Figure, Figures};
@@ -112,11 +113,13 @@ pub enum Suite {
     Memory,
     /// Sockets over the loopback interface.
     Network,
+    /// Switches among many ready tasks.
+    Scheduler,
 }
 
 impl Suite {
     /// All of them.
-    pub const ALL: [Suite; 7] = [
+    pub const ALL: [Suite; 8] = [
         Suite::Syscalls,
         Suite::Processes,
         Suite::Context,
@@ -124,6 +127,7 @@ impl Suite {
         Suite::Files,
         Suite::Memory,
         Suite::Network,
+        Suite::Scheduler,
     ];
 }
 

@@ -3,7 +3,9 @@
 
 use super::bench::Work;
 use super::place::Place;
-use super::{Suite, context, files, ipc, locks, memory, network, processes, ring, syscalls};
+use super::{
+    Suite, context, files, ipc, locks, memory, network, processes, ring, scheduler, syscalls,
+};
 use sample::{Bytes, BytesPerSecond, Nanos};
 use std::io;
 
@@ -67,6 +69,10 @@ impl Row {
 
     /// Why the row is missing, and what to do.
     pub(super) fn why(&self, e: &io::Error) -> String {
+        if e.kind() == io::ErrorKind::PermissionDenied && e.raw_os_error().is_none() {
+            // A refused policy names its remedy itself.
+            return e.to_string();
+        }
         let remedy = match e.raw_os_error() {
             Some(libc::ENOSYS) => "the kernel lacks the call",
             Some(libc::EPERM | libc::EACCES) => {
@@ -87,7 +93,7 @@ impl Row {
 }
 
 /// All rows, suite by suite.
-pub(super) static ROWS: [&[Row]; 9] = [
+pub(super) static ROWS: [&[Row]; 10] = [
     &syscalls::ROWS,
     &processes::ROWS,
     &context::ROWS,
@@ -97,6 +103,7 @@ pub(super) static ROWS: [&[Row]; 9] = [
     &files::ROWS,
     &memory::ROWS,
     &network::ROWS,
+    &scheduler::ROWS,
 ];
 
 /// The row of a series. `None` if there is no such row, as in a bundle of a later version.

@@ -31,6 +31,18 @@ fn a_ring_of_processes_goes_round_whole_times_in_a_batch() {
 }
 
 #[test]
+fn tasks_that_yield_have_whole_rounds_in_a_batch() {
+    let yields = super::scheduler::ROWS.iter().filter(|row| !row.name.contains("deadline"));
+    let mut rows = 0;
+    for row in yields {
+        let tasks: u32 = row.name.rsplit('_').next().and_then(|n| n.parse().ok()).expect("tasks");
+        assert_eq!(row.ops % tasks, 0, "{}", row.name);
+        rows += 1;
+    }
+    assert_eq!(rows, 8);
+}
+
+#[test]
 fn the_order_is_a_permutation_that_the_seed_and_the_repetition_decide() {
     let orders: Vec<Vec<usize>> =
         [(1, 0), (1, 1), (2, 0)].map(|(seed, repetition)| order(50, seed, repetition)).into();
