@@ -59,6 +59,7 @@ loads! {
     Compile "compile": "A C compiler under make -j4 (2007 assessment, §2).";
     Ipc "ipc": "hackbench: processes that talk through sockets.";
     Memory "memory": "stress-ng's virtual-memory stressors.";
+    Build "build" of [Compile Fs]: "compile and fs together (2007 assessment, §2: make, untar and find / at once).";
     Mixed "mixed" of [Disk Net Fork Fs Ipc]: "Disk, net, fork, fs and ipc together.";
 }
 

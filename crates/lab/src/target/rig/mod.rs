@@ -76,7 +76,11 @@ impl Rig {
         let own_program = experiment.program.iter().map(|program| &program.path);
         let programs =
             asked.programs.iter().chain(own_program).map(|p| p.to_string_lossy().into_owned());
-        let memory = if cell.load == Load::Compile { MEMORY_MIB_COMPILE } else { MEMORY_MIB };
+        let memory = if cell.load.parts().contains(&Load::Compile) {
+            MEMORY_MIB_COMPILE
+        } else {
+            MEMORY_MIB
+        };
         Guest {
             kernel: self.kernel(cell.flavour).clone(),
             parameters: cell.flavour.parameters.clone(),
