@@ -13,10 +13,15 @@ mod delay;
 mod entries;
 mod internals;
 mod inversion;
+mod mechanisms;
 mod periods;
 mod rhealstone;
+mod rtc;
 mod runs;
+mod switches;
+mod tick;
 mod toggle;
+mod width;
 
 use bundle::{Bundle, BundleError};
 use claim::Claim;
@@ -257,12 +262,18 @@ pub fn tables(bundles: &[Bundle]) -> Result<Vec<Table>, BundleError> {
             Paper::Rhealstone2001 => {
                 tables.extend([rhealstone::preemption(&runs), rhealstone::semaphore(&runs)]);
             }
+            Paper::Tick2001 => tables.push(tick::table(&runs)),
             Paper::Costs2002 => tables.extend([costs::calls(&runs), costs::switches(&runs)]),
+            Paper::Jitter2002 => tables.push(rtc::jitter(&runs)),
+            Paper::Scheduler2002 => tables.push(switches::table(&runs)),
+            Paper::Realfeel2006 => tables.push(rtc::realfeel(&runs)),
+            Paper::Mechanisms2006 => tables.extend(mechanisms::tables(&runs)),
             Paper::Gtod2007 => tables.push(internals::gtod(&runs)),
             Paper::Sched2007 => tables.push(internals::sched(&runs)),
             Paper::Async2007 => tables.push(internals::async_handler(&runs)),
             Paper::Inversion2007 => tables.push(inversion::table(&runs)),
             Paper::Toggle2007 => tables.push(toggle::table(&runs)?),
+            Paper::Width2007 => tables.push(width::table(&runs)),
             Paper::Costs2007 => tables.push(costs::figures(&runs)),
         }
     }

@@ -72,7 +72,7 @@ const FIGURES: [(&str, &str); 7] = [
 ];
 
 /// The time of one operation of a row, in ns.
-fn cost(run: &Run, series: &str) -> Option<f64> {
+pub(super) fn cost(run: &Run, series: &str) -> Option<f64> {
     let counters = &run.manifest().about.probe_counters;
     Some(Figures(counters).of(series)?.ns_per_operation()).filter(|ns| *ns > 0.0)
 }

@@ -178,6 +178,11 @@ impl<'a> Runs<'a> {
         self.filtered(|flavour, _| off(flavour) == ticks, |run| run.ticks == ticks)
     }
 
+    /// The runs that `keep` keeps; the cells of the experiment stay as they are.
+    pub(super) fn kept(&self, keep: impl Fn(&Run) -> bool) -> Runs<'a> {
+        self.filtered(|_, _| true, keep)
+    }
+
     fn filtered(
         &self,
         wants: impl Fn(&str, &str) -> bool,

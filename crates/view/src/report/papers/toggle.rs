@@ -174,6 +174,12 @@ const RT: Said = Said {
     effect: 1.5,
     needs: "sound runs of preempt=none and of PREEMPT_RT under load",
 };
+const VOLUNTARY: Said = Said {
+    paper: "CONFIG_PREEMPT_VOLUNTARY is definitely not suitable (§5); the paper prints no figure of it. It hardly helps, × 1.",
+    what: "Worst jitter of preempt=none, divided by that of preempt=voluntary, under load",
+    needs: "sound runs of preempt=none and of preempt=voluntary under load",
+    ..PREEMPT
+};
 const PREEMPT: Said = Said {
     paper: "CONFIG_PREEMPT alone hardly helps (figures 11, 12): edges are late by 1 and 2 ms with it and without it, × 1.",
     what: "Worst jitter of preempt=none, divided by that of preempt=full, under load",
@@ -186,7 +192,7 @@ const PREEMPT: Said = Said {
 const REACHES: f64 = 1.5;
 
 fn claims(runs: &Runs) -> Vec<Claim> {
-    // The worse of both loads counts, since the paper had both at once.
+    // The worst of all loads counts.
     let under_load = |r: &Repetition, mode| {
         let of = r.iter().filter(|run| run.mode == mode && !run.ticks && run.load() != "idle");
         of.filter_map(|run| jitter(run.manifest())).max().map(|n| n.0 as f64)
@@ -215,18 +221,19 @@ fn claims(runs: &Runs) -> Vec<Claim> {
     vec![
         told(&RT, Mode::Rt),
         told(&PREEMPT, Mode::Full),
+        told(&VOLUNTARY, Mode::Voluntary),
         untold(
             "Kernels below Linux are better still: RTLinux has 16 µs, RTAI 14 µs, LXRT 27 µs, and PREEMPT_RT has 500 µs (VIA C3, 600 MHz).",
             "onset measures none of them.",
         ),
         untold(
             "The jitter of PREEMPT_RT is smaller on a faster processor: 24 µs at 2.8 GHz, 38 µs at 1 GHz, 500 µs at 600 MHz (2.6.23-rc1-rt1).",
-            "onset measures one processor here, at one speed.",
+            "Each run here has one speed; figure 25 is of several.",
         ),
     ]
 }
 
-fn width(manifest: &Manifest) -> Nanos {
+pub(super) fn width(manifest: &Manifest) -> Nanos {
     match manifest.about.experiment.probe.as_ref().map(|plan| &plan.probe) {
         Some(probes::Probe::Toggle(toggle)) => toggle.width,
         // The paper's.
@@ -305,7 +312,7 @@ fn series(summary: &Summary) -> SeriesName {
     summary.responder.clone()
 }
 
-fn recorded(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
+pub(super) fn recorded(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
     let bucket = |v: hdrhistogram::iterators::IterationValue<u64>| {
         (histogram.lowest_equivalent(v.value_iterated_to()), v.count_at_value())
     };
