@@ -145,7 +145,7 @@ export type ClaimOutcome = "alike" | "changed" | "no_difference" | "cannot_be_to
 /**
  * The picture beside a table.
  */
-export type Picture = WaitChart | Screens;
+export type Picture = WaitChart | Screens | Scatter | Histograms;
 /**
  * What became of a table or figure.
  *
@@ -1544,6 +1544,73 @@ export interface Lit {
    * The brightness, 0 … 1.
    */
   brightness: number;
+}
+/**
+ * Points over time.
+ */
+export interface Scatter {
+  kind: "scatter";
+  /**
+   * A panel for each flavour and load, of the first repetition.
+   */
+  panels: ScatterPanel[];
+}
+/**
+ * The points of one run.
+ */
+export interface ScatterPanel {
+  /**
+   * Flavour and load.
+   */
+  label: string;
+  /**
+   * The least and the greatest of each slice of time, by rising time.
+   */
+  points: ScatterPoint[];
+  /**
+   * How many samples the slices have.
+   */
+  count: number;
+}
+/**
+ * A sample.
+ */
+export interface ScatterPoint {
+  /**
+   * When it was, since measuring began.
+   */
+  at_ns: Nanos;
+  /**
+   * Its latency.
+   */
+  latency_ns: Nanos;
+}
+/**
+ * Histograms.
+ */
+export interface Histograms {
+  kind: "histogram";
+  /**
+   * A panel for each flavour and load, of all repetitions.
+   */
+  panels: HistogramPanel[];
+}
+/**
+ * The histogram of one flavour and load.
+ */
+export interface HistogramPanel {
+  /**
+   * Flavour and load.
+   */
+  label: string;
+  /**
+   * The width of a column. The first one begins at 0.
+   */
+  column_ns: Nanos;
+  /**
+   * How many samples each column has.
+   */
+  counts: number[];
 }
 /**
  * A table or figure of a paper.

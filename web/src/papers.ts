@@ -7,6 +7,7 @@ import { type Place, showDrawing } from "./drawing.ts";
 import { h, svg } from "./element.ts";
 import { duration, exactNs, integer, tick } from "./format.ts";
 import { lookClass, marker } from "./look.ts";
+import { showHistograms, showScatter } from "./plots.ts";
 import { type About, clockText, saveDrawing } from "./save.ts";
 import { showScreens } from "./screen.ts";
 import { scrollBox } from "./scroll.ts";
@@ -132,7 +133,16 @@ function picture({ id, picture, heading, rows }: PaperTable, clock: string): HTM
   });
   const about: About = { title: heading, clock: clockText(clock), of };
   const name = `paper.${id}`;
-  return picture.kind === "chart" ? showChart(picture, about, name) : showScreens(picture, about, name);
+  switch (picture.kind) {
+    case "chart":
+      return showChart(picture, about, name);
+    case "screens":
+      return showScreens(picture, about, name);
+    case "scatter":
+      return showScatter(picture, about, name);
+    case "histogram":
+      return showHistograms(picture, about, name);
+  }
 }
 
 /** The chart's own units; it is scaled to the page. */

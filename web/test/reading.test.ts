@@ -480,3 +480,22 @@ test("the papers' tables and figures come first, each with its outcome, both fig
     assert.equal(await page.locator("#overview").count(), 0);
   });
 });
+
+test("points over time and histograms have a panel for each kernel, and show every extreme", async () => {
+  const table = papers().papers[0]!;
+  const points = [10, 900, 11].map((latency_ns, i) => ({ at_ns: i * 4_000_000, latency_ns }));
+  const panel = { label: "6.12, idle", points, count: 3 };
+  const scatter = { ...table, id: "scatter", picture: { kind: "scatter" as const, panels: [panel] } };
+  const panels = ["6.12, idle", "6.12-rt, idle"].map((label) => ({ label, column_ns: 100, counts: [9_000, 0, 1] }));
+  const histogram = { ...table, id: "histogram", picture: { kind: "histogram" as const, panels } };
+  await visit(await write("plots", { ...papers(), papers: [scatter, histogram] }), async (page) => {
+    assert.equal(await page.locator("#paper-scatter .dot").count(), 3);
+    assert.equal(await page.locator("#paper-scatter .readout").first().innerText(), "greatest of 3: 900 ns");
+    assert.equal(await page.locator("#paper-histogram .plot").count(), 2);
+    const bars = page.locator("#paper-histogram .plot").first().locator(".bar");
+    assert.equal(await bars.count(), 2);
+    // A single sample among thousands can be seen.
+    assert.ok(Number(await bars.nth(1).getAttribute("height")) >= 1);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  }, PHONE);
+});

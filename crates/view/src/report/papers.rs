@@ -15,6 +15,7 @@ mod internals;
 mod inversion;
 mod mechanisms;
 mod periods;
+mod plots;
 mod rhealstone;
 mod rtc;
 mod runs;
@@ -136,6 +137,10 @@ pub enum Picture {
     Chart(inversion::Chart),
     /// The screen of an oscilloscope in infinite persistence.
     Screens(toggle::Screens),
+    /// Points over time.
+    Scatter(plots::Scatter),
+    /// Histograms.
+    Histogram(plots::Histograms),
 }
 
 /// A statistic of a series, in ns.
@@ -268,9 +273,9 @@ pub fn tables(bundles: &[Bundle]) -> Result<Vec<Table>, BundleError> {
             Paper::Scheduler2002 => tables.push(switches::table(&runs)),
             Paper::Realfeel2006 => tables.push(rtc::realfeel(&runs)),
             Paper::Mechanisms2006 => tables.extend(mechanisms::tables(&runs)),
-            Paper::Gtod2007 => tables.push(internals::gtod(&runs)),
-            Paper::Sched2007 => tables.push(internals::sched(&runs)),
-            Paper::Async2007 => tables.push(internals::async_handler(&runs)),
+            Paper::Gtod2007 => tables.push(internals::gtod(&runs)?),
+            Paper::Sched2007 => tables.push(internals::sched(&runs)?),
+            Paper::Async2007 => tables.push(internals::async_handler(&runs)?),
             Paper::Inversion2007 => tables.push(inversion::table(&runs)),
             Paper::Toggle2007 => tables.push(toggle::table(&runs)?),
             Paper::Width2007 => tables.push(width::table(&runs)),

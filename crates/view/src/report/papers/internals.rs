@@ -4,8 +4,10 @@
 
 use super::claim::{Claim, Expects, Said, Scale};
 use super::delay::ratio;
+use super::plots::{histograms, scatter};
 use super::runs::{Mode, Repetition, Run, Runs};
-use super::{ABSENT, Printed, Statistic, Table, Unit, figure, printed};
+use super::{ABSENT, Picture, Printed, Statistic, Table, Unit, figure, printed};
+use bundle::BundleError;
 
 const US: Unit = Unit::Micros;
 /// The paper's load.
@@ -50,7 +52,7 @@ const ASYNC: Said = Said {
 };
 
 /// Figures 3 and 4.
-pub(super) fn gtod(runs: &Runs) -> Table {
+pub(super) fn gtod(runs: &Runs) -> Result<Table, BundleError> {
     // gettimeofday reads CLOCK_REALTIME.
     const SERIES: &str = "realtime";
     let claim = if runs.is_rig() {
@@ -71,11 +73,12 @@ pub(super) fn gtod(runs: &Runs) -> Table {
         "Time between two clock reads (gtod_latency)",
         "Rostedt, Hart 2007, figures 3 and 4",
     );
-    table(runs, labels, SERIES, &EXTREMES, &theirs, vec![claim])
+    let table = table(runs, labels, SERIES, &EXTREMES, &theirs, vec![claim]);
+    Ok(Table { picture: scatter(runs, SERIES)?.map(Picture::Scatter), ..table })
 }
 
 /// Figures 5 and 6.
-pub(super) fn sched(runs: &Runs) -> Table {
+pub(super) fn sched(runs: &Runs) -> Result<Table, BundleError> {
     const SERIES: &str = "clock_nanosleep-5ms";
     let seeds = runs.repetitions();
     let worst = |run: &Run| run.value(SERIES, Statistic::Max);
@@ -102,11 +105,12 @@ pub(super) fn sched(runs: &Runs) -> Table {
         "A periodic thread of 5 ms (sched_latency)",
         "Rostedt, Hart 2007, figures 5 and 6",
     );
-    table(runs, labels, SERIES, &EXTREMES, &theirs, claims)
+    let table = table(runs, labels, SERIES, &EXTREMES, &theirs, claims);
+    Ok(Table { picture: histograms(runs, SERIES)?.map(Picture::Histogram), ..table })
 }
 
 /// Figures 7 and 8.
-pub(super) fn async_handler(runs: &Runs) -> Table {
+pub(super) fn async_handler(runs: &Runs) -> Result<Table, BundleError> {
     const ACROSS: &str = "condvar-across";
     const SAME: &str = "condvar-same";
     let across = runs.runs.iter().any(|run| run.value(ACROSS, Statistic::Stddev).is_some());
@@ -130,7 +134,8 @@ pub(super) fn async_handler(runs: &Runs) -> Table {
         "An event for a waiting thread (async_handler, condition variable)",
         "Rostedt, Hart 2007, figures 7 and 8",
     );
-    table(runs, labels, series, &columns, &theirs, vec![claim])
+    let table = table(runs, labels, series, &columns, &theirs, vec![claim]);
+    Ok(Table { picture: scatter(runs, series)?.map(Picture::Scatter), ..table })
 }
 
 /// The claim for runs in which the sending thread has a processor of its own, so that its event may come while the
