@@ -403,9 +403,8 @@ test("paper has neither contents nor buttons, and commands in full", async () =>
     await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
     await page.emulateMedia({ media: "print" });
     for (const part of ["#contents", ".copy", ".all"]) assert.ok(!(await page.locator(part).first().isVisible()), part);
-    const code = page.locator("#inside .ledger .command code").first();
-    assert.ok(await code.evaluate((one) => one.scrollWidth <= one.clientWidth
-      || getComputedStyle(one).whiteSpace === "normal"));
+    const fits = (one: Element) => one.scrollWidth <= one.clientWidth || getComputedStyle(one).whiteSpace === "normal";
+    assert.ok(await page.locator("#inside .ledger .command code").first().evaluate(fits));
   });
 });
 
