@@ -198,3 +198,27 @@ fn every_instruction_of_a_cost_is_of_a_function_and_two_explanations_are_the_sam
         assert_eq!(self::explained(&lab, &run, &[]), explained, "{kernel}");
     }
 }
+
+#[test]
+fn a_switch_under_fifo_costs_the_same_among_two_tasks_and_among_a_thousand() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let asked = "[cost]\nsuites = [\"scheduler\"]\ncount = 3\nrepetitions = 1";
+    let run = costs(&lab, "6.12", asked);
+    assert!(!run.codes().contains(&"not_measured"), "{}", run.0);
+    let of = |row: &str| {
+        let [insns, ops] =
+            ["least_insns", "ops"].map(|what| counter(&run, &format!("{what}_{row}")));
+        insns as f64 / ops as f64
+    };
+    // The kernel keeps a list for each priority, and a bit for each list that is not empty. So the ready tasks make no
+    // difference; a batch that missed a switch, or in which others ran, would.
+    let (few, many) = (of("switch_fifo_2"), of("switch_fifo_1000"));
+    assert!((many / few - 1.0).abs() < 0.01, "{few} and {many}");
+    // A yield with nobody else ready does not switch.
+    let alone = costs(&lab, "6.12", "[cost]\nsuites = [\"syscalls\"]\ncount = 3\nrepetitions = 1");
+    let [insns, ops] = ["least_insns", "ops"].map(|w| counter(&alone, &format!("{w}_sched_yield")));
+    assert!(few > insns as f64 / ops as f64, "{few}");
+}

@@ -210,6 +210,8 @@ struct Token {
 
 impl Token {
     fn start(tasks: u32) -> io::Result<Box<dyn Work>> {
+        // A refusal here has a reason and a remedy, which one of a thread has not.
+        drop(Under::take(EARLY)?);
         let shared = Shared::map()?;
         let others = match tasks - 2 {
             0 => None,
