@@ -3,6 +3,7 @@
 //! this machine.
 
 mod bundles;
+mod costs;
 mod deadlines;
 mod finds;
 mod gpio;

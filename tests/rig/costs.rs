@@ -43,6 +43,14 @@ fn every_row_is_measured_in_the_guest_and_two_runs_give_the_same_to_the_instruct
             let ops = counter(&run, &format!("ops_{row}"));
             assert!(ops > 0 && counter(&run, &format!("virtual_ns_{row}")) > 0, "{kernel}: {row}");
         }
+        // Two sleepers are woken in each, and more is done around it from row to row.
+        let one = |row: &str| {
+            counter(&run, &format!("insns_{row}")) / counter(&run, &format!("ops_{row}"))
+        };
+        let round_trip = one("futex_round_trip");
+        let (handed, inherited) = (one("futex_contended"), one("futex_pi_contended"));
+        assert!(round_trip < handed + 500 && handed < inherited, "{kernel}: {handed} {inherited}");
+        assert!(inherited < 2 * round_trip, "{kernel}: {inherited}, and {round_trip}");
         let again = costs(&lab, kernel, ALL);
         assert_eq!(again.text("samples_blake3"), run.text("samples_blake3"), "{kernel}");
         assert_eq!(counters(&again), counters(&run), "{kernel}");

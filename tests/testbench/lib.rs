@@ -14,7 +14,7 @@ mod programs;
 
 pub use contract::{assert_as_promised, assert_as_promised_by, is_as_promised};
 pub use outcome::{Finished, Run};
-pub use process::{Started, cpu_ticks, is_alive, kill, users_of};
+pub use process::{Started, cpu_ticks, is_alive, is_there, kill, users_of, wait_for_child_of};
 pub use programs::{compiled, repository};
 
 use std::io::Write;

@@ -58,7 +58,7 @@ impl Started {
 
     /// Waits until it has a child of this name (the first 15 bytes count) and returns its number.
     pub fn wait_for_child(&self, name: &str) -> u32 {
-        wait_for(name, || children(self.id()).into_iter().find(|pid| name_of(*pid) == short(name)))
+        wait_for_child_of(self.id(), name)
     }
 
     /// Kills its children of this name, those that it starts anew too, until it has ended itself.
@@ -98,6 +98,11 @@ impl Drop for Started {
     }
 }
 
+/// Waits until a process has a child of this name (the first 15 bytes count) and returns its number.
+pub fn wait_for_child_of(parent: u32, name: &str) -> u32 {
+    wait_for(name, || children(parent).into_iter().find(|pid| name_of(*pid) == short(name)))
+}
+
 /// Sends a signal to a process.
 pub(crate) fn send(pid: u32, signal: libc::c_int) {
     // SAFETY: a plain system call; the processes are those that the tests started.
@@ -107,6 +112,11 @@ pub(crate) fn send(pid: u32, signal: libc::c_int) {
 /// Whether a process runs (a zombie does not).
 pub fn is_alive(pid: u32) -> bool {
     state_and_parent(pid).is_some_and(|(state, _)| state != 'Z')
+}
+
+/// Whether a process is there; a zombie is, until its parent has waited for it.
+pub fn is_there(pid: u32) -> bool {
+    state_and_parent(pid).is_some()
 }
 
 fn short(name: &str) -> String {

@@ -240,15 +240,23 @@ impl Cost {
     ) -> Option<io::Error> {
         let first = u64::from(repetition) * self.count;
         let mut batches = Vec::with_capacity(usize::try_from(self.count).unwrap_or(0).min(1 << 16));
+        // A partner may have ended while the row before was cleared away, since its messages ended.
+        partner::forget();
         let measured = (row.make)(place).and_then(|mut work| {
-            bench.warm_up(row, &mut *work)?;
-            for number in first..first + self.count {
-                if stop.load(Ordering::Relaxed) {
-                    break;
+            let mut all = || {
+                bench.warm_up(row, &mut *work)?;
+                for number in first..first + self.count {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let batch = bench.batch(row, (series, number), &mut *work)?;
+                    partner::check()?;
+                    batches.push(batch);
                 }
-                batches.push(bench.batch(row, (series, number), &mut *work)?);
-            }
-            Ok(())
+                Ok(())
+            };
+            // A call that was interrupted because a partner ended has another error.
+            all().map_err(|e| partner::check().err().unwrap_or(e))
         });
         tally.add(repetition, bench.record(row, series, &batches));
         measured.err()

@@ -1,9 +1,61 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A process at the other end of a message.
+//!
+//! If such a process ends before it is told to (the kernel kills one where memory is short), nothing would come from it
+//! any more, and this process holds its ends of pipes too. So the signal of its end interrupts the call that waits, and
+//! a timer does so again and again: the signal may have come just before the call.
 
 use super::bench::answered;
+use super::syscalls::{caught, install};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a partner ended before it was told to.
+static ENDED: AtomicBool = AtomicBool::new(false);
+/// How often a call that waits is interrupted then.
+const AGAIN: libc::timeval = libc::timeval { tv_sec: 0, tv_usec: 10_000 };
+const NEVER: libc::timeval = libc::timeval { tv_sec: 0, tv_usec: 0 };
+
+/// The error of a partner that ended before it was told to.
+pub(super) const GONE: i32 = libc::ESRCH;
+
+extern "C" fn ended(_signal: libc::c_int) {
+    ENDED.store(true, Ordering::Relaxed);
+    interrupt_every(AGAIN);
+}
+
+/// Starts or stops the timer.
+fn interrupt_every(time: libc::timeval) {
+    let timer = libc::itimerval { it_interval: time, it_value: time };
+    // SAFETY: this is a plain system call, also in a signal's handler.
+    unsafe { libc::setitimer(libc::ITIMER_REAL, &timer, ptr::null_mut()) };
+}
+
+/// From here on the end of a partner is an error.
+fn watch() -> io::Result<()> {
+    install(libc::SIGALRM, caught as *const () as libc::sighandler_t)?;
+    install(libc::SIGCHLD, ended as *const () as libc::sighandler_t)
+}
+
+/// Whether a partner ended before it was told to.
+pub(super) fn has_ended() -> bool {
+    ENDED.load(Ordering::Relaxed)
+}
+
+/// Fails with [`GONE`] if a partner ended before it was told to.
+pub(super) fn check() -> io::Result<()> {
+    match has_ended() {
+        true => Err(io::Error::from_raw_os_error(GONE)),
+        false => Ok(()),
+    }
+}
+
+/// Forgets the partners that there were.
+pub(super) fn forget() {
+    ENDED.store(false, Ordering::Relaxed);
+}
 
 /// A process that this process started, and that ends with it.
 pub(super) struct Partner(libc::pid_t);
@@ -11,6 +63,7 @@ pub(super) struct Partner(libc::pid_t);
 impl Partner {
     /// Starts a process that runs `body` and ends. It has the memory and the open files of this process.
     pub(super) fn start(body: impl FnOnce()) -> io::Result<Partner> {
+        watch()?;
         // SAFETY: this process has one thread, so the new process has all of it that it needs.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
@@ -31,8 +84,10 @@ impl Drop for Partner {
     fn drop(&mut self) {
         // SAFETY: nobody has waited for the process yet, so its number is its own.
         unsafe {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+            interrupt_every(NEVER);
             libc::kill(self.0, libc::SIGKILL);
-            libc::waitpid(self.0, std::ptr::null_mut(), 0);
+            libc::waitpid(self.0, ptr::null_mut(), 0);
         }
     }
 }

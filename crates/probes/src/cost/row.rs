@@ -2,6 +2,7 @@
 //! A row: one cost, what is timed, and how often in a batch. `docs/methods/costs.md` has each with its source.
 
 use super::bench::Work;
+use super::partner::GONE;
 use super::place::Place;
 use super::{
     Suite, context, files, ipc, locks, memory, network, processes, ring, scheduler, syscalls,
@@ -85,6 +86,9 @@ impl Row {
             Some(libc::EMFILE) => "raise the limit on open files (ulimit -n)",
             Some(libc::ENETUNREACH | libc::EADDRNOTAVAIL) => {
                 "the loopback interface is down; ip link set lo up"
+            }
+            Some(GONE) => {
+                "the process at the other end was killed; dmesg says whether the kernel did it, for lack of memory"
             }
             _ => "this is not expected; please report it",
         };
