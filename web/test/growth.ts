@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Watches the live page of an `onset serve` that measures, until its run has ended: says every so often, as a line of
-// JSON, how much memory the page's scripts have after a collection of garbage, and how many nodes there are. The bench
-// `page` of the command starts it. It asserts nothing.
+// JSON, how much memory the page's scripts have after a collection of garbage, how many nodes there are, and how long
+// the page took at most to answer since the line before. The bench `page` of the command starts it. It asserts nothing.
 //
 // ONSET_PAGE is the page's address, ONSET_EVERY the time between two lines in seconds.
 
@@ -20,23 +20,26 @@ try {
   // With limits, of which one is passed all the time.
   await page.goto(`${address}#live?limit=${encodeURIComponent("task.max < 1us, task.p99 < 1ms")}`);
   await page.locator("#ladder-live tbody tr").first().waitFor();
-  // Where the watch fails, what the page shows says why.
-  await watch(page).catch(async (error: unknown) => {
-    console.error(await page.evaluate(() => document.body.innerText.slice(0, 2_000)));
-    throw error;
-  });
+  await watch(page);
 } finally {
   await browser.close();
 }
 
 async function watch(page: Page): Promise<void> {
   const devtools = await page.context().newCDPSession(page);
-  const hasEnded = () => page.locator(".state").first().innerText().then((text) => /^(Ended|Failed)/.test(text));
+  let slowest_ms = 0;
+  const hasEnded = async () => {
+    const asked = performance.now();
+    const state = await page.evaluate(() => document.querySelector(".state")?.textContent ?? "");
+    slowest_ms = Math.max(slowest_ms, Math.round(performance.now() - asked));
+    return /^(Ended|Failed)/.test(state);
+  };
   for (let minute = 0; ; minute++) {
     await devtools.send("HeapProfiler.collectGarbage");
     const { usedSize } = await devtools.send("Runtime.getHeapUsage");
     const { nodes, jsEventListeners: listeners } = await devtools.send("Memory.getDOMCounters");
-    console.log(JSON.stringify({ sample: minute, heap_bytes: usedSize, nodes, listeners }));
+    console.log(JSON.stringify({ sample: minute, heap_bytes: usedSize, nodes, listeners, slowest_ms }));
+    slowest_ms = 0;
     for (let waited_s = 0; waited_s < every_s; waited_s++) {
       if (await hasEnded()) return;
       await page.waitForTimeout(1_000);

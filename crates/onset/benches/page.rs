@@ -182,8 +182,9 @@ fn growth() {
         let heap = page["heap_bytes"].as_f64().expect("a size") / (1024.0 * 1024.0);
         let nodes = page["nodes"].as_f64().expect("a number");
         let server = served.costs().1;
+        let slowest = page["slowest_ms"].as_f64().expect("a time");
         eprintln!(
-            "{:>5}: server {server:.1} MiB, page {heap:.1} MiB, {nodes} nodes",
+            "{:>5}: server {server:.1} MiB, page {heap:.1} MiB, {nodes} nodes, answers after at most {slowest} ms",
             samples.len()
         );
         samples.push([server, heap, nodes]);
