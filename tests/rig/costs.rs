@@ -197,7 +197,10 @@ fn every_instruction_of_a_cost_is_of_a_function_and_two_explanations_are_the_sam
         let run = costs(&lab, kernel, "[cost]\ncount = 1\nrepetitions = 1");
         let explained = explained(&lab, &run, &[]);
         let costs = explained["costs"].as_array().expect("a list");
-        assert_eq!(costs.len(), run.responders().len(), "{kernel}");
+        // A batch of which more is taken away than counts has no figure: an interrupt can come there.
+        let figures = counters(&run).as_object().expect("counters").clone();
+        let figures = figures.keys().filter(|name| name.starts_with("insns_")).count();
+        assert!(figures > 70 && costs.len() == figures, "{kernel}: {} of {figures}", costs.len());
         for cost in costs {
             let series = cost["series"].as_str().expect("a name");
             assert_eq!(cost["insns"], counter(&run, &format!("insns_{series}")), "{kernel}");

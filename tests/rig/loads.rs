@@ -3,7 +3,7 @@
 
 use testbench::{Lab, experiment, have_kernels};
 
-const LOADS: [&str; 11] = [
+const LOADS: [&str; 12] = [
     "disk",
     "net",
     "tcp_stream",
@@ -14,6 +14,7 @@ const LOADS: [&str; 11] = [
     "compile",
     "ipc",
     "memory",
+    "build",
     "mixed",
 ];
 

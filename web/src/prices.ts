@@ -44,7 +44,7 @@ export function showPrices(prices: Prices | null, clock: string): HTMLElement[] 
         "p",
         { class: "lead" },
         `The longest answer of task against what services cost on an idle system, in ${unit} of one operation. Lower and further left is better. ` +
-          "A filled mark is a kernel that no other one beats in all columns of the table (the Pareto front).",
+          "A filled mark is a kernel on the Pareto front: no other one is as good in the longest answer and in all costs, and better in one.",
       ),
       h("div", { class: "panels" }, ...charts),
       h("p", { class: "keys" }, ...keys),

@@ -8,12 +8,14 @@
 # network: namespaces
 # programs: NPtcp
 # counters: tcp_rr.1000
-if [ -d /onset ]; then
+if [ ! -e /etc/protocols ]; then
+	# Only the bare guest has this directory.
+	if [ ! -d /onset ]; then
+		echo 'NetPIPE needs /etc/protocols: apt install netbase' >&2
+		exit 1
+	fi
 	mkdir -p /etc
 	echo 'tcp 6 TCP' >/etc/protocols
-elif [ ! -e /etc/protocols ]; then
-	echo 'NetPIPE needs /etc/protocols: apt install netbase' >&2
-	exit 1
 fi
 bounce='
 set -- -l 1 -u 1 -p 0 -n 250 -o /dev/null

@@ -341,7 +341,7 @@ impl Warning {
                 "triggers are so close together that one came during the answer to another"
             }
             Self::Tainted { .. } => {
-                "records are in the wrong order: a trigger or an edge is misplaced"
+                "records are in the wrong order: a trigger or an edge is misplaced; of a cost, an interrupt made what is taken away longer than what counts"
             }
             Self::Overrun { .. } => "the probe did not get the processor between two measurements",
             Self::LoadDidNoWork { .. } => {
@@ -402,7 +402,9 @@ impl Warning {
             Self::Spurious { .. } => {
                 "add hardirq to the responders, since its edges show which trigger is which; or lengthen the period"
             }
-            Self::Tainted { .. } => "please report this with the bundle: it is a defect of onset",
+            Self::Tainted { .. } => {
+                "measure a cost with more batches (count); please report anything else with the bundle: it is a defect of onset"
+            }
             Self::Overrun { .. } => "lengthen the period, or give the probe a higher priority",
             Self::LoadDidNoWork { .. } => {
                 "raise count; read the output of the load in console.txt in the bundle"

@@ -167,7 +167,7 @@ pub(super) fn apply(
     let node = match Document::parse(text.as_str()) {
         Ok(document) => frame.node(&document["v"]),
         Err(e) if value.starts_with(['"', '\'', '[', '{']) => {
-            return Err(not_toml(frame, value, &e));
+            return Err(not_toml(frame, &text, &e));
         }
         Err(_) => Node { value: Value::Text(value.into()), at: Place::new(source, Some(whole)) },
     };

@@ -11,7 +11,7 @@
 
 use crate::keyed::{key, keyed};
 use crate::watch::Passage;
-use crate::{Deadline, MissTally, Reason, Summary, Tolerance, Verdict, Worst};
+use crate::{Deadline, FIRM_MAX, MissTally, Reason, Summary, Tolerance, Verdict, Worst};
 use sample::{Losses, Nanos, Quantity, SeriesName};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
@@ -137,6 +137,10 @@ fn weigh<Q: Quantity>(
     needed: u64,
 ) -> (Verdict, Reason) {
     let events = tally.at_worst.events;
+    // No experiment asks for so long rows, and nobody counted in such ones: a damaged bundle names them.
+    if matches!(tolerance, Tolerance::Firm { of, .. } if of > FIRM_MAX) {
+        return (Verdict::Inconclusive, Reason::Unreliable);
+    }
     let too_few = (Verdict::Inconclusive, Reason::TooFewSamples);
     // Where records are missing, answers may have been matched to the wrong triggers.
     if losses.dropped > 0 || !tally.is_ordered {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! MissCounts how often the events of a series miss a deadline, while the samples arrive.
+//! Counts how often the events of a series miss a deadline, while the samples arrive.
 //!
 //! Events are numbered from 0, and a lost event has a number too, so a number without a sample is a lost event. Which
 //! kind of loss it is follows from the counts of losses alone, and these are known at the end. Each series of events is
@@ -28,7 +28,7 @@ pub struct Passage {
     pub missed: u64,
 }
 
-/// MissCounts misses of events that come in the order of their numbers.
+/// Counts misses of events that come in the order of their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Run {
     events: u64,
@@ -154,7 +154,7 @@ impl Views {
     }
 }
 
-/// MissCounts how often a deadline is missed.
+/// Counts how often a deadline is missed.
 #[derive(Clone, Debug)]
 pub struct MissCounter<Q = Nanos> {
     deadline: Deadline<Q>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Costs as people read them: which rows runs have, and a figure with its unit. Terminal and report lay them out.
 
-use crate::price::COSTS;
+use crate::price::{COSTS, IDLE, is_sound};
 use bundle::Manifest;
 use probes::plan::Cost;
 use probes::{Counts, Figure, Figures, Probe, Row, row};
@@ -40,10 +40,14 @@ pub(crate) fn sentence(runs: &[&Manifest]) -> Option<String> {
     let told = |name: &&str| {
         let row = row(name)?;
         let size = |f: &Figure| f.insns_per_operation().unwrap_or(f.ns_per_operation());
-        let figures = runs.iter().filter_map(|run| Some((figure(run, row)?, run)));
+        let sound = runs.iter().filter(|run| run.about.load == IDLE && is_sound(run));
+        let figures = sound.filter_map(|run| Some((figure(run, row)?, run)));
         let mut all: Vec<(Figure, &&Manifest)> = figures.collect();
         all.sort_by(|a, b| size(&a.0).total_cmp(&size(&b.0)));
         let ((least, of_least), (most, of_most)) = (all.first()?, all.last()?);
+        if least.insns.is_some() != most.insns.is_some() {
+            return None;
+        }
         let unit = if least.insns.is_some() { " instructions" } else { "" };
         let (least, most) = (brief(least), brief(most));
         Some(match least == most {

@@ -6,17 +6,19 @@
 
 use crate::costs;
 use bundle::Manifest;
+use bundle::company::unequal;
 use probes::Figures;
-use sample::Nanos;
+use sample::{Losses, Nanos};
 use serde::Serialize;
 use stats::Verdict;
+use std::collections::BTreeSet;
 
 /// The responder whose answers count: a process, which is what most users wait for.
 const RESPONDER: &str = "task";
 /// The costs that count: a system call that does nothing, one that works, and a switch between two processes.
 pub(crate) const COSTS: [&str; 3] = ["null_call", "open_close", "context_2p_0k"];
 /// The load under which costs count.
-const IDLE: &str = "idle";
+pub(crate) const IDLE: &str = "idle";
 
 /// A kernel by what it gets and what it pays.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,27 +56,34 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// The prices of the kernels that the runs measured. `None` if both is known of fewer than two.
+    /// The prices of the kernels that the runs measured. A kernel has one if its answers are known under every load
+    /// under which those of another one are, and its costs. `None` if fewer than two kernels have one, and if not the
+    /// same responders answered: who has fewer of them answers earlier.
     pub(crate) fn of(runs: &[&Manifest]) -> Option<Prices> {
         let paid: Vec<(&Manifest, Vec<Cost>)> =
             runs.iter().filter_map(|run| Some((*run, paid(run)?))).collect();
         let is_counted = paid.iter().all(|(_, costs)| costs.iter().all(|c| c.insns.is_some()));
+        let answered: Vec<Got> = runs.iter().filter_map(|run| got(run)).collect();
+        let is_paid = |got: &&Got| paid.iter().any(|(run, _)| is_of(run, got.run));
+        let loads: BTreeSet<&str> =
+            answered.iter().filter(is_paid).map(|got| got.run.about.load.as_str()).collect();
         let mut kernels: Vec<Price> = Vec::new();
-        for run in runs {
-            let flavour = run.about.flavour.as_str();
-            if kernels.iter().any(|known| known.flavour == flavour) {
+        let mut of_all: Vec<&Manifest> = Vec::new();
+        for (cost_run, costs) in &paid {
+            let own = || answered.iter().filter(|got| is_of(got.run, cost_run));
+            let has = |load: &str| own().any(|got| got.run.about.load == load);
+            let known = kernels.iter().any(|known| known.flavour == cost_run.about.flavour);
+            if known || !loads.iter().all(|load| has(load)) || !own().all(|got| got.is_whole) {
                 continue;
             }
-            let of_it = paid.iter().find(|(run, _)| run.about.flavour == flavour);
-            let worst = runs.iter().filter(|run| run.about.flavour == flavour);
-            let worst = worst.filter_map(|run| got(run)).max_by_key(|got| got.worst);
-            let Some(((cost_run, costs), got)) = of_it.zip(worst) else { continue };
+            let Some(worst) = own().max_by_key(|got| got.worst) else { continue };
+            of_all.extend(own().map(|got| got.run));
             kernels.push(Price {
-                flavour: flavour.to_owned(),
-                latency_run: got.run.run.to_string(),
-                load: got.run.about.load.clone(),
-                worst_ns: got.worst,
-                answers: got.answers,
+                flavour: cost_run.about.flavour.clone(),
+                latency_run: worst.run.run.to_string(),
+                load: worst.run.about.load.clone(),
+                worst_ns: worst.worst,
+                answers: worst.answers,
                 cost_run: cost_run.run.to_string(),
                 costs: costs
                     .iter()
@@ -83,13 +92,21 @@ impl Prices {
                 on_front: false,
             });
         }
+        if kernels.len() < 2 || unequal(of_all).is_some() {
+            return None;
+        }
         let numbers: Vec<Vec<f64>> = kernels.iter().map(Price::numbers).collect();
         for (own, kernel) in numbers.iter().zip(&mut kernels) {
             kernel.on_front = !numbers.iter().any(|other| is_better(other, own));
         }
         let unit = if is_counted { "instructions" } else { "ns" };
-        (kernels.len() > 1).then(|| Prices { costs: COSTS.into(), unit, kernels })
+        Some(Prices { costs: COSTS.into(), unit, kernels })
     }
+}
+
+/// Whether both runs are of the same kernel with the same boot options.
+fn is_of(one: &Manifest, other: &Manifest) -> bool {
+    one.about.flavour == other.about.flavour
 }
 
 impl Price {
@@ -110,12 +127,27 @@ struct Got<'a> {
     run: &'a Manifest,
     worst: Nanos,
     answers: u64,
+    /// Whether no longer answer is missing.
+    is_whole: bool,
 }
 
+/// What a run with triggers got.
 fn got<'a>(run: &'a Manifest) -> Option<Got<'a>> {
-    let is_sound = run.complete && run.conclusion.verdict != Verdict::Invalid;
+    run.about.experiment.trigger.as_ref()?;
     let series = run.series.iter().find(|series| series.responder.as_str() == RESPONDER)?;
-    is_sound.then_some(Got { run, worst: series.max?, answers: series.count })
+    let is_whole = is_sound(run) && series.max.is_some() && hides_nothing(&series.losses);
+    Some(Got { run, worst: series.max.unwrap_or_default(), answers: series.count, is_whole })
+}
+
+/// Whether a run is complete, and not unsound.
+pub(crate) fn is_sound(run: &Manifest) -> bool {
+    run.complete && run.conclusion.verdict != Verdict::Invalid
+}
+
+/// Whether no loss may hide a longer latency. An answer to several triggers counts for the oldest one, so superseded
+/// triggers hide none. All other losses may hide one.
+pub(crate) fn hides_nothing(losses: &Losses) -> bool {
+    losses.total() == losses.superseded
 }
 
 struct Cost {
@@ -126,7 +158,7 @@ struct Cost {
 /// What a run paid, if it measured all of [`COSTS`] on an idle system.
 fn paid(run: &Manifest) -> Option<Vec<Cost>> {
     costs::of(run)?;
-    if run.about.load != IDLE || !run.complete || run.conclusion.verdict == Verdict::Invalid {
+    if run.about.load != IDLE || !is_sound(run) {
         return None;
     }
     let figures = Figures(&run.about.probe_counters);
@@ -157,6 +189,7 @@ mod tests {
         let mut cost = example;
         cost.about.flavour = flavour.into();
         cost.about.load = IDLE.into();
+        cost.about.experiment.trigger = None;
         cost.about.experiment.probe = Some(probes::Plan {
             probe: probes::Probe::Cost(probes::plan::Cost {
                 suites: vec![probes::plan::Suite::Syscalls],
@@ -202,6 +235,47 @@ mod tests {
             (prices.kernels[0].worst_ns, prices.kernels[0].load.as_str()),
             (Nanos(2_000_000), "mixed")
         );
+    }
+
+    /// Two kernels, each with a run at rest beside the busy one.
+    fn two_kernels_at_rest_and_busy() -> Vec<Manifest> {
+        let of = |flavour: &str| {
+            let [busy, cost] = runs(flavour, 50_000, [1, 2, 3]);
+            let mut idle = busy.clone();
+            idle.about.load = IDLE.into();
+            idle.series[0].max = Some(Nanos(7_000));
+            [busy, idle, cost]
+        };
+        [of("6.12"), of("7.3")].into_iter().flatten().collect()
+    }
+
+    fn are_known(runs: &[Manifest]) -> bool {
+        Prices::of(&runs.iter().collect::<Vec<_>>()).is_some()
+    }
+
+    #[test]
+    fn a_kernel_whose_busy_run_is_unsound_or_hides_an_answer_is_not_compared_by_its_run_at_rest() {
+        let sound = two_kernels_at_rest_and_busy();
+        assert!(are_known(&sound));
+        let mut invalid = sound.clone();
+        invalid[0].conclusion.verdict = Verdict::Invalid;
+        assert!(!are_known(&invalid));
+        let mut cut = sound.clone();
+        cut[0].complete = false;
+        assert!(!are_known(&cut));
+        let mut lossy = sound.clone();
+        lossy[0].series[0].losses.unanswered = 1;
+        assert!(!are_known(&lossy));
+        let mut superseded = sound.clone();
+        superseded[0].series[0].losses.superseded = 3;
+        assert!(are_known(&superseded));
+        // Without its busy run it would be compared at rest.
+        let mut lacking = sound.clone();
+        lacking.remove(0);
+        assert!(!are_known(&lacking));
+        let mut fewer = sound;
+        fewer[0].series.clear();
+        assert!(!are_known(&fewer));
     }
 
     #[test]

@@ -22,13 +22,13 @@ mod command;
 pub mod cycles;
 mod encoding;
 mod event;
+mod function_starts;
 pub mod generator;
 pub mod header;
 pub mod plan;
 pub mod ports;
 mod reading;
 // Processors without atomic words of 64 bits, as those of microcontrollers, have no ring.
-mod function_starts;
 #[cfg(target_has_atomic = "64")]
 mod ring;
 mod take;

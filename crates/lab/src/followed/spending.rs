@@ -3,7 +3,8 @@
 //! then counts what each function of the kernel executes itself, in the stretches that make the figure.
 //!
 //! A function's share is what it executed in the stretches that count, less what it executed in those that are to be
-//! taken away, as the figure itself is made ([`crate::costs`]). The shares add up to the figure.
+//! taken away, as the figure itself is made ([`crate::costs`]). The counters of the functions have to add up to QEMU's
+//! own count of the same stretches, which the figure is made of.
 
 use super::ready::plan;
 use super::{Named, Ready};
@@ -34,7 +35,7 @@ pub struct Spending {
     pub functions: Vec<Share>,
     /// Those of programs.
     pub programs_insns: i64,
-    /// Those of code that no function is known of. What the sum of all lacks of `insns` is among them.
+    /// Those of code that no function is known of.
     pub unnamed_insns: i64,
 }
 
@@ -102,13 +103,21 @@ pub fn spend(
             let how = format!("{name} took {} and not {} instructions", told(now), told(then));
             return Err(Error::CameOutOtherwise { how });
         }
-        let ops = manifest.about.probe_counters.get(&format!("ops_{name}")).copied();
-        let spending = ops.and_then(|ops| {
-            let figure = Figure::of(&outcome.witness, index)?;
-            spending(name.as_str(), ops, figure, &outcome, &map)
-        });
         // A row that was not measured has no instructions.
-        all.extend(spending);
+        let Some(figure) = Figure::of(&outcome.witness, index).filter(|_| now.is_some()) else {
+            continue;
+        };
+        // The number of a batch's operations is fixed.
+        let row = probes::row(name.as_str());
+        let ops = row.map(|row| u64::from(row.ops)).filter(|ops| *ops > 0);
+        let then = manifest.about.probe_counters.get(&format!("ops_{name}")).copied();
+        let Some(ops) = ops.filter(|ops| then == Some(*ops)) else {
+            return Err(Error::MadeOtherwise(format!(
+                "{}: its batches of {name} had another number of operations than those of this onset; measure again",
+                manifest.run
+            )));
+        };
+        all.extend(spending(name.as_str(), ops, figure, &outcome, &map)?);
     }
     Ok(all)
 }
@@ -143,22 +152,21 @@ fn spending(
     figure: Figure,
     outcome: &Outcome,
     map: &Map<Vec<u8>>,
-) -> Option<Spending> {
-    let insns = figure.insns()?;
+) -> Result<Option<Spending>, Error> {
     let of = |id| outcome.witness.spent.get(&id);
-    let (counts, takes) = (&of(figure.counts.0)?.counts, &of(figure.takes.0)?.takes);
-    let mut programs_insns = 0;
+    let both = of(figure.counts.0).zip(of(figure.takes.0)).zip(figure.insns());
+    let Some(((counts, takes), insns)) = both else { return Ok(None) };
+    let (counts, takes) = (&counts.counts, &takes.takes);
+    let (mut programs_insns, mut unnamed_insns) = (0, 0);
     let mut functions: BTreeMap<String, i64> = BTreeMap::new();
     for (address, insns) in differences(counts, takes) {
-        match address {
-            FunctionStarts::PROGRAMS => programs_insns += insns,
-            FunctionStarts::UNKNOWN => {}
-            _ => {
-                if let Some(place) = map.resolve(address) {
-                    let module = place.module.map(|m| format!(" [{m}]")).unwrap_or_default();
-                    *functions.entry(format!("{}{module}", place.symbol)).or_default() += insns;
-                }
+        match (address, map.resolve(address)) {
+            (FunctionStarts::PROGRAMS, _) => programs_insns += insns,
+            (_, Some(place)) => {
+                let module = place.module.map(|m| format!(" [{m}]")).unwrap_or_default();
+                *functions.entry(format!("{}{module}", place.symbol)).or_default() += insns;
             }
+            (_, None) => unnamed_insns += insns,
         }
     }
     let mut functions: Vec<Share> = functions
@@ -168,9 +176,13 @@ fn spending(
         .collect();
     functions.sort_by_key(|share| std::cmp::Reverse(share.insns));
     let named: i64 = functions.iter().map(|share| share.insns).sum();
-    let unnamed_insns = insns as i64 - named - programs_insns;
+    let sum = named + programs_insns + unnamed_insns;
+    if sum != insns as i64 {
+        let how = format!("{series}: its functions executed {sum} and not {insns} instructions");
+        return Err(Error::CameOutOtherwise { how });
+    }
     let series = series.into();
-    Some(Spending { series, operations, insns, functions, programs_insns, unnamed_insns })
+    Ok(Some(Spending { series, operations, insns, functions, programs_insns, unnamed_insns }))
 }
 
 /// What each function executed in the stretches that count, less what it executed in those to be taken away.

@@ -6,7 +6,7 @@ use super::{open, print, print_json};
 use crate::failure::{Exit, Failure};
 use bundle::store::{Headline, Store};
 use bundle::{Bundle, Manifest};
-use stats::{Condition, ConditionOutcome, Summary};
+use stats::{Condition, ConditionOutcome, Summary, Verdict};
 use std::path::Path;
 use view::results::Compare;
 use view::terminal;
@@ -59,7 +59,10 @@ fn others(store: &Store, pair: [&Manifest; 2]) -> Vec<Bundle> {
     let Ok(entries) = store.list() else { return Vec::new() };
     let wanted = |headline: &Headline| {
         let is_other = INSTRUMENTS.contains(&headline.instrument.as_str());
-        is_other && headline.instrument != one && headline.complete
+        // Costs are those of an idle system.
+        let counts = headline.instrument != "cost" || headline.load == "idle";
+        let is_sound = headline.complete && headline.verdict != Verdict::Invalid;
+        is_other && headline.instrument != one && counts && is_sound
     };
     let all: Vec<_> = entries
         .into_iter()

@@ -6,6 +6,7 @@
 //! every target. The number of stretches that count is that of those that do not. So the cost of marks and readings is
 //! not in the difference, on a machine on the average, and in the rig exactly.
 
+use super::partner::GONE;
 use super::row::Row;
 use crate::Output;
 use rt::now;
@@ -80,11 +81,12 @@ pub(super) fn answered(answer: impl Into<i64>) -> io::Result<i64> {
     }
 }
 
-/// Checks that a call moved `wanted` bytes.
+/// Checks that a call moved `wanted` bytes. Where none come, the process at the other end is gone.
 #[inline]
 pub(super) fn moved(answer: isize, wanted: usize) -> io::Result<()> {
     match answered(answer as i64)? {
         n if n as usize == wanted => Ok(()),
+        0 => Err(io::Error::from_raw_os_error(GONE)),
         n => Err(io::Error::other(format!("{n} of {wanted} bytes went through"))),
     }
 }

@@ -66,7 +66,13 @@ impl Partner {
         watch()?;
         // SAFETY: this process has one thread, so the new process has all of it that it needs.
         match unsafe { libc::fork() } {
-            -1 => Err(io::Error::last_os_error()),
+            -1 => {
+                let failure = io::Error::last_os_error();
+                // There is no partner whose end would be an error.
+                // SAFETY: this is a plain system call.
+                unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+                Err(failure)
+            }
             0 => {
                 // SAFETY: these are plain system calls.
                 unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
@@ -146,7 +152,7 @@ pub(super) fn drain(from: &impl AsRawFd, bytes: usize, buffer: &mut [u8]) -> io:
     while left > 0 {
         let most = left.min(buffer.len());
         match answered(read(from, &mut buffer[..most]) as i64)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            0 => return Err(io::Error::from_raw_os_error(GONE)),
             n => left -= n as usize,
         }
     }

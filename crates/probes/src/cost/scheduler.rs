@@ -176,6 +176,8 @@ struct Yields {
 
 impl Yields {
     fn start(tasks: u32, policy: Policy) -> io::Result<Box<dyn Work>> {
+        // A refusal here has a reason and a remedy, which one of a thread has not.
+        drop(Under::take(ABOVE)?);
         let shared = Shared::map()?;
         let tasks = crowd(&shared, tasks, policy, |words, _| {
             pass(&words[GATE], &mut 0);

@@ -148,6 +148,8 @@ pub(super) fn install(signal: libc::c_int, handler: libc::sighandler_t) -> io::R
     unsafe {
         let (mut action, mut before): (libc::sigaction, libc::sigaction) = std::mem::zeroed();
         action.sa_sigaction = handler;
+        // A child that is only stopped has not ended; the flag means nothing for other signals.
+        action.sa_flags = libc::SA_NOCLDSTOP;
         libc::sigemptyset(&mut action.sa_mask);
         answered(libc::sigaction(signal, &action, &mut before)).map(drop)
     }

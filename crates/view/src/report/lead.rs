@@ -5,6 +5,7 @@
 
 use super::Material;
 use crate::costs;
+use crate::price::hides_nothing;
 use bundle::company::unequal;
 use bundle::{Bundle, Manifest};
 use sample::{Clock, Losses, Nanos};
@@ -134,9 +135,7 @@ fn sentence(flavours: &[Answered], responder: &str, load: &str, run: &Manifest) 
 
 /// How many times the worst is as long as the best; none if their comparison would be misleading.
 fn times(best: &Answered, worst: &Answered) -> Option<String> {
-    // An answer to several triggers counts for the oldest one, so superseded triggers hide no longer latency. All other
-    // losses may hide one.
-    let whole = |f: &Answered| f.losses.total() == f.losses.superseded;
+    let whole = |f: &Answered| hides_nothing(&f.losses);
     let alike = unequal(best.runs.iter().chain(&worst.runs).copied()).is_none();
     let times = worst.max?.0 as f64 / best.max?.0.max(1) as f64;
     let told = whole(best) && whole(worst) && alike && times >= 1.05;

@@ -420,7 +420,8 @@ fn machine_entries(about: &About) -> Vec<Entry> {
             entry("processor", machine.cpu.clone()),
             entry("memory", format!("{} MiB", machine.memory_mib)),
         ]);
-        let shift = machine.icount_shift.map(|s| format!("{} ns", 1u64 << s));
+        let shift = machine.icount_shift.and_then(|s| 1u64.checked_shl(s.into()));
+        let shift = shift.map(|ns| format!("{ns} ns"));
         entries.extend(optional("time per instruction", &shift));
         entries.extend(optional("snapshot", &machine.snapshot));
     }

@@ -40,7 +40,7 @@ fn of_deadline(finding: &DeadlineFinding) -> String {
             format!("{} in a row from trigger {}, ", worst.missed, worst.from)
         }
         (Tolerance::Firm { of, .. }, Some(worst)) => {
-            format!("{} of {of} from trigger {}, ", of - worst.missed, worst.from)
+            format!("{} of {of} from trigger {}, ", of.saturating_sub(worst.missed), worst.from)
         }
         _ => String::new(),
     };

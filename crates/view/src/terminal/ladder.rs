@@ -26,7 +26,10 @@ const SYMPTOM_LINES: usize = 4;
 /// # Errors
 /// When the details of a bundle cannot be read.
 pub fn ladders(bundles: &[Bundle]) -> Result<String, BundleError> {
-    let summaries = bundles.iter().flat_map(|b| &b.manifest().series);
+    // Costs have a table of their own, without an axis.
+    let ladders =
+        bundles.iter().map(Bundle::manifest).filter(|run| crate::costs::of(run).is_none());
+    let summaries = ladders.flat_map(|run| &run.series);
     let (mut min, mut max) = (u64::MAX, 0);
     for summary in summaries {
         min = min.min(summary.min.map_or(min, |n| n.0));

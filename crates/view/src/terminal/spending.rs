@@ -125,7 +125,8 @@ fn signed(insns: f64) -> String {
     format!("{sign}{}", plain(insns))
 }
 
-/// The two functions of the kernel by which the cost grew most, if it grew: `, of which 388.0 in rt_spin_lock and …`.
+/// The two functions of the kernel that changed the cost most in the direction in which it changed: `, +388.0 of them
+/// in rt_spin_lock and rt_spin_unlock`.
 fn mostly(lines: &[(&str, f64, f64)], whole: f64) -> String {
     let grew = |line: &&(&str, f64, f64)| {
         (line.1 - line.2) * whole.signum() > 0.0 && ![PROGRAMS, UNNAMED].contains(&line.0)

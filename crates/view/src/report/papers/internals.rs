@@ -209,13 +209,7 @@ fn table(
     claims: Vec<Claim>,
 ) -> Table {
     let cells: Vec<(&str, Statistic)> = columns.iter().map(|(_, s)| (series, *s)).collect();
-    let mut rows: Vec<super::Row> = runs.rows(US, &cells);
-    let groups = runs.groups();
-    // The label has the load beside the flavour if there are several loads.
-    let named = groups.iter().filter(|g| super::runs::summary(g[0].manifest(), series).is_some());
-    for (row, group) in rows.iter_mut().zip(named) {
-        row.label = format!("{}, {}", group[0].flavour(), group[0].load());
-    }
+    let rows = runs.labelled(series, runs.rows(US, &cells));
     Table {
         id,
         heading,

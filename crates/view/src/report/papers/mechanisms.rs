@@ -5,7 +5,7 @@
 //!
 //! A file has one frequency, and several files belong together.
 
-use super::claim::{Claim, Expects, Said, Scale};
+use super::claim::{Claim, Expects, Said, Scale, untold};
 use super::delay::ratio;
 use super::runs::{Repetition, Run, Runs, basis, summary};
 use super::{Cell, Column, Row, Statistic, Table, Unit, Whose, time_cell};
@@ -32,17 +32,12 @@ const LOAD: Said = Said {
     effect: 1.5,
     needs: "sound runs without load and under load at one frequency",
 };
-const LATER: Said = Said {
-    paper: "A bottom half is executed later than the interrupt handler, which only schedules it (§3.1.6).",
-    what: "Average answer, divided by that of the interrupt handler, for the run with the least quotient",
-    needs: "a sound run in which both answered",
-    ..LOAD
-};
-const FIRST: Said = Said {
-    paper: "The interrupt handler is the first to answer; everything else is scheduled by it (§3.1.6).",
-    what: "Average answer of the quickest other mechanism, divided by that of the interrupt handler, for the run with the least quotient",
-    ..LATER
-};
+const LATER: &str =
+    "A bottom half is executed later than the interrupt handler, which only schedules it (§3.1.6).";
+const FIRST: &str =
+    "The interrupt handler is the first to answer; everything else is scheduled by it (§3.1.6).";
+/// Why no run decides who is first.
+const HANDLER_FIRST: &str = "The driver's handler answers first and then starts the others, so this cannot come out otherwise.";
 
 /// Figures 5.9 to 5.12.
 pub(super) fn tables(runs: &Runs) -> Vec<Table> {
@@ -114,25 +109,9 @@ fn row(group: &[Rc<Run>], series: &'static str, hertz: &str) -> Option<Row> {
 
 fn claims(runs: &Runs, series: &'static str) -> Vec<Claim> {
     let seeds = runs.repetitions();
-    let least =
-        |r: &Repetition, of: &dyn Fn(&Run) -> Option<f64>| r.iter().filter_map(of).reduce(f64::min);
     let load = runs.each(|r| under_load(r, series));
-    let later = |others: &'static [&'static str]| {
-        runs.each(|r| {
-            least(r, &|run| {
-                let mean = |name: &str| run.value(name, Statistic::Mean);
-                let quickest = others.iter().filter_map(|name| mean(name)).reduce(f64::min);
-                ratio(quickest, mean("hardirq"))
-            })
-        })
-    };
-    let order = match series {
-        "hardirq" => FIRST.told(&later(&["tasklet", "work", "task"]), seeds),
-        "tasklet" => LATER.told(&later(&["tasklet"]), seeds),
-        "work" => LATER.told(&later(&["work"]), seeds),
-        _ => LATER.told(&later(&["task"]), seeds),
-    };
-    vec![LOAD.told(&load, seeds), order]
+    let order = if series == "hardirq" { FIRST } else { LATER };
+    vec![LOAD.told(&load, seeds), untold(order, HANDLER_FIRST)]
 }
 
 /// For each kernel and frequency the latest answer under any load, divided by that without; the least of them.

@@ -5,7 +5,7 @@
 use super::claim::{Claim, Expects, Said, Scale};
 use super::delay::ratio;
 use super::runs::{Mode, Repetition, Run, Runs};
-use super::{Printed, Row, Statistic, Table, Unit, figure, printed};
+use super::{Printed, Statistic, Table, Unit, figure, printed};
 
 const LATENCY: &str = "interrupt-2048hz";
 const REALFEEL: &str = "interval-2048hz";
@@ -61,7 +61,7 @@ pub(super) fn jitter(runs: &Runs) -> Table {
         heading: "From an interrupt of the RTC at 2 kHz to the task",
         source: "Morgan 2002, Preemption Latency",
         columns: columns.map(|(name, _)| US.column(name)).into(),
-        rows: labelled(runs, LATENCY, runs.rows(US, &cells)),
+        rows: runs.labelled(LATENCY, runs.rows(US, &cells)),
         absent: runs.absent(),
         note: format!(
             "{} The time from the instant when the interrupt is due until the task has read. The paper draws charts, and its text has no numbers. Its load was LMbench and \
@@ -84,7 +84,7 @@ pub(super) fn realfeel(runs: &Runs) -> Table {
     const MS: Unit = Unit::Millis;
     let columns = [("maximum", Statistic::Max), ("average", Statistic::Mean)];
     let cells = columns.map(|(_, statistic)| (REALFEEL, statistic));
-    let ours = labelled(runs, REALFEEL, runs.rows(MS, &cells));
+    let ours = runs.labelled(REALFEEL, runs.rows(MS, &cells));
     let claims = vec![
         told(runs, &PREEMPTION, REALFEEL, (Statistic::Max, Mode::None, Mode::Full)),
         told(runs, &POINTS, REALFEEL, (Statistic::Max, Mode::None, Mode::Voluntary)),
@@ -106,16 +106,6 @@ pub(super) fn realfeel(runs: &Runs) -> Table {
         claims,
         picture: None,
     }
-}
-
-/// Rows of several loads name theirs.
-fn labelled(runs: &Runs, series: &str, mut rows: Vec<Row>) -> Vec<Row> {
-    let groups = runs.groups();
-    let named = groups.iter().filter(|g| super::runs::summary(g[0].manifest(), series).is_some());
-    for (row, group) in rows.iter_mut().zip(named) {
-        row.label = format!("{}, {}", group[0].flavour(), group[0].load());
-    }
-    rows
 }
 
 /// The greatest value of one kernel under any load, divided by that of the other.

@@ -257,6 +257,16 @@ impl<'a> Runs<'a> {
         groups
     }
 
+    /// These rows of the groups that have the series, each with its load beside its flavour.
+    pub(super) fn labelled(&self, series: &str, mut rows: Vec<Row>) -> Vec<Row> {
+        let groups = self.groups();
+        let named = groups.iter().filter(|group| summary(group[0].manifest(), series).is_some());
+        for (row, group) in rows.iter_mut().zip(named) {
+            row.label = format!("{}, {}", group[0].flavour(), group[0].load());
+        }
+        rows
+    }
+
     /// A row of onset for each group that has any of the series.
     pub(super) fn rows(&self, unit: Unit, cells: &[(&str, Statistic)]) -> Vec<Row> {
         let groups = self.groups();

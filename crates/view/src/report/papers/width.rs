@@ -63,7 +63,7 @@ fn shift(run: &Run) -> Option<u8> {
 fn speed(shift: u8) -> String {
     match shift {
         0 => "1 GHz".into(),
-        n => format!("{} MHz", 1000 >> n),
+        n => format!("{} MHz", 1000_u32.checked_shr(n.into()).unwrap_or(0)),
     }
 }
 
