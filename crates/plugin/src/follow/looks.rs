@@ -26,7 +26,8 @@ struct Open {
 const FIRST: u64 = 500;
 
 /// Decides when to look. [`crate::instrument::Block::when_due`] counts down, in the blocks that end loops
-/// ([`super::places`]). So looks happen at these blocks, and where the follower is called for another reason.
+/// ([`super::places`]). So looks happen at these blocks, and where the CPU masks interrupts, or changes its count or
+/// its task.
 #[derive(Debug)]
 pub struct Looks {
     /// The length of a stretch at the end of its first countdown.

@@ -173,8 +173,9 @@ impl Follower {
         cpu.check(place.left == 1);
         let before = || cpu.time(place.left);
         let after = || cpu.time(place.left - 1);
-        // At a gate the stack tells of the interrupt, and not yet of what takes long.
-        if let Why::Change(Change::Masks | Change::Unmasks) | Why::Watch = place.why {
+        // At a gate the stack tells of the interrupt, and not yet of what takes long. Watched places depend on how
+        // closely a run is followed, which must not decide where the follower looks.
+        if let Why::Change(Change::Masks | Change::Unmasks) = place.why {
             self.look_if_due(place, before());
         }
         match place.why {
