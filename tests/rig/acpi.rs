@@ -6,7 +6,9 @@
 
 use rig::{CHOICE, QEMU};
 use std::process::Command;
-use testbench::{Finished, Lab, Run, compiled, experiment, repository, skip, those_here};
+use testbench::{
+    Finished, Lab, RESPONDERS, Run, compiled, experiment, repository, skip, those_here,
+};
 use wire::ports::CHIP_TRIGGER;
 
 /// The rig's chip as a device of ACPI: `driver/rig/onset_rig_gpio.c` looks for the identifier.
@@ -18,20 +20,6 @@ const CHIP: &str = "DefinitionBlock (\"\", \"SSDT\", 2, \"ONSET\", \"CHIP\", 1)
     }
 }
 ";
-/// All responders. `timer_softirq` answers at the next tick, 4 ms later at most.
-const RESPONDERS: [&str; 11] = [
-    "hardirq",
-    "threaded_irq",
-    "tasklet",
-    "bh_work",
-    "work",
-    "work_highpri",
-    "kthread",
-    "task",
-    "tasklet_hi",
-    "timer_softirq",
-    "waitqueue",
-];
 /// Triggers of the runs here.
 const COUNT: u64 = 100;
 

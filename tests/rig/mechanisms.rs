@@ -5,22 +5,11 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use testbench::{Lab, Run, assert_as_promised_by, experiment, have_kernels, those_here};
+use testbench::{
+    Lab, RESPONDERS, Run, assert_as_promised_by, experiment, have_kernels, those_here,
+};
 
 const NEW: [&str; 3] = ["tasklet_hi", "timer_softirq", "waitqueue"];
-const ALL: [&str; 11] = [
-    "hardirq",
-    "threaded_irq",
-    "tasklet",
-    "bh_work",
-    "work",
-    "work_highpri",
-    "kthread",
-    "task",
-    "tasklet_hi",
-    "timer_softirq",
-    "waitqueue",
-];
 const KERNELS: [&str; 3] = ["6.12", "6.12-rt", "7.3-rt"];
 /// A tick of the kernels that are tried (HZ=250).
 const TICK_NS: u64 = 4_000_000;
@@ -66,7 +55,7 @@ fn each_answers_alone_with_all_others_and_in_an_odd_set() {
     const TRIGGERS: u64 = 200;
     let lab = Lab::new();
     let odd = ["threaded_irq", "work", "timer_softirq", "waitqueue"];
-    let sets = [&NEW[..1], &NEW[1..2], &NEW[2..], &ALL, &odd];
+    let sets = [&NEW[..1], &NEW[1..2], &NEW[2..], &RESPONDERS, &odd];
     for kernel in those_here(&KERNELS) {
         for set in sets {
             let run = run(&lab, kernel, "idle", TRIGGERS, set);
@@ -80,7 +69,7 @@ fn a_high_tasklet_is_no_later_than_an_ordinary_one_and_a_timer_answers_at_a_tick
     const TRIGGERS: u64 = 300;
     let lab = Lab::new();
     for kernel in those_here(&KERNELS) {
-        let run = run(&lab, kernel, "idle", TRIGGERS, &ALL);
+        let run = run(&lab, kernel, "idle", TRIGGERS, &RESPONDERS);
         let samples = samples(&lab, &run);
         for (trigger, (_, high)) in &samples["tasklet_hi"] {
             let (_, ordinary) = samples["tasklet"][trigger];

@@ -229,6 +229,21 @@ fn temporary() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("onset-test-").tempdir().expect("a writable directory")
 }
 
+/// All responders, in the order of their pins. `timer_softirq` answers at the next tick, 4 ms later at most.
+pub const RESPONDERS: [&str; 11] = [
+    "hardirq",
+    "threaded_irq",
+    "tasklet",
+    "bh_work",
+    "work",
+    "work_highpri",
+    "kthread",
+    "task",
+    "tasklet_hi",
+    "timer_softirq",
+    "waitqueue",
+];
+
 /// A line for [`experiment`]: only the first to answer and the last do.
 pub const FIRST_AND_LAST: &str = "responders = [\"hardirq\", \"task\"]";
 

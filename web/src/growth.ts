@@ -7,6 +7,7 @@ import { type Place, showDrawing } from "./drawing.ts";
 import { h, svg } from "./element.ts";
 import { duration, integer, tick } from "./format.ts";
 import { dash, lookClass, marker } from "./look.ts";
+import { type Edges, type Mark, marks } from "./marks.ts";
 import { type About, clockText, saveDrawing } from "./save.ts";
 import { scrollBox } from "./scroll.ts";
 import { digitsOf, linearTicks, logRange, marksOf } from "./ticks.ts";
@@ -19,6 +20,7 @@ const LEFT = 70;
 const RIGHT = 12;
 const TOP = 8;
 const BOTTOM = 38;
+const EDGES: Edges = { left: LEFT, right: WIDTH - RIGHT, foot: HEIGHT - BOTTOM };
 
 /** Beyond this ratio of the greatest to the least a linear axis hides the small ones. */
 const LINEAR = 8;
@@ -95,12 +97,9 @@ function axes({ shown, x, y }: Place, log: boolean): SVGElement[] {
   const heights = marksOf({ log }, shown.y, log ? 6 : 5);
   const times = linearTicks(shown.x, 5);
   const text = (ns: number, all: number[]) => (ns === 0 ? "0" : tick(ns, digitsOf(all)));
+  const up = heights.map((ns): Mark => [y(ns), text(ns, heights)]);
   return [
-    ...heights.flatMap((ns) => [
-      svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(ns), y2: y(ns) }),
-      svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, text(ns, heights)),
-    ]),
-    ...times.map((ns) => svg("text", { x: x(ns), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, text(ns, times))),
+    ...marks(EDGES, up, times.map((ns): Mark => [x(ns), text(ns, times)])),
     svg("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 5, "text-anchor": "middle" }, "virtual time of all trials"),
     svg(
       "text",

@@ -7,6 +7,7 @@ import { type Place, showDrawing } from "./drawing.ts";
 import { h, svg } from "./element.ts";
 import { duration, exactNs, integer, tick } from "./format.ts";
 import { lookClass, marker } from "./look.ts";
+import { type Edges, type Mark, marks } from "./marks.ts";
 import { showHistograms, showScatter } from "./plots.ts";
 import { type About, clockText, saveDrawing } from "./save.ts";
 import { showScreens } from "./screen.ts";
@@ -150,6 +151,7 @@ const WIDTH = 440;
 const HEIGHT = 220;
 const LEFT = 48;
 const BOTTOM = 40;
+const EDGES: Edges = { left: LEFT, right: WIDTH - 10, foot: HEIGHT - BOTTOM };
 
 /** The high thread's wait against the middle thread's work, on linear axes from 0: a bounded wait is a level line. */
 function showChart({ lines }: WaitChart, about: About, name: string): HTMLElement {
@@ -211,12 +213,10 @@ function axes({ shown, x, y }: Place, works: readonly number[]): SVGElement[] {
   const seen = works.filter((ns) => shown.x.low <= ns && ns <= shown.x.high);
   const marked = seen.length > 1 ? seen : linearTicks(shown.x, 5);
   return [
-    ...waits.flatMap((ns) => [
-      svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 10, y1: y(ns), y2: y(ns) }),
-      svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, ns === 0 ? "0" : tick(ns, digitsOf(waits))),
-    ]),
-    ...marked.map((ns) =>
-      svg("text", { x: x(ns), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, tick(ns, digitsOf(marked))),
+    ...marks(
+      EDGES,
+      waits.map((ns): Mark => [y(ns), ns === 0 ? "0" : tick(ns, digitsOf(waits))]),
+      marked.map((ns): Mark => [x(ns), tick(ns, digitsOf(marked))]),
     ),
     svg("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "work of the middle thread"),
   ];

@@ -6,6 +6,7 @@ import type { HistogramPanel, Histograms, Scatter, ScatterPanel } from "./contra
 import { type Place, showDrawing } from "./drawing.ts";
 import { h, svg } from "./element.ts";
 import { duration, integer, tick } from "./format.ts";
+import { type Edges, type Mark, marks } from "./marks.ts";
 import { type About, saveDrawing } from "./save.ts";
 import { digitsOf, linearTicks, type Range } from "./ticks.ts";
 import { ZOOM } from "./zooming.ts";
@@ -15,6 +16,7 @@ const WIDTH = 440;
 const HEIGHT = 200;
 const LEFT = 56;
 const BOTTOM = 40;
+const EDGES: Edges = { left: LEFT, right: WIDTH - 10, foot: HEIGHT - BOTTOM };
 
 /** The points of each panel. */
 export function showScatter({ panels }: Scatter, about: About, name: string): HTMLElement {
@@ -95,12 +97,10 @@ function frame({ shown, x, y }: Place, latency: "x" | "y"): SVGElement[] {
   const [across, up] = [linearTicks(shown.x, 5), linearTicks(shown.y, 5)];
   const time = (ns: number, all: number[]) => (ns === 0 ? "0" : tick(ns, digitsOf(all)));
   return [
-    ...up.flatMap((value) => [
-      svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 10, y1: y(value), y2: y(value) }),
-      svg("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, latency === "y" ? time(value, up) : integer(value)),
-    ]),
-    ...across.map((value) =>
-      svg("text", { x: x(value), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, time(value, across)),
+    ...marks(
+      EDGES,
+      up.map((value): Mark => [y(value), latency === "y" ? time(value, up) : integer(value)]),
+      across.map((value): Mark => [x(value), time(value, across)]),
     ),
     svg(
       "text",

@@ -7,6 +7,7 @@ import { type Place, showDrawing } from "./drawing.ts";
 import { h, svg } from "./element.ts";
 import { duration, integer, tick } from "./format.ts";
 import { lookClass, marker } from "./look.ts";
+import { type Edges, type Mark, marks } from "./marks.ts";
 import { type About, clockText, saveDrawing } from "./save.ts";
 import { scrollBox } from "./scroll.ts";
 import { digitsOf, linearTicks, logRange, marksOf } from "./ticks.ts";
@@ -19,6 +20,7 @@ const LEFT = 66;
 const RIGHT = 18;
 const TOP = 12;
 const BOTTOM = 38;
+const EDGES: Edges = { left: LEFT, right: WIDTH - RIGHT, foot: HEIGHT - BOTTOM };
 
 /** The section; nothing if too little is known. */
 export function showPrices(prices: Prices | null, clock: string): HTMLElement[] {
@@ -83,14 +85,9 @@ function showChart({ unit, kernels }: Prices, n: number, cost: string, clock: st
 
 function axes({ shown, x, y }: Place, name: string): SVGElement[] {
   const heights = marksOf({ log: true }, shown.y, 5);
+  const up = heights.map((ns): Mark => [y(ns), tick(ns, digitsOf(heights))]);
   return [
-    ...heights.flatMap((ns) => [
-      svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(ns), y2: y(ns) }),
-      svg("text", { x: LEFT - 6, y: y(ns) + 4, "text-anchor": "end" }, tick(ns, digitsOf(heights))),
-    ]),
-    ...linearTicks(shown.x, 4).map((n) =>
-      svg("text", { x: x(n), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, integer(n)),
-    ),
+    ...marks(EDGES, up, linearTicks(shown.x, 4).map((n): Mark => [x(n), integer(n)])),
     svg("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 5, "text-anchor": "middle" }, name),
     svg(
       "text",

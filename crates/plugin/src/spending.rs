@@ -10,7 +10,6 @@ use crate::generator::pass_on_among_many;
 use crate::instrument::{Block, Counters, Instrument, OnInstruction};
 use crate::x86_64::USER_END;
 use sample::Insns;
-use std::sync::{Mutex, MutexGuard};
 use wire::{Event, FunctionStarts};
 
 /// The counter of all programs. The event tells it by the same number.
@@ -24,16 +23,13 @@ const FUNCTIONS: usize = 2;
 pub struct Spending {
     functions: FunctionStarts,
     counters: Counters,
-    /// The values at the beginning of the stretch that is open.
-    before: Mutex<Vec<u64>>,
 }
 
 impl Spending {
     /// Counters for the functions of `functions`. QEMU is installing the plugin at this time.
     pub fn new(instrument: &Instrument, functions: FunctionStarts) -> Spending {
-        let count = FUNCTIONS + functions.starts.len();
-        let counters = instrument.counters(count);
-        Spending { functions, counters, before: Mutex::new(vec![0; count]) }
+        let counters = instrument.counters(FUNCTIONS + functions.starts.len());
+        Spending { functions, counters }
     }
 
     /// Looks at a block that QEMU translates. `on_fault` is called where the kernel is entered after a page fault.
@@ -54,29 +50,26 @@ impl Spending {
         instrument.set(self.counters, index, counted.saturating_sub(1));
     }
 
-    /// A stretch begins.
+    /// A stretch begins: all counters begin at 0.
     pub fn begin(&self, instrument: &Instrument) {
-        for (index, before) in self.before().iter_mut().enumerate() {
-            *before = instrument.value(self.counters, index);
+        for index in 0..FUNCTIONS + self.functions.starts.len() {
+            instrument.set(self.counters, index, 0);
         }
     }
 
     /// The stretch ends: tells what each function executed in it.
     pub fn tell(&self, instrument: &Instrument) {
-        for (index, before) in self.before().iter().enumerate() {
-            let insns = Insns(instrument.value(self.counters, index).saturating_sub(*before));
-            let function = match index.checked_sub(FUNCTIONS) {
-                None => index as u64,
-                Some(function) => self.functions.starts[function].0,
-            };
+        let starts = self.functions.starts.iter().map(|(start, _)| *start);
+        for (index, function) in [FunctionStarts::PROGRAMS, FunctionStarts::UNKNOWN]
+            .into_iter()
+            .chain(starts)
+            .enumerate()
+        {
+            let insns = Insns(instrument.value(self.counters, index));
             if insns.0 > 0 {
                 pass_on_among_many(&Event::Spent { function, insns });
             }
         }
-    }
-
-    fn before(&self) -> MutexGuard<'_, Vec<u64>> {
-        self.before.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

@@ -237,24 +237,28 @@ impl<Q> Finding<Q> {
     }
 }
 
-/// What became of a limit on a statistic.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(
-    feature = "schema",
-    schemars(extend("oneOf" = [
+/// The schema of a finding: which reasons a verdict may have.
+#[cfg(feature = "schema")]
+pub(crate) fn verdicts(schema: &mut schemars::Schema) {
+    let pairs = serde_json::json!([
         {"properties": {"verdict": {"const": "pass"}, "reason": {"const": "within"}}},
         {"properties": {"verdict": {"const": "fail"}, "reason": {"enum": ["exceeded", "unanswered"]}}},
         {"properties": {"verdict": {"const": "inconclusive"}, "reason": {"enum": [
             "unanswered", "superseded", "overrun", "unreliable", "no_samples", "too_few_samples"
         ]}}}
-    ]))
-)]
+    ]);
+    schema.insert("oneOf".into(), pairs);
+}
+
+/// What became of a limit on a statistic.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(
     feature = "schema",
     schemars(
         rename = "StatisticFinding",
         deny_unknown_fields,
+        transform = crate::limits::verdicts,
         transform = crate::keyed::units::<Q>,
         bound = "Q: Quantity + schemars::JsonSchema"
     )

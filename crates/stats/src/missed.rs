@@ -21,19 +21,10 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(
     feature = "schema",
-    schemars(extend("oneOf" = [
-        {"properties": {"verdict": {"const": "pass"}, "reason": {"const": "within"}}},
-        {"properties": {"verdict": {"const": "fail"}, "reason": {"enum": ["exceeded", "unanswered"]}}},
-        {"properties": {"verdict": {"const": "inconclusive"}, "reason": {"enum": [
-            "unanswered", "superseded", "overrun", "unreliable", "no_samples", "too_few_samples"
-        ]}}}
-    ]))
-)]
-#[cfg_attr(
-    feature = "schema",
     schemars(
         rename = "DeadlineFinding",
         deny_unknown_fields,
+        transform = crate::limits::verdicts,
         transform = crate::keyed::units::<Q>,
         bound = "Q: Quantity + schemars::JsonSchema"
     )

@@ -39,7 +39,6 @@ pub(crate) fn figure(run: &Manifest, row: &Row) -> Option<Figure> {
 pub(crate) fn sentence(runs: &[&Manifest]) -> Option<String> {
     let told = |name: &&str| {
         let row = row(name)?;
-        let size = |f: &Figure| f.insns_per_operation().unwrap_or(f.ns_per_operation());
         let sound = runs.iter().filter(|run| run.about.load == IDLE && is_sound(run));
         let figures = sound.filter_map(|run| Some((figure(run, row)?, run)));
         let mut all: Vec<(Figure, &&Manifest)> = figures.collect();
@@ -60,6 +59,36 @@ pub(crate) fn sentence(runs: &[&Manifest]) -> Option<String> {
     };
     let told: Vec<String> = COSTS.iter().filter_map(told).collect();
     (!told.is_empty()).then(|| format!("{}.", told.join("; ")))
+}
+
+/// How much one operation is: its instructions where the rig counted them, else its nanoseconds.
+pub(crate) fn size(figure: &Figure) -> f64 {
+    figure.insns_per_operation().unwrap_or(figure.ns_per_operation())
+}
+
+/// A cost that two runs have.
+pub(crate) struct Change {
+    pub(crate) row: &'static Row,
+    pub(crate) before: Figure,
+    pub(crate) after: Figure,
+}
+
+impl Change {
+    /// The costs that both runs have, suite by suite. None if a run measured something else.
+    pub(crate) fn all(before: &Manifest, after: &Manifest) -> Option<Vec<Change>> {
+        of(before).and(of(after))?;
+        let change =
+            |row| Some(Change { row, before: figure(before, row)?, after: figure(after, row)? });
+        Some(rows(&[before, after]).into_iter().filter_map(change).collect())
+    }
+
+    /// How much one operation was and is: instructions where the rig counted both, else nanoseconds.
+    pub(crate) fn sizes(&self) -> (f64, f64) {
+        match (self.before.insns, self.after.insns) {
+            (Some(_), Some(_)) => (size(&self.before), size(&self.after)),
+            _ => (self.before.ns_per_operation(), self.after.ns_per_operation()),
+        }
+    }
 }
 
 /// What was measured: the flavour, and the load if there is one.

@@ -140,12 +140,8 @@ pub fn samples_of(
     choice: Choice,
 ) -> Result<Vec<Sample>, Error> {
     let manifest = bundle.manifest();
-    let names: Vec<&str> = manifest.series.iter().map(|s| s.responder.as_str()).collect();
-    if let Some(asked) = series.filter(|asked| !names.contains(&asked.as_str())) {
-        let names = names.join(", ");
-        let run = &manifest.run;
-        return Err(Error::Unfit(format!("{run} has no series {asked}; it has {names}")));
-    }
+    let names: Vec<&SeriesName> = manifest.series.iter().map(|s| &s.responder).collect();
+    check_series(&names, series, manifest.run.as_str())?;
     let explainable = explainable(manifest, series)?;
     let mut found: Vec<Sample> = Vec::new();
     bundle.samples(|sample| {
@@ -172,6 +168,25 @@ pub fn samples_of(
         found.truncate(count);
     }
     Ok(found)
+}
+
+/// Checks that a run has the series that the user asks for.
+///
+/// # Errors
+/// If it does not; with the series that it has.
+pub(super) fn check_series(
+    names: &[&SeriesName],
+    asked: Option<&SeriesName>,
+    run: &str,
+) -> Result<(), Error> {
+    match asked.filter(|asked| !names.contains(asked)) {
+        None => Ok(()),
+        Some(asked) => {
+            let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+            let names = names.join(", ");
+            Err(Error::Unfit(format!("{run} has no series {asked}; it has {names}")))
+        }
+    }
 }
 
 /// Which of a run's series are meant: the one that was asked for, or all whose samples are times by which a task was

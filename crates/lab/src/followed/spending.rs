@@ -6,6 +6,7 @@
 //! taken away, as the figure itself is made ([`crate::costs`]). The counters of the functions have to add up to QEMU's
 //! own count of the same stretches, which the figure is made of.
 
+use super::named::check_series;
 use super::ready::plan;
 use super::{Named, Ready};
 use crate::costs::Figure;
@@ -86,7 +87,9 @@ pub fn spend(
         ));
     };
     let manifest = bundle.manifest();
-    let chosen = chosen(ready.series(), series, manifest.run.as_str())?;
+    let names: Vec<&SeriesName> = ready.series().iter().collect();
+    check_series(&names, series, manifest.run.as_str())?;
+    let chosen = (0..).zip(names).filter(|(_, name)| series.is_none_or(|asked| asked == *name));
     let (map, _) = ready.map()?;
     let functions = rig::function_starts(&map).ok_or_else(|| {
         Error::KernelUnseen("the kernel does not tell where it enters after a page fault".into())
@@ -126,24 +129,6 @@ pub fn spend(
 fn is_cost<'a>(ready: &'a Ready) -> Result<Option<&'a ProbeRun>, Error> {
     let Stimulus::Probe(run) = ready.stimulus() else { return Ok(None) };
     Ok(matches!(plan(run)?.probe, Probe::Cost(_)).then_some(run))
-}
-
-/// The wanted series with their indices.
-fn chosen<'a>(
-    all: &'a [SeriesName],
-    wanted: Option<&SeriesName>,
-    run: &str,
-) -> Result<Vec<(u16, &'a SeriesName)>, Error> {
-    let is_wanted = |name: &SeriesName| wanted.is_none_or(|wanted| wanted == name);
-    let chosen: Vec<_> = (0..).zip(all).filter(|(_, name)| is_wanted(name)).collect();
-    match wanted {
-        Some(wanted) if chosen.is_empty() => {
-            let names: Vec<&str> = all.iter().map(SeriesName::as_str).collect();
-            let names = names.join(", ");
-            Err(Error::Unfit(format!("{run} has no series {wanted}; it has {names}")))
-        }
-        _ => Ok(chosen),
-    }
 }
 
 fn spending(

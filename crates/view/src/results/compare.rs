@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What `onset compare --json` prints.
 
-use crate::costs;
+use crate::costs::Change;
 use crate::price::Prices;
 use bundle::Manifest;
 use bundle::company::{Unequal, unequal};
-use probes::{Counts, Row};
+use probes::{Counts, Figure};
 use sample::{Clock, Losses, SeriesName};
 use serde::Serialize;
 use stats::{Condition, ConditionOutcome, Mismatch};
@@ -56,32 +56,21 @@ struct ComparedCost {
 }
 
 impl ComparedCost {
-    fn all(before: &Manifest, after: &Manifest) -> Vec<ComparedCost> {
-        if costs::of(before).and(costs::of(after)).is_none() {
-            return Vec::new();
+    fn of(change: &Change) -> ComparedCost {
+        let Change { row, before, after } = change;
+        // A throughput is greater where an operation takes less, too.
+        let (then, now) = change.sizes();
+        ComparedCost {
+            cost: row.name,
+            operation: row.about,
+            ns: [before, after].map(Figure::ns_per_operation),
+            insns: [before, after].map(Figure::insns_per_operation),
+            bytes: match row.counts {
+                Counts::Bytes(bytes) => Some(bytes.0),
+                Counts::Time => None,
+            },
+            is_better: (then != now).then_some(now < then),
         }
-        let both = |row: &'static Row| {
-            let [one, other] = [costs::figure(before, row)?, costs::figure(after, row)?];
-            let ns = [one.ns_per_operation(), other.ns_per_operation()];
-            let insns = [one.insns_per_operation(), other.insns_per_operation()];
-            // A throughput is greater where an operation takes less, too.
-            let [then, now] = match insns {
-                [Some(then), Some(now)] => [then, now],
-                _ => ns,
-            };
-            Some(ComparedCost {
-                cost: row.name,
-                operation: row.about,
-                ns,
-                insns,
-                bytes: match row.counts {
-                    Counts::Bytes(bytes) => Some(bytes.0),
-                    Counts::Time => None,
-                },
-                is_better: (then != now).then_some(now < then),
-            })
-        };
-        costs::rows(&[before, after]).into_iter().filter_map(both).collect()
     }
 }
 
@@ -169,7 +158,7 @@ impl<'a> Compare<'a> {
             unequal: unequal([before, after]),
             conditions: judged.iter().map(|judged| Judged::of(*judged)).collect(),
             responders,
-            costs: ComparedCost::all(before, after),
+            costs: Change::all(before, after).iter().flatten().map(ComparedCost::of).collect(),
             prices: Prices::of(known),
         })
     }

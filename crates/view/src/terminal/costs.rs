@@ -4,7 +4,7 @@
 use super::comparison::percent;
 use super::count::named;
 use super::table::{Align, Table};
-use crate::costs::{brief, figure, instructions, of, of_what, rows, shown, spread};
+use crate::costs::{Change, brief, figure, instructions, of, of_what, rows, shown, size, spread};
 use crate::screen::{Tone, toned};
 use bundle::{Bundle, Manifest};
 use probes::{Counts, Figure, Row};
@@ -84,7 +84,6 @@ fn is_counted(run: &Manifest, row: &Row) -> bool {
 /// The figure of the run in the middle, and how far the others are from it.
 fn middle(repetitions: &[&Manifest], row: &Row) -> String {
     let mut figures: Vec<Figure> = repetitions.iter().filter_map(|run| figure(run, row)).collect();
-    let size = |figure: &Figure| figure.insns_per_operation().unwrap_or(figure.ns_per_operation());
     figures.sort_by(|a, b| size(a).total_cmp(&size(b)));
     let Some(middle) = figures.get(figures.len() / 2) else { return "–".into() };
     let far = figures.iter().map(|figure| (size(figure) / size(middle) - 1.0).abs());
@@ -94,21 +93,10 @@ fn middle(repetitions: &[&Manifest], row: &Row) -> String {
     if far < 0.0005 { shown } else { format!("{shown} ± {:.1} %", far * 100.0) }
 }
 
-/// A cost that two runs have.
-struct Change {
-    row: &'static Row,
-    before: Figure,
-    after: Figure,
-}
-
 impl Change {
     /// The share by which an operation takes longer than before; less than 0 where it takes less.
     fn longer(&self) -> Option<f64> {
-        let (before, after) =
-            match (self.before.insns_per_operation(), self.after.insns_per_operation()) {
-                (Some(before), Some(after)) => (before, after),
-                _ => (self.before.ns_per_operation(), self.after.ns_per_operation()),
-            };
+        let (before, after) = self.sizes();
         (before > 0.0).then(|| after / before - 1.0)
     }
 
@@ -134,10 +122,7 @@ impl Change {
 
 /// The costs that both runs have, the one that grew most first: a sentence, and a table.
 pub(super) fn compared(before: &Manifest, after: &Manifest) -> Option<(String, Table)> {
-    of(before).and(of(after))?;
-    let change =
-        |row| Some(Change { row, before: figure(before, row)?, after: figure(after, row)? });
-    let mut changes: Vec<Change> = rows(&[before, after]).into_iter().filter_map(change).collect();
+    let mut changes = Change::all(before, after)?;
     let longer = |change: &Change| change.longer().unwrap_or(f64::NEG_INFINITY);
     changes.sort_by(|a, b| longer(b).total_cmp(&longer(a)));
     let sentence = match changes.first().filter(|change| longer(change) > 0.0) {

@@ -160,6 +160,21 @@ impl Said {
     }
 }
 
+/// A load under which the worst of a kernel without RT grows by less than this factor, compared with that kernel
+/// without load, does not reach what is measured.
+const REACHES: f64 = 1.5;
+
+/// Why a claim about runs under load cannot be told: in no repetition the load reaches what is measured. `most` is the
+/// greatest factor of all repetitions. None if the load reaches it.
+pub(super) fn unreached(most: f64, measured: &str, worst: &str) -> Option<String> {
+    (most < REACHES).then(|| {
+        format!(
+            "The load does not reach {measured}: under load {worst} of preempt=none is at most × {} of that without load.",
+            figure(most)
+        )
+    })
+}
+
 /// A claim that no run here can decide.
 pub(super) fn untold(paper: &str, why: impl Into<String>) -> Claim {
     Claim {

@@ -2,17 +2,13 @@
 //! The real-time clock at 2 kHz: Morgan: Real-Time in Linux (2002), preemption latency, from the interrupt to the task
 //! that waits for it in read(); Çayır (2006), figures 4.7 to 4.10, realfeel: how far from a period two answers are.
 
-use super::claim::{Claim, Expects, Said, Scale};
+use super::claim::{Claim, Expects, Said, Scale, unreached};
 use super::delay::ratio;
 use super::runs::{Mode, Repetition, Run, Runs};
-use super::{Printed, Statistic, Table, Unit, figure, printed};
+use super::{Printed, Statistic, Table, Unit, printed};
 
 const LATENCY: &str = "interrupt-2048hz";
 const REALFEEL: &str = "interval-2048hz";
-/// A load under which the worst of a kernel grows by less than this factor, compared with that kernel without load,
-/// does not reach the task.
-const REACHES: f64 = 1.5;
-
 const SOONER: Said = Said {
     paper: "A preemptible kernel answers sooner: the slides name stretches without preemption among the primary issues, and the patch against them. The charts' numbers \
             are not in the text.",
@@ -124,16 +120,15 @@ fn told(
         ratio(under_load(r, Mode::None, Statistic::Max), at_rest)
     });
     match reached.iter().copied().reduce(f64::max) {
-        Some(most) if most < REACHES => said.untold(format!(
-            "The load does not reach the task: under load the worst of preempt=none is at most × {} of that without load.",
-            figure(most)
-        )),
-        Some(_) => {
-            let values = runs.each(|r| {
-                ratio(under_load(r, one, statistic), under_load(r, other, statistic))
-            });
-            said.told(&values, runs.repetitions())
-        }
+        Some(most) => match unreached(most, "the task", "the worst") {
+            Some(why) => said.untold(why),
+            None => {
+                let values = runs.each(|r| {
+                    ratio(under_load(r, one, statistic), under_load(r, other, statistic))
+                });
+                said.told(&values, runs.repetitions())
+            }
+        },
         None => said.untold(format!("This claim needs {}.", said.needs)),
     }
 }

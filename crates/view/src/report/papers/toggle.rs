@@ -3,11 +3,11 @@
 //! every millisecond, seen by an oscilloscope in infinite persistence, and the worst case of each kernel. In the rig,
 //! the port is the oscilloscope: series and pictures have the edges that the port saw ([`crate::edges`]).
 
-use super::claim::{Claim, Expects, Said, Scale, untold};
+use super::claim::{Claim, Expects, Said, Scale, unreached, untold};
 use super::delay::ratio;
 use super::runs::{Mode, Repetition, Run, Runs, basis, summary};
 use super::{
-    Cell, Column, Picture, Printed, Row, Statistic, Table, Unit, Whose, figure, printed, time_cell,
+    Cell, Column, Picture, Printed, Row, Statistic, Table, Unit, Whose, printed, time_cell,
 };
 use bundle::{Bundle, BundleError, Manifest};
 use hdrhistogram::Histogram;
@@ -187,9 +187,6 @@ const PREEMPT: Said = Said {
     needs: "sound runs of preempt=none and of preempt=full under load",
     ..RT
 };
-/// A load under which the jitter of a kernel without RT grows by less than this factor, compared with that kernel
-/// without load, does not reach the pulse.
-const REACHES: f64 = 1.5;
 
 fn claims(runs: &Runs) -> Vec<Claim> {
     // The worst of all loads counts.
@@ -204,14 +201,14 @@ fn claims(runs: &Runs) -> Vec<Claim> {
     let told = |said: &Said, mode| {
         let reached = runs.each(|r| ratio(under_load(r, Mode::None), at_rest(r)));
         match reached.iter().copied().reduce(f64::max) {
-            Some(most) if most < REACHES => said.untold(format!(
-                "The load does not reach the pulse: under load the worst jitter of preempt=none is at most × {} of that without load.",
-                figure(most)
-            )),
-            Some(_) => {
-                let values = runs.each(|r| ratio(under_load(r, Mode::None), under_load(r, mode)));
-                said.told(&values, runs.repetitions())
-            }
+            Some(most) => match unreached(most, "the pulse", "the worst jitter") {
+                Some(why) => said.untold(why),
+                None => {
+                    let values =
+                        runs.each(|r| ratio(under_load(r, Mode::None), under_load(r, mode)));
+                    said.told(&values, runs.repetitions())
+                }
+            },
             None => said.untold(format!(
                 "This claim needs {}, and of preempt=none without load, to know that the load reaches the pulse.",
                 said.needs
