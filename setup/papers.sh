@@ -5,9 +5,9 @@ set -eu
 export LC_ALL=C
 
 : "${ONSET:=onset}"
-# A run without limits is inconclusive; that is a result here.
+# A run without limits is inconclusive; that is a result here. Whoever interrupted it goes on where it was.
 status=0
-"$ONSET" run experiments/papers/*.toml --report onset-papers.html || status=$?
+"$ONSET" run --resume experiments/papers/*.toml --report onset-papers.html || status=$?
 case $status in
 0 | 1 | 3) ;;
 *) exit "$status" ;;

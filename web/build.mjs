@@ -76,7 +76,7 @@ async function buildPages() {
 
 async function buildTests() {
   await build({
-    entryPoints: ["unit", "scope", "save", "browser", "prices", "reading", "generator", "site", "live"]
+    entryPoints: ["unit", "scope", "save", "browser", "prices", "courses", "reading", "generator", "site", "live"]
       .map((name) => here(`test/${name}.test.ts`))
       .concat(here("test/figures.ts"), here("test/growth.ts")),
     bundle: true,

@@ -184,12 +184,34 @@ fn rhealstone_and_inversion_measure_what_strict_priorities_define() {
     if is_root() {
         assert_measures(&rhealstone, &components, 300);
         assert_measures(middle, &inversion, 10);
+        assert_who_ran_when("inversion --middle 1ms --count 3");
     } else {
         let lab = Lab::bare();
         for words in [&rhealstone, middle] {
             measure(&lab, words).exits(69).says(&["strict priorities", "CAP_SYS_NICE"]);
         }
     }
+}
+
+/// The instants of the longest wait are in the order that the mutex brings about: with inheritance the middle thread
+/// comes last.
+fn assert_who_ran_when(words: &str) {
+    let lab = Lab::bare();
+    let run = measure(&lab, words).exits(3).run();
+    let counters = run.file("manifest.json")["about"]["probe_counters"].clone();
+    let order = |series: &str, instants: [&str; 6]| {
+        let at = |i: &str| counters[format!("{i}_{series}_ns")].as_u64().expect("an instant");
+        assert!(instants.map(at).is_sorted(), "{series}: {instants:?} {counters}");
+        assert_eq!(run.max(series), at("high_locked") - at("high_asked"), "{series}");
+    };
+    order(
+        "plain-1ms",
+        ["low_locked", "high_asked", "middle_began", "middle_ended", "low_works", "high_locked"],
+    );
+    order(
+        "pi-1ms",
+        ["low_locked", "high_asked", "low_works", "low_worked", "high_locked", "middle_began"],
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use testbench::{Lab, experiment, have_kernels};
 
-const LOADS: [&str; 12] = [
+const LOADS: [&str; 14] = [
     "disk",
     "net",
     "tcp_stream",
@@ -14,7 +14,9 @@ const LOADS: [&str; 12] = [
     "compile",
     "ipc",
     "memory",
+    "media",
     "build",
+    "desktop",
     "mixed",
 ];
 
@@ -38,8 +40,9 @@ fn every_load_works_while_it_is_measured_and_nothing_of_it_fails() {
         for (name, n) in own {
             assert_eq!(*n == 0, name.ends_with(".failed"), "{load}: {name} is {n}");
         }
-        // Hardly any time is left to idle in.
-        assert!(counters["kernel.idle_ms"] <= 250, "{load}: {counters:?}");
+        // Hardly any time is left to idle in. Only a player sleeps between its blocks, as its listener wants.
+        let idle_most = if load == "media" { 1950 } else { 250 };
+        assert!(counters["kernel.idle_ms"] <= idle_most, "{load}: {counters:?}");
     }
 }
 

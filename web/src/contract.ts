@@ -147,6 +147,14 @@ export type ClaimOutcome = "alike" | "changed" | "no_difference" | "cannot_be_to
  */
 export type Picture = WaitChart | Screens | Scatter | Histograms;
 /**
+ * A thread of the probe.
+ *
+ * - `high`: It wants the mutex.
+ * - `middle`: It does not want the mutex.
+ * - `low`: It holds the mutex first.
+ */
+export type WaitThread = "high" | "middle" | "low";
+/**
  * What became of a table or figure.
  *
  * - `alike`: The outcome of the claim that leads.
@@ -1448,6 +1456,10 @@ export interface WaitChart {
    * The lines in the order of the report: for each run first the plain mutex, then the one with priority inheritance.
    */
   lines: WaitLine[];
+  /**
+   * Who runs when, as both figures draw it: for each flavour first the plain mutex, then the one with priority inheritance, with the shortest work of the middle thread.
+   */
+  courses: WaitCourse[];
 }
 /**
  * One mutex on one flavour.
@@ -1478,6 +1490,56 @@ export interface WaitPoint {
    * The longest wait of the high thread.
    */
   wait_ns_max: Nanos;
+}
+/**
+ * The repetition with the longest wait: which thread ran when.
+ */
+export interface WaitCourse {
+  /**
+   * The flavour.
+   */
+  flavour: string;
+  /**
+   * Whether the mutex has priority inheritance.
+   */
+  inherits: boolean;
+  /**
+   * How long the middle thread works.
+   */
+  work_ns: Nanos;
+  /**
+   * The turns by time.
+   */
+  turns: WaitTurn[];
+  /**
+   * When the high thread asked for the mutex.
+   */
+  asked_ns: Nanos;
+  /**
+   * When the high thread had the mutex.
+   */
+  locked_ns: Nanos;
+}
+/**
+ * A stretch in which one thread runs. It ends where the next thread says that it runs, so the switch is in it.
+ */
+export interface WaitTurn {
+  /**
+   * Who runs.
+   */
+  thread: WaitThread;
+  /**
+   * Whether it holds the mutex.
+   */
+  holds: boolean;
+  /**
+   * From when, since the low thread began.
+   */
+  from_ns: Nanos;
+  /**
+   * Until when.
+   */
+  to_ns: Nanos;
 }
 /**
  * The screen of an oscilloscope in infinite persistence.

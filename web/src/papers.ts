@@ -3,6 +3,7 @@
 // from the report; this module only lays them out.
 
 import type { Claim, PaperRow, PaperTable, Report, Run, WaitChart } from "./contract.ts";
+import { showCourses } from "./courses.ts";
 import { type Place, showDrawing } from "./drawing.ts";
 import { h, svg } from "./element.ts";
 import { duration, exactNs, integer, tick } from "./format.ts";
@@ -154,7 +155,7 @@ const BOTTOM = 40;
 const EDGES: Edges = { left: LEFT, right: WIDTH - 10, foot: HEIGHT - BOTTOM };
 
 /** The high thread's wait against the middle thread's work, on linear axes from 0: a bounded wait is a level line. */
-function showChart({ lines }: WaitChart, about: About, name: string): HTMLElement {
+function showChart({ lines, courses }: WaitChart, about: About, name: string): HTMLElement {
   const points = lines.flatMap((line) => line.points);
   const right = 1.05 * Math.max(...points.map(({ work_ns }) => work_ns));
   const top = 1.08 * Math.max(...points.map(({ wait_ns_max }) => wait_ns_max));
@@ -198,12 +199,17 @@ function showChart({ lines }: WaitChart, about: About, name: string): HTMLElemen
     draw: (at) => ({ frame: axes(at, works), inside: drawn(at) }),
   });
   return h(
-    "figure",
+    "div",
     {},
-    h("figcaption", {}, h("p", {}, "Longest wait of the high thread.")),
-    element,
-    h("div", { class: "under" }, h("p", { class: "readout" }, ZOOM), saveDrawing(drawing, about)),
-    h("p", { class: "keys" }, ...keys(lines, flavours)),
+    h(
+      "figure",
+      {},
+      h("figcaption", {}, h("p", {}, "Longest wait of the high thread.")),
+      element,
+      h("div", { class: "under" }, h("p", { class: "readout" }, ZOOM), saveDrawing(drawing, about)),
+      h("p", { class: "keys" }, ...keys(lines, flavours)),
+    ),
+    showCourses(courses, about, name),
   );
 }
 

@@ -348,7 +348,7 @@ function waits(): PaperTable {
     ...delays(fixture().runs[0]!),
     id: "2007-inversion",
     heading: "Priority inversion",
-    picture: { kind: "chart", lines },
+    picture: { kind: "chart", lines, courses: [] },
   };
 }
 

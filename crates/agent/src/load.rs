@@ -2,7 +2,8 @@
 //! The loads: shell scripts around existing tools, the same scripts for every target.
 //!
 //! A script's header names what the script needs. Its body sets up, starts workers in the background and returns. A
-//! worker is `repeat NAME COMMAND…`, which counts how often the command succeeded.
+//! worker is `repeat NAME COMMAND…`, which counts how often the command succeeded, or `play NAME FILE`, a media player,
+//! which counts the blocks that it played.
 
 use std::fmt;
 use std::str::FromStr;
@@ -59,7 +60,9 @@ loads! {
     Compile "compile": "A C compiler under make -j4 (2007 assessment, §2).";
     Ipc "ipc": "hackbench: processes that talk through sockets.";
     Memory "memory": "stress-ng's virtual-memory stressors.";
+    Media "media": "A media player: a reader that keeps a pace (2006 thesis, §5.6.2).";
     Build "build" of [Compile Fs]: "compile and fs together (2007 assessment, §2: make, untar and find / at once).";
+    Desktop "desktop" of [Compile TcpStream Media]: "compile, tcp_stream and media together (2006 thesis, §5.6.2: a compiler, a copy over the network and a media player).";
     Mixed "mixed" of [Disk Net Fork Fs Ipc]: "Disk, net, fork, fs and ipc together.";
 }
 
@@ -200,7 +203,8 @@ mod tests {
             let script = load.script();
             assert!(!load.counters().is_empty(), "{load}");
             for counter in load.counters() {
-                assert!(script.contains(&format!("repeat {counter} ")), "{load}: {counter}");
+                let counts = |worker: &str| script.contains(&format!("{worker} {counter} "));
+                assert!(counts("repeat") || counts("play"), "{load}: {counter}");
             }
         }
     }
@@ -224,7 +228,9 @@ mod tests {
     fn a_machine_needs_no_file_system_made_for_it() {
         assert!(Load::Disk.programs().contains(&"mke2fs"));
         assert!(!Load::Disk.programs_on_machine().contains(&"mke2fs"));
-        for load in [Load::Net, Load::TcpStream, Load::UdpStream, Load::TcpRr, Load::Mixed] {
+        for load in
+            [Load::Net, Load::TcpStream, Load::UdpStream, Load::TcpRr, Load::Desktop, Load::Mixed]
+        {
             assert!(load.needs_network(), "{load}");
             assert_eq!(load.script().matches("ip netns add east").count(), 1, "{load}");
             assert!(load.programs_on_machine().contains(&"ip"), "{load}");

@@ -12,7 +12,9 @@ pub const PROGRAMS: &str = "/usr/bin";
 pub const LOAD_SCRIPT: &str = "/onset/load.sh";
 /// The path of the agent under the name by which load scripts repeat and count a command.
 pub const REPEAT_PATH: &str = "/bin/repeat";
-/// The directory of the counters. `repeat` writes one file of eight bytes for each counter.
+/// The path of the agent under the name by which load scripts play a file as a media player does.
+pub const PLAY_PATH: &str = "/bin/play";
+/// The directory of the counters. `repeat` and `play` write one file of eight bytes for each counter.
 pub const COUNTERS_DIR: &str = "/run/onset";
 /// The variable that names another directory for the counters.
 pub const COUNTERS_VARIABLE: &str = "ONSET_COUNTERS";

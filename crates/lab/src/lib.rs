@@ -9,6 +9,7 @@ pub mod costs;
 pub mod edges;
 mod error;
 pub mod followed;
+mod found;
 pub mod generator;
 pub mod hunting;
 pub mod live;
@@ -21,3 +22,4 @@ pub mod windows;
 mod x86_64;
 
 pub use error::Error;
+pub use found::Found;

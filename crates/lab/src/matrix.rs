@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Runs the cells of an experiment, several at once, and turns each into a bundle.
 
-use crate::Error;
 use crate::target::Target;
+use crate::{Error, Found};
 use bundle::{
     About, Begun, BundleError, BundleWriter, Conclusion, RunId, SCHEMA, Tool, UtcTime, Warning,
 };
@@ -36,22 +36,33 @@ pub enum Event {
     Progress(usize, Progress),
     /// A cell has its bundle.
     Finished(usize, PathBuf, Verdict),
+    /// The store has the bundle of a cell from before.
+    Found(usize, PathBuf),
     /// A cell has no bundle. The text says why.
     Failed(usize, String),
 }
 
+/// Where the runs of a matrix go, and which of them there are.
+pub struct Place<'a> {
+    /// The directory of the store.
+    pub root: &'a Path,
+    /// The runs that are not measured again.
+    pub found: &'a Found,
+}
+
 /// Runs every cell on `target`, `jobs` at a time, and tells `show` of it on the calling thread. Bundles are written to
-/// the store at `root`. Returns a bundle or a failure for each cell, in order. A failure does not keep the other cells
-/// from running, but a [`work::Cancel`] does.
+/// the store at the place. Returns a bundle or a failure for each cell, in order. A failure does not keep the other
+/// cells from running, but a [`work::Cancel`] does.
 pub fn run(
     experiment: &Experiment,
     target: &dyn Target,
-    root: &Path,
+    place: Place,
     issuer: &dyn Issuer,
     jobs: usize,
     mut show: impl FnMut(&Event),
 ) -> Vec<Result<PathBuf, Error>> {
     let cells: Vec<Cell> = experiment.cells().collect();
+    let Place { root, found } = place;
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<Result<PathBuf, Error>>>> =
         Mutex::new(cells.iter().map(|_| None).collect());
@@ -67,13 +78,9 @@ pub fn run(
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         let Some(cell) = cells.get(index) else { return };
                         let one = One { experiment, target, root, issuer, index, cell: *cell };
-                        let result = one.run(&|p| drop(tell.send(Event::Progress(index, p))));
-                        let ended = match &result {
-                            Ok((path, verdict)) => Event::Finished(index, path.clone(), *verdict),
-                            Err(e) => Event::Failed(index, e.to_string()),
-                        };
+                        let progress = |p| drop(tell.send(Event::Progress(index, p)));
+                        let (result, ended) = one.run(found, &progress);
                         let _ = tell.send(ended);
-                        let result = result.map(|(path, _)| path);
                         results.lock().unwrap_or_else(|e| e.into_inner())[index] = Some(result);
                     }
                 });
@@ -97,7 +104,21 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    fn run(&self, progress: &dyn Fn(Progress)) -> Result<(PathBuf, Verdict), Error> {
+    /// Measures the cell, or finds its run.
+    fn run(&self, found: &Found, progress: &dyn Fn(Progress)) -> (Result<PathBuf, Error>, Event) {
+        let release = self.target.release(self.cell);
+        if let Some(path) = found.find(&self.about(self.issuer.now()), &release) {
+            return (Ok(path.clone()), Event::Found(self.index, path));
+        }
+        let measured = self.measure(progress);
+        let event = match &measured {
+            Ok((path, verdict)) => Event::Finished(self.index, path.clone(), *verdict),
+            Err(e) => Event::Failed(self.index, e.to_string()),
+        };
+        (measured.map(|(path, _)| path), event)
+    }
+
+    fn measure(&self, progress: &dyn Fn(Progress)) -> Result<(PathBuf, Verdict), Error> {
         if work::is_cancelled() {
             return Err(Error::Interrupted);
         }
@@ -267,6 +288,7 @@ mod tests {
     use crate::target::fake::Fake;
     use bundle::Bundle;
     use bundle::store::Store;
+    use std::sync::LazyLock;
 
     struct Fixed;
     impl Issuer for Fixed {
@@ -292,10 +314,15 @@ mod tests {
         hardirq.max = "100ns"
     "#;
 
+    fn place(root: &Path) -> Place<'_> {
+        static NONE: LazyLock<Found> = LazyLock::new(Found::default);
+        Place { root, found: &NONE }
+    }
+
     fn matrix(fake: &Fake, jobs: usize) -> (tempfile::TempDir, Vec<Result<PathBuf, Error>>) {
         let root = tempfile::tempdir().unwrap();
         let experiment = Experiment::parse(Path::new("t.toml"), EXPERIMENT).unwrap();
-        let results = run(&experiment, fake, root.path(), &Fixed, jobs, |_| ());
+        let results = run(&experiment, fake, place(root.path()), &Fixed, jobs, |_| ());
         (root, results)
     }
 
@@ -312,6 +339,34 @@ mod tests {
         for path in results.iter().flatten() {
             Bundle::open(path).unwrap().verify().unwrap();
         }
+    }
+
+    /// Goes on with the experiment under this seed. Returns the paths, and how many cells were not measured again.
+    fn resumed(root: &Path, seed: &str) -> (Vec<PathBuf>, usize) {
+        let found = Found::of(&Store::at(root)).unwrap();
+        let experiment = Experiment::parse(Path::new("t.toml"), EXPERIMENT).unwrap();
+        let experiment = experiment.with_overrides(&[("seed".into(), seed.into())]).unwrap();
+        let mut again = 0;
+        let place = Place { root, found: &found };
+        let results = run(&experiment, &Fake::default(), place, &Fixed, 2, |event| {
+            again += usize::from(matches!(event, Event::Found(..)));
+        });
+        (results.into_iter().map(Result::unwrap).collect(), again)
+    }
+
+    #[test]
+    fn who_goes_on_measures_what_is_missing_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let (first, none) = resumed(root.path(), "1");
+        assert_eq!((first.len(), none), (4, 0));
+        assert_eq!(resumed(root.path(), "1"), (first.clone(), 4));
+        // Another seed asks for other runs.
+        assert_eq!(resumed(root.path(), "2").1, 0);
+        std::fs::remove_dir_all(&first[2]).unwrap();
+        let (again, found) = resumed(root.path(), "1");
+        assert_eq!(found, 3);
+        assert_eq!((&again[..2], &again[3..]), (&first[..2], &first[3..]));
+        assert!(again[2].is_dir() && Store::at(root.path()).list().unwrap().len() == 8);
     }
 
     #[test]
@@ -367,7 +422,7 @@ mod tests {
             let text = format!("{EXPERIMENT}\n[guest]\n{more}");
             let experiment = Experiment::parse(Path::new(path), &text).unwrap();
             let fake = Fake::default();
-            let results = run(&experiment, &fake, root.path(), &Fixed, 1, |_| ());
+            let results = run(&experiment, &fake, place(root.path()), &Fixed, 1, |_| ());
             let bundle = Bundle::open(results[0].as_ref().unwrap()).unwrap();
             bundle.manifest().about.experiment.directory.clone()
         };
@@ -389,7 +444,7 @@ mod tests {
             let name = RunId::new(Fixed.now(), "a x=1 idle", high << 8);
             std::fs::create_dir(root.path().join(name.as_str())).unwrap();
         }
-        let results = run(&experiment, &Fake::default(), root.path(), &Fixed, 1, |_| ());
+        let results = run(&experiment, &Fake::default(), place(root.path()), &Fixed, 1, |_| ());
         assert!(verdicts(&results).iter().all(Option::is_some), "{results:?}");
     }
 

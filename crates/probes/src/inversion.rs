@@ -5,6 +5,9 @@
 //! The low thread holds a mutex, and the high thread asks for it. Then the middle thread, which does not want the
 //! mutex, becomes ready and works. With a plain mutex, the wait of the high thread grows with the work of the middle
 //! thread. It does not grow if the low thread inherits the priority of the high thread.
+//!
+//! Of the repetition with the longest wait of each series, the report has the instants at which each thread ran
+//! ([`INSTANTS`]): who ran when, as both figures draw it.
 
 use crate::definition::{Definition, Key, Kind, Measure, PERIOD_MIN, Sampled, events, sum, times};
 use crate::gate::Gate;
@@ -24,6 +27,55 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The longest work of the middle thread. The kernel throttles real-time threads that work for longer.
 const WORK_MAX: Nanos = Nanos(500_000_000);
+
+/// The instants of a repetition at which a thread says that it runs, and which thread says so. A counter has each:
+/// `low_locked_plain-1ms_ns`, counted from the first one. All threads are on one CPU, so a thread runs from its instant
+/// until that of another thread, except for the switch.
+pub const INSTANTS: [(&str, Thread); 11] = [
+    ("low_began", Thread::Low),
+    ("low_locked", Thread::Low),
+    ("high_asked", Thread::High),
+    ("low_went_on", Thread::Low),
+    ("middle_began", Thread::Middle),
+    ("middle_ended", Thread::Middle),
+    ("low_works", Thread::Low),
+    ("low_worked", Thread::Low),
+    ("high_locked", Thread::High),
+    ("high_ended", Thread::High),
+    ("low_ended", Thread::Low),
+];
+
+/// The name of the counter of an instant in a series.
+pub fn instant_counter(instant: &str, series: &str) -> String {
+    format!("{instant}_{series}_ns")
+}
+
+/// A thread of the probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thread {
+    /// It wants the mutex, and has the highest priority.
+    High,
+    /// It does not want the mutex.
+    Middle,
+    /// It holds the mutex, and has the lowest priority.
+    Low,
+}
+
+/// The place of each instant in [`INSTANTS`].
+#[derive(Clone, Copy)]
+enum Instant {
+    LowBegan,
+    LowLocked,
+    HighAsked,
+    LowWentOn,
+    MiddleBegan,
+    MiddleEnded,
+    LowWorks,
+    LowWorked,
+    HighLocked,
+    HighEnded,
+    LowEnded,
+}
 
 pub(crate) const DEFINITION: Definition = Definition {
     name: "inversion",
@@ -109,15 +161,19 @@ impl Measure for Inversion {
         check_count(self.count)?;
         let mut report = Report::default();
         report.largest("overhead_ns", overhead::clock_read().0);
+        let series = self.series(plan);
         let origin = now();
         report.add("origin_ns", origin.ns());
         for (pair, middle) in self.middle.iter().enumerate() {
             let course = Course { plan, cpu, probe: self, middle: *middle, stop };
+            let names = &series[2 * pair..];
             let mut record = Recorder::new(output, 2 * pair, origin);
-            course.measure_apart(&PlainMutex::new(), &mut record)?;
+            let longest = course.measure_apart(&PlainMutex::new(), &mut record)?;
+            longest.report(&names[0], &mut report);
             report.add("page_faults", record.faults());
             let mut record = Recorder::new(output, 2 * pair + 1, origin);
-            course.measure_apart(&PiMutex::new(())?, &mut record)?;
+            let longest = course.measure_apart(&PiMutex::new(())?, &mut record)?;
+            longest.report(&names[1], &mut report);
             report.add("page_faults", record.faults());
         }
         Ok(report)
@@ -162,14 +218,36 @@ struct Cast {
     start_middle: Gate,
     /// The high thread opens this gate when both stamps are in place.
     back: Gate,
-    asked_ns: AtomicU64,
-    got_ns: AtomicU64,
+    /// In the order of [`INSTANTS`].
+    instants_ns: [AtomicU64; INSTANTS.len()],
     ended: AtomicBool,
+}
+
+/// The repetition with the longest wait.
+#[derive(Default)]
+struct Longest {
+    wait: Option<Nanos>,
+    instants_ns: [u64; INSTANTS.len()],
+}
+
+impl Longest {
+    fn report(&self, series: &str, report: &mut Report) {
+        if self.wait.is_none() {
+            return;
+        }
+        for ((name, _), ns) in INSTANTS.iter().zip(self.instants_ns) {
+            report.add(instant_counter(name, series), ns.saturating_sub(self.instants_ns[0]));
+        }
+    }
 }
 
 impl Course<'_> {
     /// Measures on a thread of its own, because the policy of that thread changes.
-    fn measure_apart<M: Mutex>(&self, mutex: &M, record: &mut Recorder) -> Result<(), RunError> {
+    fn measure_apart<M: Mutex>(
+        &self,
+        mutex: &M,
+        record: &mut Recorder,
+    ) -> Result<Longest, RunError> {
         std::thread::scope(|threads| {
             let low = threads.spawn(|| self.measure(mutex, record));
             low.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -178,7 +256,8 @@ impl Course<'_> {
 
     /// Makes the calling thread the low one. Threads that it starts inherit its CPU and its priority at that moment.
     /// When the low thread goes below that priority, these threads run until they wait.
-    fn measure<M: Mutex>(&self, mutex: &M, record: &mut Recorder) -> Result<(), RunError> {
+    fn measure<M: Mutex>(&self, mutex: &M, record: &mut Recorder) -> Result<Longest, RunError> {
+        let mut longest = Longest::default();
         let cast = &Cast::default();
         let priority = |steps| strictly_below(self.plan.policy, steps);
         let (high, middle, low) = (priority(0)?, priority(1)?, priority(2)?);
@@ -191,51 +270,73 @@ impl Course<'_> {
             threads.spawn(move || cast.play_middle(self.middle));
             let done = placed.and_then(|()| rt::apply(low));
             if done.is_ok() {
-                self.play_low(cast, mutex, record);
+                longest = self.play_low(cast, mutex, record);
             }
             cast.ended.store(true, Ordering::Release);
             cast.start_middle.open();
             cast.start_high.open();
-            Ok(done?)
+            done?;
+            Ok(longest)
         })
     }
 
-    fn play_low<M: Mutex>(&self, cast: &Cast, mutex: &M, record: &mut Recorder) {
+    fn play_low<M: Mutex>(&self, cast: &Cast, mutex: &M, record: &mut Recorder) -> Longest {
+        let mut longest = Longest::default();
         let mut pace = Pace::every(1);
         let before = Usage::of_thread();
         for number in 0..self.probe.count {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
+            cast.mark(Instant::LowBegan);
             mutex.hold(|| {
+                cast.mark(Instant::LowLocked);
                 cast.start_high.open();
                 // The high thread waits for the mutex now.
+                cast.mark(Instant::LowWentOn);
                 cast.start_middle.open();
+                cast.mark(Instant::LowWorks);
                 work(self.probe.held);
+                cast.mark(Instant::LowWorked);
             });
             cast.back.pass();
-            let stamp = |ns: &AtomicU64| Stamp::<Monotonic>::from_ns(ns.load(Ordering::Relaxed));
-            let asked = stamp(&cast.asked_ns);
-            record.sample(number, asked, stamp(&cast.got_ns).since(asked));
+            cast.mark(Instant::LowEnded);
+            let asked = cast.instant(Instant::HighAsked);
+            let wait = cast.instant(Instant::HighLocked).since(asked);
+            record.sample(number, asked, wait);
+            if wait > longest.wait {
+                longest.wait = wait;
+                longest.instants_ns =
+                    cast.instants_ns.each_ref().map(|ns| ns.load(Ordering::Relaxed));
+            }
             if pace.is_due() {
                 pace.rest();
             }
         }
         record.loop_ended(&before);
+        longest
     }
 }
 
 impl Cast {
+    /// Says that the calling thread runs now. The gates order what one thread writes before what another reads.
+    fn mark(&self, instant: Instant) {
+        self.instants_ns[instant as usize].store(now().ns(), Ordering::Relaxed);
+    }
+
+    fn instant(&self, instant: Instant) -> Stamp<Monotonic> {
+        Stamp::from_ns(self.instants_ns[instant as usize].load(Ordering::Relaxed))
+    }
+
     fn play_high<M: Mutex>(&self, mutex: &M) {
         loop {
             self.start_high.pass();
             if self.ended.load(Ordering::Acquire) {
                 return;
             }
-            let asked = now();
-            let got = mutex.hold(now);
-            self.asked_ns.store(asked.ns(), Ordering::Relaxed);
-            self.got_ns.store(got.ns(), Ordering::Relaxed);
+            self.mark(Instant::HighAsked);
+            mutex.hold(|| self.mark(Instant::HighLocked));
+            self.mark(Instant::HighEnded);
             self.back.open();
         }
     }
@@ -246,7 +347,9 @@ impl Cast {
             if self.ended.load(Ordering::Acquire) {
                 return;
             }
+            self.mark(Instant::MiddleBegan);
             work(length);
+            self.mark(Instant::MiddleEnded);
         }
     }
 }

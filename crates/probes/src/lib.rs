@@ -50,6 +50,7 @@ probes! {
 pub use chip::Chip;
 pub use cost::{Counts, Figure, Figures, Row, row};
 pub use definition::{Definition, Key, Kind, Measure, Sampled, TIME_MAX, Text, Unsound};
+pub use inversion::{INSTANTS as INVERSION_INSTANTS, Thread, instant_counter};
 pub use ladder::Answering;
 pub use output::Output;
 pub use plan::Plan;

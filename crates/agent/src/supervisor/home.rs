@@ -54,13 +54,15 @@ impl Home {
         for at in [&home.counters, &bin, &home.disk] {
             make(at).map_err(|e| cannot(at, e))?;
         }
-        home.install_repeat(&bin, private).map_err(|e| cannot(&bin, e))?;
+        home.install_workers(&bin, private).map_err(|e| cannot(&bin, e))?;
         Ok(home)
     }
 
-    /// A copy of this program if the private `/tmp` may hide its path; else a link, since `/tmp` may forbid programs.
-    fn install_repeat(&self, bin: &Path, private: bool) -> io::Result<()> {
+    /// The two workers of load scripts, which are this program. It is a copy if the private `/tmp` may hide its path;
+    /// else a link, since `/tmp` may forbid programs.
+    fn install_workers(&self, bin: &Path, private: bool) -> io::Result<()> {
         let repeat = bin.join("repeat");
+        symlink("repeat", bin.join("play"))?;
         if !private {
             return symlink(fs::read_link("/proc/self/exe")?, repeat);
         }

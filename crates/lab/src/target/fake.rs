@@ -43,6 +43,10 @@ impl Target for Fake {
         (cell.instrument.series(), Vec::new())
     }
 
+    fn release(&self, _cell: Cell) -> String {
+        "0.0".into()
+    }
+
     fn begin<'a>(
         &'a self,
         experiment: &'a Experiment,

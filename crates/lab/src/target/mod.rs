@@ -36,6 +36,9 @@ pub trait Target: Sync {
     /// it lacks. Observations name a series by its index in this list.
     fn series(&self, cell: Cell) -> (Vec<SeriesName>, Vec<Warning>);
 
+    /// `uname -r` of the kernel that a cell runs.
+    fn release(&self, cell: Cell) -> String;
+
     /// Gets the target ready for a cell, and begins to measure it.
     ///
     /// # Errors

@@ -312,6 +312,9 @@ pub struct Run {
     /// How many guests of the rig run at once. [default: one per processor]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
+    /// Go on after an interruption: do not measure again what the store has of the same experiments, kernels and onset
+    #[arg(long)]
+    pub resume: bool,
     /// What becomes of the runs.
     #[command(flatten)]
     pub outcome: Outcome,

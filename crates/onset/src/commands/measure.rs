@@ -5,6 +5,7 @@
 use crate::arguments::{Given, How, Measure};
 use crate::failure::{Exit, Failure};
 use experiment::Experiment;
+use lab::Found;
 use probes::PROBES;
 use stats::{NotASubject, Subject};
 use std::path::Path;
@@ -23,7 +24,7 @@ pub fn run(probe: &Measure) -> Result<Exit, Failure> {
             "onset keeps the CPUs out of deep idle states while it measures; --no-pm-qos lets them enter these states"
         );
     }
-    super::run::run_all(&[experiment], None, &how.outcome)
+    super::run::run_all(&[experiment], None, &Found::default(), &how.outcome)
 }
 
 /// The experiment's text.

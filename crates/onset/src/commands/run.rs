@@ -2,12 +2,13 @@
 //! `onset run`: measures every flavour of an experiment under every load, with every instrument.
 
 use super::{SystemClock, print, print_json, report, store};
-use crate::arguments::{Outcome, Run};
+use crate::arguments::{Outcome, Run, StoreArgument};
 use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
 use bundle::Bundle;
 use experiment::{Experiment, Target};
-use lab::matrix;
+use lab::Found;
+use lab::matrix::{self, Place};
 use lab::target::{self, Local, Rig};
 use std::path::PathBuf;
 use view::results::{CellError, Runs};
@@ -28,20 +29,35 @@ pub fn run(arguments: &Run) -> Result<Exit, Failure> {
         }
         experiments.extend(experiment.repetitions()?);
     }
-    run_all(&experiments, arguments.jobs, &arguments.outcome)
+    let found = match arguments.resume {
+        true => Found::of(&store(&arguments.outcome.store.store))?,
+        false => Found::default(),
+    };
+    run_all(&experiments, arguments.jobs, &found, &arguments.outcome)
 }
 
-/// Runs experiments one after the other, and prints the results of all.
+/// Runs experiments one after the other, but for the runs that were found, and prints the results of all.
 pub fn run_all(
     experiments: &[Experiment],
     jobs: Option<u16>,
+    found: &Found,
     outcome: &Outcome,
 ) -> Result<Exit, Failure> {
-    experiments.iter().try_for_each(Experiment::check_program).map_err(Failure::usage)?;
-    let targets = experiments.iter().map(target).collect::<Result<Vec<_>, Failure>>()?;
     // The check comes first, not after an hour of measuring.
     outcome.report.as_deref().map_or(Ok(()), report::check_chosen)?;
-    let store = store(&outcome.store.store);
+    conclude(&measure_all(experiments, jobs, found, &outcome.store)?, outcome)
+}
+
+/// Runs experiments one after the other, but for the runs that were found. Returns the results of all.
+pub fn measure_all<'a>(
+    experiments: &'a [Experiment],
+    jobs: Option<u16>,
+    found: &Found,
+    store: &StoreArgument,
+) -> Result<Results<'a>, Failure> {
+    experiments.iter().try_for_each(Experiment::check_program).map_err(Failure::usage)?;
+    let targets = experiments.iter().map(target).collect::<Result<Vec<_>, Failure>>()?;
+    let store = super::store(&store.store);
     let mut results = Vec::new();
     for (experiment, target) in experiments.iter().zip(&targets) {
         // Two probes at once on one machine would disturb each other.
@@ -50,11 +66,11 @@ pub fn run_all(
             Target::Rig => jobs.map_or_else(processors, usize::from),
         };
         let mut shown = terminal::Shown::new(experiment);
-        let run =
-            matrix::run(experiment, &**target, store.root(), &SystemClock, jobs, |e| shown.show(e));
+        let place = Place { root: store.root(), found };
+        let run = matrix::run(experiment, &**target, place, &SystemClock, jobs, |e| shown.show(e));
         results.push((experiment, run));
     }
-    conclude(&results, outcome)
+    Ok(results)
 }
 
 fn target(experiment: &Experiment) -> Result<Box<dyn target::Target>, Failure> {
@@ -68,10 +84,11 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-type Results<'a> = [(&'a Experiment, Vec<Result<PathBuf, lab::Error>>)];
+/// The results of each experiment's cells.
+pub type Results<'a> = Vec<(&'a Experiment, Vec<Result<PathBuf, lab::Error>>)>;
 
 /// Prints the finished runs, then fails if any run failed.
-fn conclude(results: &Results, outcome: &Outcome) -> Result<Exit, Failure> {
+fn conclude(results: &Results<'_>, outcome: &Outcome) -> Result<Exit, Failure> {
     let all = || results.iter().flat_map(|(_, results)| results);
     let paths = all().flatten();
     let bundles = paths.map(|p| Bundle::open(p)).collect::<Result<Vec<_>, _>>()?;
@@ -101,7 +118,7 @@ pub fn print_runs(bundles: &[Bundle]) -> Result<(), Failure> {
     print_json(&Runs::of(bundles, Vec::new()))
 }
 
-fn errors(results: &Results) -> Vec<CellError> {
+fn errors(results: &Results<'_>) -> Vec<CellError> {
     let cells = results.iter().flat_map(|(experiment, results)| experiment.cells().zip(results));
     let failed = cells.filter_map(|(cell, result)| Some((cell, result.as_ref().err()?)));
     failed

@@ -48,6 +48,9 @@ pub fn read(tree: &Tree, context: &mut Context) {
     let release = tree.text("proc/sys/kernel/osrelease");
     let build = tree.text("proc/sys/kernel/version");
     let command_line = tree.text("proc/cmdline");
+    for (key, path) in command_line.iter().flat_map(|line| sysctls(line)) {
+        context.set(key, tree.text(&path));
+    }
     let config = configuration(tree, release.as_deref());
     let options = config.as_ref().map_or("", |(_, text)| text);
     let log = tree.whole("dev/kmsg").filter(|log| !log.is_empty());
@@ -94,6 +97,17 @@ pub fn read(tree: &Tree, context: &mut Context) {
     let averages = tree.text("proc/loadavg");
     let first_three = |t: &str| t.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
     context.set(keys::LOAD_AVERAGE, averages.as_deref().map(first_three));
+}
+
+/// The words of a command line that set what is below /proc/sys, each with its file. The kernel takes `/` for `.` too
+/// (fs/proc/proc_sysctl.c, `process_sysctl_arg`).
+fn sysctls(line: &str) -> impl Iterator<Item = (&str, String)> {
+    let words = line.split_whitespace().take_while(|word| *word != "--");
+    words.filter_map(|word| {
+        let (key, _) = word.split_once('=')?;
+        let name = key.strip_prefix(keys::SYSCTL)?;
+        Some((key, format!("proc/sys/{}", name.replace('.', "/"))))
+    })
 }
 
 /// Where the configuration was found, and the text of the configuration.

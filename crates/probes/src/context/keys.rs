@@ -22,6 +22,9 @@ pub const PREEMPTION_MODES: &str = "preemption_modes";
 pub const BOOT_WORDS_UNKNOWN: &str = "boot_words_unknown";
 /// The messages of the kernel's log about words that it knew and did not take, separated by `; `.
 pub const BOOT_WORDS_REFUSED: &str = "boot_words_refused";
+/// The beginning of a key for each word of the command line that sets something below /proc/sys: what is there, as in
+/// `sysctl.kernel.timer_migration`.
+pub const SYSCTL: &str = "sysctl.";
 /// The place where the kernel's configuration was found.
 pub const CONFIG: &str = "config";
 /// Options that make the kernel slower to find its defects, without `CONFIG_`. `none` if the kernel has none of them.

@@ -62,7 +62,15 @@ fn refusal(word: &str, context: &Context) -> Option<String> {
     }
     let line = context.get(keys::COMMAND_LINE)?;
     let is_there = line.split_whitespace().any(|given| given == word);
-    (!is_there).then(|| format!("{word} (not on the command line that the kernel has)"))
+    if !is_there {
+        return Some(format!("{word} (not on the command line that the kernel has)"));
+    }
+    let (_, asked) = word.strip_prefix(keys::SYSCTL)?.split_once('=')?;
+    match context.get(name) {
+        Some(found) if found.split_whitespace().eq(asked.split_whitespace()) => None,
+        Some(found) => Some(format!("{word} (it is {found})")),
+        None => Some(format!("{word} (this kernel has no such file below /proc/sys)")),
+    }
 }
 
 #[cfg(test)]
@@ -138,6 +146,26 @@ mod tests {
                 "nmi_watchdog=x (Malformed early option 'nmi_watchdog')",
                 "hz=x (Booting kernel: `x' invalid for parameter `hz')",
                 "quiet (not on the command line that the kernel has)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_word_for_proc_sys_is_taken_if_its_value_reads_back() {
+        let context = context(&[
+            (keys::COMMAND_LINE, "sysctl.vm.a=1 sysctl.vm.b=2 sysctl.vm.c=3"),
+            ("sysctl.vm.a", "1"),
+            ("sysctl.vm.b", "7"),
+        ]);
+        let asked = words("sysctl.vm.a=1 sysctl.vm.b=2 sysctl.vm.c=3");
+        let [Doubt::BootWordsRefused { words }] = &boot(&asked, &context)[..] else {
+            panic!("{asked:?}")
+        };
+        assert_eq!(
+            words[..],
+            [
+                "sysctl.vm.b=2 (it is 7)",
+                "sysctl.vm.c=3 (this kernel has no such file below /proc/sys)",
             ]
         );
     }

@@ -12,7 +12,7 @@ mod programs;
 use crate::error::At;
 use crate::kernel::Kernel;
 use crate::{Error, Result};
-use agent::{LOAD_SCRIPT, Load, Module, PLAN_PATH, Plan, REPEAT_PATH, TaskProcess};
+use agent::{LOAD_SCRIPT, Load, Module, PLAN_PATH, PLAY_PATH, Plan, REPEAT_PATH, TaskProcess};
 use archive::Archive;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,9 @@ pub fn build(kernel: &Kernel, contents: &Contents, path: &Path) -> Result<blake3
     let mut archive = Archive::create(path)?;
     lay_out(&mut archive)?;
     archive.copy("init", 0o755, &contents.agent)?;
-    archive.link(&format!("usr{REPEAT_PATH}"), "/init")?;
+    for worker in [REPEAT_PATH, PLAY_PATH] {
+        archive.link(&format!("usr{worker}"), "/init")?;
+    }
     let modules = put_modules(&mut archive, kernel, contents)?;
     put_programs(&mut archive, contents)?;
     for (host, guest) in &contents.files {

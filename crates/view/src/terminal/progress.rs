@@ -62,6 +62,7 @@ impl Shown {
         match event {
             Event::Progress(cell, progress) => self.progress(*cell, *progress),
             Event::Finished(cell, _, verdict) => self.end(*cell, verdict.name()),
+            Event::Found(cell, _) => self.end(*cell, "measured before"),
             Event::Failed(cell, failure) => self.end(*cell, &format!("failed: {failure}")),
         }
     }

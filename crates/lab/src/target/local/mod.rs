@@ -67,6 +67,11 @@ impl Target for Local {
         (cell.instrument.series(), Vec::new())
     }
 
+    fn release(&self, cell: Cell) -> String {
+        // A machine is named by its kernel.
+        cell.flavour.kernel.clone()
+    }
+
     fn begin<'a>(
         &'a self,
         experiment: &'a Experiment,

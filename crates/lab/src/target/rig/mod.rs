@@ -180,12 +180,16 @@ impl Target for Rig {
         };
         let has = self.available(generator.responders, cell.flavour);
         let lacks = generator.responders.iter().filter(|r| !has.contains(*r));
-        let release = &self.kernel(cell.flavour).record.release;
+        let release = self.release(cell);
         let missing = lacks.map(|responder| Warning::ResponderMissing {
             responder: responder.into(),
             release: release.clone(),
         });
         (has.iter().map(SeriesName::from).collect(), missing.collect())
+    }
+
+    fn release(&self, cell: Cell) -> String {
+        self.kernel(cell.flavour).record.release.clone()
     }
 
     fn begin<'a>(

@@ -6,6 +6,7 @@ use super::claim::{Expects, Said, Scale};
 use super::runs::{Repetition, Run, Runs, row, summary};
 use super::{Picture, Row, Statistic, Table, Unit};
 use bundle::Manifest;
+use probes::{INVERSION_INSTANTS, instant_counter};
 use sample::Nanos;
 use serde::Serialize;
 use std::rc::Rc;
@@ -19,6 +20,59 @@ pub struct Chart {
     /// The lines in the order of the report: for each run first the plain mutex, then the one with priority
     /// inheritance.
     pub lines: Vec<Line>,
+    /// Who runs when, as both figures draw it: for each flavour first the plain mutex, then the one with priority
+    /// inheritance, with the shortest work of the middle thread.
+    pub courses: Vec<Course>,
+}
+
+/// The repetition with the longest wait: which thread ran when.
+#[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "WaitCourse"))]
+pub struct Course {
+    /// The flavour.
+    pub flavour: String,
+    /// Whether the mutex has priority inheritance.
+    pub inherits: bool,
+    /// How long the middle thread works.
+    #[serde(rename = "work_ns")]
+    pub work: Nanos,
+    /// The turns by time.
+    pub turns: Vec<Turn>,
+    /// When the high thread asked for the mutex.
+    #[serde(rename = "asked_ns")]
+    pub asked: Nanos,
+    /// When the high thread had the mutex.
+    #[serde(rename = "locked_ns")]
+    pub locked: Nanos,
+}
+
+/// A stretch in which one thread runs. It ends where the next thread says that it runs, so the switch is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "WaitTurn"))]
+pub struct Turn {
+    /// Who runs.
+    pub thread: Thread,
+    /// Whether it holds the mutex.
+    pub holds: bool,
+    /// From when, since the low thread began.
+    #[serde(rename = "from_ns")]
+    pub from: Nanos,
+    /// Until when.
+    #[serde(rename = "to_ns")]
+    pub to: Nanos,
+}
+
+/// A thread of the probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "WaitThread"))]
+#[serde(rename_all = "snake_case")]
+pub enum Thread {
+    /// It wants the mutex.
+    High,
+    /// It does not want the mutex.
+    Middle,
+    /// It holds the mutex first.
+    Low,
 }
 
 /// One mutex on one flavour.
@@ -66,11 +120,13 @@ const INHERITING: Said = Said {
 pub(super) fn table(runs: &Runs) -> Table {
     let mut rows = Vec::new();
     let mut lines = Vec::new();
+    let mut courses = Vec::new();
     for group in runs.groups() {
         for inherits in [false, true] {
             rows.extend(rows_of(&group, inherits));
             let points = group.iter().map(|run| line(run.manifest(), inherits));
             lines.extend(points.reduce(longest));
+            courses.extend(course(group[0].manifest(), inherits));
         }
     }
     lines.retain(|line| !line.points.is_empty());
@@ -95,7 +151,7 @@ pub(super) fn table(runs: &Runs) -> Table {
             runs.note()
         ),
         claims,
-        picture: (!lines.is_empty()).then_some(Picture::Chart(Chart { lines })),
+        picture: (!lines.is_empty()).then_some(Picture::Chart(Chart { lines, courses })),
     }
 }
 
@@ -136,6 +192,59 @@ fn line(manifest: &Manifest, inherits: bool) -> Line {
     Line { flavour: manifest.about.flavour.clone(), inherits, points }
 }
 
+/// Who runs when with the shortest work of the middle thread. None if the run does not say, as those of older versions.
+fn course(manifest: &Manifest, inherits: bool) -> Option<Course> {
+    let (work, name) = *series(manifest, inherits).first()?;
+    let instant = |instant: &str| {
+        manifest.about.probe_counters.get(&instant_counter(instant, name)).copied().map(Nanos)
+    };
+    let (asked, locked) = (instant("high_asked")?, instant("high_locked")?);
+    let mut instants: Vec<(Nanos, probes::Thread)> = INVERSION_INSTANTS
+        .iter()
+        .map(|(name, thread)| Some((instant(name)?, *thread)))
+        .collect::<Option<_>>()?;
+    instants.sort_by_key(|(at, _)| *at);
+    let took = instant("low_locked")?;
+    let holder = |at: Nanos| match () {
+        () if at >= locked => Some(probes::Thread::High),
+        () if at >= took => Some(probes::Thread::Low),
+        () => None,
+    };
+    let turns = instants.windows(2).map(|two| {
+        let ((from, who), (to, _)) = (two[0], two[1]);
+        Turn { thread: thread(who), holds: holder(from) == Some(who), from, to }
+    });
+    Some(Course {
+        flavour: manifest.about.flavour.clone(),
+        inherits,
+        work,
+        turns: joined(turns),
+        asked,
+        locked,
+    })
+}
+
+fn thread(thread: probes::Thread) -> Thread {
+    match thread {
+        probes::Thread::High => Thread::High,
+        probes::Thread::Middle => Thread::Middle,
+        probes::Thread::Low => Thread::Low,
+    }
+}
+
+/// Turns of one thread, one after the other, are one.
+fn joined(turns: impl Iterator<Item = Turn>) -> Vec<Turn> {
+    turns.fold(Vec::new(), |mut all: Vec<Turn>, turn| {
+        match all.last_mut() {
+            Some(last) if (last.thread, last.holds) == (turn.thread, turn.holds) => {
+                last.to = turn.to
+            }
+            _ => all.push(turn),
+        }
+        all
+    })
+}
+
 /// How much the wait grows with the work: least squares; 1 is in full, 0 not at all. None with fewer than two lengths
 /// of work.
 fn slope(points: &[Point]) -> Option<f64> {
@@ -171,5 +280,44 @@ mod tests {
     fn of_several_repetitions_the_longest_waits_are_drawn() {
         let both = longest(line(true, [500, 900, 600]), line(true, [700, 800, 600]));
         assert_eq!(both.points.iter().map(|p| p.wait_max.0).collect::<Vec<_>>(), [700, 900, 600]);
+    }
+
+    /// What a run with a plain mutex counted: each thread's instants, 10 ns apart.
+    fn counted() -> Manifest {
+        let mut manifest = bundle::examples::manifest_of("6.12-rt", &["plain-1ms", "pi-1ms"]);
+        for (n, (instant, _)) in INVERSION_INSTANTS.iter().enumerate() {
+            let counter = instant_counter(instant, "plain-1ms");
+            manifest.about.probe_counters.insert(counter, 10 * n as u64);
+        }
+        manifest
+    }
+
+    #[test]
+    fn a_thread_runs_from_its_instant_until_that_of_another() {
+        let course = course(&counted(), false).unwrap();
+        assert_eq!(
+            (course.work, course.asked, course.locked),
+            (Nanos(1_000_000), Nanos(20), Nanos(80))
+        );
+        let turns = [
+            (Thread::Low, false, 0, 10),
+            (Thread::Low, true, 10, 20),
+            (Thread::High, false, 20, 30),
+            (Thread::Low, true, 30, 40),
+            (Thread::Middle, false, 40, 60),
+            (Thread::Low, true, 60, 80),
+            (Thread::High, true, 80, 100),
+        ];
+        let turn =
+            |(thread, holds, from, to)| Turn { thread, holds, from: Nanos(from), to: Nanos(to) };
+        assert_eq!(course.turns, turns.map(turn));
+    }
+
+    #[test]
+    fn a_run_that_does_not_say_who_ran_when_has_no_course() {
+        let mut manifest = counted();
+        assert_eq!(course(&manifest, true), None);
+        manifest.about.probe_counters.remove("low_works_plain-1ms_ns");
+        assert_eq!(course(&manifest, false), None);
     }
 }

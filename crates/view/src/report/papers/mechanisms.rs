@@ -78,8 +78,8 @@ fn table(
         absent,
         note: format!(
             "{} A row names the frequency of the generator, the flavour and the load. Minimum and maximum of all seeds, average of the seed in the middle; small print: \
-            from seed to seed. The thesis prints pictures. Its loads were a kernel build, a file copied over the network and a media player; here are a kernel build and \
-            streams over a network of two namespaces.",
+            from seed to seed. The thesis prints pictures. Its load was a kernel build, a file copied over the network and a media player; here is \
+            a compiler, a stream over a network of two namespaces and a player that keeps a pace.",
             runs.note()
         ),
         claims: claims(runs, series),
