@@ -15,4 +15,5 @@ mod own_program;
 mod refusals;
 mod report;
 mod setup;
+mod tune;
 mod warnings;

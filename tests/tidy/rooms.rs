@@ -7,7 +7,7 @@ use std::fs;
 use toml_edit::DocumentMut;
 
 /// From the bottom to the top: a room uses those before it alone.
-pub const ROOMS: [&str; 19] = [
+pub const ROOMS: [&str; 20] = [
     "sample",
     "stats",
     "confined",
@@ -17,6 +17,7 @@ pub const ROOMS: [&str; 19] = [
     "trace",
     "rt",
     "probes",
+    "machine",
     "plugin",
     "agent",
     "rig",

@@ -11,6 +11,7 @@ mod hostile;
 mod hunts;
 mod kills;
 mod packages;
+mod tunes;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -35,5 +35,5 @@ pub use policy::{ParsePolicyError, Policy};
 pub use power::{CpuDmaLatency, timer_slack};
 pub use precise::PreciseSleep;
 pub use release::{Overrun, Release, Woken};
-pub use scheduler::apply;
+pub use scheduler::{apply, give};
 pub use usage::{Usage, memory_peak_kib};

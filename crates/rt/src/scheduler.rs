@@ -15,9 +15,17 @@ const CAP_SYS_NICE: u32 = 23;
 /// # Errors
 /// All kinds of [`Error`] but those about CPUs and memory.
 pub fn apply(policy: Policy) -> Result<(), Error> {
+    give(0, policy)
+}
+
+/// Gives a thread `policy`, by its number. 0 is the calling thread.
+///
+/// # Errors
+/// As [`apply`], and `System` where there is no such thread.
+pub fn give(thread: i32, policy: Policy) -> Result<(), Error> {
     let mut attributes = attributes(policy);
-    // SAFETY: the structure is whole and says its own size. Thread 0 is the caller.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw mut attributes, 0) };
+    // SAFETY: the structure is whole and says its own size.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw mut attributes, 0) };
     if answer == 0 {
         return Ok(());
     }

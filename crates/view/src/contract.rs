@@ -64,6 +64,7 @@ pub fn files() -> Vec<(String, String)> {
             ),
         ),
         printed::<Runs>("run", Runs::SCHEMA, run),
+        printed::<Tune>("tune", Tune::SCHEMA, ""),
         printed::<Windows>("windows", Windows::SCHEMA, virtual_time),
         file::<Report>("report", Report::SCHEMA, "Numbers of a report", report),
     ]

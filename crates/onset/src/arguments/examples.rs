@@ -15,8 +15,12 @@ const EXIT_CODES: &str = "Exit status:
 
 const COMPARE_EXIT_CODES: &str = "Exit status: 0; 1 if a --fail-if condition holds; 3 if a run lacks the number of a condition, or if the runs have no responder in common.";
 
+const APPLY_EXIT_CODES: &str = "Exit status: 0; 2 for a wrong plan or knob, before anything is changed; 69 if a knob was refused, or if the journal cannot be used.";
+
+const UNDO_EXIT_CODES: &str = "Exit status: 0; 3 if a setting keeps a value that somebody else gave it; 69 if a setting could not be taken back, or if the journal cannot be used.";
+
 /// The examples of each command, by its words. The examples of a probe are in the definition of the probe.
-const EXAMPLES: [(&str, &[&str]); 27] = [
+const EXAMPLES: [(&str, &[&str]); 31] = [
     (
         "",
         &[
@@ -143,6 +147,16 @@ const EXAMPLES: [(&str, &[&str]); 27] = [
             "onset minimise latest --responder task --load --budget 5min",
         ],
     ),
+    ("tune", &["onset tune --cpus 2-3", "onset tune --output plan.toml"]),
+    (
+        "tune apply",
+        &[
+            "onset tune apply --plan plan.toml --only runtime",
+            "onset tune apply --knob vm.stat_interval=120 --knob kernel.timer_migration=0",
+        ],
+    ),
+    ("tune status", &["onset tune status", "onset tune status --unit"]),
+    ("tune undo", &["onset tune undo", "onset tune undo --journal /srv/tune"]),
 ];
 
 /// The whole command line, with examples.
@@ -161,6 +175,8 @@ fn with_examples(mut command: Command, words: &str) -> Command {
     command.after_help(match words {
         "" => format!("{examples}\n\n{EXIT_CODES}"),
         "compare" => format!("{COMPARE_EXIT_CODES}\n\n{examples}"),
+        "tune apply" => format!("{APPLY_EXIT_CODES}\n\n{examples}"),
+        "tune undo" => format!("{UNDO_EXIT_CODES}\n\n{examples}"),
         _ => examples,
     })
 }

@@ -6,12 +6,14 @@ mod followed;
 mod live;
 mod measure;
 mod port;
+mod tune;
 
 pub use examples::command;
 pub use followed::{Above, Blame, Bound, Cells, Explain, Latencies, Minimise, Replay, Windows};
 pub use live::{Generator, Live, Respond, Serve};
 pub use measure::{Given, How, Measure};
 pub use port::Port;
+pub use tune::{CpusArgument, JournalArgument, Tune, TuneApply, TuneCommand, TunePlan};
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, FromArgMatches, Parser, Subcommand};
@@ -182,6 +184,9 @@ pub enum Command {
     Bound(Bound),
     /// Remove the triggers that a latency does not need.
     Minimise(Minimise),
+    /// Show what could be changed on this machine to make it answer sooner. `tune apply` changes it, by a journal, and
+    /// `tune undo` takes it back.
+    Tune(Tune),
     /// Write the man page and the shell completions into a directory.
     #[command(hide = true)]
     Documentation {

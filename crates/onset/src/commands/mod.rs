@@ -23,6 +23,7 @@ mod respond;
 mod run;
 mod serve;
 mod show;
+mod tune;
 mod windows;
 
 use crate::arguments::{self, Command};
@@ -71,6 +72,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Windows(arguments) => windows::run(&arguments),
         Command::Bound(arguments) => bound::run(&arguments),
         Command::Minimise(arguments) => minimise::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
         Command::Documentation { directory } => documentation::run(&directory),
     }
 }

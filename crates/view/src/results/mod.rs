@@ -17,6 +17,7 @@ mod minimise;
 mod replay;
 mod run;
 mod show;
+mod tune;
 mod windows;
 
 pub use blame::Blame;
@@ -33,4 +34,5 @@ pub use minimise::Minimised;
 pub use replay::Replay;
 pub use run::{CellError, Runs};
 pub use show::Show;
+pub use tune::Tune;
 pub use windows::Windows;

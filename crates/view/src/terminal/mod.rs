@@ -25,6 +25,7 @@ mod spending;
 mod stack;
 mod table;
 mod truth;
+mod tuning;
 mod windows;
 
 pub use bound::bound;
@@ -44,4 +45,5 @@ pub use price::price;
 pub use progress::Shown;
 pub use spending::spending;
 pub use table::{Align, Table};
+pub use tuning::{tuning_applied, tuning_plan, tuning_status, tuning_undone, tuning_unit};
 pub use windows::windows;

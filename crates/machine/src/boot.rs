@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Boot parameters: the command line, and an entry of GRUB that has more of them.
+//!
+//! The usual entries of the menu stay as they are. `42_onset` is a script of grub-mkconfig that makes one more entry,
+//! by the distribution's own script with the parameters of `onset.cfg` added. grub-reboot(8) chooses that entry for
+//! the next boot alone: a kernel that hangs with it comes up again without it.
+
+use crate::{Spot, System};
+use std::process::Command;
+
+/// The drop-in with the parameters. Debian's grub-mkconfig reads all files of that directory.
+pub const PARAMETERS: &str = "/etc/default/grub.d/onset.cfg";
+/// The script that makes the entry.
+pub const SCRIPT: &str = "/etc/grub.d/42_onset";
+/// The title of the entry, which the distribution's script makes of the name `onset`.
+pub const TITLE: &str = "onset GNU/Linux";
+const USUAL: &str = "/etc/grub.d/10_linux";
+const DIRECTORY: &str = "/etc/default/grub.d";
+const MENU: &str = "/boot/grub/grub.cfg";
+const UPDATE: &str = "/usr/sbin/update-grub";
+const CHOOSE: &str = "/usr/sbin/grub-reboot";
+const ENVIRONMENT: &str = "/usr/bin/grub-editenv";
+const HEAD: &str = "# Written by onset tune. `onset tune undo` takes it back.\n";
+
+/// The text of [`SCRIPT`].
+pub const SCRIPT_TEXT: &str = "#!/bin/sh
+# Written by onset tune. `onset tune undo` takes it back.
+# One more entry beside the usual ones: the distribution's own script, with the parameters of onset.cfg added.
+[ -n \"$ONSET_TUNE\" ] || exit 0
+GRUB_DISTRIBUTOR=onset
+GRUB_DISABLE_SUBMENU=
+GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT $ONSET_TUNE\"
+export GRUB_DISTRIBUTOR GRUB_DISABLE_SUBMENU GRUB_CMDLINE_LINUX_DEFAULT
+exec \"$(dirname \"$0\")/10_linux\"
+";
+
+/// The parameters of a command line, in order. `-` and `_` in their names are alike, as in the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parameters(Vec<(String, Option<String>)>);
+
+impl Parameters {
+    /// The parameters before `--`.
+    pub fn of(line: &str) -> Parameters {
+        let words = line.split_whitespace().take_while(|word| *word != "--");
+        let part = |word: &str| match word.split_once('=') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None => (word.to_owned(), None),
+        };
+        Parameters(words.map(part).collect())
+    }
+
+    /// The value of a parameter; empty if it stands there without one. As in the kernel, the last one holds.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().rfind(|(known, _)| is_same(known, name));
+        found.map(|(_, value)| value.as_deref().unwrap_or_default())
+    }
+
+    /// Gives a parameter a value. An empty value is none.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.0.retain(|(known, _)| !is_same(known, name));
+        self.0.push((name.into(), (!value.is_empty()).then(|| value.into())));
+    }
+
+    /// The words.
+    pub fn line(&self) -> String {
+        let word = |(name, value): &(String, Option<String>)| match value {
+            Some(value) => format!("{name}={value}"),
+            None => name.clone(),
+        };
+        self.0.iter().map(word).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn is_same(a: &str, b: &str) -> bool {
+    let plain = |text: &str| text.replace('-', "_");
+    plain(a) == plain(b)
+}
+
+/// Whether a boot parameter's value needs no quotation marks anywhere on its way to the kernel.
+pub fn is_plain(value: &str) -> bool {
+    value.chars().all(|c| c.is_ascii_alphanumeric() || "_.,:=+-/@".contains(c))
+}
+
+/// The text of the drop-in with these parameters.
+pub fn dropin(parameters: &Parameters) -> String {
+    format!("{HEAD}ONSET_TUNE='{}'\nexport ONSET_TUNE\n", parameters.line())
+}
+
+/// The parameters of a drop-in; none if somebody else wrote the file.
+pub fn of_dropin(text: &str) -> Option<Parameters> {
+    let line = text.strip_prefix(HEAD)?.lines().next()?;
+    Some(Parameters::of(line.strip_prefix("ONSET_TUNE='")?.strip_suffix('\'')?))
+}
+
+/// Both files, in the order in which they are written.
+pub fn places() -> [Spot; 2] {
+    [PARAMETERS, SCRIPT].map(|path| Spot::Disk(path.into()))
+}
+
+/// Why onset cannot make an entry on this machine.
+pub fn hindrance(system: &System) -> Option<String> {
+    let needed = [(USUAL, false), (UPDATE, true), (DIRECTORY, false)];
+    let missing = needed.iter().find(|(path, _)| !system.path(path).exists());
+    missing
+        .map(|(path, _)| format!("this machine does not boot by Debian's GRUB: there is no {path}"))
+}
+
+/// Makes GRUB's menu of its files anew.
+///
+/// # Errors
+/// With what the program says.
+pub fn refresh(system: &System) -> Result<(), String> {
+    run(system, UPDATE, &[]).map(drop)
+}
+
+/// Whether the menu has onset's entry.
+pub fn is_in_menu(system: &System) -> bool {
+    let menu = system.text(MENU).unwrap_or_default();
+    menu.lines().any(|line| line.starts_with(&format!("menuentry '{TITLE}'")))
+}
+
+/// Chooses onset's entry for the next boot alone.
+///
+/// # Errors
+/// With what the program says.
+pub fn choose(system: &System) -> Result<(), String> {
+    run(system, CHOOSE, &[TITLE]).map(drop)
+}
+
+/// Takes the choice of the next boot back, if it is onset's entry.
+///
+/// # Errors
+/// With what the program says.
+pub fn unchoose(system: &System) -> Result<(), String> {
+    if system.program(ENVIRONMENT).is_none() {
+        return Ok(());
+    }
+    let set = run(system, ENVIRONMENT, &["-", "list"])?;
+    match set.lines().any(|line| line == format!("next_entry={TITLE}")) {
+        true => run(system, ENVIRONMENT, &["-", "unset", "next_entry"]).map(drop),
+        false => Ok(()),
+    }
+}
+
+fn run(system: &System, path: &str, arguments: &[&str]) -> Result<String, String> {
+    let program = system.program(path).ok_or_else(|| format!("there is no {path}"))?;
+    let output = Command::new(program).args(arguments).output();
+    let output = output.map_err(|e| format!("{path} cannot be run: {e}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(format!("{path} failed ({}): {}", output.status, text(&output.stderr))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_of_a_command_line_holds_and_dashes_are_underscores() {
+        let line = Parameters::of("quiet preempt=none rcu-nocbs=1 preempt=full -- preempt=lazy");
+        assert_eq!(line.value("preempt"), Some("full"));
+        assert_eq!(line.value("rcu_nocbs"), Some("1"));
+        assert_eq!(line.value("quiet"), Some(""));
+        assert_eq!(line.value("threadirqs"), None);
+    }
+
+    #[test]
+    fn a_drop_in_is_read_as_it_was_written_and_another_file_is_none() {
+        let mut parameters = Parameters::default();
+        parameters.set("threadirqs", "");
+        parameters.set("isolcpus", "managed_irq,domain,1-3");
+        parameters.set("isolcpus", "domain,1");
+        let text = dropin(&parameters);
+        assert!(text.contains("ONSET_TUNE='threadirqs isolcpus=domain,1'\n"), "{text}");
+        assert_eq!(of_dropin(&text), Some(parameters));
+        assert_eq!(of_dropin("GRUB_TIMEOUT=0\n"), None);
+    }
+
+    #[test]
+    fn a_value_that_a_shell_would_obey_is_not_plain() {
+        assert!(is_plain("managed_irq,domain,1-3") && is_plain(""));
+        for value in ["a b", "'", "$(reboot)", "a;b", "a\nb", "\\"] {
+            assert!(!is_plain(value), "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The journal of changes: a file that says what was changed, and is durable before the change is made.
+//!
+//! The directory holds `journal`, as long as something is changed; `journal.closed`, the one before; and `lock`, which
+//! one process at a time has locked.
+
+mod record;
+
+pub use record::{Change, Read, Record, Unusable, VERSION, digits, line, read};
+
+use crate::system::sync_directory_of;
+use confined::Directory;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where the journal is if the user names no directory.
+pub const DIRECTORY: &str = "/var/lib/onset/tune";
+const NAME: &str = "journal";
+const CLOSED: &str = "journal.closed";
+const LOCK: &str = "lock";
+/// How often the lock is tried before somebody else is at work.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+/// The most bytes of a journal. A change takes some 400.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// Why a journal cannot be opened or written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Another process has it.
+    #[error(
+        "another onset tune (process {process}) is at work on {}; wait for its end, then try again",
+        path.display()
+    )]
+    Busy {
+        /// The directory.
+        path: PathBuf,
+        /// The number of the process, or `unknown`.
+        process: String,
+    },
+    /// A record is damaged that is not the last one.
+    #[error(
+        "{}: line {line} is damaged, and onset does not guess what it said; each line names a path and its old value \
+         as text: write back by hand what is still changed (a reboot takes back all but files on disk), then move the \
+         file away",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The damaged line.
+        line: usize,
+    },
+    /// A newer onset wrote it.
+    #[error(
+        "{}: a newer onset wrote this journal (version {version}; this onset knows {VERSION}); undo with that onset",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// The operating system refuses.
+    #[error("{}: the journal cannot be used: {error}; {}", path.display(), remedy(error))]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What it says.
+        error: io::Error,
+    },
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::PermissionDenied => {
+            "run the command as root, or name a directory of your own: --journal DIR"
+        }
+        ErrorKind::StorageFull => {
+            "free some space, or name a directory on another disk: --journal DIR"
+        }
+        ErrorKind::ReadOnlyFilesystem => {
+            "name a directory on a disk that can be written: --journal DIR"
+        }
+        _ => "name another directory: --journal DIR",
+    }
+}
+
+/// An open journal. Nobody else has it.
+#[derive(Debug)]
+pub struct Journal {
+    directory: Directory,
+    /// Its lock ends with it, also by a kill.
+    _lock: File,
+    /// None until the first record.
+    file: Option<File>,
+    read: Read,
+    /// The bytes of a cut-off record at its end.
+    torn: usize,
+}
+
+impl Journal {
+    /// Opens the journal in a directory, which is made if it is missing. A half record at its end is cut off.
+    ///
+    /// # Errors
+    /// All kinds.
+    pub fn open(path: &Path) -> Result<Journal, JournalError> {
+        let io = |error| JournalError::Io { path: path.into(), error };
+        make(path).map_err(io)?;
+        let directory = Directory::open(path).map_err(io)?;
+        let mut lock = directory.edit(LOCK).map_err(io)?;
+        if !is_locked(&lock) {
+            let mut process = String::new();
+            let _ = lock.take(20).read_to_string(&mut process);
+            let process = if process.is_empty() { "unknown".into() } else { process };
+            return Err(JournalError::Busy { path: path.into(), process });
+        }
+        let named = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
+        named.map_err(io)?;
+        let mut journal =
+            Journal { directory, _lock: lock, file: None, read: Read::default(), torn: 0 };
+        journal.load()?;
+        Ok(journal)
+    }
+
+    fn load(&mut self) -> Result<(), JournalError> {
+        if !self.directory.has(NAME) {
+            return Ok(());
+        }
+        let mut file = self.directory.edit(NAME).map_err(|e| self.io(e))?;
+        let copy = file.try_clone().map_err(|e| self.io(e))?;
+        let bytes = confined::bounded(copy, BYTES_MAX).map_err(|e| self.io(e))?;
+        self.read = self.understood(&bytes)?;
+        self.torn = bytes.len() - self.read.whole;
+        let cut = file.set_len(self.read.whole as u64).and_then(|()| file.sync_all());
+        cut.and_then(|()| file.seek(SeekFrom::End(0)).map(drop)).map_err(|e| self.io(e))?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// The records in a directory's journal, without opening it to write. None if there is no journal.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), but for `Busy`.
+    pub fn look(path: &Path) -> Result<Option<Read>, JournalError> {
+        let io = |error| JournalError::Io { path: path.into(), error };
+        let bytes =
+            match Directory::open(path).and_then(|directory| directory.read(NAME, BYTES_MAX)) {
+                Ok(bytes) => bytes,
+                Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(e) => return Err(io(e)),
+            };
+        read(&bytes).map(Some).map_err(|e| explained(path.join(NAME), e))
+    }
+
+    fn understood(&self, bytes: &[u8]) -> Result<Read, JournalError> {
+        read(bytes).map_err(|e| explained(self.directory.at(NAME), e))
+    }
+
+    fn io(&self, error: io::Error) -> JournalError {
+        JournalError::Io { path: self.directory.at(NAME), error }
+    }
+
+    /// The records that it holds.
+    pub fn records(&self) -> &[Record] {
+        &self.read.records
+    }
+
+    /// How many bytes of a half record were cut off when it was opened.
+    pub fn torn(&self) -> usize {
+        self.torn
+    }
+
+    /// Adds a record, and makes it durable.
+    ///
+    /// # Errors
+    /// Of the operating system. Then the journal is as it was.
+    pub fn add(&mut self, record: Record) -> Result<(), JournalError> {
+        if self.read.records.is_empty() {
+            self.begin().map_err(|e| self.io(e))?;
+        }
+        self.append(record).map_err(|e| self.io(e))
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        if self.file.is_none() {
+            self.file = Some(self.directory.edit(NAME)?);
+        }
+        self.append(Record::Journal { version: VERSION })?;
+        self.directory.sync()
+    }
+
+    fn append(&mut self, record: Record) -> io::Result<()> {
+        let text = line(&self.read.last, &record);
+        let file = self.file.as_mut().expect("begun");
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        if let Err(e) = written {
+            // If this fails too, the next one who opens it finds half a record at the most.
+            let _ = file.set_len(self.read.whole as u64);
+            let _ = file.seek(SeekFrom::End(0));
+            return Err(e);
+        }
+        self.read.whole += text.len();
+        self.read.last = text.split(' ').next().unwrap_or_default().to_owned();
+        self.read.records.push(record);
+        Ok(())
+    }
+
+    /// Closes the journal: its changes are settled. It stays beside as `journal.closed`.
+    ///
+    /// # Errors
+    /// Of the operating system.
+    pub fn close(self) -> Result<(), JournalError> {
+        if self.file.is_none() {
+            return Ok(());
+        }
+        let closed = std::fs::rename(self.directory.at(NAME), self.directory.at(CLOSED));
+        closed.and_then(|()| self.directory.sync()).map_err(|e| self.io(e))
+    }
+}
+
+/// Locks a file that nobody else has locked. A process that was killed may just have forked: the child has the lock
+/// until it executes its program, some milliseconds later.
+fn is_locked(file: &File) -> bool {
+    (0..LOCK_TRIES).any(|n| {
+        if n > 0 {
+            std::thread::sleep(LOCK_PAUSE);
+        }
+        confined::try_lock(file).is_ok()
+    })
+}
+
+fn explained(path: PathBuf, unusable: Unusable) -> JournalError {
+    match unusable {
+        Unusable::Damaged { line } => JournalError::Damaged { path, line },
+        Unusable::Newer { version } => JournalError::Newer { path, version },
+    }
+}
+
+/// Makes a directory and those above it, durably.
+fn make(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        make(parent)?;
+    }
+    match std::fs::create_dir(path) {
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made.and_then(|()| sync_directory_of(path)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

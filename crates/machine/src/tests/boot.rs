@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Boot parameters on a prepared machine, whose GRUB is three scripts.
+
+use super::*;
+use crate::boot::{PARAMETERS, SCRIPT};
+
+const MENU: &str = "/boot/grub/grub.cfg";
+
+fn all_are(applied: &[Applied], fate: &Fate) -> bool {
+    applied.iter().all(|applied| applied.fate == *fate)
+}
+
+#[test]
+fn an_entry_of_its_own_has_the_parameters_and_the_usual_one_stays() {
+    let prepared = Prepared::new();
+    let before = prepared.tree();
+    let applied = prepared.apply(&["threadirqs", "rcu_nocbs", "nohz_full=2-3"]);
+    assert!(all_are(&applied, &Fate::NextBoot), "{applied:?}");
+    let menu = prepared.text(MENU);
+    assert!(menu.starts_with("menuentry 'Debian GNU/Linux' { linux /vmlinuz }\n"), "{menu}");
+    // Both are knobs of isolation, and come in the order of their names on the command line.
+    assert!(
+        menu.contains(
+            "menuentry 'onset GNU/Linux' { linux /vmlinuz  threadirqs rcu_nocbs=3 nohz_full=2-3 }"
+        ),
+        "{menu}"
+    );
+    assert_eq!(prepared.text("/boot/env"), "next_entry=onset GNU/Linux\n");
+
+    let applied = prepared.apply(&["skew_tick=1"]);
+    assert!(all_are(&applied, &Fate::NextBoot), "{applied:?}");
+    assert!(prepared.text(PARAMETERS).contains("nohz_full=2-3 skew_tick=1"));
+    assert!(prepared.undo().is_whole());
+    assert_eq!(prepared.text(MENU), "menuentry 'Debian GNU/Linux' { linux /vmlinuz }\n");
+    assert_eq!(prepared.text("/boot/env"), "");
+    let mut after = prepared.tree();
+    after.retain(|path, _| !path.ends_with("grub.cfg") && !path.ends_with("env"));
+    assert_eq!(after, before);
+}
+
+#[test]
+fn the_files_of_an_entry_outlive_a_reboot_and_are_undone_after_it() {
+    let prepared = Prepared::new();
+    prepared.apply(&["threadirqs", "vm.swappiness=10"]);
+    prepared.put("/proc/sys/kernel/random/boot_id", "another\n");
+    let tuning = prepared.begin();
+    assert_eq!(tuning.rebooted(), 1);
+    let undone = tuning.undo().unwrap();
+    assert!(undone.ended.iter().all(|ended| ended.end == End::Restored), "{undone:?}");
+    assert_eq!(undone.ended.len(), 2);
+    assert!(!prepared.path(SCRIPT).exists() && !prepared.path(PARAMETERS).exists());
+}
+
+#[test]
+fn without_the_distributions_grub_the_parameters_are_told() {
+    let prepared = Prepared::new();
+    fs::remove_file(prepared.path("/usr/sbin/update-grub")).unwrap();
+    let before = prepared.tree();
+    let applied = prepared.apply(&["threadirqs", "skew_tick"]);
+    let Fate::Refused(why) = &applied[0].fate else { panic!("{applied:?}") };
+    assert!(
+        why.contains("no /usr/sbin/update-grub")
+            && why.contains("yourself: threadirqs skew_tick=1"),
+        "{why}"
+    );
+    assert_eq!(prepared.tree(), before);
+}
+
+#[test]
+fn a_file_that_somebody_else_wrote_is_not_touched() {
+    for path in [PARAMETERS, SCRIPT] {
+        let prepared = Prepared::new();
+        prepared.put(path, "# mine\n");
+        let before = prepared.tree();
+        let Fate::Refused(why) = prepared.fate("threadirqs") else { panic!() };
+        assert!(why.contains(path) && why.contains("onset did not write it"), "{why}");
+        assert_eq!(prepared.tree(), before);
+    }
+}
+
+#[test]
+fn a_menu_that_cannot_be_made_takes_the_files_back() {
+    let prepared = Prepared::new();
+    prepared.put("/fail", "");
+    let before = prepared.tree();
+    let Fate::Refused(why) = prepared.fate("threadirqs") else { panic!() };
+    assert!(why.contains("no device for /"), "{why}");
+    assert_eq!(prepared.tree(), before);
+    // The menu could not be made anew either, so the journal still has both files.
+    let undone = prepared.undo();
+    assert!(!undone.is_whole() && undone.ended.len() == 2, "{undone:?}");
+    fs::remove_file(prepared.path("/fail")).unwrap();
+    let undone = prepared.undo();
+    assert!(undone.is_whole(), "{undone:?}");
+    assert!(undone.ended.iter().all(|ended| ended.end == End::Already), "{undone:?}");
+}
+
+#[test]
+fn a_parameter_that_the_command_line_has_is_so_already() {
+    let prepared = Prepared::new();
+    prepared.put("/proc/cmdline", "ro threadirqs skew_tick=0\n");
+    assert_eq!(prepared.fate("threadirqs"), Fate::Already);
+    assert_eq!(prepared.fate("skew_tick=1"), Fate::NextBoot);
+}
+
+#[test]
+fn somebody_elses_choice_of_the_next_boot_stays() {
+    let prepared = Prepared::new();
+    prepared.apply(&["threadirqs"]);
+    prepared.put("/boot/env", "next_entry=other\n");
+    assert!(prepared.undo().is_whole());
+    assert_eq!(prepared.text("/boot/env"), "next_entry=other\n");
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Changes of a prepared machine, and taking them back. Where the kernel has to answer, a file of the running kernel
+//! stands in the place of one of the machine.
+
+use super::*;
+use crate::journal::{Journal, Record};
+use crate::undo::open_changes;
+
+/// A file of the kernel that holds 15 bytes of what is written: it reads back another value.
+const SHORT: &str = "/proc/self/comm";
+/// A file of the kernel that refuses numbers above 1000 (EINVAL).
+const REFUSES: &str = "/proc/self/oom_score_adj";
+/// A file of the kernel that nobody can write.
+const CLOSED: &str = "/proc/version";
+
+fn changed(places: usize) -> Fate {
+    Fate::Changed { places, refused: Vec::new() }
+}
+
+fn ends(undone: &Undone) -> Vec<End> {
+    undone.ended.iter().map(|ended| ended.end.clone()).collect()
+}
+
+#[test]
+fn a_plan_is_applied_and_taken_back_to_the_byte_last_in_first_out() {
+    let prepared = Prepared::new();
+    let before = prepared.tree();
+    // What shows all its words would be another file than the kernel's after a word was written into it.
+    let fit: Vec<Sighting> =
+        prepared.looks().into_iter().filter(|l| l.knob.reads != Notation::Brackets).collect();
+    let plan = Plan::proposed(&fit).at_once();
+    assert!(plan.changes().len() > 12, "{plan:?}");
+    let applied = prepared.begin().apply(&plan, &prepared.cpus()).unwrap();
+    for applied in &applied {
+        assert!(matches!(applied.fate, Fate::Changed { .. }), "{applied:?}");
+    }
+    assert_eq!(prepared.text("/proc/irq/24/smp_affinity_list"), "0-2");
+    assert_eq!(prepared.text("/proc/irq/9/smp_affinity_list"), "0-2");
+    let undone = prepared.undo();
+    assert_eq!(prepared.tree(), before);
+    let numbers: Vec<u64> = undone.ended.iter().map(|ended| ended.change.number).collect();
+    assert!(numbers.is_sorted_by(|a, b| a > b), "{numbers:?}");
+    let first = &undone.ended[0].change.knob;
+    assert!(find(first).unwrap().isolates, "{first} was changed last");
+    assert!(ends(&undone).iter().all(|end| *end == End::Restored));
+    assert!(Journal::look(&prepared.journal()).unwrap().is_none());
+}
+
+#[test]
+fn the_same_setting_changed_twice_has_its_first_value_after_an_undo() {
+    let prepared = Prepared::new();
+    assert_eq!(prepared.fate("vm.swappiness=10"), changed(1));
+    assert_eq!(prepared.fate("vm.swappiness=10"), Fate::Already);
+    assert_eq!(prepared.fate("vm.swappiness=60"), changed(1));
+    assert_eq!(prepared.fate("vm.swappiness=5"), changed(1));
+    assert_eq!(prepared.undo().ended.len(), 3);
+    assert_eq!(prepared.text("/proc/sys/vm/swappiness"), "60\n");
+}
+
+#[test]
+fn what_somebody_else_changed_is_left_and_said() {
+    let prepared = Prepared::new();
+    prepared.apply(&["vm.swappiness=10", "vm.stat_interval=120"]);
+    prepared.put("/proc/sys/vm/swappiness", "33\n");
+    let undone = prepared.undo();
+    assert_eq!(ends(&undone), [End::Restored, End::Left("33".into())]);
+    assert_eq!(prepared.text("/proc/sys/vm/swappiness"), "33\n");
+    assert_eq!(prepared.text("/proc/sys/vm/stat_interval"), "1\n");
+    assert!(undone.is_whole() && Journal::look(&prepared.journal()).unwrap().is_none());
+}
+
+#[test]
+fn what_is_gone_or_back_already_is_said() {
+    let prepared = Prepared::new();
+    prepared.apply(&["vm.swappiness=10", "net.threaded=1"]);
+    prepared.put("/proc/sys/vm/swappiness", "60\n");
+    fs::remove_file(prepared.path("/sys/class/net/eth0/threaded")).unwrap();
+    let undone = prepared.undo();
+    assert_eq!(ends(&undone), [End::Restored, End::Gone, End::Already]);
+}
+
+#[test]
+fn a_value_that_reads_back_otherwise_is_restored_and_the_others_go_on() {
+    let prepared = Prepared::new();
+    prepared.link("/sys/devices/system/clocksource/clocksource0/current_clocksource", SHORT);
+    let comm = fs::read_to_string(SHORT).unwrap();
+    let applied =
+        prepared.apply(&["current_clocksource=a_clock_of_a_long_name", "vm.swappiness=10"]);
+    let Fate::Refused(why) = &applied[0].fate else { panic!("{applied:?}") };
+    assert!(why.contains("reads back \"a_clock_of_a_lo\" where"), "{why}");
+    assert_eq!(applied[1].fate, changed(1));
+    assert_eq!(fs::read_to_string(SHORT).unwrap(), comm);
+    let open = open_changes(&Journal::look(&prepared.journal()).unwrap().unwrap().records).0;
+    assert_eq!(open.len(), 1, "{open:?}");
+}
+
+#[test]
+fn a_knob_that_one_file_refuses_is_taken_back_whole() {
+    let prepared = Prepared::new();
+    prepared.link("/sys/devices/system/cpu/cpu3/cpuidle/state1/disable", REFUSES);
+    let before = prepared.tree();
+    let Fate::Refused(why) = prepared.fate("cpuidle.state.disable=5000") else { panic!() };
+    assert!(why.contains("state1/disable does not take \"5000\": Invalid argument"), "{why}");
+    assert_eq!(prepared.tree(), before);
+    assert_eq!(prepared.undo().ended, []);
+}
+
+#[test]
+fn what_the_kernel_refuses_for_single_files_is_named_and_the_others_change() {
+    let prepared = Prepared::new();
+    prepared.link("/proc/irq/1/smp_affinity_list", CLOSED);
+    let Fate::Changed { places, refused } = prepared.fate("irq.smp_affinity") else { panic!() };
+    assert_eq!((places, refused.len()), (2, 1));
+    assert!(
+        refused[0].contains("/proc/irq/1/smp_affinity_list does not take \"0-2\""),
+        "{refused:?}"
+    );
+    assert_eq!(ends(&prepared.undo()), [End::Restored, End::Restored]);
+}
+
+#[test]
+fn a_kill_between_the_journal_and_the_write_is_undone_as_any_other() {
+    let prepared = Prepared::new();
+    prepared.apply(&["vm.swappiness=10"]);
+    // The value is as it was before the write: no write came.
+    prepared.put("/proc/sys/vm/swappiness", "60\n");
+    assert_eq!(ends(&prepared.undo()), [End::Already]);
+    assert_eq!(prepared.text("/proc/sys/vm/swappiness"), "60\n");
+}
+
+#[test]
+fn what_the_kernel_made_of_a_value_is_ours_after_a_kill() {
+    let prepared = Prepared::new();
+    prepared.apply(&["vm.swappiness=10"]);
+    let mut journal = Journal::open(&prepared.journal()).unwrap();
+    journal.add(Record::ReadBack { number: 1, text: "9\n".into() }).unwrap();
+    drop(journal);
+    prepared.put("/proc/sys/vm/swappiness", "9\n");
+    assert_eq!(ends(&prepared.undo()), [End::Restored]);
+    assert_eq!(prepared.text("/proc/sys/vm/swappiness"), "60\n");
+}
+
+#[test]
+fn a_reboot_has_taken_the_running_kernels_values_back() {
+    let prepared = Prepared::new();
+    prepared.apply(&["vm.swappiness=10", "vm.stat_interval=120"]);
+    prepared.put("/proc/sys/kernel/random/boot_id", "another\n");
+    // The new boot has this value from somebody else, by chance the same.
+    prepared.put("/proc/sys/vm/stat_interval", "120\n");
+    let tuning = prepared.begin();
+    assert_eq!(tuning.rebooted(), 2);
+    assert_eq!(tuning.undo().unwrap().ended, []);
+    assert_eq!(prepared.text("/proc/sys/vm/stat_interval"), "120\n");
+    assert!(Journal::look(&prepared.journal()).unwrap().is_none());
+}
+
+#[test]
+fn the_journal_of_another_machine_is_refused_by_its_name() {
+    let prepared = Prepared::new();
+    prepared.apply(&["vm.swappiness=10"]);
+    prepared.put("/etc/machine-id", "ffffffffffffffffffffffffffffffff\n");
+    let Err(e) = Tuning::begin(prepared.system(), &prepared.journal()) else { panic!() };
+    let why = e.to_string();
+    assert!(why.contains("4d1c2b7e0f6a4a6f9b0e1c2d3e4f5a6b") && why.contains("--journal"), "{why}");
+    assert!(status(&prepared.system(), &prepared.journal()).is_err());
+    assert_eq!(prepared.text("/proc/sys/vm/swappiness"), "10");
+}
+
+#[test]
+fn a_knob_without_what_it_needs_or_against_another_is_refused() {
+    let prepared = Prepared::new();
+    let Fate::Refused(why) = prepared.fate("rcu_nocb_poll") else { panic!() };
+    assert!(why.contains("--knob rcu_nocbs"), "{why}");
+    assert_eq!(prepared.fate("rcu_normal"), changed(1));
+    let Fate::Refused(why) = prepared.fate("rcu_expedited=1") else { panic!() };
+    assert!(why.contains("rcu_normal is in effect"), "{why}");
+    let said = ["rcu_normal=1".to_owned(), "rcu_expedited=1".to_owned()];
+    let plan = Plan::default().with(&said, &prepared.cpus()).unwrap();
+    let why = prepared.begin().apply(&plan, &prepared.cpus()).unwrap_err().to_string();
+    assert!(why.contains("contradict each other"), "{why}");
+}
+
+#[test]
+fn a_disk_that_is_full_changes_nothing() {
+    let prepared = Prepared::new();
+    fs::create_dir(prepared.journal()).unwrap();
+    std::os::unix::fs::symlink("/dev/full", prepared.journal().join("journal")).unwrap();
+    // A link is refused before anything else; onset writes no journal through one.
+    let Err(e) = Tuning::begin(prepared.system(), &prepared.journal()) else { panic!() };
+    assert!(e.to_string().contains("symbolic link"), "{e}");
+    assert_eq!(prepared.text("/proc/sys/vm/swappiness"), "60\n");
+}
+
+#[test]
+fn the_status_says_what_is_changed_and_needs_no_lock() {
+    let prepared = Prepared::new();
+    let see = || status(&prepared.system(), &prepared.journal()).unwrap();
+    assert!(see().is_empty());
+    prepared.apply(&["vm.swappiness=10"]);
+    let _busy = prepared.begin();
+    let seen = see();
+    assert_eq!((seen.len(), seen[0].1.as_deref()), (1, Some("10")));
+    assert_eq!(seen[0].0.old.as_deref(), Some("60\n"));
+}
+
+/// A thread of this process stands for one of the kernel: its line says so.
+#[test]
+fn the_policy_of_a_thread_is_changed_and_given_back() {
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        // The thread ends with the sender, also if an assertion fails.
+        let (_stop, stopped) = std::sync::mpsc::channel::<()>();
+        scope.spawn(move || {
+            let link = fs::read_link("/proc/thread-self").unwrap();
+            tell.send(link.file_name().unwrap().to_str().unwrap().parse::<i32>().unwrap()).unwrap();
+            let _ = stopped.recv();
+        });
+        let pid = told.recv().unwrap();
+        let prepared = Prepared::new();
+        let own = || fs::read_to_string(format!("/proc/self/task/{pid}/stat")).unwrap();
+        let nice = || own().rsplit_once(") ").unwrap().1.split(' ').nth(16).unwrap().to_owned();
+        let line = "(ksoftirqd/3) S 2 0 0 0 -1 69238848 0 0 0 0 0 0 0 0 20";
+        let stat = format!("/proc/{pid}/stat");
+        let show = || {
+            prepared.put(&stat, &format!("{pid} {line} {} 1 0 11{} 0 0\n", nice(), " 0".repeat(19)))
+        };
+        show();
+        fs::remove_file(prepared.path("/proc/33/stat")).unwrap();
+        // The line is of the moment at which it was made, so the first change seems to be refused.
+        let Fate::Refused(why) = prepared.fate("priority.ksoftirqd=other:19") else { panic!() };
+        assert!(why.contains("reads back \"other"), "{why}");
+        assert_eq!(nice(), "19");
+        // Whoever may not lower a nice value cannot go on.
+        if rt::give(pid, rt::Policy::Other(0)).is_ok() {
+            let place = prepared.system().threads("ksoftirqd/3").remove(0);
+            prepared.system().write(&place, Some("other:3")).unwrap();
+            show();
+            assert_eq!(prepared.system().read(&place).unwrap().as_deref(), Some("other:3"));
+        }
+    });
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Changes a machine by a plan, and undoes that, by a journal. One process at a time.
+
+use crate::boot::{self, Parameters};
+use crate::journal::{self, Journal, JournalError, Record};
+use crate::plan;
+use crate::undo::{self, Undone, open_changes};
+use crate::{Cpus, KnobKind, Notation, Plan, PlanError, Setting, Spot, State, System, look};
+use std::path::Path;
+
+/// Why a machine cannot be tuned. Nothing has been changed.
+#[derive(Debug, thiserror::Error)]
+pub enum TuneError {
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The journal tells of another machine.
+    #[error(
+        "the journal in {directory} is of another machine ({machine}), and its old values are not those of this one; undo it there, or \
+         name another directory: --journal DIR"
+    )]
+    OtherMachine {
+        /// The directory.
+        directory: String,
+        /// The other machine's /etc/machine-id.
+        machine: String,
+    },
+}
+
+/// What became of a knob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The knob's name.
+    pub knob: String,
+    /// The value that it was to get.
+    pub value: String,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What became of a knob that was to be changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was changed in so many places. The kernel refused the others, of which the texts say where and why.
+    Changed {
+        /// How many places were changed.
+        places: usize,
+        /// What was refused.
+        refused: Vec<String>,
+    },
+    /// It had the value already.
+    Already,
+    /// It takes effect at the next boot, and at that boot alone.
+    NextBoot,
+    /// It takes effect once the user boots onset's entry, which could not be chosen: why.
+    Entry(String),
+    /// It was not changed, and why. Its places have their old values.
+    Refused(String),
+}
+
+/// The right to change a machine, with its journal.
+pub struct Tuning {
+    system: System,
+    journal: Journal,
+    /// The changes of an earlier boot that were found in the journal.
+    rebooted: usize,
+}
+
+impl Tuning {
+    /// Takes the journal in a directory.
+    ///
+    /// # Errors
+    /// If another process has it, if it is damaged, newer or of another machine, and of the operating system.
+    pub fn begin(system: System, directory: &Path) -> Result<Tuning, TuneError> {
+        let mut journal = Journal::open(directory)?;
+        check_machine(&system, directory, journal.records())?;
+        // A reboot has taken them back. Their old values are none that this boot has to get.
+        let (boot, open) = (system.identity().0, open_changes(journal.records()).0);
+        let gone = open.iter().filter(|c| !c.place.persists() && c.boot != boot);
+        let gone: Vec<u64> = gone.map(|change| change.number).collect();
+        for number in &gone {
+            journal.add(Record::Settled { number: *number })?;
+        }
+        Ok(Tuning { system, journal, rebooted: gone.len() })
+    }
+
+    /// How many changes of an earlier boot were in the journal. The reboot has taken them back.
+    pub fn rebooted(&self) -> usize {
+        self.rebooted
+    }
+
+    /// How many bytes of a half record were cut off the journal.
+    pub fn torn(&self) -> usize {
+        self.journal.torn()
+    }
+
+    /// Carries a plan out. A knob that is refused stays as it was, and the others go on.
+    ///
+    /// # Errors
+    /// If the plan contradicts itself, before anything is changed.
+    pub fn apply(&mut self, plan: &Plan, cpus: &Cpus) -> Result<Vec<Applied>, TuneError> {
+        plan.consistent()?;
+        let (boot, at_once): (Vec<_>, Vec<_>) =
+            plan.changes().iter().partition(|change| change.knob.kind == KnobKind::Boot);
+        let mut applied: Vec<Applied> = Vec::new();
+        for change in at_once {
+            let fate = self.knob(plan, change, cpus);
+            applied.push(Applied {
+                knob: change.knob.name.clone(),
+                value: change.value.clone(),
+                fate,
+            });
+        }
+        applied.extend(self.boot(plan, &boot, cpus));
+        Ok(applied)
+    }
+
+    /// Undoes everything, and closes the journal if nothing is left.
+    ///
+    /// # Errors
+    /// Of the operating system, at the journal's end.
+    pub fn undo(self) -> Result<Undone, TuneError> {
+        Ok(undo::all(&self.system, self.journal)?)
+    }
+
+    /// Why a knob cannot get a value in this plan.
+    fn hindrance(&self, plan: &Plan, change: &plan::Change, cpus: &Cpus) -> Option<String> {
+        let is_effective = |name: &str| {
+            let knob = crate::find(name).ok()?;
+            Some(look(&self.system, knob, cpus).is_in_effect())
+        };
+        let is_planned = |name: &str| plan.changes().iter().any(|c| c.knob.name == *name);
+        let needs = change.knob.needs.iter();
+        let missing = needs.clone().find(|n| !is_planned(n) && is_effective(n) != Some(true));
+        if let Some(name) = missing {
+            return Some(format!("it does nothing without {name}; add --knob {name}"));
+        }
+        let against = change.knob.contradicts.iter().find(|n| is_effective(n) == Some(true));
+        against
+            .map(|name| format!("{name} is in effect, which contradicts it; take that back first"))
+    }
+
+    fn knob(&mut self, plan: &Plan, change: &plan::Change, cpus: &Cpus) -> Fate {
+        let seen = look(&self.system, change.knob, cpus);
+        if let Some(why) = self.hindrance(plan, change, cpus) {
+            return Fate::Refused(why);
+        }
+        let spots = match seen.state {
+            State::NotHere(why) => return Fate::Refused(format!("not here: {why}")),
+            State::Here(spots) => spots,
+            State::Booted(_) => return Fate::Refused("it is a boot parameter".into()),
+        };
+        let reads = change.knob.reads;
+        let other: Vec<Setting> =
+            spots.into_iter().filter(|spot| !reads.is_same(&spot.text, &change.value)).collect();
+        if other.is_empty() {
+            return Fate::Already;
+        }
+        let (first, mut places, mut refused) = (self.next_number(), 0, Vec::new());
+        for spot in other {
+            match self.spot(change, spot) {
+                Ok(()) => places += 1,
+                Err(why) if change.knob.each => refused.push(why),
+                Err(why) => {
+                    let back = undo::take_back(&self.system, &mut self.journal, first);
+                    return Fate::Refused(with_remains(why, &back));
+                }
+            }
+        }
+        match places {
+            0 => Fate::Refused(refused.join("; ")),
+            _ => Fate::Changed { places, refused },
+        }
+    }
+
+    /// Changes one place. On an error it has its old value again, or the journal keeps the change.
+    fn spot(&mut self, change: &plan::Change, spot: Setting) -> Result<(), String> {
+        let Setting { place, text } = spot;
+        let (reads, value) = (change.knob.reads, &change.value);
+        let number = self.announce(
+            &change.knob.name,
+            place.clone(),
+            reads,
+            (Some(text), Some(value.clone())),
+        )?;
+        let written = self.system.write(&place, Some(value));
+        let now = self.system.read(&place);
+        let why = match (written, &now) {
+            (Ok(()), Ok(Some(now))) if reads.is_same(now, value) => return Ok(()),
+            (Ok(()), Ok(Some(now))) => {
+                let shown = reads.value(now);
+                // With this, an undo after a kill knows the other value as one of ours.
+                let told = self.journal.add(Record::ReadBack { number, text: now.clone() });
+                let kept = told.err().map(|e| format!(" ({e})")).unwrap_or_default();
+                format!("{place} reads back {shown:?} where {value:?} was written{kept}")
+            }
+            (Ok(()), _) => format!("{place} cannot be read back"),
+            (Err(e), _) => format!("{place} does not take {value:?}: {e}{}", remedy(&e)),
+        };
+        let back = undo::take_back(&self.system, &mut self.journal, number);
+        Err(with_remains(why, &back))
+    }
+
+    fn next_number(&self) -> u64 {
+        let change = |record: &Record| match record {
+            Record::Change(change) => Some(change.number),
+            _ => None,
+        };
+        self.journal.records().iter().filter_map(change).max().unwrap_or(0) + 1
+    }
+
+    /// Writes to the journal what is about to be changed. When this returns, it is durable.
+    fn announce(
+        &mut self,
+        knob: &str,
+        place: Spot,
+        reads: Notation,
+        (old, new): (Option<String>, Option<String>),
+    ) -> Result<u64, String> {
+        let (boot, machine) = self.system.identity();
+        let number = self.next_number();
+        let knob = knob.to_owned();
+        let change = journal::Change { number, knob, place, reads, old, new, boot, machine };
+        self.journal.add(Record::Change(change)).map(|()| number).map_err(|e| e.to_string())
+    }
+
+    /// Writes the drop-in with all boot parameters of a plan, and chooses its entry for the next boot.
+    fn boot(&mut self, plan: &Plan, changes: &[&plan::Change], cpus: &Cpus) -> Vec<Applied> {
+        let mut fates: Vec<Option<Fate>> = Vec::new();
+        for change in changes {
+            let seen = look(&self.system, change.knob, cpus);
+            fates.push(match (&seen.state, self.hindrance(plan, change, cpus)) {
+                (State::NotHere(why), _) => Some(Fate::Refused(format!("not here: {why}"))),
+                _ if seen.is_already(&change.value) => Some(Fate::Already),
+                (_, Some(why)) => Some(Fate::Refused(why)),
+                _ => None,
+            });
+        }
+        let open = changes.iter().zip(&fates).filter(|(_, fate)| fate.is_none());
+        let open: Vec<(&str, &str)> =
+            open.map(|(change, _)| (change.knob.name.as_str(), change.value.as_str())).collect();
+        let common = if open.is_empty() { Fate::Already } else { self.entry(&open) };
+        let fates = fates.into_iter().map(|fate| fate.unwrap_or_else(|| common.clone()));
+        let named = changes.iter().zip(fates);
+        named
+            .map(|(c, fate)| Applied { knob: c.knob.name.clone(), value: c.value.clone(), fate })
+            .collect()
+    }
+
+    /// Makes the entry with these parameters, beside those that it has already.
+    fn entry(&mut self, parameters: &[(&str, &str)]) -> Fate {
+        let mut asked = Parameters::default();
+        parameters.iter().for_each(|(name, value)| asked.set(name, value));
+        if let Some(why) = boot::hindrance(&self.system) {
+            return Fate::Refused(format!(
+                "{why}; add to the kernel's command line yourself: {}",
+                asked.line()
+            ));
+        }
+        let first = self.next_number();
+        if let Err(why) = self.write_entry(parameters) {
+            let back = undo::take_back(&self.system, &mut self.journal, first);
+            return Fate::Refused(with_remains(why, &back));
+        }
+        match boot::choose(&self.system) {
+            Ok(()) => Fate::NextBoot,
+            Err(why) => Fate::Entry(why),
+        }
+    }
+
+    fn write_entry(&mut self, parameters: &[(&str, &str)]) -> Result<(), String> {
+        let [of_parameters, of_script] = boot::places();
+        let read = |place: &Spot| self.system.read(place).map_err(|e| format!("{place}: {e}"));
+        let (old, script) = (read(&of_parameters)?, read(&of_script)?);
+        let foreign = |place: &Spot| {
+            format!("{place} is there, and onset did not write it; move it away first")
+        };
+        let mut all = match &old {
+            Some(text) => boot::of_dropin(text).ok_or_else(|| foreign(&of_parameters))?,
+            None => Parameters::default(),
+        };
+        if script.as_ref().is_some_and(|text| text != boot::SCRIPT_TEXT) {
+            return Err(foreign(&of_script));
+        }
+        parameters.iter().for_each(|(name, value)| all.set(name, value));
+        self.file(of_parameters, old, boot::dropin(&all))?;
+        if script.is_none() {
+            self.file(of_script, None, boot::SCRIPT_TEXT.into())?;
+        }
+        boot::refresh(&self.system)?;
+        match boot::is_in_menu(&self.system) {
+            true => Ok(()),
+            false => Err("GRUB's menu has not got onset's entry".into()),
+        }
+    }
+
+    fn file(&mut self, place: Spot, old: Option<String>, new: String) -> Result<(), String> {
+        self.announce("boot parameters", place.clone(), Notation::Exact, (old, Some(new.clone())))?;
+        self.system.write(&place, Some(&new)).map_err(|e| format!("{place}: {e}{}", remedy(&e)))
+    }
+}
+
+/// What is changed in a journal, without taking it: the changes that nobody has settled, in order, with what each place
+/// holds now.
+///
+/// # Errors
+/// As [`Tuning::begin`], but for a process that is at work.
+pub fn status(
+    system: &System,
+    directory: &Path,
+) -> Result<Vec<(journal::Change, Option<String>)>, TuneError> {
+    let Some(read) = Journal::look(directory)? else { return Ok(Vec::new()) };
+    check_machine(system, directory, &read.records)?;
+    let changes = open_changes(&read.records).0.into_iter();
+    Ok(changes
+        .map(|change| {
+            let now = system.read(&change.place).ok().flatten();
+            (change, now)
+        })
+        .collect())
+}
+
+fn check_machine(system: &System, directory: &Path, records: &[Record]) -> Result<(), TuneError> {
+    let here = system.identity().1;
+    let other = open_changes(records).0.into_iter().find(|change| change.machine != here);
+    match other {
+        None => Ok(()),
+        Some(change) => Err(TuneError::OtherMachine {
+            directory: directory.display().to_string(),
+            machine: change.machine,
+        }),
+    }
+}
+
+fn with_remains(why: String, back: &Undone) -> String {
+    let failed = back.ended.iter().filter_map(|ended| match &ended.end {
+        undo::End::Failed(why) => Some(why.clone()),
+        _ => None,
+    });
+    let failed: Vec<String> = failed.chain(back.boot.clone()).collect();
+    match failed.is_empty() {
+        true => why,
+        false => format!(
+            "{why}; and it could not be taken back: {}; the journal keeps it",
+            failed.join("; ")
+        ),
+    }
+}
+
+fn remedy(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            " (run the command as root, outside of a container)"
+        }
+        std::io::ErrorKind::ReadOnlyFilesystem => {
+            " (it is mounted read-only, as in a container: tune the host)"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Takes changes back: the last one first, and each only if its place still holds what onset wrote there.
+
+use crate::journal::{Change, Journal, JournalError, Record};
+use crate::{System, boot};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It has its old value again.
+    Restored,
+    /// It had its old value already.
+    Already,
+    /// Somebody else has changed it since. It keeps this value.
+    Left(String),
+    /// Its file or thread is gone.
+    Gone,
+    /// The machine was booted since, which took it back.
+    Rebooted,
+    /// It could not be taken back, and why. The journal keeps it.
+    Failed(String),
+}
+
+/// A change, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The change.
+    pub change: Change,
+    /// What became of it.
+    pub end: End,
+}
+
+/// What an undo did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Undone {
+    /// The changes in the order in which they were taken back.
+    pub ended: Vec<Ended>,
+    /// What GRUB's programs said against it.
+    pub boot: Option<String>,
+    /// How many bytes of a half record were cut off the journal.
+    pub torn: usize,
+}
+
+impl Undone {
+    /// Whether nothing is left to undo.
+    pub fn is_whole(&self) -> bool {
+        self.boot.is_none() && !self.ended.iter().any(|ended| matches!(ended.end, End::Failed(_)))
+    }
+}
+
+/// The changes in records that nobody has settled, and what the kernel gave back of each where that was another value.
+pub(crate) fn open_changes(records: &[Record]) -> (Vec<Change>, BTreeMap<u64, String>) {
+    let settled = |record: &Record| match record {
+        Record::Settled { number } => Some(*number),
+        _ => None,
+    };
+    let settled: BTreeSet<u64> = records.iter().filter_map(settled).collect();
+    let (mut changes, mut read_back) = (Vec::new(), BTreeMap::new());
+    for record in records {
+        match record {
+            Record::Change(change) if !settled.contains(&change.number) => {
+                changes.push(change.clone())
+            }
+            Record::ReadBack { number, text } => drop(read_back.insert(*number, text.clone())),
+            _ => {}
+        }
+    }
+    (changes, read_back)
+}
+
+/// Takes these changes back, the last one first. What is settled is marked in the journal.
+pub(crate) fn take_back(system: &System, journal: &mut Journal, from: u64) -> Undone {
+    let (changes, read_back) = open_changes(journal.records());
+    let mut undone = Undone { torn: journal.torn(), ..Undone::default() };
+    let mut of_boot = Vec::new();
+    let boot_id = system.identity().0;
+    for change in changes.into_iter().rev().filter(|change| change.number >= from) {
+        let end = settle(system, &change, read_back.get(&change.number), &boot_id);
+        let number = change.number;
+        match &end {
+            End::Failed(_) => {}
+            _ if change.place.persists() => of_boot.push(number),
+            // The value is back even if the mark cannot be written, for example on a full disk. The next undo finds
+            // the old value.
+            _ => drop(journal.add(Record::Settled { number })),
+        }
+        undone.ended.push(Ended { change, end });
+    }
+    if !of_boot.is_empty() {
+        undone.boot = refresh(system).err();
+        if undone.boot.is_none() {
+            of_boot.into_iter().for_each(|number| drop(journal.add(Record::Settled { number })));
+        }
+    }
+    undone
+}
+
+/// Brings GRUB's menu to what the files say now.
+fn refresh(system: &System) -> Result<(), String> {
+    boot::unchoose(system)?;
+    match boot::hindrance(system) {
+        None => boot::refresh(system),
+        // Whoever took GRUB away has taken the menu away.
+        Some(_) => Ok(()),
+    }
+}
+
+/// Takes one change back, if its place still holds what was written there, or what the kernel made of that.
+fn settle(system: &System, change: &Change, read_back: Option<&String>, boot: &str) -> End {
+    let place = &change.place;
+    if !place.persists() && change.boot != boot {
+        return End::Rebooted;
+    }
+    system.tidy(place);
+    let now = match system.read(place) {
+        Ok(now) => now,
+        Err(e) => return End::Failed(format!("{place} cannot be read: {e}")),
+    };
+    let is = |text: Option<&String>| match (&now, text) {
+        (Some(now), Some(text)) => change.reads.is_same(now, text),
+        (now, text) => now.is_none() && text.is_none(),
+    };
+    if is(change.old.as_ref()) {
+        return End::Already;
+    }
+    if now.is_none() {
+        return End::Gone;
+    }
+    let is_ours = is(change.new.as_ref()) || (read_back.is_some() && is(read_back));
+    if !is_ours {
+        return End::Left(now.map(|now| change.reads.value(&now)).unwrap_or_default());
+    }
+    let old = change.old.as_ref().map(|old| change.reads.written(old));
+    if let Err(e) = system.write(place, old.as_deref()) {
+        return End::Failed(format!("{place} does not take its old value: {e}"));
+    }
+    let is_back = match (system.read(place), &change.old) {
+        (Ok(Some(now)), Some(old)) => change.reads.is_same(&now, old),
+        (Ok(None), None) => true,
+        _ => false,
+    };
+    match is_back {
+        true => End::Restored,
+        false => End::Failed(format!("{place} reads back another value than the old one")),
+    }
+}
+
+/// Undoes everything in a journal, and closes it if nothing is left.
+pub(crate) fn all(system: &System, mut journal: Journal) -> Result<Undone, JournalError> {
+    let undone = take_back(system, &mut journal, 0);
+    if undone.is_whole() {
+        journal.close()?;
+    }
+    Ok(undone)
+}

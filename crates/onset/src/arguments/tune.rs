@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `onset tune …`
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// `onset tune`, alone or with what to do.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Tune {
+    /// What to do. Without it the command prints the plan, and changes nothing.
+    #[command(subcommand)]
+    pub command: Option<TuneCommand>,
+    /// The plan.
+    #[command(flatten)]
+    pub plan: TunePlan,
+}
+
+/// The options of the plan.
+#[derive(Debug, Args)]
+pub struct TunePlan {
+    /// Which CPUs are measured.
+    #[command(flatten)]
+    pub cpus: CpusArgument,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Write the proposed changes as a plan, which `onset tune apply --plan` carries out, here or on other machines.
+    #[arg(short, long, value_name = "PLAN")]
+    pub output: Option<PathBuf>,
+}
+
+/// Which CPUs are measured.
+#[derive(Debug, Args)]
+pub struct CpusArgument {
+    /// The CPUs on which somebody waits for answers, as a list (1-2,5). Proposals keep other work away from them.
+    /// [default: the last CPU that is online]
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<String>,
+}
+
+/// Where the journal is.
+#[derive(Debug, Args)]
+pub struct JournalArgument {
+    /// The directory of the journal, on a disk that keeps it when the power fails.
+    #[arg(long, value_name = "DIR", default_value = machine::journal::DIRECTORY)]
+    pub journal: PathBuf,
+}
+
+/// The commands of `onset tune`.
+#[derive(Debug, Subcommand)]
+pub enum TuneCommand {
+    /// Change settings of this machine. Each change is in a journal before it is made, and `onset tune undo` takes all
+    /// of them back.
+    Apply(TuneApply),
+    /// Show what is changed, and whether it still is.
+    Status {
+        /// Where the journal is.
+        #[command(flatten)]
+        journal: JournalArgument,
+        /// Print a unit of systemd that undoes at boot what a power failure left, for you to install.
+        #[arg(long)]
+        unit: bool,
+    },
+    /// Take all changes back, the last one first. A setting that somebody else has changed since keeps its value.
+    Undo {
+        /// Where the journal is.
+        #[command(flatten)]
+        journal: JournalArgument,
+    },
+}
+
+/// `onset tune apply …`
+#[derive(Debug, Args)]
+pub struct TuneApply {
+    /// The file of a plan. [default: what `onset tune` proposes; with --knob, no more than the knobs that it names]
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// Only what takes effect at once: `runtime`. [default: boot parameters, too]
+    #[arg(long, value_name = "WHAT", value_parser = ["runtime"], hide_possible_values = true)]
+    pub only: Option<String>,
+    /// A knob and its value, or a knob alone for the proposed value. May be repeated. It goes before the plan.
+    /// [default: the knobs of the plan]
+    #[arg(long = "knob", value_name = "NAME=VALUE")]
+    pub knobs: Vec<String>,
+    /// Which CPUs are measured.
+    #[command(flatten)]
+    pub cpus: CpusArgument,
+    /// Where the journal is.
+    #[command(flatten)]
+    pub journal: JournalArgument,
+}
