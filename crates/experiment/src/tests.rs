@@ -13,11 +13,10 @@ use stats::{Demand, Statistic};
 const LADDER: &str = include_str!("../../../experiments/ladder.toml");
 /// What a hunt has to beat: it waits, and judges nothing.
 const HUNT: &str = include_str!("../../../experiments/hunt.toml");
-const SHIPPED: [&str; 5] = [
+const SHIPPED: [&str; 4] = [
     LADDER,
     include_str!("../../../experiments/ladder-loads.toml"),
     include_str!("../../../experiments/smoke.toml"),
-    include_str!("../../../experiments/patches.toml"),
     HUNT,
 ];
 
