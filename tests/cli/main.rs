@@ -12,6 +12,7 @@ mod kernels;
 mod live;
 mod measure;
 mod own_program;
+mod patches;
 mod refusals;
 mod report;
 mod setup;

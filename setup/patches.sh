@@ -1,0 +1,129 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Our own preemption points: the patches of patches/SERIES, and kernels that are built with and without them. Debian's source
+# package of the series comes by apt. The two kernels have one configuration, patches/rig.config, and one compiler, so that what
+# differs between them are the patches. docs/patches.md says what the patches do and what they cost.
+#
+# usage: setup/patches.sh list                            the patches, by series
+#        setup/patches.sh build SERIES [PATCH…]           adds SERIES-onset-base and SERIES-onset to the cache, with all patches
+#                                                         of the series or with those that are named
+#
+# ONSET    the command. [default: onset]
+# WORKSHOP where sources and objects lie: up to 6 GB, which may go afterwards. [default: ~/.cache/onset/patches]
+# JOBS     how many compilers run at once. [default: one per processor]
+set -eu
+export LC_ALL=C
+
+: "${ONSET:=onset}"
+: "${WORKSHOP:=${XDG_CACHE_HOME:-$HOME/.cache}/onset/patches}"
+: "${JOBS:=$(nproc)}"
+home=$(cd "$(dirname "$0")/.." && pwd)
+
+die() {
+	echo "patches: $*" >&2
+	exit 1
+}
+
+# The value of a header's line: "Cuts: …".
+says() {
+	sed -n "/^--- /q; s/^$2: *//p" "$1" | head -n 1
+}
+
+list() {
+	for series in "$home"/patches/*/; do
+		for patch in "$series"*.patch; do
+			printf '%s %s\n    cuts      %s\n    measured  %s\n' "$(basename "$series")" "$(basename "$patch" .patch)" \
+				"$(says "$patch" Cuts)" "$(says "$patch" Measured)"
+		done
+	done
+}
+
+# The files that the patches on the command line change.
+touched_by() {
+	sed -n 's|^+++ b/\([^[:space:]]*\).*|\1|p' "$@" | sort -u
+}
+
+# Debian's sources of the series, unpacked to $tree. The package is not installed, so this needs no root.
+fetch() {
+	[ ! -f "$tree/Makefile" ] || return 0
+	mkdir -p "$WORKSHOP/package"
+	(
+		cd "$WORKSHOP/package"
+		apt-get download "linux-source-$series"
+		for package in linux-source-"$series"_*.deb; do
+			dpkg-deb --fsys-tarfile "$package" | tar -xO "./usr/src/linux-source-$series.tar.xz" | tar -xJ
+		done
+		rm -f ./*.deb
+	) || die "no sources of $series: apt needs the package linux-source-$series, of Debian or its backports"
+	mv "$WORKSHOP/package/linux-source-$series" "$tree"
+}
+
+# Brings the tree to Debian's state plus the patches on the command line. What differs is written anew, so that make compiles it
+# again whichever way it changes.
+assemble() {
+	touched_by "$home/patches/$series"/*.patch | while read -r file; do
+		mkdir -p "$WORKSHOP/pristine-$series/$(dirname "$file")"
+		[ -e "$WORKSHOP/pristine-$series/$file" ] || cp "$tree/$file" "$WORKSHOP/pristine-$series/$file"
+		cmp -s "$WORKSHOP/pristine-$series/$file" "$tree/$file" || cp "$WORKSHOP/pristine-$series/$file" "$tree/$file"
+	done
+	for patch in "$@"; do
+		patch --quiet --strip 1 --fuzz 0 --directory "$tree" <"$patch" || die "$(basename "$patch") does not apply to $series"
+	done
+}
+
+# Builds the tree as it is and adds it to the cache by the name on the command line.
+add() {
+	made=$WORKSHOP/$1
+	rm -rf "$made"
+	mkdir -p "$made"
+	# No name, no host and no date: the same sources make the same kernel.
+	export KBUILD_BUILD_USER=onset KBUILD_BUILD_HOST=onset KBUILD_BUILD_VERSION=1
+	export KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 2026'
+	set -- "$1" make -s -C "$tree" "O=$WORKSHOP/objects-$series"
+	name=$1
+	shift
+	KCONFIG_ALLCONFIG=$home/patches/rig.config "$@" allnoconfig
+	grep '^CONFIG_' "$home/patches/rig.config" | grep -vxFf "$WORKSHOP/objects-$series/.config" | while read -r lost; do
+		echo "patches: the configuration of $series lacks $lost"
+	done
+	"$@" -j "$JOBS" bzImage modules
+	"$@" modules_install "INSTALL_MOD_PATH=$made" INSTALL_MOD_STRIP=1 DEPMOD=true
+	"$@" run-command "KBUILD_RUN_COMMAND=+\$(srctree)/scripts/package/install-extmod-build $made/headers"
+	cp "$WORKSHOP/objects-$series/.config" "$made/headers/.config"
+	"$ONSET" kernels add --name "$name" --replace --image "$WORKSHOP/objects-$series/arch/x86/boot/bzImage" \
+		--modules "$made"/lib/modules/* --headers "$made/headers"
+}
+
+build() {
+	series=$1
+	shift
+	[ -d "$home/patches/$series" ] || die "patches/ has no series $series"
+	for tool in flex bison bc pahole patch gcc make; do
+		command -v "$tool" >/dev/null || die "needs $tool: apt-get install flex bison bc dwarves patch libelf-dev libssl-dev gcc make"
+	done
+	if [ $# -eq 0 ]; then
+		set -- "$home/patches/$series"/*.patch
+	else
+		for patch; do
+			[ -f "$home/patches/$series/$patch.patch" ] || die "patches/$series has no $patch; setup/patches.sh list has the names"
+			set -- "$@" "$home/patches/$series/$patch.patch"
+			shift
+		done
+	fi
+	tree=$WORKSHOP/linux-$series
+	mkdir -p "$WORKSHOP"
+	fetch
+	assemble
+	add "$series-onset-base"
+	assemble "$@"
+	add "$series-onset"
+}
+
+case "${1:-}:$#" in
+list:1) list ;;
+build:[2-9] | build:[1-9][0-9])
+	shift
+	build "$@"
+	;;
+*) die "usage: setup/patches.sh list | build SERIES [PATCH…]" ;;
+esac

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Our own preemption points: whether each patch is whole and says what it is, and what `setup/patches.sh` makes of
+//! them. No kernel is built: the sources are those that the patches themselves show, and make writes a file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use testbench::{Finished, Lab};
+
+/// What a patch may add and remove together: a preemption point is a few lines.
+const LINES_MAX: usize = 16;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The patches by series and name, with their texts.
+fn patches() -> BTreeMap<(String, String), String> {
+    let mut found = BTreeMap::new();
+    for series in
+        fs::read_dir(root().join("patches")).unwrap().flatten().filter(|s| s.path().is_dir())
+    {
+        for patch in fs::read_dir(series.path()).unwrap().flatten() {
+            let name = patch.file_name().into_string().unwrap();
+            let name =
+                name.strip_suffix(".patch").expect("nothing but patches is in a series").to_owned();
+            let series = series.file_name().into_string().unwrap();
+            found.insert((series, name), fs::read_to_string(patch.path()).unwrap());
+        }
+    }
+    assert!(!found.is_empty(), "no patches");
+    found
+}
+
+/// The lines of a patch's hunks, by the file they change.
+fn hunks(text: &str) -> BTreeMap<&str, Vec<&str>> {
+    let mut files: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut file = "";
+    for line in text.lines() {
+        match line.strip_prefix("+++ b/") {
+            Some(name) => file = name,
+            None if !file.is_empty() && !line.starts_with("--- ") => {
+                files.entry(file).or_default().push(line)
+            }
+            None => {}
+        }
+    }
+    files
+}
+
+/// The line at which a hunk begins in the old file: `@@ -12,6 +12,7 @@`.
+fn begins_at(line: &str) -> Option<usize> {
+    let old = line.strip_prefix("@@ -")?.split([',', ' ']).next()?;
+    Some(old.parse().expect(line))
+}
+
+/// A file as the hunks show it before they are applied, with lines of dots where they say nothing of it.
+fn before(hunks: &[&str]) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    for line in hunks {
+        if let Some(at) = begins_at(line) {
+            assert!(at > lines.len(), "hunks overlap or are out of order: {line}");
+            lines.resize(at - 1, "...");
+        } else if !line.starts_with('+') {
+            lines.push(&line[1..]);
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Writes the files that patches change, as they are before.
+fn write_before(tree: &Path, texts: &[&String]) {
+    for (file, hunks) in texts.iter().flat_map(|text| hunks(text)) {
+        let path = tree.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, before(&hunks)).unwrap();
+    }
+}
+
+fn apply(tree: &Path, patch: &Path) -> Finished {
+    let mut command = Command::new("patch");
+    command
+        .args(["--strip", "1", "--fuzz", "0", "--directory"])
+        .arg(tree)
+        .arg("--input")
+        .arg(patch);
+    Finished::of(&mut command)
+}
+
+fn script(lab: &Lab, words: &[&str]) -> Finished {
+    let mut command = Command::new("sh");
+    command.arg(root().join("setup/patches.sh")).args(words);
+    command
+        .env("PATH", lab.with_bin())
+        .env("WORKSHOP", lab.path())
+        .env("ONSET", "adds")
+        .env("JOBS", "1");
+    Finished::of(&mut command)
+}
+
+#[test]
+fn every_patch_is_a_few_whole_lines_and_says_what_why_and_how_much() {
+    for ((series, name), text) in patches() {
+        let (header, _) = text.split_once("\n---\n").expect("a header");
+        for key in ["Subject", "Cuts", "Correct", "Cost", "Measured"] {
+            let line = header.lines().find_map(|l| l.strip_prefix(&format!("{key}: ")));
+            assert!(
+                line.is_some_and(|l| l.len() > 20),
+                "{series}/{name} says nothing after {key}:"
+            );
+        }
+        let changed =
+            hunks(&text).into_values().flatten().filter(|l| l.starts_with(['+', '-'])).count();
+        assert!((1..=LINES_MAX).contains(&changed), "{series}/{name} changes {changed} lines");
+        let lab = Lab::bare();
+        write_before(lab.path(), &[&text]);
+        let patch = root().join(format!("patches/{series}/{name}.patch"));
+        let applied = apply(lab.path(), &patch.canonicalize().unwrap()).exits(0);
+        assert!(!applied.stdout.contains("offset"), "{series}/{name}: {}", applied.stdout);
+    }
+}
+
+#[test]
+fn every_patch_is_in_the_list_with_its_series() {
+    let listed = script(&Lab::bare(), &["list"]).exits(0).stdout;
+    let listed: BTreeSet<&str> = listed.lines().filter(|l| !l.starts_with(' ')).collect();
+    let known: Vec<String> =
+        patches().into_keys().map(|(series, name)| format!("{series} {name}")).collect();
+    assert_eq!(listed, known.iter().map(String::as_str).collect());
+}
+
+/// A tree of a kernel's sources, whose image is what make would compile, and programs that building one asks for.
+fn workshop(lab: &Lab) {
+    let series = |key: &(String, String)| key.0 == "6.12";
+    let texts: Vec<String> =
+        patches().into_iter().filter(|(k, _)| series(k)).map(|(_, text)| text).collect();
+    write_before(&lab.path().join("linux-6.12"), &texts.iter().collect::<Vec<_>>());
+    let boot = "$(O)/arch/x86/boot";
+    let makefile = format!(
+        "allnoconfig: ; mkdir -p $(O); cp $(KCONFIG_ALLCONFIG) $(O)/.config\n\
+         bzImage: ; mkdir -p {boot}; find $(CURDIR) -name '*.[ch]' | sort | xargs cat >{boot}/bzImage\n\
+         modules: ;\nmodules_install: ; mkdir -p $(INSTALL_MOD_PATH)/lib/modules/6.12.9\n\
+         run-command: ; mkdir -p $(lastword $(KBUILD_RUN_COMMAND))\n"
+    );
+    fs::write(lab.path().join("linux-6.12/Makefile"), makefile).unwrap();
+    for tool in ["flex", "bison", "bc", "pahole"] {
+        lab.script(tool, "exit 1");
+    }
+    // The command's arguments are: kernels add --name NAME --replace --image FILE …
+    lab.script(
+        "adds",
+        &format!("[ -f \"${{11}}/.config\" ] && cp \"$7\" '{}'/\"$4\".image", lab.path().display()),
+    );
+}
+
+#[test]
+fn both_kernels_are_of_one_configuration_and_differ_by_the_patches_that_were_named() {
+    let added = |text: &str, image: &str| {
+        let lines: Vec<String> = hunks(text).into_values().flatten().map(str::to_owned).collect();
+        lines
+            .iter()
+            .filter_map(|l| l.strip_prefix('+'))
+            .all(|line| image.lines().any(|l| l == line))
+    };
+    let lab = Lab::bare();
+    workshop(&lab);
+    let image = |name: &str| fs::read_to_string(lab.path().join(format!("{name}.image"))).unwrap();
+    script(&lab, &["build", "6.12"]).exits(0);
+    for ((_, name), text) in patches().iter().filter(|((series, _), _)| series == "6.12") {
+        assert!(added(text, &image("6.12-onset")), "{name} is not in the kernel");
+        assert!(!added(text, &image("6.12-onset-base")), "{name} is in the base");
+    }
+    // A second build starts from Debian's files again.
+    script(&lab, &["build", "6.12", "vmalloc-purge"]).exits(0);
+    for ((_, name), text) in patches().iter().filter(|((series, _), _)| series == "6.12") {
+        assert_eq!(added(text, &image("6.12-onset")), name == "vmalloc-purge", "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let lab = Lab::bare();
+    workshop(&lab);
+    script(&lab, &["build", "9.9"]).exits(1).says(&["no series 9.9"]);
+    script(&lab, &["build", "6.12", "nothing"]).exits(1).says(&["patches/6.12 has no nothing"]);
+    script(&lab, &["build"]).exits(1).says(&["usage: setup/patches.sh"]);
+    let file = lab.path().join("linux-6.12/mm/vmalloc.c");
+    fs::write(&file, fs::read_to_string(&file).unwrap().replace("unlock", "release")).unwrap();
+    script(&lab, &["build", "6.12"]).exits(1).says(&["vmalloc-purge.patch does not apply to 6.12"]);
+}
