@@ -16,7 +16,7 @@ const EXIT_CODES: &str = "Exit status:
 const COMPARE_EXIT_CODES: &str = "Exit status: 0; 1 if a --fail-if condition holds; 3 if a run lacks the number of a condition, or if the runs have no responder in common.";
 
 /// The examples of each command, by its words. The examples of a probe are in the definition of the probe.
-const EXAMPLES: [(&str, &[&str]); 27] = [
+const EXAMPLES: [(&str, &[&str]); 28] = [
     (
         "",
         &[
@@ -130,6 +130,13 @@ const EXAMPLES: [(&str, &[&str]); 27] = [
         &[
             "onset windows latest --kind irqs_off --top 5",
             "onset windows experiments/ladder.toml --flavour 6.12-rt --load mixed",
+        ],
+    ),
+    (
+        "atlas",
+        &[
+            "onset atlas",
+            "onset atlas --flavour 6.12-rt --stressor mmap --stressor fork --duration 500ms",
         ],
     ),
     (
