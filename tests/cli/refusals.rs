@@ -20,7 +20,7 @@ fn help_names_every_command_and_every_exit_status() {
     let help = lab.onset(&["--help"]).exits(0).stdout;
     for command in [
         "doctor", "kernels", "run", "list", "show", "compare", "report", "windows", "explain",
-        "blame", "replay", "bound", "minimise", "hunt",
+        "blame", "replay", "bound", "minimise", "hunt", "atlas",
     ] {
         assert!(help.contains(command), "{help}");
         lab.onset(&[command, "--help"]).exits(0);
@@ -39,6 +39,28 @@ fn wrong_words_are_usage_errors() {
     lab.onset(&["run", "x.toml", "--jobs", "0"]).exits(2).says(&["--jobs"]);
     lab.onset(&["run", "x.toml", "--set", "seed"]).exits(2).says(&["KEY=VALUE"]);
     lab.onset(&["run", "missing.toml"]).exits(2).says(&["missing.toml", "No such file"]);
+}
+
+#[test]
+fn an_atlas_of_what_stress_ng_does_not_have_is_answered_with_what_it_has() {
+    let lab = Lab::bare();
+    lab.script("stress-ng", "echo fork mmap pipe");
+    let atlas = |words: &[&str], path: String| {
+        Finished::of(lab.command(&[&["atlas"], words].concat()).env("PATH", path)).exits(2)
+    };
+    let unknown = atlas(&["--stressor", "nmap"], lab.with_bin());
+    unknown.says(&["no stressor \"nmap\"", "did you mean \"mmap\"?", "fork, mmap, pipe"]);
+    atlas(&["--duration", "2min"], lab.with_bin()).says(&["--duration", "from 10ms to 60s"]);
+    atlas(&["--flavour", "6.12 a\"b"], lab.with_bin()).says(&["--flavour"]);
+    assert_eq!(lab.bundles(), [""; 0]);
+}
+
+#[test]
+fn an_atlas_without_stress_ng_says_what_to_install() {
+    let lab = Lab::bare();
+    let nothing = lab.path().join("nothing");
+    let finished = Finished::of(lab.command(&["atlas"]).env("PATH", nothing)).exits(69);
+    finished.says(&["stress-ng", "apt-get install stress-ng"]);
 }
 
 #[test]

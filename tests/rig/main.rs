@@ -3,6 +3,7 @@
 //! flavours and loads; those that damage or watch a cache have one of their own.
 
 mod acpi;
+mod atlas;
 mod bound;
 mod contract;
 mod costs;

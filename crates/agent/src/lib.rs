@@ -9,5 +9,5 @@ mod plan;
 pub use load::{ALL_LOADS, Load, UnknownLoad};
 pub use plan::{
     COUNTERS_DIR, COUNTERS_VARIABLE, LOAD_SCRIPT, Module, PLAN_PATH, PLAY_PATH, PROGRAMS, Plan,
-    REPEAT_PATH, TaskProcess, Word, counter_value,
+    REPEAT_PATH, TaskProcess, Word, Work, Worked, counter_value,
 };

@@ -11,6 +11,7 @@ mod probe;
 mod repeat;
 mod responder;
 mod supervisor;
+mod work;
 mod x86_64;
 
 use agent::confinement;

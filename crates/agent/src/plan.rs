@@ -54,6 +54,29 @@ pub struct Plan {
     pub ends_after_ns: Option<u64>,
 }
 
+/// Work that init starts in a saved guest, in place of a probe. The rig tells it after the guest was restored, so one
+/// saved guest serves every piece of work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Work {
+    /// The shell script of the work.
+    pub script: String,
+    /// How long the work may go on, in guest nanoseconds. Then it is interrupted, as by Ctrl-C.
+    pub for_ns: u64,
+}
+
+/// What became of work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Worked {
+    /// Whether its time was over before it ended.
+    pub was_interrupted: bool,
+    /// Its exit status. `None` if a signal ended it, or if it went on after it had been interrupted.
+    pub status: Option<i32>,
+    /// What it printed. Of a long text, the beginning and the end.
+    pub said: String,
+}
+
 /// What the guest tells the host: one JSON object in each line on the second serial line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,6 +87,8 @@ pub enum Word {
     Counters(BTreeMap<String, u64>),
     /// A probe's report about its own run.
     Report(probes::Report),
+    /// What became of work.
+    Worked(Worked),
     /// The number of a probe's records for which its rings had no room.
     Dropped(u64),
     /// The guest could not do what the plan says. The text says why.

@@ -204,10 +204,7 @@ pub(super) fn nearest<'a>(
 }
 
 /// "did you mean …? known are …", for a word that is none of `known`.
-pub(super) fn known_words<'a>(
-    word: &str,
-    known: impl IntoIterator<Item = &'a str> + Clone,
-) -> String {
+pub fn known_words<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     let list = known.clone().into_iter().collect::<Vec<_>>().join(", ");
     match nearest(word, known) {
         Some(near) => format!("did you mean {near:?}? known are {list}"),

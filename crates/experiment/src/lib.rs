@@ -23,7 +23,7 @@ mod tests;
 mod trigger;
 
 pub use agent::{ALL_LOADS, Load};
-pub use diagnostic::Problems;
+pub use diagnostic::{Problems, known_words};
 pub use flavour::{Flavour, ParseFlavourError};
 pub use guest::{GUEST_SEED, MEMORY_MAX, MEMORY_MIN, SHIFT_MAX};
 pub use guest::{Guest, GuestFile, Mebibytes, ParseMebibytesError};

@@ -3,6 +3,7 @@
 //! followed, and says what was seen. It prints nothing and knows no command line, so a command and a server can use it
 //! alike.
 
+pub mod atlas;
 pub mod bound;
 pub mod cells;
 pub mod costs;

@@ -167,6 +167,7 @@ impl Bench {
         Ok(Outcome {
             dropped: channel.dropped(),
             report: None,
+            worked: None,
             witness: Witness::default(),
             context: from.record.context.clone(),
             counters: BTreeMap::new(),

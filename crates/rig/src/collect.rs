@@ -4,7 +4,7 @@
 use crate::console;
 use crate::machine::{Running, Stimulus};
 use crate::{Result, Witness, tool};
-use agent::Word;
+use agent::{Word, Worked};
 use sample::{Answers, Nanos, Observer, ResponderSet, Stamp, Virtual};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -47,6 +47,7 @@ pub(crate) struct Words {
     pub(crate) context: BTreeMap<String, String>,
     pub(crate) counters: BTreeMap<String, u64>,
     pub(crate) report: Option<probes::Report>,
+    pub(crate) worked: Option<Worked>,
     pub(crate) dropped: u64,
 }
 
@@ -59,6 +60,7 @@ pub(crate) fn read_words(text: &str) -> (Option<String>, Words) {
             Ok(Word::Context(context)) => words.context = context,
             Ok(Word::Counters(counters)) => words.counters = counters,
             Ok(Word::Report(report)) => words.report = Some(report),
+            Ok(Word::Worked(worked)) => words.worked = Some(worked),
             Ok(Word::Dropped(records)) => words.dropped = records,
             Ok(Word::Failed(reason)) => failure = Some(reason),
             Err(_) => {}
@@ -94,7 +96,7 @@ impl Collector {
     pub(crate) fn new(stimulus: &Stimulus, channel: Channel) -> Collector {
         let (responders, total) = match stimulus {
             Stimulus::Triggers(generator) => (generator.responders, generator.when.count()),
-            Stimulus::Probe(_) => (ResponderSet::default(), 0),
+            Stimulus::Probe(_) | Stimulus::Work(_) => (ResponderSet::default(), 0),
         };
         Collector {
             channel,

@@ -30,6 +30,9 @@ pub enum Calls {
     /// The calls that open and close stretches that nothing else shows. Also those of the scheduler, from which on a
     /// task with an open stretch is away. Only long stretches get stacks.
     Stretches,
+    /// The requests for another task, and the calls of the scheduler with their stacks. The follower also looks into
+    /// the way from one place at which the kernel would schedule to the next one.
+    Scheduling,
     /// All calls of [`WATCHED`], with the stacks that the list asks for.
     All,
 }
@@ -43,6 +46,7 @@ impl Calls {
                 Some((kind, _)) => rt || kind != WindowKind::BhOff,
                 None => role == Role::Schedule,
             },
+            Calls::Scheduling => matches!(role, Role::NeedResched | Role::Schedule),
             Calls::All => true,
         }
     }
@@ -59,8 +63,8 @@ pub struct Follow {
     pub lazy: Option<u64>,
     /// What the follower cannot see in this kernel, and why.
     pub missing: Vec<String>,
-    /// Whether the kernel is PREEMPT_RT.
-    rt: bool,
+    /// Whether to look into what the kernel does between two places at which it would schedule.
+    looks_between_points: bool,
 }
 
 impl Follow {
@@ -99,7 +103,8 @@ impl Follow {
         let missing = map.missing().map(String::from).chain(functions).chain(uncounted(map));
         // The flag behind the usual one (include/asm-generic/thread_info_tif.h).
         let lazy = map.layout().need_resched.map(|flag| flag + 1);
-        Follow { plan, watches, lazy, missing: missing.collect(), rt }
+        let looks_between_points = rt || calls == Calls::Scheduling;
+        Follow { plan, watches, lazy, missing: missing.collect(), looks_between_points }
     }
 
     /// Also reports every call of a kernel's function and its return, from this time after the beginning of measuring
@@ -113,7 +118,7 @@ impl Follow {
     /// instruction. The looks show what runs in a stretch if its entry does not tell.
     pub fn looking_inside(mut self, from: Insns) -> Follow {
         // On PREEMPT_RT threads serve softirqs, and nothing is off that is counted.
-        let unscheduled = self.rt.then_some(Stretch::Unscheduled);
+        let unscheduled = self.looks_between_points.then_some(Stretch::Unscheduled);
         let kinds = [Stretch::IrqsOff, Stretch::PreemptOff].into_iter().chain(unscheduled);
         self.plan.inside_from = from.max(Insns(1));
         self.plan.inside_kinds = kinds.collect::<Stretches>();
@@ -187,7 +192,7 @@ fn told(watch: &Watch, calls: Calls) -> wire::plan::Watch {
     let stack = match (calls, watched.role.edge()) {
         (Calls::Stretches, Some((kind, Edge::Opens))) => Stack::Opens(kind as u8),
         (Calls::Stretches, Some((kind, Edge::Closes))) => Stack::Closes(kind as u8),
-        (Calls::All, _) if watched.stack => Stack::Always,
+        (Calls::All | Calls::Scheduling, _) if watched.stack => Stack::Always,
         _ => Stack::Never,
     };
     let place = match (watch.address, watched.role) {

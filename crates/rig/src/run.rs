@@ -7,7 +7,7 @@ use crate::kernel::Kernel;
 use crate::machine::{Emulator, Machine, Origin, Plugin, Running, Stimulus};
 use crate::snapshot::Snapshot;
 use crate::{Cache, Contents, Error, Follow, Parts, Result, Witness, intact};
-use agent::Load;
+use agent::{Load, Worked};
 use sample::{Nanos, Observer};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -106,6 +106,8 @@ pub struct Outcome {
     pub dropped: u64,
     /// The probe's report on its own run.
     pub report: Option<probes::Report>,
+    /// What became of the work that the guest was to do.
+    pub worked: Option<Worked>,
     /// What was seen of a probe from outside.
     pub witness: Witness,
     /// The facts that the guest reported about itself.

@@ -100,6 +100,7 @@ fn silence(stimulus: &Stimulus) -> Nanos {
     match stimulus {
         Stimulus::Triggers(generator) => generator.when.longest_gap().max(generator.grace),
         Stimulus::Probe(run) => run.expected,
+        Stimulus::Work(work) => Nanos(work.for_ns),
     }
 }
 
@@ -202,6 +203,7 @@ impl Session {
             ending,
             dropped: self.collector.channel.dropped() + words.dropped,
             report: words.report,
+            worked: words.worked,
             witness: self.collector.witness,
             context: self.context,
             counters: words.counters,

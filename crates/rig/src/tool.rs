@@ -29,11 +29,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
 /// # Errors
 /// [`Error::NoProgram`] with `package`. [`Error::Program`] with the end of its error output if it fails or takes longer
 /// than `deadline`. [`Error::Interrupted`].
-pub(crate) fn run(
-    command: &mut Command,
-    package: &'static str,
-    deadline: Duration,
-) -> Result<String> {
+pub fn run(command: &mut Command, package: &'static str, deadline: Duration) -> Result<String> {
     run_bytes(command, package, deadline).map(|out| String::from_utf8_lossy(&out).into_owned())
 }
 

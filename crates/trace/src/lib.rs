@@ -20,6 +20,7 @@ mod reader;
 mod sum;
 mod symbols;
 mod vcd;
+mod waits;
 mod watched;
 mod windows;
 mod x86_64;
@@ -40,6 +41,7 @@ pub use sample::At;
 pub use sum::Sum;
 pub use symbols::{Symbols, named};
 pub use vcd::vcd;
+pub use waits::{Wait, Waits};
 pub use watched::{Edge, LAZY, Role, WATCHED, Watch, Watched, places};
 pub use windows::{
     Cuts, Length, Longest, Order, Tally, TimeParts, WindowBucket, WindowKey, WindowKind, WindowRow,
@@ -49,7 +51,7 @@ pub use wire::{StackId, TaskId};
 
 /// Lists the words of an enum that is the key of a map, so that the map's schema has no other keys.
 #[cfg(feature = "schema")]
-pub(crate) fn words(schema: &mut schemars::Schema) {
+pub fn words(schema: &mut schemars::Schema) {
     let kinds = schema.get("oneOf").and_then(|kinds| kinds.as_array()).into_iter().flatten();
     let words: Vec<_> = kinds.filter_map(|kind| kind.get("const").cloned()).collect();
     schema.insert("type".to_owned(), "string".into());

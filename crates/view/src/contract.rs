@@ -21,6 +21,11 @@ pub fn files() -> Vec<(String, String)> {
                any run begins (wrong usage, a wrong experiment, no kernel) prints nothing.";
     let report = "What `onset report` writes into its page for the viewer. The viewer draws it, and computes no statistics.";
     vec![
+        printed::<Atlas>(
+            "atlas",
+            Atlas::SCHEMA,
+            &format!("`atlas.json` in the atlas's directory holds the same. {virtual_time}"),
+        ),
         printed::<Blame>("blame", Blame::SCHEMA, virtual_time),
         printed::<Bound>(
             "bound",

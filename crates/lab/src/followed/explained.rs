@@ -107,7 +107,7 @@ pub fn explain_each(
     progress: &dyn Fn(Progress),
 ) -> Result<Reader, Error> {
     let (ran, done) = match ready.stimulus() {
-        Stimulus::Triggers(_) => {
+        Stimulus::Triggers(_) | Stimulus::Work(_) => {
             let mut explainer = Explainer::new(&ready.responders(), wanted, each);
             let ran = ready.run(Some(follow), &mut explainer, progress);
             (ran, explainer.finish())

@@ -4,6 +4,7 @@
 use super::explained::{LOOKS_FROM, STACKS_FROM};
 use super::{MadeWith, Subject};
 use crate::Error;
+use agent::Work;
 use probes::{Plan, validity};
 use rig::{
     Bench, Calls, Ending, Follow, Following, Generator, Guest, Outcome, ProbeRun, Snapshot,
@@ -99,7 +100,7 @@ impl<'a> Ready<'a> {
     pub fn generator(&self) -> &Generator {
         match &self.stimulus {
             Stimulus::Triggers(generator) => generator,
-            Stimulus::Probe(_) => panic!("a probe measures, which nobody triggers"),
+            Stimulus::Probe(_) | Stimulus::Work(_) => panic!("nobody triggers this guest"),
         }
     }
 
@@ -117,7 +118,7 @@ impl<'a> Ready<'a> {
     pub fn responders(&self) -> Vec<Responder> {
         match &self.stimulus {
             Stimulus::Triggers(generator) => generator.responders.iter().collect(),
-            Stimulus::Probe(_) => Vec::new(),
+            Stimulus::Probe(_) | Stimulus::Work(_) => Vec::new(),
         }
     }
 
@@ -153,8 +154,8 @@ impl<'a> Ready<'a> {
     ) -> Result<(Map<Vec<u8>>, Follow), Error> {
         let (map, path) = self.map()?;
         let mut follow = Follow::new(&map, &path, stacks_from, calls);
-        if let Stimulus::Probe(_) = self.stimulus {
-            // The guest of a probe has no driver, and nobody waits for its handler.
+        if let Stimulus::Probe(_) | Stimulus::Work(_) = self.stimulus {
+            // The guest of a probe or of work has no driver, and nobody waits for its handler.
             let handlers = WATCHED.iter().filter(|watched| watched.role == Role::Handler);
             let names: Vec<&str> = handlers.flat_map(|watched| watched.names).copied().collect();
             follow.missing.retain(|missing| !names.iter().any(|name| missing.contains(name)));
@@ -183,10 +184,39 @@ impl<'a> Ready<'a> {
         watcher: &mut dyn Watcher,
         progress: &dyn Fn(Progress),
     ) -> Result<Reader, Error> {
+        let mut enough = false;
+        let whole = (&self.stimulus, &mut enough);
+        let (reader, outcome) = self.watched(whole, follow, watcher, progress)?;
+        check(&outcome, enough)?;
+        Ok(reader)
+    }
+
+    /// Runs the guest while it does `work`, followed. The guest may die under the work. Returns what the reader knows
+    /// at the end, and what became of the guest.
+    ///
+    /// # Errors
+    /// If records were lost. Also the errors of restoring.
+    pub fn work(
+        &self,
+        work: Work,
+        follow: &Follow,
+        watcher: &mut dyn Watcher,
+        progress: &dyn Fn(Progress),
+    ) -> Result<(Reader, Outcome), Error> {
+        let whole = (&Stimulus::Work(work), &mut false);
+        self.watched(whole, Some(follow), watcher, progress)
+    }
+
+    fn watched(
+        &self,
+        (stimulus, enough): (&Stimulus, &mut bool),
+        follow: Option<&Follow>,
+        watcher: &mut dyn Watcher,
+        progress: &dyn Fn(Progress),
+    ) -> Result<(Reader, Outcome), Error> {
         let reader = Reader::new(follow.map_or(&[], |f| &f.watches))
             .with_lazy_flag(follow.and_then(|f| f.lazy));
         let shared = RefCell::new((reader, watcher));
-        let mut enough = false;
         let mut see = |event: &wire::Event| {
             let (reader, watcher) = &mut *shared.borrow_mut();
             if let Some(event) = reader.read(event) {
@@ -196,14 +226,13 @@ impl<'a> Ready<'a> {
         let mut observe = |observation| {
             let (reader, watcher) = &mut *shared.borrow_mut();
             if let Observation::Sample(sample) = observation {
-                enough |= watcher.answer(&sample, reader).is_break();
+                *enough |= watcher.answer(&sample, reader).is_break();
             }
-            if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if *enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let following = follow.map(|follow| Following { follow, see: &mut see });
-        let outcome = self.measure(&self.stimulus, &mut observe, following, progress)?;
-        check(&outcome, enough)?;
-        Ok(shared.into_inner().0)
+        let outcome = self.measure(stimulus, &mut observe, following, progress)?;
+        Ok((shared.into_inner().0, outcome))
     }
 
     /// Runs the guest to the end of a run in which `generator` triggers.
@@ -276,6 +305,7 @@ fn series(stimulus: &Stimulus) -> Result<Vec<SeriesName>, Error> {
         Stimulus::Triggers(generator) => {
             Ok(generator.responders.iter().map(SeriesName::from).collect())
         }
+        Stimulus::Work(_) => Ok(Vec::new()),
         Stimulus::Probe(run) => {
             let plan = plan(run)?;
             let named = |name: String| {

@@ -72,7 +72,8 @@ pub fn replay(
     let mut replayed = Replayed { first_other: None, identical: 0 };
     for _ in 0..times {
         let answer = match ready.stimulus() {
-            Stimulus::Triggers(_) => {
+            // Work has no answers: the wait ends with it.
+            Stimulus::Triggers(_) | Stimulus::Work(_) => {
                 let mut wait = Wait { wanted, answer: None };
                 ready.run(None, &mut wait, progress)?;
                 wait.answer
@@ -112,7 +113,7 @@ pub fn record(
 ) -> Result<Recorded, Error> {
     let (map, mut follow) = ready.follow(STACKS_FROM, Calls::All)?;
     let (at, marks) = match ready.stimulus() {
-        Stimulus::Triggers(_) => (wanted.at, None),
+        Stimulus::Triggers(_) | Stimulus::Work(_) => (wanted.at, None),
         Stimulus::Probe(run) => {
             let only = [((wanted.trigger, wanted.series), wanted)].into();
             let spans = Spans::find(ready, run, &only, progress)?;

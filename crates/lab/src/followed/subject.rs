@@ -29,11 +29,11 @@ impl Subject {
         Subject { guest, stimulus, made_with: None }
     }
 
-    /// The triggers. `None` if a probe measures, since nobody triggers a probe.
+    /// The triggers. `None` if a probe measures or the guest works, since nobody triggers these.
     pub fn generator(&self) -> Option<&Generator> {
         match &self.stimulus {
             Stimulus::Triggers(generator) => Some(generator),
-            Stimulus::Probe(_) => None,
+            Stimulus::Probe(_) | Stimulus::Work(_) => None,
         }
     }
 
@@ -41,7 +41,7 @@ impl Subject {
     pub fn generator_mut(&mut self) -> Option<&mut Generator> {
         match &mut self.stimulus {
             Stimulus::Triggers(generator) => Some(generator),
-            Stimulus::Probe(_) => None,
+            Stimulus::Probe(_) | Stimulus::Work(_) => None,
         }
     }
 

@@ -256,6 +256,7 @@ mod tests {
             ending,
             dropped: 0,
             report: None,
+            worked: None,
             witness: Witness::default(),
             context: BTreeMap::new(),
             counters: BTreeMap::new(),

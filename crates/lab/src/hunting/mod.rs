@@ -23,3 +23,4 @@ pub use grounds::Grounds;
 pub use journal::{Journal, Say};
 pub use past::{CONCLUSION, Conclusion, JOURNAL, PastFind, PastHunt, find_file};
 pub use search::{Run, SearchResult, search};
+pub(crate) use workers::at_once;

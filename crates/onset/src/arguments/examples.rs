@@ -20,7 +20,7 @@ const APPLY_EXIT_CODES: &str = "Exit status: 0; 2 for a wrong plan or knob, befo
 const UNDO_EXIT_CODES: &str = "Exit status: 0; 3 if a setting keeps a value that somebody else gave it; 69 if a setting could not be taken back, or if the journal cannot be used.";
 
 /// The examples of each command, by its words. The examples of a probe are in the definition of the probe.
-const EXAMPLES: [(&str, &[&str]); 31] = [
+const EXAMPLES: [(&str, &[&str]); 32] = [
     (
         "",
         &[
@@ -134,6 +134,13 @@ const EXAMPLES: [(&str, &[&str]); 31] = [
         &[
             "onset windows latest --kind irqs_off --top 5",
             "onset windows experiments/ladder.toml --flavour 6.12-rt --load mixed",
+        ],
+    ),
+    (
+        "atlas",
+        &[
+            "onset atlas",
+            "onset atlas --flavour 6.12-rt --stressor mmap --stressor fork --duration 500ms",
         ],
     ),
     (

@@ -3,10 +3,10 @@
 
 use super::{StoreArgument, at_least_one};
 use clap::{Args, ValueEnum};
-use experiment::Load;
+use experiment::{Flavour, Load};
 use hunt::Budget;
 use lab::followed::Choice;
-use sample::{Nanos, SeriesName};
+use sample::{Nanos, ParseDurationError, SeriesName};
 use stats::{Quantile, UnknownQuantile};
 use std::fmt;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -50,6 +50,46 @@ pub struct Windows {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `onset atlas …`
+#[derive(Debug, Args)]
+pub struct Atlas {
+    /// The flavour: a kernel of the cache and boot options.
+    #[arg(long, default_value = "6.12 preempt=none")]
+    pub flavour: Flavour,
+    /// A stressor of stress-ng, by its name. May be repeated. [default: all that can tell something in a guest]
+    #[arg(long = "stressor", value_name = "NAME")]
+    pub stressors: Vec<String>,
+    /// How long each stressor works, in virtual time.
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = working_time)]
+    pub duration: Nanos,
+    /// The seed of the guest's kernel and of the stressors. The same seed makes the same atlas.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u32,
+    /// How many guests of the rig run at once. [default: one per processor]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// The directory of the atlas. If it holds this very atlas already, onset goes on with it. [default: a directory
+    /// among the bundles, named after the flavour]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// How many places the command shows of each kind of stretches.
+    #[arg(long, default_value = "20")]
+    pub top: NonZeroUsize,
+    /// Where the bundles are.
+    #[command(flatten)]
+    pub store: StoreArgument,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A time that a stressor can work in.
+fn working_time(text: &str) -> Result<Nanos, String> {
+    let range = Nanos::from_millis(10)..=Nanos::from_secs(60);
+    let time: Nanos = text.parse().map_err(|e: ParseDurationError| e.to_string())?;
+    if range.contains(&time) { Ok(time) } else { Err("it is from 10ms to 60s".into()) }
 }
 
 /// `onset bound …`

@@ -9,7 +9,9 @@ mod port;
 mod tune;
 
 pub use examples::command;
-pub use followed::{Above, Blame, Bound, Cells, Explain, Latencies, Minimise, Replay, Windows};
+pub use followed::{
+    Above, Atlas, Blame, Bound, Cells, Explain, Latencies, Minimise, Replay, Windows,
+};
 pub use live::{Generator, Live, Respond, Serve};
 pub use measure::{Given, How, Measure};
 pub use port::Port;
@@ -179,6 +181,9 @@ pub enum Command {
     /// Rank the stretches in which a guest runs with interrupts or preemption off, with the call stacks that open
     /// them.
     Windows(Windows),
+    /// Make an atlas of a kernel: its longest stretches with interrupts or preemption off, under every stressor of
+    /// stress-ng. The same command goes on with an atlas that was interrupted.
+    Atlas(Atlas),
     /// Compute a bound from the longest stretches of a run: how late the kernel could schedule a task. Show beside it
     /// how late the kernel did.
     Bound(Bound),

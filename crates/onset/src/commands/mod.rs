@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! One module per command. Each takes the arguments of its command, carries it out, and prints.
 
+mod atlas;
 mod blame;
 mod bound;
 mod compare;
@@ -70,6 +71,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Blame(arguments) => blame::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Windows(arguments) => windows::run(&arguments),
+        Command::Atlas(arguments) => atlas::run(&arguments),
         Command::Bound(arguments) => bound::run(&arguments),
         Command::Minimise(arguments) => minimise::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),

@@ -10,6 +10,7 @@ use crate::error::At;
 use crate::tool;
 use crate::x86_64::{CONSOLE, CPU, KIND};
 use crate::{Error, Result};
+use agent::Work;
 use qmp::Qmp;
 use sample::Nanos;
 use serde_json::{Value, json};
@@ -133,6 +134,8 @@ pub enum Stimulus {
     Triggers(Generator),
     /// The guest runs a probe.
     Probe(ProbeRun),
+    /// The guest does a piece of work, and nothing is measured but what a follower sees.
+    Work(Work),
 }
 
 /// A probe inside the guest.
@@ -326,6 +329,11 @@ fn plugin_option(plugin: Plugin<'_>, origin: Origin, scratch: &Path) -> Result<S
         Stimulus::Triggers(triggers) => (wire::Stimulus::Triggers(triggers.clone()), false, None),
         Stimulus::Probe(run) => {
             (wire::Stimulus::Probe(run.plan.clone()), run.witness, run.functions.clone())
+        }
+        Stimulus::Work(work) => {
+            // Init tells it from a probe's plan.
+            let order = serde_json::to_vec(work).expect("plain data");
+            (wire::Stimulus::Probe(order), false, None)
         }
     };
     let (ring_fd, follow) = (plugin.channel.fd(), plugin.follow.cloned());

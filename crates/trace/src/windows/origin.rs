@@ -10,7 +10,7 @@ pub(super) struct Origin {
     /// The opener, innermost first, up to an interrupt's entry.
     pub stack: Vec<String>,
     /// The handler, if interrupts or softirqs opened the windows.
-    handler: Option<String>,
+    pub handler: Option<String>,
 }
 
 impl Origin {

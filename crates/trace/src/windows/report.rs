@@ -70,6 +70,13 @@ pub struct WindowRow {
     pub max_closed_by: Vec<String>,
 }
 
+impl WindowRow {
+    /// The function that the interrupt or the softirqs called, if these opened the windows.
+    pub fn handler(&self) -> Option<String> {
+        Origin::of(self.stack.clone(), &self.inside).handler
+    }
+}
+
 /// The ranked windows, and those without a length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowsReport {

@@ -3,6 +3,7 @@
 //! docs/COMMAND.schema.json are generated from these types with their descriptions (`make contract`). Whoever adds,
 //! removes or renames a key raises the number of the format.
 
+mod atlas;
 mod blame;
 mod bound;
 mod compare;
@@ -20,6 +21,7 @@ mod show;
 mod tune;
 mod windows;
 
+pub use atlas::Atlas;
 pub use blame::Blame;
 pub use bound::Bound;
 pub use compare::Compare;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The text that onset prints in a terminal.
 
+mod atlas;
 mod axis;
 mod bound;
 mod causes;
@@ -28,6 +29,7 @@ mod truth;
 mod tuning;
 mod windows;
 
+pub use atlas::{atlas, stressor};
 pub use bound::bound;
 pub use company::company;
 pub use comparison::comparison;

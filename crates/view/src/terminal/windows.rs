@@ -51,7 +51,7 @@ fn of_kind(seen: &SeenWindows, kind: WindowKind) -> String {
         for frames in stack::lines(&row.stack, 8) {
             text += &format!("{frames}\n");
         }
-        text += &inside(row);
+        text += &inside(&row.inside, &row.stack);
         if row.stack.is_empty() {
             text += "        (no stack: the window is too short to get one, or the follower could not take one)\n";
         }
@@ -60,8 +60,8 @@ fn of_kind(seen: &SeenWindows, kind: WindowKind) -> String {
 }
 
 /// Where the CPU was in the longest window. Callers that the opener also has are above already.
-fn inside(row: &WindowRow) -> String {
-    let frames = stack::below(&row.inside, &row.stack);
+pub(super) fn inside(inside: &[String], opener: &[String]) -> String {
+    let frames = stack::below(inside, opener);
     let mut text = String::new();
     for (index, frames) in stack::lines(frames, 16).iter().enumerate() {
         let said = if index == 0 { "inside: " } else { "" };
@@ -100,7 +100,7 @@ fn table(rows: &[&WindowRow], whole: Nanos) -> Table {
     table
 }
 
-fn title(kind: WindowKind) -> &'static str {
+pub(super) fn title(kind: WindowKind) -> &'static str {
     match kind {
         WindowKind::IrqsOff => "interrupts off (irqs_off)",
         WindowKind::PreemptOff => "preemption off (preempt_off)",

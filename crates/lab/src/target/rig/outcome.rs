@@ -95,6 +95,7 @@ mod tests {
             ending: Ending::Whole,
             dropped: 0,
             report: None,
+            worked: None,
             witness: ::rig::Witness::default(),
             context: BTreeMap::new(),
             counters: BTreeMap::new(),

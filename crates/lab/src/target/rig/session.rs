@@ -46,7 +46,7 @@ impl<'a> InGuest<'a> {
                 generator.when = When::Commanded;
             }
             Stimulus::Triggers(_) => {}
-            Stimulus::Probe(_) => refuse_commands(lead)?,
+            Stimulus::Probe(_) | Stimulus::Work(_) => refuse_commands(lead)?,
         }
         let aside = Aside {
             pulses: outcome::width(cell).map(|_| Vec::new()),

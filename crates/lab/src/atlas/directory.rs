@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The directory of an atlas: a file that says what the atlas is about, and a file for each stressor that was tried.
+//! A file appears whole or not at all. So a kill or a power loss costs the stressors that were under way, and no other.
+
+use super::{About, Tried};
+use crate::Error;
+use confined::Directory as Confined;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+const ABOUT_FILE: &str = "about.json";
+const STRESSORS: &str = "stressors";
+/// The file of the whole atlas.
+pub const ATLAS_FILE: &str = "atlas.json";
+/// The most bytes of a file. A stressor takes some 100 kB.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// The directory, which no other command may fill meanwhile.
+#[derive(Debug)]
+pub struct Directory {
+    stressors: Confined,
+    path: PathBuf,
+    /// It is locked as long as this lives.
+    _about: File,
+}
+
+impl Directory {
+    /// Opens the directory to go on with the atlas in it, or makes a new one.
+    ///
+    /// # Errors
+    /// If the directory cannot be read or written, is in use, or is of another atlas, with what differs.
+    pub fn open(path: &Path, about: &About) -> Result<Directory, Error> {
+        let io = |e: io::Error| Error::File(format!("{}: {e}", path.display()));
+        let refused = |why: String| Error::Unfit(format!("{}: {why}", path.display()));
+        std::fs::create_dir_all(path).map_err(io)?;
+        let top = Confined::open(path).map_err(io)?;
+        let mut file = top.edit(ABOUT_FILE).map_err(io)?;
+        confined::try_lock(&file).map_err(|_| {
+            refused(
+                "another command fills this atlas; wait for it, or choose another directory".into(),
+            )
+        })?;
+        let mut text = String::new();
+        (&mut file).take(BYTES_MAX).read_to_string(&mut text).map_err(io)?;
+        if text.is_empty() {
+            let line = serde_json::to_string(about).expect("plain data") + "\n";
+            file.write_all(line.as_bytes()).and_then(|()| file.sync_all()).map_err(io)?;
+        } else {
+            let known: About = serde_json::from_str(&text).map_err(|e| {
+                refused(format!("is no atlas that this onset can go on with ({ABOUT_FILE}: {e}); choose another directory"))
+            })?;
+            if let Some(difference) = difference(&known, about) {
+                return Err(refused(format!(
+                    "is of another atlas ({difference}); choose another directory by --output, or remove this one"
+                )));
+            }
+        }
+        file.seek(SeekFrom::Start(0)).map_err(io)?;
+        let stressors = match top.directory(STRESSORS) {
+            Err(e) if e.kind() == ErrorKind::NotFound => top.make_directory(STRESSORS),
+            other => other,
+        };
+        Ok(Directory { stressors: stressors.map_err(io)?, path: path.into(), _about: file })
+    }
+
+    /// The path of the directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the stressor was tried. A file that cannot be read or was damaged counts as none, and the stressor is
+    /// tried again.
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// What became of the stressor, if it was tried.
+    pub fn get(&self, name: &str) -> Option<Tried> {
+        let bytes = self.stressors.read(file_of(name), BYTES_MAX).ok()?;
+        let tried: Tried = serde_json::from_slice(&bytes).ok()?;
+        (tried.stressor == name).then_some(tried)
+    }
+
+    /// Keeps what became of a stressor.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn keep(&self, tried: &Tried) -> Result<(), Error> {
+        let name = file_of(&tried.stressor);
+        let line = serde_json::to_string(tried).expect("plain data") + "\n";
+        let failed = |e| Error::File(format!("{}: {e}", self.stressors.at(&name).display()));
+        self.stressors.replace(&name, line.as_bytes()).map_err(failed)
+    }
+}
+
+fn file_of(stressor: &str) -> String {
+    format!("{stressor}.json")
+}
+
+/// What the one says otherwise than the other: the first key, with both values.
+fn difference(known: &About, asked: &About) -> Option<String> {
+    let [known, asked] =
+        [known, asked].map(|about| serde_json::to_value(about).expect("plain data"));
+    let keys = known.as_object()?.iter();
+    let mut differing = keys.filter(|(key, value)| asked.get(key.as_str()) != Some(value));
+    differing.next().map(|(key, value)| {
+        let asked = asked.get(key.as_str()).unwrap_or(&Value::Null);
+        format!("its {key} is {value}, and now it would be {asked}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::{about, worked};
+    use super::*;
+    use sample::Nanos;
+    use std::fs;
+
+    #[test]
+    fn what_was_kept_is_there_when_it_is_opened_again() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a/b");
+        let directory = Directory::open(&path, &about()).unwrap();
+        assert!(!directory.has("mmap"));
+        directory.keep(&worked("mmap", 7, vec![])).unwrap();
+        drop(directory);
+        let again = Directory::open(&path, &about()).unwrap();
+        assert_eq!(again.get("mmap"), Some(worked("mmap", 7, vec![])));
+    }
+
+    #[test]
+    fn a_damaged_file_or_one_of_another_stressor_counts_as_not_tried() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = Directory::open(root.path(), &about()).unwrap();
+        directory.keep(&worked("mmap", 7, vec![])).unwrap();
+        let file = root.path().join("stressors/mmap.json");
+        fs::copy(&file, root.path().join("stressors/fork.json")).unwrap();
+        assert!(!directory.has("fork"));
+        let whole = fs::read(&file).unwrap();
+        fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+        assert!(!directory.has("mmap"));
+        directory.keep(&worked("mmap", 7, vec![])).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), whole);
+    }
+
+    #[test]
+    fn another_atlas_is_refused_with_what_differs_and_stays_as_it_was() {
+        let root = tempfile::tempdir().unwrap();
+        drop(Directory::open(root.path(), &about()).unwrap());
+        let before = fs::read(root.path().join(ABOUT_FILE)).unwrap();
+        let other = About { duration_ns: Nanos(5), ..about() };
+        let why = Directory::open(root.path(), &other).unwrap_err().to_string();
+        assert!(why.contains("its duration_ns is 200000000, and now it would be 5"), "{why}");
+        fs::write(root.path().join(ABOUT_FILE), "my notes").unwrap();
+        let why = Directory::open(root.path(), &about()).unwrap_err().to_string();
+        assert!(why.contains("is no atlas"), "{why}");
+        fs::write(root.path().join(ABOUT_FILE), before).unwrap();
+        Directory::open(root.path(), &about()).unwrap();
+    }
+
+    #[test]
+    fn two_commands_do_not_fill_one_atlas_at_once() {
+        let root = tempfile::tempdir().unwrap();
+        let first = Directory::open(root.path(), &about()).unwrap();
+        let why = Directory::open(root.path(), &about()).unwrap_err().to_string();
+        assert!(why.contains("another command"), "{why}");
+        drop(first);
+        Directory::open(root.path(), &about()).unwrap();
+    }
+}

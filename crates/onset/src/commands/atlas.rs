@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `onset atlas`: finds the longest stretches of a kernel under every stressor of stress-ng.
+
+use super::{bench, print, print_json};
+use crate::arguments;
+use crate::failure::{Exit, Failure};
+use lab::Error;
+use lab::atlas::{ATLAS_FILE, Atlas, Chosen, Directory, Ground, Idle, chosen};
+use std::path::PathBuf;
+use view::results;
+use view::terminal::{self, Shown};
+use view::visible::tell;
+
+pub fn run(arguments: &arguments::Atlas) -> Result<Exit, Failure> {
+    let flavour = &arguments.flavour;
+    let chosen = chosen(&arguments.stressors)?;
+    let bench = bench()?;
+    let how = (arguments.seed, arguments.duration);
+    let ground = Shown::during(flavour.to_string(), ["ready", "failed"], |progress| {
+        Ground::new(&bench, flavour, how, progress)
+    })?;
+    let directory = Directory::open(&directory(arguments), ground.about())?;
+    let Chosen { tried: names, left_out } = chosen;
+    let done = names.iter().filter(|name| directory.has(name)).count();
+    tell!(
+        "{}: {done} of {} stressors are done; the same command goes on with the others, also after Ctrl-C",
+        directory.path().display(),
+        names.len()
+    );
+    let jobs = arguments.jobs.map_or_else(super::run::processors, usize::from);
+    let failed = ground.fill(&directory, &names, jobs, &|done, name, tried| match tried {
+        Ok(tried) => tell!("[{done}/{}] {name}: {}", names.len(), terminal::stressor(tried)),
+        Err(e) => tell!("[{done}/{}] {name}: not done: {e}", names.len()),
+    });
+    let (failed, interrupted) = match failed {
+        Err(Error::Interrupted) => (Vec::new(), true),
+        other => (other?, false),
+    };
+    let all = names.iter().filter_map(|name| directory.get(name)).collect();
+    let left_out = left_out.into_iter().map(|(stressor, why)| Idle { stressor, why });
+    let mut atlas = Atlas::of(ground.about().clone(), all, arguments.top.get());
+    atlas.left_out = left_out.collect();
+    atlas.missing = ground.missing().to_vec();
+    let printed = results::Atlas::of(&atlas);
+    super::hunt::write_json(&directory.path().join(ATLAS_FILE), &printed)?;
+    if arguments.json {
+        print_json(&printed)?;
+    } else {
+        print(&terminal::atlas(&atlas))?;
+    }
+    match failed.first() {
+        _ if interrupted => Ok(Exit::Interrupted),
+        None => Ok(Exit::Success),
+        Some((name, e)) => Err(Failure::unavailable(format!(
+            "{} of {} stressors are not done, the first is {name}: {e}\nTo go on, give the same command again",
+            failed.len(),
+            names.len()
+        ))),
+    }
+}
+
+/// The directory of the atlas: the one that the user named, or one whose name is that of the flavour.
+fn directory(arguments: &arguments::Atlas) -> PathBuf {
+    arguments.output.clone().unwrap_or_else(|| {
+        let flavour = arguments.flavour.to_string().to_lowercase();
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+        arguments.store.store.join("atlas").join(flavour.chars().map(plain).collect::<String>())
+    })
+}
