@@ -61,6 +61,12 @@ pub fn files() -> Vec<(String, String)> {
             Minimised::SCHEMA,
             &even_so("the user asked to stop and the command therefore exits with 130"),
         ),
+        file::<Proof>(
+            "prove",
+            Proof::SCHEMA,
+            "Output of `onset tune prove --json`",
+            "What `onset tune prove --json` prints on stdout: one object.",
+        ),
         printed::<Replay>(
             "replay",
             Replay::SCHEMA,

@@ -150,6 +150,11 @@ pub(crate) fn hides_nothing(losses: &Losses) -> bool {
     losses.total() == losses.superseded
 }
 
+/// The instructions of each of [`COSTS`] that a run counted, if it measured all of them on an idle system.
+pub(crate) fn instructions(run: &Manifest) -> Option<Vec<f64>> {
+    paid(run)?.into_iter().map(|cost| cost.insns).collect()
+}
+
 struct Cost {
     insns: Option<f64>,
     ns: f64,

@@ -17,10 +17,12 @@ const COMPARE_EXIT_CODES: &str = "Exit status: 0; 1 if a --fail-if condition hol
 
 const APPLY_EXIT_CODES: &str = "Exit status: 0; 2 for a wrong plan or knob, before anything is changed; 69 if a knob was refused, or if the journal cannot be used.";
 
+const PROVE_EXIT_CODES: &str = "Exit status: 0 if the pairs say of every knob whether it has an effect; 3 if they cannot tell for one, or if it could not be measured; 2 for an unknown knob.";
+
 const UNDO_EXIT_CODES: &str = "Exit status: 0; 3 if a setting keeps a value that somebody else gave it; 69 if a setting could not be taken back, or if the journal cannot be used.";
 
 /// The examples of each command, by its words. The examples of a probe are in the definition of the probe.
-const EXAMPLES: [(&str, &[&str]); 32] = [
+const EXAMPLES: [(&str, &[&str]); 33] = [
     (
         "",
         &[
@@ -162,6 +164,13 @@ const EXAMPLES: [(&str, &[&str]); 32] = [
             "onset tune apply --knob vm.stat_interval=120 --knob kernel.timer_migration=0",
         ],
     ),
+    (
+        "tune prove",
+        &[
+            "onset tune prove --flavour \"6.12 preempt=none\" --knob threadirqs --knob timer_migration=0",
+            "onset tune prove --flavour 7.3 --knob vm.stat_interval=120 --goal hardirq.max --pairs 12",
+        ],
+    ),
     ("tune status", &["onset tune status", "onset tune status --unit"]),
     ("tune undo", &["onset tune undo", "onset tune undo --journal /srv/tune"]),
 ];
@@ -183,6 +192,7 @@ fn with_examples(mut command: Command, words: &str) -> Command {
         "" => format!("{examples}\n\n{EXIT_CODES}"),
         "compare" => format!("{COMPARE_EXIT_CODES}\n\n{examples}"),
         "tune apply" => format!("{APPLY_EXIT_CODES}\n\n{examples}"),
+        "tune prove" => format!("{PROVE_EXIT_CODES}\n\n{examples}"),
         "tune undo" => format!("{UNDO_EXIT_CODES}\n\n{examples}"),
         _ => examples,
     })

@@ -15,7 +15,7 @@ pub use followed::{
 pub use live::{Generator, Live, Respond, Serve};
 pub use measure::{Given, How, Measure};
 pub use port::Port;
-pub use tune::{CpusArgument, JournalArgument, Tune, TuneApply, TuneCommand, TunePlan};
+pub use tune::{CpusArgument, JournalArgument, Tune, TuneApply, TuneCommand, TunePlan, TuneProve};
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, FromArgMatches, Parser, Subcommand};

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset tune …`
 
+use super::StoreArgument;
 use clap::{Args, Subcommand};
+use experiment::Load;
 use std::path::PathBuf;
 
 /// `onset tune`, alone or with what to do.
@@ -53,6 +55,9 @@ pub enum TuneCommand {
     /// Change settings of this machine. Each change is in a journal before it is made, and `onset tune undo` takes all
     /// of them back.
     Apply(TuneApply),
+    /// Show in the rig (a virtual machine) what each knob does to the answers of a kernel, and what it costs: knob by
+    /// knob, and all together.
+    Prove(TuneProve),
     /// Show what is changed, and whether it still is.
     Status {
         /// Where the journal is.
@@ -68,6 +73,33 @@ pub enum TuneCommand {
         #[command(flatten)]
         journal: JournalArgument,
     },
+}
+
+/// `onset tune prove …`
+#[derive(Debug, Args)]
+pub struct TuneProve {
+    /// A knob and its value, or a knob alone for the proposed value. May be repeated. The rig proves boot parameters and
+    /// sysctls.
+    #[arg(long = "knob", value_name = "NAME=VALUE", required = true)]
+    pub knobs: Vec<String>,
+    /// The flavour (a kernel of the cache and boot options) without the knobs. May be repeated.
+    #[arg(long = "flavour", value_name = "FLAVOUR", required = true)]
+    pub flavours: Vec<String>,
+    /// The load (background work).
+    #[arg(long, default_value_t = Load::Mixed)]
+    pub load: Load,
+    /// Whose answers are to come sooner, and by which statistic: RESPONDER.STATISTIC.
+    #[arg(long, value_name = "GOAL", default_value = "task.p99")]
+    pub goal: String,
+    /// How many pairs of guests, each pair with another seed. With fewer than six no effect can be told from chance.
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub pairs: u16,
+    /// Where bundles are.
+    #[command(flatten)]
+    pub store: StoreArgument,
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `onset tune apply …`

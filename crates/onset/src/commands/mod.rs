@@ -18,6 +18,7 @@ mod list;
 mod live;
 mod measure;
 mod minimise;
+mod prove;
 mod replay;
 mod report;
 mod respond;

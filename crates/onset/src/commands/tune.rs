@@ -18,6 +18,7 @@ pub fn run(arguments: &Tune) -> Result<Exit, Failure> {
     let system = System::below("/");
     match &arguments.command {
         None => plan(&system, &arguments.plan),
+        Some(TuneCommand::Prove(arguments)) => super::prove::run(arguments),
         Some(TuneCommand::Apply(arguments)) => apply(system, arguments),
         Some(TuneCommand::Status { unit: true, journal }) => unit(&journal.journal),
         Some(TuneCommand::Status { journal, .. }) => status(&system, &journal.journal),

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `onset tune prove`: shows in the rig what each knob does and what it costs, in pairs of guests.
+
+use super::run::{Results, measure_all};
+use super::{print, print_json, store};
+use crate::arguments::TuneProve;
+use crate::failure::{Exit, Failure};
+use bundle::{Bundle, Manifest};
+use experiment::{Experiment, Flavour};
+use lab::Found;
+use machine::{Cpus, Knob, KnobKind, find};
+use stats::{Effect, Statistic};
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml_edit::{Array, DocumentMut, value};
+use view::results::{KernelProof, Pairs, Proof, ProofRow};
+use view::terminal;
+
+/// A word that no kernel knows. It has the form of a parameter of a module, which no kernel refuses.
+const CONTROL: &str = "onset.control=1";
+/// The guest's seed of the first pair, as an override says it: not at all.
+const FIRST: &str = "";
+
+/// What is changed, and the words of the command line that change it.
+struct Change {
+    name: String,
+    words: String,
+}
+
+pub fn run(arguments: &TuneProve) -> Result<Exit, Failure> {
+    let changes = changes(&arguments.knobs).map_err(Failure::usage)?;
+    let (responder, statistic) = goal(&arguments.goal)?;
+    let experiments = [latencies(arguments, &changes, &responder)?, costs(arguments, &changes)?];
+    let all: Vec<Experiment> =
+        experiments.iter().map(Experiment::repetitions).collect::<Result<Vec<_>, _>>()?.concat();
+    // Guests that are alike answer alike, so what an earlier proof measured counts.
+    let found = Found::of(&store(&arguments.store.store))?;
+    let results = measure_all(&all, None, &found, &arguments.store)?;
+    if work::is_cancelled() {
+        return Err(rig::Error::Interrupted.into());
+    }
+    let runs = Runs::of(&results)?;
+    let goal = (responder.as_str(), statistic);
+    let kernel = |flavour: &String| -> Result<KernelProof, Failure> {
+        let base = flavour.parse::<Flavour>().map_err(Failure::usage)?.to_string();
+        let row = |change: &Change| {
+            let words = change.words.clone();
+            ProofRow::of((change.name.clone(), words), goal, runs.pairs(&base, &change.words))
+        };
+        Ok(KernelProof { rows: changes.iter().map(row).collect(), flavour: base })
+    };
+    let proof = Proof {
+        schema: Proof::SCHEMA,
+        statistic: statistic.name(),
+        load: arguments.load.name().into(),
+        kernels: arguments.flavours.iter().map(kernel).collect::<Result<_, _>>()?,
+        responder,
+    };
+    match arguments.json {
+        true => print_json(&proof)?,
+        false => print(&terminal::proof(&proof))?,
+    }
+    Ok(exit(&proof))
+}
+
+/// Success if every knob could be judged.
+fn exit(proof: &Proof) -> Exit {
+    let mut rows = proof.kernels.iter().flat_map(|kernel| &kernel.rows);
+    let is_told = |row: &ProofRow| {
+        row.latency.as_ref().is_some_and(|l| !matches!(l.effect, Effect::CannotTell { .. }))
+    };
+    match rows.all(is_told) {
+        true => Exit::Success,
+        false => Exit::Undecided,
+    }
+}
+
+/// The control, each knob, and if there are several all together.
+fn changes(knobs: &[String]) -> Result<Vec<Change>, String> {
+    let mut changes = vec![Change { name: "control".into(), words: CONTROL.into() }];
+    for text in knobs {
+        let (name, given) =
+            text.split_once('=').map_or((text.as_str(), None), |(n, v)| (n, Some(v)));
+        let knob = find(name)?;
+        changes.push(Change { name: text.clone(), words: words(knob, given)? });
+    }
+    if knobs.len() > 1 {
+        let all: Vec<&str> = changes[1..].iter().map(|change| change.words.as_str()).collect();
+        let words = all.join(" ");
+        changes.push(Change { name: "together".into(), words });
+    }
+    Ok(changes)
+}
+
+/// The word that changes a knob at boot. Since Linux 5.8 a word may set anything below /proc/sys, too.
+fn words(knob: &Knob, given: Option<&str>) -> Result<String, String> {
+    let name = &knob.name;
+    let prefix = match knob.kind {
+        KnobKind::Boot => "",
+        KnobKind::Sysctl => "sysctl.",
+        other => {
+            return Err(format!(
+                "{name} is a knob of the kind {}; the rig proves boot parameters and sysctls, which a guest takes at boot",
+                other.name()
+            ));
+        }
+    };
+    if knob.flag && given.is_none() {
+        return Ok(format!("{prefix}{name}"));
+    }
+    let value = match given {
+        Some(value) => value.to_owned(),
+        None => {
+            let none = || format!("{name} has no proposed value; write {name}=VALUE");
+            // The guest has one CPU, which is the measured one.
+            let cpus = Cpus::of(&[0], Some("0"))?;
+            cpus.fill(knob.proposes.as_ref().ok_or_else(none)?).ok_or_else(|| {
+                format!(
+                    "{name} needs CPUs that are not measured, and a guest of the rig has one CPU"
+                )
+            })?
+        }
+    };
+    Ok(format!("{prefix}{name}={value}"))
+}
+
+fn goal(text: &str) -> Result<(String, Statistic), Failure> {
+    let wrong = || {
+        Failure::usage(format!(
+            "--goal {text}: write RESPONDER.STATISTIC, as in task.p99 or hardirq.max"
+        ))
+    };
+    let (responder, statistic) = text.split_once('.').ok_or_else(wrong)?;
+    Ok((responder.into(), statistic.parse().map_err(|_| wrong())?))
+}
+
+fn experiment(
+    arguments: &TuneProve,
+    changes: &[Change],
+    fill: impl FnOnce(&mut DocumentMut),
+) -> Result<Experiment, Failure> {
+    let with = |flavour: &String| -> Vec<String> {
+        let changed = changes.iter().map(|change| format!("{flavour} {}", change.words));
+        std::iter::once(flavour.clone()).chain(changed).collect()
+    };
+    let flavours: Vec<String> = arguments.flavours.iter().flat_map(with).collect();
+    let mut root = DocumentMut::new();
+    root["title"] = value("tune prove");
+    root["target"] = value("rig");
+    root["flavours"] = value(Array::from_iter(flavours));
+    fill(&mut root);
+    Ok(Experiment::parse(Path::new("onset tune prove"), &root.to_string())?)
+}
+
+fn latencies(
+    arguments: &TuneProve,
+    changes: &[Change],
+    responder: &str,
+) -> Result<Experiment, Failure> {
+    experiment(arguments, changes, |root| {
+        root["repeats"] = value(i64::from(arguments.pairs));
+        root["loads"] = value(Array::from_iter([arguments.load.name()]));
+        root["responders"] = value(Array::from_iter([responder]));
+        root["trigger"]["period"] = value("1ms");
+        root["trigger"]["jitter"] = value("200us");
+        root["trigger"]["count"] = value(1000);
+    })
+}
+
+fn costs(arguments: &TuneProve, changes: &[Change]) -> Result<Experiment, Failure> {
+    experiment(arguments, changes, |root| {
+        root["loads"] = value(Array::from_iter(["idle"]));
+        root["cost"]["suites"] = value(Array::from_iter(["syscalls", "context"]));
+    })
+}
+
+/// The runs, by flavour, whether they are of the cost suite, and the seed of the guest.
+struct Runs(BTreeMap<(String, bool, String), Result<Manifest, String>>);
+
+impl Runs {
+    fn of(results: &Results<'_>) -> Result<Runs, Failure> {
+        let mut runs = BTreeMap::new();
+        for (experiment, results) in results {
+            let seed = experiment.overrides.iter().rev().find(|(key, _)| key == "guest.seed");
+            let seed = seed.map_or(FIRST, |(_, seed)| seed.as_str());
+            for (cell, result) in experiment.cells().zip(results) {
+                let run = match result {
+                    Ok(path) => Ok(Bundle::open(path)?.manifest().clone()),
+                    Err(e) => Err(e.to_string()),
+                };
+                let is_cost = matches!(cell.instrument, experiment::Instrument::Probe(_));
+                runs.insert((cell.flavour.to_string(), is_cost, seed.to_owned()), run);
+            }
+        }
+        Ok(Runs(runs))
+    }
+
+    /// The pairs of a flavour and the same with more words.
+    fn pairs(&self, base: &str, words: &str) -> Pairs {
+        let changed = format!("{base} {words}");
+        let mut pairs = Pairs::default();
+        for ((flavour, is_cost, seed), without) in &self.0 {
+            let with = self.0.get(&(changed.clone(), *is_cost, seed.clone()));
+            let (true, Some(with)) = (flavour == base, with) else { continue };
+            match (without, with) {
+                (Ok(a), Ok(b)) if *is_cost => pairs.costs = Some((a.clone(), b.clone())),
+                (Ok(a), Ok(b)) => pairs.latencies.push((a.clone(), b.clone())),
+                (a, b) => pairs.absent.extend([a, b].into_iter().filter_map(|r| r.clone().err())),
+            }
+        }
+        pairs
+    }
+}
