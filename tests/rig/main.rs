@@ -43,6 +43,7 @@ mod store;
 mod strategies;
 mod timer;
 mod truth;
+mod tune;
 mod unseen;
 mod windows;
 

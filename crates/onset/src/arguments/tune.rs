@@ -78,8 +78,8 @@ pub enum TuneCommand {
 /// `onset tune prove …`
 #[derive(Debug, Args)]
 pub struct TuneProve {
-    /// A knob and its value, or a knob alone for the proposed value. May be repeated. The rig proves boot parameters and
-    /// sysctls.
+    /// A knob and its value, or a knob alone for the proposed value. May be repeated. The rig proves boot parameters
+    /// and sysctls.
     #[arg(long = "knob", value_name = "NAME=VALUE", required = true)]
     pub knobs: Vec<String>,
     /// The flavour (a kernel of the cache and boot options) without the knobs. May be repeated.
