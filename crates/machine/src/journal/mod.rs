@@ -100,6 +100,8 @@ pub struct Journal {
     read: Read,
     /// The bytes of a cut-off record at its end.
     torn: usize,
+    /// Why a record could not be written whose half could not be cut off either. Whatever followed it would be damage.
+    half: Option<ErrorKind>,
 }
 
 impl Journal {
@@ -120,8 +122,8 @@ impl Journal {
         }
         let named = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
         named.map_err(io)?;
-        let mut journal =
-            Journal { directory, _lock: lock, file: None, read: Read::default(), torn: 0 };
+        let (file, read) = (None, Read::default());
+        let mut journal = Journal { directory, _lock: lock, file, read, torn: 0, half: None };
         journal.load()?;
         Ok(journal)
     }
@@ -177,8 +179,12 @@ impl Journal {
     /// Adds a record, and makes it durable.
     ///
     /// # Errors
-    /// Of the operating system. Then the journal is as it was.
+    /// Of the operating system. Then the journal is as it was, or takes no more records.
     pub fn add(&mut self, record: Record) -> Result<(), JournalError> {
+        if let Some(kind) = self.half {
+            let why = format!("half a record stands at its end ({kind})");
+            return Err(self.io(io::Error::new(kind, why)));
+        }
         if self.read.records.is_empty() {
             self.begin().map_err(|e| self.io(e))?;
         }
@@ -198,9 +204,10 @@ impl Journal {
         let file = self.file.as_mut().expect("begun");
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
         if let Err(e) = written {
-            // If this fails too, the next one who opens it finds half a record at the most.
-            let _ = file.set_len(self.read.whole as u64);
-            let _ = file.seek(SeekFrom::End(0));
+            let cut = file.set_len(self.read.whole as u64);
+            if cut.and_then(|()| file.seek(SeekFrom::End(0))).is_err() {
+                self.half = Some(e.kind());
+            }
             return Err(e);
         }
         self.read.whole += text.len();

@@ -113,6 +113,29 @@ fn a_torn_end_is_cut_off_and_what_is_added_then_is_read() {
 }
 
 #[test]
+fn nothing_follows_half_a_record_that_could_not_be_cut_off() {
+    let root = tempfile::tempdir().unwrap();
+    let mut journal = Journal::open(root.path()).unwrap();
+    journal.add(change(1, "1\n")).unwrap();
+    // This device takes no byte, and cannot be cut.
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut file = journal.file.replace(full).unwrap();
+    let first = journal.add(change(2, "1\n")).unwrap_err().to_string();
+    assert!(first.contains("free some space"), "{first}");
+    file.write_all(b"0123456789abcdef {\"cha").unwrap();
+    journal.file = Some(file);
+    // There is space again.
+    for _ in 0..2 {
+        let later = journal.add(change(2, "1\n")).unwrap_err().to_string();
+        assert!(later.contains("half a record") && later.contains("free some space"), "{later}");
+    }
+    drop(journal);
+    let mut journal = Journal::open(root.path()).unwrap();
+    assert_eq!((journal.torn(), journal.records().len()), (22, 2));
+    journal.add(change(2, "1\n")).unwrap();
+}
+
+#[test]
 fn a_journal_has_one_user_and_the_second_one_learns_who_it_is() {
     let root = tempfile::tempdir().unwrap();
     let journal = Journal::open(root.path()).unwrap();
