@@ -180,6 +180,40 @@ fn a_knob_without_what_it_needs_or_against_another_is_refused() {
     assert!(why.contains("contradict each other"), "{why}");
 }
 
+#[test]
+fn what_contradicts_a_knob_is_seen_without_a_proposal_and_from_both_sides() {
+    let refused = |prepared: &Prepared, said: &str, by: &str| {
+        let Fate::Refused(why) = prepared.fate(said) else { panic!("{said} is not refused") };
+        assert!(why.contains(&format!("{by} is in effect, which contradicts it")), "{why}");
+    };
+    // onset proposes no value of rcu_expedited.
+    let prepared = Prepared::new();
+    prepared.put("/sys/kernel/rcu_expedited", "1\n");
+    refused(&prepared, "rcu_normal", "rcu_expedited");
+    assert_eq!(prepared.fate("rcu_expedited=0"), changed(1));
+    assert_eq!(prepared.fate("rcu_normal"), changed(1));
+    // Only idle names the other one.
+    prepared.put("/proc/cmdline", "ro idle=poll\n");
+    refused(&prepared, "pm_qos_resume_latency_us", "idle");
+    prepared.put("/proc/cmdline", "ro\n");
+    assert_eq!(prepared.fate("pm_qos_resume_latency_us"), changed(1));
+}
+
+#[test]
+fn a_share_of_dirty_memory_is_refused_while_a_number_of_bytes_holds() {
+    for name in ["vm.dirty_ratio", "vm.dirty_background_ratio"] {
+        let prepared = Prepared::new();
+        let (said, bytes) = (format!("{name}=5"), name.replace("ratio", "bytes"));
+        let file = format!("/proc/sys/{}", bytes.replace('.', "/"));
+        prepared.put(&file, "8192\n");
+        // The kernel would set the bytes to 0, which it refuses as their old value.
+        let Fate::Refused(why) = prepared.fate(&said) else { panic!("{said} is not refused") };
+        assert!(why.contains(&format!("{bytes} is in effect")), "{why}");
+        prepared.put(&file, "0\n");
+        assert_eq!(prepared.fate(&said), changed(1));
+    }
+}
+
 /// Says to the process with small files which machine it shall change.
 const SMALL: &str = "ONSET_MACHINE_SMALL";
 const SWAPS: [&str; 6] = ["60", "1", "2", "3", "4", "5"];
