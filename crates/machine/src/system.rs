@@ -211,10 +211,18 @@ impl System {
 
     /// Removes what a kill in the middle of a replacement left beside a file.
     pub(crate) fn tidy(&self, place: &Spot) {
-        if let Spot::Kernel(path) | Spot::Disk(path) = place {
-            let path = self.path(path);
-            let _ = fs::remove_file(beside(&path.canonicalize().unwrap_or(path)));
+        if let Spot::Kernel(_) | Spot::Disk(_) = place {
+            let _ = fs::remove_file(beside(&self.resolved(place)));
         }
+    }
+
+    /// The path of a place without links: a file may have several names.
+    pub(crate) fn resolved(&self, place: &Spot) -> PathBuf {
+        let path = match place {
+            Spot::Kernel(path) | Spot::Disk(path) => self.path(path),
+            Spot::Thread { pid, .. } => self.path(&format!("/proc/{pid}")),
+        };
+        path.canonicalize().unwrap_or(path)
     }
 
     /// A program of the machine by its absolute path, if it is there.

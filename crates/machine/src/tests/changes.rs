@@ -58,6 +58,43 @@ fn the_same_setting_changed_twice_has_its_first_value_after_an_undo() {
 }
 
 #[test]
+fn a_first_value_is_kept_when_a_later_change_could_not_be_taken_back() {
+    let prepared = Prepared::new();
+    prepared.apply(&["vm.swappiness=10"]);
+    prepared.apply(&["vm.swappiness=5"]);
+    // The name under which the new file would be written is taken, so it cannot be written.
+    let obstacle = prepared.path("/proc/sys/vm/.swappiness.onset-tune");
+    fs::create_dir(&obstacle).unwrap();
+    let undone = ends(&prepared.undo());
+    let [End::Failed(last), End::Failed(first)] = &undone[..] else { panic!("{undone:?}") };
+    assert!(last.contains("swappiness does not take its old value"), "{last}");
+    assert!(first.contains("a later change of") && first.contains("swappiness"), "{first}");
+    assert_eq!(prepared.text("/proc/sys/vm/swappiness"), "5");
+    fs::remove_dir(&obstacle).unwrap();
+    assert_eq!(ends(&prepared.undo()), [End::Restored, End::Restored]);
+    assert_eq!(prepared.text("/proc/sys/vm/swappiness"), "60\n");
+    assert!(Journal::look(&prepared.journal()).unwrap().is_none());
+}
+
+#[test]
+fn a_file_with_two_names_keeps_its_first_value_too() {
+    let prepared = Prepared::new();
+    let file = "/sys/devices/virtual/workqueue/writeback/cpumask";
+    prepared.link(
+        "/sys/bus/workqueue/devices/writeback/cpumask",
+        prepared.path(file).to_str().unwrap(),
+    );
+    assert!(matches!(prepared.fate("workqueue.cpumask.each=3"), Fate::Changed { .. }));
+    assert_eq!(prepared.fate("writeback.cpumask=1"), changed(1));
+    let obstacle = prepared.path("/sys/devices/virtual/workqueue/writeback/.cpumask.onset-tune");
+    fs::create_dir(&obstacle).unwrap();
+    assert!(!prepared.undo().is_whole());
+    fs::remove_dir(&obstacle).unwrap();
+    assert!(prepared.undo().is_whole());
+    assert_eq!(prepared.text(file), "f\n");
+}
+
+#[test]
 fn what_somebody_else_changed_is_left_and_said() {
     let prepared = Prepared::new();
     prepared.apply(&["vm.swappiness=10", "vm.stat_interval=120"]);
@@ -212,6 +249,43 @@ fn a_share_of_dirty_memory_is_refused_while_a_number_of_bytes_holds() {
         prepared.put(&file, "0\n");
         assert_eq!(prepared.fate(&said), changed(1));
     }
+}
+
+/// A change of this place that this machine's onset could have made.
+fn change(place: Spot, old: &str, new: &str) -> Record {
+    Record::Change(crate::journal::Change {
+        number: 1,
+        knob: "vm.swappiness".into(),
+        place,
+        reads: Notation::Words,
+        old: Some(old.into()),
+        new: Some(new.into()),
+        boot: "8f14e45f-ceea-467f-a0e6-2ac1d8e5b3c1".into(),
+        machine: "4d1c2b7e0f6a4a6f9b0e1c2d3e4f5a6b".into(),
+    })
+}
+
+#[test]
+fn what_the_kernel_made_of_an_old_value_is_ours_at_the_next_undo() {
+    let prepared = Prepared::new();
+    let path = "/proc/sys/vm/swappiness";
+    // The name of this thread has 15 bytes. No other test changes it.
+    let name = "/proc/thread-self/comm";
+    fs::write(name, "new").unwrap();
+    prepared.link(path, name);
+    let mut journal = Journal::open(&prepared.journal()).unwrap();
+    journal.add(change(Spot::Kernel(path.into()), "an_old_name_of_too_many_bytes", "new")).unwrap();
+    drop(journal);
+    for _ in 0..2 {
+        let undone = ends(&prepared.undo());
+        let [End::Failed(why)] = &undone[..] else { panic!("{undone:?}") };
+        assert!(why.contains("reads back another value"), "{why}");
+        assert_eq!(prepared.text(path), "an_old_name_of_\n");
+    }
+    // Where the value can be given back, it is.
+    fs::remove_file(prepared.path(path)).unwrap();
+    prepared.put(path, "an_old_name_of_\n");
+    assert_eq!(ends(&prepared.undo()), [End::Restored]);
 }
 
 /// Says to the process with small files which machine it shall change.
