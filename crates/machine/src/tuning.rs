@@ -75,7 +75,8 @@ impl Tuning {
     /// Takes the journal in a directory.
     ///
     /// # Errors
-    /// If another process has it, if it is damaged, newer or of another machine, and of the operating system.
+    /// If another process has it, if it is damaged, newer or of another machine, if another user can write to its
+    /// directory, and of the operating system.
     pub fn begin(system: System, directory: &Path) -> Result<Tuning, TuneError> {
         let mut journal = Journal::open(directory)?;
         check_machine(&system, directory, journal.records())?;

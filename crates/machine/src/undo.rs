@@ -2,7 +2,7 @@
 //! Takes changes back: the last one first, and each only if its place still holds what onset wrote there.
 
 use crate::journal::{Change, Journal, JournalError, Record};
-use crate::{System, boot};
+use crate::{Spot, System, boot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What became of a change.
@@ -105,6 +105,18 @@ fn refresh(system: &System) -> Result<(), String> {
     }
 }
 
+/// Whether onset changes such a place. A journal may be from anybody, and its undo runs as root.
+fn may_change(place: &Spot) -> bool {
+    match place {
+        Spot::Disk(_) => boot::places().contains(place),
+        Spot::Kernel(path) => {
+            let is_below = ["/proc/", "/sys/"].iter().any(|start| path.starts_with(start));
+            is_below && path.split('/').all(|part| part != "..")
+        }
+        Spot::Thread { .. } => true,
+    }
+}
+
 /// Takes one change back, if its place still holds what was written there, or what the kernel made of that.
 fn settle(
     system: &System,
@@ -113,6 +125,11 @@ fn settle(
     read_back: Option<&String>,
 ) -> End {
     let place = &change.place;
+    if !may_change(place) {
+        return End::Failed(format!(
+            "{place} is no place that onset changes, so onset did not write this record"
+        ));
+    }
     system.tidy(place);
     let now = match system.read(place) {
         Ok(now) => now,

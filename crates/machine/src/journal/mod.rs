@@ -10,8 +10,9 @@ pub use record::{Change, Read, Record, Unusable, VERSION, digits, line, read};
 
 use crate::system::sync_directory_of;
 use confined::Directory;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind, Read as _, Seek, SeekFrom, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -64,6 +65,16 @@ pub enum JournalError {
         /// Its version.
         version: u32,
     },
+    /// Another user can change what is in its directory.
+    #[error(
+        "{}: another user can write here, and undo writes what a journal says; make the directory yours alone (chown, \
+         chmod go-w), or name another one: --journal DIR",
+        path.display()
+    )]
+    Shared {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The operating system refuses.
     #[error("{}: the journal cannot be used: {error}; {}", path.display(), remedy(error))]
     Io {
@@ -113,6 +124,9 @@ impl Journal {
         let io = |error| JournalError::Io { path: path.into(), error };
         make(path).map_err(io)?;
         let directory = Directory::open(path).map_err(io)?;
+        if !directory.is_guarded() {
+            return Err(JournalError::Shared { path: path.into() });
+        }
         let mut lock = directory.edit(LOCK).map_err(io)?;
         if !is_locked(&lock) {
             let mut process = String::new();
@@ -146,7 +160,7 @@ impl Journal {
     /// The records in a directory's journal, without opening it to write. None if there is no journal.
     ///
     /// # Errors
-    /// As [`open`](Self::open), but for `Busy`.
+    /// As [`open`](Self::open), but for `Busy` and `Shared`.
     pub fn look(path: &Path) -> Result<Option<Read>, JournalError> {
         let io = |error| JournalError::Io { path: path.into(), error };
         let bytes =
@@ -255,7 +269,8 @@ fn make(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         make(parent)?;
     }
-    match std::fs::create_dir(path) {
+    // Not writable for the group, whatever the user's mask says.
+    match DirBuilder::new().mode(0o755).create(path) {
         Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(()),
         made => made.and_then(|()| sync_directory_of(path)),
     }

@@ -288,6 +288,53 @@ fn what_the_kernel_made_of_an_old_value_is_ours_at_the_next_undo() {
     assert_eq!(ends(&prepared.undo()), [End::Restored]);
 }
 
+#[test]
+fn a_place_that_onset_never_changes_is_not_written() {
+    let kernel = |path: &str| Spot::Kernel(path.into());
+    let places = [
+        Spot::Disk("/etc/victim".into()),
+        Spot::Disk("/etc/default/grub.d/../../victim".into()),
+        kernel("/etc/victim"),
+        kernel("/proc/../etc/victim"),
+        kernel("/sys/kernel/../../etc/victim"),
+        kernel("/system/../etc/victim"),
+    ];
+    for place in places {
+        let prepared = Prepared::new();
+        prepared.put("/etc/victim", "mine");
+        prepared.put("/etc/.victim.onset-tune", "mine too");
+        fs::create_dir(prepared.path("/system")).unwrap();
+        let before = prepared.tree();
+        let mut journal = Journal::open(&prepared.journal()).unwrap();
+        journal.add(change(place, "theirs", "mine")).unwrap();
+        drop(journal);
+        let ended = ends(&prepared.undo());
+        let [End::Failed(why)] = &ended[..] else { panic!("{ended:?}") };
+        assert!(why.contains("victim is no place that onset changes"), "{why}");
+        assert_eq!(prepared.tree(), before);
+    }
+}
+
+#[test]
+fn a_journal_in_a_directory_that_others_can_write_is_not_begun() {
+    use std::os::unix::fs::PermissionsExt;
+    let prepared = Prepared::new();
+    prepared.apply(&["vm.swappiness=10"]);
+    let give = |mode| {
+        fs::set_permissions(prepared.journal(), fs::Permissions::from_mode(mode)).unwrap();
+        Tuning::begin(prepared.system(), &prepared.journal())
+    };
+    for mode in [0o777, 0o775, 0o1777, 0o702] {
+        let Err(e) = give(mode) else { panic!("{mode:o}") };
+        assert!(e.to_string().contains("chmod go-w"), "{e}");
+    }
+    assert!(give(0o755).is_ok());
+    // Only root can give a directory away.
+    if std::os::unix::fs::chown(prepared.journal(), Some(65534), None).is_ok() {
+        assert!(give(0o755).is_err());
+    }
+}
+
 /// Says to the process with small files which machine it shall change.
 const SMALL: &str = "ONSET_MACHINE_SMALL";
 const SWAPS: [&str; 6] = ["60", "1", "2", "3", "4", "5"];
