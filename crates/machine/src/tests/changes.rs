@@ -405,9 +405,10 @@ fn the_status_says_what_is_changed_and_needs_no_lock() {
     assert_eq!(seen[0].0.old.as_deref(), Some("60\n"));
 }
 
-/// A thread of this process stands for one of the kernel: its line says so.
+/// A thread of this process stands for one of the kernel: its line says so. The line is of the moment at which it was
+/// made, so what is read back is the policy of then.
 #[test]
-fn the_policy_of_a_thread_is_changed_and_given_back() {
+fn an_undo_gives_a_thread_its_old_policy() {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         // The thread ends with the sender, also if an assertion fails.
@@ -427,17 +428,35 @@ fn the_policy_of_a_thread_is_changed_and_given_back() {
             prepared.put(&stat, &format!("{pid} {line} {} 1 0 11{} 0 0\n", nice(), " 0".repeat(19)))
         };
         show();
+        let before = nice();
         fs::remove_file(prepared.path("/proc/33/stat")).unwrap();
-        // The line is of the moment at which it was made, so the first change seems to be refused.
         let Fate::Refused(why) = prepared.fate("priority.ksoftirqd=other:19") else { panic!() };
         assert!(why.contains("reads back \"other"), "{why}");
         assert_eq!(nice(), "19");
+        show();
+        let place = prepared.system().threads("ksoftirqd/3").remove(0);
+        let text = || prepared.system().read(&place).unwrap();
+        assert_eq!(text().as_deref(), Some("other:19"));
         // Whoever may not lower a nice value cannot go on.
-        if rt::give(pid, rt::Policy::Other(0)).is_ok() {
-            let place = prepared.system().threads("ksoftirqd/3").remove(0);
-            prepared.system().write(&place, Some("other:3")).unwrap();
-            show();
-            assert_eq!(prepared.system().read(&place).unwrap().as_deref(), Some("other:3"));
+        if rt::give(pid, rt::Policy::Other(before.parse().unwrap())).is_err() {
+            return;
         }
+        rt::give(pid, rt::Policy::Other(19)).unwrap();
+        // The refused change, as a kill in the middle of it leaves it: not settled.
+        let mut journal = Journal::open(&prepared.journal()).unwrap();
+        let made = |record: &Record| match record {
+            Record::Change(change) => Some(change.clone()),
+            _ => None,
+        };
+        let mut change = journal.records().iter().find_map(made).unwrap();
+        change.number += 1;
+        journal.add(Record::Change(change)).unwrap();
+        drop(journal);
+        let undone = ends(&prepared.undo());
+        assert_eq!(nice(), before);
+        let [End::Failed(why)] = &undone[..] else { panic!("{undone:?}") };
+        assert!(why.contains("reads back another value"), "{why}");
+        show();
+        assert_eq!(ends(&prepared.undo()), [End::Already]);
     });
 }
