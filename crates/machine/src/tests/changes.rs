@@ -386,7 +386,7 @@ fn a_journal_that_cannot_grow_changes_nothing_more_and_is_undone() {
 #[test]
 fn a_journal_that_is_a_link_is_refused_and_nothing_is_changed() {
     let prepared = Prepared::new();
-    fs::create_dir(prepared.journal()).unwrap();
+    drop(Journal::open(&prepared.journal()).unwrap());
     std::os::unix::fs::symlink("/dev/full", prepared.journal().join("journal")).unwrap();
     let Err(e) = Tuning::begin(prepared.system(), &prepared.journal()) else { panic!() };
     assert!(e.to_string().contains("symbolic link"), "{e}");
