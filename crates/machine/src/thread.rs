@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Kernel threads: their names, policies and priorities, from /proc/PID/stat (proc_pid_stat(5)).
 
-use probes::context::Stat;
 use rt::Policy;
+
+/// The flag of a thread that belongs to the kernel (include/linux/sched.h).
+const PF_KTHREAD: u32 = 0x0020_0000;
 
 /// A kernel thread at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,15 +17,25 @@ pub struct Thread {
 }
 
 /// The kernel thread that a line of /proc/PID/stat describes; none if it describes another process.
-pub fn kernel_thread(line: &str) -> Option<Thread> {
-    let stat = Stat::of(line).filter(|stat| stat.is_kernel() == Some(true))?;
-    let policy = match stat.field::<u32>(41)? {
-        0 => Some(Policy::Other(stat.field(19)?)),
-        1 => stat.field(40).map(Policy::Fifo),
-        2 => stat.field(40).map(Policy::RoundRobin),
+pub fn kernel_thread(stat: &str) -> Option<Thread> {
+    // The name may hold anything, even parentheses. The fields after the name have none.
+    let (_, rest) = stat.split_once(" (")?;
+    let (name, rest) = rest.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // The manual page counts fields from 1. The first field here is its third.
+    let field = |n: usize| fields.get(n - 3).copied();
+    let flags: u32 = field(9)?.parse().ok()?;
+    if flags & PF_KTHREAD == 0 {
+        return None;
+    }
+    let priority = field(40)?.parse().ok();
+    let policy = match field(41)? {
+        "0" => Some(Policy::Other(field(19)?.parse().ok()?)),
+        "1" => priority.map(Policy::Fifo),
+        "2" => priority.map(Policy::RoundRobin),
         _ => None,
     };
-    Some(Thread { name: stat.name.into(), began: stat.field(22)?, policy })
+    Some(Thread { name: name.into(), began: field(22)?.parse().ok()?, policy })
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ mod tasks;
 mod tree;
 
 pub use kernel::hz;
-pub use parse::{CPUS_MAX, Stat, chosen, cpu_list, cpu_mask, show_cpu_list};
+pub use parse::{CPUS_MAX, chosen, cpu_list, cpu_mask, show_cpu_list};
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Turns the kernel's texts into values. Pure. A text of another form yields no value.
 
-use std::str::FromStr;
-
 /// The most CPUs that Linux can be built for (`NR_CPUS`, arch/x86/Kconfig). A longer list is no list of CPUs.
 pub const CPUS_MAX: u32 = 8192;
 
@@ -138,49 +136,26 @@ pub struct Thread {
 /// The flag of a thread that belongs to the kernel (include/linux/sched.h).
 const PF_KTHREAD: u32 = 0x0020_0000;
 
-/// A line of `/proc/PID/stat` (proc_pid_stat(5)). A field is read when somebody asks for it.
-pub struct Stat<'a> {
-    /// The thread's number.
-    pub id: &'a str,
-    /// Its name.
-    pub name: &'a str,
-    fields: Vec<&'a str>,
-}
-
-impl<'a> Stat<'a> {
-    /// The line, if it has a number and a name.
-    pub fn of(line: &'a str) -> Option<Stat<'a>> {
-        // The name may hold anything, even parentheses. The fields after the name have none.
-        let (id, rest) = line.split_once(" (")?;
-        let (name, rest) = rest.rsplit_once(") ")?;
-        Some(Stat { id, name, fields: rest.split_whitespace().collect() })
-    }
-
-    /// A field behind the name, by the number of the manual page, which counts from 1: the first one here is its third.
-    pub fn field<T: FromStr>(&self, n: usize) -> Option<T> {
-        self.fields.get(n - 3)?.parse().ok()
-    }
-
-    /// Whether the thread belongs to the kernel.
-    pub fn is_kernel(&self) -> Option<bool> {
-        Some(self.field::<u32>(9)? & PF_KTHREAD != 0)
-    }
-}
-
-pub fn thread(line: &str) -> Option<Thread> {
-    let stat = Stat::of(line)?;
-    let priority: u8 = stat.field(40)?;
-    let real_time = match stat.field::<u32>(41)? {
-        1 => Some(RealTime::Fifo(priority)),
-        2 => Some(RealTime::RoundRobin(priority)),
-        6 => Some(RealTime::Deadline),
+pub fn thread(stat: &str) -> Option<Thread> {
+    // The name may hold anything, even parentheses. The fields after the name have none.
+    let (id, rest) = stat.split_once(" (")?;
+    let (name, rest) = rest.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // The manual page counts fields from 1. The first field here is its third.
+    let field = |n: usize| fields.get(n - 3);
+    let flags: u32 = field(9)?.parse().ok()?;
+    let priority: u8 = field(40)?.parse().ok()?;
+    let real_time = match *field(41)? {
+        "1" => Some(RealTime::Fifo(priority)),
+        "2" => Some(RealTime::RoundRobin(priority)),
+        "6" => Some(RealTime::Deadline),
         _ => None,
     };
     Some(Thread {
-        id: stat.id.parse().ok()?,
-        name: stat.name.into(),
-        is_kernel: stat.is_kernel()?,
-        threads_of_process: stat.field(20)?,
+        id: id.parse().ok()?,
+        name: name.into(),
+        is_kernel: flags & PF_KTHREAD != 0,
+        threads_of_process: field(20)?.parse().ok()?,
         real_time,
     })
 }
