@@ -13,7 +13,7 @@ RUST="rustc-web cargo-web rustfmt-web"
 # The viewer of the report is built with npm.
 VIEWER="nodejs"
 RUN="mount kmod xz-utils zstd dpkg-dev libc-bin binutils bubblewrap debian-archive-keyring e2fsprogs iproute2 iputils-ping iperf3 netpipe-tcp rt-tests stress-ng findutils tar"
-TEST="procps g++ chromium fonts-dejavu-core python3-venv sigrok-cli strace device-tree-compiler acpica-tools"
+TEST="procps g++ chromium fonts-dejavu-core python3-venv sigrok-cli strace device-tree-compiler acpica-tools patch"
 # The compiler for the generator on a board; what finishes its image, and its tests, is node.
 FIRMWARE="gcc gcc-arm-none-eabi make"
 # The oldest that the plugin gets on with, and the one that is installed where there is none (QEMUS_TRIED in

@@ -9,7 +9,8 @@
 #                                                         of the series or with those that are named
 #
 # ONSET    the command. [default: onset]
-# WORKSHOP where sources and objects lie: up to 6 GB, which may go afterwards. [default: ~/.cache/onset/patches]
+# WORKSHOP where sources and objects lie: up to 6 GB, which may go afterwards. The directories SERIES-onset* there stay: onset
+#          builds its driver against the headers in them. [default: ~/.cache/onset/patches]
 # JOBS     how many compilers run at once. [default: one per processor]
 set -eu
 export LC_ALL=C
@@ -46,15 +47,17 @@ touched_by() {
 # Debian's sources of the series, unpacked to $tree. The package is not installed, so this needs no root.
 fetch() {
 	[ ! -f "$tree/Makefile" ] || return 0
+	rm -rf "$WORKSHOP/package"
 	mkdir -p "$WORKSHOP/package"
+	# Steps that are joined: in a condition the shell goes on after a step that failed.
 	(
-		cd "$WORKSHOP/package"
-		apt-get download "linux-source-$series"
-		for package in linux-source-"$series"_*.deb; do
-			dpkg-deb --fsys-tarfile "$package" | tar -xO "./usr/src/linux-source-$series.tar.xz" | tar -xJ
-		done
-		rm -f ./*.deb
-	) || die "no sources of $series: apt needs the package linux-source-$series, of Debian or its backports"
+		cd "$WORKSHOP/package" &&
+			apt-get download "linux-source-$series" &&
+			dpkg-deb --fsys-tarfile linux-source-"$series"_*.deb >package.tar &&
+			tar -xOf package.tar "./usr/src/linux-source-$series.tar.xz" >sources.tar.xz &&
+			tar -xJf sources.tar.xz &&
+			rm -f ./*.deb package.tar sources.tar.xz
+	) || die "no sources of $series: apt needs the package linux-source-$series, of Debian or its backports, and $WORKSHOP room for 6 GB"
 	mv "$WORKSHOP/package/linux-source-$series" "$tree"
 }
 

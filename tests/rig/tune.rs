@@ -68,4 +68,16 @@ fn each_knob_has_its_pairs_and_its_costs_and_one_that_the_kernel_lacks_is_named(
     // The guests of an earlier proof count, and say the same.
     let again = lab.onset(PROVE).exits(3).says(&["measured before"]);
     assert_eq!(again.json(), proof);
+    // So they do in a proof of one knob less.
+    let fewer: Vec<&str> = PROVE.iter().copied().filter(|w| *w != "sched_proxy_exec=1").collect();
+    let at = fewer
+        .windows(2)
+        .position(|two| two == ["--knob", "--json"])
+        .expect("a knob without a name");
+    let fewer = [&fewer[..at], &fewer[at + 1..]].concat();
+    let few = lab
+        .onset(&fewer)
+        .exits(3)
+        .says(&["6.12 preempt=none preempt=full · fork: measured before"]);
+    assert_eq!(few.json()["kernels"][0]["rows"][1], rows[1]);
 }

@@ -54,6 +54,13 @@ impl Directory {
         fstat(&self.descriptor).is_ok_and(|stat| is_mine(&stat))
     }
 
+    /// Whether only the running user and root can change what is in it.
+    pub fn is_guarded(&self) -> bool {
+        let is_safe =
+            |stat: &Stat| (is_mine(stat) || stat.st_uid == 0) && stat.st_mode & 0o022 == 0;
+        fstat(&self.descriptor).is_ok_and(|stat| is_safe(&stat))
+    }
+
     /// Whether it still has the name by which it was opened.
     pub fn is_at_its_path(&self) -> bool {
         Directory::open(&self.path).is_ok_and(|there| there.is_same(self))

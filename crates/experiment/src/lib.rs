@@ -283,6 +283,22 @@ impl std::error::Error for ExperimentError {
     }
 }
 
+/// The keys that say which cells there are, and nothing of what is measured in a cell.
+const MATRIX: [&str; 3] = ["flavours", "loads", "repeats"];
+
+/// What an experiment says of each of its cells: its text without the keys of the matrix. Two experiments with the same
+/// rest measure the same in the cells that both have. A text that is no TOML is its own rest.
+pub fn rest(source: &str) -> String {
+    let Ok(mut document) = source.parse::<toml_edit::DocumentMut>() else { return source.into() };
+    MATRIX.iter().for_each(|key| drop(document.remove(key)));
+    document.to_string()
+}
+
+/// Whether a key that was set on the command line is one of the matrix.
+pub fn is_of_matrix(key: &str) -> bool {
+    MATRIX.contains(&key)
+}
+
 impl Experiment {
     /// Reads an experiment from its file.
     pub fn load(path: &Path) -> Result<Self, ExperimentError> {

@@ -2,14 +2,29 @@
 //! Finds the runs that need not be measured again.
 
 use crate::Error;
+use crate::target::Parts;
 use bundle::store::{Entry, Store};
-use bundle::{About, Bundle, Manifest};
+use bundle::{About, Bundle};
 use stats::Verdict;
 use std::path::PathBuf;
 
 /// The runs that a store has, for whoever goes on with an experiment that was interrupted.
 #[derive(Default)]
-pub struct Found(Vec<(PathBuf, Manifest)>);
+pub struct Found(Vec<Run>);
+
+struct Run {
+    path: PathBuf,
+    about: About,
+    parts: Parts,
+}
+
+/// Without what says which other cells there are.
+fn rest(asked: &bundle::Experiment) -> bundle::Experiment {
+    let mut asked = asked.clone();
+    asked.source = experiment::rest(&asked.source);
+    asked.overrides.retain(|(key, _)| !experiment::is_of_matrix(key));
+    asked
+}
 
 impl Found {
     /// The complete runs of a store, newest first. Those that cannot be read are none.
@@ -17,25 +32,30 @@ impl Found {
     /// # Errors
     /// If the store cannot be read.
     pub fn of(store: &Store) -> Result<Found, Error> {
-        let entries = store.list()?;
-        let path = |entry: Entry| store.root().join(entry.run.to_string());
-        let open =
-            |path: PathBuf| Some((path.clone(), Bundle::open(&path).ok()?.manifest().clone()));
-        let mut runs: Vec<_> = entries.into_iter().map(path).filter_map(open).collect();
-        runs.retain(|(_, run)| run.complete && run.conclusion.verdict != Verdict::Invalid);
-        Ok(Found(runs))
+        let run = |entry: Entry| {
+            let path = store.root().join(entry.run.to_string());
+            let manifest = Bundle::open(&path).ok()?.manifest().clone();
+            let mut about = manifest.about;
+            about.experiment = rest(&about.experiment);
+            let is_whole = manifest.complete && manifest.conclusion.verdict != Verdict::Invalid;
+            let parts = Parts {
+                contents_blake3: about.machine.as_ref()?.contents_blake3.clone(),
+                versions: about.qemu.clone().zip(about.plugin.clone()),
+            };
+            is_whole.then_some(Run { path, about, parts })
+        };
+        Ok(Found(store.list()?.into_iter().filter_map(run).collect()))
     }
 
-    /// The run of `about` on a kernel of this release, made by the same onset.
-    pub(crate) fn find(&self, about: &About, release: &str) -> Option<PathBuf> {
-        let is_same = |run: &Manifest| {
-            let of = |about: &About| {
-                let About { tool, target, flavour, load, seed, experiment, .. } = about.clone();
-                (tool, target, flavour, load, seed, experiment)
-            };
-            of(&run.about) == of(about)
-                && run.about.kernel.as_ref().is_some_and(|kernel| kernel.release == release)
+    /// The run of `about` with these parts, made by the same onset. Which other cells its experiment had does not matter.
+    pub(crate) fn find(&self, about: &About, parts: &Parts) -> Option<PathBuf> {
+        let asked = rest(&about.experiment);
+        let is_same = |run: &&Run| {
+            let About { tool, target, flavour, load, seed, experiment, .. } = &run.about;
+            (tool, target, flavour) == (&about.tool, &about.target, &about.flavour)
+                && (load, seed, experiment) == (&about.load, &about.seed, &asked)
+                && run.parts == *parts
         };
-        self.0.iter().find(|(_, run)| is_same(run)).map(|(path, _)| path.clone())
+        self.0.iter().find(is_same).map(|run| run.path.clone())
     }
 }

@@ -106,8 +106,9 @@ struct One<'a> {
 impl One<'_> {
     /// Measures the cell, or finds its run.
     fn run(&self, found: &Found, progress: &dyn Fn(Progress)) -> (Result<PathBuf, Error>, Event) {
-        let release = self.target.release(self.cell);
-        if let Some(path) = found.find(&self.about(self.issuer.now()), &release) {
+        let parts = self.target.parts(self.experiment, self.cell);
+        let same = |parts| found.find(&self.about(self.issuer.now()), &parts);
+        if let Some(path) = parts.and_then(same) {
             return (Ok(path.clone()), Event::Found(self.index, path));
         }
         let measured = self.measure(progress);
@@ -342,13 +343,13 @@ mod tests {
     }
 
     /// Goes on with the experiment under this seed. Returns the paths, and how many cells were not measured again.
-    fn resumed(root: &Path, seed: &str) -> (Vec<PathBuf>, usize) {
+    fn resumed(root: &Path, text: &str, seed: &str, fake: &Fake) -> (Vec<PathBuf>, usize) {
         let found = Found::of(&Store::at(root)).unwrap();
-        let experiment = Experiment::parse(Path::new("t.toml"), EXPERIMENT).unwrap();
+        let experiment = Experiment::parse(Path::new("t.toml"), text).unwrap();
         let experiment = experiment.with_overrides(&[("seed".into(), seed.into())]).unwrap();
         let mut again = 0;
         let place = Place { root, found: &found };
-        let results = run(&experiment, &Fake::default(), place, &Fixed, 2, |event| {
+        let results = run(&experiment, fake, place, &Fixed, 2, |event| {
             again += usize::from(matches!(event, Event::Found(..)));
         });
         (results.into_iter().map(Result::unwrap).collect(), again)
@@ -357,16 +358,24 @@ mod tests {
     #[test]
     fn who_goes_on_measures_what_is_missing_and_nothing_else() {
         let root = tempfile::tempdir().unwrap();
-        let (first, none) = resumed(root.path(), "1");
+        let same = Fake { is_deterministic: true, ..Fake::default() };
+        let (first, none) = resumed(root.path(), EXPERIMENT, "1", &same);
         assert_eq!((first.len(), none), (4, 0));
-        assert_eq!(resumed(root.path(), "1"), (first.clone(), 4));
+        assert_eq!(resumed(root.path(), EXPERIMENT, "1", &same), (first.clone(), 4));
         // Another seed asks for other runs.
-        assert_eq!(resumed(root.path(), "2").1, 0);
+        assert_eq!(resumed(root.path(), EXPERIMENT, "2", &same).1, 0);
         std::fs::remove_dir_all(&first[2]).unwrap();
-        let (again, found) = resumed(root.path(), "1");
+        let (again, found) = resumed(root.path(), EXPERIMENT, "1", &same);
         assert_eq!(found, 3);
         assert_eq!((&again[..2], &again[3..]), (&first[..2], &first[3..]));
         assert!(again[2].is_dir() && Store::at(root.path()).list().unwrap().len() == 8);
+        // An experiment with one more flavour lacks that flavour's runs alone; with another limit it lacks all.
+        let more = EXPERIMENT.replace(r#""b"]"#, r#""b", "c"]"#);
+        assert_eq!(resumed(root.path(), &more, "1", &same).1, 4);
+        let stricter = EXPERIMENT.replace(r#""2us""#, r#""1us""#);
+        assert_eq!(resumed(root.path(), &stricter, "1", &same).1, 0);
+        // Where measuring again gives other samples, each repetition is a sample of its own.
+        assert_eq!(resumed(root.path(), EXPERIMENT, "1", &Fake::default()).1, 0);
     }
 
     #[test]

@@ -61,12 +61,17 @@ impl Sighting {
         }
     }
 
-    /// Whether it is in effect: it stands on the command line, or has the proposed value.
+    /// Whether it is in effect: it stands on the command line, or has the proposed value. A knob without a proposal is
+    /// in effect if it is anywhere neither 0 nor empty.
     pub fn is_in_effect(&self) -> bool {
         match (&self.state, &self.proposed) {
             (State::Booted(now), _) => now.is_some(),
             (_, Some(value)) => self.is_already(value),
-            (_, None) => false,
+            (State::Here(spots), None) => spots.iter().any(|spot| {
+                let value = self.knob.reads.value(&spot.text);
+                !value.is_empty() && !self.knob.reads.is_same(&value, "0")
+            }),
+            (State::NotHere(_), None) => false,
         }
     }
 

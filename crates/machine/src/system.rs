@@ -200,7 +200,11 @@ impl System {
             .open(path)?;
         let system = rustix::fs::fstatfs(&file)?.f_type as i64;
         if !KERNELS_OWN.contains(&system) {
-            return replace(&path.canonicalize()?, text);
+            // Links in /proc lead out of it, for example /proc/self/root.
+            return match self.root == Path::new("/") {
+                true => Err(io::Error::other("it is no file of the kernel")),
+                false => replace(&path.canonicalize()?, text),
+            };
         }
         // By one write: the kernel takes each as a value of its own.
         match file.write(text.as_bytes())? {
@@ -211,10 +215,18 @@ impl System {
 
     /// Removes what a kill in the middle of a replacement left beside a file.
     pub(crate) fn tidy(&self, place: &Spot) {
-        if let Spot::Kernel(path) | Spot::Disk(path) = place {
-            let path = self.path(path);
-            let _ = fs::remove_file(beside(&path.canonicalize().unwrap_or(path)));
+        if let Spot::Kernel(_) | Spot::Disk(_) = place {
+            let _ = fs::remove_file(beside(&self.resolved(place)));
         }
+    }
+
+    /// The path of a place without links: a file may have several names.
+    pub(crate) fn resolved(&self, place: &Spot) -> PathBuf {
+        let path = match place {
+            Spot::Kernel(path) | Spot::Disk(path) => self.path(path),
+            Spot::Thread { pid, .. } => self.path(&format!("/proc/{pid}")),
+        };
+        path.canonicalize().unwrap_or(path)
     }
 
     /// A program of the machine by its absolute path, if it is there.
@@ -314,6 +326,19 @@ mod tests {
         let found = System::below(root.path()).matching("/sys/cpu*/governor");
         let want = [0, 1, 2, 10].map(|cpu| format!("/sys/cpu{cpu}/governor"));
         assert_eq!(found, want);
+    }
+
+    #[test]
+    fn on_the_machine_itself_no_file_on_disk_passes_for_one_of_the_kernel() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("file");
+        fs::write(&path, "a").unwrap();
+        for start in ["", "/proc/self/root"] {
+            let place = Spot::Kernel(format!("{start}{}", path.display()));
+            let why = System::below("/").write(&place, Some("b")).unwrap_err().to_string();
+            assert!(why.contains("no file of the kernel"), "{why}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a");
     }
 
     #[test]

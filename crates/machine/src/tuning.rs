@@ -5,7 +5,9 @@ use crate::boot::{self, Parameters};
 use crate::journal::{self, Journal, JournalError, Record};
 use crate::plan;
 use crate::undo::{self, Undone, open_changes};
-use crate::{Cpus, KnobKind, Notation, Plan, PlanError, Setting, Spot, State, System, look};
+use crate::{
+    Cpus, Knob, KnobKind, Notation, Plan, PlanError, Setting, Spot, State, System, knobs, look,
+};
 use std::path::Path;
 
 /// Why a machine cannot be tuned. Nothing has been changed.
@@ -73,7 +75,8 @@ impl Tuning {
     /// Takes the journal in a directory.
     ///
     /// # Errors
-    /// If another process has it, if it is damaged, newer or of another machine, and of the operating system.
+    /// If another process has it, if it is damaged, newer or of another machine, if another user can write to its
+    /// directory, and of the operating system.
     pub fn begin(system: System, directory: &Path) -> Result<Tuning, TuneError> {
         let mut journal = Journal::open(directory)?;
         check_machine(&system, directory, journal.records())?;
@@ -128,19 +131,21 @@ impl Tuning {
 
     /// Why a knob cannot get a value in this plan.
     fn hindrance(&self, plan: &Plan, change: &plan::Change, cpus: &Cpus) -> Option<String> {
-        let is_effective = |name: &str| {
-            let knob = crate::find(name).ok()?;
-            Some(look(&self.system, knob, cpus).is_in_effect())
-        };
+        let is_effective = |knob| look(&self.system, knob, cpus).is_in_effect();
+        let is_named = |names: &[String], knob: &Knob| names.contains(&knob.name);
         let is_planned = |name: &str| plan.changes().iter().any(|c| c.knob.name == *name);
-        let needs = change.knob.needs.iter();
-        let missing = needs.clone().find(|n| !is_planned(n) && is_effective(n) != Some(true));
-        if let Some(name) = missing {
+        let mut needed = knobs().iter().filter(|knob| is_named(&change.knob.needs, knob));
+        if let Some(Knob { name, .. }) = needed.find(|k| !is_planned(&k.name) && !is_effective(k)) {
             return Some(format!("it does nothing without {name}; add --knob {name}"));
         }
-        let against = change.knob.contradicts.iter().find(|n| is_effective(n) == Some(true));
-        against
-            .map(|name| format!("{name} is in effect, which contradicts it; take that back first"))
+        // It is enough if one of both names the other.
+        let mut against = knobs().iter().filter(|knob| {
+            is_named(&change.knob.contradicts, knob) || is_named(&knob.contradicts, change.knob)
+        });
+        let against = against.find(|knob| is_effective(knob));
+        against.map(|Knob { name, .. }| {
+            format!("{name} is in effect, which contradicts it; take that back first")
+        })
     }
 
     fn knob(&mut self, plan: &Plan, change: &plan::Change, cpus: &Cpus) -> Fate {

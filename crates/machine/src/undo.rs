@@ -2,7 +2,7 @@
 //! Takes changes back: the last one first, and each only if its place still holds what onset wrote there.
 
 use crate::journal::{Change, Journal, JournalError, Record};
-use crate::{System, boot};
+use crate::{Spot, System, boot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What became of a change.
@@ -16,8 +16,6 @@ pub enum End {
     Left(String),
     /// Its file or thread is gone.
     Gone,
-    /// The machine was booted since, which took it back.
-    Rebooted,
     /// It could not be taken back, and why. The journal keeps it.
     Failed(String),
 }
@@ -38,8 +36,6 @@ pub struct Undone {
     pub ended: Vec<Ended>,
     /// What GRUB's programs said against it.
     pub boot: Option<String>,
-    /// How many bytes of a half record were cut off the journal.
-    pub torn: usize,
 }
 
 impl Undone {
@@ -72,14 +68,17 @@ pub(crate) fn open_changes(records: &[Record]) -> (Vec<Change>, BTreeMap<u64, St
 /// Takes these changes back, the last one first. What is settled is marked in the journal.
 pub(crate) fn take_back(system: &System, journal: &mut Journal, from: u64) -> Undone {
     let (changes, read_back) = open_changes(journal.records());
-    let mut undone = Undone { torn: journal.torn(), ..Undone::default() };
-    let mut of_boot = Vec::new();
-    let boot_id = system.identity().0;
+    let (mut undone, mut of_boot) = (Undone::default(), Vec::new());
+    // An older change of such a place would find the value of the newer one there, and take it for somebody else's.
+    let mut stuck = BTreeSet::new();
     for change in changes.into_iter().rev().filter(|change| change.number >= from) {
-        let end = settle(system, &change, read_back.get(&change.number), &boot_id);
-        let number = change.number;
+        let (number, path) = (change.number, system.resolved(&change.place));
+        let end = match stuck.contains(&path) {
+            true => End::Failed(format!("a later change of {} is not taken back", change.place)),
+            false => settle(system, journal, &change, read_back.get(&number)),
+        };
         match &end {
-            End::Failed(_) => {}
+            End::Failed(_) => drop(stuck.insert(path)),
             _ if change.place.persists() => of_boot.push(number),
             // The value is back even if the mark cannot be written, for example on a full disk. The next undo finds
             // the old value.
@@ -106,11 +105,30 @@ fn refresh(system: &System) -> Result<(), String> {
     }
 }
 
+/// Whether onset changes such a place. A journal may be from anybody, and its undo runs as root.
+fn may_change(place: &Spot) -> bool {
+    match place {
+        Spot::Disk(_) => boot::places().contains(place),
+        Spot::Kernel(path) => {
+            let is_below = ["/proc/", "/sys/"].iter().any(|start| path.starts_with(start));
+            is_below && path.split('/').all(|part| part != "..")
+        }
+        Spot::Thread { .. } => true,
+    }
+}
+
 /// Takes one change back, if its place still holds what was written there, or what the kernel made of that.
-fn settle(system: &System, change: &Change, read_back: Option<&String>, boot: &str) -> End {
+fn settle(
+    system: &System,
+    journal: &mut Journal,
+    change: &Change,
+    read_back: Option<&String>,
+) -> End {
     let place = &change.place;
-    if !place.persists() && change.boot != boot {
-        return End::Rebooted;
+    if !may_change(place) {
+        return End::Failed(format!(
+            "{place} is no place that onset changes, so onset did not write this record"
+        ));
     }
     system.tidy(place);
     let now = match system.read(place) {
@@ -135,15 +153,16 @@ fn settle(system: &System, change: &Change, read_back: Option<&String>, boot: &s
     if let Err(e) = system.write(place, old.as_deref()) {
         return End::Failed(format!("{place} does not take its old value: {e}"));
     }
-    let is_back = match (system.read(place), &change.old) {
-        (Ok(Some(now)), Some(old)) => change.reads.is_same(&now, old),
-        (Ok(None), None) => true,
-        _ => false,
-    };
-    match is_back {
-        true => End::Restored,
-        false => End::Failed(format!("{place} reads back another value than the old one")),
+    match (system.read(place), &change.old) {
+        (Ok(Some(now)), Some(old)) if change.reads.is_same(&now, old) => return End::Restored,
+        (Ok(None), None) => return End::Restored,
+        // With this, the next undo knows the other value as one of ours.
+        (Ok(Some(text)), _) => {
+            drop(journal.add(Record::ReadBack { number: change.number, text }));
+        }
+        _ => {}
     }
+    End::Failed(format!("{place} reads back another value than the old one"))
 }
 
 /// Undoes everything in a journal, and closes it if nothing is left.

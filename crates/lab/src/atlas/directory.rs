@@ -45,8 +45,15 @@ impl Directory {
         let mut text = String::new();
         (&mut file).take(BYTES_MAX).read_to_string(&mut text).map_err(io)?;
         if text.is_empty() {
+            if top.directory(STRESSORS).is_ok() {
+                return Err(refused(format!(
+                    "has results and no {ABOUT_FILE}, which says of what; choose another directory"
+                )));
+            }
             let line = serde_json::to_string(about).expect("plain data") + "\n";
-            file.write_all(line.as_bytes()).and_then(|()| file.sync_all()).map_err(io)?;
+            // Its name has to last too: a stressor's file without it would belong to any atlas.
+            let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_all());
+            written.and_then(|()| top.sync()).map_err(io)?;
         } else {
             let known: About = serde_json::from_str(&text).map_err(|e| {
                 refused(format!("is no atlas that this onset can go on with ({ABOUT_FILE}: {e}); choose another directory"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A target without a machine. It answers at seeded times, and fails as it is told.
 
-use super::{Command, Lead, Measured, Session, Step, Target};
+use super::{Command, Lead, Measured, Parts, Session, Step, Target};
 use crate::Error;
 use bundle::{Kernel, Machine, Warning};
 use experiment::{Cell, Experiment, Instrument};
@@ -26,6 +26,8 @@ pub struct Fake {
     pub failing_at: u64,
     /// Whether it answers nothing, and tells nothing of that.
     pub silent: bool,
+    /// Whether its samples are the same if it measures again.
+    pub is_deterministic: bool,
     /// How many triggers it answers together with each that it measures.
     pub supersede: usize,
 }
@@ -43,8 +45,8 @@ impl Target for Fake {
         (cell.instrument.series(), Vec::new())
     }
 
-    fn release(&self, _cell: Cell) -> String {
-        "0.0".into()
+    fn parts(&self, _experiment: &Experiment, _cell: Cell) -> Option<Parts> {
+        self.is_deterministic.then(Parts::default)
     }
 
     fn begin<'a>(

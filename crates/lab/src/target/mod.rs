@@ -24,6 +24,15 @@ use std::collections::BTreeMap;
 use work::Progress;
 pub use work::Step;
 
+/// The parts that decide the samples of a cell, as a manifest records them.
+#[derive(Debug, Default, PartialEq)]
+pub struct Parts {
+    /// The hash of each part of the guest by its name.
+    pub contents_blake3: BTreeMap<String, String>,
+    /// The versions of QEMU and of the plugin.
+    pub versions: Option<(String, String)>,
+}
+
 /// A system under test.
 pub trait Target: Sync {
     /// The word for the target in files.
@@ -36,8 +45,9 @@ pub trait Target: Sync {
     /// it lacks. Observations name a series by its index in this list.
     fn series(&self, cell: Cell) -> (Vec<SeriesName>, Vec<Warning>);
 
-    /// `uname -r` of the kernel that a cell runs.
-    fn release(&self, cell: Cell) -> String;
+    /// What a cell is measured with, if this decides its samples: the same parts give the same samples again. None
+    /// where measuring again gives other samples, as on a machine.
+    fn parts(&self, experiment: &Experiment, cell: Cell) -> Option<Parts>;
 
     /// Gets the target ready for a cell, and begins to measure it.
     ///

@@ -10,8 +10,9 @@ pub use record::{Change, Read, Record, Unusable, VERSION, digits, line, read};
 
 use crate::system::sync_directory_of;
 use confined::Directory;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind, Read as _, Seek, SeekFrom, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -64,6 +65,16 @@ pub enum JournalError {
         /// Its version.
         version: u32,
     },
+    /// Another user can change what is in its directory.
+    #[error(
+        "{}: another user can write here, and undo writes what a journal says; make the directory yours alone (chown, \
+         chmod go-w), or name another one: --journal DIR",
+        path.display()
+    )]
+    Shared {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The operating system refuses.
     #[error("{}: the journal cannot be used: {error}; {}", path.display(), remedy(error))]
     Io {
@@ -100,6 +111,8 @@ pub struct Journal {
     read: Read,
     /// The bytes of a cut-off record at its end.
     torn: usize,
+    /// Why a record could not be written whose half could not be cut off either. Whatever followed it would be damage.
+    half: Option<ErrorKind>,
 }
 
 impl Journal {
@@ -111,6 +124,9 @@ impl Journal {
         let io = |error| JournalError::Io { path: path.into(), error };
         make(path).map_err(io)?;
         let directory = Directory::open(path).map_err(io)?;
+        if !directory.is_guarded() {
+            return Err(JournalError::Shared { path: path.into() });
+        }
         let mut lock = directory.edit(LOCK).map_err(io)?;
         if !is_locked(&lock) {
             let mut process = String::new();
@@ -120,8 +136,8 @@ impl Journal {
         }
         let named = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
         named.map_err(io)?;
-        let mut journal =
-            Journal { directory, _lock: lock, file: None, read: Read::default(), torn: 0 };
+        let (file, read) = (None, Read::default());
+        let mut journal = Journal { directory, _lock: lock, file, read, torn: 0, half: None };
         journal.load()?;
         Ok(journal)
     }
@@ -144,7 +160,7 @@ impl Journal {
     /// The records in a directory's journal, without opening it to write. None if there is no journal.
     ///
     /// # Errors
-    /// As [`open`](Self::open), but for `Busy`.
+    /// As [`open`](Self::open), but for `Busy` and `Shared`.
     pub fn look(path: &Path) -> Result<Option<Read>, JournalError> {
         let io = |error| JournalError::Io { path: path.into(), error };
         let bytes =
@@ -177,8 +193,12 @@ impl Journal {
     /// Adds a record, and makes it durable.
     ///
     /// # Errors
-    /// Of the operating system. Then the journal is as it was.
+    /// Of the operating system. Then the journal is as it was, or takes no more records.
     pub fn add(&mut self, record: Record) -> Result<(), JournalError> {
+        if let Some(kind) = self.half {
+            let why = format!("half a record stands at its end ({kind})");
+            return Err(self.io(io::Error::new(kind, why)));
+        }
         if self.read.records.is_empty() {
             self.begin().map_err(|e| self.io(e))?;
         }
@@ -198,9 +218,10 @@ impl Journal {
         let file = self.file.as_mut().expect("begun");
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
         if let Err(e) = written {
-            // If this fails too, the next one who opens it finds half a record at the most.
-            let _ = file.set_len(self.read.whole as u64);
-            let _ = file.seek(SeekFrom::End(0));
+            let cut = file.set_len(self.read.whole as u64);
+            if cut.and_then(|()| file.seek(SeekFrom::End(0))).is_err() {
+                self.half = Some(e.kind());
+            }
             return Err(e);
         }
         self.read.whole += text.len();
@@ -248,7 +269,8 @@ fn make(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         make(parent)?;
     }
-    match std::fs::create_dir(path) {
+    // Not writable for the group, whatever the user's mask says.
+    match DirBuilder::new().mode(0o755).create(path) {
         Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(()),
         made => made.and_then(|()| sync_directory_of(path)),
     }

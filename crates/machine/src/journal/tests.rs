@@ -5,6 +5,13 @@ use super::*;
 use crate::{Notation, Spot};
 use proptest::prelude::*;
 
+/// A directory that nobody else can write, whatever the user's mask says.
+fn directory() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::Permissions::from_mode(0o700);
+    tempfile::Builder::new().permissions(mode).tempdir().unwrap()
+}
+
 fn change(number: u64, old: &str) -> Record {
     Record::Change(Change {
         number,
@@ -100,7 +107,7 @@ fn a_newer_journal_is_told_by_its_version_whatever_else_it_says() {
 
 #[test]
 fn a_torn_end_is_cut_off_and_what_is_added_then_is_read() {
-    let root = tempfile::tempdir().unwrap();
+    let root = directory();
     let (records, mut bytes) = written(2);
     bytes.extend(b"0123456789abcdef {\"cha");
     std::fs::write(root.path().join(NAME), &bytes).unwrap();
@@ -113,8 +120,31 @@ fn a_torn_end_is_cut_off_and_what_is_added_then_is_read() {
 }
 
 #[test]
+fn nothing_follows_half_a_record_that_could_not_be_cut_off() {
+    let root = directory();
+    let mut journal = Journal::open(root.path()).unwrap();
+    journal.add(change(1, "1\n")).unwrap();
+    // This device takes no byte, and cannot be cut.
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut file = journal.file.replace(full).unwrap();
+    let first = journal.add(change(2, "1\n")).unwrap_err().to_string();
+    assert!(first.contains("free some space"), "{first}");
+    file.write_all(b"0123456789abcdef {\"cha").unwrap();
+    journal.file = Some(file);
+    // There is space again.
+    for _ in 0..2 {
+        let later = journal.add(change(2, "1\n")).unwrap_err().to_string();
+        assert!(later.contains("half a record") && later.contains("free some space"), "{later}");
+    }
+    drop(journal);
+    let mut journal = Journal::open(root.path()).unwrap();
+    assert_eq!((journal.torn(), journal.records().len()), (22, 2));
+    journal.add(change(2, "1\n")).unwrap();
+}
+
+#[test]
 fn a_journal_has_one_user_and_the_second_one_learns_who_it_is() {
-    let root = tempfile::tempdir().unwrap();
+    let root = directory();
     let journal = Journal::open(root.path()).unwrap();
     let busy = Journal::open(root.path()).unwrap_err().to_string();
     assert!(busy.contains(&format!("process {}", std::process::id())), "{busy}");
@@ -124,7 +154,7 @@ fn a_journal_has_one_user_and_the_second_one_learns_who_it_is() {
 
 #[test]
 fn a_journal_is_made_with_its_directories_and_closed_by_its_name() {
-    let root = tempfile::tempdir().unwrap();
+    let root = directory();
     let place = root.path().join("a/b");
     let mut journal = Journal::open(&place).unwrap();
     assert!(Journal::look(&place).unwrap().is_none());
@@ -136,7 +166,7 @@ fn a_journal_is_made_with_its_directories_and_closed_by_its_name() {
 
 #[test]
 fn damage_in_the_middle_is_refused_with_its_line_and_a_remedy() {
-    let root = tempfile::tempdir().unwrap();
+    let root = directory();
     let (_, mut bytes) = written(3);
     let second = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 30;
     bytes[second] ^= 1;

@@ -58,6 +58,43 @@ fn the_same_setting_changed_twice_has_its_first_value_after_an_undo() {
 }
 
 #[test]
+fn a_first_value_is_kept_when_a_later_change_could_not_be_taken_back() {
+    let prepared = Prepared::new();
+    prepared.apply(&["vm.swappiness=10"]);
+    prepared.apply(&["vm.swappiness=5"]);
+    // The name under which the new file would be written is taken, so it cannot be written.
+    let obstacle = prepared.path("/proc/sys/vm/.swappiness.onset-tune");
+    fs::create_dir(&obstacle).unwrap();
+    let undone = ends(&prepared.undo());
+    let [End::Failed(last), End::Failed(first)] = &undone[..] else { panic!("{undone:?}") };
+    assert!(last.contains("swappiness does not take its old value"), "{last}");
+    assert!(first.contains("a later change of") && first.contains("swappiness"), "{first}");
+    assert_eq!(prepared.text("/proc/sys/vm/swappiness"), "5");
+    fs::remove_dir(&obstacle).unwrap();
+    assert_eq!(ends(&prepared.undo()), [End::Restored, End::Restored]);
+    assert_eq!(prepared.text("/proc/sys/vm/swappiness"), "60\n");
+    assert!(Journal::look(&prepared.journal()).unwrap().is_none());
+}
+
+#[test]
+fn a_file_with_two_names_keeps_its_first_value_too() {
+    let prepared = Prepared::new();
+    let file = "/sys/devices/virtual/workqueue/writeback/cpumask";
+    prepared.link(
+        "/sys/bus/workqueue/devices/writeback/cpumask",
+        prepared.path(file).to_str().unwrap(),
+    );
+    assert!(matches!(prepared.fate("workqueue.cpumask.each=3"), Fate::Changed { .. }));
+    assert_eq!(prepared.fate("writeback.cpumask=1"), changed(1));
+    let obstacle = prepared.path("/sys/devices/virtual/workqueue/writeback/.cpumask.onset-tune");
+    fs::create_dir(&obstacle).unwrap();
+    assert!(!prepared.undo().is_whole());
+    fs::remove_dir(&obstacle).unwrap();
+    assert!(prepared.undo().is_whole());
+    assert_eq!(prepared.text(file), "f\n");
+}
+
+#[test]
 fn what_somebody_else_changed_is_left_and_said() {
     let prepared = Prepared::new();
     prepared.apply(&["vm.swappiness=10", "vm.stat_interval=120"]);
@@ -181,11 +218,176 @@ fn a_knob_without_what_it_needs_or_against_another_is_refused() {
 }
 
 #[test]
-fn a_disk_that_is_full_changes_nothing() {
+fn what_contradicts_a_knob_is_seen_without_a_proposal_and_from_both_sides() {
+    let refused = |prepared: &Prepared, said: &str, by: &str| {
+        let Fate::Refused(why) = prepared.fate(said) else { panic!("{said} is not refused") };
+        assert!(why.contains(&format!("{by} is in effect, which contradicts it")), "{why}");
+    };
+    // onset proposes no value of rcu_expedited.
     let prepared = Prepared::new();
-    fs::create_dir(prepared.journal()).unwrap();
+    prepared.put("/sys/kernel/rcu_expedited", "1\n");
+    refused(&prepared, "rcu_normal", "rcu_expedited");
+    assert_eq!(prepared.fate("rcu_expedited=0"), changed(1));
+    assert_eq!(prepared.fate("rcu_normal"), changed(1));
+    // Only idle names the other one.
+    prepared.put("/proc/cmdline", "ro idle=poll\n");
+    refused(&prepared, "pm_qos_resume_latency_us", "idle");
+    prepared.put("/proc/cmdline", "ro\n");
+    assert_eq!(prepared.fate("pm_qos_resume_latency_us"), changed(1));
+}
+
+#[test]
+fn a_share_of_dirty_memory_is_refused_while_a_number_of_bytes_holds() {
+    for name in ["vm.dirty_ratio", "vm.dirty_background_ratio"] {
+        let prepared = Prepared::new();
+        let (said, bytes) = (format!("{name}=5"), name.replace("ratio", "bytes"));
+        let file = format!("/proc/sys/{}", bytes.replace('.', "/"));
+        prepared.put(&file, "8192\n");
+        // The kernel would set the bytes to 0, which it refuses as their old value.
+        let Fate::Refused(why) = prepared.fate(&said) else { panic!("{said} is not refused") };
+        assert!(why.contains(&format!("{bytes} is in effect")), "{why}");
+        prepared.put(&file, "0\n");
+        assert_eq!(prepared.fate(&said), changed(1));
+    }
+}
+
+/// A change of this place that this machine's onset could have made.
+fn change(place: Spot, old: &str, new: &str) -> Record {
+    Record::Change(crate::journal::Change {
+        number: 1,
+        knob: "vm.swappiness".into(),
+        place,
+        reads: Notation::Words,
+        old: Some(old.into()),
+        new: Some(new.into()),
+        boot: "8f14e45f-ceea-467f-a0e6-2ac1d8e5b3c1".into(),
+        machine: "4d1c2b7e0f6a4a6f9b0e1c2d3e4f5a6b".into(),
+    })
+}
+
+#[test]
+fn what_the_kernel_made_of_an_old_value_is_ours_at_the_next_undo() {
+    let prepared = Prepared::new();
+    let path = "/proc/sys/vm/swappiness";
+    // The name of this thread has 15 bytes. No other test changes it.
+    let name = "/proc/thread-self/comm";
+    fs::write(name, "new").unwrap();
+    prepared.link(path, name);
+    let mut journal = Journal::open(&prepared.journal()).unwrap();
+    journal.add(change(Spot::Kernel(path.into()), "an_old_name_of_too_many_bytes", "new")).unwrap();
+    drop(journal);
+    for _ in 0..2 {
+        let undone = ends(&prepared.undo());
+        let [End::Failed(why)] = &undone[..] else { panic!("{undone:?}") };
+        assert!(why.contains("reads back another value"), "{why}");
+        assert_eq!(prepared.text(path), "an_old_name_of_\n");
+    }
+    // Where the value can be given back, it is.
+    fs::remove_file(prepared.path(path)).unwrap();
+    prepared.put(path, "an_old_name_of_\n");
+    assert_eq!(ends(&prepared.undo()), [End::Restored]);
+}
+
+#[test]
+fn a_place_that_onset_never_changes_is_not_written() {
+    let kernel = |path: &str| Spot::Kernel(path.into());
+    let places = [
+        Spot::Disk("/etc/victim".into()),
+        Spot::Disk("/etc/default/grub.d/../../victim".into()),
+        kernel("/etc/victim"),
+        kernel("/proc/../etc/victim"),
+        kernel("/sys/kernel/../../etc/victim"),
+        kernel("/system/../etc/victim"),
+    ];
+    for place in places {
+        let prepared = Prepared::new();
+        prepared.put("/etc/victim", "mine");
+        prepared.put("/etc/.victim.onset-tune", "mine too");
+        fs::create_dir(prepared.path("/system")).unwrap();
+        let before = prepared.tree();
+        let mut journal = Journal::open(&prepared.journal()).unwrap();
+        journal.add(change(place, "theirs", "mine")).unwrap();
+        drop(journal);
+        let ended = ends(&prepared.undo());
+        let [End::Failed(why)] = &ended[..] else { panic!("{ended:?}") };
+        assert!(why.contains("victim is no place that onset changes"), "{why}");
+        assert_eq!(prepared.tree(), before);
+    }
+}
+
+#[test]
+fn a_journal_in_a_directory_that_others_can_write_is_not_begun() {
+    use std::os::unix::fs::PermissionsExt;
+    let prepared = Prepared::new();
+    prepared.apply(&["vm.swappiness=10"]);
+    let give = |mode| {
+        fs::set_permissions(prepared.journal(), fs::Permissions::from_mode(mode)).unwrap();
+        Tuning::begin(prepared.system(), &prepared.journal())
+    };
+    for mode in [0o777, 0o775, 0o1777, 0o702] {
+        let Err(e) = give(mode) else { panic!("{mode:o}") };
+        assert!(e.to_string().contains("chmod go-w"), "{e}");
+    }
+    assert!(give(0o755).is_ok());
+    // Only root can give a directory away.
+    if std::os::unix::fs::chown(prepared.journal(), Some(65534), None).is_ok() {
+        assert!(give(0o755).is_err());
+    }
+}
+
+/// Says to the process with small files which machine it shall change.
+const SMALL: &str = "ONSET_MACHINE_SMALL";
+const SWAPS: [&str; 6] = ["60", "1", "2", "3", "4", "5"];
+
+/// A limit of the size of files stands for the disk: no process shares it, and no privilege is needed.
+#[test]
+fn a_journal_that_cannot_grow_changes_nothing_more_and_is_undone() {
+    let apply = |root: &Path| {
+        let system = || System::below(root.join("root"));
+        let cpus = Cpus { measured: vec![3], housekeeping: vec![0, 1, 2] };
+        let fate = |value: &&str| {
+            let said = [format!("vm.swappiness={value}")];
+            let plan = Plan::default().with(&said, &cpus).unwrap();
+            let mut tuning = Tuning::begin(system(), &root.join("journal")).unwrap();
+            tuning.apply(&plan, &cpus).unwrap().remove(0).fate
+        };
+        SWAPS[1..].iter().map(fate).collect::<Vec<Fate>>()
+    };
+    if let Some(root) = std::env::var_os(SMALL) {
+        let fates = apply(Path::new(&root));
+        assert_eq!(fates[0], changed(1));
+        let is_refused =
+            |fate: &Fate| matches!(fate, Fate::Refused(why) if why.contains("too large"));
+        let refused = fates.iter().position(is_refused).expect("no journal is that small");
+        assert!(fates[..refused].iter().all(|fate| *fate == changed(1)), "{fates:?}");
+        assert!(fates[refused..].iter().all(is_refused), "{fates:?}");
+        let text = fs::read_to_string(Path::new(&root).join("root/proc/sys/vm/swappiness"));
+        assert_eq!(text.unwrap(), SWAPS[refused]);
+        return;
+    }
+    let prepared = Prepared::new();
+    let name = "tests::changes::a_journal_that_cannot_grow_changes_nothing_more_and_is_undone";
+    let child = std::process::Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 2; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--test-threads", "1"])
+        .env(SMALL, prepared.journal().parent().unwrap())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout).into_owned();
+    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+    // Nothing is half written, and there is room again.
+    let tuning = prepared.begin();
+    assert_eq!(tuning.torn(), 0);
+    assert!(tuning.undo().unwrap().is_whole());
+    assert_eq!(prepared.text("/proc/sys/vm/swappiness"), "60\n");
+}
+
+#[test]
+fn a_journal_that_is_a_link_is_refused_and_nothing_is_changed() {
+    let prepared = Prepared::new();
+    drop(Journal::open(&prepared.journal()).unwrap());
     std::os::unix::fs::symlink("/dev/full", prepared.journal().join("journal")).unwrap();
-    // A link is refused before anything else; onset writes no journal through one.
     let Err(e) = Tuning::begin(prepared.system(), &prepared.journal()) else { panic!() };
     assert!(e.to_string().contains("symbolic link"), "{e}");
     assert_eq!(prepared.text("/proc/sys/vm/swappiness"), "60\n");
@@ -203,9 +405,10 @@ fn the_status_says_what_is_changed_and_needs_no_lock() {
     assert_eq!(seen[0].0.old.as_deref(), Some("60\n"));
 }
 
-/// A thread of this process stands for one of the kernel: its line says so.
+/// A thread of this process stands for one of the kernel: its line says so. The line is of the moment at which it was
+/// made, so what is read back is the policy of then.
 #[test]
-fn the_policy_of_a_thread_is_changed_and_given_back() {
+fn an_undo_gives_a_thread_its_old_policy() {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         // The thread ends with the sender, also if an assertion fails.
@@ -225,17 +428,35 @@ fn the_policy_of_a_thread_is_changed_and_given_back() {
             prepared.put(&stat, &format!("{pid} {line} {} 1 0 11{} 0 0\n", nice(), " 0".repeat(19)))
         };
         show();
+        let before = nice();
         fs::remove_file(prepared.path("/proc/33/stat")).unwrap();
-        // The line is of the moment at which it was made, so the first change seems to be refused.
         let Fate::Refused(why) = prepared.fate("priority.ksoftirqd=other:19") else { panic!() };
         assert!(why.contains("reads back \"other"), "{why}");
         assert_eq!(nice(), "19");
+        show();
+        let place = prepared.system().threads("ksoftirqd/3").remove(0);
+        let text = || prepared.system().read(&place).unwrap();
+        assert_eq!(text().as_deref(), Some("other:19"));
         // Whoever may not lower a nice value cannot go on.
-        if rt::give(pid, rt::Policy::Other(0)).is_ok() {
-            let place = prepared.system().threads("ksoftirqd/3").remove(0);
-            prepared.system().write(&place, Some("other:3")).unwrap();
-            show();
-            assert_eq!(prepared.system().read(&place).unwrap().as_deref(), Some("other:3"));
+        if rt::give(pid, rt::Policy::Other(before.parse().unwrap())).is_err() {
+            return;
         }
+        rt::give(pid, rt::Policy::Other(19)).unwrap();
+        // The refused change, as a kill in the middle of it leaves it: not settled.
+        let mut journal = Journal::open(&prepared.journal()).unwrap();
+        let made = |record: &Record| match record {
+            Record::Change(change) => Some(change.clone()),
+            _ => None,
+        };
+        let mut change = journal.records().iter().find_map(made).unwrap();
+        change.number += 1;
+        journal.add(Record::Change(change)).unwrap();
+        drop(journal);
+        let undone = ends(&prepared.undo());
+        assert_eq!(nice(), before);
+        let [End::Failed(why)] = &undone[..] else { panic!("{undone:?}") };
+        assert!(why.contains("reads back another value"), "{why}");
+        show();
+        assert_eq!(ends(&prepared.undo()), [End::Already]);
     });
 }

@@ -51,7 +51,7 @@ const NOW: [(&str, &str); 57] = [
     ("intel_pstate.no_turbo", "0"),
     ("smt.control", "on"),
     ("machinecheck.ignore_ce", "0"),
-    ("machinecheck.check_interval", "12c"),
+    ("machinecheck.check_interval", "300"),
     ("net.core.busy_poll", "0"),
     ("net.core.busy_read", "0"),
     ("net.threaded", "0"),

@@ -87,6 +87,8 @@ fn what_is_said_on_the_command_line_is_checked_before_anything_is_changed() {
         ("mitigations=off 'quiet", "cannot be the value"),
         ("priority.irq=high", "fifo:PRIORITY"),
         ("resctrl=1", "only tells how"),
+        ("vm.dirty_bytes=8192", "only tells how"),
+        ("vm.dirty_background_bytes=8192", "vm.dirty_background_ratio"),
     ] {
         let why = with(&[word]).unwrap_err();
         assert!(why.contains(says), "{word:?}: {why}");

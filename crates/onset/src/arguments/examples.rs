@@ -167,7 +167,7 @@ const EXAMPLES: [(&str, &[&str]); 33] = [
     (
         "tune prove",
         &[
-            "onset tune prove --flavour \"6.12 preempt=none\" --knob threadirqs --knob timer_migration=0",
+            "onset tune prove --flavour 6.12 --knob threadirqs --knob timer_migration=0",
             "onset tune prove --flavour 7.3 --knob vm.stat_interval=120 --goal hardirq.max --pairs 12",
         ],
     ),

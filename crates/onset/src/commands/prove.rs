@@ -8,7 +8,7 @@ use crate::failure::{Exit, Failure};
 use bundle::{Bundle, Manifest};
 use experiment::{Experiment, Flavour};
 use lab::Found;
-use machine::{Cpus, Knob, KnobKind, find};
+use machine::{Cpus, KnobKind, Plan};
 use stats::{Effect, Statistic};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,6 +18,8 @@ use view::terminal;
 
 /// A word that no kernel knows. It has the form of a parameter of a module, which no kernel refuses.
 const CONTROL: &str = "onset.control=1";
+/// The name of its row.
+const CONTROL_ROW: &str = "control";
 /// The guest's seed of the first pair, as an override says it: not at all.
 const FIRST: &str = "";
 
@@ -33,7 +35,7 @@ pub fn run(arguments: &TuneProve) -> Result<Exit, Failure> {
     let experiments = [latencies(arguments, &changes, &responder)?, costs(arguments, &changes)?];
     let all: Vec<Experiment> =
         experiments.iter().map(Experiment::repetitions).collect::<Result<Vec<_>, _>>()?.concat();
-    // Guests that are alike answer alike, so what an earlier proof measured counts.
+    // Guests that are alike answer alike, so what an earlier proof measured counts, also one with other knobs or pairs.
     let found = Found::of(&store(&arguments.store.store))?;
     let results = measure_all(&all, None, &found, &arguments.store)?;
     if work::is_cancelled() {
@@ -63,12 +65,17 @@ pub fn run(arguments: &TuneProve) -> Result<Exit, Failure> {
     Ok(exit(&proof))
 }
 
-/// Success if every knob could be judged.
+/// Success if every knob could be judged. Undecided, too, if the control has an effect: then something else has one.
 fn exit(proof: &Proof) -> Exit {
-    let mut rows = proof.kernels.iter().flat_map(|kernel| &kernel.rows);
     let is_told = |row: &ProofRow| {
-        row.latency.as_ref().is_some_and(|l| !matches!(l.effect, Effect::CannotTell { .. }))
+        let effect = row.latency.as_ref().map(|latency| latency.effect);
+        match (row.change.as_str(), effect) {
+            (CONTROL_ROW, effect) => !matches!(effect, Some(Effect::Helps | Effect::Harms)),
+            (_, Some(Effect::CannotTell { .. }) | None) => false,
+            (_, Some(_)) => true,
+        }
     };
+    let mut rows = proof.kernels.iter().flat_map(|kernel| &kernel.rows);
     match rows.all(is_told) {
         true => Exit::Success,
         false => Exit::Undecided,
@@ -77,51 +84,41 @@ fn exit(proof: &Proof) -> Exit {
 
 /// The control, each knob, and if there are several all together.
 fn changes(knobs: &[String]) -> Result<Vec<Change>, String> {
-    let mut changes = vec![Change { name: "control".into(), words: CONTROL.into() }];
-    for text in knobs {
-        let (name, given) =
-            text.split_once('=').map_or((text.as_str(), None), |(n, v)| (n, Some(v)));
-        let knob = find(name)?;
-        changes.push(Change { name: text.clone(), words: words(knob, given)? });
+    let mut changes = vec![Change { name: CONTROL_ROW.into(), words: CONTROL.into() }];
+    // The guest has one CPU, which is the measured one.
+    let cpus = Cpus::of(&[0], Some("0"))?;
+    for knob in knobs {
+        let plan = Plan::default().with(std::slice::from_ref(knob), &cpus);
+        let words = words(&plan.map_err(|e| e.to_string())?)?;
+        changes.push(Change { name: knob.clone(), words });
     }
-    if knobs.len() > 1 {
-        let all: Vec<&str> = changes[1..].iter().map(|change| change.words.as_str()).collect();
-        let words = all.join(" ");
-        changes.push(Change { name: "together".into(), words });
+    let together = Plan::default().with(knobs, &cpus).map_err(|e| e.to_string())?;
+    if together.changes().len() > 1 {
+        together.consistent().map_err(|e| format!("{e}; prove them one at a time"))?;
+        changes.push(Change { name: "together".into(), words: words(&together)? });
     }
     Ok(changes)
 }
 
-/// The word that changes a knob at boot. Since Linux 5.8 a word may set anything below /proc/sys, too.
-fn words(knob: &Knob, given: Option<&str>) -> Result<String, String> {
-    let name = &knob.name;
-    let prefix = match knob.kind {
-        KnobKind::Boot => "",
-        KnobKind::Sysctl => "sysctl.",
-        other => {
-            return Err(format!(
-                "{name} is a knob of the kind {}; the rig proves boot parameters and sysctls, which a guest takes at boot",
-                other.name()
-            ));
-        }
+/// The words of the command line that carry out a plan. Since Linux 5.8 a word may set anything below /proc/sys, too.
+fn words(plan: &Plan) -> Result<String, String> {
+    let word = |change: &machine::Change| {
+        let machine::Change { knob, value } = change;
+        let prefix = match knob.kind {
+            KnobKind::Boot => "",
+            KnobKind::Sysctl => "sysctl.",
+            other => {
+                return Err(format!(
+                    "{} is a knob of the kind {}; the rig proves boot parameters and sysctls, which a guest takes at boot",
+                    knob.name,
+                    other.name()
+                ));
+            }
+        };
+        let value = if value.is_empty() { String::new() } else { format!("={value}") };
+        Ok(format!("{prefix}{}{value}", knob.name))
     };
-    if knob.flag && given.is_none() {
-        return Ok(format!("{prefix}{name}"));
-    }
-    let value = match given {
-        Some(value) => value.to_owned(),
-        None => {
-            let none = || format!("{name} has no proposed value; write {name}=VALUE");
-            // The guest has one CPU, which is the measured one.
-            let cpus = Cpus::of(&[0], Some("0"))?;
-            cpus.fill(knob.proposes.as_ref().ok_or_else(none)?).ok_or_else(|| {
-                format!(
-                    "{name} needs CPUs that are not measured, and a guest of the rig has one CPU"
-                )
-            })?
-        }
-    };
-    Ok(format!("{prefix}{name}={value}"))
+    Ok(plan.changes().iter().map(word).collect::<Result<Vec<_>, _>>()?.join(" "))
 }
 
 fn goal(text: &str) -> Result<(String, Statistic), Failure> {
@@ -143,7 +140,12 @@ fn experiment(
         let changed = changes.iter().map(|change| format!("{flavour} {}", change.words));
         std::iter::once(flavour.clone()).chain(changed).collect()
     };
-    let flavours: Vec<String> = arguments.flavours.iter().flat_map(with).collect();
+    let mut flavours: Vec<String> = Vec::new();
+    for flavour in arguments.flavours.iter().flat_map(with) {
+        if !flavours.contains(&flavour) {
+            flavours.push(flavour);
+        }
+    }
     let mut root = DocumentMut::new();
     root["title"] = value("tune prove");
     root["target"] = value("rig");

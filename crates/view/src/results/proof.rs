@@ -143,7 +143,8 @@ fn load_time(pairs: &[(Manifest, Manifest)]) -> Option<Paired> {
     let time = |a: &Manifest, b: &Manifest| {
         let of = |(name, before): (&String, &u64)| {
             let after = *b.about.load_counters.get(name)?;
-            let counts = !name.starts_with("kernel.") && *before > 0 && after > 0;
+            let is_work = !name.starts_with("kernel.") && !name.ends_with(".failed");
+            let counts = is_work && *before > 0 && after > 0;
             counts.then(|| (*before as f64 / after as f64).ln())
         };
         let logs: Vec<f64> = a.about.load_counters.iter().filter_map(of).collect();
@@ -159,4 +160,39 @@ fn costs(without: &Manifest, with: &Manifest) -> Vec<ProofCost> {
     };
     let cost = |((cost, without), with)| ProofCost { cost, without, with };
     price::COSTS.into_iter().zip(a).zip(b).map(cost).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bundle::examples::manifest_of;
+
+    /// A run whose load did so much.
+    fn run(counters: &[(&str, u64)]) -> Manifest {
+        let mut run = manifest_of("6.12", &["task"]);
+        let counters = counters.iter().map(|(name, n)| ((*name).to_owned(), *n));
+        run.about.load_counters = counters.collect();
+        run
+    }
+
+    #[test]
+    fn a_load_that_does_half_as_much_takes_twice_the_time_and_failures_are_no_work() {
+        let without = run(&[("fork.storm", 100), ("fork.failed", 1), ("kernel.forks", 800)]);
+        let with = run(&[("fork.storm", 50), ("fork.failed", 64), ("kernel.forks", 100)]);
+        let time = load_time(&[(without.clone(), with)]).expect("work");
+        assert!((time.ratio_median - 2.0).abs() < 1e-9, "{time:?}");
+        let idle = run(&[]);
+        assert_eq!(load_time(&[(idle.clone(), idle)]), None);
+    }
+
+    #[test]
+    fn a_run_that_is_not_sound_says_why_and_is_no_pair() {
+        let without = run(&[]);
+        let mut with = without.clone();
+        with.complete = false;
+        let pairs = Pairs { latencies: vec![(without, with)], ..Pairs::default() };
+        let row = ProofRow::of(("a".into(), "a=1".into()), ("task", Statistic::Max), pairs);
+        assert_eq!((row.latency, row.runs.len()), (None, 0));
+        assert_eq!(row.absent, ["the run is not complete"]);
+    }
 }

@@ -138,11 +138,9 @@ pub fn tuning_status(changes: &[(Change, Option<String>)]) -> String {
 pub fn tuning_undone(undone: &Undone) -> String {
     let is = |end: &End| undone.ended.iter().filter(|ended| ended.end == *end).count();
     let mut text = format!("{} restored", is(&End::Restored));
-    for (count, words) in [
-        (is(&End::Already), "had their old value already"),
-        (is(&End::Gone), "are gone"),
-        (is(&End::Rebooted), "were taken back by a reboot"),
-    ] {
+    for (count, words) in
+        [(is(&End::Already), "had their old value already"), (is(&End::Gone), "are gone")]
+    {
         if count > 0 {
             text += &format!(", {count} {words}");
         }

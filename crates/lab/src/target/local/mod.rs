@@ -4,7 +4,7 @@
 pub mod load;
 mod process;
 
-use super::{Command, Lead, Measured, Session, Step, Target, refuse_commands};
+use super::{Command, Lead, Measured, Parts, Session, Step, Target, refuse_commands};
 use crate::Error;
 use agent::{Load, Word};
 use bundle::{Machine, Warning};
@@ -67,9 +67,8 @@ impl Target for Local {
         (cell.instrument.series(), Vec::new())
     }
 
-    fn release(&self, cell: Cell) -> String {
-        // A machine is named by its kernel.
-        cell.flavour.kernel.clone()
+    fn parts(&self, _experiment: &Experiment, _cell: Cell) -> Option<Parts> {
+        None
     }
 
     fn begin<'a>(

@@ -7,7 +7,7 @@ mod outcome;
 mod session;
 
 use self::session::{InGuest, InGuests};
-use super::{Lead, Session, Target, refuse_commands};
+use super::{Lead, Parts, Session, Target, refuse_commands};
 use crate::Error;
 use ::rig::{Bench, Contents, Guest, ProbeRun, Stimulus};
 use bundle::Warning;
@@ -180,7 +180,7 @@ impl Target for Rig {
         };
         let has = self.available(generator.responders, cell.flavour);
         let lacks = generator.responders.iter().filter(|r| !has.contains(*r));
-        let release = self.release(cell);
+        let release = &self.kernel(cell.flavour).record.release;
         let missing = lacks.map(|responder| Warning::ResponderMissing {
             responder: responder.into(),
             release: release.clone(),
@@ -188,8 +188,11 @@ impl Target for Rig {
         (has.iter().map(SeriesName::from).collect(), missing.collect())
     }
 
-    fn release(&self, cell: Cell) -> String {
-        self.kernel(cell.flavour).record.release.clone()
+    fn parts(&self, experiment: &Experiment, cell: Cell) -> Option<Parts> {
+        Some(Parts {
+            contents_blake3: super::contents(&self.guest(experiment, cell)),
+            versions: Some(versions(&self.bench)),
+        })
     }
 
     fn begin<'a>(
@@ -228,6 +231,11 @@ fn names(responders: ResponderSet) -> String {
 fn in_guest(plan: &Plan, experiment: &Experiment) -> Plan {
     let program = experiment.program.as_ref().filter(|_| plan.program.is_some());
     Plan { program: program.map(experiment::Program::guest_command), ..plan.clone() }
+}
+
+/// The versions of QEMU and of the plugin in bundles.
+fn versions(bench: &Bench) -> (String, String) {
+    (bench.qemu_version().to_string(), plugin_version(bench))
 }
 
 /// The plugin's version in bundles: the version of onset, and the beginning of the file's hash.

@@ -2,7 +2,7 @@
 //! A cell that is measured in a guest, or in one guest after the other.
 
 use super::line::{self, Part};
-use super::{Rig, outcome, plugin_version};
+use super::{Rig, outcome, versions};
 use crate::Error;
 use crate::costs;
 use crate::edges::Seen;
@@ -89,7 +89,7 @@ impl<'a> InGuest<'a> {
                 snapshot: Some(ended.snapshot.clone()),
                 contents_blake3: crate::target::contents(&guest),
             },
-            versions: Some((bench.qemu_version().to_string(), plugin_version(bench))),
+            versions: Some(versions(bench)),
             dropped: ended.dropped,
             warnings: outcome::doubts(bench.qemu_version(), &ended, flavour, load),
             counters: ended.counters,
