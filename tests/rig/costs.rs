@@ -23,8 +23,8 @@ fn counter(run: &Run, name: &str) -> u64 {
     counters[name].as_u64().unwrap_or_else(|| panic!("no {name}: {counters}"))
 }
 
-/// Few batches of everything, in an order in which no batch falls into other work of the kernel: such a batch may seem to
-/// take less than nothing, and is then tainted.
+/// Few batches of everything, in an order in which no batch falls into other work of the kernel: such a batch may seem
+/// to take less than nothing, and is then tainted.
 const ALL: &str = "[cost]\ncount = 3\nrepetitions = 2\nseed = 2";
 
 #[test]

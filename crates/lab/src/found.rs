@@ -47,7 +47,8 @@ impl Found {
         Ok(Found(store.list()?.into_iter().filter_map(run).collect()))
     }
 
-    /// The run of `about` with these parts, made by the same onset. Which other cells its experiment had does not matter.
+    /// The run of `about` with these parts, made by the same onset. Which other cells its experiment had does not
+    /// matter.
     pub(crate) fn find(&self, about: &About, parts: &Parts) -> Option<PathBuf> {
         let asked = rest(&about.experiment);
         let is_same = |run: &&Run| {
