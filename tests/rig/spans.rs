@@ -20,12 +20,14 @@ const PERIOD: &str = "1030us";
 const COUNT: u64 = 2_000;
 /// What the module does, how it is blamed, and how many instructions that takes. Which of these make a probe's task
 /// late depends on the kernel, and which a run meets on the guest's luck.
-const PLANTED: [(&str, &str, u64); 6] = [
+const PLANTED: [(&str, &str, u64); 7] = [
     ("irqs_off", "test_irqs_off", 137_000),
     ("preempt_off", "test_preempt_off", 223_000),
     ("irqs_off", "test_raw_spinlock", 61_000),
     ("interrupt", "test_hardirq", 113_000),
     ("softirq", "test_softirq", 173_000),
+    // On PREEMPT_RT a task that wants the lock of softirqs waits for the thread that runs this one.
+    ("lock", "test_softirq", 173_000),
     ("preempt_off", "test_bh_off", 91_000),
 ];
 /// What nothing in an idle guest takes that was not planted, in ns.
