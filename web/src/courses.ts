@@ -2,16 +2,15 @@
 // Who runs when: a lane for each thread of the probe inversion, as figures 1 and 2 of the 2007 internals paper draw it.
 
 import type { WaitCourse, WaitThread } from "./contract.ts";
-import { type Place, showDrawing } from "./drawing.ts";
+import type { Place } from "./drawing.ts";
 import { h, svg } from "./element.ts";
 import { duration, tick } from "./format.ts";
 import { type Edges, type Mark, marks } from "./marks.ts";
-import { type About, saveDrawing } from "./save.ts";
+import { showPanel, WIDTH } from "./panel.ts";
+import type { About } from "./save.ts";
 import { digitsOf, linearTicks } from "./ticks.ts";
 import { ZOOM } from "./zooming.ts";
 
-/** The panel's own units; it is scaled to the page. */
-const WIDTH = 440;
 const HEIGHT = 170;
 const LEFT = 72;
 const TOP = 10;
@@ -45,24 +44,16 @@ function panel(course: WaitCourse, about: About, name: string): HTMLElement {
   const { flavour, inherits, work_ns, turns, asked_ns, locked_ns } = course;
   const label = `${flavour}, ${inherits ? "priority inheritance" : "plain mutex"}`;
   const text = `the middle thread works ${duration(work_ns)}; the high one waits ${duration(locked_ns - asked_ns)}`;
-  const { element, drawing } = showDrawing({
+  return showPanel({
     name,
-    label: `${label}: ${text}`,
-    look: "plot",
-    width: WIDTH,
+    label,
+    text,
+    about,
     height: HEIGHT,
     box: [LEFT, TOP, EDGES.right - LEFT, EDGES.foot - TOP],
     x: { log: false, range: { low: 0, high: Math.max(turns.at(-1)?.to_ns ?? 0, 1) } },
     draw: (at) => ({ frame: frame(at), inside: inside(course, at) }),
   });
-  return h(
-    "div",
-    {},
-    h("p", { class: "panel-name" }, label),
-    element,
-    h("p", { class: "readout" }, text),
-    saveDrawing(drawing, { ...about, title: `${about.title}: ${label}` }),
-  );
 }
 
 const middle = (thread: WaitThread) => TOP + (LANES.indexOf(thread) + 0.5) * LANE;

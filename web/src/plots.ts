@@ -3,16 +3,15 @@
 // load, each with axes of its own.
 
 import type { HistogramPanel, Histograms, Scatter, ScatterPanel } from "./contract.ts";
-import { type Place, showDrawing } from "./drawing.ts";
+import type { Place } from "./drawing.ts";
 import { h, svg } from "./element.ts";
 import { duration, integer, tick } from "./format.ts";
 import { type Edges, type Mark, marks } from "./marks.ts";
-import { type About, saveDrawing } from "./save.ts";
+import { showPanel, WIDTH } from "./panel.ts";
+import type { About } from "./save.ts";
 import { digitsOf, linearTicks, type Range } from "./ticks.ts";
 import { ZOOM } from "./zooming.ts";
 
-/** The panel's own units; it is scaled to the page. */
-const WIDTH = 440;
 const HEIGHT = 200;
 const LEFT = 56;
 const BOTTOM = 40;
@@ -60,7 +59,7 @@ function histogramPanel({ label, column_ns, counts }: HistogramPanel, about: Abo
   return panel({ label, text, axis, about, name, latency: "x", inside: bars });
 }
 
-interface Panel {
+interface Plot {
   label: string;
   text: string;
   axis: { x: Range; y: Range };
@@ -71,26 +70,15 @@ interface Panel {
   inside: (at: Place) => SVGElement[];
 }
 
-function panel({ label, text, axis, about, name, latency, inside }: Panel): HTMLElement {
-  const { element, drawing } = showDrawing({
-    name,
-    label: `${label}: ${text}`,
-    look: "plot",
-    width: WIDTH,
+function panel({ axis, latency, inside, ...of }: Plot): HTMLElement {
+  return showPanel({
+    ...of,
     height: HEIGHT,
     box: [LEFT, 10, WIDTH - LEFT - 10, HEIGHT - BOTTOM - 10],
     x: { log: false, range: axis.x },
     y: { log: false, range: axis.y },
     draw: (at) => ({ frame: frame(at, latency), inside: inside(at) }),
   });
-  return h(
-    "div",
-    {},
-    h("p", { class: "panel-name" }, label),
-    element,
-    h("p", { class: "readout" }, text),
-    saveDrawing(drawing, { ...about, title: `${about.title}: ${label}` }),
-  );
 }
 
 function frame({ shown, x, y }: Place, latency: "x" | "y"): SVGElement[] {
