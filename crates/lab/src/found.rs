@@ -48,15 +48,21 @@ impl Found {
     }
 
     /// The run of `about` with these parts, made by the same onset. Which other cells its experiment had does not
-    /// matter.
-    pub(crate) fn find(&self, about: &About, parts: &Parts) -> Option<PathBuf> {
+    /// matter. `parts` reads whole files, so it is asked only if everything else is the same.
+    pub(crate) fn find(
+        &self,
+        about: &About,
+        parts: impl FnOnce() -> Option<Parts>,
+    ) -> Option<PathBuf> {
         let asked = rest(&about.experiment);
         let is_same = |run: &&Run| {
             let About { tool, target, flavour, load, seed, experiment, .. } = &run.about;
             (tool, target, flavour) == (&about.tool, &about.target, &about.flavour)
                 && (load, seed, experiment) == (&about.load, &about.seed, &asked)
-                && run.parts == *parts
         };
-        self.0.iter().find(is_same).map(|run| run.path.clone())
+        let mut same = self.0.iter().filter(is_same).peekable();
+        same.peek()?;
+        let parts = parts()?;
+        same.find(|run| run.parts == parts).map(|run| run.path.clone())
     }
 }

@@ -106,9 +106,8 @@ struct One<'a> {
 impl One<'_> {
     /// Measures the cell, or finds its run.
     fn run(&self, found: &Found, progress: &dyn Fn(Progress)) -> (Result<PathBuf, Error>, Event) {
-        let parts = self.target.parts(self.experiment, self.cell);
-        let same = |parts| found.find(&self.about(self.issuer.now()), &parts);
-        if let Some(path) = parts.and_then(same) {
+        let parts = || self.target.parts(self.experiment, self.cell);
+        if let Some(path) = found.find(&self.about(self.issuer.now()), parts) {
             return (Ok(path.clone()), Event::Found(self.index, path));
         }
         let measured = self.measure(progress);
