@@ -81,8 +81,10 @@ struct Open {
     first: Place,
     /// The opener, or the stack that was told at the closing.
     place: Place,
-    /// The place of the CPU when the follower looked last.
+    /// The place of the CPU when the follower looked last. Of a nesting: in its longest stretch.
     inside: Place,
+    /// How far into its stretch that look was. Only looks into nestings have this length.
+    looked: Insns,
     /// The time that had been spent when the window opened, and the time spent while its task was away.
     before: TimeParts,
     /// The time of other tasks while the window's task was away.
@@ -91,7 +93,8 @@ struct Open {
 
 impl Open {
     fn new(at: At, place: Place, before: TimeParts) -> Self {
-        Open { at, first: place, place, inside: Place::Unknown, before, others: Nanos(0) }
+        let (inside, looked) = (Place::Unknown, Insns(0));
+        Open { at, first: place, place, inside, looked, before, others: Nanos(0) }
     }
 
     /// The parts of the window, when `spent` has been spent.
@@ -115,6 +118,14 @@ struct Nest {
 }
 
 impl Nest {
+    /// Learns that the CPU was at `place`, `far` into the task's stretch. A task that was preempted goes on with a new
+    /// stretch, and a look into its short rest tells nothing of where the window's time went.
+    fn look(&mut self, far: Insns, place: Place) {
+        if far >= self.open.looked {
+            (self.open.inside, self.open.looked) = (place, far);
+        }
+    }
+
     /// Learns that the nesting's task runs again.
     fn come_back(&mut self, at: At, spent: TimeParts) {
         let Some((since, then)) = self.away.take() else { return };
@@ -131,7 +142,8 @@ pub struct WindowKey {
     pub kind: WindowKind,
     /// The opener of the windows.
     pub opened_by: Place,
-    /// The place of the CPU when the follower looked last. Unknown for windows that were too short for a look.
+    /// The place of the CPU when the follower looked last, in a window in which other tasks ran: in the longest
+    /// stretch of the window's own task. Unknown for windows that were too short for a look.
     pub inside: Place,
 }
 
@@ -352,7 +364,7 @@ impl Windows {
         };
         let irqs_off = irqs_off && is_long(self.masked);
         let preempt_off = preempt_off && is_long(self.preempt);
-        let unscheduled = unscheduled.is_some_and(|insns| insns >= from);
+        let unscheduled = unscheduled.filter(|insns| *insns >= from);
         let counted = [
             (irqs_off, &mut self.masked),
             (preempt_off, &mut self.preempt),
@@ -362,11 +374,10 @@ impl Windows {
             .into_iter()
             .filter_map(|(looked, open)| open.as_mut().and_then(Option::as_mut).filter(|_| looked));
         let nests = [&mut self.migration, &mut self.bh_tasks];
-        let task = self.running.filter(|_| unscheduled).map(|(task, _)| task);
-        let called = nests.into_iter().filter_map(|nests| nests.get_mut(&task?));
-        for open in counted.chain(called.map(|nest| &mut nest.open)) {
-            open.inside = place;
-        }
+        counted.for_each(|open| open.inside = place);
+        let Some((far, (task, _))) = unscheduled.zip(self.running) else { return };
+        let called = nests.into_iter().filter_map(|nests| nests.get_mut(&task));
+        called.for_each(|nest| nest.look(far, place));
     }
 
     fn forget(&mut self) {

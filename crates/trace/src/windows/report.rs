@@ -61,8 +61,8 @@ pub struct WindowRow {
     pub histogram: Vec<WindowBucket>,
     /// Who opened them, innermost first, up to an interrupt's entry.
     pub stack: Vec<String>,
-    /// Where the CPU was in the longest when the follower looked last, innermost first; empty where it was too short
-    /// for a look.
+    /// Where the CPU was in the longest when the follower looked last (in its longest stretch where other tasks ran
+    /// meanwhile), innermost first; empty where it was too short for a look.
     pub inside: Vec<String>,
     /// Who closed most of them.
     pub closed_by: Vec<String>,

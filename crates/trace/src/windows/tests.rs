@@ -126,6 +126,28 @@ fn a_window_that_was_not_seen_whole_is_counted_and_has_no_length() {
 }
 
 #[test]
+fn a_nesting_whose_task_was_preempted_has_the_look_in_its_longest_stretch() {
+    let look = |ns, insns, stack| {
+        let (unscheduled, place) = (Some(Insns(insns)), on(stack));
+        let what = What::Inside { irqs_off: false, preempt_off: false, unscheduled, place };
+        Event { at: at(ns), what }
+    };
+    let windows = follow(&[
+        run(0, 1, 1),
+        enter(1, Role::MigrateDisable, 0, 9),
+        look(10, 8, 3),
+        look(18, 16, 4),
+        run(30, 2, 2),
+        run(40, 1, 1),
+        // The rest after the preemption is shorter.
+        look(48, 8, 5),
+        enter(50, Role::MigrateEnable, 0, 9),
+    ]);
+    let t = tally(&windows, WindowKind::MigrationOff, 9);
+    assert_eq!(t.longest().inside, on(4));
+}
+
+#[test]
 fn a_window_has_the_last_look_of_its_own_kind_inside() {
     let (irqs_off, preempt_off, task) =
         ([true, false, false], [false, true, false], [false, false, true]);
