@@ -26,7 +26,7 @@ ONSET := target/release/onset
 DOCUMENTATION := target/documentation
 # What is shown in a browser: the viewer of a report, and the page of onset serve.
 PAGES := $(LIB)/report.html $(LIB)/site.html
-BUILT := $(ONSET) $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(PAGES) $(DOCUMENTATION)/onset.1
+BUILT := $(ONSET) $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(LIB)/patches/patches.sh $(PAGES) $(DOCUMENTATION)/onset.1
 WEB_SOURCES := $(shell find web/src web/build.mjs web/package.json web/package-lock.json web/tsconfig.json 2>/dev/null)
 
 .PHONY: demo kernels papers test torture build firmware install bench lint check contract prepare prepare-run prepare-test \
@@ -63,6 +63,8 @@ rust:
 	mkdir -p $(LIB)
 	# A new file each, also while a QEMU has the old one mapped; unchanged ones keep their date.
 	install -C -m 755 target/$(TARGET)/release/libonset_plugin.so target/$(TARGET)/agent/onset-agent $(LIB)/
+	rm -rf $(LIB)/patches
+	cp -R patches $(LIB)/
 	$(ONSET) documentation $(DOCUMENTATION)
 
 $(PAGES) &: $(WEB_SOURCES)
@@ -94,6 +96,7 @@ install:
 	install -m 755 $(ONSET) $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(DESTDIR)$(PREFIX)/lib/onset/
 	install -m 644 $(PAGES) $(DESTDIR)$(PREFIX)/lib/onset/
+	cp -R $(LIB)/patches $(DESTDIR)$(PREFIX)/lib/onset/
 	install -m 644 $(DOCUMENTATION)/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -D -m 644 $(DOCUMENTATION)/onset.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/onset
 	install -D -m 644 $(DOCUMENTATION)/_onset $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_onset

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Our own preemption points: whether each patch is whole and says what it is, and what `setup/patches.sh` makes of
+//! Our own preemption points: whether each patch is whole and says what it is, and what `onset patch` makes of
 //! them. No kernel is built: the sources are those that the patches themselves show, and make writes a file.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,7 +90,7 @@ fn apply(tree: &Path, patch: &Path) -> Finished {
 
 fn script(lab: &Lab, words: &[&str]) -> Finished {
     let mut command = Command::new("sh");
-    command.arg(root().join("setup/patches.sh")).args(words);
+    command.arg(root().join("patches/patches.sh")).args(words);
     command
         .env("PATH", lab.with_bin())
         .env("WORKSHOP", lab.path())
@@ -123,7 +123,13 @@ fn every_patch_is_a_few_whole_lines_and_says_what_why_and_how_much() {
 
 #[test]
 fn every_patch_is_in_the_list_with_its_series() {
-    let listed = script(&Lab::bare(), &["list"]).exits(0).stdout;
+    let lab = Lab::bare();
+    let listed = lab.onset(&["patch", "list"]).exits(0).stdout;
+    assert_eq!(
+        listed,
+        script(&lab, &["list"]).exits(0).stdout,
+        "the parts beside the command are old"
+    );
     let listed: BTreeSet<&str> = listed.lines().filter(|l| !l.starts_with(' ')).collect();
     let known: Vec<String> =
         patches().into_keys().map(|(series, name)| format!("{series} {name}")).collect();
@@ -182,9 +188,10 @@ fn both_kernels_are_of_one_configuration_and_differ_by_the_patches_that_were_nam
 fn what_is_not_there_is_named() {
     let lab = Lab::bare();
     workshop(&lab);
-    script(&lab, &["build", "9.9"]).exits(1).says(&["no series 9.9"]);
-    script(&lab, &["build", "6.12", "nothing"]).exits(1).says(&["patches/6.12 has no nothing"]);
-    script(&lab, &["build"]).exits(1).says(&["usage: setup/patches.sh"]);
+    lab.onset(&["patch", "build", "9.9"]).exits(69).says(&["no patches of the series 9.9"]);
+    script(&lab, &["build", "9.9"]).exits(1).says(&["no patches of the series 9.9"]);
+    script(&lab, &["build", "6.12", "nothing"]).exits(1).says(&["6.12 has no patch nothing"]);
+    script(&lab, &["build"]).exits(1).says(&["usage: patches.sh"]);
     let file = lab.path().join("linux-6.12/mm/vmalloc.c");
     fs::write(&file, fs::read_to_string(&file).unwrap().replace("unlock", "release")).unwrap();
     script(&lab, &["build", "6.12"]).exits(1).says(&["vmalloc-purge.patch does not apply to 6.12"]);

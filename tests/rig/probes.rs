@@ -82,6 +82,7 @@ fn periodic(method: SleepMethod) -> Probe {
         count: 500,
         overrun: Overrun::Skip,
         migrate: false,
+        slack: Nanos(1),
     })
 }
 
@@ -269,4 +270,24 @@ fn a_busy_wait_ends_within_a_turn_of_its_loop_where_sleeping_takes_a_tick() {
     // A sleep that shall end before the period does is lengthened to the tick all the same.
     assert!(run.median("precise-2ms") > 1_000_000, "{}", run.median("precise-2ms"));
     assert!(run.median("nanosleep-2ms") > 1_000_000, "{}", run.median("nanosleep-2ms"));
+}
+
+#[test]
+fn an_ordinary_task_sleeps_longer_by_its_timer_slack_and_a_real_time_task_has_none() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let late = |policy: &str, slack: &str| {
+        let asked = format!(
+            "[task]\npolicy = {policy:?}\n[periodic]\nmethods = [\"nanosleep\"]\nperiods = [\"3ms\"]\ncount = 100\nslack = {slack:?}"
+        );
+        run_experiment(&lab, "6.12 preempt=none", &asked).median("nanosleep-3ms")
+    };
+    let [least, usual, long] = ["1ns", "50us", "700us"].map(|slack| late("other:0", slack));
+    // The kernel puts the timer at the end of the slack where no other timer comes before.
+    assert!((49_000..=51_000).contains(&(usual - least)), "{least} and {usual}");
+    assert!((690_000..=710_000).contains(&(long - least)), "{least} and {long}");
+    let [none, ignored] = ["1ns", "700us"].map(|slack| late("fifo:80", slack));
+    assert!(none.abs_diff(ignored) < 500, "{none} and {ignored}");
 }

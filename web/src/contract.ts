@@ -149,9 +149,9 @@ export type Picture = WaitChart | Screens | Scatter | Histograms;
 /**
  * A thread of the probe.
  *
- * - `high`: It wants the mutex.
+ * - `high`: It wants the mutex, and has the highest priority.
  * - `middle`: It does not want the mutex.
- * - `low`: It holds the mutex first.
+ * - `low`: It holds the mutex, and has the lowest priority.
  */
 export type WaitThread = "high" | "middle" | "low";
 /**

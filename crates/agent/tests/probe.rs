@@ -69,6 +69,7 @@ fn a_signal_ends_it_early_and_its_report_still_comes() {
         count: 3_600_000,
         overrun: Overrun::Skip,
         migrate: false,
+        slack: Nanos(1),
     });
     let child = start(&plan(probe), &ring);
     // The first record tells that it measures, and so that it minds signals.

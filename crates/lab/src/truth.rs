@@ -347,6 +347,7 @@ mod tests {
             count: 10,
             overrun: Overrun::Skip,
             migrate: false,
+            slack: Nanos(1),
         });
         Plan { probe, policy: Policy::Fifo(90), cpus: vec![0], pm_qos: false, program: None }
     }

@@ -47,6 +47,11 @@ impl Installation {
         }
     }
 
+    /// The script of `onset patch`, with the patches beside it.
+    pub fn patches(&self) -> PathBuf {
+        self.directory.join("patches/patches.sh")
+    }
+
     /// The report's page.
     ///
     /// # Errors

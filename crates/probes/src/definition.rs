@@ -328,7 +328,7 @@ mod tests {
     const IN_BUNDLES: [&str; 12] = [
         concat!(
             r#"{"periodic":{"methods":["clock_nanosleep"],"periods_ns":[1000000],"count":10000,"#,
-            r#""overrun":"skip","migrate":false}}"#,
+            r#""overrun":"skip","migrate":false,"slack_ns":1}}"#,
         ),
         r#"{"gtod":{"clocks":["monotonic"],"count":10000}}"#,
         r#"{"async":{"mechanisms":["condvar"],"placements":["same"],"period_ns":1000000,"count":10000}}"#,

@@ -51,7 +51,9 @@ pub fn instant_counter(instant: &str, series: &str) -> String {
 }
 
 /// A thread of the probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "WaitThread"))]
+#[serde(rename_all = "snake_case")]
 pub enum Thread {
     /// It wants the mutex, and has the highest priority.
     High,

@@ -10,7 +10,8 @@ mod timer;
 mod wait;
 
 use crate::definition::{
-    Definition, Key, Kind, Measure, PERIOD_MIN, Sampled, Unsound, events, sum, times, word,
+    Definition, Key, Kind, Measure, PERIOD_MIN, Sampled, TIME_MAX, Unsound, events, sum, times,
+    word,
 };
 use crate::pace::Pace;
 use crate::plan::Plan;
@@ -27,6 +28,8 @@ use wait::{Absolute, Precise, Relative, Wait};
 
 /// A real-time thread that has not blocked for this long will never block again.
 const RUNAWAY: Nanos = Nanos::from_millis(1_000);
+/// The least timer slack. The kernel takes 0 for the slack that the task began with (PR_SET_TIMERSLACK(2const)).
+const SLACK: Nanos = Nanos(1);
 /// How long busy waits follow each other without a rest; a burst has at least one. This is many ticks of a kernel, so
 /// the busy waits meet ticks as often as a loop without rests would.
 const BUSY_BURST: Nanos = Nanos::from_millis(100);
@@ -54,6 +57,12 @@ pub(crate) const DEFINITION: Definition = Definition {
             "migrate",
             "Use one thread that goes from CPU to CPU, instead of one thread for each CPU",
         ),
+        Key {
+            name: "slack",
+            kind: Kind::Time(SLACK),
+            default: "1ns",
+            help: "How much later than asked the kernel may wake a task without real-time policy (the timer slack); programs have 50us unless they change it.",
+        },
     ],
     examples: [
         "onset measure periodic --duration 1h --cpus 0-3 --load mixed --limit max=100us",
@@ -76,6 +85,14 @@ pub struct Periodic {
     pub overrun: Overrun,
     /// Whether one thread changes its CPU in each period, in turn. Otherwise each CPU has a thread.
     pub migrate: bool,
+    /// The timer slack of each thread: how much later than asked the kernel may wake it. Tasks of real-time policies
+    /// have none, whatever is set. Plans of older bundles do not name it: their threads had 1 ns.
+    #[serde(rename = "slack_ns", default = "least_slack")]
+    pub slack: Nanos,
+}
+
+fn least_slack() -> Nanos {
+    SLACK
 }
 
 /// How a task sleeps for a period.
@@ -200,6 +217,7 @@ impl Measure for Periodic {
         for period in &self.periods {
             check_time("periods_ns", *period)?;
         }
+        check_slack(self.slack)?;
         let jobs = jobs(plan, self);
         jobs.iter().try_for_each(|job| timer::check(job.method, job.period))?;
         jobs.iter().try_for_each(|job| check_busy(job.method, job.period))?;
@@ -224,6 +242,13 @@ impl Measure for Periodic {
         }
         Ok(report)
     }
+}
+
+fn check_slack(slack: Nanos) -> Result<(), RunError> {
+    if (SLACK..=TIME_MAX).contains(&slack) {
+        return Ok(());
+    }
+    Err(RunError::Plan { part: "slack_ns", wrong: format!("{slack} is outside of 1ns … 60min") })
 }
 
 /// Checks that a busy wait is short enough to leave other tasks time.
@@ -280,6 +305,7 @@ struct Measurement<'a> {
 
 impl Measurement<'_> {
     fn measure(&mut self) -> Result<Tally, RunError> {
+        rt::timer_slack(self.periodic.slack)?;
         self.migrate(0)?;
         let overhead = overhead::clock_read();
         let period = self.job.period;

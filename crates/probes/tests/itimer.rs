@@ -22,6 +22,7 @@ fn main() {
             count: 500,
             overrun,
             migrate: false,
+            slack: Nanos(1),
         };
         let cpus = rt::allowed_cpus().expect("an affinity");
         let plan = Plan {

@@ -28,6 +28,7 @@ fn plan(methods: &[SleepMethod], period: Nanos, count: u64) -> Plan {
         count,
         overrun: Overrun::Skip,
         migrate: false,
+        slack: Nanos(1),
     };
     let cpus = vec![rt::allowed_cpus().unwrap()[0]];
     Plan { probe: Probe::Periodic(periodic), policy: policy(), cpus, pm_qos: false, program: None }
@@ -215,4 +216,17 @@ fn plans_that_make_no_sense_are_refused_by_the_part_that_is_wrong() {
         measured(&plan),
         Err(RunError::Refused(rt::Error::CpuMissing { cpu: 4000, .. }))
     ));
+}
+
+#[test]
+fn a_timer_slack_is_granted_and_one_of_nothing_is_refused() {
+    // How much later the task wakes is seen in the rig, where no other timer comes between (tests/rig/probes.rs).
+    let mut plan = plan(&[SleepMethod::Nanosleep], Nanos::from_millis(2), 50);
+    plan.policy = Policy::Other(0);
+    periodic(&mut plan).slack = Nanos::from_millis(1);
+    let (all, _) = measured(&plan).unwrap();
+    accounts_for(&all[0], 50);
+    periodic(&mut plan).slack = Nanos(0);
+    let refused = measured(&plan).unwrap_err();
+    assert!(matches!(refused, RunError::Plan { part: "slack_ns", .. }), "{refused}");
 }

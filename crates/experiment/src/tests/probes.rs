@@ -127,6 +127,7 @@ fn what_a_probe_leaves_out_has_its_documented_default() {
         count: 10_000,
         overrun: Overrun::Skip,
         migrate: false,
+        slack: Nanos(1),
     };
     assert_eq!(plan_found.probe, Probe::Periodic(periodic));
     assert_eq!(names(&experiment), ["clock_nanosleep-1ms"]);

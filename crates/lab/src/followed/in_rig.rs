@@ -93,6 +93,7 @@ mod tests {
             count: 10_000,
             overrun: Overrun::Skip,
             migrate: true,
+            slack: Nanos(1),
         });
         let policy = Policy::RoundRobin(7);
         let program = Some(vec!["./my loop".into(), "--gain".into()]);

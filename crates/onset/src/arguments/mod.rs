@@ -5,6 +5,7 @@ mod examples;
 mod followed;
 mod live;
 mod measure;
+mod patch;
 mod port;
 mod tune;
 
@@ -14,6 +15,7 @@ pub use followed::{
 };
 pub use live::{Generator, Live, Respond, Serve};
 pub use measure::{Given, How, Measure};
+pub use patch::{Patch, PatchBuild, PatchCommand};
 pub use port::Port;
 pub use tune::{CpusArgument, JournalArgument, Tune, TuneApply, TuneCommand, TunePlan, TuneProve};
 
@@ -184,6 +186,9 @@ pub enum Command {
     /// Make an atlas of a kernel: its longest stretches with interrupts or preemption off, under every stressor of
     /// stress-ng. The same command goes on with an atlas that was interrupted.
     Atlas(Atlas),
+    /// Show onset's own preemption points for a stock kernel, and build kernels with and without them. A preemption
+    /// point is a place at which the kernel lets a waiting task run (docs/patches.md).
+    Patch(Patch),
     /// Compute a bound from the longest stretches of a run: how late the kernel could schedule a task. Show beside it
     /// how late the kernel did.
     Bound(Bound),

@@ -18,6 +18,7 @@ mod list;
 mod live;
 mod measure;
 mod minimise;
+mod patch;
 mod prove;
 mod replay;
 mod report;
@@ -73,6 +74,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Windows(arguments) => windows::run(&arguments),
         Command::Atlas(arguments) => atlas::run(&arguments),
+        Command::Patch(arguments) => patch::run(&arguments),
         Command::Bound(arguments) => bound::run(&arguments),
         Command::Minimise(arguments) => minimise::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),

@@ -6,7 +6,7 @@ use super::claim::{Expects, Said, Scale};
 use super::runs::{Repetition, Run, Runs, row, summary};
 use super::{Picture, Row, Statistic, Table, Unit};
 use bundle::Manifest;
-use probes::{INVERSION_INSTANTS, instant_counter};
+use probes::{INVERSION_INSTANTS, Thread, instant_counter};
 use sample::Nanos;
 use serde::Serialize;
 use std::rc::Rc;
@@ -60,19 +60,6 @@ pub struct Turn {
     /// Until when.
     #[serde(rename = "to_ns")]
     pub to: Nanos,
-}
-
-/// A thread of the probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "WaitThread"))]
-#[serde(rename_all = "snake_case")]
-pub enum Thread {
-    /// It wants the mutex.
-    High,
-    /// It does not want the mutex.
-    Middle,
-    /// It holds the mutex first.
-    Low,
 }
 
 /// One mutex on one flavour.
@@ -199,20 +186,20 @@ fn course(manifest: &Manifest, inherits: bool) -> Option<Course> {
         manifest.about.probe_counters.get(&instant_counter(instant, name)).copied().map(Nanos)
     };
     let (asked, locked) = (instant("high_asked")?, instant("high_locked")?);
-    let mut instants: Vec<(Nanos, probes::Thread)> = INVERSION_INSTANTS
+    let mut instants: Vec<(Nanos, Thread)> = INVERSION_INSTANTS
         .iter()
         .map(|(name, thread)| Some((instant(name)?, *thread)))
         .collect::<Option<_>>()?;
     instants.sort_by_key(|(at, _)| *at);
     let took = instant("low_locked")?;
     let holder = |at: Nanos| match () {
-        () if at >= locked => Some(probes::Thread::High),
-        () if at >= took => Some(probes::Thread::Low),
+        () if at >= locked => Some(Thread::High),
+        () if at >= took => Some(Thread::Low),
         () => None,
     };
     let turns = instants.windows(2).map(|two| {
         let ((from, who), (to, _)) = (two[0], two[1]);
-        Turn { thread: thread(who), holds: holder(from) == Some(who), from, to }
+        Turn { thread: who, holds: holder(from) == Some(who), from, to }
     });
     Some(Course {
         flavour: manifest.about.flavour.clone(),
@@ -222,14 +209,6 @@ fn course(manifest: &Manifest, inherits: bool) -> Option<Course> {
         asked,
         locked,
     })
-}
-
-fn thread(thread: probes::Thread) -> Thread {
-    match thread {
-        probes::Thread::High => Thread::High,
-        probes::Thread::Middle => Thread::Middle,
-        probes::Thread::Low => Thread::Low,
-    }
 }
 
 /// Turns of one thread, one after the other, are one.

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Our own preemption points: the patches of patches/SERIES, and kernels that are built with and without them. Debian's source
-# package of the series comes by apt. The two kernels have one configuration, patches/rig.config, and one compiler, so that what
-# differs between them are the patches. docs/patches.md says what the patches do and what they cost.
+# What `onset patch` does: our own preemption points, the patches of the directories beside this file, and kernels that are built
+# with and without them. Debian's source package of the series comes by apt. The two kernels have one configuration, rig.config,
+# and one compiler, so that what differs between them are the patches. docs/patches.md says what the patches do and what they cost.
 #
-# usage: setup/patches.sh list                            the patches, by series
-#        setup/patches.sh build SERIES [PATCH…]           adds SERIES-onset-base and SERIES-onset to the cache, with all patches
-#                                                         of the series or with those that are named
+# usage: patches.sh list                            the patches, by series
+#        patches.sh build SERIES [PATCH…]           adds SERIES-onset-base and SERIES-onset to the cache, with all patches of the
+#                                                   series or with those that are named
 #
 # ONSET    the command. [default: onset]
 # WORKSHOP where sources and objects lie: up to 6 GB, which may go afterwards. The directories SERIES-onset* there stay: onset
@@ -18,10 +18,10 @@ export LC_ALL=C
 : "${ONSET:=onset}"
 : "${WORKSHOP:=${XDG_CACHE_HOME:-$HOME/.cache}/onset/patches}"
 : "${JOBS:=$(nproc)}"
-home=$(cd "$(dirname "$0")/.." && pwd)
+home=$(cd "$(dirname "$0")" && pwd)
 
 die() {
-	echo "patches: $*" >&2
+	echo "onset patch: $*" >&2
 	exit 1
 }
 
@@ -31,7 +31,7 @@ says() {
 }
 
 list() {
-	for series in "$home"/patches/*/; do
+	for series in "$home"/*/; do
 		for patch in "$series"*.patch; do
 			printf '%s %s\n    cuts      %s\n    measured  %s\n' "$(basename "$series")" "$(basename "$patch" .patch)" \
 				"$(says "$patch" Cuts)" "$(says "$patch" Measured)"
@@ -64,7 +64,7 @@ fetch() {
 # Brings the tree to Debian's state plus the patches on the command line. What differs is written anew, so that make compiles it
 # again whichever way it changes.
 assemble() {
-	touched_by "$home/patches/$series"/*.patch | while read -r file; do
+	touched_by "$home/$series"/*.patch | while read -r file; do
 		mkdir -p "$WORKSHOP/pristine-$series/$(dirname "$file")"
 		[ -e "$WORKSHOP/pristine-$series/$file" ] || cp "$tree/$file" "$WORKSHOP/pristine-$series/$file"
 		cmp -s "$WORKSHOP/pristine-$series/$file" "$tree/$file" || cp "$WORKSHOP/pristine-$series/$file" "$tree/$file"
@@ -85,9 +85,9 @@ add() {
 	set -- "$1" make -s -C "$tree" "O=$WORKSHOP/objects-$series"
 	name=$1
 	shift
-	KCONFIG_ALLCONFIG=$home/patches/rig.config "$@" allnoconfig
-	grep '^CONFIG_' "$home/patches/rig.config" | grep -vxFf "$WORKSHOP/objects-$series/.config" | while read -r lost; do
-		echo "patches: the configuration of $series lacks $lost"
+	KCONFIG_ALLCONFIG=$home/rig.config "$@" allnoconfig
+	grep '^CONFIG_' "$home/rig.config" | grep -vxFf "$WORKSHOP/objects-$series/.config" | while read -r lost; do
+		echo "onset patch: the configuration of $series lacks $lost"
 	done
 	"$@" -j "$JOBS" bzImage modules
 	"$@" modules_install "INSTALL_MOD_PATH=$made" INSTALL_MOD_STRIP=1 DEPMOD=true
@@ -100,16 +100,16 @@ add() {
 build() {
 	series=$1
 	shift
-	[ -d "$home/patches/$series" ] || die "patches/ has no series $series"
+	[ -d "$home/$series" ] || die "there are no patches of the series $series; onset patch list has the names"
 	for tool in flex bison bc pahole patch gcc make; do
 		command -v "$tool" >/dev/null || die "needs $tool: apt-get install flex bison bc dwarves patch libelf-dev libssl-dev gcc make"
 	done
 	if [ $# -eq 0 ]; then
-		set -- "$home/patches/$series"/*.patch
+		set -- "$home/$series"/*.patch
 	else
 		for patch; do
-			[ -f "$home/patches/$series/$patch.patch" ] || die "patches/$series has no $patch; setup/patches.sh list has the names"
-			set -- "$@" "$home/patches/$series/$patch.patch"
+			[ -f "$home/$series/$patch.patch" ] || die "$series has no patch $patch; onset patch list has the names"
+			set -- "$@" "$home/$series/$patch.patch"
 			shift
 		done
 	fi
@@ -128,5 +128,5 @@ build:[2-9] | build:[1-9][0-9])
 	shift
 	build "$@"
 	;;
-*) die "usage: setup/patches.sh list | build SERIES [PATCH…]" ;;
+*) die "usage: patches.sh list | build SERIES [PATCH…]" ;;
 esac
