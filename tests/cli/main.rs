@@ -13,6 +13,7 @@ mod live;
 mod measure;
 mod own_program;
 mod patches;
+mod prove;
 mod refusals;
 mod report;
 mod setup;

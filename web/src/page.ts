@@ -20,6 +20,7 @@ import { showHeader, showVerdicts } from "./summary.ts";
 import { showOverview } from "./overview.ts";
 import { showPapers } from "./papers.ts";
 import { showPrices } from "./prices.ts";
+import { showProof } from "./proof.ts";
 import { type Matrix, transpose } from "./transpose.ts";
 import { firstView, matrixOf, readView, type View, viewHash } from "./view.ts";
 import { showWarnings } from "./warnings.ts";
@@ -37,6 +38,7 @@ export function showReport(page: HTMLElement, report: Report): void {
     ...showRuns(report),
     ...(report.runs.length === 0 ? [search] : []),
     ...showHunts(report),
+    ...showProof(report.proof),
     showFooter(report),
   );
   // The element is put into the page before it is filled, since a chart takes its width from its place.

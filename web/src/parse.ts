@@ -32,9 +32,10 @@ export function parseReport(text: string): Report {
     );
   }
   const report = value as Report;
-  const { runs, hunts } = report;
-  if (!Array.isArray(runs) || !Array.isArray(hunts) || runs.length + hunts.length === 0) {
-    throw new Unreadable("This report holds no runs and no hunts.", AGAIN);
+  const { runs, hunts, proof } = report;
+  const isList = Array.isArray(runs) && Array.isArray(hunts);
+  if (!isList || (runs.length + hunts.length === 0 && proof === null)) {
+    throw new Unreadable("This report holds no runs, no hunts and no proof.", AGAIN);
   }
   const stranger = runs.find((run) => run.clock !== report.clock);
   if (stranger !== undefined) {

@@ -67,7 +67,8 @@ export function runChips(run: Run): HTMLElement {
 export function showHeader(report: Report): HTMLElement {
   const [name, meaning] = CLOCKS[report.clock];
   const some = (n: number, what: string) => (n === 0 ? [] : [several(n, what)]);
-  const material = [...some(report.runs.length, "run"), ...some(report.hunts.length, "hunt")].join(", ");
+  const proof = report.proof === null ? [] : ["a proof"];
+  const material = [...some(report.runs.length, "run"), ...some(report.hunts.length, "hunt"), ...proof].join(", ");
   return h(
     "header",
     {},

@@ -48,7 +48,7 @@ export function fixture(): Report {
   const flavours = Object.keys(FLAVOURS);
   const runs = ["idle", "mixed"].flatMap((load) => flavours.map((flavour, i) => run(flavour, load, i)));
   return {
-    schema: 14,
+    schema: 15,
     title: "Response ladder of 6.12",
     lead: ["Under mixed load, task answered within 161 µs of virtual time on 6.12-rt.", "1 of 6 runs exceeded a limit."],
     created: "2026-11-21T19:57:03Z",
@@ -56,7 +56,7 @@ export function fixture(): Report {
     clock: "virtual",
     runs,
     unequal: [],
-    ...{ costs: null, prices: null, contents: [], papers: [] },
+    ...{ costs: null, prices: null, contents: [], papers: [], proof: null },
     hunts: [],
     code: { frames: [], stacks: [[]], causes: [] },
   };

@@ -280,6 +280,13 @@ test("runs of another experiment never stand beside those of the same flavour an
   assert.equal(runName(fixture().runs[0]!, fixture()), "6.12 preempt=none, idle");
 });
 
+test("a report of a proof alone is one, and a report of nothing is none", () => {
+  const nothing = { ...fixture(), runs: [] };
+  assert.throws(() => parseReport(JSON.stringify(nothing)), /no runs, no hunts and no proof/);
+  const proof = { schema: 2, responder: "a", statistic: "p99", load: "idle", kernels: [], machine: null };
+  assert.equal(parseReport(JSON.stringify({ ...nothing, proof })).proof?.responder, "a");
+});
+
 test("a report of hunts alone is one, and names of code that are not there are refused", () => {
   assert.equal(parseReport(JSON.stringify(huntAlone())).hunts.length, 1);
   const torn = inside();

@@ -101,6 +101,11 @@ impl System {
         (of("/proc/sys/kernel/random/boot_id"), of("/etc/machine-id"))
     }
 
+    /// The number of this machine (machine-id(5)); `none` without one.
+    pub fn machine(&self) -> String {
+        self.identity().1
+    }
+
     /// The running kernel's release.
     pub fn release(&self) -> Option<String> {
         self.text("/proc/sys/kernel/osrelease")

@@ -165,7 +165,8 @@ pub async fn report(
         let site = &shared.site;
         let opened = names.iter().map(|name| open(&site.store, name));
         let bundles = opened.collect::<Result<Vec<_>, _>>()?;
-        let material = Material { bundles: &bundles, insides: &BTreeMap::new(), hunts: &[] };
+        let material =
+            Material { bundles: &bundles, insides: &BTreeMap::new(), hunts: &[], proof: None };
         let (now, tool) = (site.issuer.now(), site.issuer.tool());
         // Its links to raw data then lead to `file`.
         let output = site.store.join("report.html");

@@ -45,17 +45,17 @@ pub enum ConditionOutcome {
     Undecided,
 }
 
-/// A text is no condition.
+/// A text is no condition, and how one is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotACondition(String);
+pub struct NotACondition(String, &'static str);
+
+const CONDITION: &str =
+    "RESPONDER.STATISTIC > BOUND, as task.p99 > +5%, task.max > +20us or hardirq.max > 100us";
+const GOAL: &str = "RESPONDER.STATISTIC < BOUND, as task.max < 100us or periodic.p99 < 50us";
 
 impl fmt::Display for NotACondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}; write RESPONDER.STATISTIC > BOUND, as task.p99 > +5%, task.max > +20us or hardirq.max > 100us",
-            self.0
-        )
+        write!(f, "{}; write {}", self.0, self.1)
     }
 }
 
@@ -66,10 +66,36 @@ impl<Q: Quantity<Err: fmt::Display>> FromStr for Condition<Q> {
     type Err = NotACondition;
 
     fn from_str(text: &str) -> Result<Self, NotACondition> {
-        let no = |why: String| NotACondition(why);
         let (beyond, worse) = signs::<Q>();
+        Self::parsed(text, beyond, worse).map_err(|why| NotACondition(why, CONDITION))
+    }
+}
+
+impl<Q: Quantity<Err: fmt::Display>> Condition<Q> {
+    /// A goal, `task.max < 100us`, as the condition under which it is missed. Where more is better, `copy.p50 > …`.
+    ///
+    /// # Errors
+    /// If the text is none. The bound of a goal is a number: what was before is not known where a goal is named.
+    pub fn goal(text: &str) -> Result<Self, NotACondition> {
+        let (beyond, worse) = signs::<Q>();
+        let within = if beyond == '>' { '<' } else { '>' };
+        let no = |why: String| NotACondition(why, GOAL);
+        if text.contains(beyond) && !text.contains(within) {
+            return Err(no(format!("{text:?} says {beyond:?}, and a goal says {within:?}")));
+        }
+        let goal = Self::parsed(text, within, worse).map_err(no)?;
+        match goal.bound {
+            Threshold::Value(_) => Ok(goal),
+            Threshold::Share(_) | Threshold::Worse(_) => {
+                Err(no(format!("{text:?} has a bound that is relative to another number")))
+            }
+        }
+    }
+
+    /// `NUMBER BEYOND BOUND`, with the sign before a bound that is relative.
+    fn parsed(text: &str, beyond: char, worse: char) -> Result<Self, String> {
         let (number, bound) =
-            text.split_once(beyond).ok_or_else(|| no(format!("{text:?} has no \"{beyond}\"")))?;
+            text.split_once(beyond).ok_or_else(|| format!("{text:?} has no \"{beyond}\""))?;
         let number = number.trim();
         // A name may have dots in it, and so may a statistic.
         let splits = number.match_indices('.').map(|(at, _)| (&number[..at], &number[at + 1..]));
@@ -77,30 +103,47 @@ impl<Q: Quantity<Err: fmt::Display>> FromStr for Condition<Q> {
         let (name, statistic): (&str, Statistic) = named.next().ok_or_else(|| {
             let last = number.split_once('.').map_or("", |(_, last)| last);
             let unknown = last.parse::<Statistic>().err();
-            no(format!(
-                "{number:?} names no statistic: {}",
-                unknown.map_or(String::new(), |e| e.to_string())
-            ))
+            let unknown = unknown.map_or(String::new(), |e| e.to_string());
+            format!("{number:?} names no statistic: {unknown}")
         })?;
-        let responder = name.parse().map_err(|e| no(format!("{name:?} is no name: {e}")))?;
+        let responder = name.parse().map_err(|e| format!("{name:?} is no name: {e}"))?;
         let bound = bound.trim();
         let value = |text: &str| {
-            text.trim().parse::<Q>().map_err(|e| no(format!("{bound:?} is no bound: {e}")))
+            text.trim().parse::<Q>().map_err(|e| format!("{bound:?} is no bound: {e}"))
         };
         let bound = match (bound.strip_prefix(worse), bound.strip_suffix('%')) {
             (Some(share), Some(_)) => {
-                let share = share.trim_end_matches('%').trim().parse::<f64>().ok();
-                let share = share.filter(|share| share.is_finite() && *share >= 0.0);
-                Threshold::Share(share.ok_or_else(|| no(format!("{bound:?} is no share")))? / 100.0)
+                let share = percent(share).ok_or_else(|| format!("{bound:?} is no share"))?;
+                Threshold::Share(share)
             }
             (None, Some(_)) => {
-                return Err(no(format!("{bound:?} is a share of what was before: {worse}{bound}")));
+                return Err(format!("{bound:?} is a share of what was before: {worse}{bound}"));
             }
             (Some(more), None) => Threshold::Worse(value(more)?),
             (None, None) => Threshold::Value(value(bound)?),
         };
         Ok(Condition { responder, statistic, bound })
     }
+}
+
+/// A share that is written as a percentage: 0.05 of `5%`.
+fn percent(text: &str) -> Option<f64> {
+    let share = text.trim().strip_suffix('%')?.trim().parse::<f64>().ok()?;
+    (share.is_finite() && share >= 0.0).then_some(share / 100.0)
+}
+
+/// How much throughput a change may cost, from `throughput > -5%`, as a share: 0.05.
+///
+/// # Errors
+/// If the text is another one, with what is expected.
+pub fn cost(text: &str) -> Result<f64, String> {
+    let share = text.split_once('>').and_then(|(name, bound)| {
+        (name.trim() == "throughput").then_some(())?;
+        percent(bound.trim().strip_prefix('-')?)
+    });
+    share.ok_or_else(|| {
+        format!("{text:?} is no cost; write 'throughput > -5%': so much less may the load do")
+    })
 }
 
 impl<Q: Quantity> fmt::Display for Condition<Q> {
@@ -191,6 +234,33 @@ mod tests {
         ] {
             let refused = text.parse::<Condition>().unwrap_err().to_string();
             assert!(refused.contains(why) && refused.contains("task.p99 > +5%"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_goal_is_the_condition_that_must_not_hold() {
+        let goal = Condition::<Nanos>::goal("periodic.p99 < 100us").unwrap();
+        assert_eq!(goal, "periodic.p99 > 100us".parse().unwrap());
+        for (text, why) in [
+            ("task.max > 100us", "a goal says '<'"),
+            ("task.max", "has no \"<\""),
+            ("task.p98 < 1us", "known are max mean"),
+            ("task.max < 100", "needs a unit"),
+            ("task.max < +5%", "relative"),
+            ("task.max < +5us", "relative"),
+            (".max < 1us", "no name"),
+        ] {
+            let refused = Condition::<Nanos>::goal(text).unwrap_err().to_string();
+            assert!(refused.contains(why) && refused.contains("task.max < 100us"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_cost_is_a_share_of_throughput() {
+        assert_eq!(cost("throughput > -5%"), Ok(0.05));
+        assert_eq!(cost("throughput>-0.5 %"), Ok(0.005));
+        for text in ["throughput > 5%", "throughput < -5%", "power > -5%", "throughput > -5", ""] {
+            assert!(cost(text).unwrap_err().contains("write 'throughput > -5%'"), "{text}");
         }
     }
 

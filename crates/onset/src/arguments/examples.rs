@@ -162,13 +162,13 @@ const EXAMPLES: [(&str, &[&str]); 34] = [
         "tune apply",
         &[
             "onset tune apply --plan plan.toml --only runtime",
-            "onset tune apply --knob vm.stat_interval=120 --knob kernel.timer_migration=0",
+            "onset tune apply --goal 'periodic.max < 200us' --cost 'throughput > -5%'",
         ],
     ),
     (
         "tune prove",
         &[
-            "onset tune prove --flavour 6.12 --knob threadirqs --knob timer_migration=0",
+            "onset tune prove --knob vm.stat_interval=120 --knob kernel.timer_migration=0 --load mixed",
             "onset tune prove --flavour 7.3 --knob vm.stat_interval=120 --goal hardirq.max --pairs 12",
         ],
     ),

@@ -86,7 +86,7 @@ pub struct Atlas {
 }
 
 /// A time that a stressor can work in.
-fn working_time(text: &str) -> Result<Nanos, String> {
+pub(super) fn working_time(text: &str) -> Result<Nanos, String> {
     let range = Nanos::from_millis(10)..=Nanos::from_secs(60);
     let time: Nanos = text.parse().map_err(|e: ParseDurationError| e.to_string())?;
     if range.contains(&time) { Ok(time) } else { Err("it is from 10ms to 60s".into()) }

@@ -4,6 +4,7 @@
 use super::StoreArgument;
 use clap::{Args, Subcommand};
 use experiment::Load;
+use sample::Nanos;
 use std::path::PathBuf;
 
 /// `onset tune`, alone or with what to do.
@@ -55,8 +56,8 @@ pub enum TuneCommand {
     /// Change settings of this machine. Each change is in a journal before it is made, and `onset tune undo` takes all
     /// of them back.
     Apply(TuneApply),
-    /// Show in the rig (a virtual machine) what each knob does to the answers of a kernel, and what it costs: knob by
-    /// knob, and all together.
+    /// Show what each knob does to the answers of this machine, or of a kernel in the rig (a virtual machine), and what
+    /// it costs: knob by knob, and together.
     Prove(TuneProve),
     /// Show what is changed, and whether it still is.
     Status {
@@ -78,25 +79,40 @@ pub enum TuneCommand {
 /// `onset tune prove …`
 #[derive(Debug, Args)]
 pub struct TuneProve {
-    /// A knob and its value, or a knob alone for the proposed value. May be repeated. The rig proves boot parameters
-    /// and sysctls.
+    /// A knob and its value, or a knob alone for the proposed value. May be repeated. This machine proves knobs that
+    /// take effect at once, the rig boot parameters and sysctls.
     #[arg(long = "knob", value_name = "NAME=VALUE", required = true)]
     pub knobs: Vec<String>,
-    /// The flavour (a kernel of the cache and boot options) without the knobs. May be repeated.
-    #[arg(long = "flavour", value_name = "FLAVOUR", required = true)]
+    /// Prove in the rig instead: the flavour (a kernel of the cache and boot options) without the knobs. May be
+    /// repeated. [default: this machine]
+    #[arg(long = "flavour", value_name = "FLAVOUR", conflicts_with_all = ["block", "cpus", "journal"])]
     pub flavours: Vec<String>,
     /// The load (background work).
     #[arg(long, default_value_t = Load::Mixed)]
     pub load: Load,
-    /// Whose answers are to come sooner, and by which statistic: RESPONDER.STATISTIC.
-    #[arg(long, value_name = "GOAL", default_value = "task.p99")]
-    pub goal: String,
-    /// How many pairs of guests, each pair with another seed. With fewer than six no effect can be told from chance.
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub pairs: u16,
+    /// Whose answers are to come sooner, and by which statistic: RESPONDER.STATISTIC. On this machine the responder is
+    /// a probe (as in `onset measure`) or one of its series. [default: periodic.p99, in the rig task.p99]
+    #[arg(long, value_name = "GOAL")]
+    pub goal: Option<String>,
+    /// How many pairs: of blocks of this machine, or of guests, each pair with another seed. With fewer than six no
+    /// effect can be told from chance. [default: 50, in the rig 6]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub pairs: Option<u16>,
+    /// How long one block of this machine is measured. Each pair has two blocks.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = super::followed::working_time)]
+    pub block: Nanos,
+    /// Which CPUs of this machine are measured.
+    #[command(flatten)]
+    pub cpus: CpusArgument,
+    /// Where the journal is.
+    #[command(flatten)]
+    pub journal: JournalArgument,
     /// Where bundles are.
     #[command(flatten)]
     pub store: StoreArgument,
+    /// Write the proof as a page, too: before and after, knob by knob, and the costs.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Print JSON instead of tables.
     #[arg(long)]
     pub json: bool,
@@ -115,6 +131,16 @@ pub struct TuneApply {
     /// [default: the knobs of the plan]
     #[arg(long = "knob", value_name = "NAME=VALUE")]
     pub knobs: Vec<String>,
+    /// Only the knobs of which a proof on this machine shows that they help towards this goal: RESPONDER.STATISTIC <
+    /// TIME, as in 'periodic.max < 100us'. [default: what the plan says, proven or not]
+    #[arg(long, value_name = "GOAL", conflicts_with_all = ["plan", "only", "knobs"])]
+    pub goal: Option<String>,
+    /// What a knob may cost, if there is a goal: 'throughput > -5%'. [default: anything]
+    #[arg(long, value_name = "COST", requires = "goal")]
+    pub cost: Option<String>,
+    /// Where the proofs and their runs are.
+    #[command(flatten)]
+    pub store: StoreArgument,
     /// Which CPUs are measured.
     #[command(flatten)]
     pub cpus: CpusArgument,

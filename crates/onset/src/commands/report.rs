@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use view::report::{self, Hunted, Material, ReportError};
+use view::results::Proof;
 use view::terminal::Shown;
 use view::visible::{tell, tell_line};
 
@@ -27,7 +28,7 @@ pub fn run(names: &[String], look: bool, output: &Path, store: &Path) -> Result<
     let bundles = runs.iter().map(|r| open(r, store)).collect::<Result<Vec<_>, _>>()?;
     let mut hunts = hunts.iter().map(|h| hunted(h)).collect::<Result<Vec<_>, _>>()?;
     let insides = if look { look_inside(&bundles, &mut hunts)? } else { BTreeMap::new() };
-    let material = Material { bundles: &bundles, insides: &insides, hunts: &hunts };
+    let material = Material { bundles: &bundles, insides: &insides, hunts: &hunts, proof: None };
     print(&format!("{}\n", write_page(&material, output)?.display()))?;
     let exceeded = exceeded(&insides);
     exceeded.iter().for_each(|line| tell!("{line}"));
@@ -44,7 +45,14 @@ fn exceeded(insides: &BTreeMap<String, Inside>) -> Vec<String> {
 
 /// Writes the report of `bundles` and returns its path.
 pub fn write(bundles: &[Bundle], output: &Path) -> Result<PathBuf, Failure> {
-    write_page(&Material { bundles, insides: &BTreeMap::new(), hunts: &[] }, output)
+    let insides = &BTreeMap::new();
+    write_page(&Material { bundles, insides, hunts: &[], proof: None }, output)
+}
+
+/// Writes the report of a proof and returns its path.
+pub fn write_proof(proof: &Proof, output: &Path) -> Result<PathBuf, Failure> {
+    let insides = &BTreeMap::new();
+    write_page(&Material { bundles: &[], insides, hunts: &[], proof: Some(proof) }, output)
 }
 
 fn write_page(material: &Material, output: &Path) -> Result<PathBuf, Failure> {

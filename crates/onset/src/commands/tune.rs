@@ -40,7 +40,7 @@ fn plan(system: &System, arguments: &TunePlan) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn cpus(system: &System, argument: &CpusArgument) -> Result<Cpus, Failure> {
+pub(super) fn cpus(system: &System, argument: &CpusArgument) -> Result<Cpus, Failure> {
     let cpus = Cpus::of(&system.online(), argument.cpus.as_deref());
     cpus.map_err(|why| Failure::usage(format!("--cpus: {why}")))
 }
@@ -51,13 +51,19 @@ fn looks(system: &System, cpus: &Cpus) -> Vec<Sighting> {
 
 fn apply(system: System, arguments: &TuneApply) -> Result<Exit, Failure> {
     let cpus = cpus(&system, &arguments.cpus)?;
-    let plan = asked(&system, arguments, &cpus)?;
+    let (plan, exit) = match &arguments.goal {
+        Some(goal) => super::prove::towards(goal, arguments, (&system, &cpus))?,
+        None => (asked(&system, arguments, &cpus)?, Exit::Success),
+    };
+    if arguments.goal.is_some() && plan.changes().is_empty() {
+        return Ok(exit);
+    }
     let mut tuning = Tuning::begin(system, &arguments.journal.journal)?;
     tell_found(tuning.rebooted(), tuning.torn());
     let applied = tuning.apply(&plan, &cpus)?;
     print(&tuning_applied(&applied))?;
     let is_refused = |applied: &Applied| matches!(applied.fate, Fate::Refused(_));
-    Ok(if applied.iter().any(is_refused) { Exit::Unavailable } else { Exit::Success })
+    Ok(if applied.iter().any(is_refused) { Exit::Unavailable } else { exit })
 }
 
 /// The plan that the user asks for.

@@ -23,6 +23,15 @@ pub fn lead(material: &Material, experiments: &[String]) -> Vec<String> {
     let runs: Vec<&Manifest> = material.bundles.iter().map(Bundle::manifest).collect();
     let mut lead = of_runs(&runs, experiments);
     lead.extend(material.hunts.iter().filter_map(of_hunt).take(HUNTS_NAMED));
+    lead.extend(material.proof.and_then(|proof| proof.machine.as_ref()).map(|machine| {
+        match machine.chosen.is_empty() {
+            true => "The proof shows no knob that helps; the machine is as it was.".into(),
+            false => format!(
+                "The proof shows that these knobs help: {}; the machine is as it was.",
+                machine.chosen.join(", ")
+            ),
+        }
+    }));
     lead
 }
 

@@ -17,6 +17,7 @@ mod title;
 pub use hunt::Hunted;
 
 use crate::price::Prices;
+use crate::results::Proof;
 use bundle::company::{Unequal, unequal_by_experiment};
 use bundle::{
     About, Bundle, BundleError, Details, Evidence, Experiment, Manifest, Schedule, Tool, UtcTime,
@@ -46,7 +47,7 @@ pub enum ReportError {
     Bundle(BundleError),
     /// The viewer's page is damaged.
     Viewer,
-    /// The user named neither a run nor a hunt.
+    /// The user named neither a run nor a hunt, and there is no proof.
     Nothing,
 }
 
@@ -132,13 +133,15 @@ pub(crate) struct Report<'a> {
     prices: Option<Prices>,
     /// The hunts, on the virtual clock. A report that has only hunts has no runs.
     hunts: Vec<hunt::Hunt<'a>>,
+    /// What knobs do to a machine or to kernels; null without a proof. A report that has only a proof has no runs.
+    proof: Option<&'a Proof>,
     /// The names of functions in the guests, which all parts of the report share.
     code: Code,
 }
 
 impl Report<'_> {
     /// Number of the format between this module and the viewer (docs/report.schema.json, web/src/contract.ts).
-    pub(crate) const SCHEMA: u32 = 14;
+    pub(crate) const SCHEMA: u32 = 15;
 }
 
 /// One execution of one flavour under one load: one bundle.
@@ -213,7 +216,7 @@ struct Series<'a> {
     worst: &'a [Worst],
 }
 
-/// The material of a report: at least one run, or one hunt.
+/// The material of a report: at least one run, one hunt, or a proof.
 #[derive(Clone, Copy, Debug)]
 pub struct Material<'a> {
     /// The runs.
@@ -222,13 +225,19 @@ pub struct Material<'a> {
     pub insides: &'a BTreeMap<String, Inside>,
     /// The hunts.
     pub hunts: &'a [Hunted],
+    /// The proof.
+    pub proof: Option<&'a Proof>,
 }
 
 impl Material<'_> {
     /// The clock of all numbers.
     fn clock(&self) -> Result<Clock, ReportError> {
         let runs = self.bundles.iter().map(|b| b.manifest().clock);
-        let mut clocks = runs.chain(self.hunts.iter().map(|_| Clock::Virtual));
+        let of_proof = self.proof.map(|proof| match proof.machine {
+            Some(_) => Clock::Monotonic,
+            None => Clock::Virtual,
+        });
+        let mut clocks = runs.chain(self.hunts.iter().map(|_| Clock::Virtual)).chain(of_proof);
         let first = clocks.next().ok_or(ReportError::Nothing)?;
         match clocks.find(|clock| *clock != first) {
             None => Ok(first),
@@ -249,7 +258,7 @@ pub fn page(
     (created, tool): (UtcTime, &Tool),
 ) -> Result<String, ReportError> {
     let place = Place::of(output);
-    let &Material { bundles, insides, hunts } = material;
+    let &Material { bundles, insides, hunts, proof } = material;
     let clock = material.clock()?;
     let details = bundles.iter().map(Bundle::details).collect::<Result<Vec<_>, _>>()?;
     let tool = bundles.first().map_or(tool, |b| &b.manifest().about.tool);
@@ -280,6 +289,7 @@ pub fn page(
         costs: costs::Costs::of(bundles),
         prices: Prices::of(&bundles.iter().map(Bundle::manifest).collect::<Vec<_>>()),
         hunts: hunts.iter().map(|hunted| hunt::hunt(hunted, &place, &mut code)).collect(),
+        proof,
         code,
     };
     let json = serde_json::to_string(&report).expect("plain data");
@@ -479,7 +489,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let bundle = write_bundle(&root.path().join("runs"), &run_id(0), 50);
         let bundles = [Bundle::open(&bundle).unwrap()];
-        let material = Material { bundles: &bundles, insides: &BTreeMap::new(), hunts: &[] };
+        let material =
+            Material { bundles: &bundles, insides: &BTreeMap::new(), hunts: &[], proof: None };
         let created = bundles[0].manifest().about.created;
         let page = |output: &str| {
             let output = root.path().join(output);

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// The title of the experiment; for several, the first title and how many more there are. For runs on a machine, also
 /// the machine.
-pub fn title(Material { bundles, hunts, .. }: &Material) -> String {
+pub fn title(Material { bundles, hunts, proof, .. }: &Material) -> String {
     let mut titles: Vec<&str> = Vec::new();
     for bundle in *bundles {
         let title = bundle.manifest().about.title.as_str();
@@ -19,6 +19,11 @@ pub fn title(Material { bundles, hunts, .. }: &Material) -> String {
         }
     }
     let title = match titles[..] {
+        [] if hunts.is_empty() => {
+            let kernels = proof.iter().flat_map(|proof| &proof.kernels);
+            let kernels: Vec<&str> = kernels.map(|kernel| kernel.flavour.as_str()).collect();
+            format!("What each knob does: {}", kernels.join("; "))
+        }
         [] => {
             let cells = hunts.iter().map(|h| &h.kept.about);
             let cells = cells.map(|about| format!("{} · {}", about.flavour, about.loads()));

@@ -3,6 +3,7 @@
 
 use crate::price;
 use bundle::{Manifest, Warning};
+use sample::Nanos;
 use serde::Serialize;
 use stats::{Paired, Statistic};
 
@@ -21,8 +22,30 @@ pub struct Proof {
     pub statistic: &'static str,
     /// The load.
     pub load: String,
-    /// The kernels.
+    /// The kernels; on a machine the one that runs.
     pub kernels: Vec<KernelProof>,
+    /// How it was proven on a machine; null in the rig.
+    pub machine: Option<MachineProof>,
+}
+
+/// A proof on a machine, in pairs of blocks: the one without the change, the other with it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MachineProof {
+    /// The machine's number (machine-id(5)).
+    pub machine: String,
+    /// The CPUs that were measured.
+    pub cpus: String,
+    /// How long a block was measured.
+    #[serde(rename = "block_ns")]
+    pub block: Nanos,
+    /// The seed of the lots that put the blocks in order.
+    pub seed: u64,
+    /// What the screening says of each change, in pairs of blocks that have one half of the changes each. Empty if
+    /// there were few changes, which have a proof of their own each.
+    pub screening: Vec<ProofRow>,
+    /// The changes that help, each by its own proof. All others are dropped.
+    pub chosen: Vec<String>,
 }
 
 /// One kernel with its knobs.
@@ -31,7 +54,8 @@ pub struct Proof {
 pub struct KernelProof {
     /// Kernel and boot options (the flavour) without any knob.
     pub flavour: String,
-    /// A control (a word that means nothing) first, then each knob, then all of them together.
+    /// A control (a word that means nothing; on a machine nothing) first, then each knob, then several of them
+    /// together: in the rig all, on a machine those that help.
     pub rows: Vec<ProofRow>,
 }
 
@@ -41,13 +65,20 @@ pub struct KernelProof {
 pub struct ProofRow {
     /// What is changed: the knob, `control`, or `together`.
     pub change: String,
-    /// The words that the kernel's command line has more of.
+    /// The words that the kernel's command line has more of; on a machine the knobs with their values.
     pub words: String,
-    /// The effect on the statistic: one pair for each seed of the guest. Absent if no pair could be measured.
+    /// The effect on the statistic: one pair for each seed of the guest, or of blocks. Absent if no pair could be
+    /// measured.
     pub latency: Option<Paired>,
+    /// The statistic without the change: the median over the pairs.
+    pub without_ns: Option<f64>,
+    /// The statistic with the change: the median over the pairs.
+    pub with_ns: Option<f64>,
     /// The effect on the time that the load takes for the same work.
     pub load_time: Option<Paired>,
-    /// In how many pairs both guests gave the same answers to the nanosecond.
+    /// The effect on how often the machine or guest changes tasks. It is neither good nor bad by itself.
+    pub context_switches: Option<Paired>,
+    /// In how many pairs both guests or blocks gave the same answers to the nanosecond.
     pub identical: u32,
     /// What the change costs, for each of the costs of an idle system.
     pub costs: Vec<ProofCost>,
@@ -71,13 +102,13 @@ pub struct ProofCost {
 
 impl Proof {
     /// Version of the format (docs/prove.schema.json).
-    pub const SCHEMA: u32 = 1;
+    pub const SCHEMA: u32 = 2;
 }
 
 /// Runs without a change and with it.
 #[derive(Default)]
 pub struct Pairs {
-    /// Both runs of each seed.
+    /// Both runs of each seed, or both blocks.
     pub latencies: Vec<(Manifest, Manifest)>,
     /// The runs of the cost suite.
     pub costs: Option<(Manifest, Manifest)>,
@@ -89,15 +120,16 @@ impl ProofRow {
     /// Judges the runs of a change.
     pub fn of(
         (change, words): (String, String),
-        (responder, statistic): (&str, Statistic),
+        goal: (&str, Statistic),
         mut pairs: Pairs,
     ) -> ProofRow {
+        let (responder, statistic) = goal;
         let (sound, unsound): (Vec<_>, Vec<_>) = pairs
             .latencies
             .into_iter()
-            .partition(|(a, b)| [a, b].into_iter().all(|run| doubt(run, responder).is_none()));
+            .partition(|(a, b)| [a, b].into_iter().all(|run| doubt(run, goal).is_none()));
         let unsound = unsound.iter().flat_map(|(a, b)| [a, b]);
-        pairs.absent.extend(unsound.filter_map(|run| doubt(run, responder)));
+        pairs.absent.extend(unsound.filter_map(|run| doubt(run, goal)));
         let value = |run: &Manifest| {
             let series = run.series.iter().find(|s| s.responder.as_str() == responder)?;
             statistic.of(series)
@@ -109,11 +141,16 @@ impl ProofRow {
         let name = |run: &Manifest| run.run.to_string();
         pairs.absent.sort();
         pairs.absent.dedup();
+        let values = both(&value);
+        let (without_ns, with_ns) = values.iter().copied().unzip();
         ProofRow {
             change,
             words,
-            latency: Paired::of(&both(&value), SMALLEST),
+            latency: Paired::of(&values, SMALLEST),
+            without_ns: median(without_ns),
+            with_ns: median(with_ns),
             load_time: load_time(&sound),
+            context_switches: Paired::of(&both(&switches), SMALLEST),
             identical: sound.iter().filter(same).count() as u32,
             costs: pairs.costs.as_ref().map(|(a, b)| costs(a, b)).unwrap_or_default(),
             absent: pairs.absent,
@@ -123,7 +160,7 @@ impl ProofRow {
 }
 
 /// Why a run says nothing, or may hide a longer latency.
-fn doubt(run: &Manifest, responder: &str) -> Option<String> {
+fn doubt(run: &Manifest, (responder, statistic): (&str, Statistic)) -> Option<String> {
     if !price::is_sound(run) {
         let invalid = run.conclusion.warnings.iter().find(|warning| warning.invalidates());
         return Some(invalid.map_or_else(|| "the run is not complete".into(), Warning::symptom));
@@ -133,6 +170,10 @@ fn doubt(run: &Manifest, responder: &str) -> Option<String> {
         None => Some(format!("{responder} did not answer")),
         Some(series) if !price::hides_nothing(&series.losses) => {
             Some(format!("{} triggers have no answer", series.losses.total()))
+        }
+        Some(series) if statistic.of(series).is_none() => {
+            let count = series.count;
+            Some(format!("{responder} has {count} samples, which are too few for {statistic}"))
         }
         Some(_) => None,
     }
@@ -152,6 +193,17 @@ fn load_time(pairs: &[(Manifest, Manifest)]) -> Option<Paired> {
     };
     let times: Vec<(f64, f64)> = pairs.iter().filter_map(|(a, b)| time(a, b)).collect();
     Paired::of(&times, SMALLEST)
+}
+
+/// How often tasks changed.
+fn switches(run: &Manifest) -> Option<f64> {
+    run.about.load_counters.get("kernel.context_switches").map(|n| *n as f64)
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values[values.len() / 2]);
+    Some((low + high) / 2.0)
 }
 
 fn costs(without: &Manifest, with: &Manifest) -> Vec<ProofCost> {
@@ -194,5 +246,23 @@ mod tests {
         let row = ProofRow::of(("a".into(), "a=1".into()), ("task", Statistic::Max), pairs);
         assert_eq!((row.latency, row.runs.len()), (None, 0));
         assert_eq!(row.absent, ["the run is not complete"]);
+        let both = (run(&[]), run(&[]));
+        let pairs = Pairs { latencies: vec![both], ..Pairs::default() };
+        let statistic = "p99.999".parse().unwrap();
+        let row = ProofRow::of(("a".into(), "a=1".into()), ("task", statistic), pairs);
+        assert!(row.absent[0].contains("too few for p99.999"), "{:?}", row.absent);
+    }
+
+    #[test]
+    fn the_medians_are_those_of_the_pairs_and_switches_are_no_work() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(vec![]), None);
+        let both = [10, 30].map(|n| run(&[("kernel.context_switches", n)]));
+        let pairs = Pairs { latencies: vec![both.clone().into()], ..Pairs::default() };
+        let row = ProofRow::of(("a".into(), "a=1".into()), ("task", Statistic::Max), pairs);
+        assert_eq!(row.context_switches.map(|paired| paired.ratio_median), Some(3.0));
+        assert_eq!(row.load_time, None);
+        assert!(row.without_ns.is_some() && row.without_ns == row.with_ns);
     }
 }

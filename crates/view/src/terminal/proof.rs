@@ -2,22 +2,67 @@
 //! What knobs do, as a table for each kernel.
 
 use super::table::{Align, Table};
-use crate::results::{KernelProof, Proof, ProofCost, ProofRow};
+use crate::results::{KernelProof, MachineProof, Proof, ProofCost, ProofRow};
 use crate::screen::{Tone, toned};
+use sample::Nanos;
 use stats::{Effect, Paired};
 
 /// The tables, and what the columns mean.
 pub fn proof(proof: &Proof) -> String {
     let kernels: String = proof.kernels.iter().map(|kernel| table(proof, kernel)).collect();
+    match &proof.machine {
+        None => kernels + GUESTS,
+        Some(machine) => screening(proof, machine) + &kernels + &blocks(machine),
+    }
+}
+
+const GUESTS: &str = "  A pair is a guest without the change and one with it, under the same load, seed and triggers. Numbers are with the change, divided\n  \
+     by without it: the median of the pairs, and its interval. The control is a word that means nothing to the kernel: it moves the guest's\n  \
+     history, as every change does. Costs are instructions of one operation of an idle system.\n";
+
+fn blocks(machine: &MachineProof) -> String {
+    let chosen = match machine.chosen.is_empty() {
+        true => "  Nothing is shown to help.".to_owned(),
+        false => format!("  These help: {}.", machine.chosen.join(", ")),
+    };
     format!(
-        "{kernels}  A pair is a guest without the change and one with it, under the same load, seed and triggers. Numbers are with the change, divided\n  \
-         by without it: the median of the pairs, and its interval. The control is a word that means nothing to the kernel: it moves the guest's\n  \
-         history, as every change does. Costs are instructions of one operation of an idle system.\n"
+        "{chosen} Every change is taken back.\n  A pair is two blocks of {} on CPU {}, one without the change and one with it, in an order that is drawn (seed {}). Numbers are\n  \
+         with the change, divided by without it: the median of the pairs, and its interval. The control changes nothing.\n",
+        machine.block, machine.cpus, machine.seed
+    )
+}
+
+/// The table of the screening, if there was one.
+fn screening(proof: &Proof, machine: &MachineProof) -> String {
+    if machine.screening.is_empty() {
+        return String::new();
+    }
+    let number = format!("{}.{}", proof.responder, proof.statistic);
+    let columns =
+        [("screening", Align::Left), ("kept", Align::Left), (number.as_str(), Align::Left)];
+    let columns = [&columns[..], &[("fell, rose, same", Align::Right)]].concat();
+    let mut table = Table::new(&columns).indented(2);
+    for row in &machine.screening {
+        let mut cells = vec![row.change.clone()];
+        cells.extend(match &row.latency {
+            None => ["no".into(), "not measured".into(), String::new()],
+            Some(latency) => {
+                let kept = if latency.may_help() { "yes" } else { "no" };
+                let Paired { fell, rose, same, .. } = latency;
+                [kept.into(), ratio(latency), format!("{fell}, {rose}, {same}")]
+            }
+        });
+        table.row(cells);
+    }
+    format!(
+        "{}  In a screening each block has half of the changes. Those after which the number fell more often than it rose go on.\n\n",
+        table.text()
     )
 }
 
 fn table(proof: &Proof, kernel: &KernelProof) -> String {
     let latency = format!("{}.{}", proof.responder, proof.statistic);
+    let is_machine = proof.machine.is_some();
     let mut columns = vec![
         ("change", Align::Left),
         ("effect", Align::Left),
@@ -25,12 +70,24 @@ fn table(proof: &Proof, kernel: &KernelProof) -> String {
         ("fell, rose, same", Align::Right),
         ("load's time", Align::Left),
     ];
+    if is_machine {
+        let times = ["without", "with"].map(|name| (name, Align::Right));
+        columns.splice(2..2, times);
+        columns.push(("task switches", Align::Left));
+    }
     let costs = kernel.rows.iter().map(|row| &row.costs).find(|costs| !costs.is_empty());
     let names: Vec<&str> = costs.into_iter().flatten().map(|cost| cost.cost).collect();
     columns.extend(names.iter().map(|name| (*name, Align::Right)));
     let mut table = Table::new(&columns).indented(2).sparing(&names);
     for row in &kernel.rows {
-        table.row(cells(row, names.len()));
+        let mut cells = cells(row, names.len());
+        if is_machine {
+            let time = |ns: Option<f64>| ns.map(|ns| Nanos(ns.round() as u64).to_string());
+            let times = [row.without_ns, row.with_ns].map(|ns| time(ns).unwrap_or_default());
+            cells.splice(2..2, times);
+            cells.push(row.context_switches.as_ref().map(ratio).unwrap_or_default());
+        }
+        table.row(cells);
     }
     let absent: String = kernel
         .rows

@@ -95,7 +95,7 @@ impl Target for Local {
             sleep(experiment.warm_up)?;
         }
         let before = context::read(&plan.cpus);
-        let worked = running.counters()?;
+        let worked = counters(&mut running)?;
         Ok(Box::new(OfProbe {
             plan,
             load: cell.load,
@@ -180,7 +180,7 @@ impl Session for OfProbe<'_> {
             self.step(observe)?;
         };
         let OfProbe { plan, load, held, before, worked, mut running, process, asked, .. } = *self;
-        let counters = since(running.counters()?, &worked);
+        let counters = since(counters(&mut running)?, &worked);
         let after = context::read(&plan.cpus);
         let printed = running.stop()?.console;
         let dropped = process.dropped();
@@ -211,6 +211,15 @@ impl Session for OfProbe<'_> {
             warnings,
         })
     }
+}
+
+/// What the load has done, and how often the machine has changed tasks since its boot, under the guest's name for it.
+fn counters(running: &mut load::Running) -> Result<BTreeMap<String, u64>, Error> {
+    let mut counters = running.counters()?;
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let switches = stat.lines().find_map(|line| line.strip_prefix("ctxt ")?.parse().ok());
+    counters.extend(switches.map(|n| ("kernel.context_switches".to_owned(), n)));
+    Ok(counters)
 }
 
 /// The counts since `before`.

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! `onset tune prove`: shows in the rig what each knob does and what it costs, in pairs of guests.
+//! In the rig: what each knob does and what it costs, in pairs of guests.
 
-use super::run::{Results, measure_all};
-use super::{print, print_json, store};
+use super::{CONTROL_ROW, TOGETHER, goal};
 use crate::arguments::TuneProve;
-use crate::failure::{Exit, Failure};
+use crate::commands::run::{Results, measure_all};
+use crate::commands::store;
+use crate::failure::Failure;
 use bundle::{Bundle, Manifest};
 use experiment::{Experiment, Flavour};
 use lab::Found;
 use machine::{Cpus, KnobKind, Plan};
-use stats::{Effect, Statistic};
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, value};
 use view::results::{KernelProof, Pairs, Proof, ProofRow};
-use view::terminal;
 
 /// A word that no kernel knows. It has the form of a parameter of a module, which no kernel refuses.
 const CONTROL: &str = "onset.control=1";
-/// The name of its row.
-const CONTROL_ROW: &str = "control";
+/// How many pairs there are if nobody says a number: the least with which an effect can be told from chance.
+const PAIRS: u16 = 6;
+/// Whose answers are judged if nobody says so, and by which statistic.
+const GOAL: &str = "task.p99";
 /// The guest's seed of the first pair, as an override says it: not at all.
 const FIRST: &str = "";
 
@@ -29,9 +30,9 @@ struct Change {
     words: String,
 }
 
-pub fn run(arguments: &TuneProve) -> Result<Exit, Failure> {
+pub fn prove(arguments: &TuneProve) -> Result<Proof, Failure> {
     let changes = changes(&arguments.knobs).map_err(Failure::usage)?;
-    let (responder, statistic) = goal(&arguments.goal)?;
+    let (responder, statistic) = goal(arguments.goal.as_deref().unwrap_or(GOAL))?;
     let experiments = [latencies(arguments, &changes, &responder)?, costs(arguments, &changes)?];
     let all: Vec<Experiment> =
         experiments.iter().map(Experiment::repetitions).collect::<Result<Vec<_>, _>>()?.concat();
@@ -51,35 +52,14 @@ pub fn run(arguments: &TuneProve) -> Result<Exit, Failure> {
         };
         Ok(KernelProof { rows: changes.iter().map(row).collect(), flavour: base })
     };
-    let proof = Proof {
+    Ok(Proof {
         schema: Proof::SCHEMA,
         statistic: statistic.name(),
         load: arguments.load.name().into(),
         kernels: arguments.flavours.iter().map(kernel).collect::<Result<_, _>>()?,
+        machine: None,
         responder,
-    };
-    match arguments.json {
-        true => print_json(&proof)?,
-        false => print(&terminal::proof(&proof))?,
-    }
-    Ok(exit(&proof))
-}
-
-/// Success if every knob could be judged. Undecided, too, if the control has an effect: then something else has one.
-fn exit(proof: &Proof) -> Exit {
-    let is_told = |row: &ProofRow| {
-        let effect = row.latency.as_ref().map(|latency| latency.effect);
-        match (row.change.as_str(), effect) {
-            (CONTROL_ROW, effect) => !matches!(effect, Some(Effect::Helps | Effect::Harms)),
-            (_, Some(Effect::CannotTell { .. }) | None) => false,
-            (_, Some(_)) => true,
-        }
-    };
-    let mut rows = proof.kernels.iter().flat_map(|kernel| &kernel.rows);
-    match rows.all(is_told) {
-        true => Exit::Success,
-        false => Exit::Undecided,
-    }
+    })
 }
 
 /// The control, each knob, and if there are several all together.
@@ -95,7 +75,7 @@ fn changes(knobs: &[String]) -> Result<Vec<Change>, String> {
     let together = Plan::default().with(knobs, &cpus).map_err(|e| e.to_string())?;
     if together.changes().len() > 1 {
         together.consistent().map_err(|e| format!("{e}; prove them one at a time"))?;
-        changes.push(Change { name: "together".into(), words: words(&together)? });
+        changes.push(Change { name: TOGETHER.into(), words: words(&together)? });
     }
     Ok(changes)
 }
@@ -119,16 +99,6 @@ fn words(plan: &Plan) -> Result<String, String> {
         Ok(format!("{prefix}{}{value}", knob.name))
     };
     Ok(plan.changes().iter().map(word).collect::<Result<Vec<_>, _>>()?.join(" "))
-}
-
-fn goal(text: &str) -> Result<(String, Statistic), Failure> {
-    let wrong = || {
-        Failure::usage(format!(
-            "--goal {text}: write RESPONDER.STATISTIC, as in task.p99 or hardirq.max"
-        ))
-    };
-    let (responder, statistic) = text.split_once('.').ok_or_else(wrong)?;
-    Ok((responder.into(), statistic.parse().map_err(|_| wrong())?))
 }
 
 fn experiment(
@@ -160,7 +130,7 @@ fn latencies(
     responder: &str,
 ) -> Result<Experiment, Failure> {
     experiment(arguments, changes, |root| {
-        root["repeats"] = value(i64::from(arguments.pairs));
+        root["repeats"] = value(i64::from(arguments.pairs.unwrap_or(PAIRS)));
         root["loads"] = value(Array::from_iter([arguments.load.name()]));
         root["responders"] = value(Array::from_iter([responder]));
         root["trigger"]["period"] = value("1ms");
