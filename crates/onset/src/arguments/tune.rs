@@ -4,6 +4,7 @@
 use super::StoreArgument;
 use clap::{Args, Subcommand};
 use experiment::Load;
+use hunt::Budget;
 use std::path::PathBuf;
 
 /// `onset tune`, alone or with what to do.
@@ -80,8 +81,22 @@ pub enum TuneCommand {
 pub struct TuneProve {
     /// A knob and its value, or a knob alone for the proposed value. May be repeated. The rig proves boot parameters
     /// and sysctls.
-    #[arg(long = "knob", value_name = "NAME=VALUE", required = true)]
+    #[arg(long = "knob", value_name = "NAME=VALUE", required_unless_present = "all")]
     pub knobs: Vec<String>,
+    /// All boot parameters and sysctls, with the value that is proposed, or that guides to tuning name.
+    #[arg(long, conflicts_with = "knobs")]
+    pub all: bool,
+    /// Screen first: see what a quiet guest answers with each knob, and measure in pairs groups of the knobs that change
+    /// nothing there. Only the knobs of a group with an effect, and those that change a quiet guest, get pairs alone.
+    #[arg(long)]
+    pub screen: bool,
+    /// Hunt at the end for the latest answer, as long without a change as with all helping knobs: a time (5min) or a
+    /// number of trials (200trials).
+    #[arg(long, value_name = "BUDGET", value_parser = str::parse::<Budget>)]
+    pub hunt: Option<Budget>,
+    /// How many guests run at once. [default: as many as there are processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
     /// The flavour (a kernel of the cache and boot options) without the knobs. May be repeated.
     #[arg(long = "flavour", value_name = "FLAVOUR", required = true)]
     pub flavours: Vec<String>,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What `onset tune prove --json` prints: for each knob, its effect and its cost.
 
+use super::effects::{Hunted, Quiet, Reason};
 use crate::price;
 use bundle::{Manifest, Warning};
 use serde::Serialize;
-use stats::{Paired, Statistic};
+use stats::{Effect, Paired, Statistic};
 
 /// The smallest effect that counts.
 pub const SMALLEST: f64 = 0.05;
@@ -23,6 +24,8 @@ pub struct Proof {
     pub load: String,
     /// The kernels.
     pub kernels: Vec<KernelProof>,
+    /// With `--all`, the knobs whose values are of other CPUs than the one that a guest has.
+    pub untried: Vec<String>,
 }
 
 /// One kernel with its knobs.
@@ -31,8 +34,13 @@ pub struct Proof {
 pub struct KernelProof {
     /// Kernel and boot options (the flavour) without any knob.
     pub flavour: String,
-    /// A control (a word that means nothing) first, then each knob, then all of them together.
+    /// A control (a word that means nothing) first, then each knob. Then all of them together, if they were named and
+    /// not screened.
     pub rows: Vec<ProofRow>,
+    /// With `--screen`, groups of the knobs that change nothing in a quiet guest: all knobs of a group at once.
+    pub groups: Vec<ProofRow>,
+    /// What a hunt finds without a change, and with all helping knobs. Absent without `--hunt`, and if no knob helps.
+    pub hunted: Option<Hunted>,
 }
 
 /// One change.
@@ -55,6 +63,12 @@ pub struct ProofRow {
     pub absent: Vec<String>,
     /// The runs: each pair without the change and with it.
     pub runs: Vec<(String, String)>,
+    /// With `--screen`, what a quiet guest answers. Absent if the guest with the change could not be measured.
+    pub quiet: Option<Quiet>,
+    /// The number of the group, from 1, in which the knob got its pairs. Absent if it is in none.
+    pub group: Option<u32>,
+    /// Of a change that helps or harms, the causes whose part in the late answers changed most, that one first.
+    pub reasons: Vec<Reason>,
 }
 
 /// One cost, in instructions for an operation.
@@ -71,7 +85,7 @@ pub struct ProofCost {
 
 impl Proof {
     /// Version of the format (docs/prove.schema.json).
-    pub const SCHEMA: u32 = 1;
+    pub const SCHEMA: u32 = 2;
 }
 
 /// Runs without a change and with it.
@@ -118,7 +132,16 @@ impl ProofRow {
             costs: pairs.costs.as_ref().map(|(a, b)| costs(a, b)).unwrap_or_default(),
             absent: pairs.absent,
             runs: sound.iter().map(|(a, b)| (name(a), name(b))).collect(),
+            quiet: None,
+            group: None,
+            reasons: Vec::new(),
         }
+    }
+
+    /// Whether the change has an effect on the statistic.
+    pub fn has_effect(&self) -> bool {
+        let effect = self.latency.as_ref().map(|latency| latency.effect);
+        matches!(effect, Some(Effect::Helps | Effect::Harms))
     }
 }
 
