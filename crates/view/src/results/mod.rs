@@ -36,7 +36,7 @@ pub use kernels::{Available, Kernels, Offered};
 pub use list::List;
 pub use live::Live;
 pub use minimise::Minimised;
-pub use proof::{KernelProof, Pairs, Proof, ProofCost, ProofRow};
+pub use proof::{KernelProof, Pairs, Proof, ProofCost, ProofRow, unsound};
 pub use replay::Replay;
 pub use run::{CellError, Runs};
 pub use show::Show;

@@ -145,11 +145,17 @@ impl ProofRow {
     }
 }
 
+/// Why a run says nothing, as when the kernel did not take a word. `None` if it is sound.
+pub fn unsound(run: &Manifest) -> Option<String> {
+    let invalid = run.conclusion.warnings.iter().find(|warning| warning.invalidates());
+    let why = || invalid.map_or_else(|| "the run is not complete".into(), Warning::symptom);
+    (!price::is_sound(run)).then(why)
+}
+
 /// Why a run says nothing, or may hide a longer latency.
 fn doubt(run: &Manifest, responder: &str) -> Option<String> {
-    if !price::is_sound(run) {
-        let invalid = run.conclusion.warnings.iter().find(|warning| warning.invalidates());
-        return Some(invalid.map_or_else(|| "the run is not complete".into(), Warning::symptom));
+    if let Some(why) = unsound(run) {
+        return Some(why);
     }
     let series = run.series.iter().find(|s| s.responder.as_str() == responder);
     match series {

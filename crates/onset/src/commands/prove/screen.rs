@@ -9,12 +9,12 @@
 use super::{CONTROL_ROW, Change, Chosen, Proving, base, triggers};
 use crate::failure::Failure;
 use bundle::Bundle;
-use lab::Error;
 use machine::Plan;
-use sample::Nanos;
+use sample::{Nanos, Sample};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use toml_edit::{Array, value};
-use view::results::{KernelProof, ProofRow, Quiet, QuietAnswers};
+use view::results::{KernelProof, ProofRow, Quiet, QuietAnswers, unsound};
 
 /// The mechanisms that a quiet guest answers by.
 const LADDER: [&str; 5] = ["hardirq", "threaded_irq", "tasklet", "work", "task"];
@@ -140,7 +140,7 @@ impl QuietGuests {
         for (experiment, results) in proving.measured(&experiments)? {
             for (cell, result) in experiment.cells().zip(results) {
                 let answers = result.map_err(|e| e.to_string());
-                let answers = answers.and_then(|path| answers_of(&path).map_err(|e| e.to_string()));
+                let answers = answers.and_then(|path| answers_of(&path));
                 guests.insert(cell.flavour.to_string(), answers);
             }
         }
@@ -159,12 +159,17 @@ impl QuietGuests {
     }
 }
 
-fn answers_of(path: &std::path::Path) -> Result<QuietAnswers, Error> {
-    let bundle = Bundle::open(path)?;
+/// The figures of a run; or why it says nothing.
+fn answers_of(path: &Path) -> Result<QuietAnswers, String> {
+    let bundle = Bundle::open(path).map_err(|e| e.to_string())?;
+    if let Some(why) = unsound(bundle.manifest()) {
+        return Err(why);
+    }
     let mut latencies: BTreeMap<usize, Vec<Nanos>> = BTreeMap::new();
-    bundle.samples(|sample| {
+    let each = |sample: Sample| {
         latencies.entry(sample.series.index()).or_default().push(sample.latency);
-    })?;
+    };
+    bundle.samples(each).map_err(|e| e.to_string())?;
     let mut answers = QuietAnswers::new();
     for (index, latencies) in latencies {
         let responder = bundle.manifest().series[index].responder.to_string();
