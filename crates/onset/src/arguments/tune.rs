@@ -86,8 +86,9 @@ pub struct TuneProve {
     /// All boot parameters and sysctls, with the value that is proposed, or that guides to tuning name.
     #[arg(long, conflicts_with = "knobs")]
     pub all: bool,
-    /// Screen first: see what a quiet guest answers with each knob, and measure in pairs groups of the knobs that change
-    /// nothing there. Only the knobs of a group with an effect, and those that change a quiet guest, get pairs alone.
+    /// Screen first: see what a quiet guest answers with each knob, and measure in pairs groups of the knobs that
+    /// change nothing there. Only the knobs of a group with an effect, and those that change a quiet guest, get pairs
+    /// alone.
     #[arg(long)]
     pub screen: bool,
     /// Hunt at the end for the latest answer, as long without a change as with all helping knobs: a time (5min) or a
