@@ -168,7 +168,6 @@ const EXAMPLES: [(&str, &[&str]); 33] = [
         "tune prove",
         &[
             "onset tune prove --flavour 6.12 --knob threadirqs --knob timer_migration=0",
-            "onset tune prove --flavour 7.3 --knob vm.stat_interval=120 --goal hardirq.max --pairs 12",
             "onset tune prove --all --screen --flavour '6.12 preempt=none' --hunt 40trials",
         ],
     ),

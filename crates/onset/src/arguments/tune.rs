@@ -80,7 +80,7 @@ pub enum TuneCommand {
 #[derive(Debug, Args)]
 pub struct TuneProve {
     /// A knob and its value, or a knob alone for the proposed value. May be repeated. The rig proves boot parameters
-    /// and sysctls.
+    /// and sysctls. [default: with --all, all of them]
     #[arg(long = "knob", value_name = "NAME=VALUE", required_unless_present = "all")]
     pub knobs: Vec<String>,
     /// All boot parameters and sysctls, with the value that is proposed, or that guides to tuning name.
@@ -92,7 +92,7 @@ pub struct TuneProve {
     #[arg(long)]
     pub screen: bool,
     /// Hunt at the end for the latest answer, as long without a change as with all helping knobs: a time (5min) or a
-    /// number of trials (200trials).
+    /// number of trials (200trials). [default: no hunt]
     #[arg(long, value_name = "BUDGET", value_parser = str::parse::<Budget>)]
     pub hunt: Option<Budget>,
     /// How many guests run at once. [default: as many as there are processors]
