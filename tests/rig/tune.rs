@@ -81,3 +81,74 @@ fn each_knob_has_its_pairs_and_its_costs_and_one_that_the_kernel_lacks_is_named(
         .says(&["6.12 preempt=none preempt=full · fork: measured before"]);
     assert_eq!(few.json()["kernels"][0]["rows"][1], rows[1]);
 }
+
+const SCREEN: &[&str] = &[
+    "tune",
+    "prove",
+    "--screen",
+    "--flavour",
+    "6.12 preempt=none",
+    "--load",
+    "idle",
+    "--knob",
+    "mitigations=off",
+    "--knob",
+    "vm.swappiness=10",
+    "--knob",
+    "sched_proxy_exec=1",
+    "--hunt",
+    "2trials",
+    "--json",
+];
+
+#[test]
+fn a_knob_that_changes_nothing_is_the_same_to_the_nanosecond_and_one_that_helps_has_reasons() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    // The kernel lacks one of the knobs.
+    let proof = lab.onset(SCREEN).exits(3).json();
+    assert_as_promised_by("prove", &proof);
+    let kernel = &proof["kernels"][0];
+    let [control, shorter, same, unknown] = &kernel["rows"].as_array().expect("rows")[..] else {
+        panic!("{kernel}");
+    };
+    // A word that means nothing moves the history of a guest, but neither its shortest nor its median answers.
+    for row in [control, same] {
+        assert_eq!(row["quiet"]["same"], true, "{row}");
+        assert!(row["quiet"]["compared"].as_u64().is_some_and(|n| n >= 5), "{row}");
+        assert_eq!(row["reasons"].as_array().map(Vec::len), Some(0), "{row}");
+    }
+    // A word that the kernel does not know is not said to be the same, and is in no group.
+    assert_eq!((&unknown["quiet"], &unknown["group"]), (&Value::Null, &Value::Null));
+    let absent = unknown["absent"][0].as_str().expect("a reason");
+    assert!(absent.contains("sched_proxy_exec=1 (unknown)"), "{absent}");
+    // What changes nothing has no pairs of its own.
+    assert_eq!((&same["latency"], &same["group"]), (&Value::Null, &Value::from(1)));
+    assert_eq!(kernel["groups"][0]["change"], "vm.swappiness=10");
+    // The late answers of a quiet guest depend on its history, which every word moves.
+    let group = &kernel["groups"][0]["latency"]["effect"]["verdict"];
+    assert!(["no_effect_seen", "cannot_tell"].map(Value::from).contains(group), "{group}");
+    // Without mitigations each entry of the kernel is shorter.
+    assert_eq!(shorter["quiet"]["same"], false);
+    for figure in shorter["quiet"]["differ"].as_array().expect("figures") {
+        assert!(figure["with_ns"].as_u64() < figure["without_ns"].as_u64(), "{figure}");
+    }
+    assert_eq!(shorter["latency"]["effect"]["verdict"], "helps");
+    let reasons = shorter["reasons"].as_array().expect("reasons");
+    assert!(!reasons.is_empty(), "{shorter}");
+    let change = |reason: &Value| {
+        reason["with_ns"].as_f64().expect("ns") - reason["without_ns"].as_f64().expect("ns")
+    };
+    let changes: Vec<f64> = reasons.iter().map(change).collect();
+    assert!(changes.is_sorted_by(|a, b| a.abs() >= b.abs()), "{changes:?}");
+    assert!(changes[0] < 0.0, "{reasons:?}");
+    // Two hunts of one seed and budget.
+    let hunted = &kernel["hunted"];
+    assert_eq!(hunted["words"], "mitigations=off");
+    for hunt in [&hunted["without"], &hunted["with"]] {
+        assert_eq!(hunt["trials"], 2, "{hunted}");
+        assert!(hunt["worst_ns"].as_u64().is_some_and(|ns| ns > 0), "{hunted}");
+    }
+}

@@ -2192,6 +2192,10 @@ export interface Proof {
    */
   kernels: KernelProof[];
   /**
+   * With `--all`, the knobs whose values are of other CPUs than the one that a guest has.
+   */
+  untried: string[];
+  /**
    * How it was proven on a machine; null in the rig.
    */
   machine: MachineProof | null;
@@ -2205,9 +2209,17 @@ export interface KernelProof {
    */
   flavour: string;
   /**
-   * A control (a word that means nothing; on a machine nothing) first, then each knob, then several of them together: in the rig all, on a machine those that help.
+   * A control (a word that means nothing; on a machine nothing) first, then each knob, then several of them together: in the rig all if they were named and not screened, on a machine those that help.
    */
   rows: ProofRow[];
+  /**
+   * With `--screen`, groups of the knobs that change nothing in a quiet guest: all knobs of a group at once.
+   */
+  groups: ProofRow[];
+  /**
+   * What a hunt finds without a change, and with all helping knobs. Absent without `--hunt`, and if no knob helps.
+   */
+  hunted: Hunted2 | null;
 }
 /**
  * One change.
@@ -2257,6 +2269,18 @@ export interface ProofRow {
    * The runs: each pair without the change and with it.
    */
   runs: [unknown, unknown][];
+  /**
+   * With `--screen`, what a quiet guest answers. Absent if the guest with the change could not be measured.
+   */
+  quiet: Quiet | null;
+  /**
+   * The number of the group, from 1, in which the knob got its pairs. Absent if it is in none.
+   */
+  group: number | null;
+  /**
+   * Of a change that helps or harms, the causes whose part in the late answers changed most, that one first.
+   */
+  reasons: Reason2[];
 }
 /**
  * Pairs of a number, without a change and with it.
@@ -2322,6 +2346,106 @@ export interface ProofCost {
    * With it.
    */
   with: number;
+}
+/**
+ * What a quiet guest (the load idle) answers without a change and with it: the same triggers, the same seed.
+ */
+export interface Quiet {
+  /**
+   * Whether all figures are the same to the nanosecond.
+   */
+  same: boolean;
+  /**
+   * How many figures were compared. Those that the control moves are not.
+   */
+  compared: number;
+  /**
+   * The figures that differ.
+   */
+  differ: QuietDifference[];
+}
+/**
+ * A figure that differs.
+ */
+export interface QuietDifference {
+  /**
+   * Who answers.
+   */
+  responder: string;
+  /**
+   * Which number.
+   *
+   * - `shortest`: The shortest answer.
+   * - `median`: The median: of an even number of answers, the lower one of both in the middle.
+   */
+  figure: "shortest" | "median";
+  /**
+   * Without the change.
+   */
+  without_ns: Nanos;
+  /**
+   * With it.
+   */
+  with_ns: Nanos;
+}
+/**
+ * A cause, and its part in the late answers: those from the p99 of their run on.
+ */
+export interface Reason2 {
+  /**
+   * The cause, as `onset blame` names it.
+   */
+  cause: string;
+  /**
+   * Tasks, the interrupt or the softirq; empty where the cause has none.
+   */
+  who: string;
+  /**
+   * Its mean time in a late answer without the change, in ns.
+   */
+  without_ns: number;
+  /**
+   * The same with the change, in ns.
+   */
+  with_ns: number;
+}
+/**
+ * The latest answer that two hunts of the same budget and seed found.
+ */
+export interface Hunted2 {
+  /**
+   * The words of all helping knobs.
+   */
+  words: string;
+  /**
+   * The hunt without a change.
+   */
+  without: HuntedWorst;
+  /**
+   * The hunt with these words.
+   */
+  with: HuntedWorst;
+}
+/**
+ * What one hunt found.
+ */
+export interface HuntedWorst {
+  /**
+   * The latest answer. Absent if there was none.
+   */
+  worst_ns: Nanos | null;
+  /**
+   * How many trials the hunt made.
+   */
+  trials: number;
+  /**
+   * How many triggers.
+   */
+  triggers: number;
+  /**
+   * The directory of the hunt.
+   */
+  directory: string;
 }
 /**
  * A proof on a machine, in pairs of blocks: the one without the change, the other with it.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The knobs: what knobs/*.toml say of each setting. docs/tuning.md has the form of the files.
 
-use crate::Notation;
+use crate::{Cpus, Notation};
+use probes::context::show_cpu_list;
 use serde::Deserialize;
 use std::fmt;
 use std::sync::OnceLock;
@@ -71,6 +72,10 @@ pub struct Knob {
     /// names the knob changes it.
     #[serde(default)]
     pub proposes: Option<String>,
+    /// The value that is tried where onset proposes none, and whoever tries all knobs asks for one: one that guides to
+    /// tuning name, and that is not the kernel's own where the kernel has another.
+    #[serde(default)]
+    pub tries: Option<String>,
     /// Knobs without which it does nothing.
     #[serde(default)]
     pub needs: Vec<String>,
@@ -109,6 +114,22 @@ pub struct Knob {
     pub how: Option<String>,
     /// Where that is from: a file of the kernel's documentation, a commit or a paper.
     pub source: String,
+}
+
+impl Knob {
+    /// The knob with a value to try, as [`crate::Plan::with`] reads it: the proposed value or the one in `tries`.
+    /// `None` if it has neither, or if its value is of CPUs that keep house and no CPU does.
+    pub fn trial(&self, cpus: &Cpus) -> Option<String> {
+        if self.flag {
+            return Some(self.name.clone());
+        }
+        let value = self.proposes.as_ref().or(self.tries.as_ref())?;
+        let value = match value.contains("{housekeeping") {
+            true => cpus.fill(value)?,
+            false => value.replace("{measured}", &show_cpu_list(&cpus.measured)),
+        };
+        Some(format!("{}={value}", self.name))
+    }
 }
 
 #[derive(Deserialize)]

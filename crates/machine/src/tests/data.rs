@@ -108,6 +108,23 @@ fn what_onset_proposes_is_whole_and_contradicts_nothing_else_that_it_proposes() 
 }
 
 #[test]
+fn each_boot_parameter_and_sysctl_has_a_value_to_try_that_a_plan_takes() {
+    let two = Cpus { measured: vec![1], housekeeping: vec![0] };
+    let one = Cpus { measured: vec![0], housekeeping: Vec::new() };
+    let booted = |knob: &&Knob| matches!(knob.kind, KnobKind::Boot | KnobKind::Sysctl);
+    for knob in knobs().iter().filter(booted) {
+        let trial = knob.trial(&two).unwrap_or_else(|| panic!("{} has no value", knob.name));
+        Plan::default().with(&[trial], &two).expect("a knob with its value");
+        assert!(knob.tries.is_none() || (knob.proposes.is_none() && !knob.flag), "{}", knob.name);
+    }
+    let trial = |name| find(name).unwrap().trial(&one);
+    assert_eq!(trial("nohz_full").as_deref(), Some("nohz_full=0"));
+    assert_eq!(trial("threadirqs").as_deref(), Some("threadirqs"));
+    // No CPU is left that could keep house.
+    assert_eq!(trial("irqaffinity"), None);
+}
+
+#[test]
 fn each_kind_of_knob_has_its_places() {
     for knob in knobs() {
         let is_below = |start: &str| knob.paths.iter().all(|path| path.starts_with(start));

@@ -169,7 +169,7 @@ const EXAMPLES: [(&str, &[&str]); 34] = [
         "tune prove",
         &[
             "onset tune prove --knob vm.stat_interval=120 --knob kernel.timer_migration=0 --load mixed",
-            "onset tune prove --flavour 7.3 --knob vm.stat_interval=120 --goal hardirq.max --pairs 12",
+            "onset tune prove --all --screen --flavour '6.12 preempt=none' --hunt 40trials",
         ],
     ),
     ("tune status", &["onset tune status", "onset tune status --unit"]),

@@ -4,6 +4,7 @@
 use super::StoreArgument;
 use clap::{Args, Subcommand};
 use experiment::Load;
+use hunt::Budget;
 use sample::Nanos;
 use std::path::PathBuf;
 
@@ -81,8 +82,23 @@ pub enum TuneCommand {
 pub struct TuneProve {
     /// A knob and its value, or a knob alone for the proposed value. May be repeated. This machine proves knobs that
     /// take effect at once, the rig boot parameters and sysctls.
-    #[arg(long = "knob", value_name = "NAME=VALUE", required = true)]
+    #[arg(long = "knob", value_name = "NAME=VALUE", required_unless_present = "all")]
     pub knobs: Vec<String>,
+    /// All boot parameters and sysctls in the rig, with the value that is proposed, or that guides to tuning name.
+    #[arg(long, conflicts_with = "knobs", requires = "flavours")]
+    pub all: bool,
+    /// Screen first in the rig, as this machine does by itself: see what a quiet guest answers with each knob, and
+    /// measure in pairs groups of the knobs that change nothing there. Only the knobs of a group with an effect, and
+    /// those that change a quiet guest, get pairs alone.
+    #[arg(long, requires = "flavours")]
+    pub screen: bool,
+    /// Hunt at the end for the latest answer in the rig, as long without a change as with all helping knobs: a time
+    /// (5min) or a number of trials (200trials). [default: no hunt]
+    #[arg(long, value_name = "BUDGET", value_parser = str::parse::<Budget>, requires = "flavours")]
+    pub hunt: Option<Budget>,
+    /// How many guests of the rig run at once. [default: as many as there are processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), requires = "flavours")]
+    pub jobs: Option<u16>,
     /// Prove in the rig instead: the flavour (a kernel of the cache and boot options) without the knobs. May be
     /// repeated. [default: this machine]
     #[arg(long = "flavour", value_name = "FLAVOUR", conflicts_with_all = ["block", "cpus", "journal"])]

@@ -4,7 +4,7 @@
 use super::{bench, print, print_json};
 use crate::arguments::{self, Above};
 use crate::failure::{Exit, Failure};
-use bundle::Bundle;
+use bundle::{About, Bundle};
 use lab::followed::{Account, Ledgers, Ready, Subject, Wanted, explain_each};
 use rig::Bench;
 use sample::{Nanos, Sample};
@@ -17,12 +17,10 @@ pub fn run(arguments: &arguments::Blame) -> Result<Exit, Failure> {
     let bench = bench()?;
     let bundle = super::open(&arguments.run, &arguments.store.store)?;
     let about = &bundle.manifest().about;
-    let title = format!("{} · {}", about.flavour, about.load);
+    let title = title(about);
     let subject = Subject::of_bundle(&bench, &bundle)?;
     let asked = ledgers(&bundle, arguments)?;
-    let ended = ["accounted for", "not accounted for"];
-    let (ledgers, missing) =
-        Shown::during(title.clone(), ended, |progress| account(&bench, subject, asked, progress))?;
+    let (ledgers, missing) = accounted(&bench, &bundle, subject, asked)?;
     if arguments.json {
         print_json(&Blame::of(&bundle, &ledgers, &missing))?;
         return Ok(Exit::Success);
@@ -35,6 +33,22 @@ pub fn run(arguments: &arguments::Blame) -> Result<Exit, Failure> {
         print(&format!("\n{}", terminal::ledger(bundle.path(), account)))?;
     }
     Ok(Exit::Success)
+}
+
+fn title(about: &About) -> String {
+    format!("{} · {}", about.flavour, about.load)
+}
+
+/// Fills the ledgers of a run, and shows how far it is. Returns them, and what this kernel hides.
+pub(super) fn accounted(
+    bench: &Bench,
+    bundle: &Bundle,
+    subject: Subject,
+    asked: (Ledgers, Wanted),
+) -> Result<(Vec<Account>, Vec<String>), Failure> {
+    let ended = ["accounted for", "not accounted for"];
+    let title = title(&bundle.manifest().about);
+    Shown::during(title, ended, |progress| account(bench, subject, asked, progress))
 }
 
 /// Replays the run up to the last answer that belongs in the ledgers. Returns the ledgers, and what this kernel hides.

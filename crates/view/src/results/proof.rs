@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What `onset tune prove --json` prints: for each knob, its effect and its cost.
 
+use super::effects::{Hunted, Quiet, Reason};
 use crate::price;
 use bundle::{Manifest, Warning};
 use sample::Nanos;
 use serde::Serialize;
-use stats::{Paired, Statistic};
+use stats::{Effect, Paired, Statistic};
 
 /// The smallest effect that counts.
 pub const SMALLEST: f64 = 0.05;
@@ -24,6 +25,8 @@ pub struct Proof {
     pub load: String,
     /// The kernels; on a machine the one that runs.
     pub kernels: Vec<KernelProof>,
+    /// With `--all`, the knobs whose values are of other CPUs than the one that a guest has.
+    pub untried: Vec<String>,
     /// How it was proven on a machine; null in the rig.
     pub machine: Option<MachineProof>,
 }
@@ -55,8 +58,12 @@ pub struct KernelProof {
     /// Kernel and boot options (the flavour) without any knob.
     pub flavour: String,
     /// A control (a word that means nothing; on a machine nothing) first, then each knob, then several of them
-    /// together: in the rig all, on a machine those that help.
+    /// together: in the rig all if they were named and not screened, on a machine those that help.
     pub rows: Vec<ProofRow>,
+    /// With `--screen`, groups of the knobs that change nothing in a quiet guest: all knobs of a group at once.
+    pub groups: Vec<ProofRow>,
+    /// What a hunt finds without a change, and with all helping knobs. Absent without `--hunt`, and if no knob helps.
+    pub hunted: Option<Hunted>,
 }
 
 /// One change.
@@ -86,6 +93,12 @@ pub struct ProofRow {
     pub absent: Vec<String>,
     /// The runs: each pair without the change and with it.
     pub runs: Vec<(String, String)>,
+    /// With `--screen`, what a quiet guest answers. Absent if the guest with the change could not be measured.
+    pub quiet: Option<Quiet>,
+    /// The number of the group, from 1, in which the knob got its pairs. Absent if it is in none.
+    pub group: Option<u32>,
+    /// Of a change that helps or harms, the causes whose part in the late answers changed most, that one first.
+    pub reasons: Vec<Reason>,
 }
 
 /// One cost, in instructions for an operation.
@@ -155,15 +168,30 @@ impl ProofRow {
             costs: pairs.costs.as_ref().map(|(a, b)| costs(a, b)).unwrap_or_default(),
             absent: pairs.absent,
             runs: sound.iter().map(|(a, b)| (name(a), name(b))).collect(),
+            quiet: None,
+            group: None,
+            reasons: Vec::new(),
         }
     }
+
+    /// Whether the change has an effect on the statistic.
+    pub fn has_effect(&self) -> bool {
+        let effect = self.latency.as_ref().map(|latency| latency.effect);
+        matches!(effect, Some(Effect::Helps | Effect::Harms))
+    }
+}
+
+/// Why a run says nothing, as when the kernel did not take a word. `None` if it is sound.
+pub fn unsound(run: &Manifest) -> Option<String> {
+    let invalid = run.conclusion.warnings.iter().find(|warning| warning.invalidates());
+    let why = || invalid.map_or_else(|| "the run is not complete".into(), Warning::symptom);
+    (!price::is_sound(run)).then(why)
 }
 
 /// Why a run says nothing, or may hide a longer latency.
 fn doubt(run: &Manifest, (responder, statistic): (&str, Statistic)) -> Option<String> {
-    if !price::is_sound(run) {
-        let invalid = run.conclusion.warnings.iter().find(|warning| warning.invalidates());
-        return Some(invalid.map_or_else(|| "the run is not complete".into(), Warning::symptom));
+    if let Some(why) = unsound(run) {
+        return Some(why);
     }
     let series = run.series.iter().find(|s| s.responder.as_str() == responder);
     match series {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What knobs do, as a table for each kernel.
 
+use super::count::several;
 use super::table::{Align, Table};
-use crate::results::{KernelProof, MachineProof, Proof, ProofCost, ProofRow};
+use crate::results::{
+    Hunted, HuntedWorst, KernelProof, MachineProof, Proof, ProofCost, ProofRow, QuietDifference,
+    QuietFigure, Reason,
+};
 use crate::screen::{Tone, toned};
 use sample::Nanos;
 use stats::{Effect, Paired};
@@ -11,8 +15,15 @@ use stats::{Effect, Paired};
 pub fn proof(proof: &Proof) -> String {
     let kernels: String = proof.kernels.iter().map(|kernel| table(proof, kernel)).collect();
     match &proof.machine {
-        None => kernels + GUESTS,
+        None => kernels + &untried(proof) + GUESTS,
         Some(machine) => screening(proof, machine) + &kernels + &blocks(machine),
+    }
+}
+
+fn untried(proof: &Proof) -> String {
+    match proof.untried.as_slice() {
+        [] => String::new(),
+        some => format!("  Not tried, since a guest has one CPU: {}\n\n", some.join(", ")),
     }
 }
 
@@ -89,18 +100,67 @@ fn table(proof: &Proof, kernel: &KernelProof) -> String {
         }
         table.row(cells);
     }
-    let absent: String = kernel
-        .rows
-        .iter()
+    for (number, group) in (1..).zip(&kernel.groups) {
+        let name = format!("group {number}");
+        table.row(std::iter::once(name).chain(cells(group, names.len()).into_iter().skip(1)));
+    }
+    let rows = || kernel.rows.iter().chain(&kernel.groups);
+    let absent: String = rows()
         .flat_map(|row| row.absent.iter().map(|why| format!("  ! {}: {why}\n", row.change)))
         .collect();
-    format!("{} · {}\n{}{absent}\n", kernel.flavour, proof.load, table.text())
+    let groups: String = (1..)
+        .zip(&kernel.groups)
+        .map(|(number, group)| format!("  group {number}: {}\n", group.change))
+        .collect();
+    let below: String = kernel.rows.iter().map(quiet_and_reasons).collect();
+    let hunted = kernel.hunted.as_ref().map(hunted).unwrap_or_default();
+    let table = table.text();
+    format!("{} · {}\n{table}{groups}{absent}{below}{hunted}\n", kernel.flavour, proof.load)
+}
+
+/// What a row has to say that its line has no room for.
+fn quiet_and_reasons(row: &ProofRow) -> String {
+    let differ = row.quiet.iter().flat_map(|quiet| &quiet.differ).map(|figure| {
+        let which = match figure.figure {
+            QuietFigure::Shortest => "shortest",
+            QuietFigure::Median => "median",
+        };
+        let QuietDifference { responder, without_ns: Nanos(a), with_ns: Nanos(b), .. } = figure;
+        format!("{responder}'s {which} {a} → {b} ns")
+    });
+    let differ: Vec<String> = differ.collect();
+    let mut text = match differ.as_slice() {
+        [] => String::new(),
+        some => format!("  {}, quiet: {}\n", row.change, some.join(", ")),
+    };
+    if !row.reasons.is_empty() {
+        let reason = |Reason { cause, who, without_ns, with_ns }: &Reason| {
+            let (a, b) = (Nanos(without_ns.round() as u64), Nanos(with_ns.round() as u64));
+            let who = if who.is_empty() { String::new() } else { format!(" ({who})") };
+            format!("{cause}{who} {a} → {b}")
+        };
+        let reasons: Vec<String> = row.reasons.iter().map(reason).collect();
+        text += &format!("  {}, in a late answer: {}\n", row.change, reasons.join("; "));
+    }
+    text
+}
+
+fn hunted(Hunted { words, without, with }: &Hunted) -> String {
+    let worst = |HuntedWorst { worst_ns, trials, .. }: &HuntedWorst| {
+        let worst = worst_ns.map_or_else(|| "no answer".into(), |ns| ns.to_string());
+        format!("{worst} ({})", several(*trials, "trial"))
+    };
+    format!(
+        "  the latest answer that a hunt finds: {} without a change, {} with {words}\n",
+        worst(without),
+        worst(with)
+    )
 }
 
 fn cells(row: &ProofRow, costs: usize) -> Vec<String> {
     let mut cells = vec![row.change.clone()];
     match &row.latency {
-        None => cells.extend(["not measured".into(), String::new(), String::new()]),
+        None => cells.extend([unpaired(row), String::new(), String::new()]),
         Some(latency) => {
             let same = match row.identical {
                 0 => String::new(),
@@ -122,6 +182,14 @@ fn cells(row: &ProofRow, costs: usize) -> Vec<String> {
     cells.extend(row.costs.iter().map(cost));
     cells.resize(5 + costs, String::new());
     cells
+}
+
+/// What stands for the effect of a change that has no pairs of its own.
+fn unpaired(row: &ProofRow) -> String {
+    match row.group {
+        Some(group) => format!("the same when quiet; group {group}"),
+        None => "not measured".into(),
+    }
 }
 
 fn effect(effect: Effect) -> String {

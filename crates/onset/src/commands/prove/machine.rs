@@ -64,7 +64,10 @@ pub fn prove(arguments: &TuneProve) -> Result<Proof, Failure> {
         kernels: vec![KernelProof {
             flavour: system.release().unwrap_or_else(|| "unknown".into()),
             rows: rows.into_iter().chain(refused).collect(),
+            groups: Vec::new(),
+            hunted: None,
         }],
+        untried: Vec::new(),
         machine: Some(MachineProof {
             machine: system.machine(),
             cpus: show_cpu_list(&cpus.measured),

@@ -45,11 +45,13 @@ fn exit(proof: &Proof) -> Exit {
         let effect = row.latency.as_ref().map(|latency| latency.effect);
         match (row.change.as_str(), effect) {
             (CONTROL_ROW, effect) => !matches!(effect, Some(Effect::Helps | Effect::Harms)),
-            (_, Some(Effect::CannotTell { .. }) | None) => false,
+            // The group is judged in its stead.
+            (_, None) => row.group.is_some(),
+            (_, Some(Effect::CannotTell { .. })) => false,
             (_, Some(_)) => true,
         }
     };
-    let mut rows = proof.kernels.iter().flat_map(|kernel| &kernel.rows);
+    let mut rows = proof.kernels.iter().flat_map(|kernel| kernel.rows.iter().chain(&kernel.groups));
     match rows.all(is_told) {
         true => Exit::Success,
         false => Exit::Undecided,

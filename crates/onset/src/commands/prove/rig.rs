@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! In the rig: what each knob does and what it costs, in pairs of guests.
 
+mod hunted;
+mod reasons;
+mod screen;
+
 use super::{CONTROL_ROW, TOGETHER, goal};
 use crate::arguments::TuneProve;
 use crate::commands::run::{Results, measure_all};
@@ -9,7 +13,8 @@ use crate::failure::Failure;
 use bundle::{Bundle, Manifest};
 use experiment::{Experiment, Flavour};
 use lab::Found;
-use machine::{Cpus, KnobKind, Plan};
+use machine::{Cpus, Knob, KnobKind, Plan};
+use stats::Statistic;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, value};
@@ -25,52 +30,149 @@ const GOAL: &str = "task.p99";
 const FIRST: &str = "";
 
 /// What is changed, and the words of the command line that change it.
+#[derive(Clone)]
 struct Change {
     name: String,
     words: String,
 }
 
+/// Changes of a flavour.
+type Chosen = (String, Vec<Change>);
+
+/// What is asked for, and what it is judged by.
+struct Proving<'a> {
+    arguments: &'a TuneProve,
+    responder: String,
+    statistic: Statistic,
+}
+
 pub fn prove(arguments: &TuneProve) -> Result<Proof, Failure> {
-    let changes = changes(&arguments.knobs).map_err(Failure::usage)?;
+    let (knobs, untried) = knobs(arguments).map_err(Failure::usage)?;
+    let changes = changes(&knobs, arguments).map_err(Failure::usage)?;
     let (responder, statistic) = goal(arguments.goal.as_deref().unwrap_or(GOAL))?;
-    let experiments = [latencies(arguments, &changes, &responder)?, costs(arguments, &changes)?];
-    let all: Vec<Experiment> =
-        experiments.iter().map(Experiment::repetitions).collect::<Result<Vec<_>, _>>()?.concat();
-    // Guests that are alike answer alike, so what an earlier proof measured counts, also one with other knobs or pairs.
-    let found = Found::of(&store(&arguments.store.store))?;
-    let results = measure_all(&all, None, &found, &arguments.store)?;
-    if work::is_cancelled() {
-        return Err(rig::Error::Interrupted.into());
-    }
-    let runs = Runs::of(&results)?;
-    let goal = (responder.as_str(), statistic);
-    let kernel = |flavour: &String| -> Result<KernelProof, Failure> {
-        let base = flavour.parse::<Flavour>().map_err(Failure::usage)?.to_string();
-        let row = |change: &Change| {
-            let words = change.words.clone();
-            ProofRow::of((change.name.clone(), words), goal, runs.pairs(&base, &change.words))
-        };
-        Ok(KernelProof { rows: changes.iter().map(row).collect(), flavour: base })
+    let proving = Proving { arguments, responder, statistic };
+    let mut kernels = match arguments.screen {
+        true => screen::kernels(&proving, &changes)?,
+        false => kernels(&proving, &changes)?,
     };
+    for kernel in &mut kernels {
+        reasons::tell(&proving, kernel)?;
+        if let Some(budget) = arguments.hunt {
+            kernel.hunted = hunted::hunt(&proving, kernel, budget)?;
+        }
+    }
     Ok(Proof {
         schema: Proof::SCHEMA,
         statistic: statistic.name(),
         load: arguments.load.name().into(),
-        kernels: arguments.flavours.iter().map(kernel).collect::<Result<_, _>>()?,
+        kernels,
+        untried,
         machine: None,
-        responder,
+        responder: proving.responder,
     })
 }
 
-/// The control, each knob, and if there are several all together.
-fn changes(knobs: &[String]) -> Result<Vec<Change>, String> {
+/// Every change in pairs, and its costs.
+fn kernels(proving: &Proving, changes: &[Change]) -> Result<Vec<KernelProof>, Failure> {
+    let chosen =
+        proving.arguments.flavours.iter().map(|flavour| Ok((base(flavour)?, changes.to_vec())));
+    let chosen: Vec<Chosen> = chosen.collect::<Result<_, Failure>>()?;
+    let runs = proving.runs(&chosen, true)?;
+    let kernel = |(flavour, changes): &Chosen| KernelProof {
+        rows: changes.iter().map(|change| proving.row(&runs, flavour, change)).collect(),
+        groups: Vec::new(),
+        hunted: None,
+        flavour: flavour.clone(),
+    };
+    Ok(chosen.iter().map(kernel).collect())
+}
+
+/// The flavour as its runs name it.
+fn base(flavour: &str) -> Result<String, Failure> {
+    Ok(flavour.parse::<Flavour>().map_err(Failure::usage)?.to_string())
+}
+
+impl Proving<'_> {
+    /// The runs of the pairs, and of the costs if they are asked for.
+    fn runs(&self, chosen: &[Chosen], costs: bool) -> Result<Runs, Failure> {
+        let latencies = self.latencies(chosen)?.repetitions()?;
+        let costs = if costs { self.costs(chosen)?.repetitions()? } else { Vec::new() };
+        let all = [latencies, costs].concat();
+        Runs::of(&self.measured(&all)?)
+    }
+
+    /// Guests that are alike answer alike, so what an earlier proof measured counts, also one with other knobs or
+    /// pairs.
+    fn measured<'a>(&self, all: &'a [Experiment]) -> Result<Results<'a>, Failure> {
+        let found = Found::of(&store(&self.arguments.store.store))?;
+        let results = measure_all(all, self.arguments.jobs, &found, &self.arguments.store)?;
+        match work::is_cancelled() {
+            true => Err(rig::Error::Interrupted.into()),
+            false => Ok(results),
+        }
+    }
+
+    fn row(&self, runs: &Runs, base: &str, change: &Change) -> ProofRow {
+        let goal = (self.responder.as_str(), self.statistic);
+        let name = (change.name.clone(), change.words.clone());
+        ProofRow::of(name, goal, runs.pairs(base, &change.words))
+    }
+
+    fn latencies(&self, chosen: &[Chosen]) -> Result<Experiment, Failure> {
+        experiment(chosen, |root| {
+            root["repeats"] = value(i64::from(self.arguments.pairs.unwrap_or(PAIRS)));
+            root["loads"] = value(Array::from_iter([self.arguments.load.name()]));
+            root["responders"] = value(Array::from_iter([self.responder.as_str()]));
+            triggers(root);
+        })
+    }
+
+    fn costs(&self, chosen: &[Chosen]) -> Result<Experiment, Failure> {
+        experiment(chosen, |root| {
+            root["loads"] = value(Array::from_iter(["idle"]));
+            root["cost"]["suites"] = value(Array::from_iter(["syscalls", "context"]));
+        })
+    }
+}
+
+fn triggers(root: &mut DocumentMut) {
+    root["trigger"]["period"] = value("1ms");
+    root["trigger"]["jitter"] = value("200us");
+    root["trigger"]["count"] = value(1000);
+}
+
+/// The guest has one CPU, which is the measured one.
+fn cpus() -> Result<Cpus, String> {
+    Cpus::of(&[0], Some("0"))
+}
+
+/// The knobs with their values, and those of all knobs that no guest can try.
+fn knobs(arguments: &TuneProve) -> Result<(Vec<String>, Vec<String>), String> {
+    if !arguments.all {
+        return Ok((arguments.knobs.clone(), Vec::new()));
+    }
+    let cpus = cpus()?;
+    let of_boot = |knob: &&Knob| matches!(knob.kind, KnobKind::Boot | KnobKind::Sysctl);
+    let all = machine::knobs().iter().filter(of_boot);
+    let all = all.map(|knob| knob.trial(&cpus).ok_or_else(|| knob.name.clone()));
+    let (tried, untried): (Vec<_>, Vec<_>) = all.partition(Result::is_ok);
+    Ok((
+        tried.into_iter().flatten().collect(),
+        untried.into_iter().filter_map(Result::err).collect(),
+    ))
+}
+
+/// The control and each knob; all together if several are named and none is screened.
+fn changes(knobs: &[String], arguments: &TuneProve) -> Result<Vec<Change>, String> {
     let mut changes = vec![Change { name: CONTROL_ROW.into(), words: CONTROL.into() }];
-    // The guest has one CPU, which is the measured one.
-    let cpus = Cpus::of(&[0], Some("0"))?;
+    let cpus = cpus()?;
     for knob in knobs {
         let plan = Plan::default().with(std::slice::from_ref(knob), &cpus);
         let words = words(&plan.map_err(|e| e.to_string())?)?;
         changes.push(Change { name: knob.clone(), words });
+    }
+    if arguments.screen || arguments.all {
+        return Ok(changes);
     }
     let together = Plan::default().with(knobs, &cpus).map_err(|e| e.to_string())?;
     if together.changes().len() > 1 {
@@ -101,17 +203,17 @@ fn words(plan: &Plan) -> Result<String, String> {
     Ok(plan.changes().iter().map(word).collect::<Result<Vec<_>, _>>()?.join(" "))
 }
 
+/// An experiment with each flavour, without a change and with each.
 fn experiment(
-    arguments: &TuneProve,
-    changes: &[Change],
+    chosen: &[Chosen],
     fill: impl FnOnce(&mut DocumentMut),
 ) -> Result<Experiment, Failure> {
-    let with = |flavour: &String| -> Vec<String> {
+    let with = |(flavour, changes): &Chosen| -> Vec<String> {
         let changed = changes.iter().map(|change| format!("{flavour} {}", change.words));
         std::iter::once(flavour.clone()).chain(changed).collect()
     };
     let mut flavours: Vec<String> = Vec::new();
-    for flavour in arguments.flavours.iter().flat_map(with) {
+    for flavour in chosen.iter().flat_map(with) {
         if !flavours.contains(&flavour) {
             flavours.push(flavour);
         }
@@ -122,28 +224,6 @@ fn experiment(
     root["flavours"] = value(Array::from_iter(flavours));
     fill(&mut root);
     Ok(Experiment::parse(Path::new("onset tune prove"), &root.to_string())?)
-}
-
-fn latencies(
-    arguments: &TuneProve,
-    changes: &[Change],
-    responder: &str,
-) -> Result<Experiment, Failure> {
-    experiment(arguments, changes, |root| {
-        root["repeats"] = value(i64::from(arguments.pairs.unwrap_or(PAIRS)));
-        root["loads"] = value(Array::from_iter([arguments.load.name()]));
-        root["responders"] = value(Array::from_iter([responder]));
-        root["trigger"]["period"] = value("1ms");
-        root["trigger"]["jitter"] = value("200us");
-        root["trigger"]["count"] = value(1000);
-    })
-}
-
-fn costs(arguments: &TuneProve, changes: &[Change]) -> Result<Experiment, Failure> {
-    experiment(arguments, changes, |root| {
-        root["loads"] = value(Array::from_iter(["idle"]));
-        root["cost"]["suites"] = value(Array::from_iter(["syscalls", "context"]));
-    })
 }
 
 /// The runs, by flavour, whether they are of the cost suite, and the seed of the guest.
