@@ -63,7 +63,7 @@ image() { (cd "$1" && find . | busybox cpio -o -H newc -R 0:0 2>/dev/null) >"$2"
 
 # Becomes the machine of all guests: run it in the background, or in a subshell. Arguments of QEMU follow.
 machine() {
-	exec qemu-system-x86_64 -accel tcg,thread=multi -machine pc -cpu max -display none -nic none -no-user-config -nodefaults "$@"
+	exec qemu-system-x86_64 -accel tcg,thread=single -machine pc -cpu max -display none -nic none -no-user-config -nodefaults "$@"
 }
 
 # Words of a kernel that boots in a few seconds.

@@ -24,7 +24,7 @@ files="/proc/sys/vm/stat_interval /proc/sys/vm/swappiness /proc/sys/vm/dirty_wri
 	/sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/rcu_normal /sys/devices/virtual/workqueue/cpumask
 	/proc/irq/default_smp_affinity /sys/kernel/debug/sched/preempt"
 values() {
-	for file in $files; do echo "$file $(cat "$file")"; done
+	for path in $files; do echo "$path $(cat "$path")"; done
 	for thread in ksoftirqd/0 ksoftirqd/1; do
 		for stat in /proc/[0-9]*/stat; do grep -qF "($thread)" "$stat" && awk '{ print $2, $19, $40, $41 }' "$stat"; done
 	done
@@ -85,6 +85,7 @@ check() {
 	rm -f $foreign
 	[ -z "$set" ] || echo $((boot % 100)) >/proc/sys/vm/swappiness
 	set=
+	file=
 	sync
 	if [ "$left" ]; then say left "$1:$left"; else say right "$1"; fi
 }

@@ -21,6 +21,7 @@ name=power
 work=$(mktemp -d)
 machine=
 trap '[ -z "$machine" ] || kill -9 "$machine" 2>/dev/null; rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 . "$here/tests/slow/guest.sh"
 need busybox-static kmod xz-utils e2fsprogs python3
 
