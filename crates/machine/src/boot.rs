@@ -105,12 +105,15 @@ pub fn hindrance(system: &System) -> Option<String> {
         .map(|(path, _)| format!("this machine does not boot by Debian's GRUB: there is no {path}"))
 }
 
-/// Makes GRUB's menu of its files anew.
+/// Makes GRUB's menu of its files anew, durably: update-grub itself does not, and /boot may be another file system than
+/// the journal's.
 ///
 /// # Errors
-/// With what the program says.
+/// With what the program says, or the operating system.
 pub fn refresh(system: &System) -> Result<(), String> {
-    run(system, UPDATE, &[]).map(drop)
+    run(system, UPDATE, &[])?;
+    let synced = system.sync(MENU);
+    synced.map_err(|e| format!("{MENU} is made anew, and cannot be made durable: {e}"))
 }
 
 /// Whether the menu has onset's entry.
@@ -127,7 +130,8 @@ pub fn choose(system: &System) -> Result<(), String> {
     run(system, CHOOSE, &[TITLE]).map(drop)
 }
 
-/// Takes the choice of the next boot back, if it is onset's entry.
+/// Takes the choice of the next boot back, if it is onset's entry. GRUB leaves an empty choice behind when it has booted
+/// one, which goes too.
 ///
 /// # Errors
 /// With what the program says.
@@ -136,7 +140,8 @@ pub fn unchoose(system: &System) -> Result<(), String> {
         return Ok(());
     }
     let set = run(system, ENVIRONMENT, &["-", "list"])?;
-    match set.lines().any(|line| line == format!("next_entry={TITLE}")) {
+    let is_ours = |line: &str| matches!(line.strip_prefix("next_entry="), Some("" | TITLE));
+    match set.lines().any(is_ours) {
         true => run(system, ENVIRONMENT, &["-", "unset", "next_entry"]).map(drop),
         false => Ok(()),
     }

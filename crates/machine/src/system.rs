@@ -218,6 +218,18 @@ impl System {
         }
     }
 
+    /// Makes a file that somebody else wrote, and its name, durable. One that is not there needs nothing.
+    ///
+    /// # Errors
+    /// Of the operating system.
+    pub(crate) fn sync(&self, path: &str) -> io::Result<()> {
+        let path = self.path(path);
+        match File::open(&path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+            opened => opened?.sync_all().and_then(|()| sync_directory_of(&path)),
+        }
+    }
+
     /// Removes what a kill in the middle of a replacement left beside a file.
     pub(crate) fn tidy(&self, place: &Spot) {
         if let Spot::Kernel(_) | Spot::Disk(_) = place {

@@ -111,3 +111,29 @@ fn somebody_elses_choice_of_the_next_boot_stays() {
     assert!(prepared.undo().is_whole());
     assert_eq!(prepared.text("/boot/env"), "next_entry=other\n");
 }
+
+#[test]
+fn an_empty_choice_that_grub_left_behind_goes_too() {
+    let prepared = Prepared::new();
+    prepared.apply(&["threadirqs"]);
+    prepared.put("/boot/env", "next_entry=\n");
+    assert!(prepared.undo().is_whole());
+    assert_eq!(prepared.text("/boot/env"), "");
+}
+
+/// After a power failure the menu may be the old one again, if it is not durable when the journal says that it is made.
+#[test]
+fn a_menu_that_cannot_be_made_durable_stays_in_the_journal() {
+    let prepared = Prepared::new();
+    prepared.apply(&["threadirqs"]);
+    let menu = prepared.text(MENU);
+    // The device takes what is written, and cannot be synced.
+    prepared.link(MENU, "/dev/null");
+    let undone = prepared.undo();
+    let why = undone.boot.as_ref().unwrap();
+    assert!(!undone.is_whole() && why.contains("cannot be made durable"), "{why}");
+    fs::remove_file(prepared.path(MENU)).unwrap();
+    prepared.put(MENU, &menu);
+    assert!(prepared.undo().is_whole());
+    assert!(!prepared.text(MENU).contains("onset"));
+}
