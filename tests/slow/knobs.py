@@ -80,7 +80,7 @@ def judge(knob, said):
     for flavour, each in said.items():
         seen = each["plan"][knob["name"]]
         missing = seen["missing"]
-        by_data = missing and re.search("later have it|was the last to have it|was built without", missing)
+        by_data = missing and re.search("later have it|was the last to have it|was built with|no kernel thread is called", missing)
         name = f"{knob['name']} on {flavour}"
         if there[flavour] and missing:
             faults.append(f"{name}: it is there, and onset says: {missing}")

@@ -107,6 +107,9 @@ pub struct Knob {
     /// The option of the kernel's configuration without which it does nothing.
     #[serde(default)]
     pub option: Option<String>,
+    /// The option with which the kernel always does what the knob asks for.
+    #[serde(default)]
+    pub unless: Option<String>,
     /// What is expected of it, in a sentence.
     pub why: String,
     /// Of a knob that is only told: what to do.

@@ -120,6 +120,11 @@ fn lacking(system: &System, knob: &Knob, cpus: &Cpus) -> Option<String> {
     {
         return Some(format!("the kernel was built without {option}"));
     }
+    if let Some(option) = &knob.unless
+        && system.lacks_option(option) == Some(false)
+    {
+        return Some(format!("the kernel was built with {option}, and always does that"));
+    }
     let proposes = knob.proposes.as_deref().unwrap_or_default();
     (cpus.housekeeping.is_empty() && proposes.contains('{'))
         .then(|| "no CPU is left to keep house: all are measured".into())

@@ -184,6 +184,16 @@ fn each_boot_parameter_is_read_on_the_command_line() {
 }
 
 #[test]
+fn what_a_kernel_does_by_itself_is_not_asked_of_it() {
+    let prepared = Prepared::new();
+    let state = || look(&prepared.system(), find("threadirqs").unwrap(), &prepared.cpus()).state;
+    assert!(!matches!(state(), State::NotHere(_)));
+    prepared.put("/boot/config-7.3.0-amd64", "CONFIG_PREEMPT_RT=y\n");
+    let State::NotHere(why) = state() else { panic!("the parameter is on PREEMPT_RT") };
+    assert!(why.contains("CONFIG_PREEMPT_RT, and always does that"), "{why}");
+}
+
+#[test]
 fn what_a_kernel_lacks_is_not_here_and_says_why() {
     let prepared = Prepared::new();
     let why = |name: &str| {
