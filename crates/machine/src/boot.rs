@@ -130,8 +130,8 @@ pub fn choose(system: &System) -> Result<(), String> {
     run(system, CHOOSE, &[TITLE]).map(drop)
 }
 
-/// Takes the choice of the next boot back, if it is onset's entry. GRUB leaves an empty choice behind when it has booted
-/// one, which goes too.
+/// Takes the choice of the next boot back, if it is onset's entry. GRUB leaves an empty choice behind when it has
+/// booted one, which goes too.
 ///
 /// # Errors
 /// With what the program says.
