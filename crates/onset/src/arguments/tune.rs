@@ -81,7 +81,7 @@ pub enum TuneCommand {
 #[derive(Debug, Args)]
 pub struct TuneProve {
     /// A knob and its value, or a knob alone for the proposed value. May be repeated. This machine proves knobs that
-    /// take effect at once, the rig boot parameters and sysctls.
+    /// take effect at once, the rig boot parameters and sysctls. [default: with --all, all of them]
     #[arg(long = "knob", value_name = "NAME=VALUE", required_unless_present = "all")]
     pub knobs: Vec<String>,
     /// All boot parameters and sysctls in the rig, with the value that is proposed, or that guides to tuning name.
