@@ -131,8 +131,11 @@ fn planted_delays_are_found_with_their_function_module_and_length_and_none_is_in
             for window in
                 with.iter().filter(of_kind).filter(|w| longest(w) > (2 * kernels_own).max(SHORT))
             {
-                let function = ours(window, "inside").or(ours(window, "stack"));
-                let planted = planted.iter().find(|p| Some(p.function) == function);
+                // At the end of a window of PREEMPT_RT the task may move to where it may run again: then the last look
+                // is below the module's thread, and the stack that opened the window names the function.
+                let functions = [ours(window, "inside"), ours(window, "stack")];
+                let is_of = |planted: &&Planted| functions.contains(&Some(planted.function));
+                let planted = planted.iter().find(is_of);
                 let planted = planted.unwrap_or_else(|| panic!("{kernel}: {window:#?}"));
                 let most = planted.spent + planted.spent / 50 + kernels_own;
                 assert!(longest(window) <= most, "{kernel}, {kernels_own}: {window:#?}");
