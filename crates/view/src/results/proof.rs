@@ -176,8 +176,16 @@ impl ProofRow {
 
     /// Whether the change has an effect on the statistic.
     pub fn has_effect(&self) -> bool {
-        let effect = self.latency.as_ref().map(|latency| latency.effect);
-        matches!(effect, Some(Effect::Helps | Effect::Harms))
+        matches!(self.effect(), Some(Effect::Helps | Effect::Harms))
+    }
+
+    /// Whether the pairs show that the change helps.
+    pub fn helps(&self) -> bool {
+        self.effect() == Some(Effect::Helps)
+    }
+
+    fn effect(&self) -> Option<Effect> {
+        self.latency.as_ref().map(|latency| latency.effect)
     }
 }
 

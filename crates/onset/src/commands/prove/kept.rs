@@ -5,7 +5,7 @@
 //! are judged anew, by the goal's statistic.
 
 use super::blocks::{Subject, undecided};
-use super::{CONTROL_ROW, TOGETHER};
+use super::{CONTROL_ROW, TOGETHER, knob};
 use crate::arguments::TuneApply;
 use crate::commands::write_file;
 use crate::failure::{Exit, Failure};
@@ -142,11 +142,6 @@ pub fn towards(
     };
     let with = rows.iter().find(is_all).and_then(|row| row.with_ns);
     Ok((plan, reached(goal, with, within(with))))
-}
-
-/// The name of a knob in `NAME=VALUE`.
-fn knob(word: &str) -> &str {
-    word.split_once('=').map_or(word, |(name, _)| name)
 }
 
 /// Says whether the goal was reached with all chosen knobs.

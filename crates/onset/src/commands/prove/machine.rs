@@ -8,7 +8,7 @@ use crate::commands::tune;
 use crate::failure::Failure;
 use machine::{Cpus, KnobKind, Plan, System};
 use probes::context::show_cpu_list;
-use stats::{Effect, Statistic};
+use stats::Statistic;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use view::results::{KernelProof, MachineProof, Pairs, Proof, ProofRow};
 use view::terminal::Shown;
@@ -53,7 +53,7 @@ pub fn prove(arguments: &TuneProve) -> Result<Proof, Failure> {
         let row = screening.iter().find(|row| row.change == change.name);
         row.is_some_and(|row| !row.latency.as_ref().is_some_and(|latency| latency.may_help()))
     };
-    let (_, kept): (Vec<_>, Vec<_>) = open.into_iter().partition(is_ruled_out);
+    let kept: Vec<Change> = open.into_iter().filter(|change| !is_ruled_out(change)).collect();
     let (rows, chosen) = proving.rows(&kept)?;
     let Proving { blocks, .. } = proving;
     let proof = Proof {
@@ -165,12 +165,8 @@ impl Proving<'_> {
     fn rows(&mut self, changes: &[Change]) -> Result<(Vec<ProofRow>, Vec<String>), Failure> {
         let control = Change { name: CONTROL_ROW.into(), plan: Plan::default() };
         let mut rows = self.paired(&[&[control], changes].concat())?;
-        let helps = |row: &ProofRow| {
-            row.change != CONTROL_ROW
-                && row.latency.as_ref().is_some_and(|latency| latency.effect == Effect::Helps)
-        };
-        let chosen: Vec<String> =
-            rows.iter().filter(|row| helps(row)).map(|row| row.change.clone()).collect();
+        let helping = rows.iter().filter(|row| row.change != CONTROL_ROW && row.helps());
+        let chosen: Vec<String> = helping.map(|row| row.change.clone()).collect();
         if chosen.len() > 1 {
             let of = changes.iter().filter(|change| chosen.contains(&change.name));
             let together = Change { name: TOGETHER.into(), ..joined(of, self.blocks.cpus)? };

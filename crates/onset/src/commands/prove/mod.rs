@@ -58,6 +58,11 @@ fn exit(proof: &Proof) -> Exit {
     }
 }
 
+/// The name of a knob in `NAME=VALUE`.
+fn knob(word: &str) -> &str {
+    word.split_once('=').map_or(word, |(name, _)| name)
+}
+
 /// Whose answers are judged, and by which statistic, from `RESPONDER.STATISTIC`.
 fn goal(text: &str) -> Result<(String, Statistic), Failure> {
     let wrong = || {

@@ -10,7 +10,6 @@ use lab::followed::Subject;
 use lab::hunting::{About, Grounds, JOURNAL, Journal};
 use lab::target::Rig;
 use sample::Responder;
-use stats::Effect;
 use view::results::{Hunted, HuntedWorst, KernelProof, ProofRow};
 use view::visible::{tell, tell_line};
 
@@ -23,10 +22,8 @@ pub fn hunt(
     kernel: &KernelProof,
     budget: Budget,
 ) -> Result<Option<Hunted>, Failure> {
-    let helps = |row: &&ProofRow| {
-        let effect = row.latency.as_ref().map(|latency| latency.effect);
-        row.change != CONTROL_ROW && row.change != TOGETHER && effect == Some(Effect::Helps)
-    };
+    let helps =
+        |row: &&ProofRow| row.change != CONTROL_ROW && row.change != TOGETHER && row.helps();
     let words: Vec<&str> = kernel.rows.iter().filter(helps).map(|row| row.words.as_str()).collect();
     if words.is_empty() {
         return Ok(None);

@@ -6,6 +6,7 @@
 //! the knob does under load. The knobs that change nothing here get their pairs in groups: if all knobs of a group
 //! together have no effect, none is looked for in each.
 
+use super::super::knob;
 use super::{CONTROL_ROW, Change, Chosen, Proving, base, triggers};
 use crate::failure::Failure;
 use bundle::Bundle;
@@ -115,10 +116,7 @@ fn groups(changes: &[Change]) -> Vec<Change> {
 fn agree(group: &[&Change], change: &Change) -> bool {
     let names: Vec<String> =
         group.iter().map(|change| &change.name).chain([&change.name]).cloned().collect();
-    let knobs: BTreeSet<&str> = names
-        .iter()
-        .map(|name| name.split_once('=').map_or(name.as_str(), |(name, _)| name))
-        .collect();
+    let knobs: BTreeSet<&str> = names.iter().map(|name| knob(name)).collect();
     let plan = super::cpus().ok().and_then(|cpus| Plan::default().with(&names, &cpus).ok());
     knobs.len() == names.len() && plan.is_some_and(|plan| plan.consistent().is_ok())
 }
