@@ -57,7 +57,7 @@ pub struct Begun {
 /// Collects one run and writes its bundle. If it is dropped without [`finish`](Self::finish), it leaves nothing if
 /// there was no observation. Otherwise it leaves files from which [`salvage`](super::salvage()) makes a bundle.
 pub struct BundleWriter {
-    partial: Partial,
+    pub(super) partial: Partial,
     run: RunId,
     clock: Clock,
     /// The series, by [`SeriesId`](sample::SeriesId).
@@ -84,6 +84,7 @@ impl Drop for Partial {
             // Nobody is left to tell. The next writer removes everything that stays behind.
             let _ = self.root.remove_all(&self.name);
         }
+        let _ = confined::unlock(&self.samples);
     }
 }
 

@@ -330,6 +330,15 @@ pub fn try_lock(file: impl AsFd) -> io::Result<()> {
     Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
 }
 
+/// Ends this command's lock at once. Without it, the lock may outlast the file: a program that another thread starts has
+/// a copy of every file until it begins, some milliseconds later.
+///
+/// # Errors
+/// Of the operating system.
+pub fn unlock(file: impl AsFd) -> io::Result<()> {
+    Ok(flock(file, FlockOperation::Unlock)?)
+}
+
 fn regular(file: File) -> io::Result<File> {
     match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::RegularFile => Ok(file),

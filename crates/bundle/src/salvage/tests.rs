@@ -188,6 +188,17 @@ fn a_writer_that_fails_leaves_every_journaled_sample_to_the_next_command() {
 }
 
 #[test]
+fn a_program_that_was_just_started_holds_no_run_back() {
+    let root = tempfile::tempdir().unwrap();
+    let failing = writer(root.path(), &run_id(0), 500);
+    // A program has this copy of the file until it begins.
+    let _inherited = failing.partial.samples.try_clone().unwrap();
+    drop(failing);
+    assert!(salvage(root.path()).unwrap().is_empty());
+    assert_eq!(open(root.path(), 0).manifest().samples.count, 1_000);
+}
+
+#[test]
 fn a_bundle_that_cannot_be_written_is_written_by_the_next_command() {
     let root = tempfile::tempdir().unwrap();
     let failing = writer(root.path(), &run_id(0), 50);
