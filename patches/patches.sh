@@ -5,8 +5,8 @@
 # and one compiler, so that what differs between them are the patches. docs/patches.md says what the patches do and what they cost.
 #
 # usage: patches.sh list                            the patches, by series
-#        patches.sh build SERIES [PATCH…]           adds SERIES-onset-base and SERIES-onset to the cache, with all patches of the
-#                                                   series or with those that are named
+#        patches.sh build SERIES [PATCH…]           adds to the cache SERIES-onset-base, without a patch, and SERIES-onset, with all
+#                                                   patches of the series, or SERIES-onset-PATCH+PATCH… with those that are named
 #
 # ONSET    the command. [default: onset]
 # WORKSHOP where sources and objects lie: up to 6 GB, which may go afterwards. The directories SERIES-onset* there stay: onset
@@ -47,7 +47,8 @@ touched_by() {
 # Debian's sources of the series, unpacked to $tree. The package is not installed, so this needs no root.
 fetch() {
 	[ ! -f "$tree/Makefile" ] || return 0
-	rm -rf "$WORKSHOP/package"
+	# What was kept of an older version of the sources is none of the new one.
+	rm -rf "$WORKSHOP/package" "$WORKSHOP/pristine-$series"
 	mkdir -p "$WORKSHOP/package"
 	# Steps that are joined: in a condition the shell goes on after a step that failed.
 	(
@@ -74,17 +75,24 @@ assemble() {
 	done
 }
 
-# Builds the tree as it is and adds it to the cache by the name on the command line.
-add() {
-	made=$WORKSHOP/$1
+# Builds the kernel NAME with the patches on the command line, and adds it to the cache, unless it is there. Its release ends with a
+# hash of the configuration and the patches: who runs it sees of what it is made.
+kernel() {
+	name=$1
+	shift
+	mark=$( (grep '^CONFIG_' "$home/rig.config" && sed -s '1,/^---$/d' /dev/null "$@") | sha256sum | cut -c 1-8)
+	if "$ONSET" kernels list | grep -q "^$name  *[^ ]*-onset-$mark "; then
+		echo "onset patch: $name is in the cache, made of these patches"
+		return
+	fi
+	assemble "$@"
+	made=$WORKSHOP/$name
 	rm -rf "$made"
 	mkdir -p "$made"
 	# No name, no host and no date: the same sources make the same kernel.
 	export KBUILD_BUILD_USER=onset KBUILD_BUILD_HOST=onset KBUILD_BUILD_VERSION=1
 	export KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 2026'
-	set -- "$1" make -s -C "$tree" "O=$WORKSHOP/objects-$series"
-	name=$1
-	shift
+	set -- make -s -C "$tree" "O=$WORKSHOP/objects-$series" "LOCALVERSION=-onset-$mark"
 	KCONFIG_ALLCONFIG=$home/rig.config "$@" allnoconfig
 	grep '^CONFIG_' "$home/rig.config" | grep -vxFf "$WORKSHOP/objects-$series/.config" | while read -r lost; do
 		echo "onset patch: the configuration of $series lacks $lost"
@@ -104,9 +112,11 @@ build() {
 	for tool in flex bison bc pahole patch gcc make; do
 		command -v "$tool" >/dev/null || die "needs $tool: apt-get install flex bison bc dwarves patch libelf-dev libssl-dev gcc make"
 	done
+	patched=$series-onset
 	if [ $# -eq 0 ]; then
 		set -- "$home/$series"/*.patch
 	else
+		patched=$patched-$(echo "$*" | tr ' ' +)
 		for patch; do
 			[ -f "$home/$series/$patch.patch" ] || die "$series has no patch $patch; onset patch list has the names"
 			set -- "$@" "$home/$series/$patch.patch"
@@ -116,10 +126,8 @@ build() {
 	tree=$WORKSHOP/linux-$series
 	mkdir -p "$WORKSHOP"
 	fetch
-	assemble
-	add "$series-onset-base"
-	assemble "$@"
-	add "$series-onset"
+	kernel "$series-onset-base"
+	kernel "$patched" "$@"
 }
 
 case "${1:-}:$#" in

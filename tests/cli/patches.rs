@@ -69,9 +69,18 @@ fn before(hunks: &[&str]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Writes the files that patches change, as they are before.
+/// Writes the files that patches change, as they are before. Several patches may change one file.
 fn write_before(tree: &Path, texts: &[&String]) {
-    for (file, hunks) in texts.iter().flat_map(|text| hunks(text)) {
+    let mut files: BTreeMap<&str, BTreeMap<usize, Vec<&str>>> = BTreeMap::new();
+    for (file, lines) in texts.iter().flat_map(|text| hunks(text)) {
+        let hunks = lines.chunk_by(|_, next| begins_at(next).is_none());
+        for hunk in hunks {
+            let at = begins_at(hunk[0]).expect("a hunk has its place");
+            files.entry(file).or_default().insert(at, hunk.to_vec());
+        }
+    }
+    for (file, hunks) in files {
+        let hunks: Vec<&str> = hunks.into_values().flatten().collect();
         let path = tree.join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, before(&hunks)).unwrap();
@@ -146,18 +155,19 @@ fn workshop(lab: &Lab) {
     let makefile = format!(
         "allnoconfig: ; mkdir -p $(O); cp $(KCONFIG_ALLCONFIG) $(O)/.config\n\
          bzImage: ; mkdir -p {boot}; find $(CURDIR) -name '*.[ch]' | sort | xargs cat >{boot}/bzImage\n\
-         modules: ;\nmodules_install: ; mkdir -p $(INSTALL_MOD_PATH)/lib/modules/6.12.9\n\
+         modules: ;\nmodules_install: ; mkdir -p $(INSTALL_MOD_PATH)/lib/modules/6.12.9$(LOCALVERSION)\n\
          run-command: ; mkdir -p $(lastword $(KBUILD_RUN_COMMAND))\n"
     );
     fs::write(lab.path().join("linux-6.12/Makefile"), makefile).unwrap();
     for tool in ["flex", "bison", "bc", "pahole"] {
         lab.script(tool, "exit 1");
     }
-    // The command's arguments are: kernels add --name NAME --replace --image FILE …
-    lab.script(
-        "adds",
-        &format!("[ -f \"${{11}}/.config\" ] && cp \"$7\" '{}'/\"$4\".image", lab.path().display()),
-    );
+    // The command's arguments are `kernels list` or: kernels add --name NAME --replace --image FILE --modules TREE
+    // --headers TREE.
+    let adds = "case $2 in list) cat LAB/kernels; exit ;; esac\n\
+                [ -f \"${11}/.config\" ] && cp \"$7\" LAB/\"$4\".image && echo \"$4  ${9##*/} \" >>LAB/kernels";
+    lab.script("adds", &adds.replace("LAB", &lab.path().display().to_string()));
+    fs::write(lab.path().join("kernels"), "").unwrap();
 }
 
 #[test]
@@ -178,10 +188,17 @@ fn both_kernels_are_of_one_configuration_and_differ_by_the_patches_that_were_nam
         assert!(!added(text, &image("6.12-onset-base")), "{name} is in the base");
     }
     // A second build starts from Debian's files again.
-    script(&lab, &["build", "6.12", "vmalloc-purge"]).exits(0);
+    let two = ["page-alloc-cap", "vmalloc-purge"];
+    script(&lab, &[&["build", "6.12"], &two[..]].concat()).exits(0);
+    let both = image("6.12-onset-page-alloc-cap+vmalloc-purge");
     for ((_, name), text) in patches().iter().filter(|((series, _), _)| series == "6.12") {
-        assert_eq!(added(text, &image("6.12-onset")), name == "vmalloc-purge", "{name}");
+        assert_eq!(added(text, &both), two.contains(&name.as_str()), "{name}");
     }
+    // A kernel that is there is not built again, until something that it is made of changes.
+    let build = || script(&lab, &["build", "6.12"]).exits(0).stdout;
+    assert!(build().contains("6.12-onset is in the cache"));
+    fs::write(lab.path().join("kernels"), "6.12-onset  6.12.9-onset-01234567 \n").unwrap();
+    assert!(!build().contains("is in the cache"));
 }
 
 #[test]
@@ -189,6 +206,11 @@ fn what_is_not_there_is_named() {
     let lab = Lab::bare();
     workshop(&lab);
     lab.onset(&["patch", "build", "9.9"]).exits(69).says(&["no patches of the series 9.9"]);
+    lab.onset(&["patch", "prove", "9.9"]).exits(2).says(&["no patches of the series 9.9"]);
+    let prove = |more: &[&str]| lab.onset(&[&["patch", "prove", "6.12"], more].concat()).exits(2);
+    prove(&["nothing"]).says(&["6.12 has no patch nothing", "onset patch list"]);
+    prove(&["--goal", "task"]).says(&["RESPONDER.STATISTIC"]);
+    prove(&["--goal", "tsk.max"]).says(&["tsk"]);
     script(&lab, &["build", "9.9"]).exits(1).says(&["no patches of the series 9.9"]);
     script(&lab, &["build", "6.12", "nothing"]).exits(1).says(&["6.12 has no patch nothing"]);
     script(&lab, &["build"]).exits(1).says(&["usage: patches.sh"]);

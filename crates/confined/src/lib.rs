@@ -330,8 +330,8 @@ pub fn try_lock(file: impl AsFd) -> io::Result<()> {
     Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
 }
 
-/// Ends this command's lock at once. Without it, the lock may outlast the file: a program that another thread starts has
-/// a copy of every file until it begins, some milliseconds later.
+/// Ends this command's lock at once. Without it, the lock may outlast the file: a program that another thread starts
+/// has a copy of every file until it begins, some milliseconds later.
 ///
 /// # Errors
 /// Of the operating system.

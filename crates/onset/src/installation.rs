@@ -52,6 +52,11 @@ impl Installation {
         self.directory.join("patches/patches.sh")
     }
 
+    /// The directory of the patches of a series.
+    pub fn patches_of(&self, series: &str) -> PathBuf {
+        self.directory.join("patches").join(series)
+    }
+
     /// The report's page.
     ///
     /// # Errors

@@ -175,7 +175,7 @@ fn begins(frame: &str, names: &[&str]) -> bool {
 }
 
 /// Whether a frame is in one of these functions, or in a clone that the compiler made of one.
-fn is_one_of(frame: &str, names: &[&str]) -> bool {
+pub(crate) fn is_one_of(frame: &str, names: &[&str]) -> bool {
     let name = function(frame);
     names
         .iter()

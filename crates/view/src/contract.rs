@@ -61,6 +61,7 @@ pub fn files() -> Vec<(String, String)> {
             Minimised::SCHEMA,
             &even_so("the user asked to stop and the command therefore exits with 130"),
         ),
+        printed::<PatchProof>("patch prove", PatchProof::SCHEMA, virtual_time),
         file::<Proof>(
             "prove",
             Proof::SCHEMA,
@@ -83,7 +84,7 @@ pub fn files() -> Vec<(String, String)> {
 
 /// The schema of the output of a command.
 fn printed<T: JsonSchema>(command: &str, number: u32, more: &str) -> (String, String) {
-    let name = command.replace(" list", "").replace(" --", "-");
+    let name = command.replace(" list", "").replace(" prove", "").replace(" --", "-");
     let title = format!("Output of `onset {command} --json`");
     let about = format!("What `onset {command} --json` prints on stdout: one object. {more}");
     file::<T>(&name, number, &title, about.trim_end())

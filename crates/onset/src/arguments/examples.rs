@@ -22,7 +22,7 @@ const PROVE_EXIT_CODES: &str = "Exit status: 0 if the pairs say of every knob wh
 const UNDO_EXIT_CODES: &str = "Exit status: 0; 3 if a setting keeps a value that somebody else gave it; 69 if a setting could not be taken back, or if the journal cannot be used.";
 
 /// The examples of each command, by its words. The examples of a probe are in the definition of the probe.
-const EXAMPLES: [(&str, &[&str]); 36] = [
+const EXAMPLES: [(&str, &[&str]); 37] = [
     (
         "",
         &[
@@ -145,11 +145,18 @@ const EXAMPLES: [(&str, &[&str]); 36] = [
             "onset atlas --flavour 6.12-rt --stressor mmap --stressor fork --duration 500ms",
         ],
     ),
-    ("patch", &["onset patch list", "onset patch build 6.12 vmalloc-purge"]),
+    ("patch", &["onset patch list", "onset patch prove 6.12 vmalloc-purge"]),
     ("patch list", &["onset patch list", "onset patch list --color never"]),
     (
         "patch build",
         &["onset patch build 6.12", "onset patch build 6.12 vmalloc-purge page-free-bulk"],
+    ),
+    (
+        "patch prove",
+        &[
+            "onset patch prove 6.12 vmalloc-purge --options preempt=full",
+            "onset patch prove 7.3 --load fork --hunt 5min",
+        ],
     ),
     (
         "bound",

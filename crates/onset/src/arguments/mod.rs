@@ -15,7 +15,7 @@ pub use followed::{
 };
 pub use live::{Generator, Live, Respond, Serve};
 pub use measure::{Given, How, Measure};
-pub use patch::{Patch, PatchBuild, PatchCommand};
+pub use patch::{Patch, PatchBuild, PatchCommand, PatchProve};
 pub use port::Port;
 pub use tune::{CpusArgument, JournalArgument, Tune, TuneApply, TuneCommand, TunePlan, TuneProve};
 

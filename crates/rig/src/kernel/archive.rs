@@ -86,7 +86,8 @@ impl Archive {
         Ok(archive)
     }
 
-    fn configuration(&self) -> PathBuf {
+    /// The file with the settings of apt.
+    pub fn configuration(&self) -> PathBuf {
         self.directory.join("apt.conf")
     }
 

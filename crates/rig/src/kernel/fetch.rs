@@ -6,6 +6,7 @@ use super::offers::{self, Completeness, Offer, SOURCE};
 use super::toolchain::debian_of_machine;
 use super::{Existing, Kernel, Kernels, Modules};
 use crate::{Error, Result};
+use std::path::PathBuf;
 
 impl Kernels {
     /// The newest kernel of each series that the archive has.
@@ -14,6 +15,14 @@ impl Kernels {
     /// [`Error::Archive`].
     pub fn available(&self, announce: Announce) -> Result<Vec<Offer>> {
         offered(&self.archive(announce)?)
+    }
+
+    /// The file that lets apt (`APT_CONFIG`) use Debian's suites with kernels. Their lists are at most a day old.
+    ///
+    /// # Errors
+    /// Of the archive: no mirror of Debian, or no network.
+    pub fn archive_settings(&self, announce: Announce) -> Result<PathBuf> {
+        Ok(self.archive(announce)?.configuration())
     }
 
     pub(super) fn archive(&self, announce: Announce) -> Result<Archive> {

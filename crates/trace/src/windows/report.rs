@@ -3,6 +3,7 @@
 
 use super::origin::Origin;
 use super::{Cuts, Tally, WindowKind, Windows};
+use crate::entries::is_one_of;
 use crate::{Stacks, Symbols};
 use sample::{Insns, Nanos};
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,16 @@ impl WindowRow {
     pub fn handler(&self) -> Option<String> {
         Origin::of(self.stack.clone(), &self.inside).handler
     }
+
+    /// The longest of these windows, if `function` or something that it called opened them, or if they are softirqs
+    /// that it served. What came meanwhile does not count: interrupts, other softirqs, other tasks.
+    pub fn longest_of(&self, function: &str) -> Option<Nanos> {
+        let is_served = self.handler().is_some_and(|handler| is_one_of(&handler, &[function]));
+        let opened = self.stack.iter().any(|frame| is_one_of(frame, &[function]));
+        let softirqs = if is_served { 0 } else { self.max_softirq_ns.0 };
+        let others = self.max_hardirq_ns.0 + softirqs + self.max_other_tasks_ns.0;
+        (is_served || opened).then(|| Nanos(self.max_ns.0.saturating_sub(others)))
+    }
 }
 
 /// The ranked windows, and those without a length.
@@ -146,5 +157,38 @@ fn row(
         inside: stacks.names(longest.inside, symbols),
         closed_by: stacks.names(tally.closed_by(), symbols),
         max_closed_by: stacks.names(longest.closed_by, symbols),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(stack: &[&str], inside: &[&str]) -> WindowRow {
+        let names = |frames: &[&str]| frames.iter().map(|frame| frame.to_string()).collect();
+        let mut row = serde_json::json!({
+            "kind": "preempt_off", "count": 1, "total_ns": 900, "max_ns": 900, "max_insns": 900,
+            "max_at_ns": 0, "hardirq_ns": 0, "softirq_ns": 0, "other_tasks_ns": 0,
+            "max_hardirq_ns": 100, "max_softirq_ns": 300, "max_other_tasks_ns": 0,
+            "histogram": [], "stack": [], "inside": [], "closed_by": [], "max_closed_by": [],
+        });
+        let frames: Vec<String> = names(stack);
+        row["stack"] = frames.into();
+        let frames: Vec<String> = names(inside);
+        row["inside"] = frames.into();
+        serde_json::from_value(row).expect("a row")
+    }
+
+    #[test]
+    fn a_function_has_the_windows_that_it_or_a_callee_opened_and_the_softirqs_that_it_served() {
+        let lock =
+            row(&["_raw_spin_lock+0x9", "reclaim_list_global.part.0+0x1f", "vfree+0x1"], &[]);
+        assert_eq!(lock.longest_of("reclaim_list_global"), Some(Nanos(500)));
+        assert_eq!(lock.longest_of("reclaim_list"), None);
+        let inside = ["__free_frozen_pages+0x1", "rcu_core+0x1bf", "handle_softirqs+0xd8"];
+        let softirqs = row(&["handle_softirqs+0x42", "run_ksoftirqd+0x2f"], &inside);
+        // What it serves is its own.
+        assert_eq!(softirqs.longest_of("rcu_core"), Some(Nanos(800)));
+        assert_eq!(softirqs.longest_of("__free_frozen_pages"), None);
     }
 }

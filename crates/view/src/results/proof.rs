@@ -236,7 +236,7 @@ fn switches(run: &Manifest) -> Option<f64> {
     run.about.load_counters.get("kernel.context_switches").map(|n| *n as f64)
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values[values.len() / 2]);
     Some((low + high) / 2.0)

@@ -4,9 +4,11 @@
 mod blocks;
 mod kept;
 mod machine;
+mod patches;
 mod rig;
 
 pub use kept::towards;
+pub use patches::{patches, planned};
 
 use super::{print, print_json, report};
 use crate::arguments::TuneProve;

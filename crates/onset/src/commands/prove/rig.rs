@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! In the rig: what each knob does and what it costs, in pairs of guests.
 
-mod hunted;
-mod reasons;
-mod screen;
+pub(super) mod hunted;
+pub(super) mod reasons;
+pub(super) mod screen;
 
 use super::{CONTROL_ROW, TOGETHER, goal};
-use crate::arguments::TuneProve;
+use crate::arguments::{StoreArgument, TuneProve};
 use crate::commands::run::{Results, measure_all};
 use crate::commands::store;
 use crate::failure::Failure;
 use bundle::{Bundle, Manifest};
-use experiment::{Experiment, Flavour};
+use experiment::{Experiment, Flavour, Load};
 use lab::Found;
 use machine::{Cpus, Knob, KnobKind, Plan};
 use stats::Statistic;
@@ -29,31 +29,71 @@ const GOAL: &str = "task.p99";
 /// The guest's seed of the first pair, as an override says it: not at all.
 const FIRST: &str = "";
 
-/// What is changed, and the words of the command line that change it.
+/// What is changed, and the words that change it.
 #[derive(Clone)]
-struct Change {
-    name: String,
-    words: String,
+pub(super) struct Change {
+    pub(super) name: String,
+    pub(super) words: String,
+    /// Whether the words are the name of another kernel with the same boot options. Else they are further options.
+    pub(super) is_kernel: bool,
 }
 
 /// Changes of a flavour.
-type Chosen = (String, Vec<Change>);
+pub(super) type Chosen = (String, Vec<Change>);
 
 /// What is asked for, and what it is judged by.
-struct Proving<'a> {
-    arguments: &'a TuneProve,
-    responder: String,
-    statistic: Statistic,
+pub(super) struct Proving<'a> {
+    pub(super) load: Load,
+    /// How many pairs.
+    pub(super) pairs: u16,
+    /// How many guests run at once.
+    pub(super) jobs: Option<u16>,
+    pub(super) store: &'a StoreArgument,
+    pub(super) responder: String,
+    pub(super) statistic: Statistic,
+    /// Who answers beside the responder that is judged.
+    pub(super) others: &'static [&'static str],
+    /// Says which costs are measured.
+    pub(super) costs: fn(&mut DocumentMut),
+}
+
+impl Change {
+    /// What changes nothing.
+    pub(super) fn control() -> Change {
+        Change { name: CONTROL_ROW.into(), words: CONTROL.into(), is_kernel: false }
+    }
+
+    /// The flavour with the change.
+    pub(super) fn of(&self, base: &str) -> String {
+        match (self.is_kernel, base.split_once(' ')) {
+            (false, _) => format!("{base} {}", self.words),
+            (true, Some((_, options))) => format!("{} {options}", self.words),
+            (true, None) => self.words.clone(),
+        }
+    }
 }
 
 pub fn prove(arguments: &TuneProve) -> Result<Proof, Failure> {
     let (knobs, untried) = knobs(arguments).map_err(Failure::usage)?;
     let changes = changes(&knobs, arguments).map_err(Failure::usage)?;
     let (responder, statistic) = goal(arguments.goal.as_deref().unwrap_or(GOAL))?;
-    let proving = Proving { arguments, responder, statistic };
+    let proving = Proving {
+        load: arguments.load,
+        pairs: arguments.pairs.unwrap_or(PAIRS),
+        jobs: arguments.jobs,
+        store: &arguments.store,
+        responder,
+        statistic,
+        others: &[],
+        costs: |root| {
+            root["cost"]["suites"] = value(Array::from_iter(["syscalls", "context"]));
+        },
+    };
+    let flavours = arguments.flavours.iter().map(|flavour| base(flavour));
+    let flavours: Vec<String> = flavours.collect::<Result<_, _>>()?;
     let mut kernels = match arguments.screen {
-        true => screen::kernels(&proving, &changes)?,
-        false => kernels(&proving, &changes)?,
+        true => screen::kernels(&proving, &flavours, &changes)?,
+        false => kernels(&proving, &flavours, &changes)?,
     };
     for kernel in &mut kernels {
         reasons::tell(&proving, kernel)?;
@@ -73,10 +113,13 @@ pub fn prove(arguments: &TuneProve) -> Result<Proof, Failure> {
 }
 
 /// Every change in pairs, and its costs.
-fn kernels(proving: &Proving, changes: &[Change]) -> Result<Vec<KernelProof>, Failure> {
-    let chosen =
-        proving.arguments.flavours.iter().map(|flavour| Ok((base(flavour)?, changes.to_vec())));
-    let chosen: Vec<Chosen> = chosen.collect::<Result<_, Failure>>()?;
+fn kernels(
+    proving: &Proving,
+    flavours: &[String],
+    changes: &[Change],
+) -> Result<Vec<KernelProof>, Failure> {
+    let chosen: Vec<Chosen> =
+        flavours.iter().map(|flavour| (flavour.clone(), changes.to_vec())).collect();
     let runs = proving.runs(&chosen, true)?;
     let kernel = |(flavour, changes): &Chosen| KernelProof {
         rows: changes.iter().map(|change| proving.row(&runs, flavour, change)).collect(),
@@ -88,13 +131,13 @@ fn kernels(proving: &Proving, changes: &[Change]) -> Result<Vec<KernelProof>, Fa
 }
 
 /// The flavour as its runs name it.
-fn base(flavour: &str) -> Result<String, Failure> {
+pub(super) fn base(flavour: &str) -> Result<String, Failure> {
     Ok(flavour.parse::<Flavour>().map_err(Failure::usage)?.to_string())
 }
 
 impl Proving<'_> {
     /// The runs of the pairs, and of the costs if they are asked for.
-    fn runs(&self, chosen: &[Chosen], costs: bool) -> Result<Runs, Failure> {
+    pub(super) fn runs(&self, chosen: &[Chosen], costs: bool) -> Result<Runs, Failure> {
         let latencies = self.latencies(chosen)?.repetitions()?;
         let costs = if costs { self.costs(chosen)?.repetitions()? } else { Vec::new() };
         let all = [latencies, costs].concat();
@@ -104,25 +147,26 @@ impl Proving<'_> {
     /// Guests that are alike answer alike, so what an earlier proof measured counts, also one with other knobs or
     /// pairs.
     fn measured<'a>(&self, all: &'a [Experiment]) -> Result<Results<'a>, Failure> {
-        let found = Found::of(&store(&self.arguments.store.store))?;
-        let results = measure_all(all, self.arguments.jobs, &found, &self.arguments.store)?;
+        let found = Found::of(&store(&self.store.store))?;
+        let results = measure_all(all, self.jobs, &found, self.store)?;
         match work::is_cancelled() {
             true => Err(rig::Error::Interrupted.into()),
             false => Ok(results),
         }
     }
 
-    fn row(&self, runs: &Runs, base: &str, change: &Change) -> ProofRow {
+    pub(super) fn row(&self, runs: &Runs, base: &str, change: &Change) -> ProofRow {
         let goal = (self.responder.as_str(), self.statistic);
         let name = (change.name.clone(), change.words.clone());
-        ProofRow::of(name, goal, runs.pairs(base, &change.words))
+        ProofRow::of(name, goal, runs.pairs(base, change))
     }
 
-    fn latencies(&self, chosen: &[Chosen]) -> Result<Experiment, Failure> {
+    pub(super) fn latencies(&self, chosen: &[Chosen]) -> Result<Experiment, Failure> {
+        let others = self.others.iter().filter(|other| **other != self.responder).copied();
         experiment(chosen, |root| {
-            root["repeats"] = value(i64::from(self.arguments.pairs.unwrap_or(PAIRS)));
-            root["loads"] = value(Array::from_iter([self.arguments.load.name()]));
-            root["responders"] = value(Array::from_iter([self.responder.as_str()]));
+            root["repeats"] = value(i64::from(self.pairs));
+            root["loads"] = value(Array::from_iter([self.load.name()]));
+            root["responders"] = value(Array::from_iter(others.chain([self.responder.as_str()])));
             triggers(root);
         })
     }
@@ -130,7 +174,7 @@ impl Proving<'_> {
     fn costs(&self, chosen: &[Chosen]) -> Result<Experiment, Failure> {
         experiment(chosen, |root| {
             root["loads"] = value(Array::from_iter(["idle"]));
-            root["cost"]["suites"] = value(Array::from_iter(["syscalls", "context"]));
+            (self.costs)(root);
         })
     }
 }
@@ -164,12 +208,12 @@ fn knobs(arguments: &TuneProve) -> Result<(Vec<String>, Vec<String>), String> {
 
 /// The control and each knob; all together if several are named and none is screened.
 fn changes(knobs: &[String], arguments: &TuneProve) -> Result<Vec<Change>, String> {
-    let mut changes = vec![Change { name: CONTROL_ROW.into(), words: CONTROL.into() }];
+    let mut changes = vec![Change::control()];
     let cpus = cpus()?;
     for knob in knobs {
         let plan = Plan::default().with(std::slice::from_ref(knob), &cpus);
         let words = words(&plan.map_err(|e| e.to_string())?)?;
-        changes.push(Change { name: knob.clone(), words });
+        changes.push(Change { name: knob.clone(), words, is_kernel: false });
     }
     if arguments.screen || arguments.all {
         return Ok(changes);
@@ -177,7 +221,8 @@ fn changes(knobs: &[String], arguments: &TuneProve) -> Result<Vec<Change>, Strin
     let together = Plan::default().with(knobs, &cpus).map_err(|e| e.to_string())?;
     if together.changes().len() > 1 {
         together.consistent().map_err(|e| format!("{e}; prove them one at a time"))?;
-        changes.push(Change { name: TOGETHER.into(), words: words(&together)? });
+        let words = words(&together)?;
+        changes.push(Change { name: TOGETHER.into(), words, is_kernel: false });
     }
     Ok(changes)
 }
@@ -209,7 +254,7 @@ fn experiment(
     fill: impl FnOnce(&mut DocumentMut),
 ) -> Result<Experiment, Failure> {
     let with = |(flavour, changes): &Chosen| -> Vec<String> {
-        let changed = changes.iter().map(|change| format!("{flavour} {}", change.words));
+        let changed = changes.iter().map(|change| change.of(flavour));
         std::iter::once(flavour.clone()).chain(changed).collect()
     };
     let mut flavours: Vec<String> = Vec::new();
@@ -219,15 +264,15 @@ fn experiment(
         }
     }
     let mut root = DocumentMut::new();
-    root["title"] = value("tune prove");
+    root["title"] = value("prove");
     root["target"] = value("rig");
     root["flavours"] = value(Array::from_iter(flavours));
     fill(&mut root);
-    Ok(Experiment::parse(Path::new("onset tune prove"), &root.to_string())?)
+    Ok(Experiment::parse(Path::new("onset prove"), &root.to_string())?)
 }
 
 /// The runs, by flavour, whether they are of the cost suite, and the seed of the guest.
-struct Runs(BTreeMap<(String, bool, String), Result<Manifest, String>>);
+pub(super) struct Runs(BTreeMap<(String, bool, String), Result<Manifest, String>>);
 
 impl Runs {
     fn of(results: &Results<'_>) -> Result<Runs, Failure> {
@@ -247,9 +292,9 @@ impl Runs {
         Ok(Runs(runs))
     }
 
-    /// The pairs of a flavour and the same with more words.
-    fn pairs(&self, base: &str, words: &str) -> Pairs {
-        let changed = format!("{base} {words}");
+    /// The pairs of a flavour and the same with a change.
+    pub(super) fn pairs(&self, base: &str, change: &Change) -> Pairs {
+        let changed = change.of(base);
         let mut pairs = Pairs::default();
         for ((flavour, is_cost, seed), without) in &self.0 {
             let with = self.0.get(&(changed.clone(), *is_cost, seed.clone()));

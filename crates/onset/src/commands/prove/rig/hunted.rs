@@ -34,8 +34,7 @@ pub fn hunt(
     Ok(Some(Hunted { words, without, with }))
 }
 
-fn worst(proving: &Proving, flavour: &str, budget: Budget) -> Result<HuntedWorst, Failure> {
-    let arguments = proving.arguments;
+pub fn worst(proving: &Proving, flavour: &str, budget: Budget) -> Result<HuntedWorst, Failure> {
     let flavour: Flavour = flavour.parse().map_err(Failure::usage)?;
     let responder: Responder = proving.responder.parse().map_err(Failure::usage)?;
     let experiment = proving.latencies(&[(flavour.to_string(), Vec::new())])?;
@@ -48,17 +47,16 @@ fn worst(proving: &Proving, flavour: &str, budget: Budget) -> Result<HuntedWorst
         strategies: STRATEGIES.iter().map(|strategy| strategy.name()).collect(),
         seed: SEED,
         budget,
-        jobs: arguments.jobs.map_or_else(processors, usize::from),
+        jobs: proving.jobs.map_or_else(processors, usize::from),
         enough: None,
     };
     let about = About::of(&hunt, &experiment.source, flavour.to_string(), grounds.first());
     // The same hunt of an earlier proof is gone on with, which has nothing to do if it had the same budget.
     let snapshot = about.guests[0].snapshot.get(..16).unwrap_or_default();
-    let directory =
-        arguments.store.store.join("hunts").join(format!("prove-{responder}-{snapshot}"));
+    let directory = proving.store.store.join("hunts").join(format!("prove-{responder}-{snapshot}"));
     std::fs::create_dir_all(&directory)
         .map_err(|e| Failure::unavailable(format!("{}: {e}", directory.display())))?;
-    tell!("{flavour} · {}: hunts in {}", arguments.load, directory.display());
+    tell!("{flavour} · {}: hunts in {}", proving.load, directory.display());
     let mut journal = Journal::open(&directory.join(JOURNAL), &about, &tell_line)?;
     let (known, _) = hunting::search(&hunt, &grounds, &mut journal)
         .map_err(|HuntFailure { failure, .. }| Failure::from(failure))?;

@@ -38,7 +38,7 @@ pub fn tell(proving: &Proving, kernel: &mut KernelProof) -> Result<(), Failure> 
 /// The ledger of a run's late answers. `None` if it has too few answers to have late ones.
 fn ledger(proving: &Proving, run: &str) -> Result<Option<LedgerReport>, Failure> {
     let bench = bench()?;
-    let bundle = open(run, &proving.arguments.store.store)?;
+    let bundle = open(run, &proving.store.store)?;
     let responder: Responder = proving.responder.parse().map_err(Failure::usage)?;
     let series = SeriesName::from(responder);
     let late = |summary: &Summary| summary.quantile(LATE);

@@ -7,7 +7,7 @@
 //! together have no effect, none is looked for in each.
 
 use super::super::knob;
-use super::{CONTROL_ROW, Change, Chosen, Proving, base, triggers};
+use super::{CONTROL_ROW, Change, Chosen, Proving, triggers};
 use crate::failure::Failure;
 use bundle::Bundle;
 use machine::Plan;
@@ -18,7 +18,7 @@ use toml_edit::{Array, value};
 use view::results::{KernelProof, ProofRow, Quiet, QuietAnswers, unsound};
 
 /// The mechanisms that a quiet guest answers by.
-const LADDER: [&str; 5] = ["hardirq", "threaded_irq", "tasklet", "work", "task"];
+pub const LADDER: [&str; 5] = ["hardirq", "threaded_irq", "tasklet", "work", "task"];
 /// How many knobs a group has. The number is chosen: eight pairs tell of a group with an effect which knob has it, and
 /// the groups of all knobs take less time than one knob of eight.
 const GROUP: usize = 8;
@@ -27,12 +27,14 @@ const GROUP: usize = 8;
 struct QuietGuests(BTreeMap<String, Result<QuietAnswers, String>>);
 
 /// Screens the changes, and measures those in pairs that the screening does not rule out.
-pub fn kernels(proving: &Proving, changes: &[Change]) -> Result<Vec<KernelProof>, Failure> {
-    let flavours = proving.arguments.flavours.iter().map(|flavour| base(flavour));
-    let flavours: Vec<String> = flavours.collect::<Result<_, _>>()?;
-    let quiet = QuietGuests::measured(proving, &flavours, changes)?;
+pub fn kernels(
+    proving: &Proving,
+    flavours: &[String],
+    changes: &[Change],
+) -> Result<Vec<KernelProof>, Failure> {
+    let quiet = QuietGuests::measured(proving, flavours, changes)?;
     let mut grouped: Vec<Chosen> = Vec::new();
-    for flavour in &flavours {
+    for flavour in flavours {
         let alike =
             |change: &&Change| quiet.compared(flavour, change).is_ok_and(|quiet| quiet.same);
         let alike = changes.iter().filter(|change| change.name != CONTROL_ROW).filter(alike);
@@ -109,6 +111,7 @@ fn groups(changes: &[Change]) -> Vec<Change> {
     let group = |group: &Vec<&Change>| Change {
         name: joined(group, |change| &change.name, ", "),
         words: joined(group, |change| &change.words, " "),
+        is_kernel: false,
     };
     groups.iter().map(group).collect()
 }
@@ -147,11 +150,11 @@ impl QuietGuests {
 
     /// The guest with a change and the one without.
     fn compared(&self, flavour: &str, change: &Change) -> Result<Quiet, String> {
-        let changed = |words: &str| self.0.get(&format!("{flavour} {words}"));
         let missing = || Err(format!("no quiet guest of {flavour} was measured"));
         let without = self.0.get(flavour).cloned().unwrap_or_else(missing)?;
-        let with = changed(&change.words).cloned().unwrap_or_else(missing)?;
-        let control = changed(super::CONTROL).and_then(|control| control.as_ref().ok());
+        let with = self.0.get(&change.of(flavour)).cloned().unwrap_or_else(missing)?;
+        let control = self.0.get(&Change::control().of(flavour));
+        let control = control.and_then(|control| control.as_ref().ok());
         let control = control.filter(|_| change.name != CONTROL_ROW);
         Ok(Quiet::of(&without, &with, control))
     }
@@ -183,7 +186,7 @@ mod tests {
     use super::*;
 
     fn change(name: &str) -> Change {
-        Change { name: name.into(), words: name.into() }
+        Change { name: name.into(), words: name.into(), is_kernel: false }
     }
 
     #[test]
