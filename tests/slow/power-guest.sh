@@ -99,7 +99,7 @@ apply() {
 # Somebody else changes a value or a file. The disk knows of it before and after.
 disturb() {
 	case $(($1 % 5)) in
-	1) set=77 && echo 77 >/proc/sys/vm/swappiness ;;
+	1 | 4) set=77 && echo 77 >/proc/sys/vm/swappiness ;;
 	2) file=etc/default/grub.d/onset.cfg ;;
 	3) file=etc/grub.d/42_onset ;;
 	*) return ;;

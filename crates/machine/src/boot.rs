@@ -147,7 +147,7 @@ pub fn unchoose(system: &System) -> Result<(), String> {
     }
 }
 
-fn run(system: &System, path: &str, arguments: &[&str]) -> Result<String, String> {
+pub(crate) fn run(system: &System, path: &str, arguments: &[&str]) -> Result<String, String> {
     let program = system.program(path).ok_or_else(|| format!("there is no {path}"))?;
     let output = Command::new(program).args(arguments).output();
     let output = output.map_err(|e| format!("{path} cannot be run: {e}"))?;

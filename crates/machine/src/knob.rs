@@ -35,6 +35,10 @@ pub enum KnobKind {
     Procfs,
     /// The policy and priority of kernel threads. The paths are patterns of their names.
     Priority,
+    /// onset's isolated partition of CPUs.
+    Cgroup,
+    /// The coalescing of network cards. The paths are its settings, as ethtool(8) names them.
+    Ethtool,
     /// onset says how it is changed, and does not change it. The paths, if any, are only read.
     Told,
 }
@@ -49,6 +53,8 @@ impl KnobKind {
             KnobKind::Debugfs => "debugfs",
             KnobKind::Procfs => "procfs",
             KnobKind::Priority => "priority",
+            KnobKind::Cgroup => "cgroup",
+            KnobKind::Ethtool => "ethtool",
             KnobKind::Told => "told",
         }
     }

@@ -9,11 +9,13 @@
 //! Nothing here measures. Whether a change helps is told by a measurement before it and one after it.
 
 mod boot;
+mod card;
 mod cpus;
 pub mod journal;
 mod knob;
 mod look;
 mod notation;
+mod partition;
 mod plan;
 mod system;
 mod thread;

@@ -2,7 +2,7 @@
 //! What a knob is on a machine now. Reads only.
 
 use crate::boot::Parameters;
-use crate::{Cpus, Knob, KnobKind, Spot, System};
+use crate::{Cpus, Knob, KnobKind, Spot, System, card};
 
 /// A knob on a machine.
 #[derive(Clone, Debug)]
@@ -142,11 +142,18 @@ fn spots(system: &System, knob: &Knob, cpus: &Cpus) -> State {
         };
         let places = |pattern: &String| match knob.kind {
             KnobKind::Priority => system.threads(pattern),
+            KnobKind::Ethtool => card::interfaces(system)
+                .into_iter()
+                .map(|interface| Spot::Card { interface, setting: pattern.clone() })
+                .collect(),
             _ => system.matching(pattern).into_iter().map(Spot::Kernel).collect(),
         };
         patterns.iter().flat_map(places).collect()
     };
-    let places: Vec<Spot> = knob.paths.iter().flat_map(of_pattern).collect();
+    let mut places: Vec<Spot> = knob.paths.iter().flat_map(of_pattern).collect();
+    if knob.kind == KnobKind::Cgroup {
+        places.push(Spot::Partition);
+    }
     let (mut spots, mut unread) = (Vec::new(), None);
     for place in places {
         match system.read(&place) {
@@ -171,6 +178,13 @@ fn absent(system: &System, knob: &Knob) -> String {
             "debugfs is not mounted: mount -t debugfs none /sys/kernel/debug".into()
         }
         KnobKind::Priority => format!("no kernel thread is called {what}"),
+        KnobKind::Cgroup => {
+            "/sys/fs/cgroup has no cgroups of version 2 with the controller cpuset".into()
+        }
+        KnobKind::Ethtool if !card::is_readable(system) => {
+            "there is no ethtool: apt-get install ethtool".into()
+        }
+        KnobKind::Ethtool => format!("no network card has {what}"),
         _ => format!("there is no {what}"),
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! How a setting is read back: what of a file's text is the value, and when two texts are the same value. Pure.
 
+use crate::partition::Partition;
 use probes::context::{chosen, cpu_list, cpu_mask};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,8 @@ pub enum Notation {
     Cpus,
     /// A mask of CPUs, as in `ff,ffffffff`.
     Mask,
+    /// An isolated partition of CPUs: these CPUs, or a text that says how far it is made.
+    Partition,
     /// Every byte counts.
     Exact,
 }
@@ -30,6 +33,7 @@ impl Notation {
         match self {
             Notation::Brackets => chosen(text, '[', ']').map_or_else(words, str::to_owned),
             Notation::Parentheses => chosen(text, '(', ')').map_or_else(words, str::to_owned),
+            Notation::Partition => Partition::of(text).shown(),
             Notation::Exact => text.to_owned(),
             Notation::Words | Notation::Cpus | Notation::Mask => words(),
         }
@@ -37,14 +41,24 @@ impl Notation {
 
     /// Whether both texts are the same value, however the kernel writes it.
     pub fn is_same(self, a: &str, b: &str) -> bool {
+        if self == Notation::Partition {
+            return is_same_partition(&Partition::of(a), &Partition::of(b));
+        }
         let (a, b) = (self.value(a), self.value(b));
         let alike = match self {
             Notation::Cpus => equal(cpu_list(&a), cpu_list(&b)),
             Notation::Mask => equal(cpu_mask(&a), cpu_mask(&b)),
             Notation::Words => equal(a.parse::<i128>().ok(), b.parse().ok()),
-            Notation::Brackets | Notation::Parentheses | Notation::Exact => None,
+            Notation::Brackets | Notation::Parentheses | Notation::Partition | Notation::Exact => {
+                None
+            }
         };
         alike.unwrap_or(a == b)
+    }
+
+    /// Whether `now` is a state on the way to `new`, of a setting that takes several steps.
+    pub fn is_step(self, now: &str, new: &str) -> bool {
+        self == Notation::Partition && Partition::of(now).is_on_the_way_to(&Partition::of(new))
     }
 
     /// What is written to give a file the value that this text of it had. The kernel takes a word alone where it shows
@@ -55,6 +69,11 @@ impl Notation {
             _ => text.to_owned(),
         }
     }
+}
+
+fn is_same_partition(a: &Partition, b: &Partition) -> bool {
+    let cpus = |of: &Partition| cpu_list(&of.cpus);
+    (&a.kind, a.controller) == (&b.kind, b.controller) && (a.cpus == b.cpus || cpus(a) == cpus(b))
 }
 
 /// Whether both are equal, if both are known.

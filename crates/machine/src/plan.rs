@@ -2,6 +2,7 @@
 //! A plan: which knobs are to get which values. As a file it can be read, altered, and carried out on many machines.
 
 use crate::{Cpus, Knob, KnobKind, Sighting, State, boot, find};
+use probes::context::cpu_list;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -172,6 +173,9 @@ fn checked(knob: &'static Knob, value: String) -> Result<Change, PlanError> {
         && let Err(e) = value.parse::<rt::Policy>()
     {
         return Err(PlanError(format!("{name}: {e}")));
+    }
+    if knob.kind == KnobKind::Cgroup && cpu_list(&value).is_none_or(|cpus| cpus.is_empty()) {
+        return Err(PlanError(format!("{name}: {value:?} is no list of CPUs, as 2-3,5 is")));
     }
     Ok(Change { knob, value })
 }

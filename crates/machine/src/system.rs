@@ -4,8 +4,8 @@
 //! A file of the kernel (/proc, /sys) takes a text by one write. Any other file is replaced as a whole by one rename,
 //! so that a kill leaves the old text or the new one.
 
-use crate::KernelSeries;
 use crate::thread::kernel_thread;
+use crate::{KernelSeries, card, partition};
 use probes::context::cpu_list;
 use rustix::fs::{Mode, OFlags, fsync};
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,15 @@ pub enum Spot {
         /// Its name.
         name: String,
     },
+    /// onset's isolated partition of CPUs. It is gone after a reboot.
+    Partition,
+    /// A setting of a network card that ethtool(8) changes. Its value is gone after a reboot.
+    Card {
+        /// The network interface.
+        interface: String,
+        /// The setting, as ethtool names it.
+        setting: String,
+    },
 }
 
 impl Spot {
@@ -56,6 +65,8 @@ impl fmt::Display for Spot {
         match self {
             Spot::Kernel(path) | Spot::Disk(path) => f.write_str(path),
             Spot::Thread { pid, name, .. } => write!(f, "thread {name} ({pid})"),
+            Spot::Partition => f.write_str(partition::DIRECTORY),
+            Spot::Card { interface, setting } => write!(f, "{setting} of {interface}"),
         }
     }
 }
@@ -173,6 +184,8 @@ impl System {
         let (pid, began) = match place {
             Spot::Kernel(path) | Spot::Disk(path) => return self.file(path),
             Spot::Thread { pid, began, .. } => (pid, began),
+            Spot::Partition => return Ok(partition::read(self)),
+            Spot::Card { interface, setting } => return Ok(card::read(self, interface, setting)),
         };
         let stat = self.text(&format!("/proc/{pid}/stat"));
         let thread = stat.and_then(|stat| kernel_thread(&stat)).filter(|t| t.began == *began);
@@ -194,11 +207,16 @@ impl System {
                 let policy = text.trim().parse().map_err(io::Error::other)?;
                 rt::give(*pid, policy).map_err(io::Error::other)
             }
-            (Spot::Kernel(_) | Spot::Thread { .. }, None) => Err(ErrorKind::Unsupported.into()),
+            (Spot::Partition, Some(text)) => partition::write(self, text),
+            (Spot::Card { interface, setting }, Some(text)) => {
+                card::write(self, interface, setting, text)
+            }
+            (_, None) => Err(ErrorKind::Unsupported.into()),
         }
     }
 
-    fn give(&self, path: &Path, text: &str) -> io::Result<()> {
+    /// Writes to a file of the kernel.
+    pub(crate) fn give(&self, path: &Path, text: &str) -> io::Result<()> {
         let mut file = OpenOptions::new()
             .write(true)
             .custom_flags(OFlags::NONBLOCK.bits() as i32)
@@ -242,6 +260,10 @@ impl System {
         let path = match place {
             Spot::Kernel(path) | Spot::Disk(path) => self.path(path),
             Spot::Thread { pid, .. } => self.path(&format!("/proc/{pid}")),
+            Spot::Partition => self.path(partition::DIRECTORY),
+            Spot::Card { interface, setting } => {
+                self.path(&format!("/sys/class/net/{interface}")).join(setting)
+            }
         };
         path.canonicalize().unwrap_or(path)
     }

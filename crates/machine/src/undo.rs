@@ -113,7 +113,13 @@ fn may_change(place: &Spot) -> bool {
             let is_below = ["/proc/", "/sys/"].iter().any(|start| path.starts_with(start));
             is_below && path.split('/').all(|part| part != "..")
         }
-        Spot::Thread { .. } => true,
+        Spot::Thread { .. } | Spot::Partition => true,
+        // These are arguments of a program.
+        Spot::Card { interface, setting } => {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            let is_name = |name: &String| !name.starts_with('-') && name.chars().all(is_plain);
+            is_name(interface) && is_name(setting)
+        }
     }
 }
 
@@ -145,7 +151,12 @@ fn settle(
     if now.is_none() {
         return End::Gone;
     }
-    let is_ours = is(change.new.as_ref()) || (read_back.is_some() && is(read_back));
+    // A change of several steps may have been cut short between two of them.
+    let is_begun = match (&now, &change.new) {
+        (Some(now), Some(new)) => change.reads.is_step(now, new),
+        _ => false,
+    };
+    let is_ours = is_begun || is(change.new.as_ref()) || (read_back.is_some() && is(read_back));
     if !is_ours {
         return End::Left(now.map(|now| change.reads.value(&now)).unwrap_or_default());
     }

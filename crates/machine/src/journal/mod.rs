@@ -10,6 +10,7 @@ pub use record::{Change, Read, Record, Unusable, VERSION, digits, line, read};
 
 use crate::system::sync_directory_of;
 use confined::Directory;
+use rustix::io::{FdFlags, fcntl_setfd};
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind, Read as _, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -22,7 +23,7 @@ const NAME: &str = "journal";
 const CLOSED: &str = "journal.closed";
 const LOCK: &str = "lock";
 /// How often the lock is tried before somebody else is at work.
-const LOCK_TRIES: u32 = 20;
+const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// The most bytes of a journal. A change takes some 400.
 const BYTES_MAX: u64 = 64 << 20;
@@ -104,8 +105,9 @@ fn remedy(error: &io::Error) -> &'static str {
 #[derive(Debug)]
 pub struct Journal {
     directory: Directory,
-    /// Its lock ends with it, also by a kill.
-    _lock: File,
+    /// Its lock ends with it. After a kill it ends with the last program that this process had started: what such a
+    /// program still changes, the next process has to find changed.
+    lock: File,
     /// None until the first record.
     file: Option<File>,
     read: Read,
@@ -134,10 +136,11 @@ impl Journal {
             let process = if process.is_empty() { "unknown".into() } else { process };
             return Err(JournalError::Busy { path: path.into(), process });
         }
+        fcntl_setfd(&lock, FdFlags::empty()).map_err(|e| io(e.into()))?;
         let named = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
         named.map_err(io)?;
         let (file, read) = (None, Read::default());
-        let mut journal = Journal { directory, _lock: lock, file, read, torn: 0, half: None };
+        let mut journal = Journal { directory, lock, file, read, torn: 0, half: None };
         journal.load()?;
         Ok(journal)
     }
@@ -243,8 +246,14 @@ impl Journal {
     }
 }
 
-/// Locks a file that nobody else has locked. A process that was killed may just have forked: the child has the lock
-/// until it executes its program, some milliseconds later.
+impl Drop for Journal {
+    fn drop(&mut self) {
+        let _ = confined::unlock(&self.lock);
+    }
+}
+
+/// Locks a file that nobody else has locked. Of a process that was killed, a program that it started may still be at
+/// work.
 fn is_locked(file: &File) -> bool {
     (0..LOCK_TRIES).any(|n| {
         if n > 0 {

@@ -11,8 +11,8 @@ use crate::{Notation, Spot};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-/// The version of the journal that this onset writes.
-pub const VERSION: u32 = 1;
+/// The version of the journal that this onset writes. It reads all until then: version 1 had no partition and no card.
+pub const VERSION: u32 = 2;
 const DIGITS: usize = 16;
 
 /// A record.
@@ -116,7 +116,7 @@ pub fn read(bytes: &[u8]) -> Result<Read, Unusable> {
         };
         let (digits, json) = checked(&read.last, inside).ok_or(damaged.clone())?;
         let record = match (number, serde_json::from_str(json)) {
-            (1, Ok(Record::Journal { version })) if version == VERSION => {
+            (1, Ok(Record::Journal { version })) if (1..=VERSION).contains(&version) => {
                 Record::Journal { version }
             }
             (1, _) => {

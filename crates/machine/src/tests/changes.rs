@@ -13,11 +13,11 @@ const REFUSES: &str = "/proc/self/oom_score_adj";
 /// A file of the kernel that nobody can write.
 const CLOSED: &str = "/proc/version";
 
-fn changed(places: usize) -> Fate {
+pub(super) fn changed(places: usize) -> Fate {
     Fate::Changed { places, refused: Vec::new() }
 }
 
-fn ends(undone: &Undone) -> Vec<End> {
+pub(super) fn ends(undone: &Undone) -> Vec<End> {
     undone.ended.iter().map(|ended| ended.end.clone()).collect()
 }
 
@@ -298,6 +298,8 @@ fn a_place_that_onset_never_changes_is_not_written() {
         kernel("/proc/../etc/victim"),
         kernel("/sys/kernel/../../etc/victim"),
         kernel("/system/../etc/victim"),
+        Spot::Card { interface: "--help".into(), setting: "victim".into() },
+        Spot::Card { interface: "eth0".into(), setting: "../victim".into() },
     ];
     for place in places {
         let prepared = Prepared::new();
@@ -306,11 +308,13 @@ fn a_place_that_onset_never_changes_is_not_written() {
         fs::create_dir(prepared.path("/system")).unwrap();
         let before = prepared.tree();
         let mut journal = Journal::open(&prepared.journal()).unwrap();
+        let journaled = place.clone();
         journal.add(change(place, "theirs", "mine")).unwrap();
         drop(journal);
         let ended = ends(&prepared.undo());
         let [End::Failed(why)] = &ended[..] else { panic!("{ended:?}") };
-        assert!(why.contains("victim is no place that onset changes"), "{why}");
+        let place = journaled.to_string();
+        assert!(why.contains(&format!("{place} is no place that onset changes")), "{why}");
         assert_eq!(prepared.tree(), before);
     }
 }

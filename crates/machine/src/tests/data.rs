@@ -5,7 +5,7 @@ use super::*;
 use std::collections::BTreeSet;
 
 /// What each knob with places is on the prepared machine. Of knobs that stand on the command line the next test asks.
-const NOW: [(&str, &str); 57] = [
+const NOW: [(&str, &str); 58] = [
     ("sched.preempt", "full"),
     ("kernel.sched_rt_runtime_us", "950000"),
     ("kernel.timer_migration", "1"),
@@ -59,9 +59,10 @@ const NOW: [(&str, &str); 57] = [
     ("net.gro_flush_timeout", "0"),
     ("net.rps_cpus", "0"),
     ("net.xps_cpus", "3 (1×), c (1×)"),
+    ("net.rx_usecs", "3"),
+    ("net.adaptive_rx", "on"),
     ("irq.default_smp_affinity", "f"),
     ("irq.smp_affinity", "0-3 (2×), 2 (1×)"),
-    ("cpuset.partition", ""),
     ("resctrl", "MB:0=100 L3:0=fff"),
 ];
 
@@ -137,6 +138,8 @@ fn each_kind_of_knob_has_its_places() {
             KnobKind::Debugfs => is_below("/sys/kernel/debug/") && !knob.paths.is_empty(),
             KnobKind::Procfs => is_below("/proc/") && !knob.paths.is_empty(),
             KnobKind::Priority => !knob.paths.is_empty() && !is_below("/"),
+            KnobKind::Cgroup => knob.paths.is_empty(),
+            KnobKind::Ethtool => !knob.paths.is_empty() && !is_below("/"),
             KnobKind::Told => knob.how.is_some(),
         };
         assert!(is_right, "{}", knob.name);
@@ -154,7 +157,8 @@ fn each_knob_is_read_on_a_prepared_machine() {
     let mut read = 0;
     for look in prepared.looks() {
         let name = look.knob.name.as_str();
-        if look.knob.paths.is_empty() {
+        // A card may lack a setting of the others.
+        if look.knob.paths.is_empty() || name == "net.rx_frames" {
             continue;
         }
         let want = NOW.iter().find(|(known, _)| *known == name).map(|(_, now)| *now);

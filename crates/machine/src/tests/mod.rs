@@ -4,6 +4,7 @@
 mod boot;
 mod changes;
 mod data;
+mod places;
 mod plans;
 
 use crate::*;
@@ -12,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The files of a machine of four CPUs, with their contents.
-pub const FILES: [(&str, &str); 83] = [
+pub const FILES: [(&str, &str); 87] = [
     ("/etc/machine-id", "4d1c2b7e0f6a4a6f9b0e1c2d3e4f5a6b\n"),
     ("/proc/cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro quiet\n"),
     ("/proc/sys/kernel/osrelease", "7.3.0-amd64\n"),
@@ -112,6 +113,10 @@ pub const FILES: [(&str, &str); 83] = [
     ("/etc/default/grub.d/init-select.cfg", "# somebody else's\n"),
     ("/etc/default/grub", "GRUB_DEFAULT=0\n"),
     ("/usr/sbin/update-grub", UPDATE_GRUB),
+    ("/usr/sbin/ethtool", ETHTOOL),
+    ("/sys/class/net/eth0/device/vendor", "0x8086\n"),
+    ("/card/rx-usecs", "3\n"),
+    ("/card/adaptive-rx", "on\n"),
     (
         "/usr/sbin/grub-reboot",
         "#!/bin/sh\necho \"next_entry=$1\" > \"$(dirname \"$0\")/../../boot/env\"\n",
@@ -134,6 +139,17 @@ mkdir -p \"$root/boot/grub\"
 	echo \"menuentry 'Debian GNU/Linux' { linux /vmlinuz }\"
 	[ -x \"$root/etc/grub.d/42_onset\" ] && \"$root/etc/grub.d/42_onset\" || true
 } > \"$root/boot/grub/grub.cfg\"
+";
+
+/// Does as ethtool with a card whose settings are files.
+const ETHTOOL: &str = "#!/bin/sh
+card=$(dirname \"$0\")/../../card
+case $1 in
+--show-coalesce) echo \"Adaptive RX: $(cat \"$card/adaptive-rx\")  TX: n/a\" && echo \"rx-usecs:\t$(cat \"$card/rx-usecs\")\" && echo 'rx-frames: n/a' ;;
+--coalesce)
+	[ \"$3\" = adaptive-rx ] || [ \"$4\" -le 1000 ] || { echo 'netlink error: Invalid argument' >&2; exit 1; }
+	echo \"$4\" >\"$card/$3\" ;;
+esac
 ";
 
 /// A machine below a directory, with its journal beside it.
