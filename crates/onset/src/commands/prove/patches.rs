@@ -53,7 +53,8 @@ pub fn planned(arguments: &PatchProve) -> Result<Planned<'_>, Failure> {
     let base = flavour_of(base.trim_end())?;
     let (responder, statistic) = goal(&arguments.goal)?;
     // A misspelt responder is found here, and not after the kernels were built.
-    let _: Responder = responder.parse().map_err(Failure::usage)?;
+    let known: Result<Responder, _> = responder.parse();
+    known.map_err(|e| Failure::usage(format!("--goal {}: {e}", arguments.goal)))?;
     Ok(Planned { arguments, base, patched: patched(arguments)?, responder, statistic })
 }
 
