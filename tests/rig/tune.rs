@@ -114,7 +114,7 @@ fn a_knob_that_changes_nothing_is_the_same_to_the_nanosecond_and_one_that_helps_
     let [control, shorter, same, unknown] = &kernel["rows"].as_array().expect("rows")[..] else {
         panic!("{kernel}");
     };
-    // A word that means nothing moves the history of a guest, but neither its shortest nor its median answers.
+    // A word that means nothing moves the history of a guest, but not its median answers.
     for row in [control, same] {
         assert_eq!(row["quiet"]["same"], true, "{row}");
         assert!(row["quiet"]["compared"].as_u64().is_some_and(|n| n >= 5), "{row}");

@@ -2254,6 +2254,10 @@ export interface ProofRow {
    */
   context_switches: Paired | null;
   /**
+   * The effect on the energy that the processors of the machine take. Absent where nobody can read it.
+   */
+  energy: Paired | null;
+  /**
    * In how many pairs both guests or blocks gave the same answers to the nanosecond.
    */
   identical: number;
@@ -2352,33 +2356,26 @@ export interface ProofCost {
  */
 export interface Quiet {
   /**
-   * Whether all figures are the same to the nanosecond.
+   * Whether all medians are the same to the nanosecond.
    */
   same: boolean;
   /**
-   * How many figures were compared. Those that the control moves are not.
+   * How many medians were compared. Those that the control moves are not.
    */
   compared: number;
   /**
-   * The figures that differ.
+   * The medians that differ.
    */
   differ: QuietDifference[];
 }
 /**
- * A figure that differs.
+ * A median that differs.
  */
 export interface QuietDifference {
   /**
    * Who answers.
    */
   responder: string;
-  /**
-   * Which number.
-   *
-   * - `shortest`: The shortest answer.
-   * - `median`: The median: of an even number of answers, the lower one of both in the middle.
-   */
-  figure: "shortest" | "median";
   /**
    * Without the change.
    */

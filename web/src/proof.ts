@@ -55,19 +55,20 @@ function showScreening({ responder, statistic }: Proof, { screening }: MachinePr
 
 function showKernel({ responder, statistic, load }: Proof, { flavour, rows }: KernelProof): HTMLElement[] {
   const costs = rows.find((row) => row.costs.length > 0)?.costs ?? [];
+  const energy = rows.some((row) => row.energy !== null);
   const heads = [
     ...["change", "effect", "without", "with", `${responder}.${statistic}`, "fell, rose, same"],
-    ...["load’s time", "task switches", ...costs.map(({ cost }) => cost)],
+    ...["load’s time", "task switches", ...(energy ? ["energy"] : []), ...costs.map(({ cost }) => cost)],
   ];
   const name = `${flavour} · ${load}`;
   return [
     h("h3", {}, name),
-    scrollBox(name, table(heads, rows.map(cells)), "wide"),
+    scrollBox(name, table(heads, rows.map((row) => cells(row, energy))), "wide"),
     ...rows.flatMap(({ change, absent }) => absent.map((why) => h("p", { class: "doubt" }, `${change}: ${why}`))),
   ];
 }
 
-function cells(row: ProofRow): string[] {
+function cells(row: ProofRow, energy: boolean): string[] {
   const { change, latency, without_ns, with_ns, load_time, context_switches, costs } = row;
   const more = costs.map((cost) => signed(Math.round(cost.with - cost.without)));
   const times = [without_ns, with_ns].map((ns) => (ns === null ? "" : duration(ns)));
@@ -79,6 +80,7 @@ function cells(row: ProofRow): string[] {
     counts(latency),
     ratio(load_time),
     ratio(context_switches),
+    ...(energy ? [ratio(row.energy)] : []),
     ...more,
   ];
 }

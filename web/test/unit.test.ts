@@ -283,7 +283,7 @@ test("runs of another experiment never stand beside those of the same flavour an
 test("a report of a proof alone is one, and a report of nothing is none", () => {
   const nothing = { ...fixture(), runs: [] };
   assert.throws(() => parseReport(JSON.stringify(nothing)), /no runs, no hunts and no proof/);
-  const proof = { schema: 2, responder: "a", statistic: "p99", load: "idle", kernels: [], machine: null };
+  const proof = { schema: 3, responder: "a", statistic: "p99", load: "idle", kernels: [], machine: null };
   assert.equal(parseReport(JSON.stringify({ ...nothing, proof })).proof?.responder, "a");
 });
 

@@ -10,40 +10,28 @@ use trace::LedgerReport;
 /// Of so many causes the part in the late answers is told.
 const REASONS: usize = 3;
 
-/// The shortest and the median answer of each responder of one guest.
-pub type QuietAnswers = BTreeMap<(String, QuietFigure), Nanos>;
-
-/// A number of a quiet guest that does not depend on its history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
-#[serde(rename_all = "snake_case")]
-pub enum QuietFigure {
-    /// The shortest answer.
-    Shortest,
-    /// The median: of an even number of answers, the lower one of both in the middle.
-    Median,
-}
+/// The median answer of each responder of one guest. It does not depend on the guest's history. The shortest does: on
+/// PREEMPT_RT words that the kernel refuses move it.
+pub type QuietAnswers = BTreeMap<String, Nanos>;
 
 /// What a quiet guest (the load idle) answers without a change and with it: the same triggers, the same seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quiet {
-    /// Whether all figures are the same to the nanosecond.
+    /// Whether all medians are the same to the nanosecond.
     pub same: bool,
-    /// How many figures were compared. Those that the control moves are not.
+    /// How many medians were compared. Those that the control moves are not.
     pub compared: u32,
-    /// The figures that differ.
+    /// The medians that differ.
     pub differ: Vec<QuietDifference>,
 }
 
-/// A figure that differs.
+/// A median that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuietDifference {
     /// Who answers.
     pub responder: String,
-    /// Which number.
-    pub figure: QuietFigure,
     /// Without the change.
     pub without_ns: Nanos,
     /// With it.
@@ -51,14 +39,13 @@ pub struct QuietDifference {
 }
 
 impl Quiet {
-    /// The shortest and the median of a responder's answers, if there are any.
-    pub fn figures(mut latencies: Vec<Nanos>) -> Option<[(QuietFigure, Nanos); 2]> {
+    /// The median of a responder's answers, if there are any: of an even number the lower one of both in the middle.
+    pub fn median(mut latencies: Vec<Nanos>) -> Option<Nanos> {
         latencies.sort_unstable();
-        let median = *latencies.get(latencies.len().checked_sub(1)? / 2)?;
-        Some([(QuietFigure::Shortest, latencies[0]), (QuietFigure::Median, median)])
+        latencies.get(latencies.len().checked_sub(1)? / 2).copied()
     }
 
-    /// Compares two guests. The figures that `control` (a guest with a word that means nothing) moves do not count.
+    /// Compares two guests. The medians that `control` (a guest with a word that means nothing) moves do not count.
     pub fn of(
         without: &QuietAnswers,
         with: &QuietAnswers,
@@ -68,9 +55,10 @@ impl Quiet {
         let steady = without.iter().filter(|(key, value)| is_steady(*key, *value));
         let both: Vec<_> = steady.filter_map(|(key, a)| Some((key, *a, *with.get(key)?))).collect();
         let differs = both.iter().filter(|(_, without, with)| without != with);
-        let difference = |((responder, figure), without, with): &(&(String, QuietFigure), _, _)| {
-            let responder = responder.clone();
-            QuietDifference { responder, figure: *figure, without_ns: *without, with_ns: *with }
+        let difference = |(responder, without, with): &(&String, Nanos, Nanos)| QuietDifference {
+            responder: (*responder).clone(),
+            without_ns: *without,
+            with_ns: *with,
         };
         let differ: Vec<_> = differs.map(difference).collect();
         Quiet { same: differ.is_empty() && !both.is_empty(), compared: both.len() as u32, differ }
@@ -156,17 +144,15 @@ mod tests {
     use super::*;
     use trace::{CauseReport, LedgerRow};
 
-    fn answers(figures: &[(&str, QuietFigure, u64)]) -> QuietAnswers {
-        let figure = |(who, figure, ns): &(&str, _, u64)| ((who.to_string(), *figure), Nanos(*ns));
-        figures.iter().map(figure).collect()
+    fn answers(medians: &[(&str, u64)]) -> QuietAnswers {
+        medians.iter().map(|(who, ns)| (who.to_string(), Nanos(*ns))).collect()
     }
 
     #[test]
     fn what_the_control_moves_is_not_compared() {
-        use QuietFigure::{Median, Shortest};
-        let without = answers(&[("task", Shortest, 7), ("task", Median, 9)]);
-        let control = answers(&[("task", Shortest, 7), ("task", Median, 10)]);
-        let with = answers(&[("task", Shortest, 7), ("task", Median, 99)]);
+        let without = answers(&[("hardirq", 7), ("task", 9)]);
+        let control = answers(&[("hardirq", 7), ("task", 10)]);
+        let with = answers(&[("hardirq", 7), ("task", 99)]);
         let quiet = Quiet::of(&without, &with, Some(&control));
         assert_eq!((quiet.same, quiet.compared), (true, 1));
         let quiet = Quiet::of(&without, &with, None);
@@ -181,9 +167,8 @@ mod tests {
 
     #[test]
     fn the_median_of_an_even_number_is_one_of_the_answers() {
-        let figures = Quiet::figures([5, 1, 9, 7].map(Nanos).to_vec()).unwrap();
-        assert_eq!(figures.map(|(_, ns)| ns), [Nanos(1), Nanos(5)]);
-        assert_eq!(Quiet::figures(Vec::new()), None);
+        assert_eq!(Quiet::median([5, 1, 9, 7].map(Nanos).to_vec()), Some(Nanos(5)));
+        assert_eq!(Quiet::median(Vec::new()), None);
     }
 
     fn ledger(samples: u64, rows: &[(&str, u64)]) -> LedgerReport {

@@ -29,7 +29,7 @@ pub use blame::Blame;
 pub use bound::Bound;
 pub use compare::Compare;
 pub use doctor::{Check, Doctor, State};
-pub use effects::{Hunted, HuntedWorst, Quiet, QuietAnswers, QuietDifference, QuietFigure, Reason};
+pub use effects::{Hunted, HuntedWorst, Quiet, QuietAnswers, QuietDifference, Reason};
 pub use explain::{Explain, ExplainCosts};
 pub use history::History;
 pub use hunt::Hunt;

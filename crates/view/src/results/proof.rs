@@ -85,6 +85,8 @@ pub struct ProofRow {
     pub load_time: Option<Paired>,
     /// The effect on how often the machine or guest changes tasks. It is neither good nor bad by itself.
     pub context_switches: Option<Paired>,
+    /// The effect on the energy that the processors of the machine take. Absent where nobody can read it.
+    pub energy: Option<Paired>,
     /// In how many pairs both guests or blocks gave the same answers to the nanosecond.
     pub identical: u32,
     /// What the change costs, for each of the costs of an idle system.
@@ -115,7 +117,7 @@ pub struct ProofCost {
 
 impl Proof {
     /// Version of the format (docs/prove.schema.json).
-    pub const SCHEMA: u32 = 2;
+    pub const SCHEMA: u32 = 3;
 }
 
 /// Runs without a change and with it.
@@ -164,6 +166,7 @@ impl ProofRow {
             with_ns: median(with_ns),
             load_time: load_time(&sound),
             context_switches: Paired::of(&both(&switches), SMALLEST),
+            energy: Paired::of(&both(&energy), SMALLEST),
             identical: sound.iter().filter(same).count() as u32,
             costs: pairs.costs.as_ref().map(|(a, b)| costs(a, b)).unwrap_or_default(),
             absent: pairs.absent,
@@ -220,7 +223,8 @@ fn load_time(pairs: &[(Manifest, Manifest)]) -> Option<Paired> {
     let time = |a: &Manifest, b: &Manifest| {
         let of = |(name, before): (&String, &u64)| {
             let after = *b.about.load_counters.get(name)?;
-            let is_work = !name.starts_with("kernel.") && !name.ends_with(".failed");
+            let is_of_machine = ["kernel.", "machine."].iter().any(|of| name.starts_with(of));
+            let is_work = !is_of_machine && !name.ends_with(".failed");
             let counts = is_work && *before > 0 && after > 0;
             counts.then(|| (*before as f64 / after as f64).ln())
         };
@@ -234,6 +238,12 @@ fn load_time(pairs: &[(Manifest, Manifest)]) -> Option<Paired> {
 /// How often tasks changed.
 fn switches(run: &Manifest) -> Option<f64> {
     run.about.load_counters.get("kernel.context_switches").map(|n| *n as f64)
+}
+
+/// How much energy the processors took, in µJ. Nothing where the kernel's number began anew.
+fn energy(run: &Manifest) -> Option<f64> {
+    let energy = run.about.load_counters.get("machine.energy_uj");
+    energy.filter(|energy| **energy > 0).map(|energy| *energy as f64)
 }
 
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
@@ -294,10 +304,12 @@ mod tests {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(median(vec![]), None);
-        let both = [10, 30].map(|n| run(&[("kernel.context_switches", n)]));
+        let both =
+            [10, 30].map(|n| run(&[("kernel.context_switches", n), ("machine.energy_uj", 2 * n)]));
         let pairs = Pairs { latencies: vec![both.clone().into()], ..Pairs::default() };
         let row = ProofRow::of(("a".into(), "a=1".into()), ("task", Statistic::Max), pairs);
         assert_eq!(row.context_switches.map(|paired| paired.ratio_median), Some(3.0));
+        assert_eq!(row.energy.map(|paired| paired.ratio_median), Some(3.0));
         assert_eq!(row.load_time, None);
         assert!(row.without_ns.is_some() && row.without_ns == row.with_ns);
     }

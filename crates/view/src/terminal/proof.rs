@@ -5,7 +5,7 @@ use super::count::several;
 use super::table::{Align, Table};
 use crate::results::{
     Hunted, HuntedWorst, KernelProof, MachineProof, Proof, ProofCost, ProofRow, QuietDifference,
-    QuietFigure, Reason,
+    Reason,
 };
 use crate::screen::{Tone, toned};
 use sample::Nanos;
@@ -86,6 +86,10 @@ fn table(proof: &Proof, kernel: &KernelProof) -> String {
         columns.splice(2..2, times);
         columns.push(("task switches", Align::Left));
     }
+    let has_energy = kernel.rows.iter().any(|row| row.energy.is_some());
+    if has_energy {
+        columns.push(("energy", Align::Left));
+    }
     let costs = kernel.rows.iter().map(|row| &row.costs).find(|costs| !costs.is_empty());
     let names: Vec<&str> = costs.into_iter().flatten().map(|cost| cost.cost).collect();
     columns.extend(names.iter().map(|name| (*name, Align::Right)));
@@ -97,6 +101,9 @@ fn table(proof: &Proof, kernel: &KernelProof) -> String {
             let times = [row.without_ns, row.with_ns].map(|ns| time(ns).unwrap_or_default());
             cells.splice(2..2, times);
             cells.push(row.context_switches.as_ref().map(ratio).unwrap_or_default());
+        }
+        if has_energy {
+            cells.push(row.energy.as_ref().map(ratio).unwrap_or_default());
         }
         table.row(cells);
     }
@@ -121,12 +128,8 @@ fn table(proof: &Proof, kernel: &KernelProof) -> String {
 /// What a row has to say that its line has no room for.
 fn quiet_and_reasons(row: &ProofRow) -> String {
     let differ = row.quiet.iter().flat_map(|quiet| &quiet.differ).map(|figure| {
-        let which = match figure.figure {
-            QuietFigure::Shortest => "shortest",
-            QuietFigure::Median => "median",
-        };
-        let QuietDifference { responder, without_ns: Nanos(a), with_ns: Nanos(b), .. } = figure;
-        format!("{responder}'s {which} {a} → {b} ns")
+        let QuietDifference { responder, without_ns: Nanos(a), with_ns: Nanos(b) } = figure;
+        format!("{responder}'s median {a} → {b} ns")
     });
     let differ: Vec<String> = differ.collect();
     let mut text = match differ.as_slice() {

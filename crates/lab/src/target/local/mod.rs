@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! This machine as the target. It runs the load, and the probe in a process of its own whose rings it empties.
 
+mod energy;
 pub mod load;
 mod process;
 
@@ -14,7 +15,7 @@ use probes::{Plan, RAN_ON, Report, context, validity};
 use process::{Ended, Process};
 use sample::{Clock, Nanos, Observer, SeriesName};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 use work::Progress;
@@ -213,12 +214,15 @@ impl Session for OfProbe<'_> {
     }
 }
 
-/// What the load has done, and how often the machine has changed tasks since its boot, under the guest's name for it.
+/// What the load has done; how often the machine has changed tasks since its boot, under the guest's name for it; and
+/// the energy that its processors have taken, where root can read that.
 fn counters(running: &mut load::Running) -> Result<BTreeMap<String, u64>, Error> {
     let mut counters = running.counters()?;
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let switches = stat.lines().find_map(|line| line.strip_prefix("ctxt ")?.parse().ok());
     counters.extend(switches.map(|n| ("kernel.context_switches".to_owned(), n)));
+    let energy = energy::of_packages(Path::new(energy::ZONES));
+    counters.extend(energy.map(|n| (energy::COUNTER.to_owned(), n)));
     Ok(counters)
 }
 

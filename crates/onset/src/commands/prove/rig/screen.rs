@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The screening of many knobs: which of them are worth pairs of their own.
 //!
-//! A quiet guest answers alike whatever its history was: a word that means nothing moves neither the shortest nor the
-//! median answer by a nanosecond. So one guest tells whether a knob changes the way of an answer. It does not tell what
+//! A quiet guest answers alike whatever its history was: a word that means nothing does not move the median answer by a
+//! nanosecond. So one guest tells whether a knob changes the way of an answer. It does not tell what
 //! the knob does under load. The knobs that change nothing here get their pairs in groups: if all knobs of a group
 //! together have no effect, none is looked for in each.
 
@@ -174,9 +174,7 @@ fn answers_of(path: &Path) -> Result<QuietAnswers, String> {
     let mut answers = QuietAnswers::new();
     for (index, latencies) in latencies {
         let responder = bundle.manifest().series[index].responder.to_string();
-        for (figure, ns) in Quiet::figures(latencies).into_iter().flatten() {
-            answers.insert((responder.clone(), figure), ns);
-        }
+        answers.extend(Quiet::median(latencies).map(|ns| (responder, ns)));
     }
     Ok(answers)
 }
