@@ -54,6 +54,7 @@ tree() {
 	strip -o "$1/bin/onset" "$onset"
 	for library in $(ldd "$onset" | grep -o '/[^ ]*'); do install -D "$library" "$1$library"; done
 	echo 0123456789abcdef0123456789abcdef >"$1/etc/machine-id"
+	cp "$here/tests/slow/mounts.sh" "$1/mounts.sh"
 	install -m 755 "$2" "$1/init"
 }
 

@@ -2,15 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Process 1 of the guest of knobs.sh. Says to the second serial port what onset sees of its knobs, and which of their files
 # and threads there are (a file that the kernel refuses to read does not count): those that the host has written to /patterns, a knob and a pattern a line.
-PATH=/bin
-export PATH
-mount -t proc none /proc
-mount -t sysfs none /sys
-mount -t devtmpfs none /dev
-mount -t debugfs none /sys/kernel/debug
-mount -t cgroup2 none /sys/fs/cgroup
-stty -F /dev/ttyS1 raw
-exec >/dev/ttyS1
+. /mounts.sh
+to_second_port
 if ! grep -q knobs.parameters /proc/cmdline; then
 	onset tune --cpus 1 --json
 	while read -r name pattern; do

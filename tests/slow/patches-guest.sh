@@ -2,14 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Process 1 of the guest of patches.sh. Runs the tests of what the patches change, and says to the second serial port what
 # became of each.
-PATH=/bin
-export PATH
-mount -t proc none /proc
-mount -t sysfs none /sys
-mount -t devtmpfs none /dev
+. /mounts.sh
 mount -t tmpfs none /tmp
-stty -F /dev/ttyS1 raw
-exec >/dev/ttyS1 2>&1
+to_second_port
+exec 2>&1
 while read -r module; do
 	case $module in null_blk) more="memory_backed=1 gb=1" ;; *) more= ;; esac
 	# The words are parameters of the module.

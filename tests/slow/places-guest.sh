@@ -2,16 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Process 1 of the guest of places.sh. Changes the partition and the card and takes that back, each time killing onset at a random
 # moment of the one, of the other, or of both, and says to the second serial port where all is not as it was.
-PATH=/bin:/usr/sbin
-export PATH
-mount -t proc none /proc
-mount -t sysfs none /sys
-mount -t devtmpfs none /dev
-mount -t cgroup2 none /sys/fs/cgroup
+. /mounts.sh
 mount -t tmpfs none /tmp
 mkdir -p /var/lib/onset
-stty -F /dev/ttyS1 raw
-exec >/dev/ttyS1 2>&1
+to_second_port
+exec 2>&1
 while read -r module; do insmod "/modules/$module.ko" || echo "@FAULT insmod $module"; done </modules/order
 rounds=$(sed 's/.*places\.rounds=\([0-9]*\).*/\1/' /proc/cmdline)
 seed=$(sed 's/.*places\.seed=\([0-9]*\).*/\1/' /proc/cmdline)

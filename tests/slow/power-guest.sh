@@ -6,12 +6,7 @@
 #   @undo STATUS    an undo's exit status, after the undo's own words
 #   @right WHAT     all is as it was; @left WHAT: all but what somebody else had changed
 #   @FAULT WHAT     it is not
-PATH=/bin
-export PATH
-mount -t proc none /proc
-mount -t sysfs none /sys
-mount -t devtmpfs none /dev
-mount -t debugfs none /sys/kernel/debug
+. /mounts.sh
 boot=$(sed 's/.*power\.boot=\([0-9]*\).*/\1/' /proc/cmdline)
 rounds=$(sed 's/.*power\.rounds=\([0-9]*\).*/\1/' /proc/cmdline)
 say() { echo "@$*"; }

@@ -2,17 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Process 1 of the guest of storm.sh. Says to the second serial port how late a real-time thread woke up: at rest, while a
 # onset is only started (--version), while knobs are applied, and while they are taken back.
-PATH=/bin
-export PATH
-mount -t proc none /proc
-mount -t sysfs none /sys
-mount -t devtmpfs none /dev
-mount -t debugfs none /sys/kernel/debug
+. /mounts.sh
 mount -t tmpfs none /tmp
 mkdir -p /dev/shm
 mkdir -p /var/lib/onset
-stty -F /dev/ttyS1 raw
-exec >/dev/ttyS1 2>&1
+to_second_port
+exec 2>&1
 knobs="--knob vm.stat_interval=120 --knob vm.swappiness=10 --knob dirty_writeback_centisecs=1500 --knob timer_migration=0
 	--knob rcu_normal=1 --knob sched_rt_runtime_us=-1
 	--knob sched.preempt=full --knob priority.ksoftirqd=fifo:20"
