@@ -9,8 +9,8 @@ pub const COUNTER: &str = "machine.energy_uj";
 pub const ZONES: &str = "/sys/class/powercap";
 
 /// The energy of all processor packages, in µJ: the zones `intel-rapl:N`, which AMD's processors have, too. The zones
-/// within them are parts of the same energy. `None` where there is none, or where it cannot be read. The kernel's number
-/// begins anew after some hours.
+/// within them are parts of the same energy. `None` where there is none, or where it cannot be read. The kernel's
+/// number begins anew after some hours.
 pub fn of_packages(zones: &Path) -> Option<u64> {
     let names =
         std::fs::read_dir(zones).ok()?.flatten().filter_map(|e| e.file_name().into_string().ok());
