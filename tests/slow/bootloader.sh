@@ -13,9 +13,6 @@ set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 flavour=${1:-6.12}
 name=bootloader
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
 . "$here/tests/slow/guest.sh"
 need busybox-static kmod xz-utils e2fsprogs fdisk mmdebstrap
 mirror=$("$here/setup/mirror.sh")

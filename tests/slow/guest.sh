@@ -2,7 +2,11 @@
 # Guests with onset itself in them, for the slow tests that source this file. Such a guest has a kernel of the cache
 # (`make kernels`), an initramfs with busybox, the release command and a script as process 1, and runs under TCG.
 #
-# Who sources it has set: here (the house), work (a directory of its own), name (of the test).
+# Who sources it has set: here (the house), name (of the test). It gets: work (a directory of its own, which goes at the end).
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/onset/kernels
 onset=${ONSET:-$here/target/release/onset}
@@ -45,14 +49,21 @@ module() {
 	echo "$1" >>"$tree/modules/order"
 }
 
+# program TREE FILE PLACE: puts a program, with its libraries, at a place in the directory.
+program() {
+	rm -f "$1$3"
+	install -D "$2" "$1$3"
+	for library in $(ldd "$2" | grep -o '/[^ ]*'); do install -D "$library" "$1$library"; done
+}
+
 # tree TREE INIT: a root directory with busybox, onset and its libraries, and INIT as process 1.
 tree() {
 	[ -x "$onset" ] || die "there is no $onset: run make build"
 	mkdir -p "$1/bin" "$1/proc" "$1/sys" "$1/dev" "$1/etc" "$1/tmp" "$1/disk"
 	cp /bin/busybox "$1/bin/"
 	for applet in $(/bin/busybox --list); do [ -e "$1/bin/$applet" ] || ln -s busybox "$1/bin/$applet"; done
-	strip -o "$1/bin/onset" "$onset"
-	for library in $(ldd "$onset" | grep -o '/[^ ]*'); do install -D "$library" "$1$library"; done
+	program "$1" "$onset" /bin/onset
+	strip "$1/bin/onset"
 	echo 0123456789abcdef0123456789abcdef >"$1/etc/machine-id"
 	cp "$here/tests/slow/mounts.sh" "$1/mounts.sh"
 	install -m 755 "$2" "$1/init"

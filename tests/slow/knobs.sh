@@ -12,9 +12,6 @@ set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 [ $# -gt 0 ] || set -- 6.1 6.1-rt 6.12 6.12-rt 7.3 7.3-rt
 name=knobs
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
 . "$here/tests/slow/guest.sh"
 need busybox-static kmod xz-utils python3
 knobs() { what=$1 && shift && python3 "$here/tests/slow/knobs.py" "$what" "$here/crates/machine/knobs" "$@"; }

@@ -13,9 +13,6 @@ here=$(cd "$(dirname "$0")/../.." && pwd)
 series=$1
 shift
 name=patches
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
 . "$here/tests/slow/guest.sh"
 need busybox-static kmod stress-ng e2fsprogs gcc make
 workshop=${WORKSHOP:-${XDG_CACHE_HOME:-$HOME/.cache}/onset/patches}
@@ -40,12 +37,7 @@ for kernel in "$series-onset-base" "$series-onset"; do
 	[ -d "$workshop/$kernel/headers" ] || die "there is no $kernel: run onset patch build $series"
 	rm -rf "$work/tree"
 	tree "$work/tree" "$here/tests/slow/patches-guest.sh"
-	for program in stress-ng mke2fs e2fsck; do
-		file=$(command -v "$program")
-		rm -f "$work/tree/bin/$program"
-		cp "$file" "$work/tree/bin/"
-		for library in $(ldd "$file" | grep -o '/[^ ]*'); do install -D "$library" "$work/tree$library"; done
-	done
+	for each in stress-ng mke2fs e2fsck; do program "$work/tree" "$(command -v "$each")" "/bin/$each"; done
 	modules "$kernel" "$work/tree" ext4 null_blk
 	tests "$kernel" "$work/$kernel"
 	mkdir -p "$work/tree/tests"

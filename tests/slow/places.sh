@@ -12,15 +12,10 @@ kills=${1:-200}
 seed=${2:-$(date +%s)}
 flavour=${3:-6.12}
 name=places
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
 . "$here/tests/slow/guest.sh"
 need busybox-static kmod xz-utils ethtool
 tree "$work/tree" "$here/tests/slow/places-guest.sh"
-mkdir -p "$work/tree/usr/sbin"
-cp "$(command -v ethtool || echo /usr/sbin/ethtool)" "$work/tree/usr/sbin/ethtool"
-for library in $(ldd "$work/tree/usr/sbin/ethtool" | grep -o '/[^ ]*'); do install -D "$library" "$work/tree$library"; done
+program "$work/tree" "$(command -v ethtool || echo /usr/sbin/ethtool)" /usr/sbin/ethtool
 modules "$flavour" "$work/tree" e1000e
 image "$work/tree" "$work/image"
 (machine -smp 2 -m 512 -no-reboot -netdev user,id=net,restrict=on -device e1000e,netdev=net -serial "file:$work/console" -serial "file:$work/said" \

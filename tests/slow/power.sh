@@ -18,11 +18,9 @@ boots=${1:-200}
 seed=${2:-$(date +%s)}
 flavour=${3:-6.12}
 name=power
-work=$(mktemp -d)
+. "$here/tests/slow/guest.sh"
 machine=
 trap '[ -z "$machine" ] || kill -9 "$machine" 2>/dev/null; rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
-. "$here/tests/slow/guest.sh"
 need busybox-static kmod xz-utils e2fsprogs python3
 
 tree=$work/tree

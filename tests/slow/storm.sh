@@ -10,15 +10,10 @@ set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 flavour=${1:-6.12}
 name=storm
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
 . "$here/tests/slow/guest.sh"
 need busybox-static kmod rt-tests
 tree "$work/tree" "$here/tests/slow/storm-guest.sh"
-file=$(command -v cyclictest)
-cp "$file" "$work/tree/bin/"
-for library in $(ldd "$file" | grep -o '/[^ ]*'); do install -D "$library" "$work/tree$library"; done
+program "$work/tree" "$(command -v cyclictest)" /bin/cyclictest
 image "$work/tree" "$work/image"
 (machine -icount shift=3,sleep=off -smp 1 -m 512 -no-reboot -serial "file:$work/console" -serial "file:$work/said" \
 	-kernel "$cache/$flavour/vmlinuz" -initrd "$work/image" -append "$words") || die "QEMU failed"

@@ -6,7 +6,6 @@
 //! the next boot alone: a kernel that hangs with it comes up again without it.
 
 use crate::{Spot, System};
-use std::process::Command;
 
 /// The drop-in with the parameters. Debian's grub-mkconfig reads all files of that directory.
 pub const PARAMETERS: &str = "/etc/default/grub.d/onset.cfg";
@@ -111,7 +110,7 @@ pub fn hindrance(system: &System) -> Option<String> {
 /// # Errors
 /// With what the program says, or the operating system.
 pub fn refresh(system: &System) -> Result<(), String> {
-    run(system, UPDATE, &[])?;
+    system.run(UPDATE, &[])?;
     let synced = system.sync(MENU);
     synced.map_err(|e| format!("{MENU} is made anew, and cannot be made durable: {e}"))
 }
@@ -127,7 +126,7 @@ pub fn is_in_menu(system: &System) -> bool {
 /// # Errors
 /// With what the program says.
 pub fn choose(system: &System) -> Result<(), String> {
-    run(system, CHOOSE, &[TITLE]).map(drop)
+    system.run(CHOOSE, &[TITLE]).map(drop)
 }
 
 /// Takes the choice of the next boot back, if it is onset's entry. GRUB leaves an empty choice behind when it has
@@ -139,22 +138,11 @@ pub fn unchoose(system: &System) -> Result<(), String> {
     if system.program(ENVIRONMENT).is_none() {
         return Ok(());
     }
-    let set = run(system, ENVIRONMENT, &["-", "list"])?;
+    let set = system.run(ENVIRONMENT, &["-", "list"])?;
     let is_ours = |line: &str| matches!(line.strip_prefix("next_entry="), Some("" | TITLE));
     match set.lines().any(is_ours) {
-        true => run(system, ENVIRONMENT, &["-", "unset", "next_entry"]).map(drop),
+        true => system.run(ENVIRONMENT, &["-", "unset", "next_entry"]).map(drop),
         false => Ok(()),
-    }
-}
-
-pub(crate) fn run(system: &System, path: &str, arguments: &[&str]) -> Result<String, String> {
-    let program = system.program(path).ok_or_else(|| format!("there is no {path}"))?;
-    let output = Command::new(program).args(arguments).output();
-    let output = output.map_err(|e| format!("{path} cannot be run: {e}"))?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(format!("{path} failed ({}): {}", output.status, text(&output.stderr))),
     }
 }
 

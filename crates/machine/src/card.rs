@@ -2,7 +2,6 @@
 //! How long a network card waits before it interrupts: its coalescing, which ethtool(8) reads and changes.
 
 use crate::System;
-use crate::boot::run;
 use std::io;
 
 /// The program.
@@ -21,7 +20,7 @@ pub(crate) fn is_readable(system: &System) -> bool {
 
 /// The value of a setting (`rx-usecs`, `rx-frames`, `adaptive-rx`). `None` if the card, or its driver, lacks it.
 pub(crate) fn read(system: &System, interface: &str, setting: &str) -> Option<String> {
-    value(&run(system, ETHTOOL, &["--show-coalesce", interface]).ok()?, setting)
+    value(&system.run(ETHTOOL, &["--show-coalesce", interface]).ok()?, setting)
 }
 
 /// Gives a setting a value.
@@ -34,7 +33,7 @@ pub(crate) fn write(
     setting: &str,
     value: &str,
 ) -> io::Result<()> {
-    let given = run(system, ETHTOOL, &["--coalesce", interface, setting, value.trim()]);
+    let given = system.run(ETHTOOL, &["--coalesce", interface, setting, value.trim()]);
     given.map(drop).map_err(io::Error::other)
 }
 

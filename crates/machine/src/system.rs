@@ -15,6 +15,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The most bytes of a setting's file.
 const BYTES_MAX: u64 = 1 << 20;
@@ -266,6 +267,21 @@ impl System {
             }
         };
         path.canonicalize().unwrap_or(path)
+    }
+
+    /// Runs a program of the machine by its absolute path, and gives what it prints.
+    ///
+    /// # Errors
+    /// What it, or the operating system, says against it.
+    pub(crate) fn run(&self, path: &str, arguments: &[&str]) -> Result<String, String> {
+        let program = self.program(path).ok_or_else(|| format!("there is no {path}"))?;
+        let output = Command::new(program).args(arguments).output();
+        let output = output.map_err(|e| format!("{path} cannot be run: {e}"))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        match output.status.success() {
+            true => Ok(text(&output.stdout)),
+            false => Err(format!("{path} failed ({}): {}", output.status, text(&output.stderr))),
+        }
     }
 
     /// A program of the machine by its absolute path, if it is there.

@@ -41,7 +41,16 @@ pub struct Planned<'a> {
 /// One kernel with patches: the change, and the stretches that its patches cut.
 struct Patched {
     change: Change,
+    /// The patches as the user named them: none for all of the series.
+    named: Vec<String>,
     stretches: Vec<(WindowKind, String)>,
+}
+
+impl Planned<'_> {
+    /// The patches of each kernel that the proof needs; none for all of the series.
+    pub fn kernels(&self) -> impl Iterator<Item = &[String]> {
+        self.patched.iter().map(|patched| patched.named.as_slice())
+    }
 }
 
 /// Plans the proof: each patch alone, and all of them together.
@@ -138,23 +147,19 @@ fn patched(arguments: &PatchProve) -> Result<Vec<Patched>, Failure> {
             "{series} has no patch {unknown}; onset patch list has the names"
         )));
     }
-    let sets: Vec<(String, String, Vec<String>)> = match patches.as_slice() {
-        [] => vec![(TOGETHER.into(), format!("{series}-onset"), all)],
-        some => {
-            let alone = some.iter().map(|name| (name.clone(), vec![name.clone()]));
-            let together = (some.len() > 1).then(|| (TOGETHER.to_owned(), some.to_vec()));
-            let kernel = |(change, set): (String, Vec<String>)| {
-                (change, format!("{series}-onset-{}", set.join("+")), set)
-            };
-            alone.chain(together).map(kernel).collect()
-        }
-    };
-    let patched = |(name, words, set): (String, String, Vec<String>)| {
+    let alone = patches.iter().map(|name| (name.clone(), vec![name.clone()]));
+    let together = (patches.len() != 1).then(|| (TOGETHER.to_owned(), patches.clone()));
+    let patched = |(name, named): (String, Vec<String>)| {
+        // The names are those that the script gives.
+        let (words, set) = match named.is_empty() {
+            true => (format!("{series}-onset"), &all),
+            false => (format!("{series}-onset-{}", named.join("+")), &named),
+        };
         let stretches = set.iter().map(|patch| stretches_of(&directory.join(patch)));
         let stretches = stretches.collect::<Result<Vec<_>, _>>()?.concat();
-        Ok(Patched { change: Change { name, words, is_kernel: true }, stretches })
+        Ok(Patched { change: Change { name, words, is_kernel: true }, named, stretches })
     };
-    sets.into_iter().map(patched).collect()
+    alone.chain(together).map(patched).collect()
 }
 
 /// The names of all patches in a directory, which need not exist.
