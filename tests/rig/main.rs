@@ -45,6 +45,7 @@ mod timer;
 mod truth;
 mod tune;
 mod unseen;
+mod walker;
 mod windows;
 
 /// A rig of the command that is tested, with the cache of `lab`.

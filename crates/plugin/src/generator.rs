@@ -9,10 +9,14 @@
 //! (`guest.rs`).
 
 mod registers;
+mod walking;
+
+pub(crate) use self::walking::{become_child, flush, stands_at, walk};
 
 use self::registers::{DisturbancePort, HigherPins, MarkPort, ParallelPort};
 use crate::commands::Commands;
 use crate::disturbance::Disturbances;
+use crate::forking;
 use crate::guest::{ClockPort, DataPort, PlanPort};
 use crate::qemu::{Line, Qemu, Timer, Wire};
 use sample::{Answers, At, Nanos, Stamp, Virtual, When};
@@ -217,6 +221,9 @@ extern "C" fn on_machine_built() {
         g.qemu.claim_ports(c"onset-plan", ports::PLAN, 4, PlanPort::new(plan));
         g.qemu.claim_ports(c"onset-data", ports::DATA, 4, DataPort::new());
         g.qemu.claim_ports(c"onset-clock", ports::CLOCK, 4, ClockPort::new(g.qemu));
+        if let Some(told) = &g.told.forking {
+            forking::prepare(g.qemu, told).unwrap_or_else(|e| fail(&e));
+        }
     });
 }
 
@@ -294,10 +301,14 @@ impl Generator {
         let origin = self.qemu.now();
         self.origin = Some(origin);
         self.report_mark(Mark::Measuring);
-        if let Start::Advance(time) = self.told.start {
-            self.qemu.arm(&self.parts().rise, origin, time);
-            return;
+        match self.told.start {
+            Start::Advance(time) => self.qemu.arm(&self.parts().rise, origin, time),
+            Start::Walk => self.qemu.arm(&self.parts().rise, origin, Nanos(0)),
+            Start::Boot | Start::Restore => self.begin_to_trigger(origin),
         }
+    }
+
+    fn begin_to_trigger(&mut self, origin: Stamp<Virtual>) {
         if let Stimulus::Triggers(triggers) = &self.told.stimulus {
             self.answers = Some(Answers::new(triggers.responders, origin, self.pins));
         }
@@ -362,9 +373,10 @@ impl Generator {
     }
 
     fn rise(&mut self) {
-        if let Start::Advance(_) = self.told.start {
-            self.qemu.before_next_instruction(on_advanced);
-            return;
+        match self.told.start {
+            Start::Advance(_) => return self.qemu.before_next_instruction(on_advanced),
+            Start::Walk => return self.qemu.before_next_instruction(forking::serve),
+            Start::Boot | Start::Restore => {}
         }
         let Stimulus::Triggers(triggers) = &self.told.stimulus else { return };
         let high = match self.command() {
@@ -377,6 +389,7 @@ impl Generator {
         match self.next() {
             Next::Over => {
                 self.end();
+                forking::end_child();
                 self.qemu.send(&self.parts().wire, ports::DONE);
                 return;
             }

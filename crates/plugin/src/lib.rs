@@ -13,6 +13,7 @@ mod checks;
 mod commands;
 pub mod disturbance;
 pub mod follow;
+mod forking;
 pub mod generator;
 pub mod guest;
 mod halting;

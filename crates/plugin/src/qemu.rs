@@ -421,6 +421,15 @@ impl Qemu {
         }
     }
 
+    /// Calls `f` with the big lock, which the calling thread does not hold.
+    pub fn with_big_lock(&self, f: impl FnOnce()) {
+        // SAFETY: the calls take and release the lock.
+        unsafe { (self.symbols.bql_lock_impl)(c"onset".as_ptr(), 0) };
+        f();
+        // SAFETY: as above.
+        unsafe { (self.symbols.bql_unlock)() };
+    }
+
     /// The character device with the name `id`.
     pub fn wire(&self, id: &CStr) -> Result<Wire, String> {
         // SAFETY: the name is NUL-terminated.

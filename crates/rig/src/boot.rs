@@ -187,7 +187,8 @@ impl Bench {
         follow: Option<&'a Plan>,
         channel: &'a Channel,
     ) -> Plugin<'a> {
-        Plugin { library: &self.parts().plugin, stimulus, follow, channel, commands: None }
+        let library = &self.parts().plugin;
+        Plugin { library, stimulus, follow, channel, commands: None, walk: None }
     }
 }
 

@@ -72,6 +72,12 @@ pub(crate) fn read_words(text: &str) -> (Option<String>, Words) {
 /// Takes the events of one machine and turns them into observations.
 pub(crate) struct Collector {
     pub(crate) channel: Channel,
+    pub(crate) taken: Taken,
+}
+
+/// The result of the events so far.
+#[derive(Clone)]
+pub(crate) struct Taken {
     responders: ResponderSet,
     /// Whether a probe measures. In this case the guest's writes to the port are no answers.
     probing: bool,
@@ -94,12 +100,28 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn new(stimulus: &Stimulus, channel: Channel) -> Collector {
+        Collector { channel, taken: Taken::new(stimulus) }
+    }
+
+    /// Takes the waiting events, and returns their number.
+    pub(crate) fn drain(
+        &mut self,
+        begun: Instant,
+        observe: &mut Observer,
+        see: &mut Option<&mut Seer>,
+    ) -> Result<u64> {
+        let Collector { channel, taken } = self;
+        Ok(channel.drain(|event, gap| taken.take(event, gap, begun, observe, see))?)
+    }
+}
+
+impl Taken {
+    pub(crate) fn new(stimulus: &Stimulus) -> Taken {
         let (responders, total) = match stimulus {
             Stimulus::Triggers(generator) => (generator.responders, generator.when.count()),
             Stimulus::Probe(_) | Stimulus::Work(_) => (ResponderSet::default(), 0),
         };
-        Collector {
-            channel,
+        Taken {
             responders,
             probing: matches!(stimulus, Stimulus::Probe(_)),
             total,
@@ -142,60 +164,56 @@ impl Collector {
         }
     }
 
-    /// Takes the waiting events, and returns their number.
-    pub(crate) fn drain(
+    /// Takes an event. `gap` says whether events are missing before it, and `begun` when the machine was started.
+    pub(crate) fn take(
         &mut self,
+        event: &Event,
+        gap: bool,
         begun: Instant,
         observe: &mut Observer,
         see: &mut Option<&mut Seer>,
-    ) -> Result<u64> {
-        let Collector { channel, responders, probing, answers, witness, triggers, whole, .. } =
-            self;
-        let (first_answer, unheard) = (&mut self.first_answer, &mut self.unheard);
-        let (missing, origin, reached) = (&mut self.missing, &mut self.origin, &mut self.reached);
-        let n = channel.drain(|event, gap| {
-            *missing |= gap;
-            match *event {
-                Event::Mark { at, mark: Mark::Measuring, level, .. } => {
-                    *answers = Some(Answers::new(*responders, at.time, level));
-                    *missing = false;
-                    *origin = Some(at.time);
-                    witness.observe(event);
-                    see.iter_mut().for_each(|see| see(event));
+    ) {
+        self.missing |= gap;
+        let unheard = &mut self.unheard;
+        match *event {
+            Event::Mark { at, mark: Mark::Measuring, level, .. } => {
+                self.answers = Some(Answers::new(self.responders, at.time, level));
+                self.missing = false;
+                self.origin = Some(at.time);
+                self.witness.observe(event);
+                see.iter_mut().for_each(|see| see(event));
+            }
+            Event::Mark { .. } => {}
+            Event::Reached { at } => {
+                let since = self.origin.and_then(|origin| at.time.since(origin));
+                self.reached = since.unwrap_or(self.reached);
+            }
+            Event::Call { .. }
+            | Event::Wake { .. }
+            | Event::Batch { .. }
+            | Event::Spent { .. }
+            | Event::Clock { .. } => {
+                self.witness.observe(event);
+            }
+            Event::Reading(reading) => {
+                *unheard |= !*unheard && observe(reading.into()).is_break();
+            }
+            Event::Pins { .. } if self.probing => self.witness.observe(event),
+            _ => {
+                see.iter_mut().for_each(|see| see(event));
+                self.whole |= event.is_last();
+                self.triggers += u64::from(matches!(event, Event::Trigger { .. }));
+                if matches!(event, Event::Pins { .. }) && self.first_answer.is_none() {
+                    self.first_answer = Some(begun.elapsed());
                 }
-                Event::Mark { .. } => {}
-                Event::Reached { at } => {
-                    *reached = origin.and_then(|o| at.time.since(o)).unwrap_or(*reached);
-                }
-                Event::Call { .. }
-                | Event::Wake { .. }
-                | Event::Batch { .. }
-                | Event::Spent { .. }
-                | Event::Clock { .. } => {
-                    witness.observe(event);
-                }
-                Event::Reading(reading) => {
-                    *unheard |= !*unheard && observe(reading.into()).is_break();
-                }
-                Event::Pins { .. } if *probing => witness.observe(event),
-                _ => {
-                    see.iter_mut().for_each(|see| see(event));
-                    *whole |= event.is_last();
-                    *triggers += u64::from(matches!(event, Event::Trigger { .. }));
-                    if matches!(event, Event::Pins { .. }) && first_answer.is_none() {
-                        *first_answer = Some(begun.elapsed());
+                if let (Some(answers), Some((level, raised))) = (&mut self.answers, event.port()) {
+                    if std::mem::take(&mut self.missing) {
+                        answers.resume(level, raised);
                     }
-                    if let (Some(answers), Some((level, raised))) = (answers.as_mut(), event.port())
-                    {
-                        if std::mem::take(missing) {
-                            answers.resume(level, raised);
-                        }
-                        event.tell(answers, |o| *unheard |= !*unheard && observe(o).is_break());
-                    }
+                    event.tell(answers, |o| *unheard |= !*unheard && observe(o).is_break());
                 }
             }
-        })?;
-        Ok(n)
+        }
     }
 }
 

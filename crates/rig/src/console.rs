@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Signs of trouble in what the guest's kernel prints.
 
+use std::fs;
+use std::path::Path;
+
+/// The text in a file of a machine. A file that is not there yet has none.
+pub(crate) fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}
+
 /// A fault inside the guest, with the kernel's lines about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {

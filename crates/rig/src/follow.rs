@@ -114,6 +114,15 @@ impl Follow {
         self
     }
 
+    /// Also numbers all stretches by their openers, so that a copy of the guest can be aimed later ([`Walker`]). All
+    /// runs that are compared with such a copy need it.
+    ///
+    /// [`Walker`]: crate::Walker
+    pub fn numbering_stretches(mut self) -> Follow {
+        self.plan.numbers = true;
+        self
+    }
+
     /// Also looks where the CPU is ([`wire::Event::Inside`]) in stretches as long as `from`, which is at least one
     /// instruction. The looks show what runs in a stretch if its entry does not tell.
     pub fn looking_inside(mut self, from: Insns) -> Follow {

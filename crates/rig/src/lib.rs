@@ -21,6 +21,7 @@ mod run;
 mod session;
 mod snapshot;
 pub mod tool;
+mod walker;
 mod witness;
 mod x86_64;
 
@@ -45,6 +46,7 @@ pub use map::function_starts;
 pub use run::{Bench, Ending, Following, Guest, Outcome};
 pub use session::Session;
 pub use snapshot::Snapshot;
+pub use walker::{ForkedTrial, Sees, Walker};
 pub use witness::{
     Batch, BatchId, ClockLine, ClockPoint, Functions, Level, Span, Spending, Wake, Witness,
 };

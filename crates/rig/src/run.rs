@@ -192,9 +192,8 @@ impl Bench {
     /// interrupted. Observations of triggers come in the order of time while the run goes on. Those of a probe come
     /// after it has ended, thread by thread in the order of the probe's outputs.
     ///
-    /// A run cannot measure in a machine that was booted for it: QEMU's code cache is then warm. Its counting of
-    /// instructions differs by a few where code was changed under its feet. All runs begin in the same way, with a cold
-    /// cache.
+    /// A run cannot measure in a machine that was booted for it, which differs by some nanoseconds in 300 ms. The
+    /// reason is not known. All runs begin in the same way, from a restored machine.
     pub fn measure(
         &self,
         guest: &Guest,
@@ -234,7 +233,8 @@ impl Bench {
         plugin: Option<Plugin<'_>>,
         scratch: &Path,
     ) -> Result<Running> {
-        let is_commanded = plugin.is_some_and(|plugin| plugin.commands.is_some());
+        let is_commanded =
+            plugin.is_some_and(|plugin| plugin.commands.is_some() || plugin.walk.is_some());
         let mut running = self.restore_paused(guest, snapshot, plugin, scratch)?;
         if is_commanded {
             // QEMU answers only after the first command: when it would go on, it waits for that command.

@@ -75,6 +75,7 @@ impl Bench {
             follow: follow.map(|f| &f.plan),
             channel: &collector.channel,
             commands: theirs.as_ref().map(AsRawFd::as_raw_fd),
+            walk: None,
         };
         let running = self.restore(guest, snapshot, Some(plugin), scratch.path())?;
         Ok(Session {
@@ -128,15 +129,19 @@ impl Session {
             return Ok(Step::Ended);
         }
         std::thread::sleep(work::POLL);
-        Ok(self.collector.progress().map_or(Step::Begins, |(done, of)| Step::GoesOn { done, of }))
+        Ok(self
+            .collector
+            .taken
+            .progress()
+            .map_or(Step::Begins, |(done, of)| Step::GoesOn { done, of }))
     }
 
     /// The way in which measuring ends, if it does not go on.
     fn ending_now(&mut self) -> Option<Ending> {
-        if self.collector.is_unheard() {
+        if self.collector.taken.is_unheard() {
             return Some(Ending::Interrupted);
         }
-        if self.collector.is_whole() {
+        if self.collector.taken.is_whole() {
             return Some(if self.asked.is_some() { Ending::Interrupted } else { Ending::Whole });
         }
         match &self.ended {
@@ -170,14 +175,14 @@ impl Session {
 
     /// How far the guest has come by commands to run, counted from the beginning of measuring.
     pub fn reached(&self) -> Nanos {
-        self.collector.reached
+        self.collector.taken.reached
     }
 
     fn end_early(&mut self) {
         if self.asked.is_some() || self.ending.is_some() {
             return;
         }
-        if self.collector.is_probing() && self.running.ask_probe_to_end().is_ok() {
+        if self.collector.taken.is_probing() && self.running.ask_probe_to_end().is_ok() {
             self.asked = Some(Instant::now());
         } else {
             self.ending = Some(Ending::Interrupted);
@@ -191,7 +196,7 @@ impl Session {
     /// There are none so far. The errors of ending the guest are part of the outcome.
     pub fn finish(mut self, observe: &mut Observer) -> Result<Outcome> {
         let ending = self.ending.take().unwrap_or(Ending::Interrupted);
-        self.collector.finish(observe);
+        self.collector.taken.finish(observe);
         let mut guest_ended = wait_for_end(&mut self.running, &ending);
         let (failure, words) = read_words(&self.running.wire());
         if let Some(reason) = failure {
@@ -204,7 +209,7 @@ impl Session {
             dropped: self.collector.channel.dropped() + words.dropped,
             report: words.report,
             worked: words.worked,
-            witness: self.collector.witness,
+            witness: self.collector.taken.witness,
             context: self.context,
             counters: words.counters,
             faults: console::faults(&console),
@@ -212,7 +217,7 @@ impl Session {
             restored_at,
             guest_ended,
             snapshot: self.snapshot,
-            first_answer: self.collector.first_answer,
+            first_answer: self.collector.taken.first_answer,
         })
     }
 

@@ -152,6 +152,7 @@ pub type Observer<'a> = dyn FnMut(Observation) -> ControlFlow<()> + 'a;
 
 /// The matcher's state. Of a fixed size, however many triggers wait for an answer: of those that an edge
 /// answers only the oldest is measured.
+#[derive(Clone)]
 pub struct Answers {
     active: ResponderSet,
     origin: Stamp<Virtual>,

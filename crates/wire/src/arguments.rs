@@ -35,6 +35,19 @@ pub enum Start {
     Restore,
     /// A restored machine: trigger nothing, and stop it after this time, so that it can be saved there.
     Advance(Nanos),
+    /// A restored machine: trigger nothing, and serve [requests](crate::WalkRequest).
+    Walk,
+}
+
+/// What a QEMU needs that forks, or was forked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forking {
+    /// Inherited descriptor of the socket that [`WalkRequest`](crate::WalkRequest)s come through. A QEMU that serves
+    /// none ends when the other end is closed.
+    pub requests_fd: i32,
+    /// The directory with the machine's files: `console`, `wire`, and those of children
+    /// ([`WalkRequest::file`](crate::WalkRequest::file)).
+    pub directory: String,
 }
 
 /// What is measured once the machine is where measuring begins.
@@ -80,6 +93,8 @@ pub struct Arguments {
     pub follow: Option<Plan>,
     /// Level of the pins, and the control register, when a restored machine was saved.
     pub registers: (u16, u8),
+    /// See [`Forking`].
+    pub forking: Option<Forking>,
 }
 
 /// A wrong argument; says which and why.
@@ -179,6 +194,16 @@ impl Words<'_> {
         starts.ok_or_else(wrong).map(Some)
     }
 
+    fn forking(&mut self) -> Result<Option<Forking>, WrongArgument> {
+        match (self.optional("requests_fd")?, self.0.remove("forks")) {
+            (Some(fd), Some(directory)) => {
+                Ok(Some(Forking { requests_fd: fd as i32, directory: directory.into() }))
+            }
+            (None, None) => Ok(None),
+            _ => Err(WrongArgument("requests_fd= and forks= need each other".into())),
+        }
+    }
+
     fn responders(&mut self) -> Result<ResponderSet, WrongArgument> {
         let mask = self.pins("responders")?;
         let wrong = || WrongArgument(format!("responders={mask} has a bit of no responder"));
@@ -209,6 +234,11 @@ impl Arguments {
         matches!(&self.stimulus, Stimulus::Triggers(Triggers { when: When::Commanded, .. }))
     }
 
+    /// Whether this is for a child that was forked, which goes on to follow what its parent followed.
+    fn is_forked(&self) -> bool {
+        self.forking.is_some() && self.start == Start::Restore
+    }
+
     /// Refuses what does not go together.
     fn check(&self) -> Result<(), WrongArgument> {
         let wrong = [
@@ -217,11 +247,15 @@ impl Arguments {
                 "commands_fd= needs triggers that nothing else plans",
             ),
             (
-                self.aim().is_some() && self.follow.is_none(),
+                self.aim().is_some() && self.follow.is_none() && !self.is_forked(),
                 "aim= needs follow=, which sees where to",
             ),
             (self.witness && self.follow.is_some(), "witness= and follow= exclude each other"),
             (self.functions.is_some() && !self.witness, "functions= needs witness=, which counts"),
+            (
+                self.start == Start::Walk && self.forking.is_none(),
+                "start=walk needs requests_fd= and forks=",
+            ),
         ];
         match wrong.iter().find(|(is_so, _)| *is_so) {
             Some((_, why)) => Err(WrongArgument((*why).into())),
@@ -249,9 +283,10 @@ impl Arguments {
             Some("boot") => Start::Boot,
             Some("restore") => Start::Restore,
             Some("advance") => Start::Advance(Nanos(words.number("advance_ns")?)),
+            Some("walk") => Start::Walk,
             other => {
                 return Err(WrongArgument(format!(
-                    "start={other:?} is none of boot, restore, advance"
+                    "start={other:?} is none of boot, restore, advance, walk"
                 )));
             }
         };
@@ -289,6 +324,7 @@ impl Arguments {
             witness,
             functions,
             registers: (words.pins("pins")?, words.byte("control")?),
+            forking: words.forking()?,
         };
         arguments.check()?;
         match words.0.keys().next() {
@@ -314,6 +350,10 @@ impl Arguments {
             Start::Advance(time) => {
                 words.extend(["start=advance".into(), format!("advance_ns={}", time.0)]);
             }
+            Start::Walk => words.push("start=walk".into()),
+        }
+        if let Some(Forking { requests_fd, directory }) = &self.forking {
+            words.extend([format!("requests_fd={requests_fd}"), format!("forks={directory}")]);
         }
         match &self.stimulus {
             Stimulus::Triggers(triggers) => triggers.words(&mut words, &mut file)?,

@@ -28,13 +28,14 @@ pub mod header;
 pub mod plan;
 pub mod ports;
 mod reading;
+mod request;
 // Processors without atomic words of 64 bits, as those of microcontrollers, have no ring.
 #[cfg(target_has_atomic = "64")]
 mod ring;
 mod take;
 mod x86_64;
 
-pub use arguments::{Arguments, Start, Stimulus, Triggers, WrongArgument};
+pub use arguments::{Arguments, Forking, Start, Stimulus, Triggers, WrongArgument};
 #[cfg(feature = "channel")]
 pub use channel::{Channel, ChannelError, producer_of};
 pub use command::{COMMAND_BYTES, Command, WrongCommand};
@@ -44,6 +45,7 @@ pub use function_starts::FunctionStarts;
 pub use plan::Plan;
 pub use ports::Mark;
 pub use reading::Reading;
+pub use request::{REQUEST_BYTES, WalkReply, WalkRequest};
 #[cfg(target_has_atomic = "64")]
 pub use ring::{Consumer, Producer, RING_BYTES_HEADER, RingError, ring_bytes, ring_init};
 pub use take::{NotATake, Take};

@@ -88,6 +88,9 @@ pub struct Plan {
     pub inside_from: Insns,
     /// Kinds of stretches in which it looks.
     pub inside_kinds: Stretches,
+    /// Whether stretches are numbered by their openers even if nothing is aimed, so that a copy of the guest can be
+    /// aimed later.
+    pub numbers: bool,
     /// Where gates of the interrupt table, and `syscall`, lead to: interrupts are masked there.
     pub gates: Vec<Range<u64>>,
     /// The preemption count.
@@ -131,6 +134,7 @@ impl Plan {
                 self.inside_from = Insns(n(0)?);
                 self.inside_kinds = Stretches::from_mask(u8::try_from(n(1)?).ok()?);
             }
+            "numbers" if words == ["stretches"] => self.numbers = true,
             "gate" => self.gates.push(n(0)?..n(1)?),
             "point" => drop(self.points.insert(n(0)?)),
             "holds" => self.holds = Some(n(0)?),
@@ -217,6 +221,9 @@ impl fmt::Display for Plan {
         if self.inside_from != Insns(0) || self.inside_kinds.mask() != 0 {
             writeln!(f, "inside {} {}", self.inside_from.0, self.inside_kinds.mask())?;
         }
+        if self.numbers {
+            writeln!(f, "numbers stretches")?;
+        }
         for Range { start, end } in &self.gates {
             writeln!(f, "gate {start:#x} {end:#x}")?;
         }
@@ -271,7 +278,7 @@ pub(crate) mod tests {
 
     #[test]
     fn every_line_arrives() {
-        let text = "map /a b\nstacks_from 1000\ninside 4000 3\ngate 0xff00 0xff10\ngate 0x20 0x21\npreempt 0x33c88\n\
+        let text = "map /a b\nstacks_from 1000\ninside 4000 3\nnumbers stretches\ngate 0xff00 0xff10\ngate 0x20 0x21\npreempt 0x33c88\n\
                     current 0x33c80\ntask 8 16 4\nwatch 0x10 first\nwatch 0x10 24 stack\nwatch 0x11 top\n\
                     watch 0x12 nothing opens 3\nwatch 0x13 count closes 3\npoint 0x77\nfunctions 250\nholds 0x78\n\
                     releases 0x79\ncounter 0x4c0\nrises nothing opens 2\nfalls nothing closes 2\nwatch 0x14 first\n";
@@ -281,6 +288,7 @@ pub(crate) mod tests {
         assert_eq!(plan.preempt, Some(Count { offset: 0x33c88, counts_irqs }));
         assert_eq!(plan.current, Some(0x33c80));
         assert_eq!((plan.inside_from, plan.inside_kinds.mask()), (Insns(4000), 3));
+        assert!(plan.numbers);
         assert!(plan.is_gate(0xff0f) && plan.is_gate(0x20));
         assert!(!plan.is_gate(0xff10) && !plan.is_gate(0x21));
         assert!(plan.points.contains(&0x77));
@@ -308,6 +316,7 @@ pub(crate) mod tests {
         for line in [
             "colour red",
             "gate 5",
+            "numbers triggers",
             "watch 0x1 third",
             "watch 0x1 top opens",
             "preempt x",
@@ -348,18 +357,20 @@ pub(crate) mod tests {
     pub(crate) fn plan() -> impl Strategy<Value = Plan> {
         use prop::collection::{btree_set, vec};
         let found = any::<[Option<u64>; 6]>();
-        let numbers = any::<(u64, u64, u8, [u64; 3], bool)>();
+        let numbers = any::<(u64, u64, u8, [u64; 3], bool, bool)>();
         let gates = vec(any::<(u64, u64)>().prop_map(|(from, to)| from..to), 0..4);
         let lists = (gates, btree_set(any::<u64>(), 0..4), vec(watch(), 0..9));
         (prop::option::of("/\\PC{0,20}"), numbers, found, lists).prop_map(
             |(map, numbers, found, (gates, points, watches))| {
-                let (stacks_from, inside_from, kinds, [pid, comm, prio], counts_irqs) = numbers;
+                let (stacks_from, inside_from, kinds, [pid, comm, prio], counts_irqs, numbers) =
+                    numbers;
                 let [preempt, current, holds, releases, functions, counter] = found;
                 Plan {
                     map,
                     stacks_from: Insns(stacks_from),
                     inside_from: Insns(inside_from),
                     inside_kinds: Stretches::from_mask(kinds),
+                    numbers,
                     gates,
                     preempt: preempt.map(|offset| Count { offset, counts_irqs }),
                     current,

@@ -99,6 +99,7 @@ fn plan() -> Plan {
         stacks_from: Insns(1_000),
         inside_from: Insns(4_000),
         inside_kinds: Stretches::from_mask(7),
+        numbers: true,
         gates: vec![0xff00..0xff01, 0xff20..0xffa0],
         preempt: Some(Count { offset: 0x33c88, counts_irqs: true }),
         current: Some(0x33c80),
@@ -142,6 +143,26 @@ fn commands_have_the_bytes_that_they_had() {
     assert_eq!(text, golden("commands.txt"), "crates/wire/golden/commands.txt");
 }
 
+#[test]
+fn requests_and_replies_have_the_bytes_that_they_had() {
+    let at = Nanos(0x0102_0304_0506_0708);
+    let mut text = String::new();
+    let requests =
+        [("walk", WalkRequest::Walk { until: at }), ("fork", WalkRequest::Fork { slot: 0x1112 })];
+    for (name, request) in requests {
+        writeln!(text, "{name}: {}", hex(&request.encode())).unwrap();
+    }
+    let replies = [
+        ("stands", WalkReply::Stands { at }),
+        ("forked", WalkReply::Forked { process: 0x2122 }),
+        ("refused", WalkReply::Refused { errno: 12 }),
+    ];
+    for (name, reply) in replies {
+        writeln!(text, "{name}: {}", hex(&reply.encode())).unwrap();
+    }
+    assert_eq!(text, golden("requests.txt"), "crates/wire/golden/requests.txt");
+}
+
 fn triggered(when: When) -> Stimulus {
     let at = |at, timers| Disturbance { at: Nanos(at), timers };
     Stimulus::Triggers(Triggers {
@@ -163,6 +184,7 @@ fn arguments() -> Vec<(&'static str, Arguments)> {
         functions: None,
         follow: None,
         registers: (1, 16),
+        forking: None,
     };
     let (phase, period, jitter) = (Nanos(10), Nanos(1_000), Nanos(3));
     let periodic = Schedule::Periodic { phase, period, jitter, seed: 9, count: 7 };
@@ -188,6 +210,11 @@ fn arguments() -> Vec<(&'static str, Arguments)> {
             Arguments { witness: true, functions, ..probe }
         }),
         ("commanded", Arguments { commands_fd: Some(6), ..told(triggered(When::Commanded)) }),
+        ("walked", {
+            let nothing = triggered(When::Planned(Schedule::Explicit(Vec::new())));
+            let forking = Some(Forking { requests_fd: 7, directory: "/scratch".into() });
+            Arguments { start: Start::Walk, forking, ..told(nothing) }
+        }),
     ]
 }
 

@@ -7,8 +7,8 @@ use crate::Error;
 use agent::Work;
 use probes::{Plan, validity};
 use rig::{
-    Bench, Calls, Ending, Follow, Following, Generator, Guest, Outcome, ProbeRun, Snapshot,
-    Stimulus,
+    Bench, Calls, Ending, Follow, Following, Generator, Guest, Outcome, ProbeRun, Sees, Snapshot,
+    Stimulus, Walker,
 };
 use sample::{Insns, Nanos, Observation, Observer, Responder, Sample, SeriesName};
 use std::cell::RefCell;
@@ -247,6 +247,16 @@ impl<'a> Ready<'a> {
         progress: &dyn Fn(Progress),
     ) -> Result<Outcome, Error> {
         self.measure(&Stimulus::Triggers(generator), observe, following, progress)
+    }
+
+    /// Restores the guest in a QEMU that serves trials by forking itself. The guest is followed if `follow` is given,
+    /// and `seen` looks at it.
+    ///
+    /// # Errors
+    /// The errors of restoring, and a QEMU that cannot fork.
+    pub fn walker<S: Sees>(&self, follow: Option<&Follow>, seen: S) -> Result<Walker<S>, Error> {
+        let following = (follow, seen);
+        Ok(self.bench.walker(&self.guest, self.generator(), &self.snapshot, following)?)
     }
 
     /// Runs the guest to the end of a run in which a probe measures. A witness watches when tasks wait and wake.

@@ -56,6 +56,20 @@ impl Aimer {
         Aimer { aim, listed, known: HashMap::new(), longest: 0, random }
     }
 
+    /// An aimer that only counts and learns, so that it can be [aimed](Aimer::aim_at) later.
+    pub fn counting() -> Aimer {
+        let (gap, count, until) = (Nanos(0), 0, Nanos(0));
+        Aimer::new(Aim { rule: Rule::Listed(Vec::new()), kinds: 0, gap, count, until, seed: 0 })
+    }
+
+    /// Gives it another aim. It is then as if it had had this aim from the beginning on, and had taken nothing.
+    pub fn aim_at(&mut self, aim: Aim) {
+        let known = std::mem::take(&mut self.known);
+        let of_kinds = known.iter().filter(|((kind, _), _)| aim.kinds & kind != 0);
+        let longest = of_kinds.map(|(_, known)| known.longest).max().unwrap_or_default();
+        *self = Aimer { known, longest, ..Aimer::new(aim) };
+    }
+
     /// Counts a stretch that opens. The result tells this stretch from all others.
     pub fn opened(&mut self, kind: Stretch, key: u64) -> Occurrence {
         let known = self.known.entry((kind as u8, key)).or_default();
@@ -196,6 +210,40 @@ mod tests {
         assert!((0..3).all(|_| !taken(Stretch::PreemptOff, 7)), "another kind");
         let of_seven: Vec<bool> = (0..5).map(|_| taken(Stretch::IrqsOff, 7)).collect();
         assert_eq!(of_seven, [false, false, true, false, false]);
+    }
+
+    #[test]
+    fn what_is_aimed_later_is_as_if_it_had_been_aimed_from_the_beginning() {
+        let lived = |mut a: Aimer| {
+            for n in 0..200u64 {
+                let kind = if n % 3 == 0 { Stretch::IrqsOff } else { Stretch::Unscheduled };
+                let occurrence = a.opened(kind, n % 7);
+                a.closed(occurrence, n * 37 % 1000);
+            }
+            a
+        };
+        let aim = aimer(Rule::Longest).aim.clone();
+        let mut first = lived(Aimer::new(aim.clone()));
+        let mut later = lived(Aimer::counting());
+        later.aim_at(aim);
+        let mut taken = 0;
+        for n in 0..500u64 {
+            let (kind, key) = (Stretch::IrqsOff, n % 9);
+            let occurrence = first.opened(kind, key);
+            assert_eq!(occurrence, later.opened(kind, key));
+            let opening = Opening { occurrence, nested: false };
+            let takes = first.takes(opening, Nanos(n % 1000));
+            assert_eq!(takes, later.takes(opening, Nanos(n % 1000)), "{n}");
+            taken += u64::from(takes);
+        }
+        assert!((1..500).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn one_that_counts_takes_nothing_and_tells_nothing() {
+        let mut counting = Aimer::counting();
+        assert!(!counting.closed(occurrence(1), 1 << 30));
+        assert!(!ever(&mut counting, opening(1), 1 << 30));
     }
 
     #[test]

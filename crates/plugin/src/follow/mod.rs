@@ -111,6 +111,13 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
     Ok(())
 }
 
+/// Gives the triggers of a child this aim, if the guest is followed. The follower has numbered all stretches until now.
+pub fn aim_at(aim: Option<Aim>) {
+    if let Some(follower) = FOLLOWER.get() {
+        follower.followed().aim_at(aim);
+    }
+}
+
 impl Instruments for Follower {
     fn has_vcpu() {
         let follower = follower();

@@ -96,7 +96,7 @@ impl Followed {
             unscheduled: None,
             bh_held: 0,
             bh_off: None,
-            aimer: aim.map(Aimer::new),
+            aimer: aim.map(Aimer::new).or_else(|| plan.numbers.then(Aimer::counting)),
             looks: (plan.inside_from > Insns(0))
                 .then(|| Looks::new(plan.inside_from, plan.inside_kinds)),
             functions_from: plan.functions_from,
@@ -107,6 +107,15 @@ impl Followed {
             stacks: Stacks::new(plan.map.as_deref().map(Path::new))?,
             tasks: BTreeMap::new(),
         })
+    }
+
+    /// Gives triggers this aim from now on, if there is one.
+    pub fn aim_at(&mut self, aim: Option<Aim>) {
+        match (&mut self.aimer, aim) {
+            (Some(aimer), Some(aim)) => aimer.aim_at(aim),
+            (None, Some(aim)) => self.aimer = Some(Aimer::new(aim)),
+            (_, None) => {}
+        }
     }
 
     /// Closes a stretch.

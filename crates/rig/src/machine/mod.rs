@@ -9,7 +9,7 @@ pub use emulator::{CHOICE, Emulator, is_tried, versions_tried};
 use crate::error::At;
 use crate::tool;
 use crate::x86_64::{CONSOLE, CPU, KIND};
-use crate::{Error, Result};
+use crate::{Error, Result, console};
 use agent::Work;
 use qmp::Qmp;
 use sample::Nanos;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use wire::ports::WIRE;
-use wire::{Arguments, Channel, FunctionStarts, Plan, Start};
+use wire::{Arguments, Channel, Forking, FunctionStarts, Plan, Start};
 use work::Reaped;
 
 /// What the plugin is to trigger. An aim needs a follower ([`Following`](crate::Following)). Disturbances need a driver
@@ -164,6 +164,8 @@ pub(crate) struct Plugin<'a> {
     pub(crate) channel: &'a Channel,
     /// The source of commands, if triggers are commanded.
     pub(crate) commands: Option<RawFd>,
+    /// The descriptors of a QEMU that forks: the socket of its own orders, and all that its children need.
+    pub(crate) walk: Option<(RawFd, &'a [RawFd])>,
 }
 
 /// A running QEMU. It is killed and reaped when this is dropped.
@@ -217,6 +219,7 @@ impl Running {
             command.arg("-plugin").arg(plugin_option(plugin, origin, scratch)?);
             inherited.push(plugin.channel.fd());
             inherited.extend(plugin.commands);
+            inherited.extend(plugin.walk.iter().flat_map(|(_, inherited)| *inherited));
         }
         work::inherit(&mut command, inherited);
         let complaints = File::create(&files.complaints).at(&files.complaints)?;
@@ -288,24 +291,25 @@ impl Running {
         }
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// The text that the kernel printed.
     pub(crate) fn console(&self) -> String {
-        text(&self.files.console)
+        console::read(&self.files.console)
     }
 
     /// The words that init sent.
     pub(crate) fn wire(&self) -> String {
-        text(&self.files.wire)
+        console::read(&self.files.wire)
     }
 
     /// The text that QEMU itself printed.
     pub(crate) fn complaints(&self) -> String {
-        text(&self.files.complaints)
+        console::read(&self.files.complaints)
     }
-}
-
-fn text(path: &Path) -> String {
-    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
 /// A path as the value of an option whose parts QEMU separates by commas.
@@ -322,9 +326,25 @@ fn escaped(value: &str) -> String {
 fn plugin_option(plugin: Plugin<'_>, origin: Origin, scratch: &Path) -> Result<String> {
     let (start, registers) = match origin {
         Origin::Boot { .. } => (Start::Boot, (0, 0)),
-        Origin::Restore { registers, advance: None, .. } => (Start::Restore, registers),
         Origin::Restore { registers, advance: Some(time), .. } => (Start::Advance(time), registers),
+        Origin::Restore { registers, .. } if plugin.walk.is_some() => (Start::Walk, registers),
+        Origin::Restore { registers, .. } => (Start::Restore, registers),
     };
+    let words = told(plugin, start, registers, scratch).words(|name, bytes| {
+        let path = scratch.join(name);
+        fs::write(&path, bytes).at(&path)?;
+        Ok::<_, Error>(path.display().to_string())
+    })?;
+    let mut option = format!("file={}", option_value(plugin.library));
+    for word in words {
+        option += ",";
+        option += &escaped(&word);
+    }
+    Ok(option)
+}
+
+/// Everything that the plugin is told.
+fn told(plugin: Plugin<'_>, start: Start, registers: (u16, u8), scratch: &Path) -> Arguments {
     let (stimulus, witness, functions) = match plugin.stimulus {
         Stimulus::Triggers(triggers) => (wire::Stimulus::Triggers(triggers.clone()), false, None),
         Stimulus::Probe(run) => {
@@ -336,21 +356,18 @@ fn plugin_option(plugin: Plugin<'_>, origin: Origin, scratch: &Path) -> Result<S
             (wire::Stimulus::Probe(order), false, None)
         }
     };
-    let (ring_fd, follow) = (plugin.channel.fd(), plugin.follow.cloned());
-    let commands_fd = plugin.commands;
-    let told =
-        Arguments { ring_fd, commands_fd, start, stimulus, witness, functions, follow, registers };
-    let words = told.words(|name, bytes| {
-        let path = scratch.join(name);
-        fs::write(&path, bytes).at(&path)?;
-        Ok::<_, Error>(path.display().to_string())
-    })?;
-    let mut option = format!("file={}", option_value(plugin.library));
-    for word in words {
-        option += ",";
-        option += &escaped(&word);
+    let directory = scratch.display().to_string();
+    Arguments {
+        ring_fd: plugin.channel.fd(),
+        commands_fd: plugin.commands,
+        start,
+        stimulus,
+        witness,
+        functions,
+        follow: plugin.follow.cloned(),
+        registers,
+        forking: plugin.walk.map(|(requests_fd, _)| Forking { requests_fd, directory }),
     }
-    Ok(option)
 }
 
 #[cfg(test)]

@@ -230,18 +230,24 @@ fn functions() -> impl Strategy<Value = FunctionStarts> {
 proptest! {
     #[test]
     fn arguments_survive_their_words_and_files(
-        stimulus in stimulus(), start in 0..3, time: u64, ring_fd in 0i32.., registers: (u16, u8),
+        stimulus in stimulus(), start in 0..4, time: u64, ring_fd in 0i32.., registers: (u16, u8),
         witness: bool, plan in prop::option::of(crate::plan::tests::plan()),
-        functions in prop::option::of(functions()),
+        functions in prop::option::of(functions()), forks in prop::option::of("[^\0\n]{0,20}"),
     ) {
         let start = match start {
             0 => Start::Boot,
             1 => Start::Restore,
+            2 => Start::Walk,
             _ => Start::Advance(Nanos(time)),
         };
         let (follow, commands_fd) = (plan, None);
-        let mut told =
-            Arguments { ring_fd, commands_fd, start, stimulus, witness, functions, follow, registers };
+        let mut forking = forks.map(|directory| Forking { requests_fd: 9, directory });
+        if start == Start::Walk {
+            forking.get_or_insert(Forking { requests_fd: 0, directory: "/".into() });
+        }
+        let mut told = Arguments {
+            ring_fd, commands_fd, start, stimulus, witness, functions, follow, registers, forking,
+        };
         told.commands_fd = told.is_commanded().then_some(ring_fd);
         // What excludes each other, and what needs another.
         told.witness &= told.follow.is_none();
