@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What `onset patch` does: our own preemption points, the patches of the directories beside this file, and kernels that are built
 # with and without them. Debian's source package of the series comes by apt. The two kernels have one configuration, rig.config,
-# and one compiler, so that what differs between them are the patches. docs/patches.md says what the patches do and what they cost.
+# and one compiler, so that what differs between them are the patches. A series SERIES-rt is PREEMPT_RT, of the same sources: its
+# configuration is rig.config with what rt.config says otherwise. docs/patches.md says what the patches do and what they cost.
 #
 # usage: patches.sh list                            the patches, by series
 #        patches.sh build SERIES [PATCH…]           adds to the cache SERIES-onset-base, without a patch, and SERIES-onset, with all
@@ -39,38 +40,54 @@ list() {
 	done
 }
 
-# The files that the patches on the command line change.
+# The files that the patch changes.
 touched_by() {
-	sed -n 's|^+++ b/\([^[:space:]]*\).*|\1|p' "$@" | sort -u
+	sed -n 's|^+++ b/\([^[:space:]]*\).*|\1|p' "$1"
+}
+
+# The configuration of the series.
+settings() {
+	case $series in
+	*-rt)
+		others=$(sed -n 's/^\(# \)\{0,1\}\(CONFIG_[A-Z0-9_]*\)[ =].*/\2/p' "$home/rt.config")
+		grep '^CONFIG_' "$home/rig.config" | grep -vwF "$others"
+		grep '^CONFIG_' "$home/rt.config"
+		;;
+	*) grep '^CONFIG_' "$home/rig.config" ;;
+	esac
 }
 
 # Debian's sources of the series, unpacked to $tree. The package is not installed, so this needs no root.
 fetch() {
 	[ ! -f "$tree/Makefile" ] || return 0
 	# What was kept of an older version of the sources is none of the new one.
-	rm -rf "$WORKSHOP/package" "$WORKSHOP/pristine-$series"
+	rm -rf "$WORKSHOP/package" "$WORKSHOP/pristine-$sources"
 	mkdir -p "$WORKSHOP/package"
 	# Steps that are joined: in a condition the shell goes on after a step that failed.
 	(
 		cd "$WORKSHOP/package" &&
-			apt-get download "linux-source-$series" &&
-			dpkg-deb --fsys-tarfile linux-source-"$series"_*.deb >package.tar &&
-			tar -xOf package.tar "./usr/src/linux-source-$series.tar.xz" >sources.tar.xz &&
+			apt-get download "linux-source-$sources" &&
+			dpkg-deb --fsys-tarfile linux-source-"$sources"_*.deb >package.tar &&
+			tar -xOf package.tar "./usr/src/linux-source-$sources.tar.xz" >sources.tar.xz &&
 			tar -xJf sources.tar.xz &&
 			rm -f ./*.deb package.tar sources.tar.xz
-	) || die "no sources of $series: apt needs the package linux-source-$series, of Debian or its backports, and $WORKSHOP room for 6 GB"
-	mv "$WORKSHOP/package/linux-source-$series" "$tree"
+	) || die "no sources of $series: apt needs the package linux-source-$sources, of Debian or its backports, and $WORKSHOP room for 6 GB"
+	mv "$WORKSHOP/package/linux-source-$sources" "$tree"
 }
 
 # Brings the tree to Debian's state plus the patches on the command line. What differs is written anew, so that make compiles it
-# again whichever way it changes.
+# again whichever way it changes. Each file is kept before its first patch, so that a series and its -rt can share the tree.
 assemble() {
-	touched_by "$home/$series"/*.patch | while read -r file; do
-		mkdir -p "$WORKSHOP/pristine-$series/$(dirname "$file")"
-		[ -e "$WORKSHOP/pristine-$series/$file" ] || cp "$tree/$file" "$WORKSHOP/pristine-$series/$file"
-		cmp -s "$WORKSHOP/pristine-$series/$file" "$tree/$file" || cp "$WORKSHOP/pristine-$series/$file" "$tree/$file"
+	kept=$WORKSHOP/pristine-$sources
+	mkdir -p "$kept"
+	(cd "$kept" && find . -type f) | while read -r file; do
+		cmp -s "$kept/$file" "$tree/$file" || cp "$kept/$file" "$tree/$file"
 	done
 	for patch in "$@"; do
+		touched_by "$patch" | while read -r file; do
+			mkdir -p "$kept/$(dirname "$file")"
+			[ -e "$kept/$file" ] || cp "$tree/$file" "$kept/$file"
+		done
 		patch --quiet --strip 1 --fuzz 0 --directory "$tree" <"$patch" || die "$(basename "$patch") does not apply to $series"
 	done
 }
@@ -80,7 +97,7 @@ assemble() {
 kernel() {
 	name=$1
 	shift
-	mark=$( (grep '^CONFIG_' "$home/rig.config" && sed -s '1,/^---$/d' /dev/null "$@") | sha256sum | cut -c 1-8)
+	mark=$( (settings && sed -s '1,/^---$/d' /dev/null "$@") | sha256sum | cut -c 1-8)
 	if "$ONSET" kernels list | grep -q "^$name  *[^ ]*-onset-$mark "; then
 		echo "onset patch: $name is in the cache, made of these patches"
 		return
@@ -93,8 +110,9 @@ kernel() {
 	export KBUILD_BUILD_USER=onset KBUILD_BUILD_HOST=onset KBUILD_BUILD_VERSION=1
 	export KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 2026'
 	set -- make -s -C "$tree" "O=$WORKSHOP/objects-$series" "LOCALVERSION=-onset-$mark"
-	KCONFIG_ALLCONFIG=$home/rig.config "$@" allnoconfig
-	grep '^CONFIG_' "$home/rig.config" | grep -vxFf "$WORKSHOP/objects-$series/.config" | while read -r lost; do
+	settings >"$made/settings"
+	KCONFIG_ALLCONFIG=$made/settings "$@" allnoconfig
+	grep -vxFf "$WORKSHOP/objects-$series/.config" "$made/settings" | while read -r lost; do
 		echo "onset patch: the configuration of $series lacks $lost"
 	done
 	"$@" -j "$JOBS" bzImage modules
@@ -123,7 +141,8 @@ build() {
 			shift
 		done
 	fi
-	tree=$WORKSHOP/linux-$series
+	sources=${series%-rt}
+	tree=$WORKSHOP/linux-$sources
 	mkdir -p "$WORKSHOP"
 	fetch
 	kernel "$series-onset-base"

@@ -27,7 +27,7 @@ tests() {
 		sed -e 's/int, test_loop_count, 1000000/int, test_loop_count, 200/' -e 's/return .*-EAGAIN;.*/return 0;/' \
 			-e 's/i < 1000 \* 1000/i < 100 * 1000/' \
 			-e 's/^#define __param/#undef __vmalloc_node\n#define __vmalloc_node(size, align, gfp, node, caller) __vmalloc(size, gfp)\n&/' \
-			"$workshop/linux-$series/lib/$test.c" >"$2/$test.c"
+			"$workshop/linux-${series%-rt}/lib/$test.c" >"$2/$test.c"
 	done
 	echo "obj-m := test_vmalloc.o test_free_pages.o" >"$2/Kbuild"
 	make -s -C "$workshop/$1/headers" "M=$2" modules 2>"$2/said" || { cat "$2/said"; die "the test modules of $1 do not build"; }
