@@ -151,7 +151,15 @@ pub(super) fn search(hunt: &Hunt, grounds: &Grounds<'_>, journal: &mut Journal) 
     let views = seen.iter().map(|(map, follow)| View { follow, symbols: map }).collect();
     let field = Field { grounds, views, walkers: Walkers::default() };
     let run = |trial: &Trial, deadline| field.run(trial, deadline);
+    let mut is_told = false;
     hunting::search(hunt, &run, journal, &mut |known| {
+        if let Some(why) =
+            field.walkers.refused().filter(|_| !std::mem::replace(&mut is_told, true))
+        {
+            tell!(
+                "! QEMU cannot fork here, so each trial restores the guest, which takes longer: {why}"
+            );
+        }
         tell!("{}", terminal::hunt_progress(known));
     })
 }
