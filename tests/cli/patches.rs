@@ -147,7 +147,7 @@ fn every_patch_is_in_the_list_with_its_series() {
 
 /// A tree of a kernel's sources, whose image is what make would compile, and programs that building one asks for.
 fn workshop(lab: &Lab) {
-    let series = |key: &(String, String)| key.0 == "6.12";
+    let series = |key: &(String, String)| ["6.12", "6.12-rt"].contains(&key.0.as_str());
     let texts: Vec<String> =
         patches().into_iter().filter(|(k, _)| series(k)).map(|(_, text)| text).collect();
     write_before(&lab.path().join("linux-6.12"), &texts.iter().collect::<Vec<_>>());
@@ -170,15 +170,15 @@ fn workshop(lab: &Lab) {
     fs::write(lab.path().join("kernels"), "").unwrap();
 }
 
+/// Whether all lines that the patch adds are in the image.
+fn added(text: &str, image: &str) -> bool {
+    let lines: Vec<String> = hunks(text).into_values().flatten().map(str::to_owned).collect();
+    let mut new = lines.iter().filter_map(|l| l.strip_prefix('+'));
+    new.all(|line| image.lines().any(|l| l == line))
+}
+
 #[test]
 fn both_kernels_are_of_one_configuration_and_differ_by_the_patches_that_were_named() {
-    let added = |text: &str, image: &str| {
-        let lines: Vec<String> = hunks(text).into_values().flatten().map(str::to_owned).collect();
-        lines
-            .iter()
-            .filter_map(|l| l.strip_prefix('+'))
-            .all(|line| image.lines().any(|l| l == line))
-    };
     let lab = Lab::bare();
     workshop(&lab);
     let image = |name: &str| fs::read_to_string(lab.path().join(format!("{name}.image"))).unwrap();
@@ -199,6 +199,29 @@ fn both_kernels_are_of_one_configuration_and_differ_by_the_patches_that_were_nam
     assert!(build().contains("6.12-onset is in the cache"));
     fs::write(lab.path().join("kernels"), "6.12-onset  6.12.9-onset-01234567 \n").unwrap();
     assert!(!build().contains("is in the cache"));
+}
+
+#[test]
+fn a_series_and_its_preempt_rt_share_the_sources_and_have_their_own_patches_and_configurations() {
+    let lab = Lab::bare();
+    workshop(&lab);
+    let read = |path: &str| fs::read_to_string(lab.path().join(path)).unwrap();
+    for built in ["6.12", "6.12-rt", "6.12"] {
+        // The kernels of before are forgotten, so that each is built.
+        fs::write(lab.path().join("kernels"), "").unwrap();
+        script(&lab, &["build", built]).exits(0);
+        let image = read(&format!("{built}-onset.image"));
+        for ((series, name), text) in patches().iter().filter(|((s, _), _)| s.starts_with("6.12")) {
+            assert_eq!(added(text, &image), series == built, "{series}/{name} in {built}");
+        }
+        let base = read(&format!("{built}-onset-base.image"));
+        assert!(patches().values().all(|text| !added(text, &base)), "{built}");
+    }
+    let [plain, rt] = ["6.12", "6.12-rt"].map(|series| read(&format!("objects-{series}/.config")));
+    let has = |config: &str, line: &str| config.lines().any(|l| l == line);
+    let both = ["CONFIG_PREEMPT_RT=y", "CONFIG_PREEMPT_DYNAMIC=y", "CONFIG_HZ_250=y"];
+    assert_eq!(both.map(|line| has(&plain, line)), [false, true, true]);
+    assert_eq!(both.map(|line| has(&rt, line)), [true, false, true]);
 }
 
 #[test]
