@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Runs one trial: forks a guest that walks on, or restores it from its snapshot, triggers as a strategy says, and
-//! watches. Only this module
+//! Runs one trial: restores the guest from its snapshot, triggers as a strategy says, and watches. Only this module
 //! turns a hunt's deadline into the time that the rig waits.
 
 use super::grounds::Grounds;
 use super::seen::Seen;
-use super::walkers::Walkers;
 use crate::Error;
-use crate::followed::Ready;
 use hunt::{Encounter, EnteredStretch, GuestDeath, LateAnswer, Trial, TrialResult, longest, place};
 use rig::{Ending, Fault, Follow, Following, Generator, Outcome};
 use sample::{Insns, Losses, Nanos, Observation, ResponderSet, Sample};
@@ -35,8 +32,6 @@ pub struct Field<'a, 'bench> {
     pub grounds: &'a Grounds<'bench>,
     /// The view of each guest.
     pub views: Vec<View<'a>>,
-    /// The guests that serve trials by forking.
-    pub walkers: Walkers,
 }
 
 /// How a guest is seen.
@@ -75,41 +70,6 @@ impl Field<'_, '_> {
         let disturbances = trial.disturbances.clone();
         let generator = Generator { when, grace: GRACE, disturbances, ..ready.generator().clone() };
         let responders = generator.responders;
-        let made = match trial.fires_from() {
-            Some(from) => unless_stopped(self.fork(trial, &ready, (generator.clone(), from)))?,
-            None => Some(None),
-        };
-        let made = match made {
-            Some(None) => unless_stopped(self.restore(trial, &ready, generator))?,
-            made => made.flatten(),
-        };
-        let Some((outcome, seen, answers)) = made else { return Ok(None) };
-        match &outcome.ending {
-            Ending::Interrupted => return Ok(None),
-            Ending::Failed(why) => return Err(failed(trial.number, why)),
-            Ending::Whole | Ending::Died(_) => {}
-        }
-        let way = self.grounds.way(&ready, trial.begin);
-        Ok(Some(view.result(trial, way, &seen, answers, responders, outcome)))
-    }
-
-    /// Makes the trial in a copy of a guest that walks. `None` if a run from the snapshot has to make it.
-    fn fork(
-        &self,
-        trial: &Trial,
-        ready: &Ready,
-        (generator, from): (Generator, Nanos),
-    ) -> Result<Option<Made>, Error> {
-        let follow = self.views[trial.begin.guest].follow;
-        let mut answers = Answered::of(generator.responders);
-        let fires = (generator, from);
-        let run = self.walkers.run(trial.begin, ready, follow, fires, &mut |o| answers.take(o))?;
-        Ok(run.map(|(outcome, seen)| (outcome, seen, answers)))
-    }
-
-    /// Makes the trial from the snapshot.
-    fn restore(&self, trial: &Trial, ready: &Ready, generator: Generator) -> Result<Made, Error> {
-        let view = &self.views[trial.begin.guest];
         let mut seen = Seen::new(ready.guest().shift);
         let is_interrupt = |at| is_interrupt_gate(&named(view.symbols, at));
         let mut see = |event: &Event| {
@@ -118,45 +78,41 @@ impl Field<'_, '_> {
                 seen.on_timeline(event, is_interrupt);
             }
         };
-        let mut answers = Answered::of(generator.responders);
-        let mut observe = |observation| answers.take(observation);
+        let mut answers = Answered::default();
+        let mut observe = |observation| {
+            match observation {
+                Observation::Sample(sample) => answers.samples.push(sample),
+                Observation::Loss(series, loss, n) => {
+                    let responder = responders.iter().nth(series.index());
+                    let name = responder.map_or_else(String::new, |r| r.name().into());
+                    answers.losses.entry(name).or_default().count(loss, n);
+                }
+            }
+            ControlFlow::Continue(())
+        };
         let following = Following { follow: view.follow, see: &mut see };
-        let outcome = match trial.looks_ahead() {
+        let done = match trial.looks_ahead() {
             Some(until) if self.grounds.leads(trial.begin, until) => {
                 ready.advance(until, generator, following)
             }
             _ => ready.fire(generator, &mut observe, Some(following), &|_| ()),
-        }?;
-        Ok((outcome, seen, answers))
+        };
+        let Some(outcome) = unless_stopped(done)? else { return Ok(None) };
+        match &outcome.ending {
+            Ending::Interrupted => return Ok(None),
+            Ending::Failed(why) => return Err(failed(trial.number, why)),
+            Ending::Whole | Ending::Died(_) => {}
+        }
+        let way = self.grounds.way(&ready, trial.begin);
+        Ok(Some(view.result(trial, way, &seen, answers, responders, outcome)))
     }
 }
-
-/// A trial that was made: its outcome, what the follower saw, and who answered.
-type Made = (Outcome, Seen, Answered);
 
 /// The answers and the losses of the responders.
+#[derive(Default)]
 struct Answered {
-    responders: ResponderSet,
     samples: Vec<Sample>,
     losses: BTreeMap<String, Losses>,
-}
-
-impl Answered {
-    fn of(responders: ResponderSet) -> Answered {
-        Answered { responders, samples: Vec::new(), losses: BTreeMap::new() }
-    }
-
-    fn take(&mut self, observation: Observation) -> ControlFlow<()> {
-        match observation {
-            Observation::Sample(sample) => self.samples.push(sample),
-            Observation::Loss(series, loss, n) => {
-                let responder = self.responders.iter().nth(series.index());
-                let name = responder.map_or_else(String::new, |r| r.name().into());
-                self.losses.entry(name).or_default().count(loss, n);
-            }
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 /// The last whole lines of a text, if the text has more bytes than this.
@@ -199,7 +155,7 @@ impl View<'_> {
         responders: ResponderSet,
         outcome: Outcome,
     ) -> TrialResult {
-        let Answered { samples, losses, .. } = answered;
+        let Answered { samples, losses } = answered;
         let instants: Vec<Nanos> = seen.triggers.iter().map(|at| seen.since_origin(*at)).collect();
         let died = death(&outcome, &losses).map(|text| GuestDeath {
             text,

@@ -14,7 +14,6 @@ mod search;
 mod seen;
 #[cfg(test)]
 mod tests;
-mod walkers;
 mod workers;
 
 pub use about::{About, AboutGuest};
@@ -24,5 +23,4 @@ pub use grounds::Grounds;
 pub use journal::{Journal, Say};
 pub use past::{CONCLUSION, Conclusion, JOURNAL, PastFind, PastHunt, find_file};
 pub use search::{Run, SearchResult, search};
-pub use walkers::Walkers;
 pub(crate) use workers::at_once;
