@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use wire::{Arguments, REQUEST_BYTES, Start, WalkReply, WalkRequest};
 
-/// How often a child looks whether its vCPU is idle and whether its host is there. A fiftieth of this is what a look
-/// takes.
+/// How often a child looks whether its vCPU is idle and whether its host is there. The time is chosen: an idle vCPU
+/// waits for it at each timer. What a look takes was not measured.
 const LOOK: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
 
 symbols! {
@@ -136,8 +136,9 @@ pub extern "C" fn serve() {
                 WalkRequest::Walk { until } => return generator::walk(until),
                 WalkRequest::Fork { slot } => {
                     generator::flush();
-                    // SAFETY: this thread holds the big lock, so no other one is in QEMU's code. The C library makes
-                    // its own locks whole in a child (fork(2), and glibc's manual of it).
+                    // SAFETY: this thread holds the big lock, without which the main loop changes nothing. A child
+                    // waits for no lock of the thread that frees memory. The C library makes its own locks whole in a
+                    // child (fork(2)).
                     match unsafe { libc::fork() } {
                         -1 => {
                             let errno = std::io::Error::last_os_error().raw_os_error();

@@ -237,7 +237,7 @@ impl Bench {
             plugin.is_some_and(|plugin| plugin.commands.is_some() || plugin.walk.is_some());
         let mut running = self.restore_paused(guest, snapshot, plugin, scratch)?;
         if is_commanded {
-            // QEMU answers only after the first command: when it would go on, it waits for that command.
+            // QEMU does not answer before the first command or request: when it would go on, it waits for that.
             running.go_on()?;
         } else {
             running.call("cont", json!({}), END_DEADLINE)?;

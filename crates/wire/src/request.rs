@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn orders_and_answers_survive_their_bytes(value in any::<u64>(), small in any::<u32>()) {
+        fn requests_and_replies_survive_their_bytes(value in any::<u64>(), small in any::<u32>()) {
             for request in [WalkRequest::Walk { until: Nanos(value) }, WalkRequest::Fork { slot: small }] {
                 prop_assert_eq!(WalkRequest::decode(&request.encode()), Some(request));
             }
@@ -125,7 +125,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_an_order_or_none(bytes in any::<[u8; REQUEST_BYTES]>()) {
+        fn any_bytes_are_a_request_or_none(bytes in any::<[u8; REQUEST_BYTES]>()) {
             if let Some(request) = WalkRequest::decode(&bytes) {
                 prop_assert_eq!(request.encode(), bytes);
             }

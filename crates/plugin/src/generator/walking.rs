@@ -16,7 +16,7 @@ pub(crate) fn stands_at() -> Nanos {
     with(|g| g.origin.and_then(|origin| g.qemu.now().since(origin)).unwrap_or_default())
 }
 
-/// Lets the guest go on to this time after measuring began, and serve orders there.
+/// Lets the guest go on to this time after measuring began, and serve requests there.
 pub(crate) fn walk(until: Nanos) {
     with(|g| {
         let origin = g.origin.expect("a guest that stands has begun");

@@ -164,7 +164,7 @@ pub(crate) struct Plugin<'a> {
     pub(crate) channel: &'a Channel,
     /// The source of commands, if triggers are commanded.
     pub(crate) commands: Option<RawFd>,
-    /// The descriptors of a QEMU that forks: the socket of its own orders, and all that its children need.
+    /// The descriptors of a QEMU that forks: the socket of its own requests, and all that its children need.
     pub(crate) walk: Option<(RawFd, &'a [RawFd])>,
 }
 
@@ -330,17 +330,20 @@ fn plugin_option(plugin: Plugin<'_>, origin: Origin, scratch: &Path) -> Result<S
         Origin::Restore { registers, .. } if plugin.walk.is_some() => (Start::Walk, registers),
         Origin::Restore { registers, .. } => (Start::Restore, registers),
     };
-    let words = told(plugin, start, registers, scratch).words(|name, bytes| {
-        let path = scratch.join(name);
-        fs::write(&path, bytes).at(&path)?;
-        Ok::<_, Error>(path.display().to_string())
-    })?;
+    let words = told(plugin, start, registers, scratch)
+        .words(|name, bytes| part(scratch.join(name), bytes))?;
     let mut option = format!("file={}", option_value(plugin.library));
     for word in words {
         option += ",";
         option += &escaped(&word);
     }
     Ok(option)
+}
+
+/// Writes a long part of what the plugin is told to a file, and says its path.
+pub(crate) fn part(path: PathBuf, bytes: &[u8]) -> Result<String> {
+    fs::write(&path, bytes).at(&path)?;
+    Ok(path.display().to_string())
 }
 
 /// Everything that the plugin is told.

@@ -16,19 +16,18 @@ pub use trial::ForkedTrial;
 
 use crate::cache::Owned;
 use crate::collect::{Seer, Taken};
-use crate::error::At as _;
-use crate::machine::{Generator, Plugin, Running, Stimulus};
+use crate::machine::{Generator, Plugin, Running, Stimulus, part};
 use crate::run::RECORDS;
 use crate::snapshot::Snapshot;
 use crate::{Bench, Error, Follow, Guest, Result, console, tool};
 use sample::{Nanos, Observer, Schedule, When};
 use slot::{Forked, Slot};
-use std::collections::BTreeMap;
-use std::fs;
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use trial::Known;
 use wire::{Arguments, Event, Forking, Start, WalkReply, WalkRequest};
 
 /// How many processes there are at the most for one guest: the one that has restored it, places, and trials. Each has
@@ -58,13 +57,15 @@ struct Past<S> {
     seen: S,
     /// The text that the guest's kernel printed.
     said: String,
+    /// When QEMU was started, or the trial.
+    begun: Instant,
 }
 
 impl<S: Sees> Past<S> {
     fn take(&mut self, event: &Event, gap: bool, observe: &mut Observer) {
-        let Past { taken, seen, .. } = self;
+        let Past { taken, seen, begun, .. } = self;
         let see: &mut Seer = &mut |event| seen.see(event);
-        taken.take(event, gap, Instant::now(), observe, &mut Some(see));
+        taken.take(event, gap, *begun, observe, &mut Some(see));
     }
 }
 
@@ -88,10 +89,9 @@ pub struct Walker<S> {
     uses: u64,
     /// The port's registers in the snapshot.
     registers: (u16, u8),
-    key: String,
-    /// The text that the guest's kernel had printed before the snapshot.
-    printed: String,
-    context: BTreeMap<String, String>,
+    /// The triggers of a guest that only walks: none.
+    undisturbed: Generator,
+    known: Arc<Known>,
     /// Removed at the end.
     scratch: Owned,
 }
@@ -116,11 +116,13 @@ impl Bench {
         let first = free.pop().expect("there are some");
         let mut inherited: Vec<_> = theirs.iter().map(AsRawFd::as_raw_fd).collect();
         inherited.extend(free.iter().map(|slot| slot.channel.fd()));
-        let stimulus = Stimulus::Triggers(Generator {
+        let undisturbed = Generator {
             when: When::Planned(Schedule::Explicit(Vec::new())),
             disturbances: Vec::new(),
             ..generator.clone()
-        });
+        };
+        let stimulus = Stimulus::Triggers(undisturbed.clone());
+        let begun = Instant::now();
         let plugin = Plugin {
             library: &self.parts().plugin,
             stimulus: &stimulus,
@@ -137,12 +139,15 @@ impl Bench {
             free,
             uses: 0,
             registers: (snapshot.record.pins, snapshot.record.control),
-            key: key.clone(),
-            printed: snapshot.console(),
-            context: snapshot.record.context.clone(),
+            undisturbed,
+            known: Arc::new(Known {
+                printed: snapshot.console(),
+                context: snapshot.record.context.clone(),
+                snapshot: key.clone(),
+            }),
             scratch,
         };
-        let past = Past { taken: Taken::new(&stimulus), seen, said: String::new() };
+        let past = Past { taken: Taken::new(&stimulus), seen, said: String::new(), begun };
         let stands = walker.stands(first, None, past);
         let place = stands.map_err(|e| walker.why(e))?;
         walker.places.push(place);
@@ -160,17 +165,12 @@ impl<S: Sees> Walker<S> {
         let begin = || -> Result<ForkedTrial<S>> {
             let place = self.place_before(from)?;
             let slot = self.slot(place)?;
-            let when = wire::Stimulus::Triggers(generator);
             let place = self.index_of(place);
-            let process = self.fork(place, &slot, when, Start::Restore)?;
-            let past = self.places[place].past.clone();
+            let begun = Instant::now();
+            let process = self.fork(place, &slot, generator, Start::Restore)?;
+            let past = Past { begun, ..self.places[place].past.clone() };
             let console = self.console(slot.number);
-            let told = trial::Told {
-                printed: self.printed.clone(),
-                context: self.context.clone(),
-                snapshot: self.key.clone(),
-            };
-            Ok(ForkedTrial { slot, process, past, console, told })
+            Ok(ForkedTrial { slot, process, past, console, known: Arc::clone(&self.known) })
         };
         let begun = begin();
         begun.map_err(|e| self.why(e))
@@ -236,14 +236,7 @@ impl<S: Sees> Walker<S> {
     fn make_place(&mut self, from: Nanos, to: Nanos) -> Result<()> {
         let slot = self.slot(from)?;
         let before = self.index_of(from);
-        let nothing = wire::Stimulus::Triggers(Generator {
-            when: When::Planned(Schedule::Explicit(Vec::new())),
-            high: Nanos(1),
-            grace: Nanos(0),
-            responders: sample::ResponderSet::default(),
-            disturbances: Vec::new(),
-        });
-        let process = self.fork(before, &slot, nothing, Start::Walk)?;
+        let process = self.fork(before, &slot, self.undisturbed.clone(), Start::Walk)?;
         let past = self.places[before].past.clone();
         let mut place = self.stands(slot, Some(process), past)?;
         place.slot.request(WalkRequest::Walk { until: to })?;
@@ -276,7 +269,7 @@ impl<S: Sees> Walker<S> {
         &mut self,
         place: usize,
         slot: &Slot,
-        stimulus: wire::Stimulus,
+        generator: Generator,
         start: Start,
     ) -> Result<Forked> {
         let directory = self.scratch.path();
@@ -284,7 +277,7 @@ impl<S: Sees> Walker<S> {
             ring_fd: slot.channel.fd(),
             commands_fd: None,
             start,
-            stimulus,
+            stimulus: wire::Stimulus::Triggers(generator),
             witness: false,
             functions: None,
             follow: None,
@@ -294,13 +287,9 @@ impl<S: Sees> Walker<S> {
                 directory: directory.display().to_string(),
             }),
         };
-        let words = told.words(|name, bytes| {
-            let path = directory.join(format!("{name}-{}", slot.number));
-            fs::write(&path, bytes).at(&path)?;
-            Ok::<_, Error>(path.display().to_string())
-        })?;
-        let path = directory.join(WalkRequest::file(slot.number));
-        fs::write(&path, words.join("\n")).at(&path)?;
+        let words = told
+            .words(|name, bytes| part(directory.join(format!("{name}-{}", slot.number)), bytes))?;
+        part(directory.join(WalkRequest::file(slot.number)), words.join("\n").as_bytes())?;
         let standing = &mut self.places[place].slot;
         standing.request(WalkRequest::Fork { slot: slot.number })?;
         match standing.reply(SILENCE, |_| ())? {

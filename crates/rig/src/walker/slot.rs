@@ -63,7 +63,7 @@ impl Slot {
         // What it told before the reply is in the channel by now.
         self.channel.drain(|event, _| take(event))?;
         let reply = WalkReply::decode(&bytes);
-        reply.map(Some).ok_or_else(|| Error::Qemu(format!("replies a request by {bytes:?}")))
+        reply.map(Some).ok_or_else(|| Error::Qemu(format!("answers a request with {bytes:?}")))
     }
 
     /// Forgets what a process that has ended has left.
@@ -115,21 +115,21 @@ fn is_ready(fd: impl AsFd, patience: Duration) -> bool {
 mod tests {
     use super::*;
     use sample::Nanos;
+    use std::os::fd::BorrowedFd;
     use std::process::Command;
 
     const SILENCE: Duration = Duration::from_millis(20);
 
     #[test]
-    fn an_answer_comes_after_what_was_told_before_it() {
+    fn a_reply_comes_after_what_was_told_before_it() {
         let (mut slot, mut theirs) = Slot::new(3, 8).expect("a slot");
         slot.request(WalkRequest::Walk { until: Nanos(7) }).expect("there is room");
         let mut bytes = [0; REQUEST_BYTES];
         theirs.read_exact(&mut bytes).expect("a request");
         assert_eq!(WalkRequest::decode(&bytes), Some(WalkRequest::Walk { until: Nanos(7) }));
         // SAFETY: the only producer of a channel that was made here.
-        let mut events =
-            unsafe { wire::producer_of(std::os::fd::BorrowedFd::borrow_raw(slot.channel.fd())) }
-                .expect("a channel");
+        let mut events = unsafe { wire::producer_of(BorrowedFd::borrow_raw(slot.channel.fd())) }
+            .expect("a channel");
         events.push(&Event::ProbeEnd);
         theirs.write_all(&WalkReply::Stands { at: Nanos(7) }.encode()).expect("there is room");
         let mut told = Vec::new();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_no_answer_and_a_process_that_is_gone_or_says_nonsense_is_an_error() {
+    fn silence_is_no_reply_and_a_process_that_is_gone_or_says_nonsense_is_an_error() {
         let (mut slot, mut theirs) = Slot::new(0, 8).expect("a slot");
         assert_eq!(slot.reply(SILENCE, |_| ()).expect("nothing is wrong yet"), None);
         theirs.write_all(&[9; REQUEST_BYTES]).expect("there is room");
@@ -157,9 +157,8 @@ mod tests {
     fn what_an_ended_process_left_is_forgotten() {
         let (mut slot, _theirs) = Slot::new(0, 8).expect("a slot");
         // SAFETY: the only producer of a channel that was made here.
-        let mut events =
-            unsafe { wire::producer_of(std::os::fd::BorrowedFd::borrow_raw(slot.channel.fd())) }
-                .expect("a channel");
+        let mut events = unsafe { wire::producer_of(BorrowedFd::borrow_raw(slot.channel.fd())) }
+            .expect("a channel");
         events.push(&Event::ProbeEnd);
         slot.clear();
         assert_eq!(slot.channel.drain(|_, _| ()), Ok(0));

@@ -8,16 +8,19 @@ use crate::{Error, Result, console};
 use sample::{Loss, Observation, Observer};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a trial may tell nothing before it counts as failed. A trial without a reply ends after its grace time,
+/// How long a trial may tell nothing before it counts as failed. A trial without an answer ends after its grace time,
 /// which an idle guest passes at once. A busy guest takes about ten seconds for a virtual one.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// What is known of the guest from before.
-pub(super) struct Told {
+pub(super) struct Known {
+    /// The text that the guest's kernel had printed before the snapshot.
     pub(super) printed: String,
     pub(super) context: BTreeMap<String, String>,
+    /// The key of the snapshot.
     pub(super) snapshot: String,
 }
 
@@ -27,7 +30,7 @@ pub struct ForkedTrial<S> {
     pub(super) process: Forked,
     pub(super) past: Past<S>,
     pub(super) console: PathBuf,
-    pub(super) told: Told,
+    pub(super) known: Arc<Known>,
 }
 
 impl<S: Sees> ForkedTrial<S> {
@@ -77,7 +80,7 @@ impl<S: Sees> ForkedTrial<S> {
     }
 
     fn outcome(&self) -> Outcome {
-        let Told { printed, context, snapshot } = &self.told;
+        let Known { printed, context, snapshot } = &*self.known;
         let Past { taken, said, .. } = &self.past;
         let console = format!("{printed}{said}");
         Outcome {
