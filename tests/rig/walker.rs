@@ -9,6 +9,7 @@ use sample::{Aim, Disturbance, Insns, Nanos, Observation, Rule, Schedule, Stretc
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 use testbench::{Lab, experiment, have_kernels};
 use wire::Event;
@@ -62,7 +63,8 @@ fn fork<S: Sees>(
     generator: &Generator,
     from: Nanos,
 ) -> (Vec<Observation>, S) {
-    let mut trial = walker.begin(generator.clone(), from).expect("it forks");
+    let trial = walker.begin(generator, from).expect("the walker is well");
+    let mut trial = trial.expect("it forks");
     let mut observed = Vec::new();
     let observe = &mut |observation| {
         observed.push(observation);
@@ -74,6 +76,11 @@ fn fork<S: Sees>(
     let outcome = outcome.unwrap_or_else(|| panic!("it does not end as usual: {observed:?}"));
     assert_eq!(outcome.ending, Ending::Whole);
     (observed, seen)
+}
+
+fn kill(process: u32) {
+    let killed = Command::new("kill").args(["-KILL", &process.to_string()]).status();
+    assert!(killed.expect("kill(1)").success());
 }
 
 /// A guest of this flavour under `mixed`, where measuring begins.
@@ -169,6 +176,20 @@ fn places_and_processes_are_bounded_and_nothing_of_them_is_left() {
     }
     let processes = walker.processes();
     assert!(processes.len() > 10, "{processes:?}");
+    // A place whose process somebody kills is made again.
+    let from = Nanos::from_millis(1);
+    processes[1..].iter().copied().for_each(kill);
+    let mut told = || forked(&mut walker, &planned(&ready, from, Vec::new()), from, false).0;
+    assert_eq!(first, Some(told()));
+    assert_eq!(first, Some(told()));
+    let again = walker.processes();
+    assert!(again.iter().any(|process| !processes.contains(process)), "{again:?} {processes:?}");
+    // Without the process that has restored the guest there are no more places before the others.
+    kill(walker.processes()[0]);
+    let early = planned(&ready, Nanos(0), Vec::new());
+    let failure = walker.begin(&early, Nanos(0)).err().expect("it has ended").to_string();
+    assert!(failure.contains("QEMU"), "{failure}");
+    let processes = [processes, again].concat();
     drop(walker);
     let begun = Instant::now();
     let is_there = |pid: &u32| Path::new(&format!("/proc/{pid}/exe")).exists();

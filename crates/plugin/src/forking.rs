@@ -15,6 +15,7 @@ use crate::follow;
 use crate::generator::{self, fail};
 use crate::qemu::Qemu;
 use crate::symbols::symbols;
+use std::ffi::c_int;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, RawFd};
@@ -24,16 +25,22 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use wire::{Arguments, REQUEST_BYTES, Start, WalkReply, WalkRequest};
 
 /// How often a child looks whether its vCPU is idle and whether its host is there. The time is chosen: an idle vCPU
-/// waits for it at each timer. What a look takes was not measured.
+/// waits for it at each timer.
 const LOOK: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
 
 symbols! {
     /// The parts of QEMU's main loop that move virtual time.
     struct Symbols {
+        all_cpu_threads_idle: fn() -> bool;
         icount_start_warp_timer: fn();
         qemu_clock_run_all_timers: fn() -> bool;
+        qemu_clock_run_timers: fn(c_int) -> bool;
     }
 }
+
+/// The clocks of the host (include/qemu/timer.h, `QEMUClockType`: `REALTIME`, `HOST`, `VIRTUAL_RT`). A vCPU executes
+/// nothing while a timer of the first of them is due.
+const HOST_CLOCKS: [c_int; 3] = [0, 2, 3];
 
 /// The files that the guest and QEMU write: the names in the directory.
 const OUTPUTS: [&str; 2] = ["console", "wire"];
@@ -72,8 +79,14 @@ pub fn prepare(qemu: Qemu, told: &wire::Forking) -> Result<(), String> {
         *fd = descriptor_of(&directory.join(name))?;
     }
     copy_memory_to_children()?;
-    // SAFETY: a plain system call. The kernel then reaps each child as it ends.
-    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+    // SAFETY: plain system calls on this process, whose main thread builds the machine. The kernel reaps each child as
+    // it ends, and this process inherits the children of its children. It ends with its host, whose socket it reads,
+    // and no longer with the thread of the host that started it: that one may have had work for a moment only.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+        libc::prctl(libc::PR_SET_PDEATHSIG, 0);
+    }
     // SAFETY: the parent left this descriptor open for the plugin alone.
     *requests() = Some(unsafe { UnixStream::from_raw_fd(told.requests_fd) });
     let prepared = Forking { qemu, symbols, directory, outputs };
@@ -197,7 +210,7 @@ fn begin_as_child(slot: u32) -> Start {
         let spawned = std::thread::Builder::new().spawn(move || move_time(qemu, symbols, own));
         spawned.map_err(|e| format!("a thread of a child: {e}"))?;
         let start = told.start;
-        follow::aim_at(told.aim());
+        follow::aim_at(told.aim())?;
         generator::become_child(told, events);
         Ok(start)
     };
@@ -226,10 +239,17 @@ fn move_time(qemu: Qemu, symbols: Symbols, host: RawFd) -> ! {
             unsafe { libc::_exit(0) }
         }
         qemu.with_big_lock(|| {
-            // SAFETY: the main loop calls both with the big lock.
+            // SAFETY: the main loop calls these with the big lock. A vCPU that executes runs the timers of its clock
+            // itself, and may be in the middle of what the plugin keeps.
             unsafe {
-                (symbols.icount_start_warp_timer)();
-                (symbols.qemu_clock_run_all_timers)();
+                if (symbols.all_cpu_threads_idle)() {
+                    (symbols.icount_start_warp_timer)();
+                    (symbols.qemu_clock_run_all_timers)();
+                } else {
+                    for clock in HOST_CLOCKS {
+                        (symbols.qemu_clock_run_timers)(clock);
+                    }
+                }
             }
         });
     }

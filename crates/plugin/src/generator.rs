@@ -91,7 +91,8 @@ struct Kept(UnsafeCell<Vec<Event>>);
 
 // SAFETY: two threads reach this, and never at once. One is the vCPU's thread, in callbacks at instructions, at ports
 // and of timers of the virtual clock, which runs with the counted instructions. The other is QEMU's main thread while
-// no vCPU runs: before the machine runs, and when its run state changes.
+// no vCPU runs: before the machine runs, and when its run state changes. In a child that is the thread that moves time,
+// with the big lock and while the vCPU is idle.
 unsafe impl Sync for Kept {}
 
 static KEPT: Kept = Kept(UnsafeCell::new(Vec::new()));

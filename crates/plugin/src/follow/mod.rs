@@ -111,10 +111,15 @@ pub fn install(qemu: Qemu, id: u64, plan: Plan, aim: Option<Aim>) -> Result<(), 
     Ok(())
 }
 
-/// Gives the triggers of a child this aim, if the guest is followed. The follower has numbered all stretches until now.
-pub fn aim_at(aim: Option<Aim>) {
-    if let Some(follower) = FOLLOWER.get() {
-        follower.followed().aim_at(aim);
+/// Gives the triggers of a child this aim, if there is one.
+///
+/// # Errors
+/// If the guest is not followed, or if the stretches until now were not numbered.
+pub fn aim_at(aim: Option<Aim>) -> Result<(), String> {
+    match (FOLLOWER.get(), aim) {
+        (Some(follower), aim) => follower.followed().aim_at(aim),
+        (None, Some(_)) => Err("an aim for a guest that is not followed".into()),
+        (None, None) => Ok(()),
     }
 }
 

@@ -110,12 +110,16 @@ impl Followed {
     }
 
     /// Gives triggers this aim from now on, if there is one.
-    pub fn aim_at(&mut self, aim: Option<Aim>) {
+    ///
+    /// # Errors
+    /// If the stretches until now were not numbered.
+    pub fn aim_at(&mut self, aim: Option<Aim>) -> Result<(), String> {
         match (&mut self.aimer, aim) {
             (Some(aimer), Some(aim)) => aimer.aim_at(aim),
-            (None, Some(aim)) => self.aimer = Some(Aimer::new(aim)),
+            (None, Some(_)) => return Err("an aim for stretches that were not numbered".into()),
             (_, None) => {}
         }
+        Ok(())
     }
 
     /// Closes a stretch.

@@ -7,7 +7,9 @@
 //! from the last place before it.
 //!
 //! A trial gives what a run from the snapshot gives, to the instruction. What is not as usual (a guest that dies, an
-//! answer that does not come, a fork that fails) gives no outcome: a run from the snapshot then says what happens.
+//! answer that does not come, a fork that fails) gives no outcome: a run from the snapshot then says what happens. A
+//! forked trial ends with its last answer, before the guest could power off. So only a run from the snapshot sees what
+//! the guest's kernel says after that.
 
 mod slot;
 mod trial;
@@ -21,9 +23,9 @@ use crate::run::RECORDS;
 use crate::snapshot::Snapshot;
 use crate::{Bench, Error, Follow, Guest, Result, console, tool};
 use sample::{Nanos, Observer, Schedule, When};
-use slot::{Forked, Slot};
+use slot::{Said, Slot};
 use std::ops::ControlFlow;
-use std::os::fd::AsRawFd;
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,16 +35,22 @@ use wire::{Arguments, Event, Forking, Start, WalkReply, WalkRequest};
 /// How many processes there are at the most for one guest: the one that has restored it, places, and trials. Each has
 /// at most as much memory as the guest and QEMU's translated code, and shares what did not change.
 const PROCESSES_MAX: u32 = 16;
-/// How far apart places are on the way to a trial. With fewer places there are fewer processes, and a trial that begins
-/// between two of them has a longer way.
+/// How far apart places are at the end of the way to a trial. With fewer places there are fewer processes, and a trial
+/// that begins between two of them has a longer way.
 const APART: Nanos = Nanos::from_millis(25);
+/// How far a process goes at once. One that says nothing meanwhile is given up, so the way has to take less than
+/// [`SILENCE`]: a busy guest takes about ten seconds for a virtual one.
+const STRIDE: Nanos = Nanos::from_millis(2_000);
 /// How far before its first trigger a trial may begin where there is a place already. A fork takes as long as the guest
 /// needs for this time.
 const NEAR: Nanos = Nanos::from_micros(200);
 /// How far before its first trigger a trial begins at the least. What is to be met as it opens is not open yet.
 const BEFORE: Nanos = Nanos::from_micros(1);
-/// How long a process may say nothing. It walks at most [`APART`] at once.
+/// How long a process may say nothing.
 const SILENCE: Duration = Duration::from_secs(120);
+/// How many places may be lost while one trial begins. Each is made again from the one before it. A place ends by
+/// itself only if somebody kills it.
+const LOST_MAX: usize = 3;
 
 /// Looks at the events of a followed guest. A copy goes on from where it was made.
 pub trait Sees: Clone {
@@ -57,13 +65,16 @@ struct Past<S> {
     seen: S,
     /// The text that the guest's kernel printed.
     said: String,
+    /// Whether events are lost.
+    gaps: bool,
     /// When QEMU was started, or the trial.
     begun: Instant,
 }
 
 impl<S: Sees> Past<S> {
     fn take(&mut self, event: &Event, gap: bool, observe: &mut Observer) {
-        let Past { taken, seen, begun, .. } = self;
+        let Past { taken, seen, gaps, begun, .. } = self;
+        *gaps |= gap;
         let see: &mut Seer = &mut |event| seen.see(event);
         taken.take(event, gap, *begun, observe, &mut Some(see));
     }
@@ -72,13 +83,29 @@ impl<S: Sees> Past<S> {
 /// A process that stands still.
 struct Place<S> {
     slot: Slot,
-    /// `None` for the process that restored the guest.
-    process: Option<Forked>,
     at: Nanos,
     past: Past<S>,
     /// When it was last used, by the number of uses before.
     used: u64,
 }
+
+/// Why a trial does not begin.
+enum Failed {
+    /// The process of the place at this instant has ended, or says nothing.
+    Lost(Nanos),
+    /// There is too little memory, or too many processes, or the guest does not get there.
+    NotNow,
+    /// The walker is of no use any more.
+    Error(Error),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Failed {
+        Failed::Error(error)
+    }
+}
+
+type Tried<T> = std::result::Result<T, Failed>;
 
 /// A QEMU that serves trials.
 pub struct Walker<S> {
@@ -89,6 +116,8 @@ pub struct Walker<S> {
     uses: u64,
     /// The port's registers in the snapshot.
     registers: (u16, u8),
+    /// The bytes of the guest's memory, which a process may have to have for itself.
+    memory: u64,
     /// The triggers of a guest that only walks: none.
     undisturbed: Generator,
     known: Arc<Known>,
@@ -110,12 +139,12 @@ impl Bench {
         (follow, seen): (Option<&Follow>, S),
     ) -> Result<Walker<S>> {
         let scratch = self.cache().scratch()?;
-        let made = (0..PROCESSES_MAX).map(|number| Slot::new(number, RECORDS));
-        let (mut free, theirs): (Vec<Slot>, Vec<_>) =
-            made.collect::<Result<Vec<_>>>()?.into_iter().rev().unzip();
-        let first = free.pop().expect("there are some");
-        let mut inherited: Vec<_> = theirs.iter().map(AsRawFd::as_raw_fd).collect();
-        inherited.extend(free.iter().map(|slot| slot.channel.fd()));
+        let made = (0..PROCESSES_MAX).rev().map(|number| Slot::new(number, RECORDS));
+        let mut free = made.collect::<Result<Vec<_>>>()?;
+        let mut first = free.pop().expect("there are some");
+        let theirs = |slot: &Slot| [slot.requests_fd(), slot.channel.fd()];
+        let mut inherited: Vec<RawFd> = free.iter().flat_map(theirs).collect();
+        inherited.push(first.requests_fd());
         let undisturbed = Generator {
             when: When::Planned(Schedule::Explicit(Vec::new())),
             disturbances: Vec::new(),
@@ -129,16 +158,17 @@ impl Bench {
             follow: follow.map(|f| &f.plan),
             channel: &first.channel,
             commands: None,
-            walk: Some((first.theirs, &inherited)),
+            walk: Some((first.requests_fd(), &inherited)),
         };
         let running = self.restore(guest, snapshot, Some(plugin), scratch.path())?;
-        drop(theirs);
+        first.is_used_by(running.id())?;
         let mut walker = Walker {
             running,
             places: Vec::new(),
             free,
             uses: 0,
             registers: (snapshot.record.pins, snapshot.record.control),
+            memory: u64::from(guest.memory_mib) << 20,
             undisturbed,
             known: Arc::new(Known {
                 printed: snapshot.console(),
@@ -147,56 +177,78 @@ impl Bench {
             }),
             scratch,
         };
-        let past = Past { taken: Taken::new(&stimulus), seen, said: String::new(), begun };
-        let stands = walker.stands(first, None, past);
-        let place = stands.map_err(|e| walker.why(e))?;
-        walker.places.push(place);
+        let taken = Taken::new(&stimulus);
+        let mut past = Past { taken, seen, said: String::new(), gaps: false, begun };
+        match walker.stands(&mut first, &mut past).map_err(|e| walker.why(e))? {
+            Some(at) => walker.place(first, at, past),
+            None => return Err(walker.why(Error::Qemu("does not stand still".into()))),
+        }
         Ok(walker)
     }
 }
 
 impl<S: Sees> Walker<S> {
     /// Begins a trial whose first trigger or disturbance comes at `from` or later. It is measured by
-    /// [`ForkedTrial::measure`], and its end is told by [`Walker::ended`]. Several trials may go on at once.
+    /// [`ForkedTrial::measure`], and its end is told by [`Walker::ended`]. Several trials may go on at once. `None` if
+    /// there is no room for it now, or if the guest does not get there: a run from the snapshot has to make the trial.
     ///
     /// # Errors
-    /// If QEMU has ended or cannot fork. The walker is of no use then.
-    pub fn begin(&mut self, generator: Generator, from: Nanos) -> Result<ForkedTrial<S>> {
-        let begin = || -> Result<ForkedTrial<S>> {
-            let place = self.place_before(from)?;
-            let slot = self.slot(place)?;
-            let place = self.index_of(place);
-            let begun = Instant::now();
-            let process = self.fork(place, &slot, generator, Start::Restore)?;
-            let past = Past { begun, ..self.places[place].past.clone() };
-            let console = self.console(slot.number);
-            Ok(ForkedTrial { slot, process, past, console, known: Arc::clone(&self.known) })
-        };
-        let begun = begin();
-        begun.map_err(|e| self.why(e))
+    /// If QEMU has ended, if a process says nonsense, or if the user asks to stop. The walker is of no use then.
+    pub fn begin(&mut self, generator: &Generator, from: Nanos) -> Result<Option<ForkedTrial<S>>> {
+        for _ in 0..LOST_MAX {
+            match self.try_to_begin(generator, from) {
+                Ok(trial) => return Ok(Some(trial)),
+                Err(Failed::NotNow) => return Ok(None),
+                Err(Failed::Error(e)) => return Err(self.why(e)),
+                Err(Failed::Lost(at)) => {
+                    let lost = self.index_of(at);
+                    if lost == 0 {
+                        return Err(self.why(Error::Qemu("says nothing any more".into())));
+                    }
+                    let Place { slot, .. } = self.places.swap_remove(lost);
+                    self.give_back(slot);
+                }
+            }
+        }
+        Ok(None)
     }
 
-    /// Takes back what an ended trial needed.
+    fn try_to_begin(&mut self, generator: &Generator, from: Nanos) -> Tried<ForkedTrial<S>> {
+        let at = self.place_before(from)?;
+        let mut slot = self.slot(at)?;
+        let begun = Instant::now();
+        if let Err(failed) = self.fork(at, &mut slot, generator, Start::Restore) {
+            self.give_back(slot);
+            return Err(failed);
+        }
+        let place = self.index_of(at);
+        let past = Past { begun, ..self.places[place].past.clone() };
+        let console = self.console(slot.number);
+        Ok(ForkedTrial { slot, past, console, known: Arc::clone(&self.known) })
+    }
+
+    /// Takes back what an ended trial needed. A trial of another walker ends with that walker.
     pub fn ended(&mut self, trial: ForkedTrial<S>) {
-        // A process that cannot be killed keeps its slot.
-        if trial.process.kill() {
+        if Arc::ptr_eq(&trial.known, &self.known) {
             self.give_back(trial.slot);
         }
     }
 
-    /// The numbers of the processes that stand still.
+    /// The numbers of the processes that stand still. The first is the one that has restored the guest.
     pub fn processes(&self) -> Vec<u32> {
-        let of = |place: &Place<S>| place.process.as_ref().map(|process| process.number);
-        self.places.iter().map(|place| of(place).unwrap_or(self.running.id())).collect()
+        self.places.iter().filter_map(|place| place.slot.process()).collect()
     }
 
+    /// A slot whose process cannot be killed is not used again.
     fn give_back(&mut self, mut slot: Slot) {
-        slot.clear();
-        self.free.push(slot);
+        if slot.clear() {
+            self.free.push(slot);
+        }
     }
 
-    /// The instant of the last place at `at` or before, which is made if none is near.
-    fn place_before(&mut self, at: Nanos) -> Result<Nanos> {
+    /// The instant of the last place at `at` or before, which is made if none is near. The places on a long way lie the
+    /// closer the nearer they are to its end, since trials often begin around the same instants.
+    fn place_before(&mut self, at: Nanos) -> Tried<Nanos> {
         let at = at.saturating_sub(BEFORE);
         loop {
             let before = self.places.iter().map(|place| place.at).filter(|place| *place <= at);
@@ -204,9 +256,9 @@ impl<S: Sees> Walker<S> {
             if at - nearest <= NEAR {
                 return Ok(nearest);
             }
+            let step = ((at - nearest) / 2).max(APART).min(STRIDE);
             // A place is a moment before what it is made for, so that trials around it can use it.
-            let wanted = (at - NEAR / 2).min(nearest + APART);
-            self.make_place(nearest, wanted)?;
+            self.make_place(nearest, (at - NEAR / 2).min(nearest + step))?;
         }
     }
 
@@ -219,86 +271,102 @@ impl<S: Sees> Walker<S> {
     }
 
     /// A slot that nobody uses. The place that was not used for longest gives its own up, unless it is at `kept`.
-    fn slot(&mut self, kept: Nanos) -> Result<Slot> {
-        while self.free.is_empty() {
+    fn slot(&mut self, kept: Nanos) -> Tried<Slot> {
+        while self.free.is_empty() || memory_available().is_some_and(|there| there < self.memory) {
             let others = self.places.iter().enumerate().skip(1).filter(|(_, p)| p.at != kept);
             let oldest = others.min_by_key(|(_, place)| place.used).map(|(index, _)| index);
-            let oldest = oldest.ok_or_else(|| Error::Qemu("has too many trials at once".into()))?;
-            let Place { slot, process, .. } = self.places.swap_remove(oldest);
-            if process.is_some_and(|process| process.kill()) {
-                self.give_back(slot);
-            }
+            let Some(oldest) = oldest else { return Err(Failed::NotNow) };
+            let Place { slot, .. } = self.places.swap_remove(oldest);
+            self.give_back(slot);
         }
         Ok(self.free.pop().expect("there is one"))
     }
 
     /// Lets a copy of the place at `from` go on to `to`, and stand there.
-    fn make_place(&mut self, from: Nanos, to: Nanos) -> Result<()> {
-        let slot = self.slot(from)?;
-        let before = self.index_of(from);
-        let process = self.fork(before, &slot, self.undisturbed.clone(), Start::Walk)?;
-        let past = self.places[before].past.clone();
-        let mut place = self.stands(slot, Some(process), past)?;
-        place.slot.request(WalkRequest::Walk { until: to })?;
-        let place = self.stands(place.slot, place.process, place.past)?;
-        self.places.push(place);
-        Ok(())
-    }
-
-    /// Waits until a process stands still.
-    fn stands(
-        &mut self,
-        mut slot: Slot,
-        process: Option<Forked>,
-        mut past: Past<S>,
-    ) -> Result<Place<S>> {
-        // Nobody answers where nothing is triggered.
-        let observe: &mut Observer = &mut |_| ControlFlow::Continue(());
-        match slot.reply(SILENCE, |event| past.take(event, false, observe))? {
-            Some(WalkReply::Stands { at }) => {
-                self.uses += 1;
-                past.said += &console::read(&self.console(slot.number));
-                Ok(Place { slot, process, at, past, used: self.uses })
+    fn make_place(&mut self, from: Nanos, to: Nanos) -> Tried<()> {
+        let mut slot = self.slot(from)?;
+        match self.walk(&mut slot, from, to) {
+            Ok((at, past)) => {
+                self.place(slot, at, past);
+                Ok(())
             }
-            other => Err(Error::Qemu(format!("does not stand still, but says {other:?}"))),
+            Err(failed) => {
+                self.give_back(slot);
+                Err(failed)
+            }
         }
     }
 
-    /// Forks the process of a place.
+    fn walk(&mut self, slot: &mut Slot, from: Nanos, to: Nanos) -> Tried<(Nanos, Past<S>)> {
+        let undisturbed = self.undisturbed.clone();
+        self.fork(from, slot, &undisturbed, Start::Walk)?;
+        let before = self.index_of(from);
+        let mut past = self.places[before].past.clone();
+        if self.stands(slot, &mut past)?.is_none() {
+            return Err(Failed::NotNow);
+        }
+        slot.request(WalkRequest::Walk { until: to });
+        let stands = self.stands(slot, &mut past)?;
+        stands.map(|at| (at, past)).ok_or(Failed::NotNow)
+    }
+
+    fn place(&mut self, slot: Slot, at: Nanos, past: Past<S>) {
+        self.uses += 1;
+        self.places.push(Place { slot, at, past, used: self.uses });
+    }
+
+    /// Waits until a process stands still. Returns where. `None` if it has ended, or says nothing.
+    fn stands(&mut self, slot: &mut Slot, past: &mut Past<S>) -> Result<Option<Nanos>> {
+        // Nobody answers where nothing is triggered.
+        let observe: &mut Observer = &mut |_| ControlFlow::Continue(());
+        match slot.reply(SILENCE, |event, gap| past.take(event, gap, observe))? {
+            Said::Reply(WalkReply::Stands { at }) => {
+                past.said += &console::read(&self.console(slot.number));
+                Ok(Some(at))
+            }
+            Said::Ended | Said::Silent => Ok(None),
+            Said::Reply(other) => {
+                Err(Error::Qemu(format!("does not stand still, but says {other:?}")))
+            }
+        }
+    }
+
+    /// Forks the process of the place at this instant.
     fn fork(
         &mut self,
-        place: usize,
-        slot: &Slot,
-        generator: Generator,
+        at: Nanos,
+        slot: &mut Slot,
+        generator: &Generator,
         start: Start,
-    ) -> Result<Forked> {
+    ) -> Tried<()> {
         let directory = self.scratch.path();
         let told = Arguments {
             ring_fd: slot.channel.fd(),
             commands_fd: None,
             start,
-            stimulus: wire::Stimulus::Triggers(generator),
+            stimulus: wire::Stimulus::Triggers(generator.clone()),
             witness: false,
             functions: None,
             follow: None,
             registers: self.registers,
             forking: Some(Forking {
-                requests_fd: slot.theirs,
+                requests_fd: slot.requests_fd(),
                 directory: directory.display().to_string(),
             }),
         };
         let words = told
             .words(|name, bytes| part(directory.join(format!("{name}-{}", slot.number)), bytes))?;
         part(directory.join(WalkRequest::file(slot.number)), words.join("\n").as_bytes())?;
+        let place = self.index_of(at);
         let standing = &mut self.places[place].slot;
-        standing.request(WalkRequest::Fork { slot: slot.number })?;
-        match standing.reply(SILENCE, |_| ())? {
-            Some(WalkReply::Forked { process }) => Ok(Forked::new(process)),
-            Some(WalkReply::Refused { errno }) => {
-                let why = std::io::Error::from_raw_os_error(errno as i32);
-                Err(Error::Qemu(format!("cannot fork: {why}")))
+        standing.request(WalkRequest::Fork { slot: slot.number });
+        match standing.reply(SILENCE, |_, _| ())? {
+            Said::Reply(WalkReply::Forked { process }) => Ok(slot.is_used_by(process)?),
+            Said::Reply(WalkReply::Refused { .. }) => Err(Failed::NotNow),
+            Said::Ended | Said::Silent => Err(Failed::Lost(at)),
+            Said::Reply(other) => {
+                Err(Error::Qemu(format!("does not fork, but says {other:?}")).into())
             }
-            other => Err(Error::Qemu(format!("does not fork, but says {other:?}"))),
         }
     }
 
@@ -319,5 +387,28 @@ impl<S: Sees> Walker<S> {
             Ok(_) if !said.is_empty() => Error::Qemu(format!("{error}. {said}")),
             Ok(_) => error,
         }
+    }
+}
+
+/// The bytes of memory that programs may still take (proc(5), `MemAvailable`). `None` if the kernel does not say.
+fn memory_available() -> Option<u64> {
+    available(&std::fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_that_is_left_is_read() {
+        let text = "MemTotal:       24000000 kB\nMemFree:  5 kB\nMemAvailable:    1000 kB\n";
+        assert_eq!(available(text), Some(1_024_000));
+        assert_eq!(available("MemFree: 5 kB\n"), None);
+        assert!(memory_available().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

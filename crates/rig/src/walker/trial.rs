@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A trial in a process that was forked for it.
 
-use super::slot::{Forked, Slot};
+use super::slot::Slot;
 use super::{Past, Sees};
 use crate::run::{Ending, Outcome};
-use crate::{Error, Result, console};
+use crate::{Error, Fault, Result, console};
 use sample::{Loss, Observation, Observer};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +27,6 @@ pub(super) struct Known {
 /// A trial that goes on in a process of its own.
 pub struct ForkedTrial<S> {
     pub(super) slot: Slot,
-    pub(super) process: Forked,
     pub(super) past: Past<S>,
     pub(super) console: PathBuf,
     pub(super) known: Arc<Known>,
@@ -45,14 +44,12 @@ impl<S: Sees> ForkedTrial<S> {
             is_answered &= !matches!(observation, Observation::Loss(_, Loss::Unanswered, _));
             observe(observation)
         };
-        let mut gaps = false;
         let mut heard = Instant::now();
         loop {
             // This comes before draining: everything that the process told before it ended is then in the channel.
-            let has_ended = self.process.has_ended(Duration::from_millis(1));
+            let has_ended = self.slot.has_ended(Duration::from_millis(1));
             let past = &mut self.past;
             let received = self.slot.channel.drain(|event, gap| {
-                gaps |= gap;
                 past.take(event, gap, &mut observe);
             })?;
             if received > 0 {
@@ -70,7 +67,10 @@ impl<S: Sees> ForkedTrial<S> {
         }
         self.past.taken.finish(&mut observe);
         self.past.said += &console::read(&self.console);
-        let is_usual = is_answered && !gaps && console::faults(&self.past.said).is_empty();
+        // A warning ends nothing.
+        let broke = |fault: &Fault| !matches!(fault, Fault::Warning(_));
+        let is_broken = console::faults(&self.past.said).iter().any(broke);
+        let is_usual = is_answered && !self.past.gaps && !is_broken;
         Ok(is_usual.then(|| self.outcome()))
     }
 
