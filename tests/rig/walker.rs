@@ -9,9 +9,8 @@ use sample::{Aim, Disturbance, Insns, Nanos, Observation, Rule, Schedule, Stretc
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
-use testbench::{Lab, experiment, have_kernels};
+use testbench::{Lab, experiment, have_kernels, is_alive, kill};
 use wire::Event;
 
 /// Stretches shorter than this get no stack, as in a hunt.
@@ -76,11 +75,6 @@ fn fork<S: Sees>(
     let outcome = outcome.unwrap_or_else(|| panic!("it does not end as usual: {observed:?}"));
     assert_eq!(outcome.ending, Ending::Whole);
     (observed, seen)
-}
-
-fn kill(process: u32) {
-    let killed = Command::new("kill").args(["-KILL", &process.to_string()]).status();
-    assert!(killed.expect("kill(1)").success());
 }
 
 /// A guest of this flavour under `mixed`, where measuring begins.
@@ -192,8 +186,7 @@ fn places_and_processes_are_bounded_and_nothing_of_them_is_left() {
     let processes = [processes, again].concat();
     drop(walker);
     let begun = Instant::now();
-    let is_there = |pid: &u32| Path::new(&format!("/proc/{pid}/exe")).exists();
-    while processes.iter().any(is_there) {
+    while processes.iter().any(|pid| is_alive(*pid)) {
         assert!(begun.elapsed().as_secs() < 60, "{processes:?}");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }

@@ -4,9 +4,9 @@
 //!
 //! QEMU has three threads here: the vCPU's, the main loop's, and one that frees memory later. A child has the vCPU's
 //! thread alone, which forked. It needs nothing of the main loop but what this does for virtual time: while the vCPU is
-//! idle, it moves the clock to the next timer, and it runs the timers of an idle vCPU. A thread of the child does both
-//! (QEMU 10.0 and 11.1: `main_loop_wait`). Nobody answers the control connection in a child, and no memory is freed
-//! later. A child lives for one trial, or stands still.
+//! idle, it moves the clock to the next timer and runs the timers of the guest's clock. It also runs those of the
+//! host's clocks. A thread of the child does this (QEMU 10.0 and 11.1: `main_loop_wait`). Nobody answers the control
+//! connection in a child, and no memory is freed later. A child lives for one trial, or stands still.
 //!
 //! The module cannot see whether the guest of a child is the one that a restored machine would have. The tests of the
 //! rig compare them.

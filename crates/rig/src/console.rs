@@ -35,6 +35,11 @@ impl Fault {
             | Fault::Warning(text) => text,
         }
     }
+
+    /// Whether the guest may not be whole any more. A guest goes on after a warning.
+    pub fn breaks(&self) -> bool {
+        !matches!(self, Fault::Warning(_))
+    }
 }
 
 /// The number of lines that are shown from the first sign on.
@@ -76,7 +81,7 @@ pub fn faults(console: &str) -> Vec<Fault> {
             }
         }
     }
-    let explained = found.iter().any(|f| !matches!(f, Fault::Warning(_)));
+    let explained = found.iter().any(Fault::breaks);
     if let Some(text) = excerpt(console, "Kernel panic")
         && !explained
     {

@@ -17,6 +17,7 @@ mod kernel;
 mod look;
 mod machine;
 mod map;
+mod memory;
 mod run;
 mod session;
 mod snapshot;
@@ -43,6 +44,7 @@ pub use machine::{
     CHOICE, Emulator, Generator, Machine, ProbeRun, Stimulus, is_tried, versions_tried,
 };
 pub use map::function_starts;
+pub use memory::memory_available;
 pub use run::{Bench, Ending, Following, Guest, Outcome};
 pub use session::Session;
 pub use snapshot::Snapshot;

@@ -6,7 +6,7 @@ use super::grounds::Grounds;
 use super::seen::Seen;
 use crate::Error;
 use hunt::{Encounter, EnteredStretch, GuestDeath, LateAnswer, Trial, TrialResult, longest, place};
-use rig::{Ending, Fault, Follow, Following, Generator, Outcome};
+use rig::{Ending, Follow, Following, Generator, Outcome};
 use sample::{Insns, Losses, Nanos, Observation, ResponderSet, Sample};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,7 +135,7 @@ fn death(outcome: &Outcome, losses: &BTreeMap<String, Losses>) -> Option<String>
     }
     // Faults from before the trial are not the trial's doing.
     let faults = outcome.faults_since();
-    if let Some(fault) = faults.iter().find(|f| !matches!(f, Fault::Warning(_))) {
+    if let Some(fault) = faults.iter().find(|fault| fault.breaks()) {
         return Some(fault.text().into());
     }
     let silent = losses.iter().filter(|(_, losses)| losses.unanswered > 0);
@@ -246,7 +246,7 @@ impl View<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rig::Witness;
+    use rig::{Fault, Witness};
     use sample::Loss;
 
     /// The outcome of a guest that was restored, and whose kernel has printed `said` since.

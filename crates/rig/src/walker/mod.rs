@@ -21,7 +21,7 @@ use crate::collect::{Seer, Taken};
 use crate::machine::{Generator, Plugin, Running, Stimulus, part};
 use crate::run::RECORDS;
 use crate::snapshot::Snapshot;
-use crate::{Bench, Error, Follow, Guest, Result, console, tool};
+use crate::{Bench, Error, Follow, Guest, Result, console, memory_available, tool};
 use sample::{Nanos, Observer, Schedule, When};
 use slot::{Said, Slot};
 use std::ops::ControlFlow;
@@ -205,8 +205,7 @@ impl<S: Sees> Walker<S> {
                     if lost == 0 {
                         return Err(self.why(Error::Qemu("says nothing any more".into())));
                     }
-                    let Place { slot, .. } = self.places.swap_remove(lost);
-                    self.give_back(slot);
+                    self.give_up(lost);
                 }
             }
         }
@@ -237,6 +236,11 @@ impl<S: Sees> Walker<S> {
     /// The numbers of the processes that stand still. The first is the one that has restored the guest.
     pub fn processes(&self) -> Vec<u32> {
         self.places.iter().filter_map(|place| place.slot.process()).collect()
+    }
+
+    fn give_up(&mut self, place: usize) {
+        let Place { slot, .. } = self.places.swap_remove(place);
+        self.give_back(slot);
     }
 
     /// A slot whose process cannot be killed is not used again.
@@ -276,8 +280,7 @@ impl<S: Sees> Walker<S> {
             let others = self.places.iter().enumerate().skip(1).filter(|(_, p)| p.at != kept);
             let oldest = others.min_by_key(|(_, place)| place.used).map(|(index, _)| index);
             let Some(oldest) = oldest else { return Err(Failed::NotNow) };
-            let Place { slot, .. } = self.places.swap_remove(oldest);
-            self.give_back(slot);
+            self.give_up(oldest);
         }
         Ok(self.free.pop().expect("there is one"))
     }
@@ -387,28 +390,5 @@ impl<S: Sees> Walker<S> {
             Ok(_) if !said.is_empty() => Error::Qemu(format!("{error}. {said}")),
             Ok(_) => error,
         }
-    }
-}
-
-/// The bytes of memory that programs may still take (proc(5), `MemAvailable`). `None` if the kernel does not say.
-fn memory_available() -> Option<u64> {
-    available(&std::fs::read_to_string("/proc/meminfo").ok()?)
-}
-
-fn available(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_memory_that_is_left_is_read() {
-        let text = "MemTotal:       24000000 kB\nMemFree:  5 kB\nMemAvailable:    1000 kB\n";
-        assert_eq!(available(text), Some(1_024_000));
-        assert_eq!(available("MemFree: 5 kB\n"), None);
-        assert!(memory_available().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

@@ -92,7 +92,7 @@ impl Slot {
             if is_ready(&self.ours, patience) {
                 break;
             }
-            if self.channel.drain(|event, gap| take(event, gap))? > 0 {
+            if self.channel.drain(&mut take)? > 0 {
                 heard = Instant::now();
             }
             if work::is_cancelled() {
@@ -106,10 +106,11 @@ impl Slot {
             }
         }
         let mut bytes = [0; REQUEST_BYTES];
-        let gone = |e: std::io::Error| Error::Qemu(format!("ended instead of a reply: {e}"));
-        self.ours.read_exact(&mut bytes).map_err(gone)?;
+        let unread =
+            |e: std::io::Error| Error::Qemu(format!("left a reply that cannot be read: {e}"));
+        self.ours.read_exact(&mut bytes).map_err(unread)?;
         // What it told before the reply is in the channel by now.
-        self.channel.drain(|event, gap| take(event, gap))?;
+        self.channel.drain(&mut take)?;
         let reply = WalkReply::decode(&bytes);
         let nonsense = || Error::Qemu(format!("answers a request with {bytes:?}"));
         reply.map(Said::Reply).ok_or_else(nonsense)

@@ -67,9 +67,7 @@ impl<S: Sees> ForkedTrial<S> {
         }
         self.past.taken.finish(&mut observe);
         self.past.said += &console::read(&self.console);
-        // A warning ends nothing.
-        let broke = |fault: &Fault| !matches!(fault, Fault::Warning(_));
-        let is_broken = console::faults(&self.past.said).iter().any(broke);
+        let is_broken = console::faults(&self.past.said).iter().any(Fault::breaks);
         let is_usual = is_answered && !self.past.gaps && !is_broken;
         Ok(is_usual.then(|| self.outcome()))
     }

@@ -251,11 +251,9 @@ fn free_mib(path: &Path) -> u64 {
 
 fn memory() -> Check {
     const WHAT: &str = "memory";
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0);
-    let found = format!("{} MiB available", kib >> 10);
-    if kib >> 10 >= MEMORY_MIB {
+    let mib = rig::memory_available().unwrap_or_default() >> 20;
+    let found = format!("{mib} MiB available");
+    if mib >= MEMORY_MIB {
         return good(WHAT, found);
     }
     bad(WHAT, State::Limited, found, "run with --jobs 1")
