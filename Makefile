@@ -3,7 +3,8 @@
 # make demo      install what is missing, build, fetch kernels, run the comparison, write the report
 # make kernels   try every command that looks into a kernel on every kernel that the archive has, and print the table
 # make papers    as demo, for the papers' experiments: their tables with ours beside, in one report, each cell in three guests (an hour)
-# make test      install what is missing, run every test
+# make test      install what is missing, run every test; those of many kernels with three of them
+# make test-all  as test, with every kernel that a test names (an hour more)
 # make torture   kill, fail, flip, deceive and fuzz it, and print the table of docs/reliability.md (an hour)
 # make build     build everything into target/
 # make firmware  build the generator for a Raspberry Pi Pico: target/firmware/firmware.uf2
@@ -29,7 +30,7 @@ PAGES := $(LIB)/report.html $(LIB)/site.html
 BUILT := $(ONSET) $(LIB)/libonset_plugin.so $(LIB)/onset-agent $(LIB)/patches/patches.sh $(PAGES) $(DOCUMENTATION)/onset.1
 WEB_SOURCES := $(shell find web/src web/build.mjs web/package.json web/package-lock.json web/tsconfig.json 2>/dev/null)
 
-.PHONY: demo kernels papers test torture build firmware install bench lint check contract prepare prepare-run prepare-test \
+.PHONY: demo kernels papers test test-all torture build firmware install bench lint check contract prepare prepare-run prepare-test \
 	prepare-firmware rust
 # Installing packages comes before building, and building before running. cargo and npm use every core themselves.
 .NOTPARALLEL:
@@ -46,6 +47,9 @@ papers: prepare-run build
 
 test: prepare-run prepare-test build firmware
 	tests/run.sh
+
+test-all: prepare-run prepare-test build firmware
+	ONSET_TEST_KERNELS=all tests/run.sh
 
 torture: prepare-run prepare-test build
 	$(ONSET) kernels fetch 6.12

@@ -147,7 +147,7 @@ fn of_cause(explanation: &Value, cause: &str) -> u64 {
 fn their_latest_answers_are_explained_replayed_and_drawn() {
     let lab = Lab::new();
     for kernel in those_here(&["6.12", "6.12-rt", "7.3", "7.3-rt"]) {
-        let run = run(&lab, kernel, "mixed", 300, &["hardirq", NEW[0], NEW[1], NEW[2]]);
+        let run = run(&lab, kernel, "mixed", 60, &["hardirq", NEW[0], NEW[1], NEW[2]]);
         let id = run.text("run");
         for (responder, pin) in NEW.into_iter().zip(8..) {
             let words = ["explain", id, "--responder", responder, "--worst", "3", "--json"];

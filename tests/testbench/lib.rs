@@ -5,7 +5,8 @@
 //! Three variables of the environment, set by `tests/run.sh`, each with a default for a test that is run by hand:
 //! `ONSET` (the command), `ONSET_TEST_CACHE` (what becomes `XDG_CACHE_HOME`: kernels and snapshots, shared by
 //! all tests) and `ONSET_TEST_NOTES` (a file with a line for each test that was skipped, and one for how long each
-//! took). A fourth, `ONSET_TEST_QEMU`, names a second QEMU for the tests of `tests/rig/qemu.rs`.
+//! took). A fourth, `ONSET_TEST_QEMU`, names a second QEMU for the tests of `tests/rig/qemu.rs`. A fifth,
+//! `ONSET_TEST_KERNELS`, is `all` for tests that try each of their kernels (`make test-all`).
 
 mod contract;
 mod outcome;
@@ -78,14 +79,23 @@ pub fn have_kernels(names: &[&str]) -> bool {
     missing.is_empty()
 }
 
+/// The kernels with which a test of many kernels begins: an old and a new one, of them one with PREEMPT_RT, and the
+/// oldest where a test is about old ones, too.
+const FIRST: [&str; 3] = ["6.1", "6.12", "7.3-rt"];
+
 /// Those of these kernels that are in the cache; without any of them the calling test is skipped. What a test runs
-/// without is said, and the test counts as run.
+/// without is said, and the test counts as run. Of more than two kernels only those of [`FIRST`] are tried, unless
+/// `ONSET_TEST_KERNELS` is `all`: kernels differ in what a test is about much less often than a test takes long.
 pub fn those_here<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let tries_all =
+        names.len() <= 2 || std::env::var("ONSET_TEST_KERNELS").is_ok_and(|v| v == "all");
+    let tried = names.iter().copied().filter(|name| tries_all || FIRST.contains(name));
+    let names: Vec<&str> = tried.collect();
     let kernels = shared_cache().join("onset/kernels");
     let (here, missing): (Vec<&str>, Vec<&str>) =
         names.iter().partition(|n| kernels.join(n).join("kernel.json").is_file());
     match (here.is_empty(), missing.is_empty()) {
-        (true, _) => drop(have_kernels(names)),
+        (true, _) => drop(have_kernels(&names)),
         (false, false) => note(&format!("without {missing:?}; fetch it: onset kernels fetch")),
         (false, true) => {}
     }
