@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 /// How many trials of foresight follow each scout before the next one, which looks twice as far. The last scout looks
 /// to 51.2 s. The first seven together look 12.8 s ahead, a quarter of that. The last two take most of the time, so
 /// many more trials fire before them. The numbers are chosen (docs/hunting.md, where trials begin).
-const PACE: [u64; 8] = [4, 4, 4, 4, 4, 4, 24, 48];
+const PACE: [u64; 8] = [32, 32, 32, 32, 32, 32, 192, 384];
 /// Scouts that come after at most this many trials do not take long. Below: this many trials that fired into what the
 /// scout before saw are enough. Both are chosen. docs/hunting.md says how soon hunts that look ahead in this way are as
 /// late as a random minute.
-const BRISK: u64 = 4;
-const ENOUGH: u64 = 2;
+const BRISK: u64 = 32;
+const ENOUGH: u64 = 16;
 /// This many answers that did not wait for their stretches, without one that did, say that stretches of this kind make
 /// nobody late. With one answer, a hunt no longer fired into a stretch of 1.4 ms on preempt=full, because another
 /// stretch of its kind made nobody late.

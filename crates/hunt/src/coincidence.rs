@@ -80,7 +80,7 @@ struct Masked {
 }
 
 /// The interrupts that a scout sees, in nanoseconds since measuring began.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// The virtual nanoseconds of an instruction, as a power of two.
     shift: u8,

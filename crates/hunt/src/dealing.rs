@@ -10,9 +10,14 @@ use crate::trial::Trial;
 use sample::Nanos;
 use std::collections::BTreeMap;
 
-/// The cost of a trial besides its virtual time, in virtual time. A trial restores its guest and translates the guest's
-/// code anew (docs/hunting.md, who has the next trial: a second has 5.1 restores with a short run).
-pub(crate) const RESTORE: Nanos = Nanos::from_millis(50);
+/// The cost of a trial besides its virtual time, in virtual time, if it may trigger at once: the guest's code is
+/// translated anew (docs/hunting.md, who has the next trial: a second has 5.1 restores with a short run).
+const RESTORE: Nanos = Nanos::from_millis(50);
+/// The same for a trial whose first trigger comes later. Such a trial is forked from a guest that walked there. A
+/// second has 30 trials of a millisecond (`make bench`), and a busy guest takes ten seconds for a virtual one.
+const FORK: Nanos = Nanos::from_millis(3);
+/// How long such a trial goes on after its first trigger. It is chosen: the latest answers of a busy guest.
+const ANSWERED: Nanos = Nanos::from_millis(2);
 
 /// Deals the trials of a round to the strategies.
 pub struct Deal<'a> {
@@ -64,19 +69,27 @@ impl<'a> Deal<'a> {
 
     /// Gives the strategy this turn, for this trial.
     pub fn take(&mut self, strategy: &dyn Strategy, trial: &Trial) {
-        let usual = || strategy.usual(&self.turn(trial.number, strategy));
-        let takes = trial.looks_ahead().unwrap_or_else(usual);
+        let is_on_the_way = trial.fires_from().is_some_and(|from| from > Nanos(0));
+        let takes = match trial.looks_ahead() {
+            Some(until) => until + RESTORE,
+            None if is_on_the_way => ANSWERED + FORK,
+            None => strategy.usual(&self.turn(trial.number, strategy)) + RESTORE,
+        };
         self.next = None;
         let (turns, spent) = self.had.entry(strategy.name()).or_default();
-        (*turns, *spent) = (*turns + 1, *spent + takes + RESTORE);
+        (*turns, *spent) = (*turns + 1, *spent + takes);
     }
+}
+
+/// The time that these trials took.
+pub(crate) fn time(had: &Share) -> Nanos {
+    had.virtual_ns + FORK * had.on_the_way + RESTORE * (had.trials - had.on_the_way)
 }
 
 /// How many turns each strategy has had, and how much time in this guest. A trial that begins from a find runs in the
 /// find's guest, whichever guest the round is about. So its time counts equally in all guests.
 fn had(hunt: &Hunt, guest: usize, known: &Knowledge) -> BTreeMap<StrategyName, (u64, Nanos)> {
     let shared = known.by_strategy();
-    let time = |had: &Share| had.virtual_ns + RESTORE * had.trials;
     let had = |name: &StrategyName| {
         let all = shared.get(name);
         let spent = match name.strategy().begins_from_find() {

@@ -43,6 +43,7 @@ pub fn result(trial: &Trial) -> TrialResult {
         begin: trial.begin,
         snapshot: "key".into(),
         way_ns: Nanos(0),
+        undisturbed_ns: trial.fires_from().unwrap_or_default(),
         triggers: 1,
         virtual_ns: taken(&trial.when),
         disturbances: trial.disturbances.clone(),

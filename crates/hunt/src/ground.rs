@@ -16,6 +16,8 @@ pub struct Ground {
     pub far: Vec<ForeseenStretch>,
     /// The coincidences that come soon.
     pub together: Vec<Coincidence>,
+    /// How far the guest has been let run from here without triggers, for the trials that fire later.
+    pub walked: Nanos,
     /// The number of foresight's trials that fired from here.
     pub fired: usize,
     /// The instants at which these trials fired first.

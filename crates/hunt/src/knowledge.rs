@@ -80,8 +80,12 @@ pub struct Share {
     pub trials: u64,
     /// Their triggers.
     pub triggers: u64,
-    /// Their virtual time.
+    /// Their virtual time. A way that several trials have in common counts once.
     pub virtual_ns: Nanos,
+    /// How many of them began on the way from a place, where the guest's code is translated already.
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub on_the_way: u64,
     /// The worst that was found in them, by responder.
     pub worst_ns: BTreeMap<String, Nanos>,
 }
@@ -89,6 +93,7 @@ pub struct Share {
 impl Share {
     fn take(&mut self, result: &TrialResult, spent: Nanos) {
         self.trials += 1;
+        self.on_the_way += u64::from(result.undisturbed_ns > Nanos(0));
         self.triggers = self.triggers.saturating_add(result.triggers);
         self.virtual_ns = self.virtual_ns.saturating_add(spent);
         for (responder, late) in &result.late {
@@ -99,6 +104,7 @@ impl Share {
 
     fn add(&mut self, other: &Share) {
         self.trials += other.trials;
+        self.on_the_way += other.on_the_way;
         self.triggers = self.triggers.saturating_add(other.triggers);
         self.virtual_ns = self.virtual_ns.saturating_add(other.virtual_ns);
         other.worst_ns.iter().for_each(|(responder, worst)| self.late(responder, *worst));
@@ -117,7 +123,8 @@ pub struct Knowledge {
     pub trials: u64,
     /// The number of their triggers.
     pub triggers: u64,
-    /// Their virtual time, and the time for which guests were let run to the places where some of them began.
+    /// Their virtual time, and the time for which guests were let run to the places where some of them began. A way
+    /// without triggers that several trials from a place have in common counts once.
     pub virtual_ns: Nanos,
     /// For each responder its latest undisturbed answers, one of each place, the latest first.
     pub finds: BTreeMap<String, Vec<Discovery>>,
@@ -151,7 +158,8 @@ impl Knowledge {
         let begin = result.begin;
         let is_new = !self.grounds.contains_key(&begin);
         let way = if begin.is_later() && is_new { result.way_ns } else { Nanos(0) };
-        let spent = result.virtual_ns.saturating_add(way);
+        let spent =
+            result.virtual_ns.saturating_sub(self.walked_before(result)).saturating_add(way);
         self.virtual_ns = self.virtual_ns.saturating_add(spent);
         self.dealt.entry((begin.guest, result.strategy)).or_default().take(result, spent);
         let latency = |found: &Discovery| found.answer.latency_ns;
@@ -174,7 +182,8 @@ impl Knowledge {
                 self.newest = result.number;
             }
         }
-        self.grounds.entry(begin).or_default();
+        let ground = self.grounds.entry(begin).or_default();
+        ground.walked = ground.walked.max(result.undisturbed_ns);
         for (responder, lost) in &result.losses {
             self.losses.entry(responder.clone()).or_default().merge(lost);
         }
@@ -185,6 +194,12 @@ impl Knowledge {
             self.newest = result.number;
         }
         self.died.extend(result.died.iter().map(|died| (result.number, died.clone())));
+    }
+
+    /// The part of a trial's virtual time for which its guest had been let run before, for another trial.
+    fn walked_before(&self, result: &TrialResult) -> Nanos {
+        let walked = self.grounds.get(&result.begin).map(|ground| ground.walked);
+        walked.unwrap_or_default().min(result.undisturbed_ns)
     }
 
     /// The share of each strategy.
@@ -261,6 +276,7 @@ mod tests {
             begin: Begin::default(),
             snapshot: "key".into(),
             way_ns: Nanos(0),
+            undisturbed_ns: Nanos(0),
             triggers: 10,
             virtual_ns: Nanos(100),
             disturbances: Vec::new(),
@@ -302,6 +318,21 @@ mod tests {
         }
         assert_eq!(known.virtual_ns, Nanos(4 * 100 + 5_000));
         assert_eq!(known.by_strategy()[&named("window_start")].virtual_ns, known.virtual_ns);
+    }
+
+    #[test]
+    fn the_way_to_the_first_trigger_counts_once_for_all_trials_from_a_place() {
+        let mut known = Knowledge::default();
+        let from = |number, ns, guest| TrialResult {
+            begin: Begin::first(guest),
+            undisturbed_ns: Nanos(ns),
+            ..tried(number, 1, &[])
+        };
+        for t in [from(0, 60, 0), from(1, 90, 0), from(2, 70, 0), from(3, 0, 0), from(4, 90, 1)] {
+            known.take(&t);
+        }
+        assert_eq!(known.virtual_ns, Nanos(100 + (100 - 60) + (100 - 70) + 100 + 100));
+        assert_eq!(known.dealt[&(0, named("window_start"))].on_the_way, 3);
     }
 
     #[test]

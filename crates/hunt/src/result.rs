@@ -47,9 +47,12 @@ pub struct TrialResult {
     /// The virtual time from the last stage to the beginning, for which the guest was let run once. 0 at the end of the
     /// warm-up, and if a scout came by.
     pub way_ns: Nanos,
+    /// The virtual time before the first trigger or disturbance. The trials from one place have this way in common, so
+    /// one guest walks it for all of them. 0 if the trial may trigger at once, and for a scout.
+    pub undisturbed_ns: Nanos,
     /// The number of triggers.
     pub triggers: u64,
-    /// The virtual time that measuring took.
+    /// The virtual time that measuring took, from the place where the trial began.
     pub virtual_ns: Nanos,
     /// The disturbances.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

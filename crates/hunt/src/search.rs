@@ -20,8 +20,8 @@ pub(crate) const ROUND: u64 = 8;
 /// the scout, and one trial for a second worker.
 pub(crate) const FIRST_ROUND: u64 = 2;
 /// A hunt ends after this many trials for each guest that brought neither a later answer nor a stack that was not yet
-/// fired into. The number is chosen: thirty rounds.
-pub(crate) const STALE: u64 = 240;
+/// fired into. The number is chosen: a minute or two of trials that fire once.
+pub(crate) const STALE: u64 = 2_000;
 
 /// The results of a round.
 #[derive(Debug)]

@@ -27,6 +27,22 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// The time from which on the trial may trigger or disturb. Until then its guest is as if there were no trial.
+    /// `None` if the trial is a scout, which tells of the guest itself.
+    pub fn fires_from(&self) -> Option<Nanos> {
+        let first = match &self.when {
+            When::Planned(schedule) => schedule.due(0).unwrap_or_default(),
+            When::Aimed(Aim { rule: Rule::Scout, .. }) | When::Commanded => return None,
+            When::Aimed(Aim { rule: Rule::Listed(_), .. }) => {
+                let entered = self.enters.map(|stretch| stretch.at_ns);
+                entered.unwrap_or_default()
+            }
+            When::Aimed(_) => Nanos(0),
+        };
+        let disturbed = self.disturbances.first().map(|disturbance| disturbance.at);
+        Some(disturbed.map_or(first, |at| at.min(first)))
+    }
+
     /// How far the trial looks, if it is a scout.
     pub fn looks_ahead(&self) -> Option<Nanos> {
         match &self.when {

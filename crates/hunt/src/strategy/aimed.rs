@@ -11,10 +11,11 @@ pub const GAP: Nanos = Nanos::from_micros(300);
 /// The length of the shortest trials. Others are longer by a power of two. Short trials are many, and long ones come to
 /// what the load does later. So trials become longer as a hunt goes on: twice as long after this many trials, up to 0.8
 /// … 6.4 s. Foresight is for what comes more rarely. Trials of at most 0.4 s never came to what a load does once in ten
-/// seconds. The numbers are chosen. The shortest trial takes as long as restoring its guest.
+/// seconds. The numbers are chosen. The shortest trial takes about as long as the first execution of its code, which is
+/// translated then.
 const LENGTH: Nanos = Nanos::from_millis(50);
 const LENGTHS: u64 = 4;
-const TRIALS_PER_DOUBLING: u64 = 16;
+const TRIALS_PER_DOUBLING: u64 = 128;
 const DOUBLINGS_MAX: u64 = 4;
 
 pub const IRQS: u8 = Stretch::IrqsOff as u8;

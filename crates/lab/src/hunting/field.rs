@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Runs one trial: restores the guest from its snapshot, triggers as a strategy says, and watches. Only this module
-//! turns a hunt's deadline into the time that the rig waits.
+//! Runs one trial: forks a guest that walks on, or restores it from its snapshot, triggers as a strategy says, and
+//! watches. Only this module turns a hunt's deadline into the time that the rig waits.
 
 use super::grounds::Grounds;
 use super::seen::Seen;
+use super::walkers::Walkers;
 use crate::Error;
+use crate::followed::Ready;
 use hunt::{Encounter, EnteredStretch, GuestDeath, LateAnswer, Trial, TrialResult, longest, place};
 use rig::{Ending, Follow, Following, Generator, Outcome};
 use sample::{Insns, Losses, Nanos, Observation, ResponderSet, Sample};
@@ -23,6 +25,13 @@ const GRACE: Nanos = Nanos::from_millis(1_000);
 /// a hunt keeps of all, so that the list is not that of one trial alone.
 const KEPT: usize = 8;
 
+/// Of this many trials, one is forked and restored, and both have to come out the same: a check of the fork itself. The
+/// number is chosen: a restored trial takes as long as a hundred forked ones. Each find is checked anyway, since its
+/// explanation restores the guest.
+const CHECKED: u64 = 512;
+/// The number of the first such trial: the first one that may be no scout.
+const FIRST_CHECKED: u64 = 1;
+
 /// How much of the end of a guest's console is kept if the guest died in a trial: a hundred times an oops.
 const CONSOLE_BYTES_MAX: usize = 64 << 10;
 
@@ -32,6 +41,8 @@ pub struct Field<'a, 'bench> {
     pub grounds: &'a Grounds<'bench>,
     /// The view of each guest.
     pub views: Vec<View<'a>>,
+    /// The guests that serve trials by forking.
+    pub walkers: Walkers,
 }
 
 /// How a guest is seen.
@@ -65,11 +76,54 @@ impl Field<'_, '_> {
 
     fn run_to_its_end(&self, trial: &Trial) -> Result<Option<TrialResult>, Error> {
         let Some(ready) = unless_stopped(self.grounds.at(trial.begin))? else { return Ok(None) };
+        let forked = match trial.fires_from() {
+            Some(from) => unless_stopped(self.fork(trial, &ready, from))?,
+            None => Some(None),
+        };
+        let Some(forked) = forked else { return Ok(None) };
+        let forked = forked.map(|made| self.result(trial, &ready, made));
+        if forked.is_some() && trial.number % CHECKED != FIRST_CHECKED {
+            return Ok(forked);
+        }
+        let Some(made) = unless_stopped(self.restore(trial, &ready))? else { return Ok(None) };
+        match &made.0.ending {
+            Ending::Interrupted => return Ok(None),
+            Ending::Failed(why) => return Err(failed(trial.number, why)),
+            Ending::Whole | Ending::Died(_) => {}
+        }
+        let restored = self.result(trial, &ready, made);
+        if forked.is_some_and(|forked| forked != restored) {
+            self.walkers.refuse(format!(
+                "trial {} came out otherwise in a fork than after a restore, which is a fault of onset; replay the finds",
+                trial.number
+            ));
+        }
+        Ok(Some(restored))
+    }
+
+    fn result(&self, trial: &Trial, ready: &Ready, (outcome, seen, answers): Made) -> TrialResult {
+        let way = self.grounds.way(ready, trial.begin);
+        self.views[trial.begin.guest].result(trial, way, &seen, answers, outcome)
+    }
+
+    fn generator(&self, trial: &Trial, ready: &Ready) -> Generator {
+        let (when, disturbances) = (trial.when.clone(), trial.disturbances.clone());
+        Generator { when, grace: GRACE, disturbances, ..ready.generator().clone() }
+    }
+
+    /// Makes the trial in a copy of a guest that walks. `None` if a run from the snapshot has to make it.
+    fn fork(&self, trial: &Trial, ready: &Ready, from: Nanos) -> Result<Option<Made>, Error> {
+        let fires = (self.generator(trial, ready), from);
+        let mut answers = Answered::of(fires.0.responders);
+        let guest = (ready, self.views[trial.begin.guest].follow);
+        let run = self.walkers.run(trial.begin, guest, fires, &mut |o| answers.take(o))?;
+        Ok(run.map(|(outcome, seen)| (outcome, seen, answers)))
+    }
+
+    /// Makes the trial from the snapshot.
+    fn restore(&self, trial: &Trial, ready: &Ready) -> Result<Made, Error> {
+        let generator = self.generator(trial, ready);
         let view = &self.views[trial.begin.guest];
-        let when = trial.when.clone();
-        let disturbances = trial.disturbances.clone();
-        let generator = Generator { when, grace: GRACE, disturbances, ..ready.generator().clone() };
-        let responders = generator.responders;
         let mut seen = Seen::new(ready.guest().shift);
         let is_interrupt = |at| is_interrupt_gate(&named(view.symbols, at));
         let mut see = |event: &Event| {
@@ -78,41 +132,45 @@ impl Field<'_, '_> {
                 seen.on_timeline(event, is_interrupt);
             }
         };
-        let mut answers = Answered::default();
-        let mut observe = |observation| {
-            match observation {
-                Observation::Sample(sample) => answers.samples.push(sample),
-                Observation::Loss(series, loss, n) => {
-                    let responder = responders.iter().nth(series.index());
-                    let name = responder.map_or_else(String::new, |r| r.name().into());
-                    answers.losses.entry(name).or_default().count(loss, n);
-                }
-            }
-            ControlFlow::Continue(())
-        };
+        let mut answers = Answered::of(generator.responders);
+        let mut observe = |observation| answers.take(observation);
         let following = Following { follow: view.follow, see: &mut see };
-        let done = match trial.looks_ahead() {
+        let outcome = match trial.looks_ahead() {
             Some(until) if self.grounds.leads(trial.begin, until) => {
                 ready.advance(until, generator, following)
             }
             _ => ready.fire(generator, &mut observe, Some(following), &|_| ()),
-        };
-        let Some(outcome) = unless_stopped(done)? else { return Ok(None) };
-        match &outcome.ending {
-            Ending::Interrupted => return Ok(None),
-            Ending::Failed(why) => return Err(failed(trial.number, why)),
-            Ending::Whole | Ending::Died(_) => {}
-        }
-        let way = self.grounds.way(&ready, trial.begin);
-        Ok(Some(view.result(trial, way, &seen, answers, responders, outcome)))
+        }?;
+        Ok((outcome, seen, answers))
     }
 }
 
+/// A trial that was made: its outcome, what the follower saw, and who answered.
+type Made = (Outcome, Seen, Answered);
+
 /// The answers and the losses of the responders.
-#[derive(Default)]
 struct Answered {
+    responders: ResponderSet,
     samples: Vec<Sample>,
     losses: BTreeMap<String, Losses>,
+}
+
+impl Answered {
+    fn of(responders: ResponderSet) -> Answered {
+        Answered { responders, samples: Vec::new(), losses: BTreeMap::new() }
+    }
+
+    fn take(&mut self, observation: Observation) -> ControlFlow<()> {
+        match observation {
+            Observation::Sample(sample) => self.samples.push(sample),
+            Observation::Loss(series, loss, n) => {
+                let responder = self.responders.iter().nth(series.index());
+                let name = responder.map_or_else(String::new, |r| r.name().into());
+                self.losses.entry(name).or_default().count(loss, n);
+            }
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// The last whole lines of a text, if the text has more bytes than this.
@@ -152,10 +210,9 @@ impl View<'_> {
         way_ns: Nanos,
         seen: &Seen,
         answered: Answered,
-        responders: ResponderSet,
         outcome: Outcome,
     ) -> TrialResult {
-        let Answered { samples, losses } = answered;
+        let Answered { responders, samples, losses } = answered;
         let instants: Vec<Nanos> = seen.triggers.iter().map(|at| seen.since_origin(*at)).collect();
         let died = death(&outcome, &losses).map(|text| GuestDeath {
             text,
@@ -176,14 +233,16 @@ impl View<'_> {
         let name = |s: &Sample| Some(responders.iter().nth(s.series.index())?.name().into());
         let first = || samples.iter().filter(|s| s.trigger == 0);
         let answered_insns = || first().filter_map(|s| Some((name(s)?, s.path?))).collect();
+        let virtual_ns = seen.last.map_or(Nanos(0), |at| seen.since_origin(at));
         TrialResult {
             number: trial.number,
             strategy: trial.strategy,
             begin: trial.begin,
             snapshot: outcome.snapshot,
             way_ns,
+            undisturbed_ns: trial.fires_from().unwrap_or_default().min(virtual_ns),
             triggers: seen.triggers.len() as u64,
-            virtual_ns: seen.last.map_or(Nanos(0), |at| seen.since_origin(at)),
+            virtual_ns,
             disturbances: trial.disturbances.clone(),
             instants: instants[..until.unwrap_or(0).min(instants.len())].to_vec(),
             late,

@@ -14,6 +14,7 @@ mod search;
 mod seen;
 #[cfg(test)]
 mod tests;
+mod walkers;
 mod workers;
 
 pub use about::{About, AboutGuest};
@@ -23,4 +24,5 @@ pub use grounds::Grounds;
 pub use journal::{Journal, Say};
 pub use past::{CONCLUSION, Conclusion, JOURNAL, PastFind, PastHunt, find_file};
 pub use search::{Run, SearchResult, search};
+pub use walkers::Walkers;
 pub(crate) use workers::at_once;

@@ -3,6 +3,7 @@
 //! that were fired into, and for a scout the stretches and interrupts to come. Hunting reads events only here.
 
 use hunt::{ForeseenStretch, Timeline};
+use rig::Sees;
 use sample::{At, Insns, Nanos, Occurrence, Stamp, Stretch, Virtual};
 use std::collections::{BTreeSet, HashMap};
 use trace::{StackId, Symbols, named};
@@ -13,7 +14,7 @@ use wire::Event;
 const AT_ONCE: Insns = Insns(2);
 
 /// What the follower said, as far as a hunt needs it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Seen {
     /// The virtual nanoseconds of an instruction, as a power of two.
     shift: u8,
@@ -36,6 +37,12 @@ pub struct Seen {
     /// When measuring began.
     origin: Option<Stamp<Virtual>>,
     pub last: Option<Stamp<Virtual>>,
+}
+
+impl Sees for Seen {
+    fn see(&mut self, event: &Event) {
+        Seen::see(self, event);
+    }
 }
 
 impl Seen {

@@ -14,7 +14,7 @@ use experiment::{Experiment, Flavour, GUEST_SEED, Load};
 use hunt::{Hunt, HuntEnd, HuntFailure, Knowledge, STRATEGIES, Trial};
 use lab::followed::{Ready, Subject, narrow, shell_word};
 use lab::hunting::{
-    self, About, CONCLUSION, Field, Find, Grounds, JOURNAL, Journal, SearchResult, View,
+    self, About, CONCLUSION, Field, Find, Grounds, JOURNAL, Journal, SearchResult, View, Walkers,
     explain_finds, find_file,
 };
 use lab::matrix::Issuer;
@@ -139,16 +139,25 @@ pub(super) fn ready<'a>(
 
 /// Hunts, and shows after each round what the hunt has found.
 pub(super) fn search(hunt: &Hunt, grounds: &Grounds<'_>, journal: &mut Journal) -> SearchResult {
-    let seen = grounds.first().map(|guest| guest.follow(STACKS_FROM, Calls::None));
-    let seen = seen.collect::<Result<Vec<_>, lab::Error>>()?;
+    let follow = |guest: &Ready| {
+        let (map, follow) = guest.follow(STACKS_FROM, Calls::None)?;
+        Ok((map, follow.numbering_stretches()))
+    };
+    let seen = grounds.first().map(follow).collect::<Result<Vec<_>, lab::Error>>()?;
     // The guests have one kernel.
     for missing in seen.iter().take(1).flat_map(|(_, follow)| &follow.missing) {
         tell!("! not seen in this kernel: {missing}");
     }
     let views = seen.iter().map(|(map, follow)| View { follow, symbols: map }).collect();
-    let field = Field { grounds, views };
+    let field = Field { grounds, views, walkers: Walkers::default() };
     let run = |trial: &Trial, deadline| field.run(trial, deadline);
+    let mut is_told = false;
     hunting::search(hunt, &run, journal, &mut |known| {
+        let refused = field.walkers.refused().filter(|_| !is_told);
+        if let Some(why) = refused {
+            is_told = true;
+            tell!("! no more forks: each trial restores its guest, which takes longer: {why}");
+        }
         tell!("{}", terminal::hunt_progress(known));
     })
 }

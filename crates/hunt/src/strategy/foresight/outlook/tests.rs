@@ -49,6 +49,7 @@ fn tried(begin: Begin, looked: Option<Nanos>) -> TrialResult {
     TrialResult {
         snapshot: String::new(),
         way_ns: Nanos(0),
+        undisturbed_ns: Nanos(0),
         losses: BTreeMap::new(),
         number: 0,
         strategy: "foresight".parse().unwrap(),
@@ -102,7 +103,7 @@ fn steps(each: usize, count: usize) -> Vec<Next> {
 #[test]
 fn each_scout_looks_on_from_where_the_last_ended_with_trials_that_fire_in_between() {
     let scouted = |each| {
-        let steps = steps(each, 120);
+        let steps = steps(each, 1_000);
         let scouts = steps.iter().enumerate().filter_map(|(n, step)| match step {
             Next::Scout(begin, until) if *until != SPAN => {
                 Some((n, begin.after / FIRST_STAGE, *until / FIRST_STAGE))
@@ -112,7 +113,7 @@ fn each_scout_looks_on_from_where_the_last_ended_with_trials_that_fire_in_betwee
         scouts.collect::<Vec<_>>()
     };
     let one = scouted(1);
-    assert_eq!(one[..5], [(0, 0, 1), (3, 1, 1), (6, 2, 2), (9, 4, 4), (12, 8, 8)]);
+    assert_eq!(one[..5], [(0, 0, 1), (17, 1, 1), (34, 2, 2), (51, 4, 4), (68, 8, 8)]);
     assert_eq!(one.len(), 9, "{one:?}");
     assert_eq!(one[8].1 + one[8].2, 256, "51.2 s after the warm-up");
     let four = scouted(4);
