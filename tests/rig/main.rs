@@ -5,6 +5,7 @@
 mod acpi;
 mod atlas;
 mod bound;
+mod census;
 mod contract;
 mod costs;
 mod deadlines;

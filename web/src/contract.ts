@@ -2140,7 +2140,7 @@ export interface StrategyShare {
    */
   triggers: number;
   /**
-   * Their virtual time.
+   * Their virtual time. A way that several trials have in common counts once.
    */
   virtual_ns: Nanos;
   /**

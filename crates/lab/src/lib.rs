@@ -6,6 +6,7 @@
 pub mod atlas;
 pub mod bound;
 pub mod cells;
+pub mod census;
 pub mod costs;
 pub mod edges;
 mod error;

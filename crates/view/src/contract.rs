@@ -32,6 +32,7 @@ pub fn files() -> Vec<(String, String)> {
             Bound::SCHEMA,
             &even_so("an answer exceeds the bound and the command therefore exits with 1"),
         ),
+        printed::<Census>("census", Census::SCHEMA, virtual_time),
         printed::<Compare>("compare", Compare::SCHEMA, ""),
         printed::<Doctor>("doctor", Doctor::SCHEMA, ""),
         printed::<Explain>("explain", Explain::SCHEMA, virtual_time),

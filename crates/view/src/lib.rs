@@ -6,9 +6,12 @@
 pub mod contract;
 mod costs;
 pub mod edges;
+mod picture;
 mod price;
 pub mod report;
 pub mod results;
 pub mod screen;
 pub mod terminal;
 pub mod visible;
+
+pub use picture::census_picture;

@@ -22,7 +22,7 @@ const PROVE_EXIT_CODES: &str = "Exit status: 0 if the pairs say of every knob wh
 const UNDO_EXIT_CODES: &str = "Exit status: 0; 3 if a setting keeps a value that somebody else gave it; 69 if a setting could not be taken back, or if the journal cannot be used.";
 
 /// The examples of each command, by its words. The examples of a probe are in the definition of the probe.
-const EXAMPLES: [(&str, &[&str]); 37] = [
+const EXAMPLES: [(&str, &[&str]); 38] = [
     (
         "",
         &[
@@ -163,6 +163,13 @@ const EXAMPLES: [(&str, &[&str]); 37] = [
         &["onset bound latest", "onset bound experiments/ladder.toml --flavour 6.12-rt --json"],
     ),
     (
+        "census",
+        &[
+            "onset census task.find.json --around 100us",
+            "onset census latest --responder task --every 100ns --picture census.svg",
+        ],
+    ),
+    (
         "minimise",
         &[
             "onset minimise find.json",
@@ -181,7 +188,7 @@ const EXAMPLES: [(&str, &[&str]); 37] = [
         "tune prove",
         &[
             "onset tune prove --knob vm.stat_interval=120 --knob kernel.timer_migration=0 --load mixed",
-            "onset tune prove --all --screen --flavour '6.12 preempt=none' --hunt 40trials",
+            "onset tune prove --all --screen --flavour '6.12 preempt=none' --hunt 400trials",
         ],
     ),
     ("tune status", &["onset tune status", "onset tune status --unit"]),

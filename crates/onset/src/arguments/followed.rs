@@ -283,6 +283,35 @@ pub struct Replay {
     pub json: bool,
 }
 
+/// `onset census …`
+#[derive(Debug, Args)]
+pub struct Census {
+    /// The run or the find.
+    #[command(flatten)]
+    pub latencies: Latencies,
+    /// The longest latency of the trigger with this number. [default: the longest latency of the run]
+    #[arg(long, value_name = "N")]
+    pub sample: Option<u64>,
+    /// How long the window is. Its middle is the latency's trigger.
+    #[arg(long, value_name = "TIME", default_value = "100us")]
+    pub around: Nanos,
+    /// How far apart two triggers of the window are. Each has a trial of its own.
+    #[arg(long, value_name = "TIME", default_value = "10ns")]
+    pub every: Nanos,
+    /// How many trials run at once. [default: one per processor]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Draw the latency over the instant of the trigger. [default: no picture]
+    #[arg(long, value_name = "FILE.svg")]
+    pub picture: Option<PathBuf>,
+    /// Write the latency of each instant as comma-separated values: at_ns, latency_ns. [default: no file]
+    #[arg(long, value_name = "FILE.csv")]
+    pub csv: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `onset minimise …`
 #[derive(Debug, Args)]
 pub struct Minimise {
@@ -296,8 +325,8 @@ pub struct Minimise {
     /// that is as long.
     #[arg(long)]
     pub load: bool,
-    /// How long the command hunts under each load: a time (5min) or a number of trials (18trials).
-    #[arg(long, default_value = "18trials", requires = "load")]
+    /// How long the command hunts under each load: a time (5min) or a number of trials (200trials).
+    #[arg(long, default_value = "200trials", requires = "load")]
     pub budget: Budget,
     /// The file to write. [default: NAME.min.json beside the find NAME.json, and RESPONDER.min.json for a run]
     #[arg(short, long, value_name = "FILE")]

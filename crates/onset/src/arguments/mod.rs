@@ -11,7 +11,7 @@ mod tune;
 
 pub use examples::command;
 pub use followed::{
-    Above, Atlas, Blame, Bound, Cells, Explain, Latencies, Minimise, Replay, Windows,
+    Above, Atlas, Blame, Bound, Cells, Census, Explain, Latencies, Minimise, Replay, Windows,
 };
 pub use live::{Generator, Live, Respond, Serve};
 pub use measure::{Given, How, Measure};
@@ -192,6 +192,9 @@ pub enum Command {
     /// Compute a bound from the longest stretches of a run: how late the kernel could schedule a task. Show beside it
     /// how late the kernel did.
     Bound(Bound),
+    /// Take a census: the latency of a trigger at each instant of a window, and so the distribution itself, without
+    /// statistics.
+    Census(Census),
     /// Remove the triggers that a latency does not need.
     Minimise(Minimise),
     /// Show what could be changed on this machine to make it answer sooner. `tune apply` changes it, by a journal, and

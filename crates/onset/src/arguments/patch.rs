@@ -61,7 +61,7 @@ pub struct PatchProve {
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub pairs: u16,
     /// How long the hunts for the latest answer last: a time (5min) or a number of trials (200trials).
-    #[arg(long, value_name = "BUDGET", value_parser = str::parse::<Budget>, default_value = "25trials")]
+    #[arg(long, value_name = "BUDGET", value_parser = str::parse::<Budget>, default_value = "250trials")]
     pub hunt: Budget,
     /// How many guests run at once. [default: as many as there are processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

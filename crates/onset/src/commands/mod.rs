@@ -4,6 +4,7 @@
 mod atlas;
 mod blame;
 mod bound;
+mod census;
 mod compare;
 mod doctor;
 mod documentation;
@@ -76,6 +77,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Atlas(arguments) => atlas::run(&arguments),
         Command::Patch(arguments) => patch::run(&arguments),
         Command::Bound(arguments) => bound::run(&arguments),
+        Command::Census(arguments) => census::run(&arguments),
         Command::Minimise(arguments) => minimise::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Documentation { directory } => documentation::run(&directory),

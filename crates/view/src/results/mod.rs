@@ -6,6 +6,7 @@
 mod atlas;
 mod blame;
 mod bound;
+mod census;
 mod compare;
 mod doctor;
 mod effects;
@@ -27,6 +28,7 @@ mod windows;
 pub use atlas::Atlas;
 pub use blame::Blame;
 pub use bound::Bound;
+pub use census::Census;
 pub use compare::Compare;
 pub use doctor::{Check, Doctor, State};
 pub use effects::{Hunted, HuntedWorst, Quiet, QuietAnswers, QuietDifference, Reason};

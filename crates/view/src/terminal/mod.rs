@@ -5,6 +5,7 @@ mod atlas;
 mod axis;
 mod bound;
 mod causes;
+mod census;
 mod company;
 mod comparison;
 mod costs;
@@ -33,6 +34,7 @@ mod windows;
 
 pub use atlas::{atlas, stressor};
 pub use bound::bound;
+pub use census::census;
 pub use company::company;
 pub use comparison::comparison;
 pub use explanation::explanations;
