@@ -22,7 +22,7 @@ fn journal(trials: &[(u64, &str, u64)]) -> String {
             "stack": ["__cond_resched+0x0", "do_writepages+0x8a"],
         });
         json!({
-            "number": number, "strategy": strategy, "guest": number % 2, "begin_after_ns": 0, "snapshot": "key", "way_ns": 0, "undisturbed_ns": 0, "triggers": 10,
+            "number": number, "strategy": strategy, "guest": number % 2, "begin_after_ns": 0, "snapshot": "key", "way_ns": 0, "undisturbed_ns": 0, "worked_insns": 10, "triggers": 10,
             "virtual_ns": 1_000, "instants": [5], "late": {"task": [late]}, "seen": [1, 2, 3], "fired": [number],
         })
     };

@@ -81,9 +81,10 @@ impl<'a> Deal<'a> {
     }
 }
 
-/// The time that these trials took.
+/// The time that these trials took, as if each instruction took a nanosecond. A guest that idles takes no time: QEMU
+/// leaves out what it sleeps.
 pub(crate) fn time(had: &Share) -> Nanos {
-    had.virtual_ns + FORK * had.on_the_way + RESTORE * (had.trials - had.on_the_way)
+    Nanos(had.worked.0) + FORK * had.on_the_way + RESTORE * (had.trials - had.on_the_way)
 }
 
 /// How many turns each strategy has had, and how much time in this guest. A trial that begins from a find runs in the

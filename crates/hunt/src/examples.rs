@@ -44,6 +44,7 @@ pub fn result(trial: &Trial) -> TrialResult {
         snapshot: "key".into(),
         way_ns: Nanos(0),
         undisturbed_ns: trial.fires_from().unwrap_or_default(),
+        worked_insns: Insns((taken(&trial.when) - trial.fires_from().unwrap_or_default()).0),
         triggers: 1,
         virtual_ns: taken(&trial.when),
         disturbances: trial.disturbances.clone(),

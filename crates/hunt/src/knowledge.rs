@@ -82,6 +82,10 @@ pub struct Share {
     pub triggers: u64,
     /// Their virtual time. A way that several trials have in common counts once.
     pub virtual_ns: Nanos,
+    /// The instructions that their guests executed after the ways that they had in common.
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub worked: Insns,
     /// How many of them began on the way from a place, where the guest's code is translated already.
     #[serde(skip)]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -94,6 +98,7 @@ impl Share {
     fn take(&mut self, result: &TrialResult, spent: Nanos) {
         self.trials += 1;
         self.on_the_way += u64::from(result.undisturbed_ns > Nanos(0));
+        self.worked = Insns(self.worked.0.saturating_add(result.worked_insns.0));
         self.triggers = self.triggers.saturating_add(result.triggers);
         self.virtual_ns = self.virtual_ns.saturating_add(spent);
         for (responder, late) in &result.late {
@@ -105,6 +110,7 @@ impl Share {
     fn add(&mut self, other: &Share) {
         self.trials += other.trials;
         self.on_the_way += other.on_the_way;
+        self.worked = Insns(self.worked.0.saturating_add(other.worked.0));
         self.triggers = self.triggers.saturating_add(other.triggers);
         self.virtual_ns = self.virtual_ns.saturating_add(other.virtual_ns);
         other.worst_ns.iter().for_each(|(responder, worst)| self.late(responder, *worst));
@@ -277,6 +283,7 @@ mod tests {
             snapshot: "key".into(),
             way_ns: Nanos(0),
             undisturbed_ns: Nanos(0),
+            worked_insns: Insns(100),
             triggers: 10,
             virtual_ns: Nanos(100),
             disturbances: Vec::new(),

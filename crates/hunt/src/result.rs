@@ -50,6 +50,8 @@ pub struct TrialResult {
     /// The virtual time before the first trigger or disturbance. The trials from one place have this way in common, so
     /// one guest walks it for all of them. 0 if the trial may trigger at once, and for a scout.
     pub undisturbed_ns: Nanos,
+    /// The instructions that the guest executed after that way: what the trial cost.
+    pub worked_insns: Insns,
     /// The number of triggers.
     pub triggers: u64,
     /// The virtual time that measuring took, from the place where the trial began.

@@ -234,13 +234,15 @@ impl View<'_> {
         let first = || samples.iter().filter(|s| s.trigger == 0);
         let answered_insns = || first().filter_map(|s| Some((name(s)?, s.path?))).collect();
         let virtual_ns = seen.last.map_or(Nanos(0), |at| seen.since_origin(at));
+        let undisturbed_ns = trial.fires_from().unwrap_or_default().min(virtual_ns);
         TrialResult {
             number: trial.number,
             strategy: trial.strategy,
             begin: trial.begin,
             snapshot: outcome.snapshot,
             way_ns,
-            undisturbed_ns: trial.fires_from().unwrap_or_default().min(virtual_ns),
+            undisturbed_ns,
+            worked_insns: seen.worked(undisturbed_ns > Nanos(0)),
             triggers: seen.triggers.len() as u64,
             virtual_ns,
             disturbances: trial.disturbances.clone(),

@@ -36,6 +36,10 @@ pub struct Seen {
     pub timeline: Timeline,
     /// When measuring began.
     origin: Option<Stamp<Virtual>>,
+    /// The instructions when measuring began, at the first trigger, and at the last event.
+    began: Insns,
+    fired: Option<Insns>,
+    executed: Insns,
     pub last: Option<Stamp<Virtual>>,
 }
 
@@ -59,26 +63,41 @@ impl Seen {
             }
             Event::Masked { at, .. } => {
                 self.masked(at);
-                self.last = Some(at.time);
+                self.at(at);
             }
             Event::Unmasked { at, opened, .. } => {
                 self.openers.extend(opened);
                 self.unmasked(at);
-                self.last = Some(at.time);
+                self.at(at);
             }
             Event::Preempt { opened, .. } => self.openers.extend(opened),
             Event::Aimed { stack, .. } => self.aimed.push(stack),
             Event::Trigger { at, .. } => {
                 self.triggers.push(at.time);
-                self.last = Some(at.time);
+                self.fired.get_or_insert(at.insns);
+                self.at(at);
             }
-            Event::Mark { at, .. } => self.origin = Some(at.time),
+            Event::Mark { at, .. } => {
+                self.origin = Some(at.time);
+                (self.began, self.executed) = (at.insns, at.insns);
+            }
             Event::Stretch { opened, length, occurrence, .. } => {
                 self.foresee(opened, length, occurrence);
             }
-            Event::Pins { at, .. } | Event::End { at, .. } => self.last = Some(at.time),
+            Event::Pins { at, .. } | Event::End { at, .. } => self.at(at),
             _ => {}
         }
+    }
+
+    fn at(&mut self, at: At) {
+        self.last = Some(at.time);
+        self.executed = at.insns;
+    }
+
+    /// The instructions that the guest executed since measuring began, or since the first trigger.
+    pub fn worked(&self, since_first_trigger: bool) -> Insns {
+        let since = self.fired.filter(|_| since_first_trigger).unwrap_or(self.began);
+        self.executed.saturating_sub(since)
     }
 
     /// Puts the interrupts that a scout sees on the timeline. `is_interrupt` says whether an interrupt leads to an

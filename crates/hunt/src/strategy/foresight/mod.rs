@@ -74,7 +74,11 @@ impl Planner for Outlook<'_> {
                     Some(further_in) => (begin, further[further_in].clone(), None, None),
                 }
             }
-            Next::Fire(begin, first) => (begin, firing::opening(&first, GAP), Some(first), None),
+            Next::Fire(begin, first) => {
+                let near = &turn.knowledge.grounds[&begin].near;
+                let when = firing::firing(near, first, GAP, &mut turn.dice());
+                (begin, when, Some(first), None)
+            }
             Next::Meet(begin, coincidence) => {
                 let at = coincidence.at_ns;
                 let when = When::Planned(Schedule::Explicit(vec![at]));

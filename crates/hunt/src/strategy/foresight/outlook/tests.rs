@@ -50,6 +50,7 @@ fn tried(begin: Begin, looked: Option<Nanos>) -> TrialResult {
         snapshot: String::new(),
         way_ns: Nanos(0),
         undisturbed_ns: Nanos(0),
+        worked_insns: Insns(0),
         losses: BTreeMap::new(),
         number: 0,
         strategy: "foresight".parse().unwrap(),
