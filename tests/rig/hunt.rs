@@ -203,8 +203,10 @@ fn a_guest_that_dies_under_fire_is_kept_and_dies_again() {
         return;
     }
     let lab = Lab::new();
-    let words = ["--budget", "66trials", "--strategy", "random"];
-    let found = hunt_with(&lab, ("6.12", "6.12 preempt=full"), "test_panic", &words);
+    let words = ["--budget", "8trials", "--strategy", "random"];
+    // It begins some tenths of a second before.
+    let how = (FIRST_AND_LAST, "1500ms");
+    let found = hunt_for(&lab, how, ("6.12", "6.12 preempt=full"), "test_panic", &words);
     let died = &found["died"][0];
     let text = died["text"].as_str().expect("its last words");
     assert!(text.contains("planted by a test"), "{text}");

@@ -64,7 +64,7 @@ impl<'a> Deal<'a> {
         let (turns, _) = self.had[&strategy.name()];
         let best = self.known.best(&self.hunt.responders, turns);
         let (guest, seed, knowledge) = (self.guest, self.hunt.seed, self.known);
-        Turn { number, guest, seed, best, knowledge }
+        Turn { number, turns, guest, seed, best, knowledge }
     }
 
     /// Gives the strategy this turn, for this trial.

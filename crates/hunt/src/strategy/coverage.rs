@@ -18,6 +18,6 @@ impl Strategy for Coverage {
     }
 
     fn when(&self, turn: &Turn) -> When {
-        aimed(turn.number, turn.dice(), Rule::Coverage, &[IRQS | PREEMPT])
+        aimed(turn.turns, turn.dice(), Rule::Coverage, &[IRQS | PREEMPT])
     }
 }

@@ -28,6 +28,8 @@ const IDLE: u64 = 2;
 pub struct Turn<'a> {
     /// The trial's number.
     pub number: u64,
+    /// How many trials the strategy has had before.
+    pub turns: u64,
     /// The guest that the round is about.
     pub guest: usize,
     /// The hunt's seed.
@@ -83,7 +85,7 @@ pub trait Strategy: Sync {
 
     /// About how much virtual time a trial takes. Turns are dealt by this time, before the trial is made.
     fn usual(&self, turn: &Turn) -> Nanos {
-        aimed::usual(turn.number)
+        aimed::usual(turn.turns)
     }
 
     /// Whether the strategy has nothing to fire into in a guest, where it has done `had`. A kernel whose preemption

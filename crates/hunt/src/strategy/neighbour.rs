@@ -34,7 +34,7 @@ impl Strategy for Neighbour {
     }
 
     fn usual(&self, turn: &Turn) -> Nanos {
-        turn.best.map_or_else(|| aimed::usual(turn.number), last)
+        turn.best.map_or_else(|| aimed::usual(turn.turns), last)
     }
 
     fn begin(&self, turn: &Turn) -> Begin {
@@ -45,7 +45,7 @@ impl Strategy for Neighbour {
         let Some(best) = turn.best else { return WindowStart.when(turn) };
         let mut dice = turn.dice();
         // As in all strategies the first number is for a length. A find already has its length.
-        aimed::length(turn.number, &mut dice);
+        aimed::length(turn.turns, &mut dice);
         When::Planned(moved(best, &mut dice))
     }
 }

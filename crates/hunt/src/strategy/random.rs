@@ -31,7 +31,7 @@ impl Strategy for Random {
 
     fn when(&self, turn: &Turn) -> When {
         let mut dice = turn.dice();
-        let until = aimed::length(turn.number, &mut dice);
+        let until = aimed::length(turn.turns, &mut dice);
         When::Planned(Schedule::Periodic {
             phase: PERIOD,
             period: PERIOD,

@@ -19,11 +19,6 @@ impl Strategy for StageAware {
     }
 
     fn when(&self, turn: &Turn) -> When {
-        aimed(
-            turn.number,
-            turn.dice(),
-            Rule::Longest,
-            &[KERNEL, PREEMPT | KERNEL, KERNEL | BH_HELD],
-        )
+        aimed(turn.turns, turn.dice(), Rule::Longest, &[KERNEL, PREEMPT | KERNEL, KERNEL | BH_HELD])
     }
 }

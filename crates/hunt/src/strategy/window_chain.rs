@@ -18,6 +18,6 @@ impl Strategy for WindowChain {
     }
 
     fn when(&self, turn: &Turn) -> When {
-        aimed(turn.number, turn.dice(), Rule::Nested, &[IRQS, PREEMPT, IRQS | PREEMPT])
+        aimed(turn.turns, turn.dice(), Rule::Nested, &[IRQS, PREEMPT, IRQS | PREEMPT])
     }
 }

@@ -18,6 +18,6 @@ impl Strategy for WindowStart {
     }
 
     fn when(&self, turn: &Turn) -> When {
-        aimed(turn.number, turn.dice(), Rule::Longest, &[IRQS, PREEMPT, IRQS | PREEMPT])
+        aimed(turn.turns, turn.dice(), Rule::Longest, &[IRQS, PREEMPT, IRQS | PREEMPT])
     }
 }
