@@ -98,7 +98,7 @@ impl Share {
     fn take(&mut self, result: &TrialResult, spent: Nanos) {
         self.trials += 1;
         self.on_the_way += u64::from(result.undisturbed_ns > Nanos(0));
-        self.worked = Insns(self.worked.0.saturating_add(result.worked_insns.0));
+        self.worked = self.worked.saturating_add(result.worked_insns);
         self.triggers = self.triggers.saturating_add(result.triggers);
         self.virtual_ns = self.virtual_ns.saturating_add(spent);
         for (responder, late) in &result.late {
@@ -110,7 +110,7 @@ impl Share {
     fn add(&mut self, other: &Share) {
         self.trials += other.trials;
         self.on_the_way += other.on_the_way;
-        self.worked = Insns(self.worked.0.saturating_add(other.worked.0));
+        self.worked = self.worked.saturating_add(other.worked);
         self.triggers = self.triggers.saturating_add(other.triggers);
         self.virtual_ns = self.virtual_ns.saturating_add(other.virtual_ns);
         other.worst_ns.iter().for_each(|(responder, worst)| self.late(responder, *worst));

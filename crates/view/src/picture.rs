@@ -9,7 +9,7 @@ use trace::WindowKind;
 /// The size of the picture and of its margins, in pixels.
 const SIZE: (f64, f64) = (1_000.0, 420.0);
 const LEFT: f64 = 78.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 34.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 46.0;
 /// The colours of interrupts off, of preemption off, and of nothing off. People who do not see red and green alike
@@ -17,7 +17,7 @@ const BOTTOM: f64 = 46.0;
 const COLOURS: [(&str, &str); 3] =
     [("#d55e00", "interrupts off"), ("#0072b2", "preemption off"), ("#7f7f7f", "nothing off")];
 /// About how many lines an axis has.
-const LINES: f64 = 6.0;
+const LINES: f64 = 8.0;
 
 /// The picture, as SVG. The latencies are in the order of the window's instants.
 pub fn census_picture(
@@ -62,7 +62,7 @@ pub fn census_picture(
         let at = LEFT + 150.0 * number as f64;
         line(format!("<rect x=\"{at}\" y=\"29\" width=\"10\" height=\"10\" fill=\"{colour}\"/>"));
         line(format!("<text x=\"{}\" y=\"38\">{name}</text>", at + 15.0));
-        line(points(*colour, &|kind| kind == number, (window, latencies, stretches), (&x, &y)));
+        line(points(colour, &|kind| kind == number, (window, latencies, stretches), (&x, &y)));
     }
     line(format!(
         "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">instant of the trigger, since {}</text>",

@@ -174,8 +174,10 @@ fn kind(off: Option<&Opened>) -> String {
 
 /// What was off, in words.
 fn words(off: Option<&Opened>) -> String {
-    let by = off.map_or(String::new(), |off| off.by.join(" < "));
-    format!("{} {by}", kind(off)).trim_end().into()
+    match off {
+        Some(off) => format!("{} {}", off.kind.name(), off.by.join(" < ")).trim_end().into(),
+        None => "nothing off".into(),
+    }
 }
 
 fn shares<'a>(all: impl Iterator<Item = (Option<&'a Opened>, Option<Nanos>)>) -> Vec<OffShare> {

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_census_is_told_with_its_causes_its_luck_and_its_estimates() {
-        let ns = |us| Nanos(us * 1_000);
+        let ns = |us: u64| Nanos(us * 1_000);
         let counted = Counted {
             from_ns: ns(950),
             until_ns: ns(1_050),

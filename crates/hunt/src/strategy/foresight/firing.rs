@@ -48,9 +48,9 @@ pub fn entering(stretch: &ForeseenStretch, gap: Nanos) -> [When; ENTRIES] {
     })
 }
 
-/// A trial that fires as `first` opens. After the answer the guest goes another way, and a foreseen stretch may not come.
-/// So most trials fire once, and take milliseconds. Some fire into many of the later stretches, too: a hunt also lists
-/// what is less late than the worst, and into that no trial fires first.
+/// A trial that fires as `first` opens. After the answer the guest goes another way, and a foreseen stretch may not
+/// come. So most trials fire once, and take milliseconds. Some fire into many of the later stretches, too: a hunt also
+/// lists what is less late than the worst, and into that no trial fires first.
 pub fn firing(
     foreseen: &[ForeseenStretch],
     first: ForeseenStretch,
