@@ -10,8 +10,9 @@ use crate::trial::Trial;
 use sample::Nanos;
 use std::collections::BTreeMap;
 
-/// The cost of a trial besides its virtual time, in virtual time, if it may trigger at once: the guest's code is
-/// translated anew (docs/hunting.md, who has the next trial: a second has 5.1 restores with a short run).
+/// The cost of a trial besides what its guest executes, a nanosecond an instruction, if it may trigger at once: the
+/// guest's code is translated anew (docs/hunting.md, who has the next trial: a second has 5.1 restores with a short
+/// run).
 const RESTORE: Nanos = Nanos::from_millis(50);
 /// The same for a trial whose first trigger comes later. Such a trial is forked from a guest that walked there. A
 /// second has 30 trials of a millisecond (`make bench`), and a busy guest takes ten seconds for a virtual one.

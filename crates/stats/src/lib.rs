@@ -30,7 +30,7 @@ pub use limits::{Demand, Finding, Judgement, Limit, Reason, StatisticFinding, Ve
 pub use missed::DeadlineFinding;
 pub use order::{half, is_changed_first};
 pub use paired::{Effect, Paired};
-pub use pareto::{EXCEEDING_MIN, Pareto};
+pub use pareto::Pareto;
 pub use series::{DIGITS, LATENCY_MAX, Mismatch, Series, WORST_KEPT, Worst};
 pub use shape::{COLUMNS_PER_OCTAVE, Column, CurvePoint};
 pub use statistic::{Statistic, UnknownStatistic};

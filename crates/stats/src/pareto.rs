@@ -8,7 +8,7 @@
 use sample::Nanos;
 
 /// The fewest latencies above the threshold. Below 50 the estimates of the shape scatter widely (table 2 of the paper).
-pub const EXCEEDING_MIN: usize = 50;
+const EXCEEDING_MIN: usize = 50;
 
 /// A generalised Pareto distribution above a threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -58,11 +58,19 @@ pub fn census_picture(
             below + 18.0
         ));
     }
-    for (number, (colour, name)) in COLOURS.iter().enumerate() {
+    let mut paths = COLOURS.map(|_| String::new());
+    for (at, latency) in window.instants().zip(latencies) {
+        let kind = stretches.at(at).map_or(2, |off| usize::from(off.kind != WindowKind::IrqsOff));
+        if let Some(latency) = latency {
+            // Each answer is a short stroke.
+            let _ = write!(paths[kind], "M{:.1} {:.1}h1", x(at), y(latency.0 as f64));
+        }
+    }
+    for (number, ((colour, name), path)) in COLOURS.iter().zip(paths).enumerate() {
         let at = LEFT + 150.0 * number as f64;
         line(format!("<rect x=\"{at}\" y=\"29\" width=\"10\" height=\"10\" fill=\"{colour}\"/>"));
         line(format!("<text x=\"{}\" y=\"38\">{name}</text>", at + 15.0));
-        line(points(colour, &|kind| kind == number, (window, latencies, stretches), (&x, &y)));
+        line(format!("<path d=\"{path}\" stroke=\"{colour}\" stroke-width=\"2\"/>"));
     }
     line(format!(
         "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">instant of the trigger, since {}</text>",
@@ -71,23 +79,6 @@ pub fn census_picture(
         window.from
     ));
     svg + "</svg>\n"
-}
-
-/// The points of one colour, as one path of short strokes.
-fn points(
-    colour: &str,
-    is_own: &dyn Fn(usize) -> bool,
-    (window, latencies, stretches): (Window, &[Option<Nanos>], &Stretches),
-    (x, y): (&dyn Fn(Nanos) -> f64, &dyn Fn(f64) -> f64),
-) -> String {
-    let mut path = String::new();
-    for (at, latency) in window.instants().zip(latencies) {
-        let kind = stretches.at(at).map_or(2, |off| usize::from(off.kind != WindowKind::IrqsOff));
-        if let Some(latency) = latency.filter(|_| is_own(kind)) {
-            let _ = write!(path, "M{:.1} {:.1}h1", x(at), y(latency.0 as f64));
-        }
-    }
-    format!("<path d=\"{path}\" stroke=\"{colour}\" stroke-width=\"2\"/>")
 }
 
 /// Round values from 0 to `most`.

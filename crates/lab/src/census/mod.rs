@@ -12,16 +12,17 @@ pub use opened::{Opened, Stretches, stretches};
 pub use report::{Counted, Estimate, ExactQuantiles, Luck, OffShare};
 
 use crate::Error;
-use crate::followed::{Ready, Reproducer};
-use crate::hunting::at_once;
-use rig::{Ending, Generator, Outcome, Sees, Walker};
+use crate::followed::{self, Ready, Reproducer};
+use crate::hunting::{Say, Walkers, at_once, lock};
+use hunt::Begin;
+use rig::{Ending, Generator, Outcome, Sees};
 use sample::{Nanos, Observation, Schedule, When};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, mpsc};
 use work::Progress;
 
 /// The most trials of a census. They take a day or so.
-pub const TRIALS_MAX: u64 = 1_000_000;
+const TRIALS_MAX: u64 = 1_000_000;
 /// How many trials are told as progress at once.
 const TOLD: u64 = 50;
 
@@ -84,7 +85,7 @@ fn triggered(ready: &Ready, find: &Reproducer, at: Nanos) -> Generator {
 }
 
 /// Sees nothing of a guest that is not followed.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Blind;
 
 impl Sees for Blind {
@@ -92,7 +93,7 @@ impl Sees for Blind {
 }
 
 /// The latency of the find's responder at each instant of the window. `None` where it did not answer, or where its
-/// answer was that to another trigger.
+/// answer was that to another trigger. `say` hears why trials are not forked, if they are not.
 ///
 /// # Errors
 /// If a guest dies, and the errors of the rig; an interruption among them.
@@ -102,18 +103,11 @@ pub fn take(
     window: Window,
     jobs: usize,
     progress: &dyn Fn(Progress),
+    say: Say,
 ) -> Result<Vec<Option<Nanos>>, Error> {
     let instants: Vec<Nanos> = window.instants().collect();
-    let first = earlier(find).first().copied().unwrap_or(window.from);
-    let disturbed = find.disturbances.first().map(|disturbance| disturbance.at);
-    let census = Census {
-        ready,
-        find,
-        walker: Mutex::new(ready.walker(None, Blind).ok()),
-        shared: disturbed.map_or(first, |at| at.min(first)),
-        earlier: earlier(find).len(),
-    };
     let count = instants.len();
+    let census = Census { ready, find, walkers: Walkers::default() };
     let taken = Mutex::new((vec![None; count], None));
     let (tell, told) = mpsc::channel();
     let cancel = &work::Cancel::current();
@@ -141,6 +135,9 @@ pub fn take(
             }
         }
     });
+    if let Some(why) = census.walkers.refused() {
+        say(&format!("! each trial restored its guest, which takes longer than a fork: {why}"));
+    }
     let (latencies, failure) = taken.into_inner().unwrap_or_else(|p| p.into_inner());
     failure.map_or(Ok(latencies), Err)
 }
@@ -148,12 +145,7 @@ pub fn take(
 struct Census<'a> {
     ready: &'a Ready<'a>,
     find: &'a Reproducer,
-    /// The guest that walks. `None` where QEMU cannot fork.
-    walker: Mutex<Option<Walker<Blind>>>,
-    /// Until when all trials are alike, if this is before the window.
-    shared: Nanos,
-    /// The number of triggers before the window.
-    earlier: usize,
+    walkers: Walkers<Blind>,
 }
 
 impl Census<'_> {
@@ -171,23 +163,21 @@ impl Census<'_> {
 
     /// The latency in a fork. `None` if a run from the snapshot has to tell it.
     fn forked(&self, generator: &Generator, at: Nanos) -> Result<Option<Option<Nanos>>, Error> {
-        let begun = match &mut *lock(&self.walker) {
-            Some(walker) => walker.begin(generator, self.shared.min(at))?,
-            None => None,
-        };
-        let Some(mut trial) = begun else { return Ok(None) };
+        let earlier = earlier(self.find).first().copied();
+        let disturbed = self.find.disturbances.first().map(|disturbance| disturbance.at);
+        let from = [earlier, disturbed].into_iter().flatten().fold(at, Nanos::min);
+        let (begin, following) = (Begin::default(), (None, Blind));
         let mut latency = None;
-        let outcome = trial.measure(&mut |observation| self.take(observation, &mut latency));
-        if let Some(walker) = &mut *lock(&self.walker) {
-            walker.ended(trial);
-        }
-        Ok(outcome?.map(|_| latency))
+        let mut observe = |observation| self.take(observation, &mut latency);
+        let fires = (generator, from);
+        let run = self.walkers.run(begin, self.ready, following, fires, &mut observe)?;
+        Ok(run.map(|_| latency))
     }
 
     fn take(&self, observation: Observation, latency: &mut Option<Nanos>) -> ControlFlow<()> {
+        let of = self.find.sample();
         if let Observation::Sample(sample) = observation
-            && sample.trigger == self.earlier as u64
-            && sample.series == self.find.responders.rank(self.find.answer.responder)
+            && (sample.trigger, sample.series) == (of.trigger, of.series)
         {
             *latency = Some(sample.latency);
         }
@@ -195,18 +185,12 @@ impl Census<'_> {
     }
 }
 
+/// Checks that the guest came to the end of its run.
 fn check(outcome: &Outcome, at: Nanos) -> Result<(), Error> {
     match &outcome.ending {
-        Ending::Whole => Ok(()),
-        Ending::Interrupted => Err(Error::Interrupted),
         Ending::Died(why) => Err(Error::GuestDied(format!("by the trigger at {} ns: {why}", at.0))),
-        Ending::Failed(why) => Err(Error::MachineFailed(format!("the machine failed: {why}"))),
+        _ => followed::check(outcome, false),
     }
-}
-
-/// What a worker that panicked left is whole: each value is set at once.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -48,13 +48,15 @@ impl Stretches {
 
     /// What is off at this instant. `None` if nothing is.
     pub fn at(&self, at: Nanos) -> Option<&Opened> {
-        let within = |intervals: &'_ [Interval]| {
-            let after = intervals.partition_point(|interval| interval.from <= at);
-            after.checked_sub(1).filter(|last| at < intervals[*last].until)
-        };
-        let masked = within(&self.masked).map(|index| &self.masked[index].opened);
-        masked.or_else(|| within(&self.held).map(|index| &self.held[index].opened))
+        within(&self.masked, at).or_else(|| within(&self.held, at))
     }
+}
+
+/// Who opened that of these stretches in which this instant lies.
+fn within(intervals: &[Interval], at: Nanos) -> Option<&Opened> {
+    let after = intervals.partition_point(|interval| interval.from <= at);
+    let last = &intervals[after.checked_sub(1)?];
+    (at < last.until).then_some(&last.opened)
 }
 
 /// Collects stretches from what the follower tells.

@@ -30,6 +30,7 @@ pub use explainer::{EVENTS_KEPT, Explainer, Wanted};
 pub use inside::Inside;
 pub use ledgers::{Account, Ledgers};
 pub use named::{Choice, Named, open, samples_of};
+pub(crate) use ready::check;
 pub use ready::{Ready, Watcher};
 pub use replay::{option, replay_of_answer, replay_of_find, shell_word};
 pub use replayed::{Latency, Recorded, Replayed, record, replay, reproducer};

@@ -354,7 +354,7 @@ fn unless_lost(outcome: Outcome) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-fn check(outcome: &Outcome, enough: bool) -> Result<(), Error> {
+pub(crate) fn check(outcome: &Outcome, enough: bool) -> Result<(), Error> {
     match &outcome.ending {
         _ if enough => Ok(()),
         Ending::Whole => Ok(()),

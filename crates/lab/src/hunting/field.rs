@@ -42,7 +42,7 @@ pub struct Field<'a, 'bench> {
     /// The view of each guest.
     pub views: Vec<View<'a>>,
     /// The guests that serve trials by forking.
-    pub walkers: Walkers,
+    pub walkers: Walkers<Seen>,
 }
 
 /// How a guest is seen.
@@ -113,10 +113,13 @@ impl Field<'_, '_> {
 
     /// Makes the trial in a copy of a guest that walks. `None` if a run from the snapshot has to make it.
     fn fork(&self, trial: &Trial, ready: &Ready, from: Nanos) -> Result<Option<Made>, Error> {
-        let fires = (self.generator(trial, ready), from);
-        let mut answers = Answered::of(fires.0.responders);
-        let guest = (ready, self.views[trial.begin.guest].follow);
-        let run = self.walkers.run(trial.begin, guest, fires, &mut |o| answers.take(o))?;
+        let generator = self.generator(trial, ready);
+        let mut answers = Answered::of(generator.responders);
+        let follow = self.views[trial.begin.guest].follow;
+        let following = (Some(follow), Seen::new(ready.guest().shift));
+        let fires = (&generator, from);
+        let mut observe = |observation| answers.take(observation);
+        let run = self.walkers.run(trial.begin, ready, following, fires, &mut observe)?;
         Ok(run.map(|(outcome, seen)| (outcome, seen, answers)))
     }
 

@@ -3,7 +3,7 @@
 
 use super::grounds::Grounds;
 use super::journal::Say;
-use super::workers::at_once;
+use super::workers::{at_once, lock};
 use crate::Error;
 use crate::followed::{self, Answer, CauseShare, Named, Ready, Reproducer};
 use hunt::{Discovery, Knowledge, functions};
@@ -125,7 +125,7 @@ pub fn explain_finds(
         let index = wanted[n];
         match causes(bench, &finds[index]) {
             Ok(causes) => {
-                let mut explained = explained.lock().unwrap_or_else(|p| p.into_inner());
+                let mut explained = lock(&explained);
                 explained.push((index, causes));
                 if explained.len().is_multiple_of(TOLD) {
                     say(&format!("explained {} of {} finds", explained.len(), wanted.len()));

@@ -2,6 +2,7 @@
 //! The guests at the places where trials begin: at the end of the warm-up, and at later times. A guest at a later time
 //! is saved when it is first asked for.
 
+use super::workers::lock;
 use crate::Error;
 use crate::followed::Ready;
 use hunt::{Begin, is_stage};
@@ -71,11 +72,6 @@ impl<'a> Grounds<'a> {
         *saved = Some(Arc::clone(&ready));
         Ok(ready)
     }
-}
-
-/// The state after a worker panicked is whole: there is a guest, or there is none.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[cfg(test)]

@@ -25,4 +25,4 @@ pub use journal::{Journal, Say};
 pub use past::{CONCLUSION, Conclusion, JOURNAL, PastFind, PastHunt, find_file};
 pub use search::{Run, SearchResult, search};
 pub use walkers::Walkers;
-pub(crate) use workers::at_once;
+pub(crate) use workers::{at_once, lock};

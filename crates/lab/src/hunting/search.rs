@@ -2,7 +2,7 @@
 //! Carries out a hunt, with several trials at once. The journal has a trial before the trial counts.
 
 use super::journal::Journal;
-use super::workers::at_once;
+use super::workers::{at_once, lock};
 use crate::Error;
 use hunt::{Hunt, HuntEnd, HuntFailure, Knowledge, RoundResults, Trial, TrialResult};
 use std::ops::ControlFlow;
@@ -45,7 +45,7 @@ fn carry_out(
             return ControlFlow::Continue(());
         }
         let outcome = run(&round[index], deadline);
-        let mut shared = shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut shared = lock(&shared);
         let (RoundResults { results, failure }, journal) = &mut *shared;
         match outcome {
             // A trial that is not in the journal was not made.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The guests that walk on from the places where trials begin, and serve trials by forking.
 
-use super::seen::Seen;
+use super::workers::lock;
 use crate::Error;
 use crate::followed::Ready;
 use hunt::Begin;
-use rig::{Follow, ForkedTrial, Generator, Outcome, Walker};
+use rig::{Follow, ForkedTrial, Generator, Outcome, Sees, Walker};
 use sample::{Nanos, Observer};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// How many guests walk at once. Each has up to some gigabytes of memory. Most trials of a round begin at two places:
 /// the end of the warm-up, and where foresight looks.
@@ -18,25 +18,25 @@ const WALKERS_MAX: usize = 3;
 const FAILURES_MAX: u32 = 3;
 
 /// A guest that walks. `None` before it was restored, and after it failed.
-type Walking = Arc<Mutex<Option<Walker<Seen>>>>;
+type Walking<S> = Arc<Mutex<Option<Walker<S>>>>;
 
-/// The walking guests of a hunt.
+/// The walking guests of a hunt or of a census. `S` looks at those that are followed.
 #[derive(Default)]
-pub struct Walkers {
-    inner: Mutex<Inner>,
+pub struct Walkers<S> {
+    inner: Mutex<Inner<S>>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct Inner<S> {
     /// The guests, by where they began, with the number of uses before the last one.
-    guests: BTreeMap<Begin, (u64, Walking)>,
+    guests: BTreeMap<Begin, (u64, Walking<S>)>,
     uses: u64,
     failures: u32,
     /// Why no guest walks any more.
     refused: Option<String>,
 }
 
-impl Walkers {
+impl<S: Sees> Walkers<S> {
     /// Why trials are restored and not forked, if they are.
     pub fn refused(&self) -> Option<String> {
         lock(&self.inner).refused.clone()
@@ -49,20 +49,22 @@ impl Walkers {
         inner.refused.get_or_insert(why);
     }
 
-    /// Runs a trial that fires nothing before `from`, after `begin`. Returns its outcome with what was seen. `None` if
-    /// it did not end as usual, or cannot be forked: a run from the snapshot says what happens.
+    /// Runs a trial that fires nothing before `from`, after `begin`. `seen` looks at its guest from there on, if that
+    /// is followed. Returns its outcome with what was seen. `None` if it did not end as usual, or cannot be forked: a
+    /// run from the snapshot says what happens.
     ///
     /// # Errors
     /// If the user asks to stop.
     pub fn run(
         &self,
         begin: Begin,
-        (ready, follow): (&Ready, &Follow),
-        (generator, from): (Generator, Nanos),
+        ready: &Ready,
+        following: (Option<&Follow>, S),
+        fires: (&Generator, Nanos),
         observe: &mut Observer,
-    ) -> Result<Option<(Outcome, Seen)>, Error> {
+    ) -> Result<Option<(Outcome, S)>, Error> {
         let Some(walking) = self.of(begin) else { return Ok(None) };
-        let Some(mut trial) = self.begin(&walking, (ready, follow), (generator, from))? else {
+        let Some(mut trial) = self.begin(&walking, ready, following, fires)? else {
             return Ok(None);
         };
         let measured = trial.measure(observe);
@@ -78,18 +80,19 @@ impl Walkers {
 
     fn begin(
         &self,
-        walking: &Walking,
-        (ready, follow): (&Ready, &Follow),
-        (generator, from): (Generator, Nanos),
-    ) -> Result<Option<ForkedTrial<Seen>>, Error> {
+        walking: &Walking<S>,
+        ready: &Ready,
+        (follow, seen): (Option<&Follow>, S),
+        (generator, from): (&Generator, Nanos),
+    ) -> Result<Option<ForkedTrial<S>>, Error> {
         let mut walking = lock(walking);
         let walker = match walking.take() {
             Some(walker) => Ok(walker),
-            None => ready.walker(Some(follow), Seen::new(ready.guest().shift)),
+            None => ready.walker(follow, seen),
         };
         let begun = walker.and_then(|walker| {
             let walker = walking.insert(walker);
-            Ok(walker.begin(&generator, from)?)
+            Ok(walker.begin(generator, from)?)
         });
         begun.or_else(|failure| {
             // The next trial makes it again.
@@ -112,7 +115,7 @@ impl Walkers {
     }
 
     /// The guest that walks from `begin`. The one that was not used for longest ends if there are too many.
-    fn of(&self, begin: Begin) -> Option<Walking> {
+    fn of(&self, begin: Begin) -> Option<Walking<S>> {
         let mut inner = lock(&self.inner);
         if inner.refused.is_some() {
             return None;
@@ -121,17 +124,13 @@ impl Walkers {
         let uses = inner.uses;
         if !inner.guests.contains_key(&begin) && inner.guests.len() >= WALKERS_MAX {
             let oldest = inner.guests.iter().min_by_key(|(_, (used, _))| *used);
-            // Its processes end when the last trial in it has ended.
-            let oldest = oldest.map(|(begin, _)| *begin);
-            oldest.map(|begin| inner.guests.remove(&begin));
+            if let Some(oldest) = oldest.map(|(begin, _)| *begin) {
+                // Its processes end when the last trial in it has ended.
+                inner.guests.remove(&oldest);
+            }
         }
         let (used, walking) = inner.guests.entry(begin).or_default();
         *used = uses;
         Some(Arc::clone(walking))
     }
-}
-
-/// The state after a worker panicked is whole: a guest walks, or none does.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

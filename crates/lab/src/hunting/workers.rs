@@ -3,6 +3,13 @@
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The content of a mutex that several workers share, also after one of them panicked: what they share is changed at
+/// once, so it is whole.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Does `work` for each number below `count`, in their order and up to `jobs` of them at once, until one breaks. Work
 /// that was begun by then still ends.

@@ -11,7 +11,7 @@ use sample::Nanos;
 use std::fmt::Write;
 use view::results::Census;
 use view::terminal::{self, Shown};
-use view::visible::tell;
+use view::visible::{tell, tell_line};
 
 pub fn run(arguments: &arguments::Census) -> Result<Exit, Failure> {
     let bench = bench()?;
@@ -26,7 +26,7 @@ pub fn run(arguments: &arguments::Census) -> Result<Exit, Failure> {
     let (stretches, latencies) = Shown::during(title.clone(), words, |progress| {
         let ready = Ready::new(&bench, subject, progress)?;
         let stretches = stretches(&ready, &find, window)?;
-        let latencies = take(&ready, &find, window, jobs, progress)?;
+        let latencies = take(&ready, &find, window, jobs, progress, &tell_line)?;
         Ok::<_, lab::Error>((stretches, latencies))
     })?;
     let responder = find.answer.responder.name();
