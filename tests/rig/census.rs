@@ -51,8 +51,9 @@ fn a_census_has_the_latency_of_a_run_at_each_instant_and_knows_what_was_off() {
     let subject = find.subject(&bench).expect("its parts are here");
     let ready = Ready::new(&bench, subject, &|_| ()).expect("it is ready");
     let window = Window::around(&find, Nanos(40_000), Nanos(5_000)).expect("a window");
+    let instants: Vec<Nanos> = window.instants().collect();
     let latencies =
-        take(&ready, &find, window, 2, &|_| (), &|said| panic!("{said}")).expect("a census");
+        take(&ready, &find, &instants, 2, &|_| (), &|said| panic!("{said}")).expect("a census");
     let expected: Vec<_> = window.instants().map(|at| cold(&ready, &find, at)).collect();
     assert_eq!(latencies, expected);
     assert_eq!((latencies.len(), latencies[4]), (9, Some(find.answer.latency_ns)));

@@ -37,6 +37,7 @@ mod qemu;
 mod recipes;
 mod report;
 mod session;
+mod shards;
 mod snapshots;
 mod spans;
 mod stages;

@@ -27,17 +27,30 @@ fn rest(asked: &bundle::Experiment) -> bundle::Experiment {
 }
 
 impl Found {
-    /// The complete runs of a store, newest first. Those that cannot be read are none.
+    /// The complete runs of a store that are valid, newest first. Those that cannot be read are none.
     ///
     /// # Errors
     /// If the store cannot be read.
     pub fn of(store: &Store) -> Result<Found, Error> {
+        Found::those(store, |verdict| verdict != Verdict::Invalid)
+    }
+
+    /// The same, and the complete runs that are invalid: whoever shares the cells with others made them, and would make
+    /// them equally again.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn of_shards(store: &Store) -> Result<Found, Error> {
+        Found::those(store, |_| true)
+    }
+
+    fn those(store: &Store, counts: impl Fn(Verdict) -> bool) -> Result<Found, Error> {
         let run = |entry: Entry| {
             let path = store.root().join(entry.run.to_string());
             let manifest = Bundle::open(&path).ok()?.manifest().clone();
             let mut about = manifest.about;
             about.experiment = rest(&about.experiment);
-            let is_whole = manifest.complete && manifest.conclusion.verdict != Verdict::Invalid;
+            let is_whole = manifest.complete && counts(manifest.conclusion.verdict);
             let parts = Parts {
                 contents_blake3: about.machine.as_ref()?.contents_blake3.clone(),
                 versions: about.qemu.clone().zip(about.plugin.clone()),

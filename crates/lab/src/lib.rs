@@ -18,6 +18,7 @@ pub mod live;
 pub mod loopback;
 pub mod matrix;
 pub mod minimise;
+pub mod shards;
 pub mod target;
 pub mod truth;
 pub mod windows;

@@ -17,13 +17,13 @@ pub const ATLAS_FILE: &str = "atlas.json";
 /// The most bytes of a file. A stressor takes some 100 kB.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// The directory, which no other command may fill meanwhile.
+/// The directory, which no other command may fill meanwhile, unless each has a share of the stressors.
 #[derive(Debug)]
 pub struct Directory {
     stressors: Confined,
     path: PathBuf,
     /// It is locked as long as this lives.
-    _about: File,
+    _about: Option<File>,
 }
 
 impl Directory {
@@ -32,12 +32,29 @@ impl Directory {
     /// # Errors
     /// If the directory cannot be read or written, is in use, or is of another atlas, with what differs.
     pub fn open(path: &Path, about: &About) -> Result<Directory, Error> {
+        Directory::opened(path, about, |file| confined::try_lock(file))
+    }
+
+    /// The same for one of several commands that fill the directory at once, each with other stressors.
+    ///
+    /// # Errors
+    /// Those of [`Directory::open`].
+    pub fn share(path: &Path, about: &About) -> Result<Directory, Error> {
+        let opened = Directory::opened(path, about, confined::lock)?;
+        Ok(Directory { _about: None, ..opened })
+    }
+
+    fn opened(
+        path: &Path,
+        about: &About,
+        lock: impl Fn(&File) -> io::Result<()>,
+    ) -> Result<Directory, Error> {
         let io = |e: io::Error| Error::File(format!("{}: {e}", path.display()));
         let refused = |why: String| Error::Unfit(format!("{}: {why}", path.display()));
         std::fs::create_dir_all(path).map_err(io)?;
         let top = Confined::open(path).map_err(io)?;
         let mut file = top.edit(ABOUT_FILE).map_err(io)?;
-        confined::try_lock(&file).map_err(|_| {
+        lock(&file).map_err(|_| {
             refused(
                 "another command fills this atlas; wait for it, or choose another directory".into(),
             )
@@ -69,7 +86,7 @@ impl Directory {
             Err(e) if e.kind() == ErrorKind::NotFound => top.make_directory(STRESSORS),
             other => other,
         };
-        Ok(Directory { stressors: stressors.map_err(io)?, path: path.into(), _about: file })
+        Ok(Directory { stressors: stressors.map_err(io)?, path: path.into(), _about: Some(file) })
     }
 
     /// The path of the directory.
@@ -175,5 +192,8 @@ mod tests {
         assert!(why.contains("another command"), "{why}");
         drop(first);
         Directory::open(root.path(), &about()).unwrap();
+        let shares = [1, 2].map(|_| Directory::share(root.path(), &about()).unwrap());
+        shares[0].keep(&worked("mmap", 7, vec![])).unwrap();
+        assert!(shares[1].has("mmap"));
     }
 }

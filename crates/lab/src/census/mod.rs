@@ -6,9 +6,11 @@
 //! ([`rig::Walker`]). The distribution of the latency over the window is then known, and not estimated.
 
 mod opened;
+mod part;
 mod report;
 
 pub use opened::{Opened, Stretches, stretches};
+pub use part::Part;
 pub use report::{Counted, Estimate, ExactQuantiles, Luck, OffShare};
 
 use crate::Error;
@@ -17,6 +19,7 @@ use crate::hunting::{Say, Walkers, at_once, lock};
 use hunt::Begin;
 use rig::{Ending, Generator, Outcome, Sees};
 use sample::{Nanos, Observation, Schedule, When};
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, mpsc};
 use work::Progress;
@@ -27,7 +30,7 @@ const TRIALS_MAX: u64 = 1_000_000;
 const TOLD: u64 = 50;
 
 /// The instants of a census, since measuring began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// The first instant.
     pub from: Nanos,
@@ -92,20 +95,19 @@ impl Sees for Blind {
     fn see(&mut self, _: &wire::Event) {}
 }
 
-/// The latency of the find's responder at each instant of the window. `None` where it did not answer, or where its
-/// answer was that to another trigger. `say` hears why trials are not forked, if they are not.
+/// The latency of the find's responder at each of these instants. `None` where it did not answer, or where its answer
+/// was that to another trigger. `say` hears why trials are not forked, if they are not.
 ///
 /// # Errors
 /// If a guest dies, and the errors of the rig; an interruption among them.
 pub fn take(
     ready: &Ready,
     find: &Reproducer,
-    window: Window,
+    instants: &[Nanos],
     jobs: usize,
     progress: &dyn Fn(Progress),
     say: Say,
 ) -> Result<Vec<Option<Nanos>>, Error> {
-    let instants: Vec<Nanos> = window.instants().collect();
     let count = instants.len();
     let census = Census { ready, find, walkers: Walkers::default() };
     let taken = Mutex::new((vec![None; count], None));

@@ -88,6 +88,11 @@ impl<'a> Ready<'a> {
         &self.guest
     }
 
+    /// The bench on which it runs.
+    pub fn bench(&self) -> &'a Bench {
+        self.bench
+    }
+
     /// What is measured in the guest.
     pub fn stimulus(&self) -> &Stimulus {
         &self.stimulus

@@ -24,6 +24,9 @@ pub struct About {
     pub strategies: Vec<String>,
     /// The seed.
     pub seed: u64,
+    /// Into how many shards the hunt is divided, each of which is a hunt with a seed of its own. Absent if it is not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shards: Option<u32>,
 }
 
 /// One of the guests that a hunt is about.
@@ -69,6 +72,7 @@ impl About {
             responders: hunt.responders.iter().map(|r| r.name().to_string()).collect(),
             strategies: hunt.strategies.iter().map(StrategyName::to_string).collect(),
             seed: hunt.seed,
+            shards: None,
         }
     }
 
@@ -101,6 +105,7 @@ pub fn difference(known: &About, about: &About) -> Option<String> {
             ("load", guests(|guest| guest.load.clone())),
             ("guest seed", guests(|guest| guest.seed.to_string())),
             ("seed", about.seed.to_string()),
+            ("number of shards", about.shards.unwrap_or(1).to_string()),
             ("responders", about.responders.join(",")),
             ("strategies", about.strategies.join(",")),
             ("snapshot", guests(|guest| guest.snapshot.clone())),

@@ -204,6 +204,13 @@ fn say_what_is_left_out(path: &Path, end: &[u8], say: Say) {
     }
 }
 
+/// The bytes of a journal.
+pub(super) fn bytes<'a>(about: &About, results: impl Iterator<Item = &'a TrialResult>) -> Vec<u8> {
+    let mut bytes = line(about);
+    results.for_each(|result| bytes.extend(line(result)));
+    bytes
+}
+
 /// The line for a value. It is written at once, so a line is whole or is the last one.
 fn line(of: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(of).expect("plain data");

@@ -12,6 +12,7 @@ mod journal;
 mod past;
 mod search;
 mod seen;
+mod shards;
 #[cfg(test)]
 mod tests;
 mod walkers;
@@ -24,5 +25,6 @@ pub use grounds::Grounds;
 pub use journal::{Journal, Say};
 pub use past::{CONCLUSION, Conclusion, JOURNAL, PastFind, PastHunt, find_file};
 pub use search::{Run, SearchResult, search};
+pub use shards::{keep_shard, missing_shards, whole, working_directory};
 pub use walkers::Walkers;
 pub(crate) use workers::{at_once, lock};

@@ -20,6 +20,7 @@ pub fn about(seed: u64) -> About {
         responders: vec!["task".into()],
         strategies: vec!["random".into()],
         seed,
+        shards: None,
     }
 }
 

@@ -22,7 +22,7 @@ const PROVE_EXIT_CODES: &str = "Exit status: 0 if the pairs say of every knob wh
 const UNDO_EXIT_CODES: &str = "Exit status: 0; 3 if a setting keeps a value that somebody else gave it; 69 if a setting could not be taken back, or if the journal cannot be used.";
 
 /// The examples of each command, by its words. The examples of a probe are in the definition of the probe.
-const EXAMPLES: [(&str, &[&str]); 38] = [
+const EXAMPLES: [(&str, &[&str]); 39] = [
     (
         "",
         &[
@@ -167,6 +167,13 @@ const EXAMPLES: [(&str, &[&str]); 38] = [
         &[
             "onset census task.find.json --around 100us",
             "onset census latest --responder task --every 100ns --picture census.svg",
+        ],
+    ),
+    (
+        "merge",
+        &[
+            "onset merge from-a from-b --into hunt",
+            "onset merge shard-1 shard-2 shard-3 --into onset-runs",
         ],
     ),
     (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Options of the commands that replay a run and watch the kernel while it runs.
 
-use super::{StoreArgument, at_least_one};
+use super::{Sharing, StoreArgument, at_least_one};
 use clap::{Args, ValueEnum};
 use experiment::{Flavour, Load};
 use hunt::Budget;
@@ -74,6 +74,9 @@ pub struct Atlas {
     /// among the bundles, named after the flavour]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// How the work is shared.
+    #[command(flatten)]
+    pub sharing: Sharing,
     /// How many places the command shows of each kind of stretches.
     #[arg(long, default_value = "20")]
     pub top: NonZeroUsize,
@@ -301,6 +304,12 @@ pub struct Census {
     /// How many trials run at once. [default: one per processor]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
+    /// The directory for the results of shards. [default: a directory among the bundles, named after find and window]
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// How the work is shared.
+    #[command(flatten)]
+    pub sharing: Sharing,
     /// Draw the latency over the instant of the trigger. [default: no picture]
     #[arg(long, value_name = "FILE.svg")]
     pub picture: Option<PathBuf>,

@@ -7,6 +7,7 @@ mod live;
 mod measure;
 mod patch;
 mod port;
+mod sharing;
 mod tune;
 
 pub use examples::command;
@@ -17,6 +18,7 @@ pub use live::{Generator, Live, Respond, Serve};
 pub use measure::{Given, How, Measure};
 pub use patch::{Patch, PatchBuild, PatchCommand, PatchProve};
 pub use port::Port;
+pub use sharing::{Merge, Sharing};
 pub use tune::{CpusArgument, JournalArgument, Tune, TuneApply, TuneCommand, TunePlan, TuneProve};
 
 use clap::error::{ContextKind, ContextValue};
@@ -86,6 +88,10 @@ pub enum Command {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+        /// Check only whether this machine can make shards of the work in this directory: that it has the same onset,
+        /// QEMU and kernels as the machine that began it (docs/cluster.md). [default: check everything else]
+        #[arg(long, value_name = "DIR")]
+        shards: Option<PathBuf>,
     },
     /// Manage the cache of kernels, which the guests of the rig (virtual machines) boot.
     #[command(subcommand)]
@@ -195,6 +201,8 @@ pub enum Command {
     /// Take a census: the latency of a trigger at each instant of a window, and so the distribution itself, without
     /// statistics.
     Census(Census),
+    /// Bring the results of shards together that were made on machines without a common directory (docs/cluster.md).
+    Merge(Merge),
     /// Remove the triggers that a latency does not need.
     Minimise(Minimise),
     /// Show what could be changed on this machine to make it answer sooner. `tune apply` changes it, by a journal, and
@@ -333,6 +341,9 @@ pub struct Run {
     /// Go on after an interruption: do not measure again what the store has of the same experiments, kernels and onset
     #[arg(long)]
     pub resume: bool,
+    /// How the work is shared.
+    #[command(flatten)]
+    pub sharing: Sharing,
     /// What becomes of the runs.
     #[command(flatten)]
     pub outcome: Outcome,
@@ -361,7 +372,7 @@ pub struct Hunt {
     #[arg(long = "responder", value_name = "NAME")]
     pub responders: Vec<String>,
     /// When the hunt stops: after a time (5min, 30s), or after a number of trials (200trials). A hunt that finds
-    /// nothing new stops before that.
+    /// nothing new stops before that. Of a hunt that is divided into shards, each shard has this budget.
     #[arg(long, default_value = "5min", value_parser = str::parse::<Budget>)]
     pub budget: Budget,
     /// A strategy of the hunt. May be repeated: the strategies share the time. [default: all strategies]
@@ -378,6 +389,9 @@ pub struct Hunt {
     /// directory among the bundles]
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
+    /// How the work is shared.
+    #[command(flatten)]
+    pub sharing: Sharing,
     /// Where the bundles are.
     #[command(flatten)]
     pub store: StoreArgument,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset atlas`: finds the longest stretches of a kernel under every stressor of stress-ng.
 
+use super::shards::{Divided, Next, Work, jobs};
 use super::{bench, print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
 use lab::Error;
 use lab::atlas::{ATLAS_FILE, Atlas, Chosen, Directory, Ground, Idle, chosen};
+use lab::shards::{Shard, hidden};
 use std::path::PathBuf;
 use view::results;
 use view::terminal::{self, Shown};
@@ -15,23 +17,35 @@ pub fn run(arguments: &arguments::Atlas) -> Result<Exit, Failure> {
     let flavour = &arguments.flavour;
     let chosen = chosen(&arguments.stressors)?;
     let bench = bench()?;
+    let place = directory(arguments);
+    let work = Work {
+        sharing: &arguments.sharing,
+        directory: hidden(&place),
+        named_by: ("--output", &place),
+        kernels: [flavour.kernel.as_str()].into(),
+        jobs: arguments.jobs,
+    };
+    let divided = Divided::begin(&work, &bench)?;
     let how = (arguments.seed, arguments.duration);
     let ground = Shown::during(flavour.to_string(), ["ready", "failed"], |progress| {
         Ground::new(&bench, flavour, how, progress)
     })?;
-    let directory = Directory::open(&directory(arguments), ground.about())?;
     let Chosen { tried: names, left_out } = chosen;
+    let jobs = jobs(arguments.jobs, &arguments.sharing);
+    if let Some(divided) = divided {
+        let shared = Directory::share(&place, ground.about())?;
+        if let Next::Nothing = make_shards(divided, &ground, &shared, &names, jobs)? {
+            return Ok(Exit::Success);
+        }
+    }
+    let directory = Directory::open(&place, ground.about())?;
     let done = names.iter().filter(|name| directory.has(name)).count();
     tell!(
         "{}: {done} of {} stressors are done; the same command goes on with the others, also after Ctrl-C",
         directory.path().display(),
         names.len()
     );
-    let jobs = arguments.jobs.map_or_else(super::run::processors, usize::from);
-    let failed = ground.fill(&directory, &names, jobs, &|done, name, tried| match tried {
-        Ok(tried) => tell!("[{done}/{}] {name}: {}", names.len(), terminal::stressor(tried)),
-        Err(e) => tell!("[{done}/{}] {name}: not done: {e}", names.len()),
-    });
+    let failed = fill(&ground, &directory, &names, jobs);
     let (failed, interrupted) = match failed {
         Err(Error::Interrupted) => (Vec::new(), true),
         other => (other?, false),
@@ -57,6 +71,42 @@ pub fn run(arguments: &arguments::Atlas) -> Result<Exit, Failure> {
             names.len()
         ))),
     }
+}
+
+/// Tries stressors, and says what became of each.
+fn fill(
+    ground: &Ground<'_>,
+    directory: &Directory,
+    names: &[String],
+    jobs: usize,
+) -> Result<Vec<(String, Error)>, Error> {
+    ground.fill(directory, names, jobs, &|done, name, tried| match tried {
+        Ok(tried) => tell!("[{done}/{}] {name}: {}", names.len(), terminal::stressor(tried)),
+        Err(e) => tell!("[{done}/{}] {name}: not done: {e}", names.len()),
+    })
+}
+
+/// Has the missing stressors tried: each shard has some of them.
+fn make_shards(
+    divided: Divided,
+    ground: &Ground<'_>,
+    directory: &Directory,
+    names: &[String],
+    jobs: usize,
+) -> Result<Next, Failure> {
+    let of = |shard: Shard| {
+        let its = names.iter().enumerate().filter(move |(number, _)| shard.has(*number));
+        its.map(|(_, name)| name.clone()).collect::<Vec<String>>()
+    };
+    let missing = |all: &[Shard]| {
+        let is_missing = |shard: &&Shard| of(**shard).iter().any(|name| !directory.has(name));
+        Ok(all.iter().filter(is_missing).map(|shard| shard.number()).collect())
+    };
+    let make = |shard: Shard| match fill(ground, directory, &of(shard), jobs)?.first() {
+        None => Ok(()),
+        Some((name, e)) => Err(Failure::unavailable(format!("{name}: {e}"))),
+    };
+    divided.run(&missing, &make)
 }
 
 /// The directory of the atlas: the one that the user named, or one whose name is that of the flavour.

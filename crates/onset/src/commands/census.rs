@@ -2,13 +2,17 @@
 //! `onset census`: the latency of a trigger at each instant of a window around a find.
 
 use super::report::write_chosen;
+use super::shards::{Divided, Next, Work, jobs};
 use super::{bench, named, print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
-use lab::census::{Counted, Window, stretches, take};
-use lab::followed::{Choice, Ready, reproducer};
+use lab::census::{Counted, Part, Stretches, Window, stretches, take};
+use lab::followed::{Choice, Ready, Reproducer, reproducer};
+use lab::shards::{Shard, hidden};
+use rig::Bench;
 use sample::Nanos;
 use std::fmt::Write;
+use std::path::PathBuf;
 use view::results::Census;
 use view::terminal::{self, Shown};
 use view::visible::{tell, tell_line};
@@ -19,16 +23,10 @@ pub fn run(arguments: &arguments::Census) -> Result<Exit, Failure> {
     let choice = arguments.sample.map(Choice::Trigger);
     let find = reproducer(&bench, &named, arguments.latencies.series.as_ref(), choice)?;
     let window = Window::around(&find, arguments.around, arguments.every)?;
-    let jobs = arguments.jobs.map_or_else(super::run::processors, usize::from);
-    let subject = find.subject(&bench)?;
     let title = named.title();
-    let words = ["counted", "not counted"];
-    let (stretches, latencies) = Shown::during(title.clone(), words, |progress| {
-        let ready = Ready::new(&bench, subject, progress)?;
-        let stretches = stretches(&ready, &find, window)?;
-        let latencies = take(&ready, &find, window, jobs, progress, &tell_line)?;
-        Ok::<_, lab::Error>((stretches, latencies))
-    })?;
+    let Some((stretches, latencies)) = taken(arguments, &bench, (&find, window), &title)? else {
+        return Ok(Exit::Success);
+    };
     let responder = find.answer.responder.name();
     if let Some(path) = &arguments.picture {
         let heading = format!("{responder} · {title}: a trigger every {}", window.every);
@@ -50,6 +48,60 @@ pub fn run(arguments: &arguments::Census) -> Result<Exit, Failure> {
         return Ok(Exit::Undecided);
     }
     Ok(Exit::Success)
+}
+
+/// What was off in the window, and the latency of each of its instants.
+type Taken = (Stretches, Vec<Option<Nanos>>);
+
+/// Takes the census. `None` if this command made a shard alone.
+fn taken(
+    arguments: &arguments::Census,
+    bench: &Bench,
+    (find, window): (&Reproducer, Window),
+    title: &str,
+) -> Result<Option<Taken>, Failure> {
+    let instants: Vec<Nanos> = window.instants().collect();
+    let jobs = jobs(arguments.jobs, &arguments.sharing);
+    let directory = directory(arguments, find, window);
+    let work = Work {
+        sharing: &arguments.sharing,
+        directory: hidden(&directory),
+        named_by: ("--directory", &directory),
+        kernels: [find.kernel.as_str()].into(),
+        jobs: arguments.jobs,
+    };
+    let divided = Divided::begin(&work, bench)?;
+    let subject = find.subject(bench)?;
+    let ready = Shown::during(title.to_owned(), ["ready", "failed"], |progress| {
+        Ready::new(bench, subject, progress)
+    })?;
+    let take = |name: String, instants: &[Nanos]| {
+        Shown::during(name, ["counted", "not counted"], |progress| {
+            take(&ready, find, instants, jobs, progress, &tell_line)
+        })
+    };
+    let Some(divided) = divided else {
+        let stretches = stretches(&ready, find, window)?;
+        return Ok(Some((stretches, take(title.to_owned(), &instants)?)));
+    };
+    let shards = &work.directory;
+    let missing = |all: &[Shard]| Ok(Part::missing(shards, all));
+    let make = |shard: Shard| {
+        let its = &instants[shard.range(instants.len())];
+        let latencies = take(format!("{title}, shard {shard}"), its)?;
+        Ok(Part::of(find, window, latencies).keep(shards, shard)?)
+    };
+    let Next::Whole(all) = divided.run(&missing, &make)? else { return Ok(None) };
+    Ok(Some((stretches(&ready, find, window)?, Part::all(shards, &all, find, window)?)))
+}
+
+/// The directory of the shards: the one that the user named, or one whose name is of this find and this window.
+fn directory(arguments: &arguments::Census, find: &Reproducer, window: Window) -> PathBuf {
+    arguments.directory.clone().unwrap_or_else(|| {
+        let Window { from, until, every } = window;
+        let name = format!("{}-{}-{}-{}", &Part::hash(find)[..16], from.0, until.0, every.0);
+        arguments.latencies.store.store.join("censuses").join(name)
+    })
 }
 
 /// The latency of each instant. A trigger without an answer has none.

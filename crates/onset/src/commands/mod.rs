@@ -18,6 +18,7 @@ mod kernels;
 mod list;
 mod live;
 mod measure;
+mod merge;
 mod minimise;
 mod patch;
 mod prove;
@@ -26,9 +27,11 @@ mod report;
 mod respond;
 mod run;
 mod serve;
+mod shards;
 mod show;
 mod tune;
 mod windows;
+mod words;
 
 use crate::arguments::{self, Command};
 use crate::failure::{Exit, Failure};
@@ -51,7 +54,7 @@ use view::visible::{tell, visible_json};
 /// The failure says what failed, why, what to do, and the exit status.
 pub fn run(command: Command) -> Result<Exit, Failure> {
     match command {
-        Command::Doctor { json } => doctor::run(json),
+        Command::Doctor { json, shards } => doctor::run(json, shards.as_deref()),
         Command::Kernels(command) => kernels::run(command),
         Command::Run(arguments) => run::run(&arguments),
         Command::Measure { probe } => measure::run(&probe),
@@ -78,6 +81,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Patch(arguments) => patch::run(&arguments),
         Command::Bound(arguments) => bound::run(&arguments),
         Command::Census(arguments) => census::run(&arguments),
+        Command::Merge(arguments) => merge::run(&arguments),
         Command::Minimise(arguments) => minimise::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Documentation { directory } => documentation::run(&directory),
@@ -97,6 +101,12 @@ impl Issuer for SystemClock {
     fn tool(&self) -> Tool {
         Tool { version: env!("CARGO_PKG_VERSION").into(), revision: env!("ONSET_REVISION").into() }
     }
+}
+
+/// This onset: its version, and the revision of its sources.
+fn version() -> String {
+    let Tool { version, revision } = SystemClock.tool();
+    format!("{version} ({revision})")
 }
 
 /// The bundle that the user means: a path, or a name in the store.

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset run`: measures every flavour of an experiment under every load, with every instrument.
 
+use super::shards::{Divided, Next, Work, jobs};
 use super::{SystemClock, print, print_json, report, store};
 use crate::arguments::{Outcome, Run, StoreArgument};
 use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
 use bundle::Bundle;
+use bundle::store::Store;
 use experiment::{Experiment, Target};
 use lab::Found;
 use lab::matrix::{self, Place};
+use lab::shards::{Shard, hidden, name_of};
 use lab::target::{self, Local, Rig};
 use std::path::PathBuf;
 use view::results::{CellError, Runs};
@@ -28,6 +31,9 @@ pub fn run(arguments: &Run) -> Result<Exit, Failure> {
             );
         }
         experiments.extend(experiment.repetitions()?);
+    }
+    if arguments.sharing.of().is_some() {
+        return shared(&experiments, arguments);
     }
     let found = match arguments.resume {
         true => Found::of(&store(&arguments.outcome.store.store))?,
@@ -55,10 +61,21 @@ pub fn measure_all<'a>(
     found: &Found,
     store: &StoreArgument,
 ) -> Result<Results<'a>, Failure> {
+    measure_some(experiments, jobs, (found, &|_| true), store)
+}
+
+/// The same for those cells alone whose numbers are wanted. Cells are numbered over all experiments.
+fn measure_some<'a>(
+    experiments: &'a [Experiment],
+    jobs: Option<u16>,
+    (found, is_wanted): (&Found, &(dyn Fn(usize) -> bool + Sync)),
+    store: &StoreArgument,
+) -> Result<Results<'a>, Failure> {
     experiments.iter().try_for_each(Experiment::check_program).map_err(Failure::usage)?;
     let targets = experiments.iter().map(target).collect::<Result<Vec<_>, Failure>>()?;
     let store = super::store(&store.store);
     let mut results = Vec::new();
+    let mut before = 0;
     for (experiment, target) in experiments.iter().zip(&targets) {
         // Two probes at once on one machine would disturb each other.
         let jobs = match experiment.target {
@@ -66,11 +83,66 @@ pub fn measure_all<'a>(
             Target::Rig => jobs.map_or_else(processors, usize::from),
         };
         let mut shown = terminal::Shown::new(experiment);
-        let place = Place { root: store.root(), found };
+        let is_wanted = |index: usize| is_wanted(before + index);
+        let place = Place { root: store.root(), found, is_wanted: &is_wanted };
         let run = matrix::run(experiment, &**target, place, &SystemClock, jobs, |e| shown.show(e));
         results.push((experiment, run));
+        before += experiment.cells().count();
     }
     Ok(results)
+}
+
+/// Shares the cells of all experiments: each shard has some of them. At the end the store has all their runs.
+fn shared(experiments: &[Experiment], arguments: &Run) -> Result<Exit, Failure> {
+    if experiments.iter().any(|experiment| experiment.target == Target::Local) {
+        return Err(Failure::usage(
+            "an experiment on this machine cannot be shared: other machines have other latencies; leave out --on, --shards and --shard",
+        ));
+    }
+    let Outcome { store, report, .. } = &arguments.outcome;
+    report.as_deref().map_or(Ok(()), report::check_chosen)?;
+    let work = Work {
+        sharing: &arguments.sharing,
+        directory: hidden(&store.store).join(name(experiments)),
+        named_by: ("--store", &store.store),
+        kernels: experiments.iter().flat_map(|e| &e.flavours).map(|f| f.kernel.as_str()).collect(),
+        jobs: arguments.jobs,
+    };
+    let divided = Divided::begin(&work, &super::bench()?)?.expect("the work is divided");
+    let targets = experiments.iter().map(target).collect::<Result<Vec<_>, Failure>>()?;
+    let missing = |all: &[Shard]| {
+        let found = Found::of_shards(&Store::at(&store.store))?;
+        let (mut cells, mut before) = (Vec::new(), 0);
+        for (experiment, target) in experiments.iter().zip(&targets) {
+            let place = Place { root: &store.store, found: &found, is_wanted: &|_| true };
+            let missing = matrix::missing(experiment, &**target, place, &SystemClock);
+            cells.extend(missing.into_iter().map(|cell| before + cell));
+            before += experiment.cells().count();
+        }
+        let lacks = |shard: &&Shard| cells.iter().any(|cell| shard.has(*cell));
+        Ok(all.iter().filter(lacks).map(|shard| shard.number()).collect())
+    };
+    let make = |shard: Shard| {
+        let found = Found::of_shards(&Store::at(&store.store))?;
+        let is_wanted = |cell: usize| shard.has(cell);
+        let jobs = Some(jobs(arguments.jobs, &arguments.sharing) as u16);
+        let results = measure_some(experiments, jobs, (&found, &is_wanted), store)?;
+        let failed = results.iter().flat_map(|(_, results)| results).find_map(|r| r.as_ref().err());
+        failed.map_or(Ok(()), |e| Err(Failure::from(e)))
+    };
+    match divided.run(&missing, &make)? {
+        Next::Nothing => Ok(Exit::Success),
+        Next::Whole(_) => {
+            let found = Found::of_shards(&Store::at(&store.store))?;
+            run_all(experiments, arguments.jobs, &found, &arguments.outcome)
+        }
+    }
+}
+
+/// The name of the directory for what concerns the shards of these experiments: several works may share a store.
+fn name(experiments: &[Experiment]) -> String {
+    let asked = experiments.iter().map(|e| format!("{}\0{:?}\0{}", e.source, e.overrides, e.seed));
+    name_of(&asked.collect::<String>())
 }
 
 fn target(experiment: &Experiment) -> Result<Box<dyn target::Target>, Failure> {

@@ -8,6 +8,7 @@ use super::{print, print_json};
 use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
 use experiment::ALL_LOADS;
+use lab::shards::{Parts, WorkFile, hidden};
 use rig::{Cache, Emulator, tool};
 use std::path::Path;
 use view::results::{Check, Doctor, State};
@@ -18,7 +19,10 @@ const FREE_MIB: u64 = 4096;
 /// Memory of two guests with QEMU's code caches.
 const MEMORY_MIB: u64 = 2048;
 
-pub fn run(json: bool) -> Result<Exit, Failure> {
+pub fn run(json: bool, shards: Option<&Path>) -> Result<Exit, Failure> {
+    if let Some(directory) = shards {
+        return can_make_shards(directory);
+    }
     let checks = [
         qemu(),
         parts(),
@@ -48,6 +52,19 @@ pub fn run(json: bool) -> Result<Exit, Failure> {
         print(&table(&latency))?;
     }
     Ok(if doctor.rig_runs() { Exit::Success } else { Exit::Unavailable })
+}
+
+/// Checks that this machine makes shards of a work as the others do.
+fn can_make_shards(directory: &Path) -> Result<Exit, Failure> {
+    // The directory of a work is meant, and the one in it that concerns shards is understood.
+    let inside = hidden(directory);
+    let directory = if inside.is_dir() { &inside } else { directory };
+    let work = WorkFile::read(directory)?;
+    let kernels = work.parts.kernels.keys().map(String::as_str).collect();
+    let here = Parts::here(&super::bench()?, super::version(), &kernels)?;
+    work.check(directory, work.shards, &here)?;
+    print("This machine can make shards of the work.\n")?;
+    Ok(Exit::Success)
 }
 
 fn table(checks: &[Check]) -> String {

@@ -2,9 +2,10 @@
 //! `onset hunt`: searches for the longest latency, and keeps all that a replay of it needs.
 
 mod deaths;
-mod resumed;
+mod shards;
 
 use super::guest::Asked;
+use super::words::{give, without};
 use super::{SystemClock, print, print_json, write_file};
 use crate::arguments::Hunt as Arguments;
 use crate::failure::{Exit, Failure};
@@ -50,30 +51,56 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         },
         seed: arguments.seed,
         budget: arguments.budget,
-        jobs: arguments.jobs.map_or_else(super::run::processors, usize::from),
+        jobs: super::shards::jobs(arguments.jobs, &arguments.sharing),
         enough: None,
     };
     let bench = rig.bench();
+    let directory = directory(arguments, flavour, &experiment.loads)?;
+    let divided = shards::begin(arguments, flavour, &directory, bench)?;
     let guests = subjects.into_iter().map(|subject| ready(bench, subject, flavour));
     let grounds = Grounds::new(guests.collect::<Result<Vec<_>, lab::Error>>()?);
-    let directory = directory(arguments, flavour, &experiment.loads)?;
     let about = About::of(&hunt, &experiment.source, flavour.to_string(), grounds.first());
-    let mut journal = Journal::open(&directory.join(JOURNAL), &about, &tell_line)?;
+    let place = (&experiment, &about, &*directory);
+    match divided {
+        None => alone(arguments.json, &hunt, &grounds, place),
+        Some(divided) => shards::run(arguments.json, divided, &hunt, &grounds, place),
+    }
+}
+
+/// A hunt that is not divided: goes on with it until it ends, and prints what it found.
+fn alone(json: bool, hunt: &Hunt, grounds: &Grounds<'_>, place: Place) -> Result<Exit, Failure> {
+    let (_, about, directory) = place;
+    let mut journal = Journal::open(&directory.join(JOURNAL), about, &tell_line)?;
     match journal.count() {
         0 => tell!(
             "{}: the hunt writes its finds here; to go on with it later, give the same command and --directory {}",
             directory.display(),
-            shell_word(&directory)
+            shell_word(directory)
         ),
         trials => tell!("{}: the hunt goes on after {trials} trials", directory.display()),
     }
-    let (known, ended, failure) = match search(&hunt, &grounds, &mut journal) {
+    let (known, ended, failure) = match search(hunt, grounds, &mut journal) {
         Ok((known, ended)) => (known, ended, None),
         Err(HuntFailure { known, failure }) => {
             (*known, HuntEnd::Failed, Some(Failure::from(failure)))
         }
     };
-    let mut finds = Find::all(&grounds, &known, &hunt.responders);
+    finish(json, (hunt, grounds), place, (&known, ended), failure)
+}
+
+/// The experiment of a hunt, what the hunt is about, and its directory.
+type Place<'a> = (&'a Experiment, &'a About, &'a Path);
+
+/// Explains the finds, writes them, and prints what a hunt found.
+fn finish(
+    json: bool,
+    (hunt, grounds): (&Hunt, &Grounds<'_>),
+    place: Place,
+    (known, ended): (&Knowledge, HuntEnd),
+    failure: Option<Failure>,
+) -> Result<Exit, Failure> {
+    let mut finds = Find::all(grounds, known, &hunt.responders);
+    let bench = grounds.first_of(0).bench();
     let interrupted = match ended {
         HuntEnd::Interrupted => true,
         // To explain the finds takes the rig, too.
@@ -83,7 +110,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     // A hunt that failed before it found anything leaves the files of an earlier hunt as they are.
     let concluded = match known.trials {
         0 if failure.is_some() => Ok(()),
-        _ => conclude(arguments.json, (&experiment, &about, &directory), &known, finds, ended),
+        _ => conclude(json, place, known, finds, ended),
     };
     match (failure, concluded) {
         (None, Ok(())) if interrupted => Ok(Exit::Interrupted),
@@ -93,7 +120,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             let lost = concluded
                 .err()
                 .map(|e| format!("\nonset could not write all finds either: {}", e.message));
-            let again = resumed::command(std::env::args_os(), &directory);
+            let again = again(place.2);
             let Failure { exit, message } = failure;
             let message = format!("{message}{}\nTo go on: {again}", lost.unwrap_or_default());
             Err(Failure { exit, message })
@@ -101,10 +128,17 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
 }
 
+/// The command with which the user goes on with a hunt, as a shell takes it.
+fn again(directory: &Path) -> String {
+    let words = without(std::env::args_os(), &[]);
+    let words = give(words, "--directory", directory.as_os_str());
+    words.iter().map(|word| shell_word(Path::new(word))).collect::<Vec<_>>().join(" ")
+}
+
 /// Writes the finds to the hunt's directory, and prints them.
 fn conclude(
     json: bool,
-    (experiment, about, directory): (&Experiment, &About, &Path),
+    (experiment, about, directory): Place,
     known: &Knowledge,
     mut finds: Vec<Find>,
     ended: HuntEnd,

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Slurm, a scheduler of clusters: runs shards as the tasks of one array. onset calls its programs (sbatch, squeue,
+//! srun, scancel, sinfo) as a user would, so it needs no rights and no library.
+
+use crate::Error;
+use crate::followed::shell_word;
+use crate::hunting::Say;
+use confined::Directory;
+use rig::tool;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The package that has the programs.
+const PACKAGE: &str = "slurm-client";
+/// How long a program that only asks may take.
+const ASKING: Duration = Duration::from_secs(60);
+/// How long the nodes may take to say what they have. They may be busy with the work of others.
+const CHECKING: Duration = Duration::from_secs(3_600);
+/// How often Slurm is asked how far the array is.
+const EVERY: Duration = Duration::from_secs(2);
+/// How often people hear of it.
+const TOLD: Duration = Duration::from_secs(10);
+/// The file with the number of the array that makes the shards.
+const JOB_FILE: &str = "slurm.job";
+
+/// A Slurm that this machine can reach.
+#[derive(Clone, Debug)]
+pub struct Slurm {
+    partition: Option<String>,
+}
+
+/// Which shards Slurm runs, and how.
+#[derive(Clone, Debug)]
+pub struct Tasks<'a> {
+    /// The words of the command that makes a shard, but for its shard: the last option.
+    pub command: &'a [String],
+    /// Into how many shards the work is divided.
+    pub of: u32,
+    /// How many shards run at once at most. `None` for as many as there is room for.
+    pub at_once: Option<u32>,
+    /// How many processors a shard uses.
+    pub processors: u32,
+    /// The directory for what concerns shards.
+    pub directory: &'a Path,
+}
+
+/// An array of Slurm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job(u64);
+
+/// How many tasks of an array are in its queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Queue {
+    running: usize,
+    waiting: usize,
+}
+
+impl Slurm {
+    /// The Slurm of this machine, with the partition in which it is to run. `None` for Slurm's own choice.
+    ///
+    /// # Errors
+    /// If there is no Slurm here, if it does not answer, or if it has no such partition.
+    pub fn new(partition: Option<String>) -> Result<Slurm, Error> {
+        let slurm = Slurm { partition };
+        let known = slurm.ask("sinfo", &["--noheader", "--format=%R"]).map_err(|e| {
+            Error::Unfit(format!(
+                "Slurm does not answer on this machine: {e}\nGive the command on a machine from which sbatch works, or make the shards by --shard (docs/cluster.md)"
+            ))
+        })?;
+        let known: BTreeSet<&str> = known.split_whitespace().collect();
+        match &slurm.partition {
+            Some(asked) if !known.contains(asked.as_str()) => Err(Error::Unfit(format!(
+                "Slurm has no partition {asked}; choose one of: {}",
+                known.into_iter().collect::<Vec<_>>().join(", ")
+            ))),
+            _ => Ok(slurm),
+        }
+    }
+
+    fn ask(&self, program: &str, words: &[&str]) -> Result<String, Error> {
+        Ok(tool::run(Command::new(program).args(words), PACKAGE, ASKING)?)
+    }
+
+    fn of_partition(&self) -> Vec<String> {
+        self.partition.iter().map(|name| format!("--partition={name}")).collect()
+    }
+
+    /// The nodes that could run a task now or soon.
+    fn nodes(&self) -> Result<BTreeSet<String>, Error> {
+        let mut command = Command::new("sinfo");
+        command.args(["--noheader", "--Node", "--responding", "--format=%N"]);
+        command.arg("--states=idle,mixed,allocated,completing").args(self.of_partition());
+        let nodes = tool::run(&mut command, PACKAGE, ASKING)?;
+        Ok(nodes.split_whitespace().map(str::to_owned).collect())
+    }
+
+    /// Has each node run a command that succeeds where shards can be made.
+    ///
+    /// # Errors
+    /// If a node is unfit, with what each such node says. If there is no node.
+    pub fn check(&self, command: &[String], say: Say) -> Result<(), Error> {
+        let nodes = self.nodes()?;
+        if nodes.is_empty() {
+            return Err(Error::Unfit("Slurm has no node that answers; see sinfo".into()));
+        }
+        say(&format!("{} nodes say whether they can make shards", nodes.len()));
+        let words = shell_words(command);
+        // Each node's words come as a line, with its name before them, whichever way it fails.
+        let script = format!(
+            "said=$({words} 2>&1) || echo \"@$SLURMD_NODENAME: $(echo \"$said\" | tail -n 3 | tr '\\n' ' ')\""
+        );
+        let count = nodes.len();
+        let mut srun = Command::new("srun");
+        srun.args(["--quiet", "--job-name=onset-check", "--ntasks-per-node=1", "--input=none"]);
+        srun.args([format!("--nodes={count}"), format!("--ntasks={count}")]);
+        srun.args(self.of_partition()).args(["sh", "-c", &script]);
+        let said = tool::run(&mut srun, PACKAGE, CHECKING)?;
+        let unfit: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix('@')).collect();
+        if unfit.is_empty() {
+            return Ok(());
+        }
+        let several = format!("{} of {count} nodes cannot make shards of this work", unfit.len());
+        Err(Error::MadeOtherwise(format!(
+            "{several}:\n  {}\nMake them alike, or name a partition without them by --partition",
+            unfit.join("\n  ")
+        )))
+    }
+
+    /// Runs these shards as an array, or goes on with the array that does, until none of its tasks is in the queue.
+    /// Whether the shards are then done, their results tell. `say` hears how far it is.
+    ///
+    /// # Errors
+    /// If Slurm refuses. An interruption: the array is then cancelled.
+    pub fn run(&self, tasks: &Tasks, shards: &[u32], say: Say) -> Result<(), Error> {
+        let open = Directory::open(tasks.directory).map_err(|e| failed(tasks.directory, &e))?;
+        let job = match self.known(&open)? {
+            Some(job) => {
+                say(&format!("job {} of an earlier command makes shards; it goes on", job.0));
+                job
+            }
+            None => {
+                let job = self.submit(tasks, shards)?;
+                let number = format!("{}\n", job.0);
+                open.replace(JOB_FILE, number.as_bytes())
+                    .map_err(|e| failed(tasks.directory, &e))?;
+                say(&format!("job {} of Slurm makes {} shards", job.0, shards.len()));
+                job
+            }
+        };
+        let waited = self.wait(&job, shards.len(), say);
+        if waited.as_ref().is_err_and(Error::is_interruption) {
+            // Not asked to stop again: this is what stopping is.
+            work::Cancel::default().during(|| self.ask("scancel", &[&job.0.to_string()]))?;
+        }
+        open.remove(JOB_FILE).or_else(gone).map_err(|e| failed(tasks.directory, &e))?;
+        waited
+    }
+
+    /// The array that a command before this one submitted, if some of its tasks are still in the queue.
+    fn known(&self, directory: &Directory) -> Result<Option<Job>, Error> {
+        let Ok(number) = directory.read(JOB_FILE, 100) else { return Ok(None) };
+        let number = String::from_utf8_lossy(&number).trim().parse().map(Job);
+        let Ok(job) = number else { return Ok(None) };
+        Ok((self.queue(&job)? != Queue::default()).then_some(job))
+    }
+
+    fn submit(&self, tasks: &Tasks, shards: &[u32]) -> Result<Job, Error> {
+        let Tasks { command, of, at_once, processors, directory } = tasks;
+        let script = directory.join("slurm.sh");
+        let text = format!(
+            "#!/bin/sh\nexec {} --shard \"$SLURM_ARRAY_TASK_ID/{of}\"\n",
+            shell_words(command)
+        );
+        confined::directory_of(&script)
+            .and_then(|(open, name)| open.replace(name, text.as_bytes()))
+            .map_err(|e| failed(&script, &e))?;
+        let most = at_once.map_or(String::new(), |most| format!("%{most}"));
+        let mut sbatch = Command::new("sbatch");
+        sbatch.args(["--parsable", "--requeue", "--open-mode=append", "--job-name=onset"]);
+        sbatch.arg(format!("--array={}{most}", numbers(shards)));
+        sbatch.arg(format!("--cpus-per-task={processors}"));
+        // A percent sign in the path would be one of Slurm's patterns.
+        let log = directory.join("%a.log").display().to_string();
+        let plain = directory.display().to_string();
+        sbatch.arg(format!("--output={}", log.replacen(&plain, &plain.replace('%', "%%"), 1)));
+        sbatch.args(self.of_partition()).arg(&script);
+        let said = tool::run(&mut sbatch, PACKAGE, ASKING)?;
+        let number = said.trim().split(';').next().unwrap_or_default();
+        let number = number.parse().map(Job);
+        number.map_err(|_| Error::MachineFailed(format!("sbatch named no job: {}", said.trim())))
+    }
+
+    fn wait(&self, job: &Job, of: usize, say: Say) -> Result<(), Error> {
+        let mut told: Option<(Queue, Instant)> = None;
+        loop {
+            let queue = self.queue(job)?;
+            let Queue { running, waiting } = queue;
+            if queue == Queue::default() {
+                return Ok(());
+            }
+            let is_news = told.is_none_or(|(before, at)| before != queue && at.elapsed() >= TOLD);
+            if is_news {
+                told = Some((queue, Instant::now()));
+                let ended = of.saturating_sub(running + waiting);
+                say(&format!("{ended} of {of} shards ended, {running} run, {waiting} wait"));
+            }
+            let until = Instant::now() + EVERY;
+            while Instant::now() < until {
+                if work::is_cancelled() {
+                    return Err(Error::Interrupted);
+                }
+                std::thread::sleep(work::POLL);
+            }
+        }
+    }
+
+    /// The tasks of an array that have not ended.
+    fn queue(&self, job: &Job) -> Result<Queue, Error> {
+        let number = job.0.to_string();
+        let words = ["--noheader", "--array", "--format=%T", "--jobs", number.as_str()];
+        match self.ask("squeue", &words) {
+            Ok(said) => Ok(counted(&said)),
+            // Slurm forgets jobs some minutes after their end.
+            Err(Error::Rig(rig::Error::Program { why, .. })) if why.contains("Invalid job id") => {
+                Ok(Queue::default())
+            }
+            Err(e) => Err(e),
+        }
+    }
+}
+
+fn counted(said: &str) -> Queue {
+    let mut queue = Queue::default();
+    for state in said.split_whitespace() {
+        match state {
+            "RUNNING" | "COMPLETING" | "CONFIGURING" | "STAGE_OUT" | "SUSPENDED" => {
+                queue.running += 1;
+            }
+            "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" => {
+                queue.waiting += 1;
+            }
+            // The others are states of tasks that ended.
+            _ => {}
+        }
+    }
+    queue
+}
+
+/// Numbers as Slurm writes them: `1-3,7`.
+fn numbers(rising: &[u32]) -> String {
+    let mut text = String::new();
+    let mut rest = rising;
+    while let Some(first) = rest.first() {
+        let length = rest.iter().zip(*first..).take_while(|(number, next)| *number == next).count();
+        let last = rest[length - 1];
+        let comma = if text.is_empty() { "" } else { "," };
+        let _ = match length {
+            1 => write!(text, "{comma}{first}"),
+            _ => write!(text, "{comma}{first}-{last}"),
+        };
+        rest = &rest[length..];
+    }
+    text
+}
+
+fn shell_words(words: &[String]) -> String {
+    words.iter().map(|word| shell_word(Path::new(word))).collect::<Vec<_>>().join(" ")
+}
+
+fn gone(e: std::io::Error) -> std::io::Result<()> {
+    if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) }
+}
+
+fn failed(path: &Path, e: &std::io::Error) -> Error {
+    Error::File(format!("{}: {e}", path.display()))
+}
+
+/// What a shard's task printed last.
+pub fn last_words(directory: &Path, shard: u32) -> (PathBuf, String) {
+    let path = directory.join(format!("{shard}.log"));
+    let bytes = confined::read(&path, 64 << 20).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let lines: Vec<&str> = text.trim().lines().collect();
+    (path, lines[lines.len().saturating_sub(3)..].join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_follow_each_other_are_ranges() {
+        assert_eq!(numbers(&[1, 2, 3, 7, 9, 10]), "1-3,7,9-10");
+        assert_eq!((numbers(&[]), numbers(&[5])), (String::new(), "5".into()));
+    }
+
+    #[test]
+    fn only_tasks_that_have_not_ended_are_in_the_queue() {
+        let said =
+            "RUNNING\nPENDING\nPENDING\nCOMPLETED\nNODE_FAIL\nFAILED\nCOMPLETING\nREQUEUED\n";
+        assert_eq!(counted(said), Queue { running: 2, waiting: 3 });
+        assert_eq!(counted(""), Queue::default());
+    }
+}

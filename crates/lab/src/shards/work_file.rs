@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The file that says which work is divided in a directory, and by which parts its shards are made. Whoever makes a
+//! shard reads it first, on whatever machine: another QEMU would make another guest, silently.
+
+use crate::Error;
+use confined::Directory;
+use rig::Bench;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The name of the directory for what concerns shards, in the directory of a work.
+pub const SHARDS: &str = "shards";
+/// The name of the file.
+pub const WORK_FILE: &str = "work.json";
+const BYTES_MAX: u64 = 1 << 20;
+
+/// The directory for what concerns shards, in the directory of a work.
+pub fn hidden(directory: &Path) -> PathBuf {
+    directory.join(SHARDS)
+}
+
+/// A name for the directory of a work, made of all that tells the work from others.
+pub fn name_of(work: &str) -> String {
+    blake3::hash(work.as_bytes()).to_hex()[..16].to_owned()
+}
+
+/// What the instructions of a guest depend on, besides its experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parts {
+    /// Version and revision of onset.
+    pub onset: String,
+    /// The plugin, as bundles name it.
+    pub plugin: String,
+    /// The version of QEMU.
+    pub qemu: String,
+    /// The hash of each kernel's image, by the name in the cache.
+    pub kernels: BTreeMap<String, String>,
+}
+
+impl Parts {
+    /// Those of this machine.
+    ///
+    /// # Errors
+    /// If the cache lacks a kernel.
+    pub fn here(bench: &Bench, onset: String, kernels: &BTreeSet<&str>) -> Result<Parts, Error> {
+        let cache = bench.cache().kernels()?;
+        let image = |name: &&str| Ok((name.to_string(), cache.get(name)?.record.image_blake3));
+        Ok(Parts {
+            onset,
+            plugin: crate::target::plugin_version(bench),
+            qemu: bench.qemu_version().into(),
+            kernels: kernels.iter().map(image).collect::<Result<_, Error>>()?,
+        })
+    }
+
+    /// What is otherwise here.
+    fn difference(&self, here: &Parts) -> Option<String> {
+        let pairs = [
+            ("onset", &self.onset, &here.onset),
+            ("the plugin of onset", &self.plugin, &here.plugin),
+            ("QEMU", &self.qemu, &here.qemu),
+        ];
+        let other = pairs.into_iter().find(|(_, then, now)| then != now);
+        let other =
+            other.map(|(what, then, now)| format!("{what} is {now}, and the work has {then}"));
+        let kernel = |(name, then): (&String, &String)| {
+            (here.kernels.get(name) != Some(then))
+                .then(|| format!("the kernel {name} has another image"))
+        };
+        other.or_else(|| self.kernels.iter().find_map(kernel))
+    }
+}
+
+/// The work that is divided in a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkFile {
+    /// The command that makes the whole, word by word, but for the directory of the work.
+    pub command: Vec<String>,
+    /// The option that names this directory.
+    pub named_by: String,
+    /// Into how many shards the work is divided.
+    pub shards: u32,
+    /// By what its shards are made.
+    pub parts: Parts,
+}
+
+impl WorkFile {
+    /// Reads the file of this directory.
+    ///
+    /// # Errors
+    /// If there is none, or if it is damaged.
+    pub fn read(directory: &Path) -> Result<WorkFile, Error> {
+        let path = directory.join(WORK_FILE);
+        let bytes = Directory::open(directory).and_then(|open| open.read(WORK_FILE, BYTES_MAX));
+        let bytes = bytes.map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Error::Unfit(format!(
+                "{} is not here: the directory is not shared with this machine, or no work is divided in it",
+                path.display()
+            )),
+            _ => Error::File(format!("{}: {e}", path.display())),
+        })?;
+        serde_json::from_slice(&bytes)
+            .map_err(|e| Error::File(format!("{}: {e}; remove it", path.display())))
+    }
+
+    /// Writes the file into this directory, or checks that the file there is of this work.
+    ///
+    /// # Errors
+    /// If the file there is of a work that is divided otherwise, or made by other parts. If it cannot be written.
+    pub fn agree(&self, directory: &Path) -> Result<(), Error> {
+        match WorkFile::read(directory) {
+            Err(Error::Unfit(_)) => {
+                let failed = |e| Error::File(format!("{}: {e}", directory.display()));
+                std::fs::create_dir_all(directory).map_err(failed)?;
+                let text = serde_json::to_string_pretty(self).expect("plain data") + "\n";
+                let open = Directory::open(directory).map_err(failed)?;
+                open.replace(WORK_FILE, text.as_bytes()).map_err(failed)
+            }
+            Err(e) => Err(e),
+            Ok(there) => there.check(directory, self.shards, &self.parts),
+        }
+    }
+
+    /// Checks that this machine makes the work's shards as the others do.
+    ///
+    /// # Errors
+    /// Names what differs.
+    pub fn check(&self, directory: &Path, shards: u32, here: &Parts) -> Result<(), Error> {
+        let refused = |why: String| {
+            Err(Error::MadeOtherwise(format!(
+                "{}: {why}; choose another directory, or work as there",
+                directory.display()
+            )))
+        };
+        if self.shards != shards {
+            return refused(format!(
+                "the work is divided into {} shards, not {shards}",
+                self.shards
+            ));
+        }
+        self.parts.difference(here).map_or(Ok(()), refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work() -> WorkFile {
+        let kernels = [("6.12".to_string(), "aa".to_string())].into();
+        let parts = Parts { onset: "1".into(), plugin: "p".into(), qemu: "10".into(), kernels };
+        WorkFile { command: vec!["onset".into()], named_by: "--directory".into(), shards: 4, parts }
+    }
+
+    #[test]
+    fn a_work_is_shared_by_machines_that_have_the_same_parts_and_divide_it_alike() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("a/b");
+        let missing = WorkFile::read(&directory).unwrap_err().to_string();
+        assert!(missing.contains("not shared with this machine"), "{missing}");
+        work().agree(&directory).unwrap();
+        work().agree(&directory).unwrap();
+        assert_eq!(WorkFile::read(&directory).unwrap(), work());
+        let refused = |change: fn(&mut WorkFile)| {
+            let mut other = work();
+            change(&mut other);
+            other.agree(&directory).unwrap_err().to_string()
+        };
+        for (why, said) in [
+            (refused(|w| w.shards = 5), "divided into 4 shards, not 5"),
+            (refused(|w| w.parts.onset = "2".into()), "onset is 2, and the work has 1"),
+            (refused(|w| w.parts.plugin = "q".into()), "the plugin of onset is q"),
+            (refused(|w| w.parts.qemu = "11".into()), "QEMU is 11, and the work has 10"),
+            (refused(|w| w.parts.kernels.clear()), "the kernel 6.12 has another image"),
+        ] {
+            assert!(why.contains(said), "{why}");
+        }
+        std::fs::write(directory.join(WORK_FILE), "x").unwrap();
+        assert!(work().agree(&directory).unwrap_err().to_string().contains("remove it"));
+    }
+}
