@@ -15,9 +15,8 @@ pub use report::{Counted, Estimate, ExactQuantiles, Luck, OffShare};
 
 use crate::Error;
 use crate::followed::{self, Ready, Reproducer};
-use crate::hunting::{Say, Walkers, at_once, lock};
-use hunt::Begin;
-use rig::{Ending, Generator, Outcome, Sees};
+use crate::hunting::{Blind, Say, Walkers, at_once, lock};
+use rig::{Ending, Generator, Outcome};
 use sample::{Nanos, Observation, Schedule, When};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -85,14 +84,6 @@ fn triggered(ready: &Ready, find: &Reproducer, at: Nanos) -> Generator {
     let times = earlier(find).iter().copied().chain([at]).collect();
     let when = When::Planned(Schedule::Explicit(times));
     Generator { when, ..ready.generator().clone() }
-}
-
-/// Sees nothing of a guest that is not followed.
-#[derive(Clone, Default)]
-struct Blind;
-
-impl Sees for Blind {
-    fn see(&mut self, _: &wire::Event) {}
 }
 
 /// The latency of the find's responder at each of these instants. `None` where it did not answer, or where its answer
@@ -166,13 +157,10 @@ impl Census<'_> {
     /// The latency in a fork. `None` if a run from the snapshot has to tell it.
     fn forked(&self, generator: &Generator, at: Nanos) -> Result<Option<Option<Nanos>>, Error> {
         let earlier = earlier(self.find).first().copied();
-        let disturbed = self.find.disturbances.first().map(|disturbance| disturbance.at);
-        let from = [earlier, disturbed].into_iter().flatten().fold(at, Nanos::min);
-        let (begin, following) = (Begin::default(), (None, Blind));
+        let from = earlier.unwrap_or(at);
         let mut latency = None;
         let mut observe = |observation| self.take(observation, &mut latency);
-        let fires = (generator, from);
-        let run = self.walkers.run(begin, self.ready, following, fires, &mut observe)?;
+        let run = self.walkers.fire(self.ready, generator, from, &mut observe)?;
         Ok(run.map(|_| latency))
     }
 

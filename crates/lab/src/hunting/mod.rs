@@ -26,5 +26,5 @@ pub use journal::{Journal, Say};
 pub use past::{CONCLUSION, Conclusion, JOURNAL, PastFind, PastHunt, find_file};
 pub use search::{Run, SearchResult, search};
 pub use shards::{keep_shard, missing_shards, whole, working_directory};
-pub use walkers::Walkers;
+pub use walkers::{Blind, Walkers};
 pub(crate) use workers::{at_once, lock};

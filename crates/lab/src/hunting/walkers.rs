@@ -26,6 +26,35 @@ pub struct Walkers<S> {
     inner: Mutex<Inner<S>>,
 }
 
+/// Sees nothing of a guest that is not followed.
+#[derive(Clone, Default)]
+pub struct Blind;
+
+impl Sees for Blind {
+    fn see(&mut self, _: &wire::Event) {}
+}
+
+impl Walkers<Blind> {
+    /// Fires into a guest that is not followed, at `from` for the first time unless it was disturbed before. The rest
+    /// is as in [`Walkers::run`].
+    ///
+    /// # Errors
+    /// If the user asks to stop.
+    pub fn fire(
+        &self,
+        ready: &Ready,
+        generator: &Generator,
+        from: Nanos,
+        observe: &mut Observer,
+    ) -> Result<Option<Outcome>, Error> {
+        let disturbed = generator.disturbances.iter().map(|disturbance| disturbance.at);
+        let from = disturbed.fold(from, Nanos::min);
+        let fires = (generator, from);
+        let run = self.run(Begin::default(), ready, (None, Blind), fires, observe)?;
+        Ok(run.map(|(outcome, _)| outcome))
+    }
+}
+
 #[derive(Default)]
 struct Inner<S> {
     /// The guests, by where they began, with the number of uses before the last one.

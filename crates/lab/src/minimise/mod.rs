@@ -4,7 +4,8 @@
 //!
 //! This is delta debugging: A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE
 //! Transactions on Software Engineering 28(2), 2002, algorithm ddmin. The paper's failure is a late answer here. Each
-//! candidate is run from the snapshot. A candidate works if the answer to the same trigger, by the same responder,
+//! candidate is a fork of a guest that walked to its first trigger. The find itself, and what is left of it, are run from
+//! the snapshot. A candidate works if the answer to the same trigger, by the same responder,
 //! takes at least [`ENOUGH_PERCENT`] of the find's latency. The result is minimal in the sense that no further single
 //! trigger can be left out; a smaller result may exist.
 
@@ -14,7 +15,7 @@ pub use load::under_less;
 
 use crate::Error;
 use crate::followed::{Answer, Ready, Reproducer, Subject};
-use crate::hunting::{Grounds, Journal, Say, SearchResult};
+use crate::hunting::{Blind, Grounds, Journal, Say, SearchResult, Walkers};
 use hunt::Hunt;
 use rig::{Ending, Generator};
 use sample::{Disturbance, Insns, Nanos, Observation, Sample, Schedule, When};
@@ -91,7 +92,8 @@ pub fn minimise(
     find: &Reproducer,
     found: &dyn Fn(u64, Size),
 ) -> Result<Smaller, Error> {
-    let mut search = Search { ready, find, best: find.clone(), trials: 0, found };
+    let walkers = Walkers::default();
+    let mut search = Search { ready, find, best: find.clone(), trials: 0, found, walkers };
     search.confirm(find)?;
     let minimal = reached(search.minimise())?;
     let replayed = minimal && reached(search.confirm(&search.best))?;
@@ -119,6 +121,7 @@ struct Search<'a> {
     best: Reproducer,
     trials: u64,
     found: &'a dyn Fn(u64, Size),
+    walkers: Walkers<Blind>,
 }
 
 impl Search<'_> {
@@ -146,7 +149,10 @@ impl Search<'_> {
     fn works(&mut self, others: &[u64], disturbances: &[Disturbance]) -> Result<bool, Error> {
         let (times, trigger) = with(&self.find.times_ns, others, self.find.answer.trigger);
         self.trials += 1;
-        let answer = self.answer(&times, disturbances, trigger)?;
+        let answer = match self.forked(&times, disturbances, trigger)? {
+            Some(answer) => answer,
+            None => self.answer(&times, disturbances, trigger)?,
+        };
         let enough = |s: &Sample| enough(s.latency, self.find.answer.latency_ns);
         let Some((sample, insns)) = answer.filter(enough).and_then(|s| Some((s, s.path?))) else {
             return Ok(false);
@@ -174,6 +180,46 @@ impl Search<'_> {
         )))
     }
 
+    fn generator(&self, times: &[Nanos], disturbances: &[Disturbance]) -> Generator {
+        let when = When::Planned(Schedule::Explicit(times.into()));
+        let disturbances = disturbances.to_vec();
+        Generator { when, disturbances, ..self.ready.generator().clone() }
+    }
+
+    /// Takes the answer of the find's responder to the trigger with this number.
+    fn take(
+        &self,
+        observation: Observation,
+        trigger: u64,
+        answer: &mut Option<Sample>,
+    ) -> ControlFlow<()> {
+        let responders = self.ready.responders();
+        match observation {
+            Observation::Sample(s)
+                if s.trigger == trigger
+                    && responders[s.series.index()] == self.find.answer.responder =>
+            {
+                *answer = Some(s);
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    /// The same as [`Search::answer`], in a fork. `None` if a run from the snapshot has to tell it.
+    fn forked(
+        &self,
+        times: &[Nanos],
+        disturbances: &[Disturbance],
+        trigger: u64,
+    ) -> Result<Option<Option<Sample>>, Error> {
+        let mut answer = None;
+        let mut observe = |observation| self.take(observation, trigger, &mut answer);
+        let generator = self.generator(times, disturbances);
+        let run = self.walkers.fire(self.ready, &generator, times[0], &mut observe)?;
+        Ok(run.map(|_| answer))
+    }
+
     /// The answer of the find's responder to the trigger with that number, if these triggers are raised. `None` if it
     /// is superseded or unanswered, or if the guest dies.
     fn answer(
@@ -182,21 +228,9 @@ impl Search<'_> {
         disturbances: &[Disturbance],
         trigger: u64,
     ) -> Result<Option<Sample>, Error> {
-        let responders = self.ready.responders();
-        let responder = self.find.answer.responder;
         let mut answer = None;
-        let mut observe = |observation| match observation {
-            Observation::Sample(s)
-                if s.trigger == trigger && responders[s.series.index()] == responder =>
-            {
-                answer = Some(s);
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        };
-        let when = When::Planned(Schedule::Explicit(times.into()));
-        let disturbances = disturbances.to_vec();
-        let generator = Generator { when, disturbances, ..self.ready.generator().clone() };
+        let mut observe = |observation| self.take(observation, trigger, &mut answer);
+        let generator = self.generator(times, disturbances);
         let outcome = self.ready.fire(generator, &mut observe, None, &|_| ())?;
         match outcome.ending {
             _ if answer.is_some() => Ok(answer),

@@ -8,6 +8,7 @@ use experiment::{Experiment, Flavour};
 use hunt::{Budget, Hunt, HuntFailure, STRATEGIES};
 use lab::followed::Subject;
 use lab::hunting::{About, Grounds, JOURNAL, Journal};
+use lab::shards::name_of;
 use lab::target::Rig;
 use sample::Responder;
 use view::results::{Hunted, HuntedWorst, KernelProof, ProofRow};
@@ -52,8 +53,9 @@ pub fn worst(proving: &Proving, flavour: &str, budget: Budget) -> Result<HuntedW
     };
     let about = About::of(&hunt, &experiment.source, flavour.to_string(), grounds.first());
     // The same hunt of an earlier proof is gone on with, which has nothing to do if it had the same budget.
-    let snapshot = about.guests[0].snapshot.get(..16).unwrap_or_default();
-    let directory = proving.store.store.join("hunts").join(format!("prove-{responder}-{snapshot}"));
+    // Two kernels may be the same and have different names.
+    let name = name_of(&format!("{flavour} {}", about.guests[0].snapshot));
+    let directory = proving.store.store.join("hunts").join(format!("prove-{responder}-{name}"));
     std::fs::create_dir_all(&directory)
         .map_err(|e| Failure::unavailable(format!("{}: {e}", directory.display())))?;
     tell!("{flavour} · {}: hunts in {}", proving.load, directory.display());
