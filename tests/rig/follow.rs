@@ -87,6 +87,7 @@ fn generator(schedule: Schedule, responders: ResponderSet) -> Generator {
         grace: Nanos::from_millis(100),
         responders,
         disturbances: Vec::new(),
+        work: None,
     }
 }
 

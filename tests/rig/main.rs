@@ -5,6 +5,7 @@
 mod acpi;
 mod atlas;
 mod bound;
+mod breed;
 mod census;
 mod contract;
 mod costs;

@@ -12,6 +12,7 @@
 
 mod ahead;
 mod begin;
+mod breeding;
 mod budget;
 mod coincidence;
 mod dealing;
@@ -19,6 +20,7 @@ mod dice;
 #[cfg(any(test, feature = "examples"))]
 pub mod examples;
 mod foreseen;
+mod genome;
 mod ground;
 mod hunt;
 mod knowledge;
@@ -32,9 +34,11 @@ mod tests;
 mod trial;
 
 pub use begin::{Begin, FIRST_STAGE, is_stage};
+pub use breeding::{Breeding, Lived, Population, ROUND};
 pub use budget::{Budget, NotABudget};
 pub use coincidence::{Coincidence, ComingInterrupt, Timeline};
 pub use foreseen::{ForeseenStretch, longest};
+pub use genome::{Gene, Genome};
 pub use hunt::{Hunt, HuntEnd, HuntFailure};
 pub use knowledge::{Discovery, GrowthStep, Knowledge, Recipe, Share};
 pub use name::StrategyName;

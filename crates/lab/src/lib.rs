@@ -5,6 +5,7 @@
 
 pub mod atlas;
 pub mod bound;
+pub mod breeding;
 pub mod cells;
 pub mod census;
 pub mod costs;
@@ -18,6 +19,7 @@ pub mod live;
 pub mod loopback;
 pub mod matrix;
 pub mod minimise;
+pub mod pieces;
 pub mod shards;
 pub mod target;
 pub mod truth;

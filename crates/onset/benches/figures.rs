@@ -218,6 +218,7 @@ fn pairs(
         grace: Nanos::from_millis(100),
         responders: ALL_RESPONDERS.into_iter().collect(),
         disturbances: Vec::new(),
+        work: None,
     });
     let (mut ratios, mut shares, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..PAIRS {

@@ -217,7 +217,7 @@ extern "C" fn on_machine_built() {
         g.qemu.claim_ports(c"onset-disturbance", ports::DISTURBANCE, 1, DisturbancePort);
         let plan = match &g.told.stimulus {
             Stimulus::Probe(plan) => plan.as_slice(),
-            Stimulus::Triggers(_) => &[],
+            Stimulus::Triggers(triggers) => triggers.work.as_deref().unwrap_or_default(),
         };
         g.qemu.claim_ports(c"onset-plan", ports::PLAN, 4, PlanPort::new(plan));
         g.qemu.claim_ports(c"onset-data", ports::DATA, 4, DataPort::new());

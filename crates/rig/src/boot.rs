@@ -327,6 +327,7 @@ fn no_triggers() -> Stimulus {
         grace: Nanos(1),
         responders: ResponderSet::default(),
         disturbances: Vec::new(),
+        work: None,
     })
 }
 

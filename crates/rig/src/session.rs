@@ -40,6 +40,8 @@ pub struct Session {
     stall_deadline: Duration,
     /// Whether the machine has ended. The error says that it failed.
     ended: Result<bool>,
+    /// Whether the guest has work besides its load.
+    works: bool,
     /// When a probe was asked to end.
     asked: Option<Instant>,
     ending: Option<Ending>,
@@ -89,6 +91,7 @@ impl Bench {
             heard: Instant::now(),
             stall_deadline: STALL_DEADLINE + Duration::from_secs(silence(stimulus).0 / 10_000_000),
             ended: Ok(false),
+            works: matches!(stimulus, Stimulus::Triggers(triggers) if triggers.work.is_some()),
             asked: None,
             ending: None,
             _scratch: scratch,
@@ -197,7 +200,11 @@ impl Session {
     pub fn finish(mut self, observe: &mut Observer) -> Result<Outcome> {
         let ending = self.ending.take().unwrap_or(Ending::Interrupted);
         self.collector.taken.finish(observe);
-        let mut guest_ended = wait_for_end(&mut self.running, &ending);
+        // A guest with work goes on with it, and is not asked to report.
+        let mut guest_ended = match self.works && ending == Ending::Whole {
+            true => Ok(()),
+            false => wait_for_end(&mut self.running, &ending),
+        };
         let (failure, words) = read_words(&self.running.wire());
         if let Some(reason) = failure {
             guest_ended = Err(format!("its init gave up: {reason}"));

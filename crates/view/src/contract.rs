@@ -17,21 +17,19 @@ const COMMON: &str = "The end of a key names the unit of its time. Integers may 
 pub fn files() -> Vec<(String, String)> {
     let virtual_time = "All times are virtual.";
     let even_so = |when: &str| format!("The command prints it also when {when}. {virtual_time}");
+    let kept = |file: &str| format!("`{file}` holds the same. {virtual_time}");
     let run = "The command prints it also when it then exits with another status than 0. A command that ends before \
                any run begins (wrong usage, a wrong experiment, no kernel) prints nothing.";
     let report = "What `onset report` writes into its page for the viewer. The viewer draws it, and computes no statistics.";
     vec![
-        printed::<Atlas>(
-            "atlas",
-            Atlas::SCHEMA,
-            &format!("`atlas.json` in the atlas's directory holds the same. {virtual_time}"),
-        ),
+        printed::<Atlas>("atlas", Atlas::SCHEMA, &kept("atlas.json")),
         printed::<Blame>("blame", Blame::SCHEMA, virtual_time),
         printed::<Bound>(
             "bound",
             Bound::SCHEMA,
             &even_so("an answer exceeds the bound and the command therefore exits with 1"),
         ),
+        printed::<Bred>("breed", Bred::SCHEMA, &kept("bred.json")),
         printed::<Census>("census", Census::SCHEMA, virtual_time),
         printed::<Compare>("compare", Compare::SCHEMA, ""),
         printed::<Doctor>("doctor", Doctor::SCHEMA, ""),
@@ -48,11 +46,7 @@ pub fn files() -> Vec<(String, String)> {
             "Runs of an experiment over time",
             "What `onset serve` answers at `/api/history`.",
         ),
-        printed::<Hunt>(
-            "hunt",
-            Hunt::SCHEMA,
-            &format!("`hunt.json` in the hunt's directory holds the same. {virtual_time}"),
-        ),
+        printed::<Hunt>("hunt", Hunt::SCHEMA, &kept("hunt.json")),
         printed::<Kernels>("kernels list", Kernels::SCHEMA, ""),
         printed::<Available>("kernels list --available", Kernels::SCHEMA, ""),
         printed::<List>("list", List::SCHEMA, ""),

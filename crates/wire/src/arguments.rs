@@ -72,6 +72,8 @@ pub struct Triggers {
     pub responders: ResponderSet,
     /// What disturbs meanwhile: rising.
     pub disturbances: Vec<Disturbance>,
+    /// What the guest does meanwhile, as bytes that it reads from a port. `None` if it does what it did before.
+    pub work: Option<Vec<u8>>,
 }
 
 /// Everything the plugin is told.
@@ -161,9 +163,14 @@ impl Words<'_> {
                 })?,
             None => Vec::new(),
         };
+        let work = match self.0.remove("work") {
+            Some(path) => Some(read(path).map_err(|e| WrongArgument(format!("{path}: {e}")))?),
+            None => None,
+        };
         Ok(Triggers {
             when,
             disturbances,
+            work,
             high: Nanos(self.number("high_ns")?),
             grace: Nanos(self.number("grace_ns")?),
             responders: self.responders()?,
@@ -420,6 +427,9 @@ impl Triggers {
             let all = self.disturbances.iter().flat_map(bytes_of_disturbance);
             let bytes: Vec<u8> = all.collect();
             words.push(format!("disturbances={}", file("disturbances", &bytes)?));
+        }
+        if let Some(work) = &self.work {
+            words.push(format!("work={}", file("work", work)?));
         }
         Ok(())
     }

@@ -171,6 +171,7 @@ fn triggered(when: When) -> Stimulus {
         grace: Nanos(99),
         responders: ResponderSet::ALL.at(0x81),
         disturbances: vec![at(0x0102_0304, 0), at(0x0102_0305, 64)],
+        work: None,
     })
 }
 

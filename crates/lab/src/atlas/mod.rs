@@ -8,20 +8,19 @@
 //! An atlas shows what these stressors reach in the guest in the given time. It does not show what a kernel could do
 //! under other work, on other devices or on several processors.
 
-mod directory;
 #[cfg(test)]
-mod examples;
+pub(crate) mod examples;
 mod merged;
 mod said;
-mod stressors;
+pub mod stressors;
 
-pub use directory::{ATLAS_FILE, Directory};
 pub use merged::{Atlas, Idle, Place, Worker};
 pub use stressors::{Chosen, chosen};
 
 use crate::Error;
 use crate::followed::{INSIDE_FROM, Ready, Stretches, Subject, WINDOWS_FROM, Watcher, Which};
 use crate::hunting::at_once;
+use crate::pieces::{Directory, Piece};
 use agent::Work;
 use experiment::{Flavour, Load};
 use rig::{Bench, Calls, Ending, Follow, Guest, Outcome, Stimulus};
@@ -204,6 +203,19 @@ pub struct Tried {
     pub became: Became,
 }
 
+/// The file of the whole atlas.
+pub const ATLAS_FILE: &str = "atlas.json";
+
+impl Piece for Tried {
+    type About = About;
+    const WORK: &'static str = "atlas";
+    const PLACE: &'static str = "stressors";
+
+    fn name(&self) -> String {
+        self.stressor.clone()
+    }
+}
+
 /// Hears of a stressor: how many are done, its name, and what became of it.
 pub type Told<'a> = &'a (dyn Fn(usize, &str, Result<&Tried, &Error>) + Sync);
 
@@ -288,7 +300,7 @@ impl<'a> Ground<'a> {
     /// If the user interrupts, or if the directory cannot be written.
     pub fn fill(
         &self,
-        directory: &Directory,
+        directory: &Directory<Tried>,
         names: &[String],
         jobs: usize,
         told: Told,

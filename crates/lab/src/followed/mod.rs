@@ -34,7 +34,7 @@ pub(crate) use ready::check;
 pub use ready::{Ready, Watcher};
 pub use replay::{option, replay_of_answer, replay_of_find, shell_word};
 pub use replayed::{Latency, Recorded, Replayed, record, replay, reproducer};
-pub use reproducer::{Answer, Reproducer};
+pub use reproducer::{Answer, Reproducer, order};
 pub use spending::{PROGRAMS, Share, Spending, UNNAMED, spend};
 pub use stretches::{INSIDE_FROM, Stretches, Total, WINDOWS_FROM, Which};
 pub use subject::{MadeWith, Subject, narrow};

@@ -71,6 +71,25 @@ impl<'a> Ready<'a> {
         Ready::new(self.bench, subject, &|_| ())
     }
 
+    /// The same guest, in which something else is done.
+    ///
+    /// # Panics
+    /// If it has other responders.
+    pub fn with(&self, stimulus: Stimulus) -> Ready<'a> {
+        let Ready { bench, guest, series, snapshot, .. } = self;
+        let ready = Ready {
+            bench,
+            guest: guest.clone(),
+            stimulus,
+            series: series.clone(),
+            snapshot: snapshot.clone(),
+        };
+        assert!(
+            matches!(&ready.stimulus, Stimulus::Triggers(g) if g.responders == self.generator().responders)
+        );
+        ready
+    }
+
     /// The same guest, which is to be let run on for `by`.
     pub fn guest_later(&self, by: Nanos) -> Guest {
         let begin_after = self.guest.begin_after + by;

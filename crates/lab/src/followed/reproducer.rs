@@ -3,7 +3,7 @@
 
 use super::{MadeWith, Subject};
 use crate::Error;
-use agent::TaskProcess;
+use agent::{TaskProcess, Work};
 use experiment::{
     GUEST_SEED, Load, MEMORY_MAX, MEMORY_MIN, Mebibytes, RUN_MAX, SHIFT_MAX, WARM_UP_MAX,
 };
@@ -75,6 +75,9 @@ pub struct Reproducer {
     /// The disturbances until then.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub disturbances: Vec<Disturbance>,
+    /// The script of what the guest does from the beginning of measuring on, besides its load.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub work: Option<String>,
     /// How long the line stays high.
     pub high_ns: Nanos,
     /// How long the replay waits for an answer to the last trigger. It is longer than the latency.
@@ -112,6 +115,20 @@ impl Answer {
 /// The seed of finds that do not have one.
 fn seed() -> u32 {
     GUEST_SEED
+}
+
+/// How long the work of a find may go on: until the guest ends.
+const WORKS_FOR_NS: u64 = 3_600_000_000_000;
+
+/// What tells the guest to run this script from the beginning of measuring on.
+pub fn order(script: &str) -> Vec<u8> {
+    let work = Work { script: script.into(), for_ns: WORKS_FOR_NS };
+    serde_json::to_vec(&work).expect("plain data")
+}
+
+/// The script of an order.
+fn script(order: &[u8]) -> Option<String> {
+    serde_json::from_slice::<Work>(order).ok().map(|work| work.script)
 }
 
 impl Reproducer {
@@ -154,6 +171,7 @@ impl Reproducer {
             plugin: made_with.plugin.clone(),
             times_ns: times,
             disturbances: disturbances.copied().collect(),
+            work: generator.work.as_deref().and_then(script),
             high_ns: generator.high,
             grace_ns: answer.waited_for(generator.grace),
             responders: generator.responders,
@@ -285,6 +303,7 @@ impl Reproducer {
             grace: self.answer.waited_for(self.grace_ns),
             responders: self.responders,
             disturbances: self.disturbances.clone(),
+            work: self.work.as_ref().map(|script| order(script)),
         };
         let made_with = MadeWith {
             qemu: self.qemu.clone(),
@@ -357,6 +376,7 @@ impl Reproducer {
             plugin: "0.1.0 00".into(),
             times_ns: vec![Nanos(5), Nanos(9)],
             disturbances: vec![Disturbance { at: Nanos(8), timers: 2 }],
+            work: Some("sleep 1".into()),
             high_ns: Nanos(1),
             grace_ns: Nanos(1),
             responders: [Responder::Hardirq, Responder::Task].into_iter().collect(),

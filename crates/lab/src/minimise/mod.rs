@@ -4,8 +4,8 @@
 //!
 //! This is delta debugging: A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE
 //! Transactions on Software Engineering 28(2), 2002, algorithm ddmin. The paper's failure is a late answer here. Each
-//! candidate is a fork of a guest that walked to its first trigger. The find itself, and what is left of it, are run from
-//! the snapshot. A candidate works if the answer to the same trigger, by the same responder,
+//! candidate is a fork of a guest that walked to its first trigger. The find itself, and what is left of it, are run
+//! from the snapshot. A candidate works if the answer to the same trigger, by the same responder,
 //! takes at least [`ENOUGH_PERCENT`] of the find's latency. The result is minimal in the sense that no further single
 //! trigger can be left out; a smaller result may exist.
 

@@ -22,7 +22,7 @@ const PROVE_EXIT_CODES: &str = "Exit status: 0 if the pairs say of every knob wh
 const UNDO_EXIT_CODES: &str = "Exit status: 0; 3 if a setting keeps a value that somebody else gave it; 69 if a setting could not be taken back, or if the journal cannot be used.";
 
 /// The examples of each command, by its words. The examples of a probe are in the definition of the probe.
-const EXAMPLES: [(&str, &[&str]); 39] = [
+const EXAMPLES: [(&str, &[&str]); 40] = [
     (
         "",
         &[
@@ -167,6 +167,13 @@ const EXAMPLES: [(&str, &[&str]); 39] = [
         &[
             "onset census task.find.json --around 100us",
             "onset census latest --responder task --every 100ns --picture census.svg",
+        ],
+    ),
+    (
+        "breed",
+        &[
+            "onset breed --flavour 6.12-rt --responder task --budget 10min",
+            "onset breed --flavour 7.3 --corpus onset-runs/bred/of-6.12 --loads 200 --json",
         ],
     ),
     (

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The command line. The man page and the shell completions are generated from it.
 
+mod breed;
 mod examples;
 mod followed;
 mod live;
@@ -10,6 +11,7 @@ mod port;
 mod sharing;
 mod tune;
 
+pub use breed::Breed;
 pub use examples::command;
 pub use followed::{
     Above, Atlas, Blame, Bound, Cells, Census, Explain, Latencies, Minimise, Replay, Windows,
@@ -106,6 +108,9 @@ pub enum Command {
     },
     /// Search the rig for the longest latency of one flavour (kernel and boot options), under one load or several.
     Hunt(Hunt),
+    /// Breed loads: search for the load under which answers come latest. Loads are made of stressors of stress-ng,
+    /// mixed and timed by a seed; those that reach new code or make answers later have children.
+    Breed(Breed),
     /// Be a generator of triggers on the network, which `onset live` shows: a guest of the rig (a virtual machine) that
     /// is triggered as the host says, and answers.
     Generator(Generator),

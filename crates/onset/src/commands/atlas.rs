@@ -6,7 +6,8 @@ use super::{bench, print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
 use lab::Error;
-use lab::atlas::{ATLAS_FILE, Atlas, Chosen, Directory, Ground, Idle, chosen};
+use lab::atlas::{ATLAS_FILE, Atlas, Chosen, Ground, Idle, Tried, chosen};
+use lab::pieces::Directory;
 use lab::shards::{Shard, hidden};
 use std::path::PathBuf;
 use view::results;
@@ -76,7 +77,7 @@ pub fn run(arguments: &arguments::Atlas) -> Result<Exit, Failure> {
 /// Tries stressors, and says what became of each.
 fn fill(
     ground: &Ground<'_>,
-    directory: &Directory,
+    directory: &Directory<Tried>,
     names: &[String],
     jobs: usize,
 ) -> Result<Vec<(String, Error)>, Error> {
@@ -90,7 +91,7 @@ fn fill(
 fn make_shards(
     divided: Divided,
     ground: &Ground<'_>,
-    directory: &Directory,
+    directory: &Directory<Tried>,
     names: &[String],
     jobs: usize,
 ) -> Result<Next, Failure> {

@@ -4,6 +4,7 @@
 mod atlas;
 mod blame;
 mod bound;
+mod breed;
 mod census;
 mod compare;
 mod doctor;
@@ -58,6 +59,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Kernels(command) => kernels::run(command),
         Command::Run(arguments) => run::run(&arguments),
         Command::Measure { probe } => measure::run(&probe),
+        Command::Breed(arguments) => breed::run(&arguments),
         Command::Hunt(arguments) => hunt::run(&arguments),
         Command::Live(arguments) => live::run(&arguments),
         Command::Respond(arguments) => respond::run(&arguments),

@@ -347,7 +347,8 @@ impl<S: Sees> Walker<S> {
             ring_fd: slot.channel.fd(),
             commands_fd: None,
             start,
-            stimulus: wire::Stimulus::Triggers(generator.clone()),
+            // The guest has its work from the walk.
+            stimulus: wire::Stimulus::Triggers(Generator { work: None, ..generator.clone() }),
             witness: false,
             functions: None,
             follow: None,

@@ -6,6 +6,7 @@
 mod atlas;
 mod blame;
 mod bound;
+mod breed;
 mod census;
 mod compare;
 mod doctor;
@@ -28,6 +29,7 @@ mod windows;
 pub use atlas::Atlas;
 pub use blame::Blame;
 pub use bound::Bound;
+pub use breed::Bred;
 pub use census::Census;
 pub use compare::Compare;
 pub use doctor::{Check, Doctor, State};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The results of a hunt, as text.
 
+use super::causes::share;
 use super::count::several;
+use super::stack;
 use super::table::{Align, Table};
-use super::{causes, stack};
 use hunt::{Discovery, HuntEnd, Knowledge, Share};
 use lab::followed::{CauseShare, replay_of_find, shell_word};
 use lab::hunting::{About, DeathFiles, Find};
@@ -121,9 +122,17 @@ fn worst(about: &About, name: &str, finds: &[&Find]) -> String {
     for disturbance in &best.disturbances {
         let _ = writeln!(text, "      disturbed at {disturbance}");
     }
+    text += &causes(first);
+    others.iter().for_each(|find| text += &other(find));
+    text
+}
+
+/// The causes of a find, a paragraph each, with their stacks.
+pub(super) fn causes(first: &Find) -> String {
+    let (mut text, best) = (String::new(), &first.found.answer);
     let worth = first.causes.iter().take(CAUSES).take_while(|cause| cause.share >= SHARE_SHOWN);
     for CauseShare { cause, sum, .. } in worth {
-        let (time, share) = (sum.time.to_string(), causes::share(sum.time, best.latency_ns));
+        let (time, share) = (sum.time.to_string(), share(sum.time, best.latency_ns));
         let (cause, stack) = ([&*cause.cause, &*cause.who], &cause.stack);
         let _ = writeln!(text, "      {time:>7}  {share:>6}  {}", cause.join(" ").trim_end());
         if sum.stretches != 1 {
@@ -135,16 +144,15 @@ fn worst(about: &About, name: &str, finds: &[&Find]) -> String {
     if first.causes.is_empty() {
         best.stack.iter().take(FRAMES).for_each(|frame| text += &format!("      {frame}\n"));
     }
-    others.iter().for_each(|find| text += &other(find));
     text
 }
 
 /// A find that is not the worst, in one line: its latency, its cause, and its file.
-fn other(find: &Find) -> String {
+pub(super) fn other(find: &Find) -> String {
     let best = &find.found.answer;
     let (why, stack) = match find.causes.first() {
         Some(CauseShare { cause, sum, .. }) => {
-            let share = causes::share(sum.time, best.latency_ns);
+            let share = share(sum.time, best.latency_ns);
             let stretches = match sum.stretches {
                 0 | 1 => String::new(),
                 n => format!(" in {}", several(n, "stretch")),

@@ -4,6 +4,7 @@
 mod atlas;
 mod axis;
 mod bound;
+mod breed;
 mod causes;
 mod census;
 mod company;
@@ -34,6 +35,7 @@ mod windows;
 
 pub use atlas::{atlas, stressor};
 pub use bound::bound;
+pub use breed::{bred, breeding_progress};
 pub use census::census;
 pub use company::company;
 pub use comparison::comparison;

@@ -203,8 +203,9 @@ fn when() -> impl Strategy<Value = When> {
 
 fn stimulus() -> impl Strategy<Value = Stimulus> {
     let disturbances = prop::collection::btree_map(any::<u64>(), 0u8..=64, 0..5);
-    let triggers = (when(), disturbances, any::<(u64, u64, u16)>()).prop_map(
-        |(when, disturbances, numbers)| {
+    let work = prop::option::of(prop::collection::vec(any::<u8>(), 1..40));
+    let triggers = (when(), disturbances, any::<(u64, u64, u16)>(), work).prop_map(
+        |(when, disturbances, numbers, work)| {
             let (high, grace, responders) = numbers;
             let disturbance = |(at, timers)| Disturbance { at: Nanos(at), timers };
             Stimulus::Triggers(Triggers {
@@ -213,6 +214,7 @@ fn stimulus() -> impl Strategy<Value = Stimulus> {
                 grace: Nanos(grace),
                 responders: ResponderSet::ALL.at(responders),
                 disturbances: disturbances.into_iter().map(disturbance).collect(),
+                work,
             })
         },
     );

@@ -9,7 +9,8 @@ mod outlook;
 use super::aimed::GAP;
 use super::window_start::WindowStart;
 use super::{Planner, Strategy, Turn};
-use crate::begin::FIRST_STAGE;
+use crate::begin::{Begin, FIRST_STAGE};
+use crate::foreseen::ForeseenStretch;
 use crate::knowledge::{Knowledge, Share};
 use crate::name::StrategyName;
 use crate::result::TrialResult;
@@ -60,6 +61,22 @@ impl Strategy for Foresight {
     ) -> Option<Box<dyn Planner + 'a>> {
         Some(Box::new(Outlook::new(knowledge, guest, responders)))
     }
+}
+
+/// A trial that looks ahead until this time, from the end of the warm-up.
+pub(crate) fn scout(number: u64, until: Nanos) -> Trial {
+    trial(number, firing::scouting(until), None)
+}
+
+/// A trial that fires as this stretch opens, and at no other time.
+pub(crate) fn enter(number: u64, stretch: ForeseenStretch) -> Trial {
+    let [opens, ..] = firing::entering(&stretch, GAP);
+    trial(number, opens, Some(stretch))
+}
+
+fn trial(number: u64, when: When, enters: Option<ForeseenStretch>) -> Trial {
+    let (strategy, begin) = (Foresight.name(), Begin::first(0));
+    Trial { number, strategy, begin, when, disturbances: Vec::new(), enters, meets: None }
 }
 
 impl Planner for Outlook<'_> {

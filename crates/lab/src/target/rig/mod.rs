@@ -152,6 +152,7 @@ impl Rig {
                     grace: trigger.grace,
                     responders: self.available(generator.responders, cell.flavour),
                     disturbances: trigger.disturbances,
+                    work: None,
                 })
             }
             Instrument::Probe(plan) => Stimulus::Probe(ProbeRun {

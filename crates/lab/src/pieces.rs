@@ -1,68 +1,83 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The directory of an atlas: a file that says what the atlas is about, and a file for each stressor that was tried.
-//! A file appears whole or not at all. So a kill or a power loss costs the stressors that were under way, and no other.
+//! The directory of a work that is made of pieces, such as an atlas: a file that says what the work is about, and a
+//! file for each piece that is done. A file appears whole or not at all. So a kill or a power loss costs the pieces
+//! that were under way, and no other.
 
-use super::{About, Tried};
 use crate::Error;
 use confined::Directory as Confined;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 const ABOUT_FILE: &str = "about.json";
-const STRESSORS: &str = "stressors";
-/// The file of the whole atlas.
-pub const ATLAS_FILE: &str = "atlas.json";
-/// The most bytes of a file. A stressor takes some 100 kB.
+/// The most bytes of a file. A stressor of an atlas takes some 100 kB.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// The directory, which no other command may fill meanwhile, unless each has a share of the stressors.
+/// A piece of a work.
+pub trait Piece: Serialize + DeserializeOwned {
+    /// What a work of such pieces is about. Only with the same can it be gone on with.
+    type About: Serialize + DeserializeOwned;
+    /// The word for such a work.
+    const WORK: &'static str;
+    /// The name of the directory that holds the pieces.
+    const PLACE: &'static str;
+
+    /// The piece's name, which is also that of its file.
+    fn name(&self) -> String;
+}
+
+/// The directory, which no other command may fill meanwhile, unless each has a share of the pieces.
 #[derive(Debug)]
-pub struct Directory {
-    stressors: Confined,
+pub struct Directory<P> {
+    pieces: Confined,
     path: PathBuf,
     /// It is locked as long as this lives.
     _about: Option<File>,
+    of: PhantomData<P>,
 }
 
-impl Directory {
-    /// Opens the directory to go on with the atlas in it, or makes a new one.
+impl<P: Piece> Directory<P> {
+    /// Opens the directory to go on with the work in it, or makes a new one.
     ///
     /// # Errors
-    /// If the directory cannot be read or written, is in use, or is of another atlas, with what differs.
-    pub fn open(path: &Path, about: &About) -> Result<Directory, Error> {
+    /// If the directory cannot be read or written, is in use, or is of another work, with what differs.
+    pub fn open(path: &Path, about: &P::About) -> Result<Directory<P>, Error> {
         Directory::opened(path, about, |file| confined::try_lock(file))
     }
 
-    /// The same for one of several commands that fill the directory at once, each with other stressors.
+    /// The same for one of several commands that fill the directory at once, each with other pieces.
     ///
     /// # Errors
     /// Those of [`Directory::open`].
-    pub fn share(path: &Path, about: &About) -> Result<Directory, Error> {
+    pub fn share(path: &Path, about: &P::About) -> Result<Directory<P>, Error> {
         let opened = Directory::opened(path, about, confined::lock)?;
         Ok(Directory { _about: None, ..opened })
     }
 
     fn opened(
         path: &Path,
-        about: &About,
+        about: &P::About,
         lock: impl Fn(&File) -> io::Result<()>,
-    ) -> Result<Directory, Error> {
+    ) -> Result<Directory<P>, Error> {
         let io = |e: io::Error| Error::File(format!("{}: {e}", path.display()));
         let refused = |why: String| Error::Unfit(format!("{}: {why}", path.display()));
         std::fs::create_dir_all(path).map_err(io)?;
         let top = Confined::open(path).map_err(io)?;
         let mut file = top.edit(ABOUT_FILE).map_err(io)?;
         lock(&file).map_err(|_| {
-            refused(
-                "another command fills this atlas; wait for it, or choose another directory".into(),
-            )
+            refused(format!(
+                "another command fills this {}; wait for it, or choose another directory",
+                P::WORK
+            ))
         })?;
         let mut text = String::new();
         (&mut file).take(BYTES_MAX).read_to_string(&mut text).map_err(io)?;
         if text.is_empty() {
-            if top.directory(STRESSORS).is_ok() {
+            if top.directory(P::PLACE).is_ok() {
                 return Err(refused(format!(
                     "has results and no {ABOUT_FILE}, which says of what; choose another directory"
                 )));
@@ -72,21 +87,26 @@ impl Directory {
             let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_all());
             written.and_then(|()| top.sync()).map_err(io)?;
         } else {
-            let known: About = serde_json::from_str(&text).map_err(|e| {
-                refused(format!("is no atlas that this onset can go on with ({ABOUT_FILE}: {e}); choose another directory"))
+            let known: P::About = serde_json::from_str(&text).map_err(|e| {
+                refused(format!(
+                    "is no {} that this onset can go on with ({ABOUT_FILE}: {e}); choose another directory",
+                    P::WORK
+                ))
             })?;
             if let Some(difference) = difference(&known, about) {
                 return Err(refused(format!(
-                    "is of another atlas ({difference}); choose another directory by --output, or remove this one"
+                    "is of another {} ({difference}); choose another directory, or remove this one",
+                    P::WORK
                 )));
             }
         }
         file.seek(SeekFrom::Start(0)).map_err(io)?;
-        let stressors = match top.directory(STRESSORS) {
-            Err(e) if e.kind() == ErrorKind::NotFound => top.make_directory(STRESSORS),
+        let pieces = match top.directory(P::PLACE) {
+            Err(e) if e.kind() == ErrorKind::NotFound => top.make_directory(P::PLACE),
             other => other,
         };
-        Ok(Directory { stressors: stressors.map_err(io)?, path: path.into(), _about: Some(file) })
+        let pieces = pieces.map_err(io)?;
+        Ok(Directory { pieces, path: path.into(), _about: Some(file), of: PhantomData })
     }
 
     /// The path of the directory.
@@ -94,37 +114,37 @@ impl Directory {
         &self.path
     }
 
-    /// Whether the stressor was tried. A file that cannot be read or was damaged counts as none, and the stressor is
-    /// tried again.
+    /// Whether the piece is done. A file that cannot be read or was damaged counts as none, and the piece is made
+    /// again.
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// What became of the stressor, if it was tried.
-    pub fn get(&self, name: &str) -> Option<Tried> {
-        let bytes = self.stressors.read(file_of(name), BYTES_MAX).ok()?;
-        let tried: Tried = serde_json::from_slice(&bytes).ok()?;
-        (tried.stressor == name).then_some(tried)
+    /// The piece of this name, if it is done.
+    pub fn get(&self, name: &str) -> Option<P> {
+        let bytes = self.pieces.read(file_of(name), BYTES_MAX).ok()?;
+        let piece: P = serde_json::from_slice(&bytes).ok()?;
+        (piece.name() == name).then_some(piece)
     }
 
-    /// Keeps what became of a stressor.
+    /// Keeps a piece.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn keep(&self, tried: &Tried) -> Result<(), Error> {
-        let name = file_of(&tried.stressor);
-        let line = serde_json::to_string(tried).expect("plain data") + "\n";
-        let failed = |e| Error::File(format!("{}: {e}", self.stressors.at(&name).display()));
-        self.stressors.replace(&name, line.as_bytes()).map_err(failed)
+    pub fn keep(&self, piece: &P) -> Result<(), Error> {
+        let name = file_of(&piece.name());
+        let line = serde_json::to_string(piece).expect("plain data") + "\n";
+        let failed = |e| Error::File(format!("{}: {e}", self.pieces.at(&name).display()));
+        self.pieces.replace(&name, line.as_bytes()).map_err(failed)
     }
 }
 
-fn file_of(stressor: &str) -> String {
-    format!("{stressor}.json")
+fn file_of(name: &str) -> String {
+    format!("{name}.json")
 }
 
 /// What the one says otherwise than the other: the first key, with both values.
-fn difference(known: &About, asked: &About) -> Option<String> {
+fn difference<A: Serialize>(known: &A, asked: &A) -> Option<String> {
     let [known, asked] =
         [known, asked].map(|about| serde_json::to_value(about).expect("plain data"));
     let keys = known.as_object()?.iter();
@@ -137,10 +157,13 @@ fn difference(known: &About, asked: &About) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples::{about, worked};
-    use super::*;
+    use super::ABOUT_FILE;
+    use crate::atlas::examples::{about, worked};
+    use crate::atlas::{About, Tried};
     use sample::Nanos;
     use std::fs;
+
+    type Directory = super::Directory<Tried>;
 
     #[test]
     fn what_was_kept_is_there_when_it_is_opened_again() {
