@@ -7,6 +7,7 @@ mod atlas;
 mod bound;
 mod breed;
 mod census;
+mod cold;
 mod contract;
 mod costs;
 mod deadlines;

@@ -117,6 +117,8 @@ fn seed() -> u32 {
     GUEST_SEED
 }
 
+/// The most bytes of a find's script. The guest reads them by four from a port. A genome's script has some hundred.
+const WORK_BYTES_MAX: usize = 64 << 10;
 /// How long the work of a find may go on: until the guest ends.
 const WORKS_FOR_NS: u64 = 3_600_000_000_000;
 
@@ -252,6 +254,9 @@ impl Reproducer {
         }
         if u64::from(self.icount_shift) > SHIFT_MAX {
             return Err("its icount_shift is more than QEMU takes");
+        }
+        if self.work.as_ref().is_some_and(|script| script.len() > WORK_BYTES_MAX) {
+            return Err("its work is a longer script than the guest reads");
         }
         Ok(())
     }
@@ -435,6 +440,7 @@ mod tests {
             wrong.push((serde_json::to_string(&r).expect("JSON"), why));
         };
         damage(|r| r.answer.trigger = 2, "not among its times");
+        damage(|r| r.work = Some("x".repeat(70_000)), "longer script");
         damage(|r| r.times_ns.reverse(), "its times do not rise");
         damage(|r| r.disturbances.push(r.disturbances[0]), "its disturbances do not rise");
         damage(|r| r.disturbances[0].timers = 65, "more timers");
