@@ -1,8 +1,83 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A guest can be saved at any time, not only where its warm-up ends, and measured from there.
 
+use experiment::Experiment;
+use lab::followed::{Ready, Subject};
+use lab::target::Rig;
+use rig::{Calls, Following, Generator};
+use sample::{Insns, Nanos, Observation, Schedule, When};
 use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
 use testbench::{Lab, experiment, have_kernels};
+use wire::Event;
+
+/// The virtual time in the text of an event.
+fn instant(text: &str) -> Option<u64> {
+    let (_, rest) = text.split_once("Stamp { ns: ")?;
+    rest.split_once(',')?.0.parse().ok()
+}
+
+/// When triggers came and how late their answers were; when other events came, and their kinds.
+type Seen = (Vec<(Nanos, Nanos)>, Vec<(u64, String)>);
+
+/// The latencies of answers to triggers at these times, and the instants and kinds of all events from `from` on, both
+/// since then.
+fn seen(ready: &Ready, from: Nanos, times: &[Nanos]) -> Seen {
+    let times = times.iter().map(|at| *at + from).collect();
+    let when = When::Planned(Schedule::Explicit(times));
+    let generator = Generator { when, ..ready.generator().clone() };
+    let (_, follow) = ready.follow(Insns(2_000), Calls::Scheduling).expect("it is followed");
+    let (mut samples, mut events, mut origin) = (Vec::new(), Vec::new(), None);
+    let mut see = |event: &Event| {
+        // Each guest gives the stacks numbers of its own, and tells of each once. Events without a time name things.
+        let text = format!("{event:?}");
+        let (Some(ns), false) = (instant(&text), matches!(event, Event::Frame { .. })) else {
+            return;
+        };
+        let since = ns - *origin.get_or_insert(ns);
+        if let Some(since) = since.checked_sub(from.0) {
+            events.push((since, text.split(' ').next().unwrap_or_default().to_owned()));
+        }
+    };
+    let following = Following { follow: &follow, see: &mut see };
+    let mut observe = |observation| {
+        if let Observation::Sample(sample) = observation {
+            samples.push((sample.at - from, sample.latency));
+        }
+        ControlFlow::Continue(())
+    };
+    ready.fire(generator, &mut observe, Some(following), &|_| ()).expect("it runs");
+    (samples, events)
+}
+
+#[test]
+fn a_guest_that_goes_on_and_one_that_is_restored_there_do_the_same() {
+    if !have_kernels(&["6.12-rt"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let bench = crate::bench(&lab);
+    let text = experiment(&["6.12-rt"], &["mixed"], 1, "");
+    let experiment = Experiment::parse(Path::new("later.toml"), &text).expect("it is sound");
+    let rig = Rig::new(bench.clone(), &experiment).expect("a rig");
+    let cell = experiment.cells().next().expect("a cell");
+    let subject = Subject::of_cell(&rig, &experiment, cell);
+    let first = Ready::new(&bench, subject, &|_| ()).expect("it boots");
+    let by = Nanos::from_millis(40);
+    let later = first.later(by).expect("it runs on");
+    let times: Vec<Nanos> = (1..15).map(|n| Nanos::from_micros(n * 3_100)).collect();
+    let (went_on, restored) = (seen(&first, by, &times), seen(&later, Nanos(0), &times));
+    assert!(went_on.0.len() > 50 && went_on.0 == restored.0, "{:?}", went_on.0);
+    // The mark of the guest that is restored, and what it says of the task that runs then.
+    let after = |events: Vec<(u64, String)>| -> Vec<(u64, String)> {
+        events.into_iter().filter(|(since, _)| *since > 0).collect()
+    };
+    let (went_on, restored) = (after(went_on.1), after(restored.1));
+    assert!(went_on.len() > 10_000);
+    let differs = went_on.iter().zip(&restored).find(|(a, b)| a != b);
+    assert_eq!((differs, went_on.len()), (None, restored.len()));
+}
 
 #[test]
 fn measuring_can_begin_later_from_a_snapshot_that_comes_out_the_same_when_it_is_made_anew() {
