@@ -21,7 +21,7 @@ killing() {
 	while kill -0 "$1" 2>/dev/null; do
 		kills=$((kills + 1))
 		node=$(sed -n "${kills}p" "$work/nodes")
-		sleep 5
+		sleep 8
 		node_kill "$node"
 		sleep 2
 		node_up "$node"

@@ -57,6 +57,16 @@ pub struct Job(u64);
 struct Queue {
     running: usize,
     waiting: usize,
+    /// Tasks that Slurm holds and will not run again by itself: their nodes died more often than its administrator
+    /// allows (slurm.conf, MaxBatchRequeue; 5 times).
+    held: usize,
+}
+
+impl Queue {
+    /// Whether nothing more comes of the array.
+    fn is_over(self) -> bool {
+        self.running + self.waiting == 0
+    }
 }
 
 impl Slurm {
@@ -152,12 +162,16 @@ impl Slurm {
             }
         };
         let waited = self.wait(&job, shards.len(), say);
-        if waited.as_ref().is_err_and(Error::is_interruption) {
+        let is_left = match &waited {
+            Ok(queue) => queue.held > 0,
+            Err(failure) => failure.is_interruption(),
+        };
+        if is_left {
             // Not asked to stop again: this is what stopping is.
             work::Cancel::default().during(|| self.ask("scancel", &[&job.0.to_string()]))?;
         }
         open.remove(JOB_FILE).or_else(gone).map_err(|e| failed(tasks.directory, &e))?;
-        waited
+        waited.map(drop)
     }
 
     /// The array that a command before this one submitted, if some of its tasks are still in the queue.
@@ -165,7 +179,7 @@ impl Slurm {
         let Ok(number) = directory.read(JOB_FILE, 100) else { return Ok(None) };
         let number = String::from_utf8_lossy(&number).trim().parse().map(Job);
         let Ok(job) = number else { return Ok(None) };
-        Ok((self.queue(&job)? != Queue::default()).then_some(job))
+        Ok((!self.queue(&job)?.is_over()).then_some(job))
     }
 
     fn submit(&self, tasks: &Tasks, shards: &[u32]) -> Result<Job, Error> {
@@ -194,18 +208,19 @@ impl Slurm {
         number.map_err(|_| Error::MachineFailed(format!("sbatch named no job: {}", said.trim())))
     }
 
-    fn wait(&self, job: &Job, of: usize, say: Say) -> Result<(), Error> {
+    /// Waits until nothing more comes of an array. Returns what is then left of it.
+    fn wait(&self, job: &Job, of: usize, say: Say) -> Result<Queue, Error> {
         let mut told: Option<(Queue, Instant)> = None;
         loop {
             let queue = self.queue(job)?;
-            let Queue { running, waiting } = queue;
-            if queue == Queue::default() {
-                return Ok(());
+            if queue.is_over() {
+                return Ok(queue);
             }
+            let Queue { running, waiting, held } = queue;
             let is_news = told.is_none_or(|(before, at)| before != queue && at.elapsed() >= TOLD);
             if is_news {
                 told = Some((queue, Instant::now()));
-                let ended = of.saturating_sub(running + waiting);
+                let ended = of.saturating_sub(running + waiting + held);
                 say(&format!("{ended} of {of} shards ended, {running} run, {waiting} wait"));
             }
             let until = Instant::now() + EVERY;
@@ -240,9 +255,8 @@ fn counted(said: &str) -> Queue {
             "RUNNING" | "COMPLETING" | "CONFIGURING" | "STAGE_OUT" | "SUSPENDED" => {
                 queue.running += 1;
             }
-            "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" => {
-                queue.waiting += 1;
-            }
+            "PENDING" | "REQUEUED" | "REQUEUE_FED" => queue.waiting += 1,
+            "REQUEUE_HOLD" | "SPECIAL_EXIT" => queue.held += 1,
             // The others are states of tasks that ended.
             _ => {}
         }
@@ -300,9 +314,9 @@ mod tests {
 
     #[test]
     fn only_tasks_that_have_not_ended_are_in_the_queue() {
-        let said =
-            "RUNNING\nPENDING\nPENDING\nCOMPLETED\nNODE_FAIL\nFAILED\nCOMPLETING\nREQUEUED\n";
-        assert_eq!(counted(said), Queue { running: 2, waiting: 3 });
-        assert_eq!(counted(""), Queue::default());
+        let said = "RUNNING\nPENDING\nPENDING\nCOMPLETED\nNODE_FAIL\nFAILED\nCOMPLETING\nREQUEUED\nREQUEUE_HOLD\n";
+        assert_eq!(counted(said), Queue { running: 2, waiting: 3, held: 1 });
+        assert!(!counted(said).is_over());
+        assert!(counted("").is_over() && counted("REQUEUE_HOLD\nFAILED\n").is_over());
     }
 }
