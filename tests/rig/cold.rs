@@ -47,7 +47,7 @@ fn cold(ready: &Ready, trial: &TrialResult) -> Answers {
 fn compare(
     lab: &Lab,
     (flavour, load, seed): (&str, &str, u64),
-    most: usize,
+    (most, budget): (usize, &str),
     compared: &mut BTreeMap<String, usize>,
 ) {
     let text = std::fs::read_to_string(testbench::repository().join("experiments/hunt.toml"))
@@ -55,7 +55,7 @@ fn compare(
         .replace("loads = [\"mixed\"]", &format!("loads = {LOADS:?}"));
     let place = format!("hunt-{seed}-{}-{load}", flavour.replace(' ', "-"));
     let seed = seed.to_string();
-    let words = ["--flavour", flavour, "--load", load, "--seed", &seed, "--budget", "32trials"];
+    let words = ["--flavour", flavour, "--load", load, "--seed", &seed, "--budget", budget];
     let path = lab.experiment(&text);
     let hunted = lab.onset(&[&["hunt", &path, "--directory", &place], &words[..]].concat());
     let hunted = hunted.exits(0);
@@ -110,7 +110,7 @@ fn what_forks_find_comes_out_again_after_a_restore() {
     let mut compared = BTreeMap::new();
     let cells = (1..).flat_map(|seed| LOADS.map(|load| FLAVOURS.map(|of| (of, load, seed))));
     // Some of each, so that many finds are of many guests.
-    let of_each = if wanted == FINDS { FINDS } else { wanted / 15 };
+    let of_each = if wanted == FINDS { (FINDS, "16trials") } else { (wanted / 15, "32trials") };
     for cell in cells.flatten() {
         let sum: usize = compared.values().sum();
         if sum >= wanted {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The figures that onset promises of the hunt: against waiting, how often a find comes again, whether ledgers are
 //! exact, and how fast it looks. Prints; asserts nothing. Takes four hours on two processors, most of them for the
-//! waiting; `cargo bench --bench hunt -- PART…` measures only what is named: `speed`, `followed`, `strategies`, or a
-//! flavour.
+//! waiting; `cargo bench --bench hunt -- PART…` measures only what is named: `speed`, `census`, `breed`, `followed`,
+//! `strategies`, or a flavour.
 //!
 //! Needs what `make build` builds, the kernels 6.12 and 6.12-rt in the cache, and cyclictest (package rt-tests).
 //! `followed` also measures whichever of the other kernels of docs/kernels.md are in the cache.
@@ -21,10 +21,13 @@ use std::time::{Duration, Instant};
 
 const EXPERIMENT: &str = "experiments/hunt.toml";
 const SPEED: &str = "speed";
+const CENSUS: &str = "census";
+const BREED: &str = "breed";
 const FOLLOWED: &str = "followed";
 const FLAVOURS: [&str; 3] = ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt"];
 const STRATEGIES: &str = "strategies";
-const PARTS: [&str; 6] = [SPEED, FOLLOWED, STRATEGIES, FLAVOURS[0], FLAVOURS[1], FLAVOURS[2]];
+const PARTS: [&str; 8] =
+    [SPEED, CENSUS, BREED, FOLLOWED, STRATEGIES, FLAVOURS[0], FLAVOURS[1], FLAVOURS[2]];
 const RESPONDERS: [&str; 2] = ["hardirq", "task"];
 /// Hunts of each flavour.
 const SEEDS: [u64; 3] = [1, 2, 3];
@@ -56,6 +59,8 @@ fn main() -> ExitCode {
     };
     let measure = |part| match part {
         SPEED => speed(store.path()),
+        CENSUS => census(store.path()),
+        BREED => bred(store.path()),
         FOLLOWED => followed(store.path()),
         STRATEGIES => FLAVOURS.into_iter().try_for_each(|flavour| alone(flavour, store.path())),
         flavour => compare(flavour, store.path()),
@@ -137,6 +142,39 @@ fn speed(store: &Path) -> Answer<()> {
     let (replayed, _) = onset(&["replay", find, "--times", "100"], store)?;
     let (identical, times) = (&replayed["identical_times"], &replayed["times"]);
     print("replays that are identical", "100", format!("{identical} of {times}"));
+    Ok(())
+}
+
+/// A census of 100 µs by 10 ns, of a find of one trigger. Its trials are forks.
+fn census(store: &Path) -> Answer<()> {
+    let hunt = ["hunt", EXPERIMENT, "--flavour", FLAVOURS[2], "--strategy", "foresight"];
+    let (hunt, _) =
+        onset(&[&hunt[..], &["--responder", "task", "--budget", "8trials"]].concat(), store)?;
+    let find = text(&hunt["worst"][0]["find"]);
+    let (census, time) = onset(&["census", find, "--around", "100us", "--every", "10ns"], store)?;
+    let (trials, seconds) = (number(&census["triggers"])?, time.as_secs_f64());
+    print("a census of 10,000 trials on 6.12-rt, min", "5", format!("{:.1}", seconds / 60.0));
+    print("its trials a second", "", format!("{:.0}", trials / seconds));
+    Ok(())
+}
+
+/// How many loads a search tries, and how late answers come under them.
+fn bred(store: &Path) -> Answer<()> {
+    for flavour in FLAVOURS {
+        let (bred, time) = onset(&["breed", "--flavour", flavour, "--budget", "2min"], store)?;
+        let rate = number(&bred["loads"])? / time.as_secs_f64() * 60.0;
+        print(&format!("{flavour}: loads bred a minute"), "", format!("{rate:.0}"));
+        for responder in RESPONDERS {
+            let worst = list(&bred["worst"])?.iter().find(|find| find["responder"] == responder);
+            let Some(worst) = worst else { continue };
+            let latency = number(&worst["latency_ns"])? / 1e3;
+            print(
+                &format!("{flavour}: {responder}, the latest under them, µs"),
+                "",
+                format!("{latency:.1}"),
+            );
+        }
+    }
     Ok(())
 }
 
