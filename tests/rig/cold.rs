@@ -113,7 +113,7 @@ fn what_forks_find_comes_out_again_after_a_restore() {
     let of_each = if wanted == FINDS { (FINDS, "16trials") } else { (wanted / 15, "32trials") };
     for cell in cells.flatten() {
         let sum: usize = compared.values().sum();
-        if sum >= wanted {
+        if sum >= wanted || (wanted == FINDS && sum > 0) {
             break;
         }
         compare(&lab, cell, of_each, &mut compared);

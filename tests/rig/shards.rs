@@ -21,7 +21,7 @@ const HUNT: [&str; 9] = [
 /// A Slurm of one node, whose array has ended when sbatch returns. Each word of `dying` is a shard whose task is killed
 /// at its first try.
 fn slurm(lab: &Lab, dying: &str) {
-    lab.script("sinfo", "case \"$*\" in *%R*) echo main ;; *) echo n1 ;; esac");
+    lab.script("sinfo", "case \"$*\" in *%P*) echo 'main*' ;; *) echo n1 ;; esac");
     lab.script("srun", "while [ \"$1\" != sh ]; do shift; done\nSLURMD_NODENAME=n1 exec \"$@\"");
     lab.script("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1");
     lab.script("scancel", "exit 0");
@@ -80,7 +80,17 @@ fn a_hunt_in_shards_finds_the_same_on_one_machine_on_several_and_on_slurm() {
     // Each shard is another hunt.
     let [first, second] =
         [1, 2].map(|k| read(&lab.path().join("one/shards"), &format!("{k}-of-3.jsonl")));
-    assert_ne!(first, second);
+    let trials = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        text.lines().skip(1).map(str::to_owned).collect::<Vec<String>>()
+    };
+    assert_ne!(trials(&first), trials(&second));
+    // A hunt that is not divided stays as it is.
+    hunt(&["--directory", "plain"]).exits(0);
+    let plain = read(&lab.path().join("plain"), "trials.jsonl");
+    let divided = hunt(&["--shards", "3", "--directory", "plain"]).exits(2);
+    divided.says(&["its number of shards is 1, not 3"]);
+    assert_eq!(read(&lab.path().join("plain"), "trials.jsonl"), plain);
     // A report shows the whole, and the hunt cannot be gone on with as if it were not divided.
     lab.onset(&["report", "one", "--output", "r.html"]).exits(0);
     hunt(&["--directory", "one"]).exits(2).says(&["its number of shards is 3, not 1"]);
@@ -111,6 +121,20 @@ fn a_census_an_atlas_and_runs_in_shards_are_the_same_as_undivided() {
     assert_eq!((shared.len(), alone.len()), (2, 2));
     assert_eq!(hashes(&shared, "shared"), hashes(&alone, "store"));
 
+    // Machines without a common directory.
+    for shard in ["1/2", "2/2"] {
+        let store = format!("store-{}", &shard[..1]);
+        lab.onset(&["run", &path, "--shard", shard, "--store", &store]).exits(0);
+    }
+    let merge = ["merge", "store-1", "store-2", "--into", "both"];
+    lab.onset(&merge).exits(0).says(&["1 results are new, 0 were there", "onset run"]);
+    lab.onset(&merge).exits(0).says(&["0 results are new, 1 were there"]);
+    let both = lab.onset(&["run", &path, "--json", "--shards", "2", "--store", "both"]).runs();
+    assert_eq!(hashes(&both, "both"), hashes(&alone, "store"));
+    let bundles = Lab::names(&lab.path().join("both"));
+    assert_eq!(bundles.iter().filter(|name| name.starts_with("20")).count(), 2, "{bundles:?}");
+    lab.onset(&["merge", "bin", "--into", "both"]).exits(2).says(&["has no results"]);
+
     let run = alone[0].text("run").to_owned();
     let census = ["census", &run, "--responder", "task", "--sample", "2", "--json"];
     let census = [&census[..], &["--around", "40us", "--every", "4us", "--jobs", "1"]].concat();
@@ -121,7 +145,7 @@ fn a_census_an_atlas_and_runs_in_shards_are_the_same_as_undivided() {
     let atlas = ["atlas", "--flavour", "6.12 preempt=none", "--duration", "20ms", "--json"];
     let atlas = [&atlas[..], &["--stressor", "brk", "--stressor", "pipe"]].concat();
     lab.onset(&[&atlas[..], &["--output", "whole"]].concat()).exits(0);
-    let words = ["--on", "slurm", "--output", "divided"];
+    let words = ["--on", "slurm", "-o", "divided"];
     on_slurm(&lab, &[&atlas[..], &words].concat()).exits(0);
     for file in ["atlas.json", "stressors/brk.json", "stressors/pipe.json"] {
         let [whole, divided] = ["whole", "divided"].map(|at| read(&lab.path().join(at), file));
@@ -138,6 +162,8 @@ fn what_does_not_fit_is_refused_by_name_before_anything_runs() {
     slurm(&lab, "");
     let words = ["--on", "slurm", "--shards", "2", "--directory", "d"];
     let hunt = |more: &[&str]| on_slurm(&lab, &[&HUNT[..], &words, more].concat());
+    let shard = ["--shard", "1/2"];
+    lab.onset(&[&HUNT[..], &shard].concat()).exits(2).says(&["--shard needs --directory"]);
     hunt(&["--partition", "none"]).exits(2).says(&["no partition none", "main"]);
     // Nodes that see another directory, and that have another onset.
     lab.script("srun", "echo '@n1: onset: d/work.json is not here: the directory is not shared'");

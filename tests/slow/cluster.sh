@@ -57,12 +57,14 @@ first=$!
 began=$(date +%s)
 killing $first
 wait $first || true
+there_then=$(ls "$work/census/shards" | grep -c -- "-of-$shards.json" || true)
 "$onset" $census --on slurm --shards "$shards" --directory "$work/census" --json >"$work/out" 2>>"$work/err" &
 again=$!
 killing $again
 wait $again || { cat "$work/err"; die "the census fails"; }
 took=$(($(date +%s) - began))
-grep -q "it goes on" "$work/err" || echo "the census had ended before its command was killed"
+# The second command waits for the array of the first, unless that has ended already.
+grep -q "it goes on" "$work/err" || [ "$there_then" = "$shards" ] || die "the second command submitted anew"
 cmp "$work/out" "$work/alone.json" || die "the census of $shards shards differs from the undivided one"
 there=$(ls "$work/census/shards" | grep -c -- "-of-$shards.json")
 [ "$there" = "$shards" ] || die "$there of $shards shards"

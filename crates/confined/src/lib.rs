@@ -15,6 +15,7 @@ use rustix::fs::{
 };
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
@@ -170,8 +171,9 @@ impl Directory {
         let name = single(name.as_ref())?;
         let mut new = OsString::from(".");
         new.push(name);
-        new.push(format!(".{}", std::process::id()));
-        // The file is from an earlier process with the same number.
+        // By chance, too: machines that share the directory have processes of one number.
+        let chance = RandomState::new().build_hasher().finish();
+        new.push(format!(".{}.{chance:x}", std::process::id()));
         let _ = self.remove_all(&new);
         let written = self
             .write_new(&new, bytes)

@@ -19,7 +19,7 @@ pub const ROUND: u64 = 8;
 /// How many stretches of a genome are fired into, each in a trial of its own.
 const FIRED: usize = 16;
 /// The first genomes are drawn, and have no parents.
-const DRAWN: u64 = 16;
+const DRAWN: u64 = 8;
 /// Of this many later genomes, one is drawn.
 const FRESH: u64 = 8;
 /// Of this many children, one has two parents.
@@ -128,7 +128,7 @@ impl Breeding {
             return known.clone();
         }
         let mut dice = Dice::new(self.seed, number);
-        let begun = number - (self.corpus.len() as u64).min(number);
+        let begun = number.saturating_sub(self.corpus.len() as u64);
         let is_drawn = begun < DRAWN || dice.below(FRESH) == 0;
         let parent = if is_drawn { None } else { self.parent(population, &mut dice) };
         let Some(parent) = parent else { return Genome::drawn(&self.stressors, &mut dice) };

@@ -12,8 +12,11 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const ABOUT_FILE: &str = "about.json";
+/// How long one of several commands waits for the others, each of which only looks at what the work is about.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The most bytes of a file. A stressor of an atlas takes some 100 kB.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -54,7 +57,18 @@ impl<P: Piece> Directory<P> {
     /// # Errors
     /// Those of [`Directory::open`].
     pub fn share(path: &Path, about: &P::About) -> Result<Directory<P>, Error> {
-        let opened = Directory::opened(path, about, confined::lock)?;
+        let patient = |file: &File| {
+            let until = Instant::now() + PATIENCE;
+            loop {
+                match confined::try_lock(file) {
+                    Err(_) if Instant::now() < until && !work::is_cancelled() => {
+                        std::thread::sleep(work::POLL);
+                    }
+                    locked => return locked,
+                }
+            }
+        };
+        let opened = Directory::opened(path, about, patient)?;
         Ok(Directory { _about: None, ..opened })
     }
 

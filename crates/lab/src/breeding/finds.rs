@@ -3,9 +3,8 @@
 
 use super::{Kept, Late};
 use crate::followed::Reproducer;
-use crate::hunting::{Find, Interrupted, Say, explain_finds};
+use crate::hunting::Find;
 use hunt::{Discovery, Genome, Recipe, place};
-use rig::Bench;
 use sample::Responder;
 use std::cmp::Reverse;
 
@@ -23,18 +22,13 @@ pub struct BredFind {
     pub find: Find,
 }
 
-/// The latest answers of each responder, the latest first, each of another place and with its causes. Those whose main
-/// cause is that of a later one are left out.
-///
-/// # Errors
-/// If somebody asks to stop. The finds are then not explained.
+/// The latest answers of each responder, the latest first, each of another place. `explain` gets them all, and may
+/// leave out those whose main cause is that of a later one.
 pub fn finds(
-    bench: &Bench,
     kept: &[Kept],
     responders: &[Responder],
-    jobs: usize,
-    say: Say,
-) -> (Vec<BredFind>, Result<(), Interrupted>) {
+    explain: impl FnOnce(&mut Vec<Find>),
+) -> Vec<BredFind> {
     let mut chosen: Vec<Find> = Vec::new();
     for responder in responders {
         let mut all: Vec<(u64, &Late)> = kept
@@ -51,13 +45,13 @@ pub fn finds(
             }
         }
     }
-    let explained = explain_finds(bench, &mut chosen, jobs, say);
+    explain(&mut chosen);
     let of = |find: Find| {
         let number = find.found.trial;
         let one = kept.iter().find(|one| one.lived.number == number).expect("it is one of them");
         BredFind { number, genome: one.lived.genome.clone(), find }
     };
-    (chosen.into_iter().map(of).collect(), explained)
+    chosen.into_iter().map(of).collect()
 }
 
 /// The answer as a find of a hunt whose trial is the genome.

@@ -15,8 +15,9 @@ pub use script::is_calm;
 use crate::Error;
 use crate::atlas::stressors::{PROGRAMS, version};
 use crate::followed::{Ready, Reproducer, Subject, order};
-use crate::hunting::{Field, Grounds, View, Walkers, at_once, lock};
+use crate::hunting::{Field, Grounds, Say, View, Walkers, at_once, lock};
 use crate::pieces::{Directory, Piece};
+use crate::shards::name_of;
 use crate::target::Rig;
 use experiment::{Cell, Experiment};
 use hunt::{Breeding, Genome, Knowledge, Lived, Population, ROUND};
@@ -60,6 +61,8 @@ pub struct About {
     pub responders: Vec<String>,
     /// The seed.
     pub seed: u64,
+    /// The hash of the names of the stressors that genes may have.
+    pub stressors: String,
     /// The hash of the corpus with which it began.
     pub corpus: String,
 }
@@ -105,15 +108,19 @@ fn name(number: u64) -> String {
     format!("{number:06}")
 }
 
-/// The genomes in the directory of an earlier search, by their numbers.
+/// The genomes in the directory of an earlier search that are made of these stressors: those that came latest, and
+/// those that saw what none before them had seen.
 ///
 /// # Errors
-/// If the directory cannot be read, or has no genome.
-pub fn corpus(directory: &Path) -> Result<Vec<Genome>, Error> {
+/// If the directory cannot be read, or has no such genome.
+pub fn corpus(directory: &Path, stressors: &[String]) -> Result<Vec<Genome>, Error> {
     let failed = |e: std::io::Error| Error::File(format!("{}: {e}", directory.display()));
     let open = confined::Directory::open(directory).map_err(failed)?;
     let none = || {
-        Error::Unfit(format!("{} has no genomes: it is no search for loads", directory.display()))
+        Error::Unfit(format!(
+            "{} has no genomes of stressors that are here: name the directory of a search for loads",
+            directory.display()
+        ))
     };
     let genomes = open.directory(Kept::PLACE).map_err(|_| none())?;
     let mut names = genomes.names().map_err(failed)?;
@@ -121,7 +128,7 @@ pub fn corpus(directory: &Path) -> Result<Vec<Genome>, Error> {
     let read = |name| serde_json::from_slice::<Kept>(&genomes.read(name, 1 << 24).ok()?).ok();
     let mut kept: Vec<Kept> = names.into_iter().filter_map(read).collect();
     kept.sort_by_key(|one| one.lived.number);
-    // Those that came latest, and those that saw what none before them had seen.
+    kept.retain(|one| one.lived.genome.is_sound(stressors));
     let mut population = Population::default();
     let worth = |one: Kept| population.take_if_new(&one.lived).then_some(one.lived.genome);
     let all: Vec<Genome> = kept.into_iter().filter_map(worth).collect();
@@ -159,7 +166,7 @@ impl<'a> Ground<'a> {
         }
         let ready = Ready::new(bench, subject, progress)?;
         let (map, follow) = ready.follow(STACKS_FROM, Calls::None)?;
-        let corpus = serde_json::to_vec(&breeding.corpus).expect("plain data");
+        let corpus = serde_json::to_string(&breeding.corpus).expect("plain data");
         let about = About {
             files: FILES,
             flavour: flavour.to_string(),
@@ -168,7 +175,8 @@ impl<'a> Ground<'a> {
             stress_ng,
             responders: breeding.responders.iter().map(|r| r.name().to_owned()).collect(),
             seed: breeding.seed,
-            corpus: blake3::hash(&corpus).to_hex()[..16].to_owned(),
+            stressors: name_of(&breeding.stressors.join(" ")),
+            corpus: name_of(&corpus),
         };
         Ok(Ground { ready, map, follow: follow.numbering_stretches(), about })
     }
@@ -192,7 +200,7 @@ impl<'a> Ground<'a> {
         breeding: &Breeding,
         number: u64,
         genome: Genome,
-        deadline: Option<Instant>,
+        (deadline, say): (Option<Instant>, Say),
     ) -> Result<Option<Kept>, Error> {
         let mut generator = self.ready.generator().clone();
         generator.work = Some(order(&script::of(&genome)));
@@ -203,14 +211,19 @@ impl<'a> Ground<'a> {
         let mut known = Knowledge::default();
         let Some(scout) = field.run(&breeding.scout(first), deadline)? else { return Ok(None) };
         known.take(&scout);
-        let died = scout.died.map(|death| death.text);
         let scouted = scout.scouted.unwrap_or_default();
-        let fires = if died.is_some() { Vec::new() } else { breeding.fires(&scouted, first + 1) };
+        let is_dead = scout.died.is_some();
+        let fires = if is_dead { Vec::new() } else { breeding.fires(&scouted, first + 1) };
         for trial in &fires {
             let Some(made) = field.run(trial, deadline)? else { return Ok(None) };
             known.take(&made);
         }
-        let death = known.died.first().map(|(_, death)| death.text.clone());
+        if let Some(why) = field.walkers.refused() {
+            say(&format!(
+                "! load {number}: its trials restored their guest, which takes longer than a fork: {why}"
+            ));
+        }
+        let died = known.died.first().map(|(_, death)| death.text.clone());
         let late = |responder: &Responder| {
             Some((responder.name().to_owned(), known.worst(responder.name())?.answer.latency_ns))
         };
@@ -221,7 +234,7 @@ impl<'a> Ground<'a> {
             late: breeding.responders.iter().filter_map(late).collect(),
             trials: known.trials,
         };
-        Ok(Some(Kept { lived, finds: latest(&grounds, &known, breeding), died: died.or(death) }))
+        Ok(Some(Kept { lived, finds: latest(&grounds, &known, breeding), died }))
     }
 }
 
@@ -260,67 +273,101 @@ pub enum Until {
     At(Instant),
 }
 
+/// A search that ended, or that failed: all that is known then.
+pub struct Bred {
+    /// The genomes that had their trials.
+    pub population: Population,
+    /// Why it ended.
+    pub ended: Result<Ended, Error>,
+}
+
+/// Hears how a search goes on.
+pub struct Told<'a> {
+    /// Hears of each genome, as it has had its trials, and of those of an earlier command.
+    pub kept: &'a (dyn Fn(&Kept) + Sync),
+    /// Hears how many genomes there are after a round, and how many stacks they saw.
+    pub round: &'a dyn Fn(&Population),
+    /// Hears what else people are told.
+    pub say: Say<'a>,
+}
+
 /// Breeds, round after round, and keeps each genome in the directory, where those of an earlier command are not made
-/// again. `told` hears of each genome, with all that are known after its round.
-///
-/// # Errors
-/// The errors of the rig, and of writing the directory.
+/// again.
 pub fn breed(
     ground: &Ground,
     breeding: &Breeding,
     directory: &Directory<Kept>,
     (until, jobs): (Until, usize),
-    told: &(dyn Fn(&Population, &Kept) + Sync),
-) -> Result<(Population, Ended), Error> {
+    told: &Told,
+) -> Bred {
     let mut population = Population::default();
-    loop {
-        let first = population.count();
+    let ended = loop {
         let (count, deadline) = match until {
-            Until::Genomes(all) => (all.saturating_sub(first).min(ROUND), None),
+            Until::Genomes(all) => (all.saturating_sub(population.count()).min(ROUND), None),
             // A search that has no time left still has what an earlier command made.
             Until::At(at) => (ROUND, Some(at)),
         };
         if count == 0 {
-            return Ok((population, Ended::Budget));
+            break Ok(Ended::Budget);
         }
-        let made: Mutex<(Vec<Option<Kept>>, Option<Error>)> =
-            Mutex::new((vec![None; count as usize], None));
-        at_once(jobs, count as usize, |index| {
-            let number = first + index as u64;
-            let lived = match directory.get(&name(number)) {
-                Some(kept) => Ok(Some(kept)),
-                None if deadline.is_some_and(|at| Instant::now() >= at) => Ok(None),
-                None => {
-                    let genome = breeding.genome(number, &population);
-                    let lived = ground.live(breeding, number, genome, deadline);
-                    lived.and_then(|kept| match kept {
-                        Some(kept) => directory.keep(&kept).map(|()| Some(kept)),
-                        None => Ok(None),
-                    })
-                }
-            };
-            let mut made = lock(&made);
-            match lived {
-                Ok(kept) => made.0[index] = kept,
-                Err(failure) => drop(made.1.get_or_insert(failure)),
-            }
-            match made.1.is_some() || made.0[index].is_none() {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        });
-        let (kept, failure) = made.into_inner().unwrap_or_else(|p| p.into_inner());
-        let whole = kept.iter().all(Option::is_some);
-        for one in kept.into_iter().map_while(|one| one) {
-            population.take(&one.lived);
-            told(&population, &one);
+        let (kept, failure) =
+            round(ground, breeding, directory, (&population, count, deadline, jobs), told);
+        let whole = kept.len() as u64 == count;
+        kept.iter().for_each(|one| population.take(&one.lived));
+        if !kept.is_empty() {
+            (told.round)(&population);
         }
         if let Some(failure) = failure {
-            return Err(failure);
+            break Err(failure);
         }
         if !whole {
             let is_spent = deadline.is_some_and(|at| Instant::now() >= at);
-            return Ok((population, if is_spent { Ended::Budget } else { Ended::Interrupted }));
+            break Ok(if is_spent { Ended::Budget } else { Ended::Interrupted });
         }
-    }
+    };
+    Bred { population, ended }
+}
+
+/// The genomes of a round, up to the first that did not come to its end, and the failure if there was one.
+fn round(
+    ground: &Ground,
+    breeding: &Breeding,
+    directory: &Directory<Kept>,
+    (population, count, deadline, jobs): (&Population, u64, Option<Instant>, usize),
+    told: &Told,
+) -> (Vec<Kept>, Option<Error>) {
+    let first = population.count();
+    let made: Mutex<(Vec<Option<Kept>>, Option<Error>)> =
+        Mutex::new((vec![None; count as usize], None));
+    let one = |number: u64| -> Result<Option<Kept>, Error> {
+        if let Some(kept) = directory.get(&name(number)) {
+            return Ok(Some(kept));
+        }
+        if deadline.is_some_and(|at| Instant::now() >= at) {
+            return Ok(None);
+        }
+        let genome = breeding.genome(number, population);
+        let Some(kept) = ground.live(breeding, number, genome, (deadline, told.say))? else {
+            return Ok(None);
+        };
+        directory.keep(&kept)?;
+        Ok(Some(kept))
+    };
+    at_once(jobs, count as usize, |index| {
+        let lived = one(first + index as u64);
+        if let Ok(Some(kept)) = &lived {
+            (told.kept)(kept);
+        }
+        let mut made = lock(&made);
+        match lived {
+            Ok(kept) => made.0[index] = kept,
+            Err(failure) => drop(made.1.get_or_insert(failure)),
+        }
+        match made.0[index].is_none() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    let (kept, failure) = made.into_inner().unwrap_or_else(|p| p.into_inner());
+    (kept.into_iter().map_while(|one| one).collect(), failure)
 }

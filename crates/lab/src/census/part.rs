@@ -4,7 +4,7 @@
 use super::Window;
 use crate::Error;
 use crate::followed::Reproducer;
-use crate::shards::Shard;
+use crate::shards::{Shard, missing};
 use confined::Directory;
 use sample::Nanos;
 use serde::{Deserialize, Serialize};
@@ -40,10 +40,9 @@ impl Part {
         blake3::hash(text.as_bytes()).to_hex().to_string()
     }
 
-    /// The numbers of those shards that are not in this directory.
-    pub fn missing(shards: &Path, all: &[Shard]) -> Vec<u32> {
-        let is_missing = |shard: &&Shard| !shards.join(file(**shard)).is_file();
-        all.iter().filter(is_missing).map(|shard| shard.number()).collect()
+    /// Those shards that are not in this directory.
+    pub fn missing(shards: &Path, all: &[Shard]) -> Vec<Shard> {
+        missing(shards, all, file)
     }
 
     /// Writes the part into this directory.
@@ -101,7 +100,7 @@ mod tests {
         let all = Shard::all(4).unwrap();
         for shard in all.iter().rev() {
             let part = Part::of(&find, window, whole[shard.range(11)].to_vec());
-            assert!(Part::missing(root.path(), &all).contains(&shard.number()));
+            assert!(Part::missing(root.path(), &all).contains(shard));
             part.keep(root.path(), *shard).unwrap();
         }
         assert!(Part::missing(root.path(), &all).is_empty());

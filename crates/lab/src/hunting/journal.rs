@@ -21,7 +21,7 @@ pub type Say<'a> = &'a (dyn Fn(&str) + Sync);
 /// The beginning of a journal of any version.
 const BEGINNING: &[u8] = b"{\"journal\":";
 /// The most bytes of a journal. A trial takes some 400, and a hunt of a week makes ten million.
-const BYTES_MAX: u64 = 8 << 30;
+pub(super) const BYTES_MAX: u64 = 8 << 30;
 
 /// The file of a journal.
 #[derive(Debug)]
@@ -202,6 +202,12 @@ fn say_what_is_left_out(path: &Path, end: &[u8], say: Say) {
             end.len()
         ));
     }
+}
+
+/// What the bytes of a whole journal say.
+pub(super) fn contents(bytes: &[u8]) -> Result<Contents, String> {
+    let Parsed { contents, whole } = parse(bytes)?;
+    contents.filter(|_| whole == bytes.len()).ok_or_else(|| "it was cut off".into())
 }
 
 /// The bytes of a journal.

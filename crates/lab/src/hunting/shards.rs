@@ -3,12 +3,13 @@
 //! file by their numbers. The whole has the trials of all shards, as if one hunt had made them one after the other.
 
 use super::about::{About, difference};
-use super::journal::{Journal, Say, bytes};
+use super::journal::{BYTES_MAX, Contents, Journal, Say, bytes, contents};
 use super::past::JOURNAL;
 use crate::Error;
-use crate::shards::Shard;
+use crate::shards::{Shard, missing};
 use confined::Directory;
 use hunt::Knowledge;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The directory in which a shard's hunt goes on, in the directory for what concerns shards.
@@ -20,10 +21,17 @@ fn file(shard: Shard) -> String {
     format!("{}.jsonl", shard.file_name())
 }
 
-/// The numbers of those shards whose trials are not all there.
-pub fn missing_shards(shards: &Path, all: &[Shard]) -> Vec<u32> {
-    let is_missing = |shard: &&Shard| !shards.join(file(**shard)).is_file();
-    all.iter().filter(is_missing).map(|shard| shard.number()).collect()
+/// Those shards whose trials are not all there.
+pub fn missing_shards(shards: &Path, all: &[Shard]) -> Vec<Shard> {
+    missing(shards, all, file)
+}
+
+/// The last line of a shard's file. Without it the file was cut off on its way from another machine.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct End {
+    /// How many trials there are.
+    trials: u64,
 }
 
 /// Keeps the trials of a shard that has ended, and removes the directory in which its hunt went on.
@@ -36,8 +44,29 @@ pub fn keep_shard(shards: &Path, shard: Shard, say: Say) -> Result<(), Error> {
     let failed = |e| Error::File(format!("{}: {e}", shards.display()));
     let open = Directory::open(shards).map_err(failed)?;
     // By number and not as they ended: a shard that is made twice has the same bytes.
-    open.replace(file(shard), &bytes(&about, results.values())).map_err(failed)?;
-    open.remove_all(shard.file_name()).map_err(failed)
+    let end = serde_json::to_string(&End { trials: results.len() as u64 }).expect("plain data");
+    let bytes = [&bytes(&about, results.values())[..], end.as_bytes(), b"\n"].concat();
+    open.replace(file(shard), &bytes).map_err(failed)?;
+    if let Err(e) = open.remove_all(shard.file_name()) {
+        say(&format!("! {}: it is of no use any more, and stays: {e}", working.display()));
+    }
+    Ok(())
+}
+
+/// The trials of a shard.
+fn read(path: &Path) -> Result<Contents, Error> {
+    let refused = |why: String| {
+        Error::File(format!("{}: {why}; remove it, and the shard is made again", path.display()))
+    };
+    let bytes = confined::read(path, BYTES_MAX).map_err(|e| refused(e.to_string()))?;
+    let last = bytes.iter().rev().skip(1).position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+    let (trials, end) = bytes.split_at(bytes.len().saturating_sub(last + 1));
+    let end: Result<End, _> = serde_json::from_slice(end);
+    let contents = contents(trials).map_err(&refused)?;
+    match end {
+        Ok(End { trials }) if trials == contents.1.len() as u64 => Ok(contents),
+        _ => Err(refused("it was cut off".into())),
+    }
 }
 
 /// Puts the trials of all shards into one journal in `directory`, in the order of the shards. Returns what they know
@@ -49,13 +78,12 @@ pub fn whole(
     directory: &Path,
     (shards, all): (&Path, &[Shard]),
     about: &About,
-    say: Say,
 ) -> Result<Knowledge, Error> {
     let mut known = Knowledge::default();
     let mut results = Vec::new();
     for shard in all {
         let path = shards.join(file(*shard));
-        let (its, trials) = Journal::read(&path, say)?;
+        let (its, trials) = read(&path)?;
         let asked = About { seed: shard.seed(about.seed), shards: None, ..about.clone() };
         if let Some(difference) = difference(&its, &asked) {
             return Err(Error::Unfit(format!(
@@ -97,12 +125,12 @@ mod tests {
             let mut journal = Journal::open(&working.join(JOURNAL), &about(seed), &|_| ()).unwrap();
             let round = Hunt { seed, ..hunt(1, 2) }.round(0, &Knowledge::default());
             round.iter().rev().for_each(|trial| journal.append(&result(trial)).unwrap());
-            assert!(missing_shards(&shards, &all).contains(&shard.number()));
+            assert!(missing_shards(&shards, &all).contains(&shard));
             keep_shard(&shards, shard, &|_| ()).unwrap();
             assert!(!working.exists());
         }
         assert!(missing_shards(&shards, &all).is_empty());
-        let put = || whole(root.path(), (&shards, &all), &whole_about, &|_| ());
+        let put = || whole(root.path(), (&shards, &all), &whole_about);
         let known = put().unwrap();
         let (read, trials) = Journal::read(&root.path().join(JOURNAL), &|_| ()).unwrap();
         assert_eq!((read, trials.len() as u64), (whole_about.clone(), known.trials));
@@ -113,8 +141,19 @@ mod tests {
         put().unwrap();
         assert_eq!(std::fs::read(root.path().join(JOURNAL)).unwrap(), once);
         // Another seed is another hunt.
-        let other = About { seed: 6, ..whole_about };
-        let why = whole(root.path(), (&shards, &all), &other, &|_| ()).unwrap_err().to_string();
+        let other = About { seed: 6, ..whole_about.clone() };
+        let why = whole(root.path(), (&shards, &all), &other).unwrap_err().to_string();
         assert!(why.contains("its seed is 15, not 18"), "{why}");
+        // A file that lost its end on its way, at the end of a line or within it.
+        let path = shards.join("2-of-3.jsonl");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        for cut in
+            [lines[..lines.len() - 1].concat(), lines[..2].concat(), text[..text.len() - 5].into()]
+        {
+            std::fs::write(&path, cut).unwrap();
+            let why = put().unwrap_err().to_string();
+            assert!(why.contains("2-of-3.jsonl") && why.contains("made again"), "{why}");
+        }
     }
 }

@@ -214,7 +214,11 @@ impl Search<'_> {
         trigger: u64,
     ) -> Result<Option<Option<Sample>>, Error> {
         let mut answer = None;
-        let mut observe = |observation| self.take(observation, trigger, &mut answer);
+        // A fork that nobody hears to its end counts as one that did not end as usual.
+        let mut observe = |observation| {
+            let _ = self.take(observation, trigger, &mut answer);
+            ControlFlow::Continue(())
+        };
         let generator = self.generator(times, disturbances);
         let run = self.walkers.fire(self.ready, &generator, times[0], &mut observe)?;
         Ok(run.map(|_| answer))

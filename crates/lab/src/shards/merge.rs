@@ -3,7 +3,7 @@
 //! a directory of files that appears whole. One that is there already counts once; one that differs is refused, since
 //! shards that are made twice are equal.
 
-use super::work_file::{SHARDS, WORK_FILE, WorkFile, hidden};
+use super::work_file::{SHARDS, WORK_FILE, WorkFile, place_of};
 use crate::Error;
 use bundle::Bundle;
 use bundle::store::Store;
@@ -34,98 +34,116 @@ pub struct Merged {
 /// Adds the results in the directory `from` to those in the directory `into`, which is made if there is none.
 ///
 /// # Errors
-/// If the two are of different works, or made by different parts. If a result is another in each: then what was added
-/// before stays. If a file cannot be read or written.
-pub fn merge(from: &Path, into: &Path, merged: &mut Merged) -> Result<(), Error> {
-    let failed = |e: io::Error| Error::File(format!("{}: {e}", from.display()));
-    std::fs::create_dir_all(into).map_err(failed)?;
-    let [theirs, ours] = [from, into].map(Directory::open);
-    let (theirs, ours) = (theirs.map_err(failed)?, ours.map_err(failed)?);
+/// If `from` has no results, or if the two are of different works, or made by different parts. If a result is another
+/// in each: then what was added before stays. If a file cannot be read or written.
+pub fn merge(from: &Path, into: &Path) -> Result<Merged, Error> {
+    let open = |path: &Path| Directory::open(path).map_err(|e| failed(path, &e));
+    std::fs::create_dir_all(into).map_err(|e| failed(into, &e))?;
+    let (theirs, ours) = (open(from)?, open(into)?);
     if theirs.is_same(&ours) {
         return Err(Error::Unfit(format!("{} is to be merged into itself", from.display())));
     }
-    let names = sorted_names(&theirs).map_err(failed)?;
-    for name in &names {
-        let is_bundle = theirs.directory(name).is_ok_and(|there| there.has(MANIFEST));
-        if is_bundle {
-            take_bundle(&theirs, &ours, name, merged)?;
-        }
-    }
+    let mut merged = Merged::default();
+    let is_bundle = |name: &String| theirs.directory(name).is_ok_and(|it| it.has(MANIFEST));
+    let bundles: Vec<String> = sorted_names(&theirs)?.into_iter().filter(is_bundle).collect();
+    take_bundles(&theirs, &ours, &bundles, &mut merged)?;
     if let Ok(shards) = theirs.directory(SHARDS) {
-        take_shards(&shards, into, merged)?;
+        take_shards(&shards, into, &mut merged)?;
     }
     if let Ok(stressors) = theirs.directory(STRESSORS) {
         take(&theirs, &ours, ATLAS_ABOUT, &mut Merged::default())?;
-        let into = made(&ours, STRESSORS).map_err(failed)?;
-        for name in sorted_names(&stressors).map_err(failed)? {
-            take(&stressors, &into, &name, merged)?;
+        let into = made(&ours, STRESSORS).map_err(|e| failed(&ours.at(STRESSORS), &e))?;
+        for name in sorted_names(&stressors)? {
+            take(&stressors, &into, &name, &mut merged)?;
         }
     }
-    Ok(())
+    match merged == Merged::default() {
+        true => Err(Error::Unfit(format!(
+            "{} has no results: give the directory of a hunt, a census or an atlas, or a store",
+            from.display()
+        ))),
+        false => Ok(merged),
+    }
+}
+
+fn failed(path: &Path, e: &io::Error) -> Error {
+    Error::File(format!("{}: {e}", path.display()))
 }
 
 /// Takes the results of a divided work, and those of the works below it.
 fn take_shards(theirs: &Directory, into: &Path, merged: &mut Merged) -> Result<(), Error> {
-    let failed = |e: io::Error| Error::File(format!("{}: {e}", theirs.path().display()));
-    let into = hidden(into);
+    let into = place_of(into);
     let agree = |at: &Path, into: &Path| match WorkFile::read(at) {
         Ok(work) => work.agree(into),
         Err(Error::Unfit(_)) => Ok(()),
         Err(e) => Err(e),
     };
-    std::fs::create_dir_all(&into).map_err(failed)?;
+    std::fs::create_dir_all(&into).map_err(|e| failed(&into, &e))?;
     agree(theirs.path(), &into)?;
-    let ours = Directory::open(&into).map_err(failed)?;
-    for name in sorted_names(theirs).map_err(failed)? {
-        match theirs.directory(&name) {
-            Ok(work) if work.has(WORK_FILE) => agree(work.path(), &into.join(&name))?,
-            // A shard that has ended is a file.
-            Ok(_) if name.contains("-of-") => merged.unfinished.push(name),
-            Err(_) if name.contains("-of-") => take(theirs, &ours, &name, merged)?,
+    let ours = Directory::open(&into).map_err(|e| failed(&into, &e))?;
+    let names = sorted_names(theirs)?;
+    for name in &names {
+        match theirs.directory(name) {
+            Ok(work) if work.has(WORK_FILE) => agree(work.path(), &into.join(name))?,
+            // A shard that has ended is a file. Its directory may be left.
+            Ok(_) if name.contains("-of-") && !names.contains(&format!("{name}.jsonl")) => {
+                merged.unfinished.push(name.clone());
+            }
+            Err(_) if name.contains("-of-") => take(theirs, &ours, name, merged)?,
             _ => {}
         }
     }
     Ok(())
 }
 
-/// Takes a bundle, unless the store has one of the same run with the same samples.
-fn take_bundle(
+/// Takes those bundles of whose run and samples the store has none.
+fn take_bundles(
     theirs: &Directory,
     ours: &Directory,
-    name: &str,
+    names: &[String],
     merged: &mut Merged,
 ) -> Result<(), Error> {
-    let of = |bundle: &Bundle| {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let of = |path: &Path| -> Result<_, Error> {
+        let bundle = Bundle::open(path)?;
         let manifest = bundle.manifest();
         let about = &manifest.about;
         let asked =
             (about.flavour.clone(), about.load.clone(), about.seed, about.experiment.clone());
-        (manifest.samples.blake3.clone(), asked, manifest.complete)
+        Ok((manifest.samples.blake3.clone(), asked, manifest.complete))
     };
-    let theirs_is = of(&Bundle::open(&theirs.at(name))?);
-    let runs = Store::at(ours.path()).list()?;
-    let known = runs.into_iter().filter_map(|entry| {
-        Bundle::open(&ours.path().join(entry.run.to_string())).ok().map(|bundle| of(&bundle))
-    });
-    if known.into_iter().any(|ours_is| ours_is == theirs_is) {
-        merged.known += 1;
-        return Ok(());
+    let runs = Store::at(ours.path()).list()?.into_iter();
+    let mut known: Vec<_> =
+        runs.filter_map(|entry| of(&ours.at(entry.run.to_string())).ok()).collect();
+    for name in names {
+        let one = of(&theirs.at(name))?;
+        if known.contains(&one) {
+            merged.known += 1;
+            continue;
+        }
+        take(theirs, ours, name, merged)?;
+        known.push(one);
     }
-    take(theirs, ours, name, merged)
+    Ok(())
 }
 
-/// Takes one result: a file, or a directory of files.
+/// Takes one result: a file, or a directory.
 fn take(
     theirs: &Directory,
     ours: &Directory,
     name: &str,
     merged: &mut Merged,
 ) -> Result<(), Error> {
-    let failed = |e: io::Error| Error::File(format!("{}: {e}", theirs.at(name).display()));
+    let failed = |e: io::Error| {
+        let (from, into) = (theirs.at(name), ours.at(name));
+        Error::File(format!("{} to {}: {e}", from.display(), into.display()))
+    };
     if ours.has(name) {
-        if !is_equal(theirs, ours, name).map_err(failed)? {
+        if !is_equal(theirs, ours, name, DEEP).map_err(failed)? {
             return Err(Error::MadeOtherwise(format!(
-                "{} and {} differ, so they were not made by the same parts; keep the one that you trust, and remove the other",
+                "{} and {} differ: they were made by other parts, or a budget of time ended them at other trials; keep one, and remove the other",
                 theirs.at(name).display(),
                 ours.at(name).display()
             )));
@@ -135,57 +153,72 @@ fn take(
     }
     let unfinished = format!(".merging-{name}");
     ours.remove_all(&unfinished).or_else(absent).map_err(failed)?;
-    copy(theirs, ours, name, &unfinished).map_err(failed)?;
-    ours.rename(&unfinished, name).and_then(|()| ours.sync()).map_err(failed)?;
+    let copied = copy(theirs, name, ours, &unfinished, DEEP)
+        .and_then(|()| ours.rename(&unfinished, name))
+        .and_then(|()| ours.sync());
+    if copied.is_err() {
+        let _ = ours.remove_all(&unfinished);
+    }
+    copied.map_err(failed)?;
     merged.taken += 1;
     Ok(())
 }
 
-fn copy(theirs: &Directory, ours: &Directory, name: &str, to: &str) -> io::Result<()> {
-    let one = |from: &Directory, name: &str, into: &Directory, to: &str| {
-        let mut made = into.create(to)?;
-        io::copy(&mut from.file(name)?, &mut made)?;
-        made.sync_all()
+/// How deep a result may be: a bundle has a directory of histograms.
+const DEEP: u32 = 3;
+
+fn copy(theirs: &Directory, name: &str, ours: &Directory, to: &str, deep: u32) -> io::Result<()> {
+    let Ok(directory) = theirs.directory(name) else {
+        let mut from = theirs.file(name)?;
+        let mut made = ours.create(to)?;
+        io::copy(&mut from, &mut made)?;
+        return made.sync_all();
     };
-    let Ok(directory) = theirs.directory(name) else { return one(theirs, name, ours, to) };
+    let deep = deep.checked_sub(1).ok_or_else(|| io::Error::other("it is too deep"))?;
     let made = ours.make_directory(to)?;
-    for file in sorted_names(&directory)? {
-        one(&directory, &file, &made, &file)?;
+    for name in names(&directory)? {
+        copy(&directory, &name, &made, &name, deep)?;
     }
     made.sync()
 }
 
 /// Whether a result is the same in both. Files are compared by their bytes.
-fn is_equal(theirs: &Directory, ours: &Directory, name: &str) -> io::Result<bool> {
-    let same = |a: File, b: File| -> io::Result<bool> {
-        let (mut a, mut b) = (io::BufReader::new(a).bytes(), io::BufReader::new(b).bytes());
-        loop {
-            match (a.next().transpose()?, b.next().transpose()?) {
-                (None, None) => return Ok(true),
-                (a, b) if a != b => return Ok(false),
-                _ => {}
-            }
-        }
-    };
+fn is_equal(theirs: &Directory, ours: &Directory, name: &str, deep: u32) -> io::Result<bool> {
     let (Ok(a), Ok(b)) = (theirs.directory(name), ours.directory(name)) else {
         return same(theirs.file(name)?, ours.file(name)?);
     };
-    let [files, others] = [sorted_names(&a)?, sorted_names(&b)?];
-    if files != others {
+    let deep = deep.checked_sub(1).ok_or_else(|| io::Error::other("it is too deep"))?;
+    let [all, others] = [names(&a)?, names(&b)?];
+    if all != others {
         return Ok(false);
     }
-    for file in files {
-        if !same(a.file(&file)?, b.file(&file)?)? {
+    for name in all {
+        if !is_equal(&a, &b, &name, deep)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
+fn same(a: File, b: File) -> io::Result<bool> {
+    let (mut a, mut b) = (io::BufReader::new(a).bytes(), io::BufReader::new(b).bytes());
+    loop {
+        match (a.next().transpose()?, b.next().transpose()?) {
+            (None, None) => return Ok(true),
+            (a, b) if a != b => return Ok(false),
+            _ => {}
+        }
+    }
+}
+
 /// The names in a directory, but for locks and what is being written.
-fn sorted_names(directory: &Directory) -> io::Result<BTreeSet<String>> {
+fn names(directory: &Directory) -> io::Result<BTreeSet<String>> {
     let names = directory.names()?.into_iter().filter_map(|name| name.into_string().ok());
     Ok(names.filter(|name| !name.starts_with('.')).collect())
+}
+
+fn sorted_names(directory: &Directory) -> Result<BTreeSet<String>, Error> {
+    names(directory).map_err(|e| failed(directory.path(), &e))
 }
 
 fn made(parent: &Directory, name: &str) -> io::Result<Directory> {
@@ -213,9 +246,8 @@ mod tests {
     }
 
     fn merged(from: &Path, into: &Path) -> Result<(usize, usize, Vec<String>), String> {
-        let mut merged = Merged::default();
-        merge(from, into, &mut merged).map_err(|e| e.to_string())?;
-        Ok((merged.taken, merged.known, merged.unfinished))
+        let Merged { taken, known, unfinished } = merge(from, into).map_err(|e| e.to_string())?;
+        Ok((taken, known, unfinished))
     }
 
     #[test]
@@ -265,5 +297,6 @@ mod tests {
         std::os::unix::fs::symlink("../secret", a.join("shards/1-of-1.json")).unwrap();
         merged(&a, &all).unwrap_err();
         assert!(!all.join("shards/1-of-1.json").exists());
+        assert!(merged(&a.join("shards"), &all).unwrap_err().contains("has no results"));
     }
 }

@@ -12,5 +12,5 @@ mod work_file;
 
 pub use merge::{Merged, merge};
 pub use shard::{NotAShard, Shard};
-pub use slurm::{Slurm, Tasks, last_words};
-pub use work_file::{Parts, WorkFile, hidden, name_of};
+pub use slurm::{Slurm, Tasks, last_words, pause};
+pub use work_file::{Parts, WorkFile, missing, name_of, place_of};

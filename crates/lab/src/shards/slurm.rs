@@ -2,6 +2,7 @@
 //! Slurm, a scheduler of clusters: runs shards as the tasks of one array. onset calls its programs (sbatch, squeue,
 //! srun, scancel, sinfo) as a user would, so it needs no rights and no library.
 
+use super::name_of;
 use crate::Error;
 use crate::followed::shell_word;
 use crate::hunting::Say;
@@ -20,6 +21,8 @@ const PACKAGE: &str = "slurm-client";
 const ASKING: Duration = Duration::from_secs(60);
 /// How long the nodes may take to say what they have. They may be busy with the work of others.
 const CHECKING: Duration = Duration::from_secs(3_600);
+/// How long Slurm may not answer while an array runs: its controller may be started anew.
+const AWAY: Duration = Duration::from_secs(600);
 /// How often Slurm is asked how far the array is.
 const EVERY: Duration = Duration::from_secs(2);
 /// How often people hear of it.
@@ -30,7 +33,8 @@ const JOB_FILE: &str = "slurm.job";
 /// A Slurm that this machine can reach.
 #[derive(Clone, Debug)]
 pub struct Slurm {
-    partition: Option<String>,
+    /// The partition in which it runs.
+    partition: String,
 }
 
 /// Which shards Slurm runs, and how.
@@ -74,48 +78,40 @@ impl Slurm {
     ///
     /// # Errors
     /// If there is no Slurm here, if it does not answer, or if it has no such partition.
-    pub fn new(partition: Option<String>) -> Result<Slurm, Error> {
-        let slurm = Slurm { partition };
-        let known = slurm.ask("sinfo", &["--noheader", "--format=%R"]).map_err(|e| {
+    pub fn new(partition: Option<&str>) -> Result<Slurm, Error> {
+        let known = ask("sinfo", &["--noheader", "--format=%P"]).map_err(|e| {
             Error::Unfit(format!(
                 "Slurm does not answer on this machine: {e}\nGive the command on a machine from which sbatch works, or make the shards by --shard (docs/cluster.md)"
             ))
         })?;
-        let known: BTreeSet<&str> = known.split_whitespace().collect();
-        match &slurm.partition {
-            Some(asked) if !known.contains(asked.as_str()) => Err(Error::Unfit(format!(
-                "Slurm has no partition {asked}; choose one of: {}",
-                known.into_iter().collect::<Vec<_>>().join(", ")
-            ))),
-            _ => Ok(slurm),
-        }
+        chosen(&known, partition).map(|partition| Slurm { partition })
     }
 
-    fn ask(&self, program: &str, words: &[&str]) -> Result<String, Error> {
-        Ok(tool::run(Command::new(program).args(words), PACKAGE, ASKING)?)
-    }
-
-    fn of_partition(&self) -> Vec<String> {
-        self.partition.iter().map(|name| format!("--partition={name}")).collect()
+    fn of_partition(&self) -> String {
+        format!("--partition={}", self.partition)
     }
 
     /// The nodes that could run a task now or soon.
     fn nodes(&self) -> Result<BTreeSet<String>, Error> {
         let mut command = Command::new("sinfo");
         command.args(["--noheader", "--Node", "--responding", "--format=%N"]);
-        command.arg("--states=idle,mixed,allocated,completing").args(self.of_partition());
+        command.arg("--states=idle,mixed,allocated,completing").arg(self.of_partition());
         let nodes = tool::run(&mut command, PACKAGE, ASKING)?;
         Ok(nodes.split_whitespace().map(str::to_owned).collect())
     }
 
-    /// Has each node run a command that succeeds where shards can be made.
+    /// Has each node run a command that succeeds where shards can be made. `directory` is that for what concerns
+    /// shards.
     ///
     /// # Errors
     /// If a node is unfit, with what each such node says. If there is no node.
-    pub fn check(&self, command: &[String], say: Say) -> Result<(), Error> {
+    pub fn check(&self, command: &[String], directory: &Path, say: Say) -> Result<(), Error> {
         let nodes = self.nodes()?;
         if nodes.is_empty() {
-            return Err(Error::Unfit("Slurm has no node that answers; see sinfo".into()));
+            let partition = &self.partition;
+            return Err(Error::Unfit(format!(
+                "Slurm has no node in the partition {partition} that answers; see sinfo, or name another by --partition"
+            )));
         }
         say(&format!("{} nodes say whether they can make shards", nodes.len()));
         let words = shell_words(command);
@@ -125,10 +121,15 @@ impl Slurm {
         );
         let count = nodes.len();
         let mut srun = Command::new("srun");
-        srun.args(["--quiet", "--job-name=onset-check", "--ntasks-per-node=1", "--input=none"]);
+        let job = format!("{}-check", job_name(directory));
+        srun.args(["--quiet", "--ntasks-per-node=1", "--input=none", "--time=10"]);
         srun.args([format!("--nodes={count}"), format!("--ntasks={count}")]);
-        srun.args(self.of_partition()).args(["sh", "-c", &script]);
-        let said = tool::run(&mut srun, PACKAGE, CHECKING)?;
+        srun.arg(format!("--job-name={job}")).arg(self.of_partition());
+        srun.args(["sh", "-c", &script]);
+        let said = tool::run(&mut srun, PACKAGE, CHECKING).inspect_err(|_| {
+            // An srun that was killed gives its nodes back only when its time is over.
+            let _ = in_any_case(|| ask("scancel", &[&format!("--name={job}")]));
+        })?;
         let unfit: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix('@')).collect();
         if unfit.is_empty() {
             return Ok(());
@@ -147,39 +148,48 @@ impl Slurm {
     /// If Slurm refuses. An interruption: the array is then cancelled.
     pub fn run(&self, tasks: &Tasks, shards: &[u32], say: Say) -> Result<(), Error> {
         let open = Directory::open(tasks.directory).map_err(|e| failed(tasks.directory, &e))?;
-        let job = match self.known(&open)? {
+        let job = match self.known(tasks.directory)? {
             Some(job) => {
                 say(&format!("job {} of an earlier command makes shards; it goes on", job.0));
                 job
             }
             None => {
-                let job = self.submit(tasks, shards)?;
-                let number = format!("{}\n", job.0);
-                open.replace(JOB_FILE, number.as_bytes())
-                    .map_err(|e| failed(tasks.directory, &e))?;
+                let job = in_any_case(|| {
+                    let job = self.submit(tasks, shards)?;
+                    let number = format!("{}\n", job.0);
+                    let written = open.replace(JOB_FILE, number.as_bytes());
+                    written.map(|()| job).map_err(|e| failed(tasks.directory, &e))
+                })?;
                 say(&format!("job {} of Slurm makes {} shards", job.0, shards.len()));
                 job
             }
         };
-        let waited = self.wait(&job, shards.len(), say);
-        let is_left = match &waited {
-            Ok(queue) => queue.held > 0,
-            Err(failure) => failure.is_interruption(),
-        };
-        if is_left {
-            // Not asked to stop again: this is what stopping is.
-            work::Cancel::default().during(|| self.ask("scancel", &[&job.0.to_string()]))?;
+        let waited = self.wait(&job, tasks.directory, shards.len(), say);
+        match &waited {
+            Ok(queue) if queue.held == 0 => {}
+            Err(failure) if !failure.is_interruption() => {
+                // The array may still run. The same command finds it by the file.
+                return waited.map(drop);
+            }
+            _ => drop(in_any_case(|| ask("scancel", &[&job.0.to_string()]))?),
         }
         open.remove(JOB_FILE).or_else(gone).map_err(|e| failed(tasks.directory, &e))?;
         waited.map(drop)
     }
 
-    /// The array that a command before this one submitted, if some of its tasks are still in the queue.
-    fn known(&self, directory: &Directory) -> Result<Option<Job>, Error> {
-        let Ok(number) = directory.read(JOB_FILE, 100) else { return Ok(None) };
+    /// The array that a command before this one submitted for this directory, if some of its tasks still run or wait.
+    ///
+    /// # Errors
+    /// If Slurm does not answer.
+    pub fn known(&self, directory: &Path) -> Result<Option<Job>, Error> {
+        let Ok(number) = confined::read(&directory.join(JOB_FILE), 100) else { return Ok(None) };
         let number = String::from_utf8_lossy(&number).trim().parse().map(Job);
         let Ok(job) = number else { return Ok(None) };
-        Ok((!self.queue(&job)?.is_over()).then_some(job))
+        let queue = queue(&job, directory)?;
+        if queue.is_over() && queue.held > 0 {
+            ask("scancel", &[&job.0.to_string()])?;
+        }
+        Ok((!queue.is_over()).then_some(job))
     }
 
     fn submit(&self, tasks: &Tasks, shards: &[u32]) -> Result<Job, Error> {
@@ -194,14 +204,15 @@ impl Slurm {
             .map_err(|e| failed(&script, &e))?;
         let most = at_once.map_or(String::new(), |most| format!("%{most}"));
         let mut sbatch = Command::new("sbatch");
-        sbatch.args(["--parsable", "--requeue", "--open-mode=append", "--job-name=onset"]);
+        sbatch.args(["--parsable", "--requeue", "--open-mode=append"]);
+        sbatch.arg(format!("--job-name={}", job_name(directory)));
         sbatch.arg(format!("--array={}{most}", numbers(shards)));
         sbatch.arg(format!("--cpus-per-task={processors}"));
         // A percent sign in the path would be one of Slurm's patterns.
         let log = directory.join("%a.log").display().to_string();
         let plain = directory.display().to_string();
         sbatch.arg(format!("--output={}", log.replacen(&plain, &plain.replace('%', "%%"), 1)));
-        sbatch.args(self.of_partition()).arg(&script);
+        sbatch.arg(self.of_partition()).arg(&script);
         let said = tool::run(&mut sbatch, PACKAGE, ASKING)?;
         let number = said.trim().split(';').next().unwrap_or_default();
         let number = number.parse().map(Job);
@@ -209,10 +220,20 @@ impl Slurm {
     }
 
     /// Waits until nothing more comes of an array. Returns what is then left of it.
-    fn wait(&self, job: &Job, of: usize, say: Say) -> Result<Queue, Error> {
+    fn wait(&self, job: &Job, directory: &Path, of: usize, say: Say) -> Result<Queue, Error> {
         let mut told: Option<(Queue, Instant)> = None;
+        let mut heard = Instant::now();
         loop {
-            let queue = self.queue(job)?;
+            let queue = match queue(job, directory) {
+                Ok(queue) => queue,
+                Err(e) if e.is_interruption() || heard.elapsed() > AWAY => return Err(e),
+                Err(e) => {
+                    say(&format!("! Slurm does not say how far it is, and is asked again: {e}"));
+                    pause(TOLD)?;
+                    continue;
+                }
+            };
+            heard = Instant::now();
             if queue.is_over() {
                 return Ok(queue);
             }
@@ -223,29 +244,70 @@ impl Slurm {
                 let ended = of.saturating_sub(running + waiting + held);
                 say(&format!("{ended} of {of} shards ended, {running} run, {waiting} wait"));
             }
-            let until = Instant::now() + EVERY;
-            while Instant::now() < until {
-                if work::is_cancelled() {
-                    return Err(Error::Interrupted);
-                }
-                std::thread::sleep(work::POLL);
-            }
+            pause(EVERY)?;
         }
     }
+}
 
-    /// The tasks of an array that have not ended.
-    fn queue(&self, job: &Job) -> Result<Queue, Error> {
-        let number = job.0.to_string();
-        let words = ["--noheader", "--array", "--format=%T", "--jobs", number.as_str()];
-        match self.ask("squeue", &words) {
-            Ok(said) => Ok(counted(&said)),
-            // Slurm forgets jobs some minutes after their end.
-            Err(Error::Rig(rig::Error::Program { why, .. })) if why.contains("Invalid job id") => {
-                Ok(Queue::default())
-            }
-            Err(e) => Err(e),
+fn ask(program: &str, words: &[&str]) -> Result<String, Error> {
+    Ok(tool::run(Command::new(program).args(words), PACKAGE, ASKING)?)
+}
+
+/// Does what has to be done whole, also after somebody asked to stop.
+fn in_any_case<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    work::Cancel::default().during(work)
+}
+
+/// Waits, unless somebody asks to stop.
+///
+/// # Errors
+/// If somebody does.
+pub fn pause(time: Duration) -> Result<(), Error> {
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        if work::is_cancelled() {
+            return Err(Error::Interrupted);
         }
+        std::thread::sleep(work::POLL);
     }
+    Ok(())
+}
+
+/// The name of the jobs that make the shards in a directory. A job of another cluster or directory may have the same
+/// number, and has another name.
+fn job_name(directory: &Path) -> String {
+    format!("onset-{}", name_of(&directory.display().to_string()))
+}
+
+/// The tasks of an array that have not ended.
+fn queue(job: &Job, directory: &Path) -> Result<Queue, Error> {
+    let (number, name) = (job.0.to_string(), job_name(directory));
+    let words = ["--noheader", "--array", "--format=%T", "--jobs", &number, "--name", &name];
+    match ask("squeue", &words) {
+        Ok(said) => Ok(counted(&said)),
+        // Slurm forgets jobs some minutes after their end.
+        Err(Error::Rig(rig::Error::Program { why, .. })) if why.contains("Invalid job id") => {
+            Ok(Queue::default())
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// The partition that is asked for, or else Slurm's own choice, which `sinfo` marks by a star.
+fn chosen(known: &str, asked: Option<&str>) -> Result<String, Error> {
+    let known: BTreeSet<&str> = known.split_whitespace().collect();
+    let plain = |name: &str| name.trim_end_matches('*').to_owned();
+    let found = match asked {
+        Some(asked) => known.iter().find(|name| plain(name) == asked),
+        None => known.iter().find(|name| name.ends_with('*')),
+    };
+    let names = known.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", ");
+    found.map(|name| plain(name)).ok_or_else(|| {
+        Error::Unfit(match asked {
+            Some(asked) => format!("Slurm has no partition {asked}; choose one of: {names}"),
+            None => format!("Slurm has no default partition; name one by --partition: {names}"),
+        })
+    })
 }
 
 fn counted(said: &str) -> Queue {
@@ -310,6 +372,18 @@ mod tests {
     fn numbers_that_follow_each_other_are_ranges() {
         assert_eq!(numbers(&[1, 2, 3, 7, 9, 10]), "1-3,7,9-10");
         assert_eq!((numbers(&[]), numbers(&[5])), (String::new(), "5".into()));
+    }
+
+    #[test]
+    fn the_partition_is_the_one_that_is_asked_for_or_the_default() {
+        let known = "gpu\ncpu*\n";
+        assert_eq!(chosen(known, None).ok().as_deref(), Some("cpu"));
+        for asked in ["gpu", "cpu"] {
+            assert_eq!(chosen(known, Some(asked)).ok().as_deref(), Some(asked));
+        }
+        let refused = |known, asked| chosen(known, asked).unwrap_err().to_string();
+        assert!(refused(known, Some("x")).contains("choose one of: cpu, gpu"));
+        assert!(refused("gpu", None).contains("--partition: gpu"));
     }
 
     #[test]

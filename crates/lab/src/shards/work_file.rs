@@ -2,22 +2,27 @@
 //! The file that says which work is divided in a directory, and by which parts its shards are made. Whoever makes a
 //! shard reads it first, on whatever machine: another QEMU would make another guest, silently.
 
+use super::Shard;
 use crate::Error;
 use confined::Directory;
 use rig::Bench;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The name of the directory for what concerns shards, in the directory of a work.
 pub const SHARDS: &str = "shards";
 /// The name of the file.
 pub const WORK_FILE: &str = "work.json";
 const BYTES_MAX: u64 = 1 << 20;
+/// How often the file is read again that another command may be writing.
+const HALF_WRITTEN: u32 = 25;
 
 /// The directory for what concerns shards, in the directory of a work.
-pub fn hidden(directory: &Path) -> PathBuf {
+pub fn place_of(directory: &Path) -> PathBuf {
     directory.join(SHARDS)
 }
 
@@ -74,6 +79,16 @@ impl Parts {
     }
 }
 
+/// Those of these shards whose files are not in the directory for what concerns shards. `file` is the name of a
+/// shard's file.
+pub fn missing(shards: &Path, all: &[Shard], file: impl Fn(Shard) -> String) -> Vec<Shard> {
+    // The directory is read, and not looked for each file: so another machine's new files are seen on a file system of
+    // the network.
+    let there = Directory::open(shards).and_then(|open| open.names()).unwrap_or_default();
+    let is_missing = |shard: &&Shard| !there.contains(&OsString::from(file(**shard)));
+    all.iter().filter(is_missing).copied().collect()
+}
+
 /// The work that is divided in a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -112,17 +127,24 @@ impl WorkFile {
     /// # Errors
     /// If the file there is of a work that is divided otherwise, or made by other parts. If it cannot be written.
     pub fn agree(&self, directory: &Path) -> Result<(), Error> {
-        match WorkFile::read(directory) {
-            Err(Error::Unfit(_)) => {
-                let failed = |e| Error::File(format!("{}: {e}", directory.display()));
-                std::fs::create_dir_all(directory).map_err(failed)?;
-                let text = serde_json::to_string_pretty(self).expect("plain data") + "\n";
-                let open = Directory::open(directory).map_err(failed)?;
-                open.replace(WORK_FILE, text.as_bytes()).map_err(failed)
-            }
-            Err(e) => Err(e),
-            Ok(there) => there.check(directory, self.shards, &self.parts),
+        let failed = |e| Error::File(format!("{}: {e}", directory.display()));
+        std::fs::create_dir_all(directory).map_err(failed)?;
+        let text = serde_json::to_string_pretty(self).expect("plain data") + "\n";
+        let open = Directory::open(directory).map_err(failed)?;
+        // Several commands may begin at once. The first one writes the file, and the others read it.
+        match open.write_new(WORK_FILE, text.as_bytes()) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            written => return written.map_err(failed),
         }
+        let mut there = WorkFile::read(directory);
+        for _ in 0..HALF_WRITTEN {
+            if there.is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            there = WorkFile::read(directory);
+        }
+        there?.check(directory, self.shards, &self.parts)
     }
 
     /// Checks that this machine makes the work's shards as the others do.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset atlas`: finds the longest stretches of a kernel under every stressor of stress-ng.
 
-use super::shards::{Divided, Next, Work, jobs};
+use super::shards::{Divided, NamedBy, Next, Work, jobs};
 use super::{bench, print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
 use lab::Error;
 use lab::atlas::{ATLAS_FILE, Atlas, Chosen, Ground, Idle, Tried, chosen};
 use lab::pieces::Directory;
-use lab::shards::{Shard, hidden};
+use lab::shards::{Shard, place_of};
 use std::path::PathBuf;
 use view::results;
 use view::terminal::{self, Shown};
@@ -21,8 +21,8 @@ pub fn run(arguments: &arguments::Atlas) -> Result<Exit, Failure> {
     let place = directory(arguments);
     let work = Work {
         sharing: &arguments.sharing,
-        directory: hidden(&place),
-        named_by: ("--output", &place),
+        directory: place_of(&place),
+        named_by: NamedBy { options: &["--output", "-o"], place: &place },
         kernels: [flavour.kernel.as_str()].into(),
         jobs: arguments.jobs,
     };
@@ -32,7 +32,7 @@ pub fn run(arguments: &arguments::Atlas) -> Result<Exit, Failure> {
         Ground::new(&bench, flavour, how, progress)
     })?;
     let Chosen { tried: names, left_out } = chosen;
-    let jobs = jobs(arguments.jobs, &arguments.sharing);
+    let jobs = jobs(arguments.jobs);
     if let Some(divided) = divided {
         let shared = Directory::share(&place, ground.about())?;
         if let Next::Nothing = make_shards(divided, &ground, &shared, &names, jobs)? {
@@ -101,10 +101,13 @@ fn make_shards(
     };
     let missing = |all: &[Shard]| {
         let is_missing = |shard: &&Shard| of(**shard).iter().any(|name| !directory.has(name));
-        Ok(all.iter().filter(is_missing).map(|shard| shard.number()).collect())
+        Ok(all.iter().filter(is_missing).copied().collect())
     };
+    let makes_the_whole = divided.makes_the_whole();
     let make = |shard: Shard| match fill(ground, directory, &of(shard), jobs)?.first() {
         None => Ok(()),
+        // The whole says it of all shards.
+        Some(_) if makes_the_whole => Ok(()),
         Some((name, e)) => Err(Failure::unavailable(format!("{name}: {e}"))),
     };
     divided.run(&missing, &make)

@@ -2,22 +2,24 @@
 //! `onset breed`: searches for the load under which answers come latest.
 
 use super::guest::Asked;
-use super::hunt::write_json;
-use super::{SystemClock, bench, print, print_json, run::processors};
+use super::hunt::{write_finds, write_json};
+use super::shards::jobs;
+use super::{SystemClock, bench, print, print_json, tell_missing};
 use crate::arguments::Breed;
 use crate::failure::{Exit, Failure};
 use bundle::RunId;
 use experiment::{Experiment, Load};
-use hunt::{Breeding, Genome, Population};
+use hunt::{Breeding, Genome};
 use lab::atlas::chosen;
-use lab::breeding::{BRED_FILE, Ended, Ground, Kept, Until, all, breed, corpus, finds, is_calm};
+use lab::breeding::{
+    BRED_FILE, Bred, Ended, Ground, Kept, Told, Until, all, breed, corpus, finds, is_calm,
+};
 use lab::followed::shell_word;
-use lab::hunting::find_file;
+use lab::hunting::{Find, explain_finds};
 use lab::matrix::Issuer;
 use lab::pieces::Directory;
 use lab::target::Rig;
 use sample::Responder;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use view::results;
@@ -28,6 +30,7 @@ pub fn run(arguments: &Breed) -> Result<Exit, Failure> {
     let breeding = breeding(arguments)?;
     let experiment = experiment(arguments, &breeding.responders)?;
     let rig = Rig::new(bench()?, &experiment)?;
+    tell_missing(&rig, &experiment);
     let cell = experiment.cells().next().expect("one flavour, one load");
     let ground = Shown::during(cell.flavour.to_string(), ["ready", "failed"], |progress| {
         Ground::new(rig.bench(), (&rig, &experiment, cell), &breeding, progress)
@@ -43,40 +46,50 @@ pub fn run(arguments: &Breed) -> Result<Exit, Failure> {
         Some(loads) => Until::Genomes(loads.get() as u64),
         None => Until::At(Instant::now() + Duration::from_nanos(arguments.budget.0)),
     };
-    let jobs = arguments.jobs.map_or_else(processors, usize::from);
-    let told = |population: &Population, kept: &Kept| {
-        tell!("{}", terminal::breeding_progress(population, kept));
+    let jobs = jobs(arguments.jobs);
+    let told = Told {
+        kept: &|kept| tell!("{}", terminal::bred_load(kept)),
+        round: &|population| tell!("{}", terminal::breeding_progress(population)),
+        say: &tell_line,
     };
-    let (population, ended) = breed(&ground, &breeding, &directory, (until, jobs), &told)?;
+    let Bred { population, ended } = breed(&ground, &breeding, &directory, (until, jobs), &told);
     let kept = all(&directory, &population);
-    let (mut found, explained) = match ended {
-        Ended::Interrupted => (Vec::new(), Ok(())),
-        Ended::Budget => finds(ground.bench(), &kept, &breeding.responders, jobs, &tell_line),
-    };
-    let mut ranks: BTreeMap<Responder, usize> = BTreeMap::new();
-    for one in &mut found {
-        let rank = ranks.entry(one.find.responder).or_default();
-        let file = path.join(find_file(one.find.responder.name(), *rank));
-        write_json(&file, &one.find.reproducer)?;
-        one.find.path = Some(file);
-        *rank += 1;
+    let mut is_interrupted = matches!(ended, Ok(Ended::Interrupted));
+    let mut found = finds(&kept, &breeding.responders, |finds| {
+        // To explain them takes the rig, too.
+        if matches!(ended, Ok(Ended::Budget)) {
+            is_interrupted = explain_finds(ground.bench(), finds, jobs, &tell_line).is_err();
+        }
+    });
+    if !kept.is_empty() {
+        let mut of_hunt: Vec<Find> = found.iter().map(|bred| bred.find.clone()).collect();
+        write_finds(&mut of_hunt, &path)?;
+        found.iter_mut().zip(of_hunt).for_each(|(bred, find)| bred.find = find);
+        let printed = results::Bred::of(ground.about(), &path, &population, (&found, &kept));
+        write_json(&path.join(BRED_FILE), &printed)?;
+        if arguments.json {
+            print_json(&printed)?;
+        } else {
+            print(&terminal::bred(ground.about(), &path, &population, (&found, &kept)))?;
+        }
     }
-    let printed = results::Bred::of(ground.about(), &path, &population, (&found, &kept));
-    write_json(&path.join(BRED_FILE), &printed)?;
-    if arguments.json {
-        print_json(&printed)?;
-    } else {
-        print(&terminal::bred(ground.about(), &path, &population, (&found, &kept)))?;
-    }
-    match ended == Ended::Interrupted || explained.is_err() {
-        true => Ok(Exit::Interrupted),
-        false => Ok(Exit::Success),
+    match ended {
+        Err(failure) => {
+            let Failure { exit, message } = failure.into();
+            let again = shell_word(&path);
+            let message =
+                format!("{message}\nTo go on, give the same command and --directory {again}");
+            Err(Failure { exit, message })
+        }
+        Ok(_) if is_interrupted => Ok(Exit::Interrupted),
+        Ok(_) => Ok(Exit::Success),
     }
 }
 
 fn breeding(arguments: &Breed) -> Result<Breeding, Failure> {
-    let stressors = chosen(&arguments.stressors)?.tried;
+    let all = chosen(&arguments.stressors)?.tried.into_iter();
     let is_asked = !arguments.stressors.is_empty();
+    let stressors: Vec<String> = all.filter(|name| is_asked || is_calm(name)).collect();
     let responders = match arguments.responders.as_slice() {
         [] => vec![Responder::Hardirq, Responder::Task],
         some => some
@@ -87,11 +100,10 @@ fn breeding(arguments: &Breed) -> Result<Breeding, Failure> {
     };
     let mut known: Vec<Genome> = Vec::new();
     for directory in &arguments.corpus {
-        known.extend(corpus(directory)?);
+        known.extend(corpus(directory, &stressors)?);
     }
     known.sort();
     known.dedup();
-    let stressors = stressors.into_iter().filter(|name| is_asked || is_calm(name)).collect();
     Ok(Breeding { seed: arguments.seed, stressors, responders, corpus: known })
 }
 

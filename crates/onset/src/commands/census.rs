@@ -2,13 +2,13 @@
 //! `onset census`: the latency of a trigger at each instant of a window around a find.
 
 use super::report::write_chosen;
-use super::shards::{Divided, Next, Work, jobs};
+use super::shards::{Divided, NamedBy, Next, Work, jobs};
 use super::{bench, named, print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
 use lab::census::{Counted, Part, Stretches, Window, stretches, take};
 use lab::followed::{Choice, Ready, Reproducer, reproducer};
-use lab::shards::{Shard, hidden};
+use lab::shards::{Shard, place_of};
 use rig::Bench;
 use sample::Nanos;
 use std::fmt::Write;
@@ -60,13 +60,18 @@ fn taken(
     (find, window): (&Reproducer, Window),
     title: &str,
 ) -> Result<Option<Taken>, Failure> {
+    if arguments.directory.is_some() && arguments.sharing.of().is_none() {
+        return Err(Failure::usage(
+            "--directory is for the results of shards: add --shards, --shard or --on, or leave it out",
+        ));
+    }
     let instants: Vec<Nanos> = window.instants().collect();
-    let jobs = jobs(arguments.jobs, &arguments.sharing);
+    let jobs = jobs(arguments.jobs);
     let directory = directory(arguments, find, window);
     let work = Work {
         sharing: &arguments.sharing,
-        directory: hidden(&directory),
-        named_by: ("--directory", &directory),
+        directory: place_of(&directory),
+        named_by: NamedBy { options: &["--directory"], place: &directory },
         kernels: [find.kernel.as_str()].into(),
         jobs: arguments.jobs,
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset run`: measures every flavour of an experiment under every load, with every instrument.
 
-use super::shards::{Divided, Next, Work, jobs};
+use super::shards::{Divided, NamedBy, Next, Work, jobs};
 use super::{SystemClock, print, print_json, report, store};
 use crate::arguments::{Outcome, Run, StoreArgument};
 use crate::failure::{Exit, Failure};
@@ -11,7 +11,7 @@ use bundle::store::Store;
 use experiment::{Experiment, Target};
 use lab::Found;
 use lab::matrix::{self, Place};
-use lab::shards::{Shard, hidden, name_of};
+use lab::shards::{Shard, name_of, place_of};
 use lab::target::{self, Local, Rig};
 use std::path::PathBuf;
 use view::results::{CellError, Runs};
@@ -103,8 +103,8 @@ fn shared(experiments: &[Experiment], arguments: &Run) -> Result<Exit, Failure> 
     report.as_deref().map_or(Ok(()), report::check_chosen)?;
     let work = Work {
         sharing: &arguments.sharing,
-        directory: hidden(&store.store).join(name(experiments)),
-        named_by: ("--store", &store.store),
+        directory: place_of(&store.store).join(name(experiments)),
+        named_by: NamedBy { options: &["--store"], place: &store.store },
         kernels: experiments.iter().flat_map(|e| &e.flavours).map(|f| f.kernel.as_str()).collect(),
         jobs: arguments.jobs,
     };
@@ -120,15 +120,19 @@ fn shared(experiments: &[Experiment], arguments: &Run) -> Result<Exit, Failure> 
             before += experiment.cells().count();
         }
         let lacks = |shard: &&Shard| cells.iter().any(|cell| shard.has(*cell));
-        Ok(all.iter().filter(lacks).map(|shard| shard.number()).collect())
+        Ok(all.iter().filter(lacks).copied().collect())
     };
     let make = |shard: Shard| {
         let found = Found::of_shards(&Store::at(&store.store))?;
         let is_wanted = |cell: usize| shard.has(cell);
-        let jobs = Some(jobs(arguments.jobs, &arguments.sharing) as u16);
+        let jobs = Some(jobs(arguments.jobs) as u16);
         let results = measure_some(experiments, jobs, (&found, &is_wanted), store)?;
         let failed = results.iter().flat_map(|(_, results)| results).find_map(|r| r.as_ref().err());
-        failed.map_or(Ok(()), |e| Err(Failure::from(e)))
+        match failed {
+            Some(e) => Err(Failure::from(e)),
+            None if work::is_cancelled() => Err(rig::Error::Interrupted.into()),
+            None => Ok(()),
+        }
     };
     match divided.run(&missing, &make)? {
         Next::Nothing => Ok(Exit::Success),

@@ -5,15 +5,19 @@ use super::run::processors;
 use super::words::{give, without};
 use crate::arguments::Sharing;
 use crate::failure::{Exit, Failure};
-use lab::shards::{Parts, Shard, Slurm, Tasks, WorkFile, last_words};
+use lab::followed::shell_word;
+use lab::shards::{Parts, Shard, Slurm, Tasks, WorkFile, last_words, pause};
 use rig::Bench;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use view::visible::{tell, tell_line};
 
 /// How often a cluster tries to make a shard that is missing at the end of an array.
 const TRIES: u32 = 3;
+/// How much later than its end a shard's result may be seen.
+const LATE: Duration = Duration::from_secs(10);
 
 /// A work that is divided into shards.
 pub struct Divided {
@@ -22,13 +26,13 @@ pub struct Divided {
     only: Option<Shard>,
     slurm: Option<(Slurm, Option<u32>)>,
     directory: PathBuf,
-    /// The words of the command that makes the whole.
-    command: Vec<OsString>,
+    /// The words of the command, but for how it is shared.
+    command: Vec<String>,
     processors: u32,
 }
 
-/// Says which of these shards are missing, by their numbers.
-pub type Missing<'a> = dyn Fn(&[Shard]) -> Result<Vec<u32>, Failure> + 'a;
+/// Says which of these shards are missing.
+pub type Missing<'a> = dyn Fn(&[Shard]) -> Result<Vec<Shard>, Failure> + 'a;
 
 /// What is left to do.
 pub enum Next {
@@ -38,14 +42,22 @@ pub enum Next {
     Nothing,
 }
 
+/// How the user names the directory of a work.
+pub struct NamedBy<'a> {
+    /// The option, and then its other forms.
+    pub options: &'static [&'static str],
+    /// The directory.
+    pub place: &'a Path,
+}
+
 /// How a command shares its work.
 pub struct Work<'a> {
     /// What the user says of it.
     pub sharing: &'a Sharing,
     /// The directory for what concerns shards.
     pub directory: PathBuf,
-    /// The option that names the directory of the work, with its value.
-    pub named_by: (&'static str, &'a Path),
+    /// How the user names the directory of the work.
+    pub named_by: NamedBy<'a>,
     /// The names of the kernels.
     pub kernels: BTreeSet<&'a str>,
     /// How many guests run at once.
@@ -53,55 +65,58 @@ pub struct Work<'a> {
 }
 
 impl Divided {
-    /// Begins a work, or goes on with it. Whatever unfits a machine for it is said now. `None` if the work is not
-    /// divided.
+    /// Begins a work, or goes on with it. `None` if the work is not divided.
     ///
     /// # Errors
-    /// If the directory is of another work, or if Slurm or one of its nodes is unfit.
+    /// If the directory is of another work, or if there is no such Slurm.
     pub fn begin(work: &Work, bench: &Bench) -> Result<Option<Divided>, Failure> {
-        let Work { sharing, directory, named_by: (option, place), kernels, jobs } = work;
+        let Work { sharing, directory, named_by, kernels, jobs } = work;
+        let (place, option) = (named_by.place, named_by.options[0]);
         let Some(of) = sharing.of() else { return Ok(None) };
         let all = Shard::all(of).map_err(Failure::usage)?;
-        if sharing.shard.is_some() && !directory.parent().is_some_and(Path::is_dir) {
-            let made = std::fs::create_dir_all(directory);
-            made.map_err(|e| Failure::unavailable(format!("{}: {e}", directory.display())))?;
-        }
+        let slurm = sharing.on.map(|_| Slurm::new(sharing.partition.as_deref())).transpose()?;
         let place = std::path::absolute(place).map_err(Failure::unavailable)?;
         let directory = std::path::absolute(directory).map_err(Failure::unavailable)?;
-        let words = without(std::env::args_os(), &[&Sharing::OPTIONS[..], &[option]].concat());
+        let words = without(std::env::args_os(), &[&Sharing::OPTIONS, named_by.options].concat());
         let whole = give(words.clone(), "--shards", of.to_string().as_ref());
-        let command = give(words, option, place.as_os_str());
-        let slurm = sharing.on.map(|_| Slurm::new(sharing.partition.clone())).transpose()?;
         let file = WorkFile {
-            command: whole.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            named_by: (*option).into(),
+            command: in_text(whole)?,
+            named_by: option.into(),
             shards: of,
             parts: Parts::here(bench, super::version(), kernels)?,
         };
         file.agree(&directory)?;
-        if let Some(slurm) = &slurm {
-            let check = ["doctor".into(), "--shards".into(), directory.display().to_string()];
-            let program = std::env::current_exe().map_err(Failure::unavailable)?;
-            let words: Vec<String> =
-                [program.display().to_string()].into_iter().chain(check).collect();
-            slurm.check(&words, &tell_line)?;
-        }
+        tell!(
+            "{}: {of} shards; to go on with them later, give the same command and {option} {}",
+            directory.display(),
+            shell_word(&place)
+        );
         let at_once = sharing.tasks.map(|tasks| u32::try_from(tasks.get()).unwrap_or(u32::MAX));
         Ok(Some(Divided {
             all,
             only: sharing.shard,
             slurm: slurm.map(|slurm| (slurm, at_once)),
             directory,
-            command,
+            command: in_text(give(words, option, place.as_os_str()))?,
             processors: u32::from(jobs.unwrap_or(1)),
         }))
+    }
+
+    /// Whether this command makes the whole, and not one shard alone.
+    pub fn makes_the_whole(&self) -> bool {
+        self.only.is_none()
+    }
+
+    /// Into how many shards the work is divided.
+    pub fn count(&self) -> u32 {
+        self.all.len() as u32
     }
 
     /// Has the missing shards made, here or on the cluster. `missing` says which are, and `make` makes one here.
     ///
     /// # Errors
-    /// Those of `missing` and `make`. If a shard is still missing after the cluster tried several times, with what its
-    /// task said last.
+    /// Those of `missing` and `make`. If a node of the cluster is unfit. If a shard is still missing after the cluster
+    /// tried several times, with what its task said last.
     pub fn run(
         self,
         missing: &Missing,
@@ -117,10 +132,9 @@ impl Divided {
         match &self.slurm {
             Some((slurm, at_once)) => self.on_slurm(slurm, *at_once, missing)?,
             None => {
-                let numbers: BTreeSet<u32> = missing(&self.all)?.into_iter().collect();
-                for shard in self.all.iter().filter(|shard| numbers.contains(&shard.number())) {
+                for shard in missing(&self.all)? {
                     tell!("shard {shard}");
-                    make(*shard)?;
+                    make(shard)?;
                 }
             }
         }
@@ -133,43 +147,71 @@ impl Divided {
         at_once: Option<u32>,
         missing: &Missing,
     ) -> Result<(), Failure> {
-        let program = std::env::current_exe().map_err(Failure::unavailable)?;
-        let words = self.command.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
-        let mut command: Vec<String> =
-            [program.display().to_string()].into_iter().chain(words).collect();
-        if !command.iter().any(|word| word == "--jobs" || word.starts_with("--jobs=")) {
-            command.extend(["--jobs".into(), self.processors.to_string()]);
+        let mut left = missing(&self.all)?;
+        if left.is_empty() {
+            return Ok(());
         }
+        let program = std::env::current_exe().map_err(Failure::unavailable)?;
+        let program = program.display().to_string();
+        // The nodes say what they have before anything runs there. Where an array runs already, they have said it.
+        if slurm.known(&self.directory)?.is_none() {
+            let check = ["doctor", "--shards", &self.directory.display().to_string()];
+            let check = check.map(String::from);
+            let words: Vec<String> = [program.clone()].into_iter().chain(check).collect();
+            slurm.check(&words, &self.directory, &tell_line)?;
+        }
+        let command: Vec<String> =
+            [program].into_iter().chain(self.command.iter().skip(1).cloned()).collect();
+        let jobs = give(
+            command.iter().map(OsString::from).collect(),
+            "--jobs",
+            &OsString::from(self.processors.to_string()),
+        );
+        let command = in_text(jobs)?;
         let tasks = Tasks {
             command: &command,
-            of: self.all.len() as u32,
+            of: self.count(),
             at_once,
             processors: self.processors,
             directory: &self.directory,
         };
-        let mut numbers = missing(&self.all)?;
         for _ in 0..TRIES {
-            if numbers.is_empty() {
+            let numbers: Vec<u32> = left.iter().map(|shard| shard.number()).collect();
+            slurm.run(&tasks, &numbers, &tell_line)?;
+            left = missing(&self.all)?;
+            if left.is_empty() {
                 return Ok(());
             }
-            slurm.run(&tasks, &numbers, &tell_line)?;
-            numbers = missing(&self.all)?;
+            // A file system of the network may show the last results a moment later.
+            pause(LATE)?;
+            left = missing(&self.all)?;
+            if left.is_empty() {
+                return Ok(());
+            }
         }
-        let Some(first) = numbers.first() else { return Ok(()) };
-        let (log, said) = last_words(&self.directory, *first);
+        let first = left[0].number();
+        let (log, said) = last_words(&self.directory, first);
         let message = format!(
-            "{} of {} shards are not done after {TRIES} tries. Shard {first} said last ({}):\n{said}\nTo go on, give the same command again",
-            numbers.len(),
-            self.all.len(),
+            "{} of {} shards are not done after {TRIES} tries. Shard {first} said last ({}):\n{said}\nTo go on, give the same command again, with the directory that was told above",
+            left.len(),
+            self.count(),
             log.display()
         );
         Err(Failure { exit: Exit::Unavailable, message })
     }
 }
 
-/// How many guests run at once: as many as there are processors, if nobody says it. A shard has one guest, since the
-/// cluster makes several shards at once.
-pub fn jobs(asked: Option<u16>, sharing: &Sharing) -> usize {
-    let default = if sharing.shard.is_some() { 1 } else { processors() };
-    asked.map_or(default, usize::from)
+/// The words as text, which is what other machines are told.
+fn in_text(words: Vec<OsString>) -> Result<Vec<String>, Failure> {
+    let text = |word: OsString| {
+        word.into_string().map_err(|word| {
+            Failure::usage(format!("{}: a word of a shared work has to be UTF-8", word.display()))
+        })
+    };
+    words.into_iter().map(text).collect()
+}
+
+/// How many guests run at once: as many as there are processors, if nobody says it.
+pub fn jobs(asked: Option<u16>) -> usize {
+    asked.map_or_else(processors, usize::from)
 }

@@ -26,7 +26,7 @@ pub struct Bred<'a> {
     /// them: of stretches of at least 5,000 instructions, and of those that were fired into.
     stacks: usize,
     /// The longest latencies of each responder, the longest first, each of another place. One with the same main cause
-    /// as a longer one is absent. Empty if the command was interrupted.
+    /// as a longer one is absent, unless the command was interrupted before it explained them.
     worst: Vec<WorstBred<'a>>,
     /// The loads under which the guest died.
     died: Vec<DeadLoad<'a>>,

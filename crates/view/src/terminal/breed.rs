@@ -9,13 +9,18 @@ use lab::followed::replay_of_find;
 use std::fmt::Write;
 use std::path::Path;
 
-/// The line after each load.
-pub fn breeding_progress(population: &Population, kept: &Kept) -> String {
+/// The line of a load that had its trials.
+pub fn bred_load(kept: &Kept) -> String {
     let Lived { number, genome, late, .. } = &kept.lived;
     let late: Vec<String> = late.iter().map(|(name, ns)| format!("{name} {ns}")).collect();
     let died = if kept.died.is_some() { "; the guest died" } else { "" };
-    let stacks = several(population.stacks() as u64, "stack");
-    format!("load {number}: {genome}: {}{died}; {stacks} so far", late.join(", "))
+    format!("load {number}: {genome}: {}{died}", late.join(", "))
+}
+
+/// The line after each round.
+pub fn breeding_progress(population: &Population) -> String {
+    let (loads, stacks) = (population.count(), population.stacks() as u64);
+    format!("{}, which opened stretches by {}", several(loads, "load"), several(stacks, "stack"))
 }
 
 /// The results at the end.

@@ -35,7 +35,7 @@ mod windows;
 
 pub use atlas::{atlas, stressor};
 pub use bound::bound;
-pub use breed::{bred, breeding_progress};
+pub use breed::{bred, bred_load, breeding_progress};
 pub use census::census;
 pub use company::company;
 pub use comparison::comparison;

@@ -8,7 +8,7 @@ use super::{print, print_json};
 use crate::failure::{Exit, Failure};
 use crate::installation::Installation;
 use experiment::ALL_LOADS;
-use lab::shards::{Parts, WorkFile, hidden};
+use lab::shards::{Parts, WorkFile, place_of};
 use rig::{Cache, Emulator, tool};
 use std::path::Path;
 use view::results::{Check, Doctor, State};
@@ -57,7 +57,7 @@ pub fn run(json: bool, shards: Option<&Path>) -> Result<Exit, Failure> {
 /// Checks that this machine makes shards of a work as the others do.
 fn can_make_shards(directory: &Path) -> Result<Exit, Failure> {
     // The directory of a work is meant, and the one in it that concerns shards is understood.
-    let inside = hidden(directory);
+    let inside = place_of(directory);
     let directory = if inside.is_dir() { &inside } else { directory };
     let work = WorkFile::read(directory)?;
     let kernels = work.parts.kernels.keys().map(String::as_str).collect();

@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         },
         seed: arguments.seed,
         budget: arguments.budget,
-        jobs: super::shards::jobs(arguments.jobs, &arguments.sharing),
+        jobs: super::shards::jobs(arguments.jobs),
         enough: None,
     };
     let bench = rig.bench();
@@ -198,7 +198,7 @@ pub(super) fn search(hunt: &Hunt, grounds: &Grounds<'_>, journal: &mut Journal) 
 
 /// Writes a file for each find, which `onset replay` takes. Removes the files that an earlier part of the hunt wrote
 /// for finds that are no longer among them.
-fn write_finds(finds: &mut [Find], directory: &Path) -> Result<(), Failure> {
+pub(super) fn write_finds(finds: &mut [Find], directory: &Path) -> Result<(), Failure> {
     let mut ranks: BTreeMap<Responder, usize> = BTreeMap::new();
     for find in finds {
         let rank = ranks.entry(find.responder).or_default();

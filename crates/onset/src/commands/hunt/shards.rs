@@ -3,7 +3,7 @@
 
 use super::{Place, finish, search};
 use crate::arguments::Hunt as Arguments;
-use crate::commands::shards::{Divided, Next, Work};
+use crate::commands::shards::{Divided, NamedBy, Next, Work};
 use crate::failure::{Exit, Failure};
 use ::rig::Bench;
 use experiment::Flavour;
@@ -11,7 +11,7 @@ use hunt::{Hunt, HuntEnd};
 use lab::hunting::{
     About, Grounds, JOURNAL, Journal, keep_shard, missing_shards, whole, working_directory,
 };
-use lab::shards::{Shard, hidden};
+use lab::shards::{Shard, place_of};
 use std::path::Path;
 use view::visible::{tell, tell_line};
 
@@ -22,10 +22,15 @@ pub fn begin(
     directory: &Path,
     bench: &Bench,
 ) -> Result<Option<Divided>, Failure> {
+    if arguments.sharing.shard.is_some() && arguments.directory.is_none() {
+        return Err(Failure::usage(
+            "--shard needs --directory: the directory in which the shards of this hunt come together",
+        ));
+    }
     let work = Work {
         sharing: &arguments.sharing,
-        directory: hidden(directory),
-        named_by: ("--directory", directory),
+        directory: place_of(directory),
+        named_by: NamedBy { options: &["--directory"], place: directory },
         kernels: [flavour.kernel.as_str()].into(),
         jobs: arguments.jobs,
     };
@@ -41,12 +46,19 @@ pub fn run(
     place: Place,
 ) -> Result<Exit, Failure> {
     let (_, about, directory) = place;
-    let shards = hidden(directory);
+    let shards = place_of(directory);
     let missing = |all: &[Shard]| Ok(missing_shards(&shards, all));
     let make = |shard: Shard| make(&shards, shard, hunt, grounds, about);
+    let whole_about = About { shards: Some(divided.count()), ..about.clone() };
+    // Another hunt in this directory is refused now. Nobody else puts the shards together meanwhile.
+    let held = divided
+        .makes_the_whole()
+        .then(|| Journal::open(&directory.join(JOURNAL), &whole_about, &tell_line))
+        .transpose()?;
     let Next::Whole(all) = divided.run(&missing, &make)? else { return Ok(Exit::Success) };
-    let about = About { shards: Some(all.len() as u32), ..about.clone() };
-    let known = whole(directory, (&shards, &all), &about, &tell_line)?;
+    let known = whole(directory, (&shards, &all), &whole_about)?;
+    drop(held);
+    let about = whole_about;
     tell!("{}: {} trials of {} shards", directory.display(), known.trials, all.len());
     let place = (place.0, &about, directory);
     finish(json, (hunt, grounds), place, (&known, HuntEnd::Budget), None)
@@ -69,6 +81,8 @@ fn make(
     if ended == HuntEnd::Interrupted {
         return Err(lab::Error::Interrupted.into());
     }
+    // A file system of the network keeps the directory of an open file.
+    drop(journal);
     keep_shard(shards, shard, &tell_line)?;
     Ok(())
 }
