@@ -14,7 +14,7 @@ use std::path::Path;
 use testbench::{Lab, have_kernels};
 
 /// How many finds are compared. `ONSET_FINDS=1000` compares so many, of hunts on several kernels under several loads.
-const FINDS: usize = 60;
+const FINDS: usize = 40;
 const FLAVOURS: [&str; 5] =
     ["6.12-rt", "6.12 preempt=none", "7.3 preempt=lazy", "6.12 preempt=full", "7.3-rt"];
 const LOADS: [&str; 3] = ["mixed", "disk", "net"];
@@ -119,5 +119,6 @@ fn what_forks_find_comes_out_again_after_a_restore() {
         compare(&lab, cell, of_each, &mut compared);
         println!("{cell:?}: {compared:?}");
     }
-    assert!(compared.len() > 2, "{compared:?}");
+    let sum: usize = compared.values().sum();
+    assert!(compared.len() > 1 && sum * 2 > wanted, "{compared:?}");
 }

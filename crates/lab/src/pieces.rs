@@ -26,6 +26,8 @@ pub trait Piece: Serialize + DeserializeOwned {
     type About: Serialize + DeserializeOwned;
     /// The word for such a work.
     const WORK: &'static str;
+    /// The option that names the directory of the work.
+    const OPTION: &'static str;
     /// The name of the directory that holds the pieces.
     const PLACE: &'static str;
 
@@ -109,8 +111,9 @@ impl<P: Piece> Directory<P> {
             })?;
             if let Some(difference) = difference(&known, about) {
                 return Err(refused(format!(
-                    "is of another {} ({difference}); choose another directory, or remove this one",
-                    P::WORK
+                    "is of another {} ({difference}); choose another directory by {}, or remove this one",
+                    P::WORK,
+                    P::OPTION
                 )));
             }
         }

@@ -209,6 +209,7 @@ pub const ATLAS_FILE: &str = "atlas.json";
 impl Piece for Tried {
     type About = About;
     const WORK: &'static str = "atlas";
+    const OPTION: &'static str = "--output";
     const PLACE: &'static str = "stressors";
 
     fn name(&self) -> String {

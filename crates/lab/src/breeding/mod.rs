@@ -97,6 +97,7 @@ pub struct Late {
 impl Piece for Kept {
     type About = About;
     const WORK: &'static str = "search for loads";
+    const OPTION: &'static str = "--directory";
     const PLACE: &'static str = "genomes";
 
     fn name(&self) -> String {
