@@ -108,7 +108,7 @@ fn resolved(command: &Command, path: &Path) -> Command {
 }
 
 /// The last `n` lines of a text, trimmed.
-pub(crate) fn last_lines(text: &str, n: usize) -> String {
+pub fn last_lines(text: &str, n: usize) -> String {
     let lines: Vec<&str> = text.trim().lines().collect();
     lines[lines.len().saturating_sub(n)..].join("\n")
 }

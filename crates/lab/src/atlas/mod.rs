@@ -69,7 +69,7 @@ impl Kind {
 const KEPT: usize = 50;
 /// The guest's memory. Many stressors map 256 MiB unless they are told otherwise, and the kernel grants no mapping that
 /// is larger than the whole memory.
-const MEMORY_MIB: u32 = 1024;
+pub(crate) const MEMORY_MIB: u32 = 1024;
 /// How many frames of a stack are kept.
 const FRAMES: usize = 32;
 

@@ -13,16 +13,17 @@ pub use finds::{BredFind, finds};
 pub use script::is_calm;
 
 use crate::Error;
+use crate::atlas::MEMORY_MIB;
 use crate::atlas::stressors::{PROGRAMS, version};
 use crate::followed::{Ready, Reproducer, Subject, order};
-use crate::hunting::{Field, Grounds, Say, View, Walkers, at_once, lock};
+use crate::hunting::{Field, Grounds, HIGH, STACKS_FROM, Say, View, Walkers, at_once, lock};
 use crate::pieces::{Directory, Piece};
 use crate::shards::name_of;
 use crate::target::Rig;
 use experiment::{Cell, Experiment};
 use hunt::{Breeding, Genome, Knowledge, Lived, Population, ROUND};
 use rig::{Bench, Calls, Follow, Guest, Stimulus};
-use sample::{Insns, Nanos, Responder};
+use sample::Responder;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -31,12 +32,6 @@ use std::time::Instant;
 use vmlinux::Map;
 use work::Progress;
 
-/// Stretches that are shorter than this get no stack, as in a hunt.
-const STACKS_FROM: Insns = Insns(5_000);
-/// How long each trigger keeps the line high, as in a hunt.
-const HIGH: Nanos = Nanos::from_micros(1);
-/// The guest's memory, as for an atlas.
-const MEMORY_MIB: u32 = 1024;
 /// Each genome's trials have numbers of their own: this many, which are more than it has trials.
 const NUMBERS: u64 = 32;
 /// How many of the latest answers of a responder are kept of a genome, each of another place.

@@ -32,7 +32,7 @@ pub use ledgers::{Account, Ledgers};
 pub use named::{Choice, Named, open, samples_of};
 pub(crate) use ready::check;
 pub use ready::{Ready, Watcher};
-pub use replay::{option, replay_of_answer, replay_of_find, shell_word};
+pub use replay::{option, replay_of_answer, replay_of_find, shell_word, shell_words};
 pub use replayed::{Latency, Recorded, Replayed, record, replay, reproducer};
 pub use reproducer::{Answer, Reproducer, order};
 pub use spending::{PROGRAMS, Share, Spending, UNNAMED, spend};

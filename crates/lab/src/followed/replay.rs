@@ -32,6 +32,11 @@ pub fn shell_word(path: &Path) -> String {
     }
 }
 
+/// The words of a command in the form that a shell takes.
+pub fn shell_words(words: &[impl AsRef<Path>]) -> String {
+    words.iter().map(|word| shell_word(word.as_ref())).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

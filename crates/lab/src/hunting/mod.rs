@@ -28,3 +28,10 @@ pub use search::{Run, SearchResult, search};
 pub use shards::{keep_shard, missing_shards, whole, working_directory};
 pub use walkers::{Blind, Walkers};
 pub(crate) use workers::{at_once, lock};
+
+use sample::{Insns, Nanos};
+
+/// Stretches that are shorter than this get no stack, since they do not make an answer late.
+pub const STACKS_FROM: Insns = Insns(5_000);
+/// How long each trigger keeps the line high. The line falls before the next trigger may come, however close that is.
+pub const HIGH: Nanos = Nanos::from_micros(1);

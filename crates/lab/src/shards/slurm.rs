@@ -4,7 +4,7 @@
 
 use super::name_of;
 use crate::Error;
-use crate::followed::shell_word;
+use crate::followed::shell_words;
 use crate::hunting::Say;
 use confined::Directory;
 use rig::tool;
@@ -343,10 +343,6 @@ fn numbers(rising: &[u32]) -> String {
     text
 }
 
-fn shell_words(words: &[String]) -> String {
-    words.iter().map(|word| shell_word(Path::new(word))).collect::<Vec<_>>().join(" ")
-}
-
 fn gone(e: std::io::Error) -> std::io::Result<()> {
     if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) }
 }
@@ -359,9 +355,7 @@ fn failed(path: &Path, e: &std::io::Error) -> Error {
 pub fn last_words(directory: &Path, shard: u32) -> (PathBuf, String) {
     let path = directory.join(format!("{shard}.log"));
     let bytes = confined::read(&path, 64 << 20).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let lines: Vec<&str> = text.trim().lines().collect();
-    (path, lines[lines.len().saturating_sub(3)..].join("\n"))
+    (path, tool::last_lines(&String::from_utf8_lossy(&bytes), 3))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use lab::breeding::{
     BRED_FILE, Bred, Ended, Ground, Kept, Told, Until, all, breed, corpus, finds, is_calm,
 };
 use lab::followed::shell_word;
-use lab::hunting::{Find, explain_finds};
+use lab::hunting::explain_finds;
 use lab::matrix::Issuer;
 use lab::pieces::Directory;
 use lab::target::Rig;
@@ -62,9 +62,7 @@ pub fn run(arguments: &Breed) -> Result<Exit, Failure> {
         }
     });
     if !kept.is_empty() {
-        let mut of_hunt: Vec<Find> = found.iter().map(|bred| bred.find.clone()).collect();
-        write_finds(&mut of_hunt, &path)?;
-        found.iter_mut().zip(of_hunt).for_each(|(bred, find)| bred.find = find);
+        write_finds(found.iter_mut().map(|bred| &mut bred.find), &path)?;
         let printed = results::Bred::of(ground.about(), &path, &population, (&found, &kept));
         write_json(&path.join(BRED_FILE), &printed)?;
         if arguments.json {

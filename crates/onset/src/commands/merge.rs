@@ -3,7 +3,7 @@
 
 use crate::arguments;
 use crate::failure::{Exit, Failure};
-use lab::followed::shell_word;
+use lab::followed::shell_words;
 use lab::shards::{Merged, WorkFile, merge};
 use std::path::Path;
 use view::visible::tell;
@@ -33,8 +33,7 @@ pub fn run(arguments: &arguments::Merge) -> Result<Exit, Failure> {
         if !is_ours || OPTIONS.iter().all(|option| option != named_by) {
             continue;
         }
-        let words = command.iter().chain(&place).map(|word| shell_word(Path::new(word)));
-        let command = words.collect::<Vec<_>>().join(" ");
+        let command = shell_words(&[&command[..], &place].concat());
         tell!("what is missing is made, and the whole is shown, by: {command}");
     }
     Ok(Exit::Success)

@@ -2,11 +2,10 @@
 //! Guests that died during a trial, or did not answer. For each, the hunt writes what the console said, and an
 //! experiment that replays the death.
 
-use super::HIGH;
 use crate::failure::Failure;
 use experiment::{Experiment, Guest, GuestFile};
 use hunt::{GuestDeath, Knowledge};
-use lab::hunting::{About, DeathFiles};
+use lab::hunting::{About, DeathFiles, HIGH};
 use sample::{Disturbance, Nanos};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

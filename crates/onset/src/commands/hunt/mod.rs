@@ -13,14 +13,14 @@ use ::rig::{Bench, Calls};
 use bundle::RunId;
 use experiment::{Experiment, Flavour, GUEST_SEED, Load};
 use hunt::{Hunt, HuntEnd, HuntFailure, Knowledge, STRATEGIES, Trial};
-use lab::followed::{Ready, Subject, narrow, shell_word};
+use lab::followed::{Ready, Subject, narrow, shell_word, shell_words};
 use lab::hunting::{
-    self, About, CONCLUSION, Field, Find, Grounds, JOURNAL, Journal, SearchResult, View, Walkers,
-    explain_finds, find_file,
+    self, About, CONCLUSION, Field, Find, Grounds, HIGH, JOURNAL, Journal, STACKS_FROM,
+    SearchResult, View, Walkers, explain_finds, find_file,
 };
 use lab::matrix::Issuer;
 use lab::target::Rig;
-use sample::{Insns, Nanos, Responder, ResponderSet};
+use sample::{Responder, ResponderSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,11 +28,6 @@ use toml_edit::{Item, Table, value};
 use view::results;
 use view::terminal::{self, Shown};
 use view::visible::{tell, tell_line};
-
-/// Stretches that are shorter than this get no stack, since they do not make an answer late.
-const STACKS_FROM: Insns = Insns(5_000);
-/// How long each trigger keeps the line high.
-const HIGH: Nanos = Nanos::from_micros(1);
 
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let experiment = experiment(arguments)?;
@@ -132,7 +127,7 @@ fn finish(
 fn again(directory: &Path) -> String {
     let words = without(std::env::args_os(), &[]);
     let words = give(words, "--directory", directory.as_os_str());
-    words.iter().map(|word| shell_word(Path::new(word))).collect::<Vec<_>>().join(" ")
+    shell_words(&words)
 }
 
 /// Writes the finds to the hunt's directory, and prints them.
@@ -198,7 +193,10 @@ pub(super) fn search(hunt: &Hunt, grounds: &Grounds<'_>, journal: &mut Journal) 
 
 /// Writes a file for each find, which `onset replay` takes. Removes the files that an earlier part of the hunt wrote
 /// for finds that are no longer among them.
-pub(super) fn write_finds(finds: &mut [Find], directory: &Path) -> Result<(), Failure> {
+pub(super) fn write_finds<'a>(
+    finds: impl IntoIterator<Item = &'a mut Find>,
+    directory: &Path,
+) -> Result<(), Failure> {
     let mut ranks: BTreeMap<Responder, usize> = BTreeMap::new();
     for find in finds {
         let rank = ranks.entry(find.responder).or_default();
