@@ -12,11 +12,11 @@ use std::collections::BTreeSet;
 pub struct Ground {
     /// The stretches that are near enough to be fired into from here.
     pub near: Vec<ForeseenStretch>,
-    /// The stretches that are too far.
+    /// The stretches that are too far for that, unless they are outstanding.
     pub far: Vec<ForeseenStretch>,
     /// The coincidences that come soon.
     pub together: Vec<Coincidence>,
-    /// How far the guest has been let run from here without triggers, for the trials that fire later.
+    /// How far the guest has been let run from here without triggers, by a scout and for the trials that fire later.
     pub walked: Nanos,
     /// The number of foresight's trials that fired from here.
     pub fired: usize,
@@ -37,6 +37,10 @@ impl Ground {
                 self.fired += 1;
                 self.tried.extend(result.entered.iter().map(|entered| entered.stretch.at_ns));
                 self.tried.extend(result.encounter.iter().map(|met| met.coincidence.at_ns));
+                if result.entered.is_none() && result.encounter.is_none() {
+                    let died = result.died.as_ref().and_then(|died| died.instants.first());
+                    self.tried.extend(result.instants.first().or(died));
+                }
             }
         }
     }

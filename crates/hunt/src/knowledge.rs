@@ -189,7 +189,9 @@ impl Knowledge {
             }
         }
         let ground = self.grounds.entry(begin).or_default();
-        ground.walked = ground.walked.max(result.undisturbed_ns);
+        // A scout triggers nothing, so its whole way is one that trials need not go again.
+        let walked = result.scouted.as_ref().map_or(result.undisturbed_ns, |_| result.virtual_ns);
+        ground.walked = ground.walked.max(walked);
         for (responder, lost) in &result.losses {
             self.losses.entry(responder.clone()).or_default().merge(lost);
         }

@@ -147,6 +147,7 @@ pub extern "C" fn serve() {
         loop {
             match next_request() {
                 WalkRequest::Walk { until } => return generator::walk(until),
+                WalkRequest::Stop => return generator::stop(),
                 WalkRequest::Fork { slot } => {
                     generator::flush();
                     // SAFETY: this thread holds the big lock, without which the main loop changes nothing. A child

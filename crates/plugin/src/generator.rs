@@ -11,7 +11,7 @@
 mod registers;
 mod walking;
 
-pub(crate) use self::walking::{become_child, flush, stands_at, walk};
+pub(crate) use self::walking::{become_child, flush, stands_at, stop, walk};
 
 use self::registers::{DisturbancePort, HigherPins, MarkPort, ParallelPort};
 use crate::commands::Commands;
@@ -245,10 +245,7 @@ extern "C" fn on_rise(_: *mut c_void) {
 }
 
 extern "C" fn on_advanced() {
-    with(|g| {
-        g.end();
-        g.qemu.stop();
-    });
+    stop();
 }
 
 extern "C" fn on_fall(_: *mut c_void) {

@@ -136,10 +136,11 @@ impl Bench {
     pub fn advance_followed(
         &self,
         guest: &Guest,
-        (from, key): &(Snapshot, String),
+        pair: &(Snapshot, String),
         time: Nanos,
         (generator, following): (Generator, Following<'_>),
     ) -> Result<Outcome> {
+        let (from, _) = pair;
         let after = guest.begin_after + time;
         assert_eq!(stage_before(after), Some(guest.begin_after), "the way to {after}");
         let scratch = self.cache().scratch()?;
@@ -147,24 +148,70 @@ impl Bench {
         let mut channel = Channel::with_capacity(RECORDS)?;
         let plugin = self.plugin(&stimulus, Some(&following.follow.plan), &channel);
         let mut running = start_from(self.emulator(), guest, (from, time), plugin, scratch.path())?;
-        let ending = match wait_for_end(&mut running, &mut channel, time, following.see) {
+        let way = Advanced { from: pair, guest, time, scratch: scratch.path() };
+        let died = match wait_for_end(&mut running, &mut channel, time, following.see) {
             Ok(registers) => {
-                let place = self.cache().place("snapshots")?.join(key_after(key, time));
-                // If an earlier hunt came by, the snapshot is here already.
-                if !Snapshot::is_at(&place) {
-                    let draft = draft(scratch.path(), "draft", &from.image())?;
-                    let record = save_after(from, &mut running, registers, &draft, &|_| ())?;
-                    Snapshot::publish(&draft, &place, record)?;
-                }
-                Ending::Whole
+                self.keep_stage(&way, &mut running, registers)?;
+                None
             }
-            Err(Error::Guest { why, .. }) => Ending::Died(why),
+            Err(Error::Guest { why, .. }) => Some(why),
             Err(e) => return Err(e),
         };
+        Ok(way.outcome(running.console(), &channel, died))
+    }
+
+    /// Saves a machine that has gone this way and is to pause, if the way begins at a stage and nobody was here before.
+    ///
+    /// # Errors
+    /// The errors of saving, and an interruption.
+    pub(crate) fn keep_stage(
+        &self,
+        way: &Advanced<'_>,
+        running: &mut Running,
+        registers: Registers,
+    ) -> Result<()> {
+        let Advanced { from: (from, key), guest, time, scratch } = way;
+        let place = self.cache().place("snapshots")?.join(key_after(key, *time));
+        let leads = stage_before(guest.begin_after + *time) == Some(guest.begin_after);
+        if !leads || Snapshot::is_at(&place) {
+            return Ok(());
+        }
+        let draft = draft(scratch, "draft", &from.image())?;
+        let record = save_after(from, running, registers, &draft, &|_| ())?;
+        Snapshot::publish(&draft, &place, record).map(drop)
+    }
+
+    fn plugin<'a>(
+        &'a self,
+        stimulus: &'a Stimulus,
+        follow: Option<&'a Plan>,
+        channel: &'a Channel,
+    ) -> Plugin<'a> {
+        let library = &self.parts().plugin;
+        Plugin { library, stimulus, follow, channel, commands: None, walk: None }
+    }
+}
+
+/// The way on which a saved guest was let run, without triggers.
+pub(crate) struct Advanced<'a> {
+    /// The saved guest, with its key.
+    pub(crate) from: &'a (Snapshot, String),
+    pub(crate) guest: &'a Guest,
+    /// How long the way is.
+    pub(crate) time: Nanos,
+    pub(crate) scratch: &'a Path,
+}
+
+impl Advanced<'_> {
+    /// The outcome of a run of this way, if the guest's kernel has printed `said`. `died` says why the guest ended, if
+    /// it did.
+    pub(crate) fn outcome(&self, said: String, channel: &Channel, died: Option<String>) -> Outcome {
+        let (from, key) = self.from;
         let before = from.console();
         let restored_at = before.len();
-        let console = before + &running.console();
-        Ok(Outcome {
+        let console = before + &said;
+        Outcome {
+            ending: died.map_or(Ending::Whole, Ending::Died),
             dropped: channel.dropped(),
             report: None,
             worked: None,
@@ -177,18 +224,7 @@ impl Bench {
             guest_ended: Ok(()),
             snapshot: key.clone(),
             first_answer: None,
-            ending,
-        })
-    }
-
-    fn plugin<'a>(
-        &'a self,
-        stimulus: &'a Stimulus,
-        follow: Option<&'a Plan>,
-        channel: &'a Channel,
-    ) -> Plugin<'a> {
-        let library = &self.parts().plugin;
-        Plugin { library, stimulus, follow, channel, commands: None, walk: None }
+        }
     }
 }
 
@@ -241,7 +277,7 @@ fn draft(scratch: &Path, name: &str, image: &Path) -> Result<PathBuf> {
 }
 
 /// The key of the snapshot that is made of another one by letting it run for `time`.
-fn key_after(key: &str, time: Nanos) -> String {
+pub fn key_after(key: &str, time: Nanos) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(key.as_bytes()).update(&time.0.to_le_bytes());
     hasher.finalize().to_hex()[..32].to_string()
@@ -269,7 +305,7 @@ fn start_from(
 }
 
 /// The level of the pins, and the value of the control register.
-type Registers = (u16, u8);
+pub(crate) type Registers = (u16, u8);
 
 /// Saves a machine that was let run on from a saved one.
 fn save_after(
@@ -345,7 +381,7 @@ fn check_release(guest: &Guest, running: Option<&String>) -> Result<()> {
 }
 
 /// Waits until a machine has run for the wanted time. `see` takes what a follower reports.
-fn wait_for_end(
+pub(crate) fn wait_for_end(
     running: &mut Running,
     channel: &mut Channel,
     time: Nanos,

@@ -26,7 +26,7 @@ mod walker;
 mod witness;
 mod x86_64;
 
-pub use boot::{FIRST_STAGE, stage_before};
+pub use boot::{FIRST_STAGE, key_after, stage_before};
 pub use cache::{Cache, Parts};
 pub use collect::Seer;
 pub use console::Fault;

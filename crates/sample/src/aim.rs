@@ -141,6 +141,14 @@ pub struct Aim {
     pub seed: u64,
 }
 
+impl Aim {
+    /// The aim of a scout that looks at stretches of every kind until this time after measuring began.
+    pub fn scout(until: Nanos) -> Aim {
+        let kinds = Stretch::ALL.iter().map(|kind| *kind as u8).sum();
+        Aim { rule: Rule::Scout, kinds, gap: Nanos(0), count: 1, until, seed: 0 }
+    }
+}
+
 /// A rule that is none, or that needs more than its name.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UnknownRule;

@@ -23,6 +23,9 @@ pub enum WalkRequest {
         /// The number of the child's descriptors and files.
         slot: u32,
     },
+    /// Stop the machine where it stands, so that it can be saved. It serves no more requests. The answer is the end of
+    /// measuring ([`Event::End`](crate::Event::End)).
+    Stop,
 }
 
 /// What it answers once the request is carried out. The first reply comes unasked, where measuring begins.
@@ -56,6 +59,7 @@ impl WalkRequest {
         match self {
             WalkRequest::Walk { until } => encoded(0, until.0),
             WalkRequest::Fork { slot } => encoded(1, slot.into()),
+            WalkRequest::Stop => encoded(2, 0),
         }
     }
 
@@ -64,6 +68,7 @@ impl WalkRequest {
         match decoded(bytes) {
             (0, until) => Some(WalkRequest::Walk { until: Nanos(until) }),
             (1, slot) => Some(WalkRequest::Fork { slot: u32::try_from(slot).ok()? }),
+            (2, 0) => Some(WalkRequest::Stop),
             _ => None,
         }
     }
@@ -115,7 +120,8 @@ mod tests {
     proptest! {
         #[test]
         fn requests_and_replies_survive_their_bytes(value in any::<u64>(), small in any::<u32>()) {
-            for request in [WalkRequest::Walk { until: Nanos(value) }, WalkRequest::Fork { slot: small }] {
+            let walk = WalkRequest::Walk { until: Nanos(value) };
+            for request in [walk, WalkRequest::Fork { slot: small }, WalkRequest::Stop] {
                 prop_assert_eq!(WalkRequest::decode(&request.encode()), Some(request));
             }
             let forked = WalkReply::Forked { process: small };

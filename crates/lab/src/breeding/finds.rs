@@ -5,7 +5,7 @@ use super::{Kept, Late};
 use crate::followed::Reproducer;
 use crate::hunting::Find;
 use hunt::{Discovery, Genome, Recipe, place};
-use sample::Responder;
+use sample::{Nanos, Responder};
 use std::cmp::Reverse;
 
 /// How many finds of a responder are explained, each of another place.
@@ -73,5 +73,6 @@ fn find(number: u64, Late { stack, find }: &Late) -> Find {
         causes: Vec::new(),
         path: None,
         reproducer: find.clone(),
+        way: Nanos(0),
     }
 }

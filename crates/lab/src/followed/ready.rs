@@ -7,10 +7,10 @@ use crate::Error;
 use agent::Work;
 use probes::{Plan, validity};
 use rig::{
-    Bench, Calls, Ending, Follow, Following, Generator, Guest, Outcome, ProbeRun, Sees, Snapshot,
-    Stimulus, Walker,
+    Bench, Calls, Ending, Follow, Following, Generator, Guest, Outcome, ProbeRun, Seer, Sees,
+    Snapshot, Stimulus, Walker,
 };
-use sample::{Insns, Nanos, Observation, Observer, Responder, Sample, SeriesName};
+use sample::{Aim, Insns, Nanos, Observation, Observer, Responder, Sample, SeriesName, When};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -274,13 +274,31 @@ impl<'a> Ready<'a> {
     }
 
     /// Restores the guest in a QEMU that serves trials by forking itself. The guest is followed if `follow` is given,
-    /// and `seen` looks at it.
+    /// and `seen` looks at it. Such a guest can go on as a scout.
     ///
     /// # Errors
     /// The errors of restoring, and a QEMU that cannot fork.
     pub fn walker<S: Sees>(&self, follow: Option<&Follow>, seen: S) -> Result<Walker<S>, Error> {
-        let following = (follow, seen);
-        Ok(self.bench.walker(&self.guest, self.generator(), &self.snapshot, following)?)
+        let mut generator = self.generator().clone();
+        if follow.is_some() {
+            generator.when = When::Aimed(Aim::scout(Nanos(0)));
+        }
+        Ok(self.bench.walker(&self.guest, &generator, &self.snapshot, (follow, seen))?)
+    }
+
+    /// Lets a walker of this guest go on as a scout ([`Walker::scout`]).
+    ///
+    /// # Errors
+    /// The errors of the rig, and an interruption.
+    pub fn scout<S: Sees>(
+        &self,
+        walker: &mut Walker<S>,
+        until: Nanos,
+        see: &mut Seer,
+    ) -> Result<Option<Outcome>, Error> {
+        let from = (&self.guest, &self.snapshot);
+        let outcome = walker.scout(self.bench, from, until, see)?;
+        outcome.map(unless_lost).transpose()
     }
 
     /// Runs the guest to the end of a run in which a probe measures. A witness watches when tasks wait and wake.

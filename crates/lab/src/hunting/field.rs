@@ -76,9 +76,10 @@ impl Field<'_, '_> {
 
     fn run_to_its_end(&self, trial: &Trial) -> Result<Option<TrialResult>, Error> {
         let Some(ready) = unless_stopped(self.grounds.at(trial.begin))? else { return Ok(None) };
-        let forked = match trial.fires_from() {
-            Some(from) => unless_stopped(self.fork(trial, &ready, from))?,
-            None => Some(None),
+        let forked = match (trial.fires_from(), trial.looks_ahead()) {
+            (Some(from), _) => unless_stopped(self.fork(trial, &ready, from))?,
+            (None, Some(until)) => unless_stopped(self.scout(trial, &ready, until))?,
+            (None, None) => Some(None),
         };
         let Some(forked) = forked else { return Ok(None) };
         let forked = forked.map(|made| self.result(trial, &ready, made));
@@ -123,17 +124,24 @@ impl Field<'_, '_> {
         Ok(run.map(|(outcome, seen)| (outcome, seen, answers)))
     }
 
+    /// Lets the guest that walks go on as a scout. `None` if a scout from the snapshot has to look.
+    fn scout(&self, trial: &Trial, ready: &Ready, until: Nanos) -> Result<Option<Made>, Error> {
+        let view = &self.views[trial.begin.guest];
+        let following = (view.follow, Seen::new(ready.guest().shift));
+        let see = &mut |seen: &mut Seen, event: &Event| view.scout(seen, event);
+        let run = self.walkers.scout(trial.begin, ready, following, until, see)?;
+        let answers = Answered::of(ready.generator().responders);
+        Ok(run.map(|(outcome, seen)| (outcome, seen, answers)))
+    }
+
     /// Makes the trial from the snapshot.
     fn restore(&self, trial: &Trial, ready: &Ready) -> Result<Made, Error> {
         let generator = self.generator(trial, ready);
         let view = &self.views[trial.begin.guest];
         let mut seen = Seen::new(ready.guest().shift);
-        let is_interrupt = |at| is_interrupt_gate(&named(view.symbols, at));
-        let mut see = |event: &Event| {
-            seen.see(event);
-            if trial.looks_ahead().is_some() {
-                seen.on_timeline(event, is_interrupt);
-            }
+        let mut see = |event: &Event| match trial.looks_ahead() {
+            Some(_) => view.scout(&mut seen, event),
+            None => seen.see(event),
         };
         let mut answers = Answered::of(generator.responders);
         let mut observe = |observation| answers.take(observation);
@@ -207,6 +215,10 @@ fn death(outcome: &Outcome, losses: &BTreeMap<String, Losses>) -> Option<String>
 }
 
 impl View<'_> {
+    fn scout(&self, seen: &mut Seen, event: &Event) {
+        seen.scout(event, |at| is_interrupt_gate(&named(self.symbols, at)));
+    }
+
     fn result(
         &self,
         trial: &Trial,

@@ -6,7 +6,7 @@ use super::journal::Say;
 use super::workers::{at_once, lock};
 use crate::Error;
 use crate::followed::{self, Answer, CauseShare, Named, Ready, Reproducer};
-use hunt::{Discovery, Knowledge, functions};
+use hunt::{Discovery, Knowledge, Recipe, functions};
 use rig::{Bench, Generator};
 use sample::{Nanos, Responder};
 use std::ops::ControlFlow;
@@ -18,6 +18,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// all of them together. A virtual second that is followed takes up to ten of wall time, so they take a minute at the
 /// most.
 const TOGETHER: Nanos = Nanos::from_millis(6_000);
+/// A find whose first trigger comes later than this gets a beginning of its own, this long before the trigger. So a
+/// replay takes milliseconds instead of seconds. Both are chosen: a second takes up to ten of wall time, and the guest
+/// need not settle, since it is the same guest to the instruction.
+const FAR: Nanos = Nanos::from_millis(1_000);
+const LEAD: Nanos = Nanos::from_millis(60);
 /// How many functions identify a cause: the innermost ones of its stack. The number is chosen: one less than those of a
 /// place (`hunt::place`), since a cause has a kind besides.
 const FUNCTIONS: usize = 3;
@@ -51,6 +56,25 @@ pub struct Find {
     pub path: Option<PathBuf>,
     /// The content of the file.
     pub reproducer: Reproducer,
+    /// The time for which the guest has to be let run to the find's beginning, from a saved one.
+    pub way: Nanos,
+}
+
+/// Lets a find begin shortly before its first trigger if that comes long after its beginning, and if the way there
+/// begins at that place. `before` is where the guest's warm-up ends for the hunt. Returns the length of the way.
+fn begin_later(answer: &mut Recipe, before: Nanos) -> Nanos {
+    let disturbed = answer.disturbances.iter().map(|disturbance| disturbance.at);
+    let first = answer.instants.iter().copied().chain(disturbed).min().unwrap_or_default();
+    let way = first.saturating_sub(LEAD);
+    let begin = before + answer.begin.after;
+    if first < FAR || rig::stage_before(begin + way) != Some(begin) {
+        return Nanos(0);
+    }
+    answer.begin.after = answer.begin.after + way;
+    answer.snapshot = rig::key_after(&answer.snapshot, way);
+    answer.instants.iter_mut().for_each(|at| *at = *at - way);
+    answer.disturbances.iter_mut().for_each(|disturbance| disturbance.at = disturbance.at - way);
+    way
 }
 
 impl Find {
@@ -70,7 +94,9 @@ impl Find {
     }
 
     /// A find in the guest that stands at its beginning. The place where measuring began need not be kept any more.
-    fn new(responder: Responder, found: Discovery, first: &Ready) -> Find {
+    fn new(responder: Responder, mut found: Discovery, first: &Ready) -> Find {
+        let before = first.guest().begin_after;
+        let way = begin_later(&mut found.answer, before);
         let best = &found.answer;
         let answer = Answer {
             responder,
@@ -84,7 +110,7 @@ impl Find {
         let disturbances = best.disturbances.clone();
         let generator = Generator { disturbances, ..first.generator().clone() };
         let reproducer = Reproducer::of(&guest, &generator, &made_with, times, answer);
-        Find { responder, found, causes: Vec::new(), path: None, reproducer }
+        Find { responder, found, causes: Vec::new(), path: None, reproducer, way }
     }
 
     /// What tells the find from others of the same responder, if this is known.
@@ -109,7 +135,7 @@ pub fn explain_finds(
     let is_worst = |n: usize| n == 0 || finds[n - 1].responder != finds[n].responder;
     let mut together = 0;
     let mut is_affordable = |n: usize| {
-        let run = finds[n].found.answer.instants.last().map_or(0, |at| at.0);
+        let run = finds[n].found.answer.instants.last().map_or(0, |at| at.0) + finds[n].way.0;
         let affordable = together + run <= TOGETHER.0;
         together += if affordable { run } else { 0 };
         affordable
@@ -172,7 +198,8 @@ fn leave_out_repetitions(finds: &mut Vec<Find>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hunt::Recipe;
+    use hunt::Begin;
+    use sample::Disturbance;
     use trace::{CauseReport, Sum};
 
     fn find(responder: Responder, latency: u64, cause: &str, stack: &[&str]) -> Find {
@@ -191,6 +218,33 @@ mod tests {
             causes: causes.into_iter().collect(),
             path: None,
             reproducer: Reproducer::example(),
+            way: Nanos(0),
+        }
+    }
+
+    #[test]
+    fn a_find_whose_trigger_comes_late_begins_shortly_before_it_where_a_stage_leads_there() {
+        let ms = Nanos::from_millis;
+        let far = |after, first| Recipe {
+            begin: Begin { guest: 1, after },
+            instants: vec![first, first + Nanos(5)],
+            snapshot: "key".into(),
+            ..Recipe::default()
+        };
+        let mut late = far(ms(3_200), ms(1_800));
+        assert_eq!(begin_later(&mut late, Nanos(0)), ms(1_740));
+        let moved = far(ms(4_940), ms(60));
+        assert_eq!(late, Recipe { snapshot: rig::key_after("key", ms(1_740)), ..moved });
+        let mut disturbed = far(ms(3_200), ms(1_800));
+        disturbed.disturbances = vec![Disturbance { at: ms(1_760), timers: 1 }];
+        assert_eq!(begin_later(&mut disturbed, Nanos(0)), ms(1_700));
+        assert_eq!(disturbed.instants[0], ms(100));
+        assert_eq!(disturbed.disturbances[0].at, ms(60));
+        // It is near, and the guest began between two stages.
+        for (after, first, before) in [(3_200, 999, 0), (3_200, 1_800, 300), (0, 1_800, 0)] {
+            let mut stays = far(ms(after), ms(first));
+            assert_eq!(begin_later(&mut stays, ms(before)), Nanos(0));
+            assert_eq!(stays, far(ms(after), ms(first)));
         }
     }
 

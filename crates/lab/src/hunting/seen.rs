@@ -61,13 +61,9 @@ impl Seen {
             Event::Frame { stack, address, .. } => {
                 self.stacks.entry(stack).or_default().push(address);
             }
-            Event::Masked { at, .. } => {
-                self.masked(at);
-                self.at(at);
-            }
+            Event::Masked { at, .. } => self.at(at),
             Event::Unmasked { at, opened, .. } => {
                 self.openers.extend(opened);
-                self.unmasked(at);
                 self.at(at);
             }
             Event::Preempt { opened, .. } => self.openers.extend(opened),
@@ -80,9 +76,6 @@ impl Seen {
             Event::Mark { at, .. } => {
                 self.origin = Some(at.time);
                 (self.began, self.executed) = (at.insns, at.insns);
-            }
-            Event::Stretch { opened, length, occurrence, .. } => {
-                self.foresee(opened, length, occurrence);
             }
             Event::Pins { at, .. } | Event::End { at, .. } => self.at(at),
             _ => {}
@@ -100,20 +93,26 @@ impl Seen {
         self.executed.saturating_sub(since)
     }
 
-    /// Puts the interrupts that a scout sees on the timeline. `is_interrupt` says whether an interrupt leads to an
-    /// address.
-    pub fn on_timeline(&mut self, event: &Event, is_interrupt: impl Fn(u64) -> bool) {
+    /// Takes an event of a scout: beside what is seen of each trial, the stretches and the interrupts to come.
+    /// `is_interrupt` says whether an interrupt leads to an address.
+    pub fn scout(&mut self, event: &Event, is_interrupt: impl Fn(u64) -> bool) {
+        self.see(event);
         let since = |at: At| self.origin.and_then(|origin| at.time.since(origin));
         match *event {
             Event::Masked { at, by } => {
                 if let Some(at) = since(at) {
                     self.timeline.mask(at, || is_interrupt(by));
                 }
+                self.masked(at);
             }
             Event::Unmasked { at, .. } => {
                 if let Some(at) = since(at) {
                     self.timeline.unmask(at);
                 }
+                self.unmasked(at);
+            }
+            Event::Stretch { opened, length, occurrence, .. } => {
+                self.foresee(opened, length, occurrence);
             }
             _ => {}
         }
@@ -186,7 +185,7 @@ mod tests {
     fn an_interrupt_that_waited_for_the_end_of_a_stretch_is_part_of_it() {
         let mut seen = Seen::default();
         let stretches = [(1_000, 6_000), (6_001, 9_000), (9_003, 14_000)];
-        seen.see(&mark(at(500, 500)));
+        seen.scout(&mark(at(500, 500)), |_| false);
         for (from, to) in stretches {
             tell(&mut seen, at(from, from), at(to, to));
         }
@@ -203,7 +202,7 @@ mod tests {
         // nothing for a while.
         let stretches = [(100, 700, 0), (702, 900, 5_000), (902, 1_000, 5_000)];
         let at = |insns: u64, idle: u64| at((insns << 3) + idle, insns);
-        seen.see(&mark(at(50, 0)));
+        seen.scout(&mark(at(50, 0)), |_| false);
         for (from, to, idle) in stretches {
             tell(&mut seen, at(from, idle), at(to, idle));
         }
@@ -217,10 +216,7 @@ mod tests {
     fn interrupts_are_on_the_timeline_with_who_masked_them_since_measuring_began() {
         let (timer, cli) = (0xffff_ffff_8200_0000, 0xffff_ffff_8100_0000);
         let mut seen = Seen::default();
-        let mut tell = |event| {
-            seen.see(&event);
-            seen.on_timeline(&event, |address| address == timer);
-        };
+        let mut tell = |event| seen.scout(&event, |address| address == timer);
         let unmasked = |ns| Event::Unmasked { at: at(ns, ns), stack: None, opened: None };
         // Interrupts were masked since before measuring began, so the stretch that ends there was not seen to begin.
         tell(Event::Masked { at: at(40, 40), by: cli });
@@ -253,8 +249,9 @@ mod tests {
     fn tell(seen: &mut Seen, from: At, to: At) {
         let occurrence = Occurrence { kind: Stretch::IrqsOff, key: 0, ordinal: 0 };
         let (opened, length) = (from.time, to.insns - from.insns);
-        seen.see(&Event::Masked { at: from, by: 0 });
-        seen.see(&Event::Stretch { opened, cpu: 0, length, occurrence });
-        seen.see(&Event::Unmasked { at: to, stack: None, opened: None });
+        let masked = Event::Masked { at: from, by: 0 };
+        let stretch = Event::Stretch { opened, cpu: 0, length, occurrence };
+        let unmasked = Event::Unmasked { at: to, stack: None, opened: None };
+        [masked, stretch, unmasked].iter().for_each(|event| seen.scout(event, |_| false));
     }
 }

@@ -9,6 +9,7 @@ use rig::{Follow, ForkedTrial, Generator, Outcome, Sees, Walker};
 use sample::{Nanos, Observer};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use wire::Event;
 
 /// How many guests walk at once. Each has up to some gigabytes of memory. Most trials of a round begin at two places:
 /// the end of the warm-up, and where foresight looks.
@@ -31,7 +32,7 @@ pub struct Walkers<S> {
 pub struct Blind;
 
 impl Sees for Blind {
-    fn see(&mut self, _: &wire::Event) {}
+    fn see(&mut self, _: &Event) {}
 }
 
 impl Walkers<Blind> {
@@ -107,23 +108,53 @@ impl<S: Sees> Walkers<S> {
         }
     }
 
+    /// Lets a followed guest go on from `begin` to `until` as a scout. `see` gets each event, beside what was seen of
+    /// the guest so far. Returns the outcome with what was seen. `None` if the guest does not get there, or cannot be
+    /// forked: a scout from the snapshot says what happens.
+    ///
+    /// # Errors
+    /// If the user asks to stop.
+    pub fn scout(
+        &self,
+        begin: Begin,
+        ready: &Ready,
+        (follow, seen): (&Follow, S),
+        until: Nanos,
+        see: &mut dyn FnMut(&mut S, &Event),
+    ) -> Result<Option<(Outcome, S)>, Error> {
+        let Some(walking) = self.of(begin) else { return Ok(None) };
+        self.with(&walking, ready, (Some(follow), seen), |walker| {
+            let mut seen = walker.seen().clone();
+            let outcome = ready.scout(walker, until, &mut |event| see(&mut seen, event))?;
+            Ok(outcome.map(|outcome| (outcome, seen)))
+        })
+    }
+
     fn begin(
         &self,
         walking: &Walking<S>,
         ready: &Ready,
-        (follow, seen): (Option<&Follow>, S),
+        following: (Option<&Follow>, S),
         (generator, from): (&Generator, Nanos),
     ) -> Result<Option<ForkedTrial<S>>, Error> {
+        self.with(walking, ready, following, |walker| Ok(walker.begin(generator, from)?))
+    }
+
+    /// Uses the guest, which is restored first if it does not walk yet.
+    fn with<T>(
+        &self,
+        walking: &Walking<S>,
+        ready: &Ready,
+        (follow, seen): (Option<&Follow>, S),
+        use_it: impl FnOnce(&mut Walker<S>) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
         let mut walking = lock(walking);
         let walker = match walking.take() {
             Some(walker) => Ok(walker),
             None => ready.walker(follow, seen),
         };
-        let begun = walker.and_then(|walker| {
-            let walker = walking.insert(walker);
-            Ok(walker.begin(generator, from)?)
-        });
-        begun.or_else(|failure| {
+        let used = walker.and_then(|walker| use_it(walking.insert(walker)));
+        used.or_else(|failure| {
             // The next trial makes it again.
             *walking = None;
             self.failed(failure).map(|()| None)

@@ -31,6 +31,12 @@ struct Known {
     fired: u64,
 }
 
+/// The aim of an aimer that only counts and learns.
+fn at_nothing() -> Aim {
+    let (gap, count, until) = (Nanos(0), 0, Nanos(0));
+    Aim { rule: Rule::Listed(Vec::new()), kinds: 0, gap, count, until, seed: 0 }
+}
+
 /// Decides at each opening of a stretch whether to trigger.
 #[derive(Debug)]
 pub struct Aimer {
@@ -58,12 +64,13 @@ impl Aimer {
 
     /// An aimer that only counts and learns, so that it can be [aimed](Aimer::aim_at) later.
     pub fn counting() -> Aimer {
-        let (gap, count, until) = (Nanos(0), 0, Nanos(0));
-        Aimer::new(Aim { rule: Rule::Listed(Vec::new()), kinds: 0, gap, count, until, seed: 0 })
+        Aimer::new(at_nothing())
     }
 
-    /// Gives it another aim. It is then as if it had had this aim from the beginning on, and had taken nothing.
-    pub fn aim_at(&mut self, aim: Aim) {
+    /// Gives it another aim, or none. It is then as if it had had this aim from the beginning on, and had taken
+    /// nothing.
+    pub fn aim_at(&mut self, aim: Option<Aim>) {
+        let aim = aim.unwrap_or_else(at_nothing);
         let known = std::mem::take(&mut self.known);
         let of_kinds = known.iter().filter(|((kind, _), _)| aim.kinds & kind != 0);
         let longest = of_kinds.map(|(_, known)| known.longest).max().unwrap_or_default();
@@ -225,7 +232,7 @@ mod tests {
         let aim = aimer(Rule::Longest).aim.clone();
         let mut first = lived(Aimer::new(aim.clone()));
         let mut later = lived(Aimer::counting());
-        later.aim_at(aim);
+        later.aim_at(Some(aim));
         let mut taken = 0;
         for n in 0..500u64 {
             let (kind, key) = (Stretch::IrqsOff, n % 9);
@@ -241,9 +248,12 @@ mod tests {
 
     #[test]
     fn one_that_counts_takes_nothing_and_tells_nothing() {
-        let mut counting = Aimer::counting();
-        assert!(!counting.closed(occurrence(1), 1 << 30));
-        assert!(!ever(&mut counting, opening(1), 1 << 30));
+        let mut scout = aimer(Rule::Scout);
+        scout.aim_at(None);
+        for mut counting in [Aimer::counting(), scout] {
+            assert!(!counting.closed(occurrence(1), 1 << 30));
+            assert!(!ever(&mut counting, opening(1), 1 << 30));
+        }
     }
 
     #[test]

@@ -109,15 +109,15 @@ impl Followed {
         })
     }
 
-    /// Gives triggers this aim from now on, if there is one.
+    /// Gives triggers this aim from now on. Without one, stretches are only counted.
     ///
     /// # Errors
     /// If the stretches until now were not numbered.
     pub fn aim_at(&mut self, aim: Option<Aim>) -> Result<(), String> {
         match (&mut self.aimer, aim) {
-            (Some(aimer), Some(aim)) => aimer.aim_at(aim),
+            (Some(aimer), aim) => aimer.aim_at(aim),
             (None, Some(_)) => return Err("an aim for stretches that were not numbered".into()),
-            (_, None) => {}
+            (None, None) => {}
         }
         Ok(())
     }

@@ -24,6 +24,14 @@ pub(crate) fn walk(until: Nanos) {
     });
 }
 
+/// Ends measuring, and stops the machine where it stands.
+pub(crate) fn stop() {
+    with(|g| {
+        g.end();
+        g.qemu.stop();
+    });
+}
+
 /// Makes the generator one that was told this from the beginning on, and that has raised nothing so far. Its events go
 /// to `events` from now on.
 pub(crate) fn become_child(told: Arguments, events: Producer) {

@@ -11,6 +11,7 @@
 //! forked trial ends with its last answer, before the guest could power off. So only a run from the snapshot sees what
 //! the guest's kernel says after that.
 
+mod scout;
 mod slot;
 mod trial;
 
@@ -22,7 +23,7 @@ use crate::machine::{Generator, Plugin, Running, Stimulus, part};
 use crate::run::RECORDS;
 use crate::snapshot::Snapshot;
 use crate::{Bench, Error, Follow, Guest, Result, console, memory_available, tool};
-use sample::{Nanos, Observer, Schedule, When};
+use sample::{Aim, Nanos, Observer, Rule, Schedule, When};
 use slot::{Said, Slot};
 use std::ops::ControlFlow;
 use std::os::fd::RawFd;
@@ -110,8 +111,10 @@ type Tried<T> = std::result::Result<T, Failed>;
 /// A QEMU that serves trials.
 pub struct Walker<S> {
     running: Running,
-    /// The places. The first one is that of the process that restored the guest, and stays.
+    /// The places. The first one stays. It is where the guest was restored.
     places: Vec<Place<S>>,
+    /// That of the process that restored the guest, if it has gone on as a scout, and has no place any more.
+    gone_on: Option<Slot>,
     free: Vec<Slot>,
     uses: u64,
     /// The port's registers in the snapshot.
@@ -126,8 +129,9 @@ pub struct Walker<S> {
 }
 
 impl Bench {
-    /// Restores the guest in a QEMU that serves trials. Their responders are those of `generator`. The guest is
-    /// followed if `follow` is given, and `seen` looks at it.
+    /// Restores the guest in a QEMU that serves trials. Their responders are those of `generator`. If its triggers are
+    /// those of a scout, the guest can also go on as this scout ([`Walker::scout`]). The guest is followed if `follow`
+    /// is given, and `seen` looks at it.
     ///
     /// # Errors
     /// The errors of restoring, and a QEMU that cannot fork.
@@ -150,7 +154,9 @@ impl Bench {
             disturbances: Vec::new(),
             ..generator.clone()
         };
-        let stimulus = Stimulus::Triggers(undisturbed.clone());
+        let is_scout = matches!(&generator.when, When::Aimed(Aim { rule: Rule::Scout, .. }));
+        let first_aims = if is_scout { generator } else { &undisturbed };
+        let stimulus = Stimulus::Triggers(first_aims.clone());
         let begun = Instant::now();
         let plugin = Plugin {
             library: &self.parts().plugin,
@@ -165,6 +171,7 @@ impl Bench {
         let mut walker = Walker {
             running,
             places: Vec::new(),
+            gone_on: None,
             free,
             uses: 0,
             registers: (snapshot.record.pins, snapshot.record.control),
@@ -310,6 +317,7 @@ impl<S: Sees> Walker<S> {
         }
         slot.request(WalkRequest::Walk { until: to });
         let stands = self.stands(slot, &mut past)?;
+        past.said += &console::read(&self.console(slot.number));
         stands.map(|at| (at, past)).ok_or(Failed::NotNow)
     }
 
@@ -323,10 +331,7 @@ impl<S: Sees> Walker<S> {
         // Nobody answers where nothing is triggered.
         let observe: &mut Observer = &mut |_| ControlFlow::Continue(());
         match slot.reply(SILENCE, |event, gap| past.take(event, gap, observe))? {
-            Said::Reply(WalkReply::Stands { at }) => {
-                past.said += &console::read(&self.console(slot.number));
-                Ok(Some(at))
-            }
+            Said::Reply(WalkReply::Stands { at }) => Ok(Some(at)),
             Said::Ended | Said::Silent => Ok(None),
             Said::Reply(other) => {
                 Err(Error::Qemu(format!("does not stand still, but says {other:?}")))
@@ -342,6 +347,16 @@ impl<S: Sees> Walker<S> {
         generator: &Generator,
         start: Start,
     ) -> Tried<()> {
+        self.tell(slot, generator, start)?;
+        let place = self.index_of(at);
+        match asked_to_fork(&mut self.places[place].slot, slot)? {
+            true => Ok(()),
+            false => Err(Failed::Lost(at)),
+        }
+    }
+
+    /// Writes down what the process that gets this slot is to be.
+    fn tell(&self, slot: &Slot, generator: &Generator, start: Start) -> Result<()> {
         let directory = self.scratch.path();
         let told = Arguments {
             ring_fd: slot.channel.fd(),
@@ -361,17 +376,7 @@ impl<S: Sees> Walker<S> {
         let words = told
             .words(|name, bytes| part(directory.join(format!("{name}-{}", slot.number)), bytes))?;
         part(directory.join(WalkRequest::file(slot.number)), words.join("\n").as_bytes())?;
-        let place = self.index_of(at);
-        let standing = &mut self.places[place].slot;
-        standing.request(WalkRequest::Fork { slot: slot.number });
-        match standing.reply(SILENCE, |_, _| ())? {
-            Said::Reply(WalkReply::Forked { process }) => Ok(slot.is_used_by(process)?),
-            Said::Reply(WalkReply::Refused { .. }) => Err(Failed::NotNow),
-            Said::Ended | Said::Silent => Err(Failed::Lost(at)),
-            Said::Reply(other) => {
-                Err(Error::Qemu(format!("does not fork, but says {other:?}")).into())
-            }
-        }
+        Ok(())
     }
 
     /// The file into which the guest of a process prints.
@@ -391,5 +396,19 @@ impl<S: Sees> Walker<S> {
             Ok(_) if !said.is_empty() => Error::Qemu(format!("{error}. {said}")),
             Ok(_) => error,
         }
+    }
+}
+
+/// Lets a process that stands fork itself. The copy gets `slot`. Returns whether the process is there.
+fn asked_to_fork(standing: &mut Slot, slot: &mut Slot) -> Tried<bool> {
+    standing.request(WalkRequest::Fork { slot: slot.number });
+    match standing.reply(SILENCE, |_, _| ())? {
+        Said::Reply(WalkReply::Forked { process }) => {
+            slot.is_used_by(process)?;
+            Ok(true)
+        }
+        Said::Reply(WalkReply::Refused { .. }) => Err(Failed::NotNow),
+        Said::Ended | Said::Silent => Ok(false),
+        Said::Reply(other) => Err(Error::Qemu(format!("does not fork, but says {other:?}")).into()),
     }
 }

@@ -9,7 +9,7 @@ use crate::dice::Dice;
 use crate::foreseen::{ForeseenStretch, apart, by_length};
 use sample::{Aim, Nanos, Rule, Schedule, Stretch, When};
 
-/// A stretch that is longer than all others is fired into as it opens, and in further trials this many thousandths of
+/// A stretch that is outstanding is fired into as it opens, and in further trials this many thousandths of
 /// its length later. A short stretch may be long because an interrupt came in it. An earlier trigger moves this
 /// interrupt, and then the stretch is short again. So each try is ten times as far in.
 const THOUSANDTHS: [u64; ENTRIES] = [0, 1, 10, 100];
@@ -25,14 +25,7 @@ const MARGIN: Nanos = Nanos::from_millis(20);
 
 /// A scout that looks ahead until this time.
 pub fn scouting(until: Nanos) -> When {
-    When::Aimed(Aim {
-        rule: Rule::Scout,
-        kinds: every_kind(),
-        gap: Nanos(0),
-        count: 1,
-        until,
-        seed: 0,
-    })
+    When::Aimed(Aim::scout(until))
 }
 
 /// Trials that fire into this stretch alone, and nowhere before it. So the stretch comes exactly as foreseen.

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Plans what foresight does next from the places where trials begin: look further ahead, go to where something rare
-//! comes, or fire.
+//! Plans what foresight does next from the places where trials begin: look further ahead, or fire.
 //!
 //! Each scout begins where the scout before it ended. Trials fire from there into the stretches that the scout sees
-//! soon after. A longer stretch that comes only after seconds is worth a snapshot of its own, shortly before it: a
-//! *ground*. From a ground a trial takes milliseconds instead of seconds.
+//! soon after, and into a longer one wherever it comes.
 
 use super::firing::ENTRIES;
 use crate::ahead::Lookahead;
@@ -16,14 +14,9 @@ use crate::knowledge::Knowledge;
 use sample::{Insns, Nanos, Responder, Stretch};
 use std::cmp::Reverse;
 
-/// How long before its stretch a ground begins. After a restore, the guest does not do to the instruction what was
-/// foreseen. The time is chosen: fifteen ticks at HZ=250, for the guest to settle.
-const LEAD: Nanos = Nanos::from_millis(60);
-/// How far a scout looks ahead from a ground: four times the lead, for what else comes at about that time.
-const SPAN: Nanos = Nanos::from_millis(250);
-/// How much longer than all near stretches of its kind a stretch must be to be *outstanding*, and worth a ground, in
-/// thousandths of these. The number is chosen: a twentieth longer. The steps by which hunts grow late are of some per
-/// cent (docs/hunting.md, how the worst grew).
+/// How much longer than all near stretches of its kind a stretch must be to be *outstanding*, in thousandths of these.
+/// The number is chosen: a twentieth longer. The steps by which hunts grow late are of some per cent (docs/hunting.md,
+/// how the worst grew).
 const WORTH: u64 = 1_050;
 
 /// How many trials of foresight fire in a round while its scout looks ahead, if looking ahead does not take long. The
@@ -93,9 +86,8 @@ impl<'a> Outlook<'a> {
     }
 
     /// The round's next trial. `None` while it has to wait for what the round's scout will see. Foresight looks on if
-    /// nothing known promises a later answer than the finds, and now and then even if something does. A ground that was
-    /// opened for a rare stretch comes before that: looking on takes seconds, and entering the stretch takes
-    /// milliseconds.
+    /// nothing known promises a later answer than the finds, and now and then even if something does. A rare stretch is
+    /// entered before that: looking on takes seconds, and entering the stretch takes milliseconds.
     pub fn plan(&mut self) -> Option<Next> {
         let looks_on = self.ahead.next();
         let fires = self.fire(looks_on.is_none());
@@ -105,10 +97,6 @@ impl<'a> Outlook<'a> {
             return None;
         }
         if self.scouted.is_none() {
-            if let Some(begin) = self.worthwhile() {
-                self.scouted = Some((self.fires.len(), false));
-                return Some(Next::Scout(begin, SPAN));
-            }
             let from_there =
                 self.fires.iter().filter(|fires| self.ahead.is_last(fires.begin.after));
             let (more, from_there) = (self.fires.len() as u64, from_there.count() as u64);
@@ -143,22 +131,25 @@ impl<'a> Outlook<'a> {
         ground.fired + self.fires.iter().filter(|fires| fires.begin == begin).count()
     }
 
-    /// Enters an outstanding stretch, from the ground where this was done least.
+    /// Enters the outstanding stretch that was entered least.
     fn enter(&self) -> Option<Next> {
-        let each = self.grounds().filter_map(|(begin, ground)| {
-            let way = Some(self.fired(begin, ground)).filter(|fired| *fired < ENTRIES)?;
-            Some((way, begin, self.outstanding(begin)?))
-        });
-        let (way, begin, stretch) = each.min_by_key(|(way, begin, _)| (*way, Reverse(*begin)))?;
+        let each = self.grounds().filter_map(|(begin, _)| Some((begin, self.outstanding(begin)?)));
+        let (begin, (stretch, way)) =
+            each.min_by_key(|(begin, (_, way))| (*way, Reverse(*begin)))?;
         Some(Next::Enter(begin, stretch, way))
     }
 
-    /// Whether a ground was opened for a stretch that no trial has entered yet.
+    /// Whether there is an outstanding stretch that no trial has entered yet.
     fn is_to_enter(&self) -> bool {
-        self.grounds().any(|(begin, ground)| {
-            let is_first = !is_stage(begin.after) && self.fired(begin, ground) == 0;
-            is_first && self.outstanding(begin).is_some()
-        })
+        self.grounds().any(|(begin, _)| matches!(self.outstanding(begin), Some((_, 0))))
+    }
+
+    /// In how many ways this stretch was entered, or will be.
+    fn ways(&self, begin: Begin, ground: &Ground, f: &ForeseenStretch) -> usize {
+        // An instruction takes a nanosecond or more, so all ways are within this time.
+        let within = f.at_ns..=f.at_ns + Nanos(f.length_insns.0);
+        let planned = |fires: &&Fires| fires.begin == begin && within.contains(&fires.at);
+        ground.tried.range(within.clone()).count() + self.fires.iter().filter(planned).count()
     }
 
     /// Fires into a known stretch or at a coincidence at which no trial fired first. It takes the one that would be
@@ -264,35 +255,20 @@ impl<'a> Outlook<'a> {
         self.grounds().filter(|(begin, _)| is_stage(begin.after))
     }
 
-    /// The outstanding stretch near this ground: the longest in comparison with all of its kind near other stages of
-    /// the guest. It has to be longer than those, and it has to promise a later answer than the finds.
-    fn outstanding(&self, begin: Begin) -> Option<ForeseenStretch> {
+    /// The outstanding stretch that is seen from this ground: the longest in comparison with all of its kind near other
+    /// stages of the guest. It has to be longer than those, and it has to promise a later answer than the finds. With
+    /// the number of ways in which it was entered, which are not all.
+    fn outstanding(&self, begin: Begin) -> Option<(ForeseenStretch, usize)> {
         let others = self.stages().filter(|(other, _)| *other != begin);
         let others = others.map(|(_, ground)| ground).filter(|ground| !ground.near.is_empty());
         let mut others = others.peekable();
         others.peek()?;
         let usual = Usual::of(others);
+        let ground = self.known.grounds.get(&begin)?;
         let is_outstanding = |f: &&ForeseenStretch| usual.times(f) > WORTH && self.promises(f);
-        let near = self.known.grounds.get(&begin)?.near.iter().filter(is_outstanding);
-        near.max_by_key(|f| (usual.times(f), Reverse((f.at_ns, f.occurrence)))).copied()
-    }
-
-    /// The ground to open for the longest stretch to come. The stretch has to be far, longer than all of its kind near
-    /// a stage, and it has to promise a later answer than the finds.
-    fn worthwhile(&self) -> Option<Begin> {
-        let usual = Usual::of(self.stages().map(|(_, ground)| ground));
-        let seen = |at: Nanos| {
-            let within = |begin: Nanos| (begin..begin + SPAN).contains(&at);
-            self.grounds().any(|(begin, _)| within(begin.after))
-        };
-        // The far stretches, with their time after the warm-up.
-        let far = self
-            .grounds()
-            .flat_map(|(begin, ground)| ground.far.iter().map(move |f| (begin.after + f.at_ns, f)));
-        let is_worth = |f: &ForeseenStretch| usual.times(f) > WORTH && self.promises(f);
-        let worth = far.filter(|(at, f)| is_worth(f) && !seen(*at));
-        let (at, _) = worth.max_by_key(|(at, f)| (usual.times(f), Reverse((*at, f.occurrence))))?;
-        Some(Begin { guest: self.guest, after: at - LEAD })
+        let each = ground.near.iter().chain(&ground.far).filter(is_outstanding);
+        let each = each.map(|f| (*f, self.ways(begin, ground, f))).filter(|(_, n)| *n < ENTRIES);
+        each.max_by_key(|(f, _)| (usual.times(f), Reverse((f.at_ns, f.occurrence))))
     }
 }
 

@@ -92,7 +92,11 @@ fn steps(each: usize, count: usize) -> Vec<Next> {
                     entered: Some(entered(*f, f.length_insns.0)),
                     ..tried(*begin, None)
                 },
-                Next::Enter(begin, ..) | Next::Meet(begin, _) => tried(*begin, None),
+                Next::Enter(begin, f, way) => {
+                    let instants = vec![f.at_ns + Nanos(f.length_insns.0 * *way as u64 / 10)];
+                    TrialResult { instants, ..tried(*begin, None) }
+                }
+                Next::Meet(begin, _) => tried(*begin, None),
                 Next::Blind => tried(at(0), None),
             });
         }
@@ -106,7 +110,7 @@ fn each_scout_looks_on_from_where_the_last_ended_with_trials_that_fire_in_betwee
     let scouted = |each| {
         let steps = steps(each, 1_000);
         let scouts = steps.iter().enumerate().filter_map(|(n, step)| match step {
-            Next::Scout(begin, until) if *until != SPAN => {
+            Next::Scout(begin, until) => {
                 Some((n, begin.after / FIRST_STAGE, *until / FIRST_STAGE))
             }
             _ => None,
@@ -124,38 +128,57 @@ fn each_scout_looks_on_from_where_the_last_ended_with_trials_that_fire_in_betwee
 }
 
 #[test]
-fn what_is_rare_and_long_gets_a_ground_shortly_before_it_and_trials_from_there() {
-    let steps = steps(4, 60);
-    let opened = steps.iter().filter_map(|step| match step {
-        Next::Scout(begin, SPAN) if begin.is_later() => Some(*begin),
-        _ => None,
-    });
-    let opened: Vec<Begin> = opened.collect();
-    let before = |ms| Begin { after: Nanos::from_millis(ms) - LEAD, ..at(0) };
-    assert_eq!(opened, [before(5_000), before(11_000)]);
-    for begin in opened {
-        let ways = steps.iter().filter_map(|step| match step {
-            Next::Enter(from, _, way) if *from == begin => Some(*way),
-            _ => None,
+fn what_is_rare_and_long_is_entered_from_the_stage_before_it_before_anybody_looks_on() {
+    let steps = steps(4, 90);
+    for (ms, stage, length) in [(5_000, 3_200, 20_000), (11_000, 6_400, 90_000)] {
+        let rare = stretch(Stretch::Unscheduled, length, ms);
+        let rare = ForeseenStretch { at_ns: rare.at_ns - at(stage).after, ..rare };
+        let entered = |step: &Next| matches!(step, Next::Enter(_, f, _) if *f == rare);
+        let ways = steps.iter().filter(|step| entered(step)).map(|step| match step {
+            Next::Enter(begin, _, way) => (*begin, *way),
+            other => panic!("{other:?}"),
         });
-        let ways: Vec<usize> = ways.collect();
-        assert!(ways[0] == 0 && ways.is_sorted_by(|a, b| a < b), "{ways:?}");
-        // Another trial that fires from there counts as one.
-        assert!(ways.len() >= ENTRIES - 1 && ways[ways.len() - 1] == ENTRIES - 1, "{ways:?}");
+        assert_eq!(ways.collect::<Vec<_>>(), [0, 1, 2, 3].map(|way| (at(stage), way)));
+        let scouts = |step: &Next| matches!(step, Next::Scout(begin, _) if *begin >= at(stage));
+        let [seen, next, ..] = &positions(&steps, scouts)[..] else { panic!("{steps:?}") };
+        let first = positions(&steps, entered)[0];
+        assert!(seen < &first && &first < next, "{seen} {first} {next}");
     }
 }
 
+/// The places of those in a list.
+fn positions(steps: &[Next], are: impl Fn(&Next) -> bool) -> Vec<usize> {
+    steps.iter().enumerate().filter(|(_, step)| are(step)).map(|(n, _)| n).collect()
+}
+
 #[test]
-fn what_could_make_no_answer_later_than_was_found_gets_no_ground() {
+fn what_could_make_no_answer_later_than_was_found_is_not_outstanding() {
     let mut known = Knowledge::default();
     [5_000, 19_000, 21_000].map(lucky).iter().for_each(|tried| known.take(tried));
-    let far = [(9_500, 100), (9_500, 3_000), (20_000, 5_000)];
-    let far = far.map(|(length, ms)| stretch(Stretch::PreemptOff, length, ms)).to_vec();
-    let scouted = TrialResult { scouted: Some(far), ..tried(at(0), None) };
-    known.take(&scouted);
-    assert_eq!(outlook(&known).worthwhile(), None);
+    let seen = [(9_500, 100), (9_500, 3_000), (20_000, 5_000)];
+    let seen = seen.map(|(length, ms)| stretch(Stretch::PreemptOff, length, ms)).to_vec();
+    let [usual, _, longest] = seen[..] else { panic!("{seen:?}") };
+    known.take(&TrialResult { scouted: Some(vec![usual]), ..tried(at(0), None) });
+    known.take(&TrialResult { scouted: Some(seen), ..tried(at(200), None) });
+    assert_eq!(outlook(&known).outstanding(at(200)), None);
     known.finds.get_mut("task").expect("finds").clear();
-    assert_eq!(outlook(&known).worthwhile(), Some(at(4_940)));
+    assert_eq!(outlook(&known).outstanding(at(200)), Some((longest, 0)));
+}
+
+#[test]
+fn an_outstanding_stretch_in_which_the_guest_dies_is_entered_in_each_way_once() {
+    let mut known = Knowledge::default();
+    let usual = stretch(Stretch::PreemptOff, 9_000, 100);
+    let rare = stretch(Stretch::PreemptOff, 20_000, 5_000);
+    known.take(&TrialResult { scouted: Some(vec![usual]), ..tried(at(0), None) });
+    known.take(&TrialResult { scouted: Some(vec![rare]), ..tried(at(200), None) });
+    for way in 0..ENTRIES {
+        assert_eq!(outlook(&known).outstanding(at(200)), Some((rare, way)));
+        let fired = rare.at_ns + Nanos(10 * way as u64);
+        let died = GuestDeath { instants: vec![fired], ..GuestDeath::default() };
+        known.take(&TrialResult { died: Some(died), ..tried(at(200), None) });
+    }
+    assert_eq!(outlook(&known).outstanding(at(200)), None);
 }
 
 #[test]
@@ -170,13 +193,13 @@ fn outstanding_is_what_is_longer_than_all_of_its_kind_near_the_others() {
     assert_eq!(outlook(&known).outstanding(at(0)), None, "there is no other");
     known.take(&TrialResult { scouted: near([9_100, 30_000]), ..tried(at(800), None) });
     known.take(&TrialResult { scouted: near([9_100, 20_000]), ..tried(at(940), None) });
-    let longest = outlook(&known).outstanding(at(800)).expect("one is");
+    let (longest, _) = outlook(&known).outstanding(at(800)).expect("one is");
     assert_eq!(longest.occurrence.kind, Stretch::PreemptOff);
     assert_eq!(outlook(&known).outstanding(at(0)), None, "another stage has longer ones");
     assert_eq!(outlook(&known).outstanding(at(940)), None, "a stage has a longer one");
     // The grounds of other stretches do not count for the comparison.
     known.take(&TrialResult { scouted: near([9_100, 90_000]), ..tried(at(1_000), None) });
-    assert_eq!(outlook(&known).outstanding(at(800)), Some(longest));
+    assert_eq!(outlook(&known).outstanding(at(800)), Some((longest, 0)));
 }
 
 #[test]

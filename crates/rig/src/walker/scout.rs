@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Lets the process that restored the guest go on as a scout. It leaves places on its way, so nobody else has to walk
+//! there for the trials that fire into what the scout saw.
+
+use super::slot::{Said, Slot};
+use super::{Failed, Past, Place, SILENCE, Sees, Tried, Walker, asked_to_fork};
+use crate::boot::{Advanced, wait_for_end};
+use crate::collect::Seer;
+use crate::run::Outcome;
+use crate::snapshot::Snapshot;
+use crate::{Bench, Guest, Result, console};
+use sample::Nanos;
+use std::ops::ControlFlow;
+use wire::{Start, WalkReply, WalkRequest};
+
+/// Into how many equal parts the places divide a scout's way. It is chosen: half as many as there may be processes, so
+/// that trials and places of their own have room.
+const PARTS: u64 = 8;
+
+impl<S: Sees> Walker<S> {
+    /// What looked at the guest up to the instant where it was restored.
+    pub fn seen(&self) -> &S {
+        &self.places[0].past.seen
+    }
+
+    /// Lets the guest of `from` go on to `until`, as the scout with which the walker began. It leaves places on the
+    /// way, and saves the guest at its end as [`Bench::advance_followed`] does, if the way to this time begins at the
+    /// guest ([`crate::stage_before`]). `see` takes what the follower reports. `None` if the guest has gone on before,
+    /// if it does not get there, or if there is no room: a scout from the snapshot says what happens.
+    ///
+    /// # Errors
+    /// If QEMU has ended, if a process says nonsense, if the guest cannot be saved, or if the user asks to stop. The
+    /// walker is of no use then.
+    pub fn scout(
+        &mut self,
+        bench: &Bench,
+        (guest, from): (&Guest, &(Snapshot, String)),
+        until: Nanos,
+        see: &mut Seer<'_>,
+    ) -> Result<Option<Outcome>> {
+        let gone = self.go_on(until, see).and_then(|mut first| {
+            let scratch = self.scratch.path();
+            let way = Advanced { from, guest, time: until, scratch };
+            let registers = wait_for_end(&mut self.running, &mut first.channel, until, see)?;
+            bench.keep_stage(&way, &mut self.running, registers)?;
+            let outcome = way.outcome(self.running.console(), &first.channel, None);
+            self.gone_on = Some(first);
+            Ok(outcome)
+        });
+        match gone {
+            Ok(outcome) => Ok(Some(outcome)),
+            Err(Failed::NotNow | Failed::Lost(_)) => Ok(None),
+            Err(Failed::Error(e)) => Err(self.why(e)),
+        }
+    }
+
+    /// Goes on to `until`, and asks the machine to stop there. Returns the slot of the process that did it.
+    fn go_on(&mut self, until: Nanos, see: &mut Seer<'_>) -> Tried<Slot> {
+        if self.gone_on.is_some() {
+            return Err(Failed::NotNow);
+        }
+        let (mut first, mut past) = self.depart()?;
+        let walked = (1..=PARTS).try_for_each(|part| {
+            first.request(WalkRequest::Walk { until: until * part / PARTS });
+            let at = self.scouts(&mut first, &mut past, see)?;
+            match part {
+                PARTS => Ok(first.request(WalkRequest::Stop)),
+                _ => self.leave(&mut first, at, &past),
+            }
+        });
+        match walked {
+            Ok(()) => Ok(first),
+            Err(failed) => {
+                self.gone_on = Some(first);
+                Err(failed)
+            }
+        }
+    }
+
+    /// Leaves a copy of the process that restored the guest in its place.
+    fn depart(&mut self) -> Tried<(Slot, Past<S>)> {
+        let at = self.places[0].at;
+        let mut slot = self.slot(at)?;
+        let undisturbed = self.undisturbed.clone();
+        let forked = self.fork(at, &mut slot, &undisturbed, Start::Walk);
+        let mut past = self.places[0].past.clone();
+        let stands = forked.and_then(|()| Ok(self.stands(&mut slot, &mut past)?));
+        match stands {
+            Ok(Some(at)) => {
+                self.place(slot, at, past);
+                let Place { slot, past, .. } = self.places.swap_remove(0);
+                Ok((slot, past))
+            }
+            failed => {
+                self.give_back(slot);
+                Err(failed.err().unwrap_or(Failed::NotNow))
+            }
+        }
+    }
+
+    /// Waits until the scout stands still, and returns where.
+    fn scouts(&self, first: &mut Slot, past: &mut Past<S>, see: &mut Seer<'_>) -> Tried<Nanos> {
+        let take = |event: &_, gap| {
+            see(event);
+            past.take(event, gap, &mut |_| ControlFlow::Continue(()));
+        };
+        let Said::Reply(WalkReply::Stands { at }) = first.reply(SILENCE, take)? else {
+            return Err(Failed::NotNow);
+        };
+        past.said = console::read(&self.console(first.number));
+        Ok(at)
+    }
+
+    /// Leaves a place where the scout stands. Where there is no room for one, trials walk from the place before.
+    fn leave(&mut self, first: &mut Slot, at: Nanos, past: &Past<S>) -> Tried<()> {
+        let Ok(mut slot) = self.slot(at) else { return Ok(()) };
+        let undisturbed = self.undisturbed.clone();
+        let mut past = past.clone();
+        let left = self.tell(&slot, &undisturbed, Start::Walk).map_err(Failed::from);
+        let left = left.and_then(|()| asked_to_fork(first, &mut slot));
+        match left.and_then(|_| Ok(self.stands(&mut slot, &mut past)?)) {
+            Ok(Some(at)) => {
+                self.place(slot, at, past);
+                Ok(())
+            }
+            Ok(None) | Err(Failed::NotNow) => {
+                self.give_back(slot);
+                Ok(())
+            }
+            Err(failed) => {
+                self.give_back(slot);
+                Err(failed)
+            }
+        }
+    }
+}
