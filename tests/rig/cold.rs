@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What hunts find in forks comes out again, to the instruction, in a guest that is restored from its snapshot.
 
-use experiment::{Experiment, Load};
+use experiment::{ALL_LOADS, Experiment, Load};
 use hunt::{Begin, TrialResult};
 use lab::followed::{Ready, Subject, narrow};
 use lab::hunting::{JOURNAL, Journal};
@@ -13,11 +13,17 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use testbench::{Lab, have_kernels};
 
-/// How many finds are compared. `ONSET_FINDS=1000` compares so many, of hunts on several kernels under several loads.
+/// How many finds are compared. `ONSET_FINDS=1000` compares so many, of hunts on each of these flavours under each load.
 const FINDS: usize = 40;
-const FLAVOURS: [&str; 5] =
-    ["6.12-rt", "6.12 preempt=none", "7.3 preempt=lazy", "6.12 preempt=full", "7.3-rt"];
-const LOADS: [&str; 3] = ["mixed", "disk", "net"];
+const FLAVOURS: [&str; 7] = [
+    "6.12-rt",
+    "6.12 preempt=none",
+    "7.3 preempt=lazy",
+    "6.12 preempt=full",
+    "7.3-rt",
+    "6.1 preempt=none",
+    "6.1-rt",
+];
 /// As in a hunt.
 const GRACE: Nanos = Nanos::from_millis(1_000);
 const HIGH: Nanos = Nanos::from_micros(1);
@@ -46,16 +52,18 @@ fn cold(ready: &Ready, trial: &TrialResult) -> Answers {
 /// Compares up to this many finds of a hunt. Adds how many it compared of each strategy.
 fn compare(
     lab: &Lab,
-    (flavour, load, seed): (&str, &str, u64),
+    (flavour, load, seed): (&str, Load, u64),
     (most, budget): (usize, &str),
     compared: &mut BTreeMap<String, usize>,
 ) {
     let text = std::fs::read_to_string(testbench::repository().join("experiments/hunt.toml"))
         .expect("an experiment")
-        .replace("loads = [\"mixed\"]", &format!("loads = {LOADS:?}"));
+        .replace("loads = [\"mixed\"]", &format!("loads = [{load:?}]"));
+    let flavours = text.lines().find(|line| line.starts_with("flavours")).expect("a line");
+    let text = text.replace(flavours, &format!("flavours = [{flavour:?}]"));
     let place = format!("hunt-{seed}-{}-{load}", flavour.replace(' ', "-"));
     let seed = seed.to_string();
-    let words = ["--flavour", flavour, "--load", load, "--seed", &seed, "--budget", budget];
+    let words = ["--flavour", flavour, "--load", load.name(), "--seed", &seed, "--budget", budget];
     let path = lab.experiment(&text);
     let hunted = lab.onset(&[&["hunt", &path, "--directory", &place], &words[..]].concat());
     let hunted = hunted.exits(0);
@@ -63,8 +71,7 @@ fn compare(
 
     let bench = crate::bench(lab);
     let mut experiment = Experiment::parse(Path::new("hunt.toml"), &text).expect("an experiment");
-    let loads: [Load; 1] = [load.parse().expect("a load")];
-    narrow(&mut experiment, Some(flavour), &loads).expect("it has them");
+    narrow(&mut experiment, Some(flavour), &[load]).expect("it has them");
     let rig = Rig::new(bench.clone(), &experiment).expect("a rig");
     let cell = experiment.cells().next().expect("a cell");
     let mut subject = Subject::of_cell(&rig, &experiment, cell);
@@ -108,10 +115,13 @@ fn what_forks_find_comes_out_again_after_a_restore() {
     let lab = Lab::new();
     let wanted = std::env::var("ONSET_FINDS").ok().and_then(|n| n.parse().ok()).unwrap_or(FINDS);
     let mut compared = BTreeMap::new();
-    let cells = (1..).flat_map(|seed| LOADS.map(|load| FLAVOURS.map(|of| (of, load, seed))));
+    // The mildest comes last. Each time round, a load meets another flavour.
+    let loads: Vec<Load> = ALL_LOADS.into_iter().rev().collect();
+    let many = loads.len();
+    let cells = (0..).map(|n| (FLAVOURS[(n + n / many) % FLAVOURS.len()], loads[n % many], 1));
     // Some of each, so that many finds are of many guests.
-    let of_each = if wanted == FINDS { (FINDS, "16trials") } else { (wanted / 15, "32trials") };
-    for cell in cells.flatten() {
+    let of_each = if wanted == FINDS { (FINDS, "16trials") } else { (wanted / many, "32trials") };
+    for cell in cells {
         let sum: usize = compared.values().sum();
         if sum >= wanted || (wanted == FINDS && sum > 0) {
             break;

@@ -147,6 +147,67 @@ fn a_fork_gives_what_a_run_from_the_snapshot_gives() {
     }
 }
 
+/// What is told of triggers in the guest that was saved at this time after `ready`, which is removed then.
+fn told_later(ready: &Ready, by: Nanos, follow: &Follow) -> Told {
+    let key = rig::key_after(&ready.made_with().snapshot, by);
+    let directory = ready.bench().cache().directory().join("snapshots").join(key);
+    assert!(directory.join("state").is_file(), "it was saved");
+    let later = ready.later(by).expect("it is whole");
+    let told = cold(&later, &planned(&later, Nanos::from_millis(20), Vec::new()), Some(follow));
+    std::fs::remove_dir_all(&directory).expect("it is there");
+    told
+}
+
+#[test]
+fn a_guest_that_walks_is_a_scout_that_sees_and_saves_what_one_from_the_snapshot_does() {
+    if !have_kernels(&["6.12", "6.12-rt"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let bench = crate::bench(&lab);
+    let until = rig::FIRST_STAGE;
+    for flavour in ["6.12-rt", "6.12 preempt=full"] {
+        let ready = ready(&bench, flavour);
+        let follow = ready.follow(STACKS_FROM, Calls::None).expect("a map").1;
+        let follow = follow.numbering_stretches();
+        let mut cold_seen = Vec::new();
+        let mut see = |event: &Event| cold_seen.push(*event);
+        let when = When::Aimed(Aim::scout(until));
+        let generator = Generator { when, ..ready.generator().clone() };
+        let following = Following { follow: &follow, see: &mut see };
+        let outcome = ready.advance(until, generator, following).expect("it goes on");
+        assert_eq!(outcome.ending, Ending::Whole);
+        let cold_saved = saved_later(&ready, until);
+
+        let mut walker = ready.walker(Some(&follow), Events::default()).expect("it walks");
+        // A place from before the scout stays.
+        let early = planned(&ready, Nanos::from_millis(30), Vec::new());
+        let from = Nanos::from_millis(30);
+        let before = forked(&mut walker, &early, from, true);
+        let mut seen = walker.seen().0.clone();
+        let mut see = |event: &Event| seen.push(*event);
+        let outcome = ready.scout(&mut walker, until, &mut see).expect("it goes on");
+        assert_eq!(outcome.expect("it was a scout").ending, Ending::Whole);
+        assert!(seen.iter().any(|event| matches!(event, Event::Stretch { .. })), "{flavour}");
+        let differs = seen.iter().zip(&cold_seen).position(|(warm, cold)| warm != cold);
+        assert_eq!((differs, seen.len()), (None, cold_seen.len()), "{flavour}");
+        assert!(told_later(&ready, until, &follow) == cold_saved, "{flavour}");
+        let again = ready.scout(&mut walker, until, &mut |_| ()).expect("it is well");
+        assert!(again.is_none(), "a guest goes on once");
+        // What fires from the places that it left is as if it were restored, and so is what begins where it began.
+        assert!(walker.processes().len() > 8, "{:?}", walker.processes());
+        assert!(forked(&mut walker, &early, from, true) == before, "{flavour}");
+        for from in [Nanos(0), Nanos::from_millis(77), Nanos::from_millis(190)] {
+            let generator = planned(&ready, from, Vec::new());
+            let cold = cold(&ready, &generator, Some(&follow));
+            let mut warm = forked(&mut walker, &generator, from, true);
+            // On its way, the scout told of stretches.
+            warm.1.retain(|event| !matches!(event, Event::Stretch { .. }));
+            assert!(warm == cold, "{flavour} {from}");
+        }
+    }
+}
+
 #[test]
 fn places_and_processes_are_bounded_and_nothing_of_them_is_left() {
     if !have_kernels(&["6.12-rt"]) {

@@ -10,11 +10,11 @@ use sample::{Aim, Nanos, Rule, Stretch, When};
 pub const GAP: Nanos = Nanos::from_micros(300);
 /// The length of the shortest trials. Others are longer by a power of two. Short trials are many, and long ones come to
 /// what the load does later. So trials become longer: twice as long after this many of the strategy's trials, up to 0.8
-/// … 6.4 s. Foresight is for what comes more rarely. Trials of at most 0.4 s never came to what a load does once in ten
+/// … 3.2 s. Foresight is for what comes more rarely. Trials of at most 0.4 s never came to what a load does once in ten
 /// seconds. The numbers are chosen. The shortest trial takes about as long as the first execution of its code, which is
 /// translated then.
 const LENGTH: Nanos = Nanos::from_millis(50);
-const LENGTHS: u64 = 4;
+const LENGTHS: u64 = 3;
 const TRIALS_PER_DOUBLING: u64 = 16;
 const DOUBLINGS_MAX: u64 = 4;
 

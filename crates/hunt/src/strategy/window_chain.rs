@@ -14,7 +14,7 @@ impl Strategy for WindowChain {
     }
 
     fn weight(&self) -> u64 {
-        10
+        4
     }
 
     fn when(&self, turn: &Turn) -> When {

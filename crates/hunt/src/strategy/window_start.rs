@@ -14,7 +14,7 @@ impl Strategy for WindowStart {
     }
 
     fn weight(&self) -> u64 {
-        4
+        3
     }
 
     fn when(&self, turn: &Turn) -> When {

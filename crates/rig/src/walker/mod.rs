@@ -240,7 +240,8 @@ impl<S: Sees> Walker<S> {
         }
     }
 
-    /// The numbers of the processes that stand still. The first is the one that has restored the guest.
+    /// The numbers of the processes that stand still at places. The first is the one that has restored the guest, or a
+    /// copy of it once that one has gone on.
     pub fn processes(&self) -> Vec<u32> {
         self.places.iter().filter_map(|place| place.slot.process()).collect()
     }

@@ -26,7 +26,7 @@ impl Strategy for Foresight {
     }
 
     fn weight(&self) -> u64 {
-        44
+        51
     }
 
     fn opens(&self) -> bool {

@@ -110,9 +110,7 @@ fn each_scout_looks_on_from_where_the_last_ended_with_trials_that_fire_in_betwee
     let scouted = |each| {
         let steps = steps(each, 1_000);
         let scouts = steps.iter().enumerate().filter_map(|(n, step)| match step {
-            Next::Scout(begin, until) => {
-                Some((n, begin.after / FIRST_STAGE, *until / FIRST_STAGE))
-            }
+            Next::Scout(begin, until) => Some((n, begin.after / FIRST_STAGE, *until / FIRST_STAGE)),
             _ => None,
         });
         scouts.collect::<Vec<_>>()
