@@ -63,10 +63,11 @@ impl<S: Sees> Walker<S> {
         let walked = (1..=PARTS).try_for_each(|part| {
             first.request(WalkRequest::Walk { until: until * part / PARTS });
             let at = self.scouts(&mut first, &mut past, see)?;
-            match part {
-                PARTS => Ok(first.request(WalkRequest::Stop)),
-                _ => self.leave(&mut first, at, &past),
+            if part < PARTS {
+                return self.leave(&mut first, at, &past);
             }
+            first.request(WalkRequest::Stop);
+            Ok(())
         });
         match walked {
             Ok(()) => Ok(first),
