@@ -21,12 +21,19 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 use wire::{Arguments, REQUEST_BYTES, Start, WalkReply, WalkRequest};
 
-/// How often a child looks whether its vCPU is idle and whether its host is there. The time is chosen: an idle vCPU
-/// waits for it at each timer.
+/// How often a child looks whether its vCPU is idle and whether its host is there, once the vCPU is about to halt. The
+/// time is chosen: an idle vCPU waits for it at each timer.
 const LOOK: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
+/// The same while the vCPU executes, where only the host's clocks need it. Below: how long after it was about to halt
+/// the vCPU may not be idle yet. Both are chosen: looks of [`LOOK`] took a sixth of a child's time.
+const SELDOM: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+const AT_ONCE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+const HALTING: Duration = Duration::from_millis(1);
 
 symbols! {
     /// The parts of QEMU's main loop that move virtual time.
@@ -58,6 +65,11 @@ static FORKING: OnceLock<Forking> = OnceLock::new();
 static REQUESTS: Mutex<Option<UnixStream>> = Mutex::new(None);
 /// Whether this process is a child.
 static CHILD: OnceLock<()> = OnceLock::new();
+/// How often the vCPU was about to halt, in a child.
+static HALTS: AtomicU32 = AtomicU32::new(0);
+/// Two operations of futex(2), each for this process alone.
+const FUTEX_WAIT: c_int = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+const FUTEX_WAKE: c_int = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
 
 fn forking() -> &'static Forking {
     FORKING.get().expect("prepared before the machine runs")
@@ -228,31 +240,59 @@ fn own_file(fd: RawFd, path: &Path) -> Result<(), String> {
     }
 }
 
+/// Tells a child that its vCPU is about to halt.
+pub fn halts() {
+    if CHILD.get().is_some() {
+        HALTS.fetch_add(1, Ordering::Release);
+        // SAFETY: a plain system call on a word of this process (futex(2), FUTEX_WAKE).
+        unsafe { libc::syscall(libc::SYS_futex, HALTS.as_ptr(), FUTEX_WAKE, 1) };
+    }
+}
+
+/// Waits until the vCPU is about to halt once more than `halts` times, and no longer than [`SELDOM`].
+fn wait_for_halt(halts: u32) {
+    let patience = SELDOM;
+    // SAFETY: a plain system call on a word of this process (futex(2), FUTEX_WAIT).
+    unsafe {
+        libc::syscall(libc::SYS_futex, HALTS.as_ptr(), FUTEX_WAIT, halts, &raw const patience)
+    };
+}
+
 /// Does for a child what QEMU's main loop does for virtual time, as long as the host is there.
 fn move_time(qemu: Qemu, symbols: Symbols, host: RawFd) -> ! {
     // SAFETY: a plain system call. Without it the kernel may let this thread sleep for 50 µs more.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    let (mut halts, mut halted) = (HALTS.load(Ordering::Acquire), Instant::now());
     loop {
+        let is_executing = halted.elapsed() > HALTING;
+        if is_executing {
+            wait_for_halt(halts);
+        }
+        let patience = if is_executing { AT_ONCE } else { LOOK };
         let mut hangs_up = libc::pollfd { fd: host, events: 0, revents: 0 };
         // SAFETY: the structures live until the call returns. No event is asked for: only the end of the host counts.
-        if unsafe { libc::ppoll(&mut hangs_up, 1, &LOOK, std::ptr::null()) } > 0 {
+        if unsafe { libc::ppoll(&mut hangs_up, 1, &patience, std::ptr::null()) } > 0 {
             // SAFETY: the call ends the process.
             unsafe { libc::_exit(0) }
         }
-        qemu.with_big_lock(|| {
-            // SAFETY: the main loop calls these with the big lock. A vCPU that executes runs the timers of its clock
-            // itself, and may be in the middle of what the plugin keeps.
-            unsafe {
-                if (symbols.all_cpu_threads_idle)() {
-                    (symbols.icount_start_warp_timer)();
-                    (symbols.qemu_clock_run_all_timers)();
-                } else {
-                    for clock in HOST_CLOCKS {
-                        (symbols.qemu_clock_run_timers)(clock);
-                    }
+        let now = HALTS.load(Ordering::Acquire);
+        // SAFETY: the main loop calls these with the big lock. A vCPU that executes runs the timers of its clock itself,
+        // and may be in the middle of what the plugin keeps.
+        let is_idle = qemu.with_big_lock(|| unsafe {
+            let is_idle = (symbols.all_cpu_threads_idle)();
+            if is_idle {
+                (symbols.icount_start_warp_timer)();
+                (symbols.qemu_clock_run_all_timers)();
+            } else {
+                for clock in HOST_CLOCKS {
+                    (symbols.qemu_clock_run_timers)(clock);
                 }
             }
+            is_idle
         });
+        if is_idle || now != halts {
+            (halts, halted) = (now, Instant::now());
+        }
     }
 }
 

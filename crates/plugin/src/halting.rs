@@ -12,6 +12,7 @@
 //! not the same. Reading the clock before `hlt` leaves nothing to add.
 
 use crate::checks::Failed;
+use crate::forking;
 use crate::instrument::{Block, Instrument, Instruments};
 use crate::qemu::Qemu;
 use crate::x86_64::INSTRUCTION_BYTES_MAX;
@@ -58,6 +59,7 @@ pub fn before_halts(block: &Block<'_>) {
 }
 
 extern "C" fn on_halt(_vcpu: c_uint, _: *mut c_void) {
+    forking::halts();
     // The vCPU is at the last instruction of a block, where the clock may be read.
     QEMU.get().expect("set before anything is translated").now();
 }

@@ -422,12 +422,13 @@ impl Qemu {
     }
 
     /// Calls `f` with the big lock, which the calling thread does not hold.
-    pub fn with_big_lock(&self, f: impl FnOnce()) {
+    pub fn with_big_lock<T>(&self, f: impl FnOnce() -> T) -> T {
         // SAFETY: the calls take and release the lock.
         unsafe { (self.symbols.bql_lock_impl)(c"onset".as_ptr(), 0) };
-        f();
+        let result = f();
         // SAFETY: as above.
         unsafe { (self.symbols.bql_unlock)() };
+        result
     }
 
     /// The character device with the name `id`.
