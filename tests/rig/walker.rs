@@ -177,7 +177,7 @@ fn a_guest_that_walks_is_a_scout_that_sees_and_saves_what_one_from_the_snapshot_
         let following = Following { follow: &follow, see: &mut see };
         let outcome = ready.advance(until, generator, following).expect("it goes on");
         assert_eq!(outcome.ending, Ending::Whole);
-        let cold_saved = saved_later(&ready, until);
+        let cold_saved = told_later(&ready, until, &follow);
 
         let mut walker = ready.walker(Some(&follow), Events::default()).expect("it walks");
         // A place from before the scout stays.
