@@ -115,7 +115,7 @@ bench: prepare-run build
 	cd web && node build.mjs --tests
 	$(CARGO) bench --locked -p onset --bench page
 	$(CARGO) test --locked -p onset-tests --test rig -- delays_are_found --nocapture --test-threads 1
-	$(CARGO) test --locked -p onset-tests --test rig -- trials_a_second --nocapture --test-threads 1
+	$(CARGO) test --release --locked -p onset-tests --test rig -- trials_a_second --nocapture --test-threads 1
 	$(CARGO) bench --locked -p onset --bench hunt
 	cd web && npm run --silent figures
 

@@ -70,10 +70,10 @@ fn begin_later(answer: &mut Recipe, before: Nanos) -> Nanos {
     if first < FAR || rig::stage_before(begin + way) != Some(begin) {
         return Nanos(0);
     }
-    answer.begin.after = answer.begin.after + way;
+    answer.begin.after += way;
     answer.snapshot = rig::key_after(&answer.snapshot, way);
-    answer.instants.iter_mut().for_each(|at| *at = *at - way);
-    answer.disturbances.iter_mut().for_each(|disturbance| disturbance.at = disturbance.at - way);
+    answer.instants.iter_mut().for_each(|at| *at -= way);
+    answer.disturbances.iter_mut().for_each(|disturbance| disturbance.at -= way);
     way
 }
 

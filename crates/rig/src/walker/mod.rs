@@ -35,7 +35,7 @@ use wire::{Arguments, Event, Forking, Start, WalkReply, WalkRequest};
 
 /// How many processes there are at the most for one guest: the one that has restored it, places, and trials. Each has
 /// at most as much memory as the guest and QEMU's translated code, and shares what did not change.
-const PROCESSES_MAX: u32 = 16;
+const PROCESSES_MAX: u32 = 20;
 /// How far apart places are at the end of the way to a trial. With fewer places there are fewer processes, and a trial
 /// that begins between two of them has a longer way.
 const APART: Nanos = Nanos::from_millis(25);

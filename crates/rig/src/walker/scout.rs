@@ -13,9 +13,10 @@ use sample::Nanos;
 use std::ops::ControlFlow;
 use wire::{Start, WalkReply, WalkRequest};
 
-/// Into how many equal parts the places divide a scout's way. It is chosen: half as many as there may be processes, so
-/// that trials and places of their own have room.
+/// Into how many equal parts the places divide a scout's way, and its beginning where most trials fire. Both are chosen:
+/// the places of both leave room for trials, and for the places that these need.
 const PARTS: u64 = 8;
+const BEGINNING: Nanos = Nanos::from_millis(800);
 
 impl<S: Sees> Walker<S> {
     /// What looked at the guest up to the instant where it was restored.
@@ -60,10 +61,10 @@ impl<S: Sees> Walker<S> {
             return Err(Failed::NotNow);
         }
         let (mut first, mut past) = self.depart()?;
-        let walked = (1..=PARTS).try_for_each(|part| {
-            first.request(WalkRequest::Walk { until: until * part / PARTS });
+        let walked = halts(until).into_iter().try_for_each(|to| {
+            first.request(WalkRequest::Walk { until: to });
             let at = self.scouts(&mut first, &mut past, see)?;
-            if part < PARTS {
+            if to < until {
                 return self.leave(&mut first, at, &past);
             }
             first.request(WalkRequest::Stop);
@@ -133,5 +134,32 @@ impl<S: Sees> Walker<S> {
                 Err(failed)
             }
         }
+    }
+}
+
+/// Where a scout that goes to `until` stands still on its way, and there.
+fn halts(until: Nanos) -> Vec<Nanos> {
+    let beginning = until.min(BEGINNING);
+    let parts = |of: Nanos| (1..=PARTS).map(move |part| of * part / PARTS);
+    let later = parts(until).filter(|at| *at > beginning);
+    parts(beginning).chain(later).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scout_halts_often_where_most_trials_fire_and_ends_where_it_is_to() {
+        let ms = |halts: Vec<Nanos>| halts.iter().map(|at| at.0 / 1_000_000).collect::<Vec<_>>();
+        let to = |until| ms(halts(Nanos::from_millis(until)));
+        assert_eq!(to(200), [25, 50, 75, 100, 125, 150, 175, 200]);
+        assert_eq!(to(800), [100, 200, 300, 400, 500, 600, 700, 800]);
+        let beginning = [100, 200, 300, 400, 500, 600, 700, 800];
+        assert_eq!(
+            to(3_200),
+            [&beginning[..], &[1_200, 1_600, 2_000, 2_400, 2_800, 3_200]].concat()
+        );
+        assert_eq!(to(25_600)[8..], [3_200, 6_400, 9_600, 12_800, 16_000, 19_200, 22_400, 25_600]);
     }
 }
