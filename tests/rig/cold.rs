@@ -58,7 +58,7 @@ fn compare(
 ) {
     let text = std::fs::read_to_string(testbench::repository().join("experiments/hunt.toml"))
         .expect("an experiment")
-        .replace("loads = [\"mixed\"]", &format!("loads = [{load:?}]"));
+        .replace("loads = [\"mixed\"]", &format!("loads = [{:?}]", load.name()));
     let flavours = text.lines().find(|line| line.starts_with("flavours")).expect("a line");
     let text = text.replace(flavours, &format!("flavours = [{flavour:?}]"));
     let place = format!("hunt-{seed}-{}-{load}", flavour.replace(' ', "-"));
