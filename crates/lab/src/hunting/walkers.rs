@@ -61,6 +61,8 @@ struct Inner<S> {
     /// The guests, by where they began, with the number of uses before the last one.
     guests: BTreeMap<Begin, (u64, Walking<S>)>,
     uses: u64,
+    /// Where the last scout began, if it walked.
+    scouted: Option<Begin>,
     failures: u32,
     /// Why no guest walks any more.
     refused: Option<String>,
@@ -123,11 +125,15 @@ impl<S: Sees> Walkers<S> {
         see: &mut dyn FnMut(&mut S, &Event),
     ) -> Result<Option<(Outcome, S)>, Error> {
         let Some(walking) = self.of(begin) else { return Ok(None) };
-        self.with(&walking, ready, (Some(follow), seen), |walker| {
+        let scouted = self.with(&walking, ready, (Some(follow), seen), |walker| {
             let mut seen = walker.seen().clone();
             let outcome = ready.scout(walker, until, &mut |event| see(&mut seen, event))?;
             Ok(outcome.map(|outcome| (outcome, seen)))
-        })
+        })?;
+        if scouted.is_some() {
+            lock(&self.inner).scouted = Some(begin);
+        }
+        Ok(scouted)
     }
 
     fn begin(
@@ -174,7 +180,8 @@ impl<S: Sees> Walkers<S> {
         Ok(())
     }
 
-    /// The guest that walks from `begin`. The one that was not used for longest ends if there are too many.
+    /// The guest that walks from `begin`. The one that was not used for longest ends if there are too many. That of the
+    /// last scout stays: it went furthest, and trials will fire from the places that it left.
     fn of(&self, begin: Begin) -> Option<Walking<S>> {
         let mut inner = lock(&self.inner);
         if inner.refused.is_some() {
@@ -183,7 +190,8 @@ impl<S: Sees> Walkers<S> {
         inner.uses += 1;
         let uses = inner.uses;
         if !inner.guests.contains_key(&begin) && inner.guests.len() >= WALKERS_MAX {
-            let oldest = inner.guests.iter().min_by_key(|(_, (used, _))| *used);
+            let others = inner.guests.iter().filter(|(other, _)| inner.scouted != Some(**other));
+            let oldest = others.min_by_key(|(_, (used, _))| *used);
             if let Some(oldest) = oldest.map(|(begin, _)| *begin) {
                 // Its processes end when the last trial in it has ended.
                 inner.guests.remove(&oldest);
