@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use testbench::{Lab, have_kernels};
 
-/// How many finds are compared. `ONSET_FINDS=1000` compares so many, of hunts on each of these flavours under each load.
+/// How many finds are compared. `ONSET_FINDS=1000` compares so many, of hunts on these flavours under each load.
 const FINDS: usize = 40;
 const FLAVOURS: [&str; 7] = [
     "6.12-rt",

@@ -276,7 +276,7 @@ fn move_time(qemu: Qemu, symbols: Symbols, host: RawFd) -> ! {
             unsafe { libc::_exit(0) }
         }
         let now = HALTS.load(Ordering::Acquire);
-        // SAFETY: the main loop calls these with the big lock. A vCPU that executes runs the timers of its clock itself,
+        // SAFETY: the main loop calls these with the big lock. A vCPU that executes runs its clock's timers itself,
         // and may be in the middle of what the plugin keeps.
         let is_idle = qemu.with_big_lock(|| unsafe {
             let is_idle = (symbols.all_cpu_threads_idle)();

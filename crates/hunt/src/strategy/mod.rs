@@ -64,7 +64,7 @@ pub trait Strategy: Sync {
     /// The strategy's name.
     fn name(&self) -> StrategyName;
 
-    /// The strategy's part of a hunt's time, in 64ths if all strategies take part. Four fifths go to looking ahead. Only
+    /// The strategy's part of a hunt's time, if all take part, in 64ths. Four fifths go to looking ahead. Only
     /// this meets rare things, and only this knows when things come together. A tenth goes to firing as stretches open,
     /// which meets what an earlier trigger has brought about. Little goes to luck. What each strategy finds alone is
     /// measured (docs/hunting/figures.md, each strategy by itself).

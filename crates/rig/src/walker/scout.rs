@@ -13,8 +13,8 @@ use sample::Nanos;
 use std::ops::ControlFlow;
 use wire::{Start, WalkReply, WalkRequest};
 
-/// Into how many equal parts the places divide a scout's way, and its beginning where most trials fire. Both are chosen:
-/// the places of both leave room for trials, and for the places that these need.
+/// Into how many equal parts the places divide a scout's way, and its beginning, where most trials fire. Both are
+/// chosen: the places of both leave room for trials, and for the places that these need.
 const PARTS: u64 = 8;
 const BEGINNING: Nanos = Nanos::from_millis(800);
 
