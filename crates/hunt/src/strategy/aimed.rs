@@ -10,11 +10,11 @@ use sample::{Aim, Nanos, Rule, Stretch, When};
 pub const GAP: Nanos = Nanos::from_micros(300);
 /// The length of the shortest trials. Others are longer by a power of two. Short trials are many, and long ones come to
 /// what the load does later. So trials become longer: twice as long after this many of the strategy's trials, up to 0.8
-/// … 3.2 s. Foresight is for what comes more rarely. Trials of at most 0.4 s never came to what a load does once in ten
+/// … 6.4 s. Foresight is for what comes more rarely. Trials of at most 0.4 s never came to what a load does once in ten
 /// seconds. The numbers are chosen. The shortest trial takes about as long as the first execution of its code, which is
 /// translated then.
 const LENGTH: Nanos = Nanos::from_millis(50);
-const LENGTHS: u64 = 3;
+const LENGTHS: u64 = 4;
 const TRIALS_PER_DOUBLING: u64 = 16;
 const DOUBLINGS_MAX: u64 = 4;
 
@@ -28,9 +28,11 @@ fn doublings(turns: u64) -> u64 {
     (turns / TRIALS_PER_DOUBLING).min(DOUBLINGS_MAX)
 }
 
-/// The length of a trial after so many of the strategy's, by the first of its random numbers.
+/// The length of a trial after so many of the strategy's, by the first of its random numbers. The first trial is none
+/// of the longest: it comes while a scout looks ahead, and what the scout sees is worth more.
 pub fn length(turns: u64, dice: &mut Dice) -> Nanos {
-    LENGTH << (dice.below(LENGTHS) + doublings(turns))
+    let lengths = if turns == 0 { LENGTHS - 1 } else { LENGTHS };
+    LENGTH << (dice.below(lengths) + doublings(turns))
 }
 
 /// About how long a trial after so many of the strategy's is.
