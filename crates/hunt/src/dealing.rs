@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// run).
 const RESTORE: Nanos = Nanos::from_millis(50);
 /// The same for a trial whose first trigger comes later. Such a trial is forked from a guest that walked there. A
-/// second has 30 trials of a millisecond (`make bench`), and a busy guest takes ten seconds for a virtual one.
+/// second has 47 trials of a millisecond (`make bench`), and a busy guest takes ten seconds for a virtual one.
 const FORK: Nanos = Nanos::from_millis(3);
 /// How long such a trial goes on after its first trigger. It is chosen: the latest answers of a busy guest.
 const ANSWERED: Nanos = Nanos::from_millis(2);

@@ -6,8 +6,8 @@
 use sample::{Insns, Nanos, Occurrence, Responder, Stretch};
 use serde::{Deserialize, Serialize};
 
-/// The latest time at which a stretch is fired into from the scout's ground. A later one gets a ground of its own. The
-/// time is chosen: twice the length of a hunt's longest first trials, 400 ms.
+/// The latest time at which a stretch is fired into from the scout's ground, unless it is outstanding. The time is
+/// chosen: twice the length of a hunt's longest early trials, 400 ms.
 pub(crate) const NEAR: Nanos = Nanos::from_millis(800);
 /// How many stretches of each kind are kept, the longest ones. The number is chosen: a scout's line in the journal has
 /// some hundred kilobytes.

@@ -29,10 +29,10 @@ use wire::{Arguments, REQUEST_BYTES, Start, WalkReply, WalkRequest};
 /// How often a child looks whether its vCPU is idle and whether its host is there, once the vCPU is about to halt. The
 /// time is chosen: an idle vCPU waits for it at each timer.
 const LOOK: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
+const AT_ONCE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
 /// The same while the vCPU executes, where only the host's clocks need it. Below: how long after it was about to halt
 /// the vCPU may not be idle yet. Both are chosen: looks of [`LOOK`] took a sixth of a child's time.
 const SELDOM: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-const AT_ONCE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
 const HALTING: Duration = Duration::from_millis(1);
 
 symbols! {

@@ -91,6 +91,11 @@ impl Stretch {
     pub const ALL: [Stretch; 4] =
         [Stretch::IrqsOff, Stretch::PreemptOff, Stretch::Unscheduled, Stretch::BhHeld];
 
+    /// All of them as a sum ([`Aim::kinds`]).
+    pub fn every() -> u8 {
+        Stretch::ALL.into_iter().map(|kind| kind as u8).sum()
+    }
+
     /// The kind of this number.
     pub fn from_bit(bit: u8) -> Option<Stretch> {
         Stretch::ALL.into_iter().find(|kind| *kind as u8 == bit)
@@ -144,7 +149,7 @@ pub struct Aim {
 impl Aim {
     /// The aim of a scout that looks at stretches of every kind until this time after measuring began.
     pub fn scout(until: Nanos) -> Aim {
-        let kinds = Stretch::ALL.iter().map(|kind| *kind as u8).sum();
+        let kinds = Stretch::every();
         Aim { rule: Rule::Scout, kinds, gap: Nanos(0), count: 1, until, seed: 0 }
     }
 }

@@ -186,7 +186,7 @@ impl Bench {
         };
         let taken = Taken::new(&stimulus);
         let mut past = Past { taken, seen, said: String::new(), gaps: false, begun };
-        match walker.stands(&mut first, &mut past).map_err(|e| walker.why(e))? {
+        match stands(&mut first, &mut past, &mut |_| ()).map_err(|e| walker.why(e))? {
             Some(at) => walker.place(first, at, past),
             None => return Err(walker.why(Error::Qemu("does not stand still".into()))),
         }
@@ -313,11 +313,11 @@ impl<S: Sees> Walker<S> {
         self.fork(from, slot, &undisturbed, Start::Walk)?;
         let before = self.index_of(from);
         let mut past = self.places[before].past.clone();
-        if self.stands(slot, &mut past)?.is_none() {
+        if stands(slot, &mut past, &mut |_| ())?.is_none() {
             return Err(Failed::NotNow);
         }
         slot.request(WalkRequest::Walk { until: to });
-        let stands = self.stands(slot, &mut past)?;
+        let stands = stands(slot, &mut past, &mut |_| ())?;
         past.said += &console::read(&self.console(slot.number));
         stands.map(|at| (at, past)).ok_or(Failed::NotNow)
     }
@@ -325,19 +325,6 @@ impl<S: Sees> Walker<S> {
     fn place(&mut self, slot: Slot, at: Nanos, past: Past<S>) {
         self.uses += 1;
         self.places.push(Place { slot, at, past, used: self.uses });
-    }
-
-    /// Waits until a process stands still. Returns where. `None` if it has ended, or says nothing.
-    fn stands(&mut self, slot: &mut Slot, past: &mut Past<S>) -> Result<Option<Nanos>> {
-        // Nobody answers where nothing is triggered.
-        let observe: &mut Observer = &mut |_| ControlFlow::Continue(());
-        match slot.reply(SILENCE, |event, gap| past.take(event, gap, observe))? {
-            Said::Reply(WalkReply::Stands { at }) => Ok(Some(at)),
-            Said::Ended | Said::Silent => Ok(None),
-            Said::Reply(other) => {
-                Err(Error::Qemu(format!("does not stand still, but says {other:?}")))
-            }
-        }
     }
 
     /// Forks the process of the place at this instant.
@@ -350,10 +337,7 @@ impl<S: Sees> Walker<S> {
     ) -> Tried<()> {
         self.tell(slot, generator, start)?;
         let place = self.index_of(at);
-        match asked_to_fork(&mut self.places[place].slot, slot)? {
-            true => Ok(()),
-            false => Err(Failed::Lost(at)),
-        }
+        asked_to_fork(&mut self.places[place].slot, at, slot)
     }
 
     /// Writes down what the process that gets this slot is to be.
@@ -400,16 +384,33 @@ impl<S: Sees> Walker<S> {
     }
 }
 
-/// Lets a process that stands fork itself. The copy gets `slot`. Returns whether the process is there.
-fn asked_to_fork(standing: &mut Slot, slot: &mut Slot) -> Tried<bool> {
+/// Lets the process that stands at this instant fork itself. The copy gets `slot`.
+fn asked_to_fork(standing: &mut Slot, at: Nanos, slot: &mut Slot) -> Tried<()> {
     standing.request(WalkRequest::Fork { slot: slot.number });
     match standing.reply(SILENCE, |_, _| ())? {
-        Said::Reply(WalkReply::Forked { process }) => {
-            slot.is_used_by(process)?;
-            Ok(true)
-        }
+        Said::Reply(WalkReply::Forked { process }) => Ok(slot.is_used_by(process)?),
         Said::Reply(WalkReply::Refused { .. }) => Err(Failed::NotNow),
-        Said::Ended | Said::Silent => Ok(false),
+        Said::Ended | Said::Silent => Err(Failed::Lost(at)),
         Said::Reply(other) => Err(Error::Qemu(format!("does not fork, but says {other:?}")).into()),
+    }
+}
+
+/// Waits until a process stands still, and adds what is told meanwhile to `past`. `see` takes it too. Returns where.
+/// `None` if the process has ended, or says nothing.
+fn stands<S: Sees>(
+    slot: &mut Slot,
+    past: &mut Past<S>,
+    see: &mut Seer<'_>,
+) -> Result<Option<Nanos>> {
+    // Nobody answers where nothing is triggered.
+    let observe: &mut Observer = &mut |_| ControlFlow::Continue(());
+    let take = |event: &Event, gap| {
+        see(event);
+        past.take(event, gap, observe);
+    };
+    match slot.reply(SILENCE, take)? {
+        Said::Reply(WalkReply::Stands { at }) => Ok(Some(at)),
+        Said::Ended | Said::Silent => Ok(None),
+        Said::Reply(other) => Err(Error::Qemu(format!("does not stand still, but says {other:?}"))),
     }
 }

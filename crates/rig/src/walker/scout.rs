@@ -2,16 +2,15 @@
 //! Lets the process that restored the guest go on as a scout. It leaves places on its way, so nobody else has to walk
 //! there for the trials that fire into what the scout saw.
 
-use super::slot::{Said, Slot};
-use super::{Failed, Past, Place, SILENCE, Sees, Tried, Walker, asked_to_fork};
+use super::slot::Slot;
+use super::{Failed, Place, Sees, Tried, Walker, asked_to_fork, stands};
 use crate::boot::{Advanced, wait_for_end};
 use crate::collect::Seer;
 use crate::run::Outcome;
 use crate::snapshot::Snapshot;
 use crate::{Bench, Guest, Result, console};
 use sample::Nanos;
-use std::ops::ControlFlow;
-use wire::{Start, WalkReply, WalkRequest};
+use wire::{Start, WalkRequest};
 
 /// Into how many equal parts the places divide a scout's way, and its beginning, where most trials fire. Both are
 /// chosen: the places of both leave room for trials, and for the places that these need.
@@ -60,78 +59,63 @@ impl<S: Sees> Walker<S> {
         if self.gone_on.is_some() {
             return Err(Failed::NotNow);
         }
-        let (mut first, mut past) = self.depart()?;
+        let mut first = self.depart()?;
         let walked = halts(until).into_iter().try_for_each(|to| {
-            first.request(WalkRequest::Walk { until: to });
-            let at = self.scouts(&mut first, &mut past, see)?;
-            if to < until {
-                return self.leave(&mut first, at, &past);
+            first.slot.request(WalkRequest::Walk { until: to });
+            let at = stands(&mut first.slot, &mut first.past, see)?;
+            first.at = at.ok_or(Failed::NotNow)?;
+            first.past.said = console::read(&self.console(first.slot.number));
+            if to == until {
+                first.slot.request(WalkRequest::Stop);
+                return Ok(());
             }
-            first.request(WalkRequest::Stop);
-            Ok(())
+            match self.leave(&mut first) {
+                // Trials walk there from the place before.
+                Err(Failed::NotNow) => Ok(()),
+                left => left,
+            }
         });
         match walked {
-            Ok(()) => Ok(first),
+            Ok(()) => Ok(first.slot),
             Err(failed) => {
-                self.gone_on = Some(first);
+                self.gone_on = Some(first.slot);
                 Err(failed)
             }
         }
     }
 
-    /// Leaves a copy of the process that restored the guest in its place.
-    fn depart(&mut self) -> Tried<(Slot, Past<S>)> {
-        let at = self.places[0].at;
-        let mut slot = self.slot(at)?;
-        let undisturbed = self.undisturbed.clone();
-        let forked = self.fork(at, &mut slot, &undisturbed, Start::Walk);
-        let mut past = self.places[0].past.clone();
-        let stands = forked.and_then(|()| Ok(self.stands(&mut slot, &mut past)?));
-        match stands {
+    /// Takes the process that restored the guest from its place, and leaves a copy there.
+    fn depart(&mut self) -> Tried<Place<S>> {
+        let mut first = self.places.swap_remove(0);
+        let gone = match self.leave(&mut first) {
+            Ok(()) => Ok(first),
+            Err(failed) => {
+                self.places.push(first);
+                Err(failed)
+            }
+        };
+        // One of both was added last.
+        let last = self.places.len() - 1;
+        self.places.swap(0, last);
+        gone
+    }
+
+    /// Leaves a copy of a process that stands, as a place.
+    fn leave(&mut self, standing: &mut Place<S>) -> Tried<()> {
+        let mut slot = self.slot(standing.at)?;
+        let mut past = standing.past.clone();
+        let told = self.tell(&slot, &self.undisturbed, Start::Walk).map_err(Failed::from);
+        let left = told
+            .and_then(|()| asked_to_fork(&mut standing.slot, standing.at, &mut slot))
+            .and_then(|()| Ok(stands(&mut slot, &mut past, &mut |_| ())?));
+        match left {
             Ok(Some(at)) => {
                 self.place(slot, at, past);
-                let Place { slot, past, .. } = self.places.swap_remove(0);
-                Ok((slot, past))
+                Ok(())
             }
             failed => {
                 self.give_back(slot);
                 Err(failed.err().unwrap_or(Failed::NotNow))
-            }
-        }
-    }
-
-    /// Waits until the scout stands still, and returns where.
-    fn scouts(&self, first: &mut Slot, past: &mut Past<S>, see: &mut Seer<'_>) -> Tried<Nanos> {
-        let take = |event: &_, gap| {
-            see(event);
-            past.take(event, gap, &mut |_| ControlFlow::Continue(()));
-        };
-        let Said::Reply(WalkReply::Stands { at }) = first.reply(SILENCE, take)? else {
-            return Err(Failed::NotNow);
-        };
-        past.said = console::read(&self.console(first.number));
-        Ok(at)
-    }
-
-    /// Leaves a place where the scout stands. Where there is no room for one, trials walk from the place before.
-    fn leave(&mut self, first: &mut Slot, at: Nanos, past: &Past<S>) -> Tried<()> {
-        let Ok(mut slot) = self.slot(at) else { return Ok(()) };
-        let undisturbed = self.undisturbed.clone();
-        let mut past = past.clone();
-        let left = self.tell(&slot, &undisturbed, Start::Walk).map_err(Failed::from);
-        let left = left.and_then(|()| asked_to_fork(first, &mut slot));
-        match left.and_then(|_| Ok(self.stands(&mut slot, &mut past)?)) {
-            Ok(Some(at)) => {
-                self.place(slot, at, past);
-                Ok(())
-            }
-            Ok(None) | Err(Failed::NotNow) => {
-                self.give_back(slot);
-                Ok(())
-            }
-            Err(failed) => {
-                self.give_back(slot);
-                Err(failed)
             }
         }
     }

@@ -9,9 +9,9 @@ use crate::dice::Dice;
 use crate::foreseen::{ForeseenStretch, apart, by_length};
 use sample::{Aim, Nanos, Rule, Schedule, Stretch, When};
 
-/// A stretch that is outstanding is fired into as it opens, and in further trials this many thousandths of
-/// its length later. A short stretch may be long because an interrupt came in it. An earlier trigger moves this
-/// interrupt, and then the stretch is short again. So each try is ten times as far in.
+/// A stretch that is outstanding is fired into as it opens, and in further trials this many thousandths of its length
+/// later. A short stretch may be long because an interrupt came in it. An earlier trigger moves this interrupt, and
+/// then the stretch is short again. So each try is ten times as far in.
 const THOUSANDTHS: [u64; ENTRIES] = [0, 1, 10, 100];
 /// The number of ways to fire into such a stretch.
 pub const ENTRIES: usize = 4;
@@ -60,17 +60,13 @@ pub fn firing(
 fn listed(chosen: &[ForeseenStretch], gap: Nanos) -> When {
     let last = chosen.iter().map(|f| f.at_ns).max().unwrap_or_default();
     When::Aimed(Aim {
-        kinds: every_kind(),
+        kinds: Stretch::every(),
         gap,
         count: chosen.len().max(1) as u64,
         until: last + MARGIN,
         rule: Rule::Listed(chosen.iter().map(|f| f.occurrence).collect()),
         seed: 0,
     })
-}
-
-fn every_kind() -> u8 {
-    Stretch::ALL.iter().map(|kind| *kind as u8).sum()
 }
 
 #[cfg(test)]
