@@ -2,8 +2,8 @@
 //! Lets QEMU fork itself where the guest stands still. The child goes on with a copy of the guest, and with all code
 //! that was translated.
 //!
-//! QEMU has three threads here: the vCPU's, the main loop's, and one that frees memory later. A child has the vCPU's
-//! thread alone, which forked. It needs nothing of the main loop but what this does for virtual time: while the vCPU is
+//! QEMU has three threads here: the vCPU's, the main loop's, and one that frees memory later. One more ends QEMU with its
+//! host. A child has the vCPU's thread alone, which forked. It needs nothing of the main loop but what this does for virtual time: while the vCPU is
 //! idle, it moves the clock to the next timer and runs the timers of the guest's clock. It also runs those of the
 //! host's clocks. A thread of the child does this (QEMU 10.0 and 11.1: `main_loop_wait`). Nobody answers the control
 //! connection in a child, and no memory is freed later. A child lives for one trial, or stands still.
@@ -92,15 +92,23 @@ pub fn prepare(qemu: Qemu, told: &wire::Forking) -> Result<(), String> {
     }
     copy_memory_to_children()?;
     // SAFETY: plain system calls on this process, whose main thread builds the machine. The kernel reaps each child as
-    // it ends, and this process inherits the children of its children. It ends with its host, whose socket it reads,
-    // and no longer with the thread of the host that started it: that one may have had work for a moment only.
+    // it ends, and this process inherits the children of its children. It ends with its host, and no longer with the
+    // thread of the host that started it: that one may have had work for a moment only.
     unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
         libc::prctl(libc::PR_SET_PDEATHSIG, 0);
     }
+    let host = told.requests_fd;
     // SAFETY: the parent left this descriptor open for the plugin alone.
-    *requests() = Some(unsafe { UnixStream::from_raw_fd(told.requests_fd) });
+    *requests() = Some(unsafe { UnixStream::from_raw_fd(host) });
+    // While the machine is stopped the vCPU's thread reads no requests, and does not see that the host is gone.
+    let spawned = std::thread::Builder::new().spawn(move || {
+        while !is_gone(host, None) {}
+        // SAFETY: the call ends the process.
+        unsafe { libc::_exit(0) }
+    });
+    spawned.map_err(|e| format!("a thread that waits for the end of the host: {e}"))?;
     let prepared = Forking { qemu, symbols, directory, outputs };
     FORKING.set(prepared).map_err(|_| "the plugin was loaded twice".into())
 }
@@ -258,6 +266,14 @@ fn wait_for_halt(halts: u32) {
     };
 }
 
+/// Whether the host at the other end of this socket is gone, after waiting for at most `patience`.
+fn is_gone(host: RawFd, patience: Option<&libc::timespec>) -> bool {
+    let mut hangs_up = libc::pollfd { fd: host, events: 0, revents: 0 };
+    let patience = patience.map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the structures live until the call returns. No event is asked for: only the end of the host counts.
+    unsafe { libc::ppoll(&mut hangs_up, 1, patience, std::ptr::null()) > 0 }
+}
+
 /// Does for a child what QEMU's main loop does for virtual time, as long as the host is there.
 fn move_time(qemu: Qemu, symbols: Symbols, host: RawFd) -> ! {
     // SAFETY: a plain system call. Without it the kernel may let this thread sleep for 50 µs more.
@@ -269,9 +285,7 @@ fn move_time(qemu: Qemu, symbols: Symbols, host: RawFd) -> ! {
             wait_for_halt(halts);
         }
         let patience = if is_executing { AT_ONCE } else { LOOK };
-        let mut hangs_up = libc::pollfd { fd: host, events: 0, revents: 0 };
-        // SAFETY: the structures live until the call returns. No event is asked for: only the end of the host counts.
-        if unsafe { libc::ppoll(&mut hangs_up, 1, &patience, std::ptr::null()) } > 0 {
+        if is_gone(host, Some(&patience)) {
             // SAFETY: the call ends the process.
             unsafe { libc::_exit(0) }
         }
@@ -315,6 +329,15 @@ mod tests {
                      8000-9000 rw-s 00000000 00:01 7 /memfd:dc (deleted)\nVmFlags: rd dc\n";
         assert_eq!(kept_from_children(smaps), [(0x7f10, 0x20), (0x8000, 0x1000)]);
         assert_eq!(kept_from_children("VmFlags: dc\n"), []);
+    }
+
+    #[test]
+    fn a_host_is_gone_once_its_end_is_closed_and_not_when_it_asks_for_something() {
+        let (mut host, own) = UnixStream::pair().expect("a socket");
+        host.write_all(&[0; REQUEST_BYTES]).expect("room");
+        assert!(!is_gone(own.as_raw_fd(), Some(&AT_ONCE)));
+        drop(host);
+        assert!(is_gone(own.as_raw_fd(), None));
     }
 
     #[test]
