@@ -18,10 +18,13 @@ const HUNT: [&str; 9] = [
     "3trials",
 ];
 
-/// A Slurm of one node, whose array has ended when sbatch returns. Each word of `dying` is a shard whose task is killed
+/// A Slurm of one node with one processor, whose array has ended when sbatch returns. Each word of `dying` is a shard whose task is killed
 /// at its first try.
 fn slurm(lab: &Lab, dying: &str) {
-    lab.script("sinfo", "case \"$*\" in *%P*) echo 'main*' ;; *) echo n1 ;; esac");
+    lab.script(
+        "sinfo",
+        "case \"$*\" in *%P*) echo 'main*' ;; *%C*) echo 0/1/0/1 ;; *) echo n1 ;; esac",
+    );
     lab.script("srun", "while [ \"$1\" != sh ]; do shift; done\nSLURMD_NODENAME=n1 exec \"$@\"");
     lab.script("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1");
     lab.script("scancel", "exit 0");
@@ -60,7 +63,7 @@ fn a_hunt_in_shards_finds_the_same_on_one_machine_on_several_and_on_slurm() {
     let hunt = |more: &[&str]| lab.onset(&[&HUNT[..], more].concat());
     hunt(&["--shards", "3", "--directory", "one"]).exits(0);
     // Two machines, which make their shards in any order; one makes a shard that the other has made.
-    for (shard, machine) in [("3/3", "a"), ("1/3", "a"), ("2/3", "b"), ("3/3", "b")] {
+    for (shard, machine) in [("3/3", "a"), ("1/3", "a"), ("2-3/3", "b")] {
         hunt(&["--shard", shard, "--directory", machine]).exits(0);
     }
     let merged = lab.onset(&["merge", "a", "b", "--into", "both"]).exits(0);
@@ -141,6 +144,12 @@ fn a_census_an_atlas_and_runs_in_shards_are_the_same_as_undivided() {
     let whole = lab.onset(&census).exits(0).json();
     let divided = lab.onset(&[&census[..], &["--shards", "3"]].concat()).exits(0).json();
     assert_eq!((&divided, whole["triggers"].as_u64()), (&whole, Some(11)));
+    // A task makes several shards.
+    let words = ["--on", "slurm", "--shards", "11", "--directory", "dealt"];
+    let dealt = on_slurm(&lab, &[&census[..], &words].concat()).exits(0);
+    assert_eq!(dealt.says(&["makes 11 shards in 6 tasks"]).json(), whole);
+    let arrays = fs::read_to_string(lab.path().join("arrays")).expect("a file");
+    assert_eq!(arrays.lines().last(), Some("1,3,5,7,9,11"));
 
     let atlas = ["atlas", "--flavour", "6.12 preempt=none", "--duration", "20ms", "--json"];
     let atlas = [&atlas[..], &["--stressor", "brk", "--stressor", "pipe"]].concat();

@@ -15,7 +15,7 @@ pub use report::{Counted, Estimate, ExactQuantiles, Luck, OffShare};
 
 use crate::Error;
 use crate::followed::{self, Ready, Reproducer};
-use crate::hunting::{Blind, Say, Walkers, at_once, lock};
+use crate::hunting::{Blind, Walkers, at_once, lock};
 use rig::{Ending, Generator, Outcome};
 use sample::{Nanos, Observation, Schedule, When};
 use serde::{Deserialize, Serialize};
@@ -86,69 +86,74 @@ fn triggered(ready: &Ready, find: &Reproducer, at: Nanos) -> Generator {
     Generator { when, ..ready.generator().clone() }
 }
 
-/// The latency of the find's responder at each of these instants. `None` where it did not answer, or where its answer
-/// was that to another trigger. `say` hears why trials are not forked, if they are not.
-///
-/// # Errors
-/// If a guest dies, and the errors of the rig; an interruption among them.
-pub fn take(
-    ready: &Ready,
-    find: &Reproducer,
-    instants: &[Nanos],
-    jobs: usize,
-    progress: &dyn Fn(Progress),
-    say: Say,
-) -> Result<Vec<Option<Nanos>>, Error> {
-    let count = instants.len();
-    let census = Census { ready, find, walkers: Walkers::default() };
-    let taken = Mutex::new((vec![None; count], None));
-    let (tell, told) = mpsc::channel();
-    let cancel = &work::Cancel::current();
-    std::thread::scope(|threads| {
-        let work = |index: usize| {
-            let latency = census.latency(instants[index]);
-            let mut taken = lock(&taken);
-            match latency {
-                Ok(latency) => taken.0[index] = latency,
-                Err(failure) => drop(taken.1.get_or_insert(failure)),
-            }
-            if taken.1.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        threads.spawn(move || {
-            let tells = |index: usize| {
-                // Nobody hears it any more only if this whole census ends.
-                let _ = tell.send(());
-                work(index)
-            };
-            cancel.during(|| at_once(jobs, count, tells));
-        });
-        for (done, ()) in (1..).zip(told) {
-            if done % TOLD == 0 {
-                progress(Progress::Measuring(done, count as u64));
-            }
-        }
-    });
-    if let Some(why) = census.walkers.refused() {
-        say(&format!("! each trial restored its guest, which takes longer than a fork: {why}"));
-    }
-    let (latencies, failure) = taken.into_inner().unwrap_or_else(|p| p.into_inner());
-    failure.map_or(Ok(latencies), Err)
-}
-
-struct Census<'a> {
+/// The trials of a census, in a guest that walks from window to window.
+pub struct Census<'a> {
     ready: &'a Ready<'a>,
     find: &'a Reproducer,
     walkers: Walkers<Blind>,
 }
 
-impl Census<'_> {
+impl<'a> Census<'a> {
+    /// The census of a find, before its first trial.
+    pub fn new(ready: &'a Ready<'a>, find: &'a Reproducer) -> Census<'a> {
+        Census { ready, find, walkers: Walkers::default() }
+    }
+
+    /// The latency of the find's responder at each of these instants. `None` where it did not answer, or where its
+    /// answer was that to another trigger.
+    ///
+    /// # Errors
+    /// If a guest dies, and the errors of the rig; an interruption among them.
+    pub fn take(
+        &self,
+        instants: &[Nanos],
+        jobs: usize,
+        progress: &dyn Fn(Progress),
+    ) -> Result<Vec<Option<Nanos>>, Error> {
+        let count = instants.len();
+        let taken = Mutex::new((vec![None; count], None));
+        let (tell, told) = mpsc::channel();
+        let cancel = &work::Cancel::current();
+        std::thread::scope(|threads| {
+            let work = |index: usize| {
+                let latency = self.latency(instants[index]);
+                let mut taken = lock(&taken);
+                match latency {
+                    Ok(latency) => taken.0[index] = latency,
+                    Err(failure) => drop(taken.1.get_or_insert(failure)),
+                }
+                if taken.1.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            threads.spawn(move || {
+                let tells = |index: usize| {
+                    // Nobody hears it any more only if this whole census ends.
+                    let _ = tell.send(());
+                    work(index)
+                };
+                cancel.during(|| at_once(jobs, count, tells));
+            });
+            for (done, ()) in (1..).zip(told) {
+                if done % TOLD == 0 {
+                    progress(Progress::Measuring(done, count as u64));
+                }
+            }
+        });
+        let (latencies, failure) = taken.into_inner().unwrap_or_else(|p| p.into_inner());
+        failure.map_or(Ok(latencies), Err)
+    }
+
+    /// Why its trials are not forked, if they are not.
+    pub fn refused(&self) -> Option<String> {
+        self.walkers.refused()
+    }
+
     fn latency(&self, at: Nanos) -> Result<Option<Nanos>, Error> {
         let generator = triggered(self.ready, self.find, at);
         if let Some(latency) = self.forked(&generator, at)? {
             return Ok(latency);
         }
         let mut latency = None;
-        let mut observe = |observation| self.take(observation, &mut latency);
+        let mut observe = |observation| self.hear(observation, &mut latency);
         let outcome = self.ready.fire(generator, &mut observe, None, &|_| ())?;
         check(&outcome, at)?;
         Ok(latency)
@@ -159,12 +164,12 @@ impl Census<'_> {
         let earlier = earlier(self.find).first().copied();
         let from = earlier.unwrap_or(at);
         let mut latency = None;
-        let mut observe = |observation| self.take(observation, &mut latency);
+        let mut observe = |observation| self.hear(observation, &mut latency);
         let run = self.walkers.fire(self.ready, generator, from, &mut observe)?;
         Ok(run.map(|_| latency))
     }
 
-    fn take(&self, observation: Observation, latency: &mut Option<Nanos>) -> ControlFlow<()> {
+    fn hear(&self, observation: Observation, latency: &mut Option<Nanos>) -> ControlFlow<()> {
         let of = self.find.sample();
         if let Observation::Sample(sample) = observation
             && (sample.trigger, sample.series) == (of.trigger, of.series)

@@ -11,6 +11,6 @@ mod slurm;
 mod work_file;
 
 pub use merge::{Merged, merge};
-pub use shard::{NotAShard, Shard};
+pub use shard::{NotAShard, Shard, ShardRange};
 pub use slurm::{Slurm, Tasks, last_words, pause};
 pub use work_file::{Parts, WorkFile, missing, name_of, place_of};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One shard of a work: its number, and of how many.
+//! Shards of a work: their numbers, and of how many.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,9 +18,19 @@ pub struct Shard {
     of: u32,
 }
 
-/// A text that names no shard.
+/// Shards that follow each other, written as in `3-7/64`. One shard is written as in `3/64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardRange {
+    first: Shard,
+    /// The number of the last one, at least that of the first.
+    last: u32,
+}
+
+/// A text that names no shard, or a number of shards that a work cannot have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("write NUMBER/ALL as in 3/64, with a number from 1 up and at most {MOST} in all")]
+#[error(
+    "write NUMBER/ALL as in 3/64, or FIRST-LAST/ALL as in 3-7/64, with numbers from 1 up and at most {MOST} in all"
+)]
 pub struct NotAShard;
 
 impl Shard {
@@ -71,19 +81,35 @@ impl Shard {
     }
 }
 
-impl fmt::Display for Shard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.number, self.of)
+impl ShardRange {
+    /// The shards, in their order.
+    pub fn shards(self) -> impl Iterator<Item = Shard> {
+        let ShardRange { first: Shard { number, of }, last } = self;
+        (number..=last).map(move |number| Shard { number, of })
+    }
+
+    /// How many shards the whole work has.
+    pub fn of(self) -> u32 {
+        self.first.of
     }
 }
 
-impl FromStr for Shard {
+impl FromStr for ShardRange {
     type Err = NotAShard;
 
-    fn from_str(text: &str) -> Result<Shard, NotAShard> {
-        let (number, of) = text.split_once('/').ok_or(NotAShard)?;
+    fn from_str(text: &str) -> Result<ShardRange, NotAShard> {
+        let (numbers, of) = text.split_once('/').ok_or(NotAShard)?;
         let part = |text: &str| text.parse().map_err(|_| NotAShard);
-        Shard::new(part(number)?, part(of)?)
+        let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
+        let [first, last] = [first, last].map(|number| Shard::new(part(number)?, part(of)?));
+        let (first, last) = (first?, last?.number);
+        (first.number <= last).then_some(ShardRange { first, last }).ok_or(NotAShard)
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.number, self.of)
     }
 }
 
@@ -93,11 +119,19 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_shard_is_read_as_it_is_written_and_nothing_else_is_one() {
-        let third: Shard = "3/64".parse().unwrap();
-        assert_eq!((third.to_string(), third.file_name()), ("3/64".into(), "3-of-64".into()));
-        for wrong in ["", "3", "0/4", "5/4", "1/0", "1/1001", "-1/4", "1/4/4", "x/4"] {
-            assert_eq!(wrong.parse::<Shard>(), Err(NotAShard), "{wrong}");
+    fn shards_are_read_as_they_are_written_and_nothing_else_is_one() {
+        let names = |text: &str| {
+            let range: ShardRange = text.parse().unwrap();
+            assert_eq!(range.of(), 64);
+            range.shards().map(|shard| shard.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(names("3/64"), ["3/64"]);
+        assert_eq!(names("3-3/64"), ["3/64"]);
+        assert_eq!(names("62-64/64"), ["62/64", "63/64", "64/64"]);
+        assert_eq!(Shard::new(3, 64).unwrap().file_name(), "3-of-64");
+        let wrong = ["", "3", "0/4", "5/4", "1/0", "1/1001", "-1/4", "1/4/4", "x/4"];
+        for wrong in wrong.into_iter().chain(["3-2/4", "0-2/4", "3-5/4", "1-2-3/4", "1-/4"]) {
+            assert_eq!(wrong.parse::<ShardRange>(), Err(NotAShard), "{wrong}");
         }
         assert_eq!((Shard::all(0), Shard::all(MOST + 1)), (Err(NotAShard), Err(NotAShard)));
     }
@@ -120,6 +154,6 @@ mod tests {
         let seeds =
             (0..20).flat_map(|seed| Shard::all(64).unwrap().into_iter().map(move |s| s.seed(seed)));
         assert_eq!(seeds.collect::<BTreeSet<u64>>().len(), 20 * 64);
-        assert_eq!("1/1".parse::<Shard>().unwrap().seed(7), 7);
+        assert_eq!(Shard::new(1, 1).unwrap().seed(7), 7);
     }
 }

@@ -27,6 +27,9 @@ const AWAY: Duration = Duration::from_secs(600);
 const EVERY: Duration = Duration::from_secs(2);
 /// How often people hear of it.
 const TOLD: Duration = Duration::from_secs(10);
+/// How many tasks come one after the other on a processor, if there are enough shards. The number is chosen: with more,
+/// the guest is restored more often; with fewer, all wait longer for the last task.
+const TURNS: u32 = 4;
 /// The file with the number of the array that makes the shards.
 const JOB_FILE: &str = "slurm.job";
 
@@ -44,12 +47,31 @@ pub struct Tasks<'a> {
     pub command: &'a [String],
     /// Into how many shards the work is divided.
     pub of: u32,
-    /// How many shards run at once at most. `None` for as many as there is room for.
+    /// How many tasks run at once at most. `None` for as many as there is room for.
     pub at_once: Option<u32>,
-    /// How many processors a shard uses.
+    /// How many processors a task uses.
     pub processors: u32,
     /// The directory for what concerns shards.
     pub directory: &'a Path,
+}
+
+/// The tasks of an array, by their numbers. Each makes some shards that follow each other, of which the first has its
+/// number: what the shards have in common, as the restored guest of a census, is then made once.
+#[derive(Debug, PartialEq, Eq)]
+struct Dealt {
+    numbers: Vec<u32>,
+    /// How many shards a task makes. Those that are there already are left out.
+    each: u32,
+}
+
+impl Dealt {
+    /// Deals shards, whose numbers rise, to tasks, so many of which run at once.
+    fn to(shards: &[u32], at_once: u32) -> Dealt {
+        let each = (shards.len() as u32 / (TURNS * at_once.max(1))).max(1);
+        let mut numbers: Vec<u32> = shards.iter().map(|shard| shard - (shard - 1) % each).collect();
+        numbers.dedup();
+        Dealt { numbers, each }
+    }
 }
 
 /// An array of Slurm.
@@ -98,6 +120,12 @@ impl Slurm {
         command.arg("--states=idle,mixed,allocated,completing").arg(self.of_partition());
         let nodes = tool::run(&mut command, PACKAGE, ASKING)?;
         Ok(nodes.split_whitespace().map(str::to_owned).collect())
+    }
+
+    /// How many processors its nodes have that run tasks or could.
+    fn processors(&self) -> Result<u32, Error> {
+        let of_partition = self.of_partition();
+        ask("sinfo", &["--noheader", "--format=%C", &of_partition]).map(|said| usable(&said))
     }
 
     /// Has each node run a command that succeeds where shards can be made. `directory` is that for what concerns
@@ -154,17 +182,20 @@ impl Slurm {
                 job
             }
             None => {
+                let there = self.processors()? / tasks.processors.max(1);
+                let dealt = Dealt::to(shards, tasks.at_once.map_or(there, |most| most.min(there)));
                 let job = in_any_case(|| {
-                    let job = self.submit(tasks, shards)?;
+                    let job = self.submit(tasks, &dealt)?;
                     let number = format!("{}\n", job.0);
                     let written = open.replace(JOB_FILE, number.as_bytes());
                     written.map(|()| job).map_err(|e| failed(tasks.directory, &e))
                 })?;
-                say(&format!("job {} of Slurm makes {} shards", job.0, shards.len()));
+                let (shards, dealt) = (shards.len(), dealt.numbers.len());
+                say(&format!("job {} of Slurm makes {shards} shards in {dealt} tasks", job.0));
                 job
             }
         };
-        let waited = self.wait(&job, tasks.directory, shards.len(), say);
+        let waited = self.wait(&job, tasks.directory, say);
         match &waited {
             Ok(queue) if queue.held == 0 => {}
             Err(failure) if !failure.is_interruption() => {
@@ -192,11 +223,12 @@ impl Slurm {
         Ok((!queue.is_over()).then_some(job))
     }
 
-    fn submit(&self, tasks: &Tasks, shards: &[u32]) -> Result<Job, Error> {
+    fn submit(&self, tasks: &Tasks, dealt: &Dealt) -> Result<Job, Error> {
         let Tasks { command, of, at_once, processors, directory } = tasks;
         let script = directory.join("slurm.sh");
         let text = format!(
-            "#!/bin/sh\nexec {} --shard \"$SLURM_ARRAY_TASK_ID/{of}\"\n",
+            "#!/bin/sh\nlast=$((SLURM_ARRAY_TASK_ID + {}))\n[ $last -le {of} ] || last={of}\nexec {} --shard \"$SLURM_ARRAY_TASK_ID-$last/{of}\"\n",
+            dealt.each - 1,
             shell_words(command)
         );
         confined::directory_of(&script)
@@ -206,7 +238,7 @@ impl Slurm {
         let mut sbatch = Command::new("sbatch");
         sbatch.args(["--parsable", "--requeue", "--open-mode=append"]);
         sbatch.arg(format!("--job-name={}", job_name(directory)));
-        sbatch.arg(format!("--array={}{most}", numbers(shards)));
+        sbatch.arg(format!("--array={}{most}", numbers(&dealt.numbers)));
         sbatch.arg(format!("--cpus-per-task={processors}"));
         // A percent sign in the path would be one of Slurm's patterns.
         let log = directory.join("%a.log").display().to_string();
@@ -220,7 +252,7 @@ impl Slurm {
     }
 
     /// Waits until nothing more comes of an array. Returns what is then left of it.
-    fn wait(&self, job: &Job, directory: &Path, of: usize, say: Say) -> Result<Queue, Error> {
+    fn wait(&self, job: &Job, directory: &Path, say: Say) -> Result<Queue, Error> {
         let mut told: Option<(Queue, Instant)> = None;
         let mut heard = Instant::now();
         loop {
@@ -237,12 +269,11 @@ impl Slurm {
             if queue.is_over() {
                 return Ok(queue);
             }
-            let Queue { running, waiting, held } = queue;
+            let Queue { running, waiting, .. } = queue;
             let is_news = told.is_none_or(|(before, at)| before != queue && at.elapsed() >= TOLD);
             if is_news {
                 told = Some((queue, Instant::now()));
-                let ended = of.saturating_sub(running + waiting + held);
-                say(&format!("{ended} of {of} shards ended, {running} run, {waiting} wait"));
+                say(&format!("{running} tasks run, {waiting} wait"));
             }
             pause(EVERY)?;
         }
@@ -326,6 +357,14 @@ fn counted(said: &str) -> Queue {
     queue
 }
 
+/// The processors that are not out of use: `sinfo` counts those allocated, idle, others, and all, on a line for each kind
+/// of node.
+fn usable(said: &str) -> u32 {
+    let count =
+        |line: &str| line.split('/').take(2).filter_map(|n| n.parse::<u32>().ok()).sum::<u32>();
+    said.split_whitespace().map(count).sum()
+}
+
 /// Numbers as Slurm writes them: `1-3,7`.
 fn numbers(rising: &[u32]) -> String {
     let mut text = String::new();
@@ -351,9 +390,10 @@ fn failed(path: &Path, e: &std::io::Error) -> Error {
     Error::File(format!("{}: {e}", path.display()))
 }
 
-/// What a shard's task printed last.
+/// What the task that made this shard printed last.
 pub fn last_words(directory: &Path, shard: u32) -> (PathBuf, String) {
-    let path = directory.join(format!("{shard}.log"));
+    let log = |task: u32| directory.join(format!("{task}.log"));
+    let path = (1..=shard).rev().map(log).find(|path| path.exists()).unwrap_or(log(shard));
     let bytes = confined::read(&path, 64 << 20).unwrap_or_default();
     (path, tool::last_lines(&String::from_utf8_lossy(&bytes), 3))
 }
@@ -366,6 +406,28 @@ mod tests {
     fn numbers_that_follow_each_other_are_ranges() {
         assert_eq!(numbers(&[1, 2, 3, 7, 9, 10]), "1-3,7,9-10");
         assert_eq!((numbers(&[]), numbers(&[5])), (String::new(), "5".into()));
+    }
+
+    #[test]
+    fn a_task_makes_the_more_shards_the_fewer_run_at_once() {
+        let all: Vec<u32> = (1..=10).collect();
+        assert_eq!(Dealt::to(&all, 100), Dealt { numbers: all.clone(), each: 1 });
+        assert_eq!(Dealt::to(&all, 1), Dealt { numbers: vec![1, 3, 5, 7, 9], each: 2 });
+        // A cluster that says nothing of its processors.
+        assert_eq!(Dealt::to(&[2, 3, 4, 5, 6, 7, 8, 12], 0).numbers, [1, 3, 5, 7, 11]);
+        assert_eq!(usable("3/1/4/8\n0/2/0/2\n"), 6);
+        assert_eq!(usable("none\n"), 0);
+    }
+
+    #[test]
+    fn a_shards_log_is_that_of_the_task_that_made_it() {
+        let root = tempfile::tempdir().expect("a directory");
+        for task in [1, 4] {
+            std::fs::write(root.path().join(format!("{task}.log")), format!("of {task}"))
+                .expect("room");
+        }
+        let said = |shard| last_words(root.path(), shard).1;
+        assert_eq!([1, 3, 4, 9].map(said), ["of 1", "of 1", "of 4", "of 4"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::at_least_one;
 use clap::{Args, ValueEnum};
-use lab::shards::Shard;
+use lab::shards::{Shard, ShardRange};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -21,16 +21,16 @@ pub struct Sharing {
     /// that make them. [default: 64 with --on, otherwise the work is not divided]
     #[arg(long, value_name = "N", value_parser = shards)]
     pub shards: Option<u32>,
-    /// How many shards the cluster makes at once at most. [default: as many as it has room for]
+    /// How many tasks of the cluster run at once at most. [default: as many as it has room for]
     #[arg(long, value_name = "N", requires = "on", value_parser = at_least_one)]
     pub tasks: Option<NonZeroUsize>,
     /// The partition of the cluster. [default: the cluster's own choice]
     #[arg(long, value_name = "NAME", requires = "on")]
     pub partition: Option<String>,
-    /// Make this shard alone, and print nothing of the whole: 3/64 is the third of 64. For machines without a
-    /// scheduler in common (docs/cluster.md). [default: all shards]
+    /// Make this shard alone, and print nothing of the whole: 3/64 is the third of 64, and 3-7/64 are five of them. For
+    /// machines without a scheduler in common (docs/cluster.md). [default: all shards]
     #[arg(long, value_name = "K/N", conflicts_with_all = ["on", "shards"])]
-    pub shard: Option<Shard>,
+    pub shard: Option<ShardRange>,
 }
 
 /// A scheduler of clusters.
@@ -47,7 +47,7 @@ impl Sharing {
     /// Into how many shards the work is divided. `None` if it is not.
     pub fn of(&self) -> Option<u32> {
         let with_scheduler = self.on.map(|_| SHARDS);
-        self.shard.map(Shard::of).or(self.shards).or(with_scheduler)
+        self.shard.map(ShardRange::of).or(self.shards).or(with_scheduler)
     }
 }
 

@@ -6,16 +6,16 @@ use super::shards::{Divided, NamedBy, Next, Work, jobs};
 use super::{bench, named, print, print_json};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
-use lab::census::{Counted, Part, Stretches, Window, stretches, take};
+use lab::census::{Census, Counted, Part, Stretches, Window, stretches};
 use lab::followed::{Choice, Ready, Reproducer, reproducer};
 use lab::shards::{Shard, place_of};
 use rig::Bench;
 use sample::Nanos;
 use std::fmt::Write;
 use std::path::PathBuf;
-use view::results::Census;
+use view::results;
 use view::terminal::{self, Shown};
-use view::visible::{tell, tell_line};
+use view::visible::tell;
 
 pub fn run(arguments: &arguments::Census) -> Result<Exit, Failure> {
     let bench = bench()?;
@@ -37,7 +37,7 @@ pub fn run(arguments: &arguments::Census) -> Result<Exit, Failure> {
         write_chosen(path, csv(window, &latencies).as_bytes())?;
     }
     let counted = Counted::of(window, &latencies, &stretches);
-    let census = Census { schema: Census::SCHEMA, title, responder, counted };
+    let census = results::Census { schema: results::Census::SCHEMA, title, responder, counted };
     if arguments.json {
         print_json(&census)?;
     } else {
@@ -80,10 +80,15 @@ fn taken(
     let ready = Shown::during(title.to_owned(), ["ready", "failed"], |progress| {
         Ready::new(bench, subject, progress)
     })?;
+    let census = Census::new(&ready, find);
     let take = |name: String, instants: &[Nanos]| {
-        Shown::during(name, ["counted", "not counted"], |progress| {
-            take(&ready, find, instants, jobs, progress, &tell_line)
-        })
+        let taken = Shown::during(name, ["counted", "not counted"], |progress| {
+            census.take(instants, jobs, progress)
+        });
+        if let Some(why) = census.refused() {
+            tell!("! each trial restores its guest, which takes longer than a fork: {why}");
+        }
+        taken
     };
     let Some(divided) = divided else {
         let stretches = stretches(&ready, find, window)?;

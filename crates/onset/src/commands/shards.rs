@@ -6,7 +6,7 @@ use super::words::{give, without};
 use crate::arguments::Sharing;
 use crate::failure::{Exit, Failure};
 use lab::followed::shell_word;
-use lab::shards::{Parts, Shard, Slurm, Tasks, WorkFile, last_words, pause};
+use lab::shards::{Parts, Shard, ShardRange, Slurm, Tasks, WorkFile, last_words, pause};
 use rig::Bench;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -22,8 +22,8 @@ const LATE: Duration = Duration::from_secs(10);
 /// A work that is divided into shards.
 pub struct Divided {
     all: Vec<Shard>,
-    /// The shard that this command makes, if it makes one alone.
-    only: Option<Shard>,
+    /// The shards that this command makes, if it does not make the whole.
+    only: Option<ShardRange>,
     slurm: Option<(Slurm, Option<u32>)>,
     directory: PathBuf,
     /// The words of the command, but for how it is shared.
@@ -38,7 +38,7 @@ pub type Missing<'a> = dyn Fn(&[Shard]) -> Result<Vec<Shard>, Failure> + 'a;
 pub enum Next {
     /// All shards are there: put them together.
     Whole(Vec<Shard>),
-    /// Nothing: this command made a shard alone.
+    /// Nothing: this command made some shards alone.
     Nothing,
 }
 
@@ -102,7 +102,7 @@ impl Divided {
         }))
     }
 
-    /// Whether this command makes the whole, and not one shard alone.
+    /// Whether this command makes the whole, and not some shards alone.
     pub fn makes_the_whole(&self) -> bool {
         self.only.is_none()
     }
@@ -122,23 +122,21 @@ impl Divided {
         missing: &Missing,
         make: &dyn Fn(Shard) -> Result<(), Failure>,
     ) -> Result<Next, Failure> {
-        if let Some(only) = self.only {
-            match missing(&[only])?.is_empty() {
-                true => tell!("shard {only} is there already"),
-                false => make(only)?,
+        let wanted = self.only.map(|only| only.shards().collect::<Vec<_>>());
+        let wanted = wanted.as_ref().unwrap_or(&self.all);
+        if let Some((slurm, at_once)) = &self.slurm {
+            self.on_slurm(slurm, *at_once, missing)?;
+        } else {
+            let missing = missing(wanted)?;
+            if self.only.is_some() && missing.is_empty() {
+                tell!("what this command makes is there already");
             }
-            return Ok(Next::Nothing);
-        }
-        match &self.slurm {
-            Some((slurm, at_once)) => self.on_slurm(slurm, *at_once, missing)?,
-            None => {
-                for shard in missing(&self.all)? {
-                    tell!("shard {shard}");
-                    make(shard)?;
-                }
+            for shard in missing {
+                tell!("shard {shard}");
+                make(shard)?;
             }
         }
-        Ok(Next::Whole(self.all))
+        Ok(if self.makes_the_whole() { Next::Whole(self.all) } else { Next::Nothing })
     }
 
     fn on_slurm(
