@@ -61,22 +61,22 @@ pub fn measure_all<'a>(
     found: &Found,
     store: &StoreArgument,
 ) -> Result<Results<'a>, Failure> {
-    measure_some(experiments, jobs, (found, &|_| true), store)
+    experiments.iter().try_for_each(Experiment::check_program).map_err(Failure::usage)?;
+    let targets = targets(experiments)?;
+    Ok(measure_some((experiments, &targets), jobs, (found, &|_| true), store))
 }
 
 /// The same for those cells alone whose numbers are wanted. Cells are numbered over all experiments.
 fn measure_some<'a>(
-    experiments: &'a [Experiment],
+    (experiments, targets): (&'a [Experiment], &[Box<dyn target::Target>]),
     jobs: Option<u16>,
     (found, is_wanted): (&Found, &(dyn Fn(usize) -> bool + Sync)),
     store: &StoreArgument,
-) -> Result<Results<'a>, Failure> {
-    experiments.iter().try_for_each(Experiment::check_program).map_err(Failure::usage)?;
-    let targets = experiments.iter().map(target).collect::<Result<Vec<_>, Failure>>()?;
+) -> Results<'a> {
     let store = super::store(&store.store);
     let mut results = Vec::new();
     let mut before = 0;
-    for (experiment, target) in experiments.iter().zip(&targets) {
+    for (experiment, target) in experiments.iter().zip(targets) {
         // Two probes at once on one machine would disturb each other.
         let jobs = match experiment.target {
             Target::Local => 1,
@@ -89,7 +89,7 @@ fn measure_some<'a>(
         results.push((experiment, run));
         before += experiment.cells().count();
     }
-    Ok(results)
+    results
 }
 
 /// Shares the cells of all experiments: each shard has some of them. At the end the store has all their runs.
@@ -101,6 +101,7 @@ fn shared(experiments: &[Experiment], arguments: &Run) -> Result<Exit, Failure> 
     }
     let Outcome { store, report, .. } = &arguments.outcome;
     report.as_deref().map_or(Ok(()), report::check_chosen)?;
+    experiments.iter().try_for_each(Experiment::check_program).map_err(Failure::usage)?;
     let work = Work {
         sharing: &arguments.sharing,
         directory: place_of(&store.store).join(name(experiments)),
@@ -109,7 +110,7 @@ fn shared(experiments: &[Experiment], arguments: &Run) -> Result<Exit, Failure> 
         jobs: arguments.jobs,
     };
     let divided = Divided::begin(&work, &super::bench()?)?.expect("the work is divided");
-    let targets = experiments.iter().map(target).collect::<Result<Vec<_>, Failure>>()?;
+    let targets = targets(experiments)?;
     let missing = |all: &[Shard]| {
         let found = Found::of_shards(&Store::at(&store.store))?;
         let (mut cells, mut before) = (Vec::new(), 0);
@@ -126,7 +127,7 @@ fn shared(experiments: &[Experiment], arguments: &Run) -> Result<Exit, Failure> 
         let found = Found::of_shards(&Store::at(&store.store))?;
         let is_wanted = |cell: usize| shard.has(cell);
         let jobs = Some(jobs(arguments.jobs) as u16);
-        let results = measure_some(experiments, jobs, (&found, &is_wanted), store)?;
+        let results = measure_some((experiments, &targets), jobs, (&found, &is_wanted), store);
         let failed = results.iter().flat_map(|(_, results)| results).find_map(|r| r.as_ref().err());
         match failed {
             Some(e) => Err(Failure::from(e)),
@@ -149,11 +150,15 @@ fn name(experiments: &[Experiment]) -> String {
     name_of(&asked.collect::<String>())
 }
 
-fn target(experiment: &Experiment) -> Result<Box<dyn target::Target>, Failure> {
-    Ok(match experiment.target {
-        Target::Local => Box::new(Local::new(Installation::find()?.parts().agent)),
-        Target::Rig => Box::new(Rig::new(super::bench()?, experiment)?),
-    })
+/// Where each of these experiments runs.
+fn targets(experiments: &[Experiment]) -> Result<Vec<Box<dyn target::Target>>, Failure> {
+    let target = |experiment: &Experiment| -> Result<Box<dyn target::Target>, Failure> {
+        Ok(match experiment.target {
+            Target::Local => Box::new(Local::new(Installation::find()?.parts().agent)),
+            Target::Rig => Box::new(Rig::new(super::bench()?, experiment)?),
+        })
+    };
+    experiments.iter().map(target).collect()
 }
 
 pub fn processors() -> usize {
