@@ -6,7 +6,7 @@
 
 use super::firing::ENTRIES;
 use crate::ahead::Lookahead;
-use crate::begin::{Begin, is_stage};
+use crate::begin::Begin;
 use crate::coincidence::Coincidence;
 use crate::foreseen::{self, ForeseenStretch};
 use crate::ground::Ground;
@@ -250,16 +250,11 @@ impl<'a> Outlook<'a> {
         worst.map(|found| found.answer.latency_insns).unwrap_or_default()
     }
 
-    /// The stages of the guest from which a scout looked ahead, or trials fired.
-    fn stages(&self) -> impl Iterator<Item = (Begin, &Ground)> {
-        self.grounds().filter(|(begin, _)| is_stage(begin.after))
-    }
-
     /// The outstanding stretch that is seen from this ground: the longest in comparison with all of its kind near other
-    /// stages of the guest. It has to be longer than those, and it has to promise a later answer than the finds. With
+    /// grounds of the guest. It has to be longer than those, and it has to promise a later answer than the finds. With
     /// the number of ways in which it was entered, which are not all.
     fn outstanding(&self, begin: Begin) -> Option<(ForeseenStretch, usize)> {
-        let others = self.stages().filter(|(other, _)| *other != begin);
+        let others = self.grounds().filter(|(other, _)| *other != begin);
         let others = others.map(|(_, ground)| ground).filter(|ground| !ground.near.is_empty());
         let mut others = others.peekable();
         others.peek()?;
