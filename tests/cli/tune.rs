@@ -163,4 +163,7 @@ fn the_unit_is_printed_and_names_command_and_journal() {
     let unit = lab.onset(&["tune", "status", "--unit", "--journal", "/srv/tune"]).exits(0).stdout;
     let command = format!("ExecStart=\"{}\" tune undo --journal \"/srv/tune\"", onset().display());
     assert!(unit.contains(&command) && unit.contains("[Install]"), "{unit}");
+    let unit = lab.onset(&["tune", "status", "--unit", "--journal", "a%b"]).exits(0).stdout;
+    let journal = lab.path().join("a%%b");
+    assert!(unit.contains(&format!("undo --journal \"{}\"", journal.display())), "{unit}");
 }

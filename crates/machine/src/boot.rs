@@ -19,6 +19,11 @@ const MENU: &str = "/boot/grub/grub.cfg";
 const UPDATE: &str = "/usr/sbin/update-grub";
 const CHOOSE: &str = "/usr/sbin/grub-reboot";
 const ENVIRONMENT: &str = "/usr/bin/grub-editenv";
+const PROBE: &str = "/usr/sbin/grub-probe";
+/// Where GRUB keeps the choice of the next boot.
+const GRUB_DIRECTORY: &str = "/boot/grub";
+/// Where GRUB only reads (grub-mkconfig's 00_header): it could not take the choice back as it boots.
+const READ_ONLY: [&str; 6] = ["btrfs", "cpiofs", "diskfilter", "lvm", "newc", "zfs"];
 const HEAD: &str = "# Written by onset tune. `onset tune undo` takes it back.\n";
 
 /// The text of [`SCRIPT`].
@@ -100,8 +105,17 @@ pub fn places() -> [Spot; 2] {
 pub fn hindrance(system: &System) -> Option<String> {
     let needed = [(USUAL, false), (UPDATE, true), (DIRECTORY, false)];
     let missing = needed.iter().find(|(path, _)| !system.path(path).exists());
-    missing
-        .map(|(path, _)| format!("this machine does not boot by Debian's GRUB: there is no {path}"))
+    let missing = missing.map(|(path, _)| {
+        format!("this machine does not boot by Debian's GRUB: there is no {path}")
+    });
+    missing.or_else(|| {
+        let probed = ["--target=fs", "--target=abstraction"].map(|target| system.run(PROBE, &[target, GRUB_DIRECTORY]));
+        let probed = probed.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let on = probed.split_whitespace().find(|word| READ_ONLY.contains(word))?;
+        Some(format!(
+            "GRUB cannot write to {GRUB_DIRECTORY} as it boots ({on}), so a choice for one boot would stay for all"
+        ))
+    })
 }
 
 /// Makes GRUB's menu of its files anew, durably: update-grub itself does not, and /boot may be another file system than
@@ -124,8 +138,15 @@ pub fn is_in_menu(system: &System) -> bool {
 /// Chooses onset's entry for the next boot alone.
 ///
 /// # Errors
-/// With what the program says.
+/// If somebody has chosen another entry. With what the program says.
 pub fn choose(system: &System) -> Result<(), String> {
+    if system.program(ENVIRONMENT).is_some() {
+        let set = system.run(ENVIRONMENT, &["-", "list"])?;
+        let chosen = set.lines().find_map(|line| line.strip_prefix("next_entry="));
+        if let Some(other) = chosen.filter(|entry| !["", TITLE].contains(entry)) {
+            return Err(format!("the next boot is to be {other:?}, which somebody has chosen"));
+        }
+    }
     system.run(CHOOSE, &[TITLE]).map(drop)
 }
 

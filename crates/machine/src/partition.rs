@@ -7,6 +7,8 @@
 //! `1-3|isolated|on`, and a text on the way counts as onset's own.
 
 use crate::System;
+use probes::context::cpu_list;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
@@ -64,7 +66,11 @@ impl Partition {
             .kind
             .as_deref()
             .is_none_or(|kind| kind == MEMBER || kind.split(' ').next() == made.kind.as_deref());
-        self.controller && steps && (self.cpus.is_empty() || self.cpus == made.cpus)
+        // The kernel writes a list of CPUs in its own way: 2-3 where 3,2 was written.
+        let is_list = |text: &str| cpu_list(text).map(BTreeSet::from_iter);
+        let is_same = self.cpus == made.cpus
+            || is_list(&self.cpus).is_some_and(|own| is_list(&made.cpus) == Some(own));
+        self.controller && steps && (self.cpus.is_empty() || is_same)
     }
 }
 
@@ -107,9 +113,19 @@ pub(crate) fn write(system: &System, text: &str) -> io::Result<()> {
             give("onset/cpuset.cpus.partition", MEMBER)?;
             step(fs::remove_dir(&directory))?;
         }
-        return match now.controller && !wanted.controller {
-            true => give("cgroup.subtree_control", "-cpuset"),
-            false => Ok(()),
+        if !now.controller || wanted.controller {
+            return Ok(());
+        }
+        // Without the controller those cgroups would lose their CPUs, too.
+        let others = ["cpuset.cpus", "cpuset.mems"]
+            .into_iter()
+            .flat_map(|file| system.matching(&format!("{ROOT}/*/{file}")))
+            .find(|path| system.text(path).is_some_and(|text| !text.is_empty()));
+        return match others {
+            None => give("cgroup.subtree_control", "-cpuset"),
+            Some(path) => step(Err(io::Error::other(format!(
+                "{path} has a value meanwhile, so the controller cpuset stays on for all cgroups; undo again when that is empty"
+            )))),
         };
     };
     if !now.controller {
@@ -150,6 +166,10 @@ mod tests {
             "1-3|isolated invalid (x)|on",
         ] {
             assert!(Partition::of(step).is_on_the_way_to(&made), "{step}");
+        }
+        for (asked, kernels) in [("2,3", "2-3"), ("3,2", "2-3"), ("1-2,3", "1-3")] {
+            let step = Partition::of(&format!("{kernels}|member|on"));
+            assert!(step.is_on_the_way_to(&Partition::of(asked)), "{asked}");
         }
         for other in ["2|isolated|on", "1-3|root|on", "||off"] {
             assert!(!Partition::of(other).is_on_the_way_to(&made), "{other}");

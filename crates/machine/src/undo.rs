@@ -14,7 +14,7 @@ pub enum End {
     Already,
     /// Somebody else has changed it since. It keeps this value.
     Left(String),
-    /// Its file or thread is gone.
+    /// Its thread has ended, or its file on disk is gone: nothing is in effect any more.
     Gone,
     /// It could not be taken back, and why. The journal keeps it.
     Failed(String),
@@ -149,7 +149,18 @@ fn settle(
         return End::Already;
     }
     if now.is_none() {
-        return End::Gone;
+        return match place {
+            Spot::Thread { .. } | Spot::Disk(_) => End::Gone,
+            // What is not there now may come back with its value: a CPU that is offline, a file system that is not
+            // mounted, a card that does not answer.
+            Spot::Kernel(_) | Spot::Partition | Spot::Card { .. } => {
+                let old =
+                    change.old.as_ref().map(|old| change.reads.value(old)).unwrap_or_default();
+                End::Failed(format!(
+                    "{place} is not there now; undo again when it is, and it gets {old:?} back; a reboot takes it back, too"
+                ))
+            }
+        };
     }
     // A change of several steps may have been cut short between two of them.
     let is_begun = match (&now, &change.new) {

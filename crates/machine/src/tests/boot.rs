@@ -113,6 +113,27 @@ fn somebody_elses_choice_of_the_next_boot_stays() {
 }
 
 #[test]
+fn a_choice_that_was_there_before_stays_and_is_said() {
+    let prepared = Prepared::new();
+    prepared.put("/boot/env", "next_entry=other\n");
+    let Fate::Entry(why) = prepared.fate("threadirqs") else { panic!("it was chosen") };
+    assert!(why.contains("\"other\""), "{why}");
+    assert_eq!(prepared.text("/boot/env"), "next_entry=other\n");
+}
+
+#[test]
+fn where_grub_could_not_take_the_choice_back_there_is_no_entry() {
+    let prepared = Prepared::new();
+    prepared
+        .put("/usr/sbin/grub-probe", "#!/bin/sh\n[ $1 = --target=fs ] && echo ext2 || echo lvm\n");
+    let Fate::Refused(why) = prepared.fate("threadirqs") else { panic!("there is an entry") };
+    assert!(why.contains("cannot write to /boot/grub as it boots (lvm)"), "{why}");
+    assert!(why.contains("yourself: threadirqs"), "{why}");
+    prepared.put("/usr/sbin/grub-probe", "#!/bin/sh\n[ $1 = --target=fs ] && echo ext2 || echo\n");
+    assert_eq!(prepared.fate("threadirqs"), Fate::NextBoot);
+}
+
+#[test]
 fn an_empty_choice_that_grub_left_behind_goes_too() {
     let prepared = Prepared::new();
     prepared.apply(&["threadirqs"]);

@@ -107,13 +107,25 @@ fn what_somebody_else_changed_is_left_and_said() {
 }
 
 #[test]
-fn what_is_gone_or_back_already_is_said() {
+fn what_is_not_there_now_is_kept_until_it_is_and_what_is_back_already_is_said() {
     let prepared = Prepared::new();
     prepared.apply(&["vm.swappiness=10", "net.threaded=1"]);
     prepared.put("/proc/sys/vm/swappiness", "60\n");
-    fs::remove_file(prepared.path("/sys/class/net/eth0/threaded")).unwrap();
+    let file = prepared.path("/sys/class/net/eth0/threaded");
+    let written = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
     let undone = prepared.undo();
-    assert_eq!(ends(&undone), [End::Restored, End::Gone, End::Already]);
+    let [End::Restored, End::Failed(why), End::Already] = &ends(&undone)[..] else {
+        panic!("{undone:?}")
+    };
+    assert!(why.contains("eth0/threaded is not there now; undo again when it is"), "{why}");
+    assert!(!undone.is_whole());
+    // Its driver is back, with what was written.
+    fs::write(&file, written).unwrap();
+    let undone = prepared.undo();
+    assert_eq!(ends(&undone), [End::Restored]);
+    assert_eq!(prepared.text("/sys/class/net/eth0/threaded"), "0\n");
+    assert!(undone.is_whole() && Journal::look(&prepared.journal()).unwrap().is_none());
 }
 
 #[test]

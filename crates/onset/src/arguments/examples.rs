@@ -15,7 +15,7 @@ const EXIT_CODES: &str = "Exit status:
 
 const COMPARE_EXIT_CODES: &str = "Exit status: 0; 1 if a --fail-if condition holds; 3 if a run lacks the number of a condition, or if the runs have no responder in common.";
 
-const APPLY_EXIT_CODES: &str = "Exit status: 0; 2 for a wrong plan or knob, before anything is changed; 69 if a knob was refused, or if the journal cannot be used.";
+const APPLY_EXIT_CODES: &str = "Exit status: 0; 2 for a wrong plan or knob, before anything is changed; 69 if a knob was refused, or if the journal cannot be used. With --goal also 1 if the goal is not reached, and 3 if that cannot be told.";
 
 const PROVE_EXIT_CODES: &str = "Exit status: 0 if the pairs say of every knob whether it has an effect; 3 if they cannot tell for one, or if it could not be measured; 2 for an unknown knob.";
 

@@ -107,7 +107,8 @@ fn unit(journal: &Path) -> Result<Exit, Failure> {
     let command = std::env::current_exe();
     let command =
         command.map_err(|e| Failure::unavailable(format!("this command has no path: {e}")))?;
-    print(&tuning_unit(&command, journal))?;
+    let journal = std::path::absolute(journal).map_err(Failure::unavailable)?;
+    print(&tuning_unit(&command, &journal))?;
     Ok(Exit::Success)
 }
 

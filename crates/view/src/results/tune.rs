@@ -26,8 +26,8 @@ pub struct Tune<'a> {
 struct Tunable<'a> {
     /// Its name.
     name: &'a str,
-    /// Where it lives: `boot`, `sysctl`, `sysfs`, `debugfs`, `procfs`, `priority` (of kernel threads), or `told`: onset
-    /// says how it is changed, and does not change it.
+    /// Where it lives: `boot`, `sysctl`, `sysfs`, `debugfs`, `procfs`, `cgroup`, `ethtool`, `priority` (of kernel
+    /// threads), or `told`: onset says how it is changed, and does not change it.
     kind: &'static str,
     /// What it is on this machine.
     state: Standing,

@@ -183,7 +183,12 @@ fn remains(ended: &Ended) -> Option<String> {
 
 /// A unit of systemd that undoes at boot what a power failure left.
 pub fn tuning_unit(command: &Path, journal: &Path) -> String {
-    let (command, journal) = (command.display(), journal.display());
+    // A percent sign begins a specifier (systemd.unit(5)), and a quoted word has escapes (systemd.syntax(7)).
+    let quoted = |path: &Path| {
+        let text = path.display().to_string();
+        text.replace('%', "%%").replace('\\', "\\\\").replace('"', "\\\"")
+    };
+    let (command, journal) = (quoted(command), quoted(journal));
     format!(
         "# Undoes at boot what onset tune left when the power failed.
 # Install it: save it as /etc/systemd/system/onset-tune-undo.service, then systemctl enable onset-tune-undo
