@@ -18,8 +18,8 @@ const HUNT: [&str; 9] = [
     "3trials",
 ];
 
-/// A Slurm of one node with one processor, whose array has ended when sbatch returns. Each word of `dying` is a shard whose task is killed
-/// at its first try.
+/// A Slurm of one node with one processor, whose array has ended when sbatch returns. Each word of `dying` is a shard
+/// whose task is killed at its first try.
 fn slurm(lab: &Lab, dying: &str) {
     lab.script(
         "sinfo",
@@ -98,6 +98,15 @@ fn a_hunt_in_shards_finds_the_same_on_one_machine_on_several_and_on_slurm() {
     lab.onset(&["report", "one", "--output", "r.html"]).exits(0);
     hunt(&["--directory", "one"]).exits(2).says(&["its number of shards is 3, not 1"]);
     hunt(&["--shards", "4", "--directory", "one"]).exits(69).says(&["into 3 shards, not 4"]);
+    // Another hunt is refused also by who makes one shard, and so is the longer one that a shard's file would hide.
+    let other = ["--seed", "2", "--shard", "1/3", "--directory", "one"];
+    hunt(&other).exits(69).says(&["the seed of the work there is 1, not 2"]);
+    let words =
+        [&HUNT[..HUNT.len() - 1], &["4trials", "--shards", "3", "--directory", "one"]].concat();
+    lab.onset(&words).exits(69).says(&["the budget of the work there is 3trials, not 4trials"]);
+    hunt(&["--seed", "2", "--shard", "1/3", "--directory", "c"]).exits(0);
+    let mixed = lab.onset(&["merge", "c", "--into", "both"]).exits(69);
+    mixed.says(&["the seed of the work there is 1, not 2"]);
 }
 
 #[test]

@@ -15,6 +15,16 @@ pub enum Budget {
     Trials(u64),
 }
 
+/// As it is written on the command line.
+impl std::fmt::Display for Budget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Budget::Time(time) => write!(f, "{time:?}"),
+            Budget::Trials(trials) => write!(f, "{trials}trials"),
+        }
+    }
+}
+
 /// The error that a text is no budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotABudget {

@@ -357,8 +357,8 @@ fn counted(said: &str) -> Queue {
     queue
 }
 
-/// The processors that are not out of use: `sinfo` counts those allocated, idle, others, and all, on a line for each kind
-/// of node.
+/// The processors that are not out of use: `sinfo` counts those allocated, idle, others, and all, on a line for each
+/// kind of node.
 fn usable(said: &str) -> u32 {
     let count =
         |line: &str| line.split('/').take(2).filter_map(|n| n.parse::<u32>().ok()).sum::<u32>();

@@ -97,6 +97,8 @@ pub struct WorkFile {
     pub command: Vec<String>,
     /// The option that names this directory.
     pub named_by: String,
+    /// What is asked: all that its shards depend on and that their own files do not tell, by name.
+    pub about: BTreeMap<String, String>,
     /// Into how many shards the work is divided.
     pub shards: u32,
     /// By what its shards are made.
@@ -125,7 +127,8 @@ impl WorkFile {
     /// Writes the file into this directory, or checks that the file there is of this work.
     ///
     /// # Errors
-    /// If the file there is of a work that is divided otherwise, or made by other parts. If it cannot be written.
+    /// If the file there is of another work, of one that is divided otherwise, or of one that is made by other parts.
+    /// If it cannot be written.
     pub fn agree(&self, directory: &Path) -> Result<(), Error> {
         let failed = |e| Error::File(format!("{}: {e}", directory.display()));
         std::fs::create_dir_all(directory).map_err(failed)?;
@@ -144,7 +147,19 @@ impl WorkFile {
             std::thread::sleep(Duration::from_millis(20));
             there = WorkFile::read(directory);
         }
-        there?.check(directory, self.shards, &self.parts)
+        let there = there?;
+        let other = self.about.iter().find_map(|(name, asked)| match there.about.get(name) {
+            Some(known) if known == asked => None,
+            // A whole text, as that of an experiment, would fill the screen.
+            Some(known) if [known, asked].iter().all(|text| !text.contains('\n')) => {
+                Some(format!("the {name} of the work there is {known}, not {asked}"))
+            }
+            _ => Some(format!("the {name} of the work there is another")),
+        });
+        if let Some(why) = other {
+            return Err(refusal(directory, &why));
+        }
+        there.check(directory, self.shards, &self.parts)
     }
 
     /// Checks that this machine makes the work's shards as the others do.
@@ -152,12 +167,7 @@ impl WorkFile {
     /// # Errors
     /// Names what differs.
     pub fn check(&self, directory: &Path, shards: u32, here: &Parts) -> Result<(), Error> {
-        let refused = |why: String| {
-            Err(Error::MadeOtherwise(format!(
-                "{}: {why}; choose another directory, or work as there",
-                directory.display()
-            )))
-        };
+        let refused = |why: String| Err(refusal(directory, &why));
         if self.shards != shards {
             return refused(format!(
                 "the work is divided into {} shards, not {shards}",
@@ -168,6 +178,11 @@ impl WorkFile {
     }
 }
 
+fn refusal(directory: &Path, why: &str) -> Error {
+    let directory = directory.display();
+    Error::MadeOtherwise(format!("{directory}: {why}; choose another directory, or work as there"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,7 +190,9 @@ mod tests {
     fn work() -> WorkFile {
         let kernels = [("6.12".to_string(), "aa".to_string())].into();
         let parts = Parts { onset: "1".into(), plugin: "p".into(), qemu: "10".into(), kernels };
-        WorkFile { command: vec!["onset".into()], named_by: "--directory".into(), shards: 4, parts }
+        let about = [("seed".to_string(), "1".to_string()), ("text".into(), "a\nb".into())].into();
+        let (command, named_by) = (vec!["onset".into()], "--directory".into());
+        WorkFile { command, named_by, about, shards: 4, parts }
     }
 
     #[test]
@@ -193,6 +210,18 @@ mod tests {
             other.agree(&directory).unwrap_err().to_string()
         };
         for (why, said) in [
+            (
+                refused(|w| drop(w.about.insert("seed".into(), "2".into()))),
+                "seed of the work there is 1, not 2",
+            ),
+            (
+                refused(|w| drop(w.about.insert("text".into(), "c".into()))),
+                "the text of the work there is another",
+            ),
+            (
+                refused(|w| drop(w.about.insert("find".into(), "c".into()))),
+                "the find of the work there is another",
+            ),
             (refused(|w| w.shards = 5), "divided into 4 shards, not 5"),
             (refused(|w| w.parts.onset = "2".into()), "onset is 2, and the work has 1"),
             (refused(|w| w.parts.plugin = "q".into()), "the plugin of onset is q"),

@@ -21,6 +21,8 @@ pub fn run(arguments: &arguments::Atlas) -> Result<Exit, Failure> {
     let place = directory(arguments);
     let work = Work {
         sharing: &arguments.sharing,
+        // The atlas itself says of what it is, and each stressor has its file.
+        about: Vec::new(),
         directory: place_of(&place),
         named_by: NamedBy { options: &["--output", "-o"], place: &place },
         kernels: [flavour.kernel.as_str()].into(),

@@ -70,6 +70,12 @@ fn taken(
     let directory = directory(arguments, find, window);
     let work = Work {
         sharing: &arguments.sharing,
+        about: vec![
+            ("find", Part::hash(find)),
+            ("first instant", window.from.to_string()),
+            ("last instant", window.until.to_string()),
+            ("--every", window.every.to_string()),
+        ],
         directory: place_of(&directory),
         named_by: NamedBy { options: &["--directory"], place: &directory },
         kernels: [find.kernel.as_str()].into(),

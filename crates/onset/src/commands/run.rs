@@ -104,6 +104,8 @@ fn shared(experiments: &[Experiment], arguments: &Run) -> Result<Exit, Failure> 
     experiments.iter().try_for_each(Experiment::check_program).map_err(Failure::usage)?;
     let work = Work {
         sharing: &arguments.sharing,
+        // The directory has a name of its own for each work.
+        about: Vec::new(),
         directory: place_of(&store.store).join(name(experiments)),
         named_by: NamedBy { options: &["--store"], place: &store.store },
         kernels: experiments.iter().flat_map(|e| &e.flavours).map(|f| f.kernel.as_str()).collect(),

@@ -54,6 +54,8 @@ pub struct NamedBy<'a> {
 pub struct Work<'a> {
     /// What the user says of it.
     pub sharing: &'a Sharing,
+    /// What is asked: all that its shards depend on and that their own files do not tell, by name.
+    pub about: Vec<(&'static str, String)>,
     /// The directory for what concerns shards.
     pub directory: PathBuf,
     /// How the user names the directory of the work.
@@ -70,7 +72,7 @@ impl Divided {
     /// # Errors
     /// If the directory is of another work, or if there is no such Slurm.
     pub fn begin(work: &Work, bench: &Bench) -> Result<Option<Divided>, Failure> {
-        let Work { sharing, directory, named_by, kernels, jobs } = work;
+        let Work { sharing, about, directory, named_by, kernels, jobs } = work;
         let (place, option) = (named_by.place, named_by.options[0]);
         let Some(of) = sharing.of() else { return Ok(None) };
         let all = Shard::all(of).map_err(Failure::usage)?;
@@ -82,6 +84,7 @@ impl Divided {
         let file = WorkFile {
             command: in_text(whole)?,
             named_by: option.into(),
+            about: about.iter().map(|(name, text)| (name.to_string(), text.clone())).collect(),
             shards: of,
             parts: Parts::here(bench, super::version(), kernels)?,
         };

@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let bench = rig.bench();
     let directory = directory(arguments, flavour, &experiment.loads)?;
-    let divided = shards::begin(arguments, flavour, &directory, bench)?;
+    let divided = shards::begin(arguments, &hunt, (&experiment, flavour), &directory, bench)?;
     let guests = subjects.into_iter().map(|subject| ready(bench, subject, flavour));
     let grounds = Grounds::new(guests.collect::<Result<Vec<_>, lab::Error>>()?);
     let about = About::of(&hunt, &experiment.source, flavour.to_string(), grounds.first());

@@ -6,7 +6,7 @@ use crate::arguments::Hunt as Arguments;
 use crate::commands::shards::{Divided, NamedBy, Next, Work};
 use crate::failure::{Exit, Failure};
 use ::rig::Bench;
-use experiment::Flavour;
+use experiment::{Experiment, Flavour};
 use hunt::{Hunt, HuntEnd};
 use lab::hunting::{
     About, Grounds, JOURNAL, Journal, keep_shard, missing_shards, whole, working_directory,
@@ -18,7 +18,8 @@ use view::visible::{tell, tell_line};
 /// Begins a divided hunt, or goes on with it. `None` if the hunt is not divided.
 pub fn begin(
     arguments: &Arguments,
-    flavour: &Flavour,
+    hunt: &Hunt,
+    (experiment, flavour): (&Experiment, &Flavour),
     directory: &Path,
     bench: &Bench,
 ) -> Result<Option<Divided>, Failure> {
@@ -29,12 +30,27 @@ pub fn begin(
     }
     let work = Work {
         sharing: &arguments.sharing,
+        about: vec![
+            ("flavour", flavour.to_string()),
+            ("loads", comma(&experiment.loads)),
+            ("guest seeds", comma(&arguments.guest_seeds)),
+            ("responders", comma(hunt.responders.iter().map(|responder| responder.name()))),
+            ("strategies", comma(&hunt.strategies)),
+            ("seed", hunt.seed.to_string()),
+            ("budget", hunt.budget.to_string()),
+            ("experiment", experiment.source.clone()),
+        ],
         directory: place_of(directory),
         named_by: NamedBy { options: &["--directory"], place: directory },
         kernels: [flavour.kernel.as_str()].into(),
         jobs: arguments.jobs,
     };
     Divided::begin(&work, bench)
+}
+
+/// Things by name, with commas.
+fn comma<T: ToString>(of: impl IntoIterator<Item = T>) -> String {
+    of.into_iter().map(|one| one.to_string()).collect::<Vec<_>>().join(",")
 }
 
 /// Has the shards made that are missing, and prints what all found together.
