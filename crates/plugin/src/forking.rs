@@ -2,11 +2,12 @@
 //! Lets QEMU fork itself where the guest stands still. The child goes on with a copy of the guest, and with all code
 //! that was translated.
 //!
-//! QEMU has three threads here: the vCPU's, the main loop's, and one that frees memory later. One more ends QEMU with its
-//! host. A child has the vCPU's thread alone, which forked. It needs nothing of the main loop but what this does for virtual time: while the vCPU is
-//! idle, it moves the clock to the next timer and runs the timers of the guest's clock. It also runs those of the
-//! host's clocks. A thread of the child does this (QEMU 10.0 and 11.1: `main_loop_wait`). Nobody answers the control
-//! connection in a child, and no memory is freed later. A child lives for one trial, or stands still.
+//! QEMU has three threads here: the vCPU's, the main loop's, and one that frees memory later. One more ends QEMU with
+//! its host. A child has the vCPU's thread alone, which forked. It needs nothing of the main loop but what this does
+//! for virtual time: while the vCPU is idle, it moves the clock to the next timer and runs the timers of the guest's
+//! clock. It also runs those of the host's clocks. A thread of the child does this (QEMU 10.0 and 11.1:
+//! `main_loop_wait`). Nobody answers the control connection in a child, and no memory is freed later. A child lives for
+//! one trial, or stands still.
 //!
 //! The module cannot see whether the guest of a child is the one that a restored machine would have. The tests of the
 //! rig compare them.

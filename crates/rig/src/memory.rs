@@ -1,15 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How much memory this machine has left.
+//! How much memory this machine has left for this process.
 
-/// The bytes of memory that programs may still take (proc_meminfo(5), `MemAvailable`). `None` if the kernel does not
-/// say.
+use std::path::Path;
+
+/// Where cgroups of version 2 are.
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// The bytes of memory that programs may still take: of the machine (proc_meminfo(5), `MemAvailable`), and of the
+/// cgroups of this process, whose memory a container or a scheduler may bound. `None` if the kernel does not say.
 pub fn memory_available() -> Option<u64> {
-    available(&std::fs::read_to_string("/proc/meminfo").ok()?)
+    let machine = available(&std::fs::read_to_string("/proc/meminfo").ok()?);
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let read = |path: &Path| std::fs::read_to_string(path).ok();
+    machine.into_iter().chain(left_by_cgroups(&own, &read)).min()
 }
 
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+}
+
+/// What the process's cgroup, and those around it, leave of their bounds (Documentation/admin-guide/cgroup-v2.rst,
+/// "Memory Interface Files"). `None` where none has a bound.
+fn left_by_cgroups(own: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
+    let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let around = Path::new(path).ancestors();
+    let left = around.filter_map(|group| {
+        let number = |file: &str| {
+            let text = read(&Path::new(CGROUPS).join(group).join(file))?;
+            // "max" is no bound.
+            text.trim().parse::<u64>().ok()
+        };
+        Some(number("memory.max")?.saturating_sub(number("memory.current")?))
+    });
+    left.min()
 }
 
 #[cfg(test)]
@@ -22,5 +46,24 @@ mod tests {
         assert_eq!(available(text), Some(1_024_000));
         assert_eq!(available("MemFree: 5 kB\n"), None);
         assert!(memory_available().is_some_and(|bytes| bytes > 1 << 20));
+    }
+
+    #[test]
+    fn the_narrowest_cgroup_counts_and_one_without_a_bound_does_not() {
+        let read = |path: &Path| {
+            let text = match path.to_str()? {
+                "/sys/fs/cgroup/slurm/memory.max" => "1000\n",
+                "/sys/fs/cgroup/slurm/memory.current" => "400\n",
+                "/sys/fs/cgroup/slurm/job/memory.max" | "/sys/fs/cgroup/free/memory.max" => "max\n",
+                "/sys/fs/cgroup/slurm/job/task/memory.max" => "700\n",
+                "/sys/fs/cgroup/slurm/job/task/memory.current" => "50\n",
+                _ => return None,
+            };
+            Some(text.to_owned())
+        };
+        let left = |own: &str| left_by_cgroups(own, &read);
+        assert_eq!(left("12:cpu:/x\n0::/slurm/job/task\n"), Some(600));
+        assert_eq!(left("0::/free\n"), None);
+        assert_eq!(left("1:memory:/slurm\n"), None);
     }
 }

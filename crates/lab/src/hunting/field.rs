@@ -26,8 +26,8 @@ const GRACE: Nanos = Nanos::from_millis(1_000);
 const KEPT: usize = 8;
 
 /// Of this many trials, one is forked and restored, and both have to come out the same: a check of the fork itself. The
-/// number is chosen: a restored trial takes as long as a hundred forked ones. Each find is checked anyway, since its
-/// explanation restores the guest.
+/// number is chosen: a restored trial takes as long as a hundred forked ones. A find that is explained is checked
+/// anyway, since its explanation restores the guest.
 const CHECKED: u64 = 512;
 /// The number of the first such trial: the first one that may be no scout.
 const FIRST_CHECKED: u64 = 1;

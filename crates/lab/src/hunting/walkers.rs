@@ -14,8 +14,8 @@ use wire::Event;
 /// How many guests walk at once. Each has up to some gigabytes of memory. Most trials of a round begin at two places:
 /// the end of the warm-up, and where foresight looks.
 const WALKERS_MAX: usize = 3;
-/// How many guests may fail before none walks any more. One fails by itself only where QEMU cannot fork, or if somebody
-/// kills it.
+/// How many guests may fail one after the other before none walks any more. One fails by itself only where QEMU cannot
+/// fork, or if somebody kills it.
 const FAILURES_MAX: u32 = 3;
 
 /// A guest that walks. `None` before it was restored, and after it failed.
@@ -106,7 +106,12 @@ impl<S: Sees> Walkers<S> {
         }
         match measured.map_err(Error::from) {
             Err(failure) => self.failed(failure).map(|()| None),
-            Ok(outcome) => Ok(outcome.map(|outcome| (outcome, seen))),
+            Ok(outcome) => {
+                if outcome.is_some() {
+                    lock(&self.inner).failures = 0;
+                }
+                Ok(outcome.map(|outcome| (outcome, seen)))
+            }
         }
     }
 
@@ -175,6 +180,7 @@ impl<S: Sees> Walkers<S> {
         let mut inner = lock(&self.inner);
         inner.failures += 1;
         if inner.failures >= FAILURES_MAX {
+            inner.guests.clear();
             inner.refused.get_or_insert(failure.to_string());
         }
         Ok(())

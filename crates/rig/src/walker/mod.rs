@@ -389,10 +389,18 @@ fn asked_to_fork(standing: &mut Slot, at: Nanos, slot: &mut Slot) -> Tried<()> {
     standing.request(WalkRequest::Fork { slot: slot.number });
     match standing.reply(SILENCE, |_, _| ())? {
         Said::Reply(WalkReply::Forked { process }) => Ok(slot.is_used_by(process)?),
-        Said::Reply(WalkReply::Refused { .. }) => Err(Failed::NotNow),
+        Said::Reply(WalkReply::Refused { errno }) => Err(Error::Qemu(cannot_fork(errno)).into()),
         Said::Ended | Said::Silent => Err(Failed::Lost(at)),
         Said::Reply(other) => Err(Error::Qemu(format!("does not fork, but says {other:?}")).into()),
     }
+}
+
+/// Why QEMU cannot fork itself, by the system's number of the error.
+fn cannot_fork(errno: u32) -> String {
+    let why = std::io::Error::from_raw_os_error(errno.cast_signed());
+    format!(
+        "cannot fork itself: {why}; see vm.overcommit_memory, and the limits of processes and memory"
+    )
 }
 
 /// Waits until a process stands still, and adds what is told meanwhile to `past`. `see` takes it too. Returns where.
@@ -412,5 +420,23 @@ fn stands<S: Sees>(
         Said::Reply(WalkReply::Stands { at }) => Ok(Some(at)),
         Said::Ended | Said::Silent => Ok(None),
         Said::Reply(other) => Err(Error::Qemu(format!("does not stand still, but says {other:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fork_that_is_refused_says_why() {
+        let (mut standing, mut slot) =
+            (Slot::new(0, 8).expect("a slot"), Slot::new(1, 8).expect("a slot"));
+        standing.is_told(WalkReply::Refused { errno: 12 });
+        let Err(Failed::Error(why)) = asked_to_fork(&mut standing, Nanos(7), &mut slot) else {
+            panic!("it is an error")
+        };
+        let why = why.to_string();
+        assert!(why.contains("Cannot allocate memory") && why.contains("overcommit"), "{why}");
+        assert_eq!(slot.process(), None);
     }
 }

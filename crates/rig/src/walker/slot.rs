@@ -116,6 +116,12 @@ impl Slot {
         reply.map(Said::Reply).ok_or_else(nonsense)
     }
 
+    /// Has its process say this.
+    #[cfg(test)]
+    pub(super) fn is_told(&mut self, reply: WalkReply) {
+        self.theirs.write_all(&reply.encode()).expect("there is room");
+    }
+
     /// Ends its process, and forgets what this has left. Returns whether the slot may be used again.
     pub(super) fn clear(&mut self) -> bool {
         if self.process.as_ref().is_some_and(|process| !process.kill()) {
