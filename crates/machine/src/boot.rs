@@ -105,17 +105,18 @@ pub fn places() -> [Spot; 2] {
 pub fn hindrance(system: &System) -> Option<String> {
     let needed = [(USUAL, false), (UPDATE, true), (DIRECTORY, false)];
     let missing = needed.iter().find(|(path, _)| !system.path(path).exists());
-    let missing = missing.map(|(path, _)| {
-        format!("this machine does not boot by Debian's GRUB: there is no {path}")
-    });
-    missing.or_else(|| {
-        let probed = ["--target=fs", "--target=abstraction"].map(|target| system.run(PROBE, &[target, GRUB_DIRECTORY]));
-        let probed = probed.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        let on = probed.split_whitespace().find(|word| READ_ONLY.contains(word))?;
-        Some(format!(
-            "GRUB cannot write to {GRUB_DIRECTORY} as it boots ({on}), so a choice for one boot would stay for all"
-        ))
-    })
+    missing
+        .map(|(path, _)| format!("this machine does not boot by Debian's GRUB: there is no {path}"))
+}
+
+/// Why an entry that is chosen here for one boot would stay chosen: GRUB cannot take the choice back as it boots.
+pub fn why_not_once(system: &System) -> Option<String> {
+    let ask = |target| system.run(PROBE, &[target, GRUB_DIRECTORY]).unwrap_or_default();
+    let said = [ask("--target=fs"), ask("--target=abstraction")].join(" ");
+    let on = said.split_whitespace().find(|word| READ_ONLY.contains(word))?;
+    Some(format!(
+        "GRUB cannot write to {GRUB_DIRECTORY} as it boots ({on}), so a choice for one boot would stay for all"
+    ))
 }
 
 /// Makes GRUB's menu of its files anew, durably: update-grub itself does not, and /boot may be another file system than
@@ -140,14 +141,12 @@ pub fn is_in_menu(system: &System) -> bool {
 /// # Errors
 /// If somebody has chosen another entry. With what the program says.
 pub fn choose(system: &System) -> Result<(), String> {
-    if system.program(ENVIRONMENT).is_some() {
-        let set = system.run(ENVIRONMENT, &["-", "list"])?;
-        let chosen = set.lines().find_map(|line| line.strip_prefix("next_entry="));
-        if let Some(other) = chosen.filter(|entry| !["", TITLE].contains(entry)) {
-            return Err(format!("the next boot is to be {other:?}, which somebody has chosen"));
+    match chosen(system)? {
+        Some(other) if !is_ours(&other) => {
+            Err(format!("the next boot is to be {other:?}, which somebody has chosen"))
         }
+        _ => system.run(CHOOSE, &[TITLE]).map(drop),
     }
-    system.run(CHOOSE, &[TITLE]).map(drop)
 }
 
 /// Takes the choice of the next boot back, if it is onset's entry. GRUB leaves an empty choice behind when it has
@@ -156,15 +155,25 @@ pub fn choose(system: &System) -> Result<(), String> {
 /// # Errors
 /// With what the program says.
 pub fn unchoose(system: &System) -> Result<(), String> {
+    match chosen(system)? {
+        Some(entry) if is_ours(&entry) => {
+            system.run(ENVIRONMENT, &["-", "unset", "next_entry"]).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The entry that is chosen for the next boot alone. `None` also where GRUB keeps no such choice.
+fn chosen(system: &System) -> Result<Option<String>, String> {
     if system.program(ENVIRONMENT).is_none() {
-        return Ok(());
+        return Ok(None);
     }
     let set = system.run(ENVIRONMENT, &["-", "list"])?;
-    let is_ours = |line: &str| matches!(line.strip_prefix("next_entry="), Some("" | TITLE));
-    match set.lines().any(is_ours) {
-        true => system.run(ENVIRONMENT, &["-", "unset", "next_entry"]).map(drop),
-        false => Ok(()),
-    }
+    Ok(set.lines().find_map(|line| line.strip_prefix("next_entry=")).map(str::to_owned))
+}
+
+fn is_ours(entry: &str) -> bool {
+    ["", TITLE].contains(&entry)
 }
 
 #[cfg(test)]

@@ -72,8 +72,7 @@ impl Notation {
 }
 
 fn is_same_partition(a: &Partition, b: &Partition) -> bool {
-    let cpus = |of: &Partition| cpu_list(&of.cpus);
-    (&a.kind, a.controller) == (&b.kind, b.controller) && (a.cpus == b.cpus || cpus(a) == cpus(b))
+    (&a.kind, a.controller) == (&b.kind, b.controller) && a.has_cpus_of(b)
 }
 
 /// Whether both are equal, if both are known.

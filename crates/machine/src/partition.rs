@@ -8,7 +8,6 @@
 
 use crate::System;
 use probes::context::cpu_list;
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
@@ -66,11 +65,12 @@ impl Partition {
             .kind
             .as_deref()
             .is_none_or(|kind| kind == MEMBER || kind.split(' ').next() == made.kind.as_deref());
-        // The kernel writes a list of CPUs in its own way: 2-3 where 3,2 was written.
-        let is_list = |text: &str| cpu_list(text).map(BTreeSet::from_iter);
-        let is_same = self.cpus == made.cpus
-            || is_list(&self.cpus).is_some_and(|own| is_list(&made.cpus) == Some(own));
-        self.controller && steps && (self.cpus.is_empty() || is_same)
+        self.controller && steps && (self.cpus.is_empty() || self.has_cpus_of(made))
+    }
+
+    /// Whether both have the same CPUs. The kernel writes a list of them in its own way: 2-3 where 3,2 was written.
+    pub fn has_cpus_of(&self, other: &Partition) -> bool {
+        self.cpus == other.cpus || cpu_list(&self.cpus) == cpu_list(&other.cpus)
     }
 }
 

@@ -259,7 +259,8 @@ impl Tuning {
     fn entry(&mut self, parameters: &[(&str, &str)]) -> Fate {
         let mut asked = Parameters::default();
         parameters.iter().for_each(|(name, value)| asked.set(name, value));
-        if let Some(why) = boot::hindrance(&self.system) {
+        let hindrance = boot::hindrance(&self.system);
+        if let Some(why) = hindrance.or_else(|| boot::why_not_once(&self.system)) {
             return Fate::Refused(format!(
                 "{why}; add to the kernel's command line yourself: {}",
                 asked.line()

@@ -5,6 +5,8 @@ use std::path::Path;
 
 /// Where cgroups of version 2 are.
 const CGROUPS: &str = "/sys/fs/cgroup";
+/// What a cgroup counts of copies of files.
+const FILES: [&str; 2] = ["inactive_file", "active_file"];
 
 /// The bytes of memory that programs may still take: of the machine (proc_meminfo(5), `MemAvailable`), and of the
 /// cgroups of this process, whose memory a container or a scheduler may bound. `None` if the kernel does not say.
@@ -31,7 +33,13 @@ fn left_by_cgroups(own: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<
             // "max" is no bound.
             text.trim().parse::<u64>().ok()
         };
-        Some(number("memory.max")?.saturating_sub(number("memory.current")?))
+        // The kernel takes the copies of files back before it bounds anybody, as in `MemAvailable`.
+        let stat = read(&Path::new(CGROUPS).join(group).join("memory.stat")).unwrap_or_default();
+        let words = stat.lines().filter_map(|line| line.split_once(' '));
+        let files = words.filter(|(name, _)| FILES.contains(name));
+        let files: u64 = files.filter_map(|(_, bytes)| bytes.parse::<u64>().ok()).sum();
+        let taken = number("memory.current")?.saturating_sub(files);
+        Some(number("memory.max")?.saturating_sub(taken))
     });
     left.min()
 }
@@ -56,13 +64,20 @@ mod tests {
                 "/sys/fs/cgroup/slurm/memory.current" => "400\n",
                 "/sys/fs/cgroup/slurm/job/memory.max" | "/sys/fs/cgroup/free/memory.max" => "max\n",
                 "/sys/fs/cgroup/slurm/job/task/memory.max" => "700\n",
-                "/sys/fs/cgroup/slurm/job/task/memory.current" => "50\n",
+                "/sys/fs/cgroup/slurm/job/task/memory.current" => "250\n",
+                "/sys/fs/cgroup/slurm/job/task/memory.stat" => {
+                    "anon 50\nfile 200\ninactive_file 150\nactive_file 50\n"
+                }
+                "/sys/fs/cgroup/full/memory.max" => "700\n",
+                "/sys/fs/cgroup/full/memory.current" => "700\n",
+                "/sys/fs/cgroup/full/memory.stat" => "inactive_file 650\nactive_file 30\n",
                 _ => return None,
             };
             Some(text.to_owned())
         };
         let left = |own: &str| left_by_cgroups(own, &read);
         assert_eq!(left("12:cpu:/x\n0::/slurm/job/task\n"), Some(600));
+        assert_eq!(left("0::/full\n"), Some(680));
         assert_eq!(left("0::/free\n"), None);
         assert_eq!(left("1:memory:/slurm\n"), None);
     }

@@ -131,6 +131,10 @@ fn where_grub_could_not_take_the_choice_back_there_is_no_entry() {
     assert!(why.contains("yourself: threadirqs"), "{why}");
     prepared.put("/usr/sbin/grub-probe", "#!/bin/sh\n[ $1 = --target=fs ] && echo ext2 || echo\n");
     assert_eq!(prepared.fate("threadirqs"), Fate::NextBoot);
+    // An entry that is there leaves the menu all the same.
+    prepared.put("/usr/sbin/grub-probe", "#!/bin/sh\necho zfs\n");
+    assert!(prepared.undo().is_whole());
+    assert_eq!(prepared.text(MENU), "menuentry 'Debian GNU/Linux' { linux /vmlinuz }\n");
 }
 
 #[test]
