@@ -15,7 +15,7 @@ pub enum Budget {
     Trials(u64),
 }
 
-/// As it is written on the command line.
+/// In a form that the command line takes.
 impl std::fmt::Display for Budget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -71,6 +71,9 @@ mod tests {
         assert_eq!("5min".parse(), Ok(Budget::Time(Duration::from_secs(300))));
         assert_eq!("30s".parse(), Ok(Budget::Time(Duration::from_secs(30))));
         assert_eq!("200trials".parse(), Ok(Budget::Trials(200)));
+        for text in ["300s", "1.5s", "200trials"] {
+            assert_eq!(text.parse().map(|budget: Budget| budget.to_string()), Ok(text.into()));
+        }
         for zero in ["0s", "0min", "0trials"] {
             assert_eq!(zero.parse::<Budget>(), Err(NotABudget::Zero));
         }

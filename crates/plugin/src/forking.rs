@@ -106,8 +106,7 @@ pub fn prepare(qemu: Qemu, told: &wire::Forking) -> Result<(), String> {
     // While the machine is stopped the vCPU's thread reads no requests, and does not see that the host is gone.
     let spawned = std::thread::Builder::new().spawn(move || {
         while !is_gone(host, None) {}
-        // SAFETY: the call ends the process.
-        unsafe { libc::_exit(0) }
+        end()
     });
     spawned.map_err(|e| format!("a thread that waits for the end of the host: {e}"))?;
     let prepared = Forking { qemu, symbols, directory, outputs };
@@ -198,8 +197,7 @@ fn next_request() -> WalkRequest {
     let read = requests().as_mut().map(|socket| socket.read_exact(&mut bytes));
     match (read, WalkRequest::decode(&bytes)) {
         (Some(Ok(())), Some(request)) => request,
-        // SAFETY: the call ends the process.
-        _ => unsafe { libc::_exit(0) },
+        _ => end(),
     }
 }
 
@@ -287,8 +285,7 @@ fn move_time(qemu: Qemu, symbols: Symbols, host: RawFd) -> ! {
         }
         let patience = if is_executing { AT_ONCE } else { LOOK };
         if is_gone(host, Some(&patience)) {
-            // SAFETY: the call ends the process.
-            unsafe { libc::_exit(0) }
+            end()
         }
         let now = HALTS.load(Ordering::Acquire);
         // SAFETY: the main loop calls these with the big lock. A vCPU that executes runs its clock's timers itself,
@@ -314,9 +311,14 @@ fn move_time(qemu: Qemu, symbols: Symbols, host: RawFd) -> ! {
 /// Ends this process if it is a child: its trial is over, and nobody wants the guest any more.
 pub fn end_child() {
     if CHILD.get().is_some() {
-        // SAFETY: the call ends the process. A child shares QEMU's files, which `exit` would tidy up.
-        unsafe { libc::_exit(0) }
+        end()
     }
+}
+
+/// Ends this process. A child shares QEMU's files, which `exit` would tidy up.
+fn end() -> ! {
+    // SAFETY: the call ends the process.
+    unsafe { libc::_exit(0) }
 }
 
 #[cfg(test)]

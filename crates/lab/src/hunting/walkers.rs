@@ -68,6 +68,14 @@ struct Inner<S> {
     refused: Option<String>,
 }
 
+impl<S> Inner<S> {
+    fn refuse(&mut self, why: String) {
+        // Their processes end when the last trials in them have ended.
+        self.guests.clear();
+        self.refused.get_or_insert(why);
+    }
+}
+
 impl<S: Sees> Walkers<S> {
     /// Why trials are restored and not forked, if they are.
     pub fn refused(&self) -> Option<String> {
@@ -76,9 +84,7 @@ impl<S: Sees> Walkers<S> {
 
     /// Lets no guest walk any more.
     pub fn refuse(&self, why: String) {
-        let mut inner = lock(&self.inner);
-        inner.guests.clear();
-        inner.refused.get_or_insert(why);
+        lock(&self.inner).refuse(why);
     }
 
     /// Runs a trial that fires nothing before `from`, after `begin`. `seen` looks at its guest from there on, if that
@@ -180,8 +186,7 @@ impl<S: Sees> Walkers<S> {
         let mut inner = lock(&self.inner);
         inner.failures += 1;
         if inner.failures >= FAILURES_MAX {
-            inner.guests.clear();
-            inner.refused.get_or_insert(failure.to_string());
+            inner.refuse(failure.to_string());
         }
         Ok(())
     }

@@ -61,7 +61,6 @@ pub fn measure_all<'a>(
     found: &Found,
     store: &StoreArgument,
 ) -> Result<Results<'a>, Failure> {
-    experiments.iter().try_for_each(Experiment::check_program).map_err(Failure::usage)?;
     let targets = targets(experiments)?;
     Ok(measure_some((experiments, &targets), jobs, (found, &|_| true), store))
 }
@@ -101,7 +100,7 @@ fn shared(experiments: &[Experiment], arguments: &Run) -> Result<Exit, Failure> 
     }
     let Outcome { store, report, .. } = &arguments.outcome;
     report.as_deref().map_or(Ok(()), report::check_chosen)?;
-    experiments.iter().try_for_each(Experiment::check_program).map_err(Failure::usage)?;
+    let targets = targets(experiments)?;
     let work = Work {
         sharing: &arguments.sharing,
         // The directory has a name of its own for each work.
@@ -112,7 +111,6 @@ fn shared(experiments: &[Experiment], arguments: &Run) -> Result<Exit, Failure> 
         jobs: arguments.jobs,
     };
     let divided = Divided::begin(&work, &super::bench()?)?.expect("the work is divided");
-    let targets = targets(experiments)?;
     let missing = |all: &[Shard]| {
         let found = Found::of_shards(&Store::at(&store.store))?;
         let (mut cells, mut before) = (Vec::new(), 0);
@@ -152,8 +150,9 @@ fn name(experiments: &[Experiment]) -> String {
     name_of(&asked.collect::<String>())
 }
 
-/// Where each of these experiments runs.
+/// Where each of these experiments runs. Their programs are checked first.
 fn targets(experiments: &[Experiment]) -> Result<Vec<Box<dyn target::Target>>, Failure> {
+    experiments.iter().try_for_each(Experiment::check_program).map_err(Failure::usage)?;
     let target = |experiment: &Experiment| -> Result<Box<dyn target::Target>, Failure> {
         Ok(match experiment.target {
             Target::Local => Box::new(Local::new(Installation::find()?.parts().agent)),
