@@ -19,3 +19,9 @@ mod report;
 mod setup;
 mod tune;
 mod warnings;
+
+/// One test at a time changes settings of this machine: onset refuses two tunes at once, whatever their journals.
+fn tuning_alone() -> std::sync::MutexGuard<'static, ()> {
+    static MACHINE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -2,6 +2,7 @@
 //! `onset tune prove` and `onset tune apply --goal` on this machine. Each test has a knob of its own, whose value means
 //! nothing to what is measured. Where nobody may write that knob, the tests assert the refusal.
 
+use crate::tuning_alone;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -112,7 +113,7 @@ fn a_goal_that_cannot_be_judged_is_refused_by_its_name() {
 fn a_pair_has_a_block_with_the_knob_and_one_without_and_leaves_the_old_value() {
     let place = "/proc/sys/vm/dirty_writeback_centisecs";
     let Some(knob) = Knob::find("vm.dirty_writeback_centisecs", place) else { return };
-    let lab = Lab::bare();
+    let (_alone, lab) = (tuning_alone(), Lab::bare());
     let (_, words) = knob.other();
     let same = format!("--knob {}={}", knob.name, knob.before);
     prove(&lab, &same).exits(69).says(&["nothing can be proven", "already"]);
@@ -157,7 +158,7 @@ fn a_proof_that_is_stopped_undoes_and_one_that_is_killed_leaves_that_to_undo() {
     if !knob.is_writable() {
         return skip("nobody may write the knob");
     }
-    let lab = Lab::bare();
+    let (_alone, lab) = (tuning_alone(), Lab::bare());
     let (other, words) = knob.other();
     let words = format!("--knob {words} --pairs 100 --block 5s");
     let begun = || {
@@ -209,7 +210,7 @@ fn a_planted_knob_is_found_and_applied_towards_a_goal_and_taken_back() {
     if !knob.is_writable() {
         return skip("nobody may write the knob");
     }
-    let lab = Lab::bare();
+    let (_alone, lab) = (tuning_alone(), Lab::bare());
     let cpu = *rt::online_cpus().expect("a list").last().expect("a CPU");
     let (other, words) = knob.other();
     let end = AtomicBool::new(false);
@@ -237,7 +238,18 @@ fn a_planted_knob_is_found_and_applied_towards_a_goal_and_taken_back() {
     let at = |ns: f64, more: &[&str]| {
         apply(&lab, &goal(ns.round()), &[&["--cpus", &cpus], more].concat())
     };
-    at(without * 2.0, &[]).exits(0).says(&["kept the goal without any knob"]);
+    let kept = ["kept the goal without any knob", "beside the load idle"];
+    at(without * 2.0, &[]).exits(0).says(&kept);
+    // The rig's responder is the same task here, and all of these knobs take effect at once.
+    let of_task = format!("task.p99 < {}ns", (without * 2.0).round());
+    let finished = apply(&lab, &of_task, &["--cpus", &cpus, "--only", "runtime"]).exits(0);
+    finished.says(&["its task is the probe periodic", "kept the goal without any knob"]);
+    // A proof says nothing of other CPUs.
+    if let Some(other) = rt::online_cpus().expect("a list").into_iter().find(|other| *other != cpu)
+    {
+        let other = apply(&lab, &goal(1.0), &["--cpus", &other.to_string()]);
+        other.exits(3).says(&["1 are of others", "--cpus"]);
+    }
     // An idle load has no throughput.
     at(with * 1.1, &["--cost", "throughput > -5%"]).exits(3).says(&["cost is unknown"]);
     assert_eq!(knob.now(), knob.before);
@@ -250,4 +262,30 @@ fn a_planted_knob_is_found_and_applied_towards_a_goal_and_taken_back() {
     undo();
     at(1.0, &[]).exits(1).says(&["did not reach"]);
     undo();
+    judged_together(&lab, &words, at);
+    assert_eq!(knob.now(), knob.before);
+}
+
+/// Knobs that help one by one are judged by what they did together, as a second proof in the store says.
+fn judged_together(lab: &Lab, words: &str, at: impl Fn(f64, &[&str]) -> Finished) {
+    let proofs = lab.store().join("proofs");
+    let first = fs::read_dir(&proofs).expect("proofs").next().expect("one").expect("a file");
+    let text = fs::read_to_string(first.path()).expect("a proof");
+    let mut proof: Value = serde_json::from_str(&text).expect("JSON");
+    let helps = row(&proof, words).clone();
+    let again = |change: &str, words: &str| {
+        let mut row = helps.clone();
+        (row["change"], row["words"]) = (change.into(), words.into());
+        row
+    };
+    let second = "vm.stat_interval=7";
+    // The same pairs the other way round: this change harms.
+    let mut together = again("together", &format!("{words} {second}"));
+    for pair in together["runs"].as_array_mut().expect("pairs") {
+        pair.as_array_mut().expect("two runs").reverse();
+    }
+    let rows = proof["kernels"][0]["rows"].as_array_mut().expect("rows");
+    rows.extend([again(second, second), together]);
+    fs::write(proofs.join("zz.json"), proof.to_string()).expect("a file");
+    at(1.0, &[]).exits(3).says(&["together: it harms", "onset tune prove --knob", second]);
 }

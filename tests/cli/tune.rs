@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset tune` on this machine, whose settings are only read: plans, journals that somebody damaged, and refusals.
 
+use crate::tuning_alone;
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
@@ -88,7 +89,7 @@ fn nothing_to_undo_is_said() {
 
 #[test]
 fn a_journal_that_is_damaged_newer_or_of_another_machine_is_refused_by_its_name() {
-    let lab = Lab::bare();
+    let (_alone, lab) = (tuning_alone(), Lab::bare());
     let first = line("", r#"{"journal":{"version":1}}"#);
     let change = r#"{"change":{"number":1,"knob":"vm.swappiness","place":{"kernel":"/proc/sys/vm/swappiness"},"reads":"words","old":"60\n","new":"10","boot":"b","machine":"elsewhere"}}"#;
     let second = line(&first[..16], change);
@@ -112,7 +113,7 @@ fn a_journal_that_is_damaged_newer_or_of_another_machine_is_refused_by_its_name(
 
 #[test]
 fn a_change_of_an_earlier_boot_is_closed_and_half_a_record_is_cut_off() {
-    let lab = Lab::bare();
+    let (_alone, lab) = (tuning_alone(), Lab::bare());
     let swappiness = || fs::read_to_string("/proc/sys/vm/swappiness").ok();
     let before = swappiness();
     let machine = fs::read_to_string("/etc/machine-id").unwrap_or_else(|_| "none".into());
@@ -131,7 +132,7 @@ fn a_change_of_an_earlier_boot_is_closed_and_half_a_record_is_cut_off() {
 
 #[test]
 fn two_tunes_at_once_are_refused_by_the_process() {
-    let lab = Lab::bare();
+    let (_alone, lab) = (tuning_alone(), Lab::bare());
     let place = journal(&lab, "");
     let lock = fs::File::create(Path::new(&place).join("lock")).unwrap();
     fs::write(Path::new(&place).join("lock"), "4711").unwrap();
@@ -142,7 +143,7 @@ fn two_tunes_at_once_are_refused_by_the_process() {
 
 #[test]
 fn a_journal_that_cannot_be_made_changes_nothing_and_says_what_to_do() {
-    let lab = Lab::bare();
+    let (_alone, lab) = (tuning_alone(), Lab::bare());
     let apply = ["tune", "apply", "--knob", "vm.swappiness=10"];
     let swappiness = || fs::read_to_string("/proc/sys/vm/swappiness").ok();
     let before = swappiness();

@@ -115,14 +115,14 @@ fn is_after_call(memory: &dyn Memory, address: u64) -> bool {
 /// looks: in the exchange of stacks, which also fills the return buffer; and in the last call of error_entry(), which
 /// leaves all registers on the stack that it was called with, where the tables have only what the processor pushed,
 /// until the instruction behind the call of error_entry() has gone to another stack (arch/x86/entry/entry_64.S,
-/// idtentry_body).
+/// idtentry_body). Both exceptions and interrupts come in that way (asm_exc_*, asm_sysvec_*, asm_common_interrupt).
 fn is_inexact(memory: &dyn Memory, ip: u64, innermost: &str, caller: &str) -> bool {
     /// `mov %rax,%rsp`.
     const GOES_TO_STACK: [u8; 3] = [0x48, 0x89, 0xc4];
     let mut next = [0; 3];
     innermost == "__switch_to_asm"
         || innermost == "sync_regs" && caller.starts_with("asm_")
-        || innermost.starts_with("asm_exc_")
+        || innermost.starts_with("asm_")
             && is_after_call(memory, ip)
             && memory.read(ip, &mut next)
             && next == GOES_TO_STACK

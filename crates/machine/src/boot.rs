@@ -65,13 +65,19 @@ impl Parameters {
         self.0.push((name.into(), (!value.is_empty()).then(|| value.into())));
     }
 
-    /// The words.
+    /// Each parameter and its value, which is empty if it has none.
+    pub fn words(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_deref().unwrap_or_default()))
+    }
+
+    /// A parameter with its value as a word of the command line.
+    pub fn word((name, value): (&str, &str)) -> String {
+        if value.is_empty() { name.into() } else { format!("{name}={value}") }
+    }
+
+    /// The command line.
     pub fn line(&self) -> String {
-        let word = |(name, value): &(String, Option<String>)| match value {
-            Some(value) => format!("{name}={value}"),
-            None => name.clone(),
-        };
-        self.0.iter().map(word).collect::<Vec<_>>().join(" ")
+        self.words().map(Self::word).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -96,9 +102,20 @@ pub fn of_dropin(text: &str) -> Option<Parameters> {
     Some(Parameters::of(line.strip_prefix("ONSET_TUNE='")?.strip_suffix('\'')?))
 }
 
-/// Both files, in the order in which they are written.
-pub fn places() -> [Spot; 2] {
-    [PARAMETERS, SCRIPT].map(|path| Spot::Disk(path.into()))
+/// The files on disk that onset changes, in the order in which they are written: the drop-in, the script, and the menu
+/// that GRUB's programs make of both.
+pub fn places() -> [Spot; 3] {
+    [PARAMETERS, SCRIPT, MENU].map(|path| Spot::Disk(path.into()))
+}
+
+/// Whether a place is GRUB's menu. Who installs a kernel makes that file anew, too.
+pub fn is_menu(place: &Spot) -> bool {
+    matches!(place, Spot::Disk(path) if path == MENU)
+}
+
+/// The parameters of onset's entry. None without an entry.
+pub fn of_entry(system: &System) -> Parameters {
+    system.text(PARAMETERS).and_then(|text| of_dropin(&text)).unwrap_or_default()
 }
 
 /// Why onset cannot make an entry on this machine.
@@ -126,8 +143,15 @@ pub fn why_not_once(system: &System) -> Option<String> {
 /// With what the program says, or the operating system.
 pub fn refresh(system: &System) -> Result<(), String> {
     system.run(UPDATE, &[])?;
-    let synced = system.sync(MENU);
-    synced.map_err(|e| format!("{MENU} is made anew, and cannot be made durable: {e}"))
+    make_durable(system)
+}
+
+/// Makes GRUB's menu durable as it stands.
+///
+/// # Errors
+/// With what the operating system says.
+pub fn make_durable(system: &System) -> Result<(), String> {
+    system.sync(MENU).map_err(|e| format!("{MENU} is written, and cannot be made durable: {e}"))
 }
 
 /// Whether the menu has onset's entry.
@@ -149,12 +173,16 @@ pub fn choose(system: &System) -> Result<(), String> {
     }
 }
 
-/// Takes the choice of the next boot back, if it is onset's entry. GRUB leaves an empty choice behind when it has
-/// booted one, which goes too.
+/// Takes the choice of the next boot back if it is onset's entry, and that is gone. GRUB leaves an empty choice behind
+/// when it has booted one, which goes too.
 ///
 /// # Errors
 /// With what the program says.
 pub fn unchoose(system: &System) -> Result<(), String> {
+    // The entry of an earlier apply stays chosen.
+    if system.path(PARAMETERS).exists() {
+        return Ok(());
+    }
     match chosen(system)? {
         Some(entry) if is_ours(&entry) => {
             system.run(ENVIRONMENT, &["-", "unset", "next_entry"]).map(drop)

@@ -13,6 +13,7 @@ mod card;
 mod cpus;
 pub mod journal;
 mod knob;
+mod lock;
 mod look;
 mod notation;
 mod partition;
@@ -28,7 +29,7 @@ pub use look::{Setting, Sighting, State, look};
 pub use notation::Notation;
 pub use plan::{Change, Plan, PlanError};
 pub use system::{Spot, System};
-pub use tuning::{Applied, Fate, TuneError, Tuning, status};
+pub use tuning::{Applied, Fate, TuneError, Tuning, entry, status};
 pub use undo::{End, Ended, Undone};
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ pub enum Notation {
     /// The whole text. Spaces, tabs and line ends part words and mean nothing else.
     #[default]
     Words,
+    /// Words of which the kernel takes the first ones alone, too: `3` and `3 4 1 7` are the same value.
+    Leading,
     /// The word in brackets, as in `always [madvise] never`.
     Brackets,
     /// The word in parentheses, as in `none voluntary (full)`.
@@ -35,7 +37,7 @@ impl Notation {
             Notation::Parentheses => chosen(text, '(', ')').map_or_else(words, str::to_owned),
             Notation::Partition => Partition::of(text).shown(),
             Notation::Exact => text.to_owned(),
-            Notation::Words | Notation::Cpus | Notation::Mask => words(),
+            Notation::Words | Notation::Leading | Notation::Cpus | Notation::Mask => words(),
         }
     }
 
@@ -49,6 +51,7 @@ impl Notation {
             Notation::Cpus => equal(cpu_list(&a), cpu_list(&b)),
             Notation::Mask => equal(cpu_mask(&a), cpu_mask(&b)),
             Notation::Words => equal(a.parse::<i128>().ok(), b.parse().ok()),
+            Notation::Leading => Some(a.split(' ').zip(b.split(' ')).all(|(a, b)| a == b)),
             Notation::Brackets | Notation::Parentheses | Notation::Partition | Notation::Exact => {
                 None
             }
@@ -101,6 +104,9 @@ mod tests {
             (Notation::Words, "010", "10", true),
             (Notation::Words, "10", "100", false),
             (Notation::Words, "4 4 1 7", "4\t4\t1\t7\n", true),
+            (Notation::Leading, "3", "3\t4\t1\t7\n", true),
+            (Notation::Leading, "3", "4\t4\t1\t7\n", false),
+            (Notation::Leading, "4 5", "4\t4\t1\t7\n", false),
             (Notation::Cpus, "0,1,2", "0-2\n", true),
             (Notation::Cpus, "0-2", "0-1", false),
             (Notation::Mask, "3", "00000003\n", true),

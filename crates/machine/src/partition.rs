@@ -111,6 +111,9 @@ pub(crate) fn write(system: &System, text: &str) -> io::Result<()> {
         if now.kind.is_some() {
             // Its CPUs go back to the root with it; a cgroup that is no partition any more goes in one step.
             give("onset/cpuset.cpus.partition", MEMBER)?;
+            // Whoever was moved there goes on in the root, where all CPUs are. One that ends meanwhile needs nothing.
+            let inside = system.text(&format!("{DIRECTORY}/cgroup.procs")).unwrap_or_default();
+            inside.lines().for_each(|process| drop(give("cgroup.procs", process)));
             step(fs::remove_dir(&directory))?;
         }
         if !now.controller || wanted.controller {

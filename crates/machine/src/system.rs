@@ -134,6 +134,12 @@ impl System {
         text.and_then(|text| cpu_list(&text)).unwrap_or_else(|| vec![0])
     }
 
+    /// The CPUs that may ever be online; those that are online, where the kernel does not say.
+    pub(crate) fn possible(&self) -> Vec<u32> {
+        let text = self.text("/sys/devices/system/cpu/possible");
+        text.and_then(|text| cpu_list(&text)).unwrap_or_else(|| self.online())
+    }
+
     /// Whether the running kernel was built without an option. Unknown where the distribution keeps no configuration
     /// in /boot.
     pub(crate) fn lacks_option(&self, option: &str) -> Option<bool> {

@@ -3,12 +3,17 @@
 
 use crate::boot::{self, Parameters};
 use crate::journal::{self, Journal, JournalError, Record};
+use crate::lock::Lock;
 use crate::plan;
 use crate::undo::{self, Undone, open_changes};
 use crate::{
     Cpus, Knob, KnobKind, Notation, Plan, PlanError, Setting, Spot, State, System, knobs, look,
 };
+use probes::context::{cpu_list, show_cpu_list};
 use std::path::Path;
+
+/// What stands in the journal in the place of a knob, for the files of an entry.
+const BOOT_PARAMETERS: &str = "boot parameters";
 
 /// Why a machine cannot be tuned. Nothing has been changed.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +24,17 @@ pub enum TuneError {
     /// The plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// Another process changes this machine, by another journal.
+    #[error(
+        "another onset tune (process {process}) is at work on this machine; wait for its end, then try again"
+    )]
+    Busy {
+        /// The number of the process, or `unknown`.
+        process: String,
+    },
+    /// The machine cannot be locked.
+    #[error("this machine cannot be locked against a second onset tune: {0}")]
+    Lock(std::io::Error),
     /// The journal tells of another machine.
     #[error(
         "the journal in {directory} is of another machine ({machine}), and its old values are not those of this one; undo it there, or \
@@ -67,6 +83,8 @@ pub enum Fate {
 pub struct Tuning {
     system: System,
     journal: Journal,
+    /// It ends with the right.
+    _lock: Option<Lock>,
     /// The changes of an earlier boot that were found in the journal.
     rebooted: usize,
 }
@@ -75,9 +93,11 @@ impl Tuning {
     /// Takes the journal in a directory.
     ///
     /// # Errors
-    /// If another process has it, if it is damaged, newer or of another machine, if another user can write to its
-    /// directory, and of the operating system.
+    /// If another process has it, or changes this machine by another journal; if it is damaged, newer or of another
+    /// machine; if another user can write to its directory; and of the operating system.
     pub fn begin(system: System, directory: &Path) -> Result<Tuning, TuneError> {
+        let lock = Lock::of_machine(&system).map_err(TuneError::Lock)?;
+        let _lock = lock.map_err(|process| TuneError::Busy { process })?;
         let mut journal = Journal::open(directory)?;
         check_machine(&system, directory, journal.records())?;
         // A reboot has taken them back. Their old values are none that this boot has to get.
@@ -87,7 +107,7 @@ impl Tuning {
         for number in &gone {
             journal.add(Record::Settled { number: *number })?;
         }
-        Ok(Tuning { system, journal, rebooted: gone.len() })
+        Ok(Tuning { system, journal, _lock, rebooted: gone.len() })
     }
 
     /// How many changes of an earlier boot were in the journal. The reboot has taken them back.
@@ -131,7 +151,16 @@ impl Tuning {
 
     /// Why a knob cannot get a value in this plan.
     fn hindrance(&self, plan: &Plan, change: &plan::Change, cpus: &Cpus) -> Option<String> {
-        let is_effective = |knob| look(&self.system, knob, cpus).is_in_effect();
+        if let Some(why) = self.missing_cpu(change) {
+            return Some(why);
+        }
+        // With a boot parameter, all that the entry has already is in effect.
+        let entry = match change.knob.kind {
+            KnobKind::Boot => boot::of_entry(&self.system),
+            _ => Parameters::default(),
+        };
+        let is_entered = |knob: &Knob| entry.value(&knob.name).is_some();
+        let is_effective = |knob| is_entered(knob) || look(&self.system, knob, cpus).is_in_effect();
         let is_named = |names: &[String], knob: &Knob| names.contains(&knob.name);
         let is_planned = |name: &str| plan.changes().iter().any(|c| c.knob.name == *name);
         let mut needed = knobs().iter().filter(|knob| is_named(&change.knob.needs, knob));
@@ -143,9 +172,26 @@ impl Tuning {
             is_named(&change.knob.contradicts, knob) || is_named(&knob.contradicts, change.knob)
         });
         let against = against.find(|knob| is_effective(knob));
-        against.map(|Knob { name, .. }| {
-            format!("{name} is in effect, which contradicts it; take that back first")
+        against.map(|knob @ Knob { name, .. }| {
+            let state = if is_entered(knob) { "in onset's boot entry" } else { "in effect" };
+            format!("{name} is {state}, which contradicts it; take that back first")
         })
+    }
+
+    /// Why a boot parameter that takes CPUs cannot get its value on this machine. The kernel itself would refuse it, or
+    /// cut it down, at the next boot, where nobody sees it.
+    fn missing_cpu(&self, change: &plan::Change) -> Option<String> {
+        let proposes = change.knob.proposes.as_deref().unwrap_or_default();
+        if change.knob.kind != KnobKind::Boot || !proposes.contains('{') {
+            return None;
+        }
+        // Flags stand before the CPUs: managed_irq,domain,1-3.
+        let is_number = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
+        let named: Vec<&str> = change.value.split(',').filter(is_number).collect();
+        let (named, there) = (cpu_list(&named.join(","))?, self.system.possible());
+        let missing = named.iter().find(|cpu| !there.contains(cpu))?;
+        let there = show_cpu_list(&there);
+        Some(format!("it names CPU {missing}, and this machine has {there}"))
     }
 
     fn knob(&mut self, plan: &Plan, change: &plan::Change, cpus: &Cpus) -> Fate {
@@ -166,8 +212,8 @@ impl Tuning {
         }
         let (first, mut places, mut refused) = (self.next_number(), 0, Vec::new());
         for spot in other {
-            match self.spot(change, spot) {
-                Ok(()) => places += 1,
+            match self.spot(change, spot.place) {
+                Ok(is_changed) => places += usize::from(is_changed),
                 Err(why) if change.knob.each => refused.push(why),
                 Err(why) => {
                     let back = undo::take_back(&self.system, &mut self.journal, first);
@@ -176,15 +222,23 @@ impl Tuning {
             }
         }
         match places {
+            0 if refused.is_empty() => Fate::Already,
             0 => Fate::Refused(refused.join("; ")),
             _ => Fate::Changed { places, refused },
         }
     }
 
-    /// Changes one place. On an error it has its old value again, or the journal keeps the change.
-    fn spot(&mut self, change: &plan::Change, spot: Setting) -> Result<(), String> {
-        let Setting { place, text } = spot;
+    /// Changes one place, and says whether it had another value. On an error it has its old value again, or the journal
+    /// keeps the change.
+    fn spot(&mut self, change: &plan::Change, place: Spot) -> Result<bool, String> {
         let (reads, value) = (change.knob.reads, &change.value);
+        // The change of another place, or somebody else, may have changed it since it was looked at.
+        let text = match self.system.read(&place) {
+            Ok(Some(text)) if reads.is_same(&text, value) => return Ok(false),
+            Ok(Some(text)) => text,
+            Ok(None) => return Err(format!("{place} is not there any more")),
+            Err(e) => return Err(format!("{place} cannot be read: {e}")),
+        };
         let number = self.announce(
             &change.knob.name,
             place.clone(),
@@ -194,7 +248,7 @@ impl Tuning {
         let written = self.system.write(&place, Some(value));
         let now = self.system.read(&place);
         let why = match (written, &now) {
-            (Ok(()), Ok(Some(now))) if reads.is_same(now, value) => return Ok(()),
+            (Ok(()), Ok(Some(now))) if reads.is_same(now, value) => return Ok(true),
             (Ok(()), Ok(Some(now))) => {
                 let shown = reads.value(now);
                 // With this, an undo after a kill knows the other value as one of ours.
@@ -278,9 +332,9 @@ impl Tuning {
     }
 
     fn write_entry(&mut self, parameters: &[(&str, &str)]) -> Result<(), String> {
-        let [of_parameters, of_script] = boot::places();
+        let [of_parameters, of_script, of_menu] = boot::places();
         let read = |place: &Spot| self.system.read(place).map_err(|e| format!("{place}: {e}"));
-        let (old, script) = (read(&of_parameters)?, read(&of_script)?);
+        let (old, script, menu) = (read(&of_parameters)?, read(&of_script)?, read(&of_menu)?);
         let foreign = |place: &Spot| {
             format!("{place} is there, and onset did not write it; move it away first")
         };
@@ -296,7 +350,16 @@ impl Tuning {
         if script.is_none() {
             self.file(of_script, None, boot::SCRIPT_TEXT.into())?;
         }
+        // Nobody knows the new text before GRUB's programs have made it. Until it is in the journal, an undo takes it for
+        // somebody else's, and makes the menu anew.
+        let new = (menu, Some(String::new()));
+        let number = self.announce(BOOT_PARAMETERS, of_menu.clone(), Notation::Exact, new)?;
         boot::refresh(&self.system)?;
+        let text = self.system.read(&of_menu).map_err(|e| format!("{of_menu}: {e}"))?;
+        if let Some(text) = text {
+            let told = self.journal.add(Record::ReadBack { number, text });
+            told.map_err(|e| e.to_string())?;
+        }
         match boot::is_in_menu(&self.system) {
             true => Ok(()),
             false => Err("GRUB's menu has not got onset's entry".into()),
@@ -304,7 +367,7 @@ impl Tuning {
     }
 
     fn file(&mut self, place: Spot, old: Option<String>, new: String) -> Result<(), String> {
-        self.announce("boot parameters", place.clone(), Notation::Exact, (old, Some(new.clone())))?;
+        self.announce(BOOT_PARAMETERS, place.clone(), Notation::Exact, (old, Some(new.clone())))?;
         self.system.write(&place, Some(&new)).map_err(|e| format!("{place}: {e}{}", remedy(&e)))
     }
 }
@@ -320,13 +383,28 @@ pub fn status(
 ) -> Result<Vec<(journal::Change, Option<String>)>, TuneError> {
     let Some(read) = Journal::look(directory)? else { return Ok(Vec::new()) };
     check_machine(system, directory, &read.records)?;
-    let changes = open_changes(&read.records).0.into_iter();
+    let (changes, mut read_back) = open_changes(&read.records);
     Ok(changes
-        .map(|change| {
+        .into_iter()
+        .map(|mut change| {
             let now = system.read(&change.place).ok().flatten();
+            // What onset wrote to a file of the running kernel is a value. A menu is what GRUB made of onset's files.
+            if let Some(text) = read_back.remove(&change.number).filter(|_| change.place.persists())
+            {
+                change.new = Some(text);
+            }
             (change, now)
         })
         .collect())
+}
+
+/// The words of onset's boot entry, in order, each with whether the running kernel was booted with it. None without an
+/// entry.
+pub fn entry(system: &System) -> Vec<(String, bool)> {
+    let line = system.text("/proc/cmdline").unwrap_or_default();
+    let (entry, line) = (boot::of_entry(system), Parameters::of(&line));
+    let is_booted = |(name, value): (&str, &str)| line.value(name) == Some(value);
+    entry.words().map(|word| (Parameters::word(word), is_booted(word))).collect()
 }
 
 fn check_machine(system: &System, directory: &Path, records: &[Record]) -> Result<(), TuneError> {

@@ -16,6 +16,8 @@ pub enum End {
     Left(String),
     /// Its thread has ended, or its file on disk is gone: nothing is in effect any more.
     Gone,
+    /// It is GRUB's menu, which somebody else has made since. GRUB's programs made it anew, without onset's entry.
+    Anew,
     /// It could not be taken back, and why. The journal keeps it.
     Failed(String),
 }
@@ -77,6 +79,10 @@ pub(crate) fn take_back(system: &System, journal: &mut Journal, from: u64) -> Un
             true => End::Failed(format!("a later change of {} is not taken back", change.place)),
             false => settle(system, journal, &change, read_back.get(&number)),
         };
+        let end = match end {
+            End::Left(_) | End::Gone | End::Failed(_) if boot::is_menu(&change.place) => End::Anew,
+            end => end,
+        };
         match &end {
             End::Failed(_) => drop(stuck.insert(path)),
             _ if change.place.persists() => of_boot.push(number),
@@ -87,7 +93,7 @@ pub(crate) fn take_back(system: &System, journal: &mut Journal, from: u64) -> Un
         undone.ended.push(Ended { change, end });
     }
     if !of_boot.is_empty() {
-        undone.boot = refresh(system).err();
+        undone.boot = refresh(system, &undone).err();
         if undone.boot.is_none() {
             of_boot.into_iter().for_each(|number| drop(journal.add(Record::Settled { number })));
         }
@@ -95,9 +101,14 @@ pub(crate) fn take_back(system: &System, journal: &mut Journal, from: u64) -> Un
     undone
 }
 
-/// Brings GRUB's menu to what the files say now.
-fn refresh(system: &System) -> Result<(), String> {
+/// Brings GRUB's menu to what the files say now, unless it has its old bytes again.
+fn refresh(system: &System, undone: &Undone) -> Result<(), String> {
     boot::unchoose(system)?;
+    let menus = || undone.ended.iter().filter(|ended| boot::is_menu(&ended.change.place));
+    let is_back = |ended: &Ended| matches!(ended.end, End::Restored | End::Already);
+    if menus().next().is_some() && menus().all(is_back) {
+        return boot::make_durable(system);
+    }
     match boot::hindrance(system) {
         None => boot::refresh(system),
         // Whoever took GRUB away has taken the menu away.

@@ -8,23 +8,19 @@ mod record;
 
 pub use record::{Change, Read, Record, Unusable, VERSION, digits, line, read};
 
+use crate::lock::Lock;
 use crate::system::sync_directory_of;
 use confined::Directory;
-use rustix::io::{FdFlags, fcntl_setfd};
 use std::fs::{DirBuilder, File};
-use std::io::{self, ErrorKind, Read as _, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Where the journal is if the user names no directory.
 pub const DIRECTORY: &str = "/var/lib/onset/tune";
 const NAME: &str = "journal";
 const CLOSED: &str = "journal.closed";
 const LOCK: &str = "lock";
-/// How often the lock is tried before somebody else is at work.
-const LOCK_TRIES: u32 = 100;
-const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// The most bytes of a journal. A change takes some 400.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -105,9 +101,8 @@ fn remedy(error: &io::Error) -> &'static str {
 #[derive(Debug)]
 pub struct Journal {
     directory: Directory,
-    /// Its lock ends with it. After a kill it ends with the last program that this process had started: what such a
-    /// program still changes, the next process has to find changed.
-    lock: File,
+    /// It ends with the journal.
+    _lock: Lock,
     /// None until the first record.
     file: Option<File>,
     read: Read,
@@ -129,18 +124,10 @@ impl Journal {
         if !directory.is_guarded() {
             return Err(JournalError::Shared { path: path.into() });
         }
-        let mut lock = directory.edit(LOCK).map_err(io)?;
-        if !is_locked(&lock) {
-            let mut process = String::new();
-            let _ = lock.take(20).read_to_string(&mut process);
-            let process = if process.is_empty() { "unknown".into() } else { process };
-            return Err(JournalError::Busy { path: path.into(), process });
-        }
-        fcntl_setfd(&lock, FdFlags::empty()).map_err(|e| io(e.into()))?;
-        let named = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
-        named.map_err(io)?;
+        let lock = directory.edit(LOCK).and_then(Lock::take).map_err(io)?;
+        let _lock = lock.map_err(|process| JournalError::Busy { path: path.into(), process })?;
         let (file, read) = (None, Read::default());
-        let mut journal = Journal { directory, lock, file, read, torn: 0, half: None };
+        let mut journal = Journal { directory, _lock, file, read, torn: 0, half: None };
         journal.load()?;
         Ok(journal)
     }
@@ -244,23 +231,6 @@ impl Journal {
         let closed = std::fs::rename(self.directory.at(NAME), self.directory.at(CLOSED));
         closed.and_then(|()| self.directory.sync()).map_err(|e| self.io(e))
     }
-}
-
-impl Drop for Journal {
-    fn drop(&mut self) {
-        let _ = confined::unlock(&self.lock);
-    }
-}
-
-/// Locks a file that nobody else has locked. Of a process that was killed, a program that it started may still be at
-/// work.
-fn is_locked(file: &File) -> bool {
-    (0..LOCK_TRIES).any(|n| {
-        if n > 0 {
-            std::thread::sleep(LOCK_PAUSE);
-        }
-        confined::try_lock(file).is_ok()
-    })
 }
 
 fn explained(path: PathBuf, unusable: Unusable) -> JournalError {

@@ -410,6 +410,33 @@ fn a_journal_that_is_a_link_is_refused_and_nothing_is_changed() {
 }
 
 #[test]
+fn who_writes_another_journal_waits_for_the_same_machine() {
+    let prepared = Prepared::new();
+    fs::create_dir(prepared.path("/run")).unwrap();
+    let other = prepared.journal().with_file_name("other");
+    let busy = prepared.begin();
+    let error = Tuning::begin(prepared.system(), &other).err().expect("one at a time").to_string();
+    let process = std::process::id();
+    assert!(error.contains(&format!("(process {process}) is at work on this machine")), "{error}");
+    assert!(!other.exists());
+    drop(busy);
+    assert!(Tuning::begin(prepared.system(), &other).is_ok());
+}
+
+/// One file with two names stands for two settings that the kernel keeps in one place.
+#[test]
+fn a_place_that_the_change_of_another_one_changed_is_not_changed_again() {
+    let prepared = Prepared::new();
+    let governor = |cpu: u32| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+    prepared.link(&governor(1), prepared.path(&governor(0)).to_str().unwrap());
+    // CPU 3 has it already, and CPU 1 with CPU 0.
+    assert_eq!(prepared.fate("scaling_governor=performance"), changed(2));
+    let undone = prepared.undo();
+    assert_eq!(ends(&undone), [End::Restored, End::Restored]);
+    assert_eq!(prepared.text(&governor(1)), "powersave\n");
+}
+
+#[test]
 fn the_status_says_what_is_changed_and_needs_no_lock() {
     let prepared = Prepared::new();
     let see = || status(&prepared.system(), &prepared.journal()).unwrap();

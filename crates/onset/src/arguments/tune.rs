@@ -107,7 +107,8 @@ pub struct TuneProve {
     #[arg(long, default_value_t = Load::Mixed)]
     pub load: Load,
     /// Whose answers are to come sooner, and by which statistic: RESPONDER.STATISTIC. On this machine the responder is
-    /// a probe (as in `onset measure`) or one of its series. [default: periodic.p99, in the rig task.p99]
+    /// a probe (as in `onset measure`) or one of its series; `task` is the probe periodic. [default: periodic.p99, in the
+    /// rig task.p99]
     #[arg(long, value_name = "GOAL")]
     pub goal: Option<String>,
     /// How many pairs: of blocks of this machine, or of guests, each pair with another seed. With fewer than six no
@@ -148,10 +149,11 @@ pub struct TuneApply {
     #[arg(long = "knob", value_name = "NAME=VALUE")]
     pub knobs: Vec<String>,
     /// Only the knobs of which a proof on this machine shows that they help towards this goal: RESPONDER.STATISTIC <
-    /// TIME, as in 'periodic.max < 100us'. [default: what the plan says, proven or not]
-    #[arg(long, value_name = "GOAL", conflicts_with_all = ["plan", "only", "knobs"])]
+    /// TIME, as in 'task.max < 100us'. The proofs are of the measured CPUs, beside the load of the newest one. [default:
+    /// what the plan says, proven or not]
+    #[arg(long, value_name = "GOAL", conflicts_with_all = ["plan", "knobs"])]
     pub goal: Option<String>,
-    /// What a knob may cost, if there is a goal: 'throughput > -5%'. [default: anything]
+    /// What the knobs may cost, each and together, if there is a goal: 'throughput > -5%'. [default: anything]
     #[arg(long, value_name = "COST", requires = "goal")]
     pub cost: Option<String>,
     /// Where the proofs and their runs are.

@@ -52,6 +52,7 @@ fn looks(system: &System, cpus: &Cpus) -> Vec<Sighting> {
 fn apply(system: System, arguments: &TuneApply) -> Result<Exit, Failure> {
     let cpus = cpus(&system, &arguments.cpus)?;
     let (plan, exit) = match &arguments.goal {
+        // A machine proves no knob that needs a reboot: all of them are of --only runtime.
         Some(goal) => super::prove::towards(goal, arguments, (&system, &cpus))?,
         None => (asked(&system, arguments, &cpus)?, Exit::Success),
     };
@@ -99,7 +100,8 @@ fn tell_found(rebooted: usize, torn: usize) {
 }
 
 fn status(system: &System, journal: &Path) -> Result<Exit, Failure> {
-    print(&tuning_status(&machine::status(system, journal)?))?;
+    let changes = machine::status(system, journal)?;
+    print(&tuning_status(&changes, &machine::entry(system)))?;
     Ok(Exit::Success)
 }
 
@@ -118,10 +120,11 @@ fn undo(system: System, journal: &Path) -> Result<Exit, Failure> {
         print(nothing)?;
         return Ok(Exit::Success);
     }
+    let entry = machine::entry(&system);
     let tuning = Tuning::begin(system, journal)?;
     tell_found(tuning.rebooted(), tuning.torn());
     let undone = tuning.undo()?;
-    print(&tuning_undone(&undone))?;
+    print(&tuning_undone(&undone, &entry))?;
     let is_left = undone.ended.iter().any(|ended| matches!(ended.end, End::Left(_)));
     Ok(match (undone.is_whole(), is_left) {
         (false, _) => Exit::Unavailable,

@@ -111,7 +111,7 @@ fn line(applied: &Applied) -> String {
 }
 
 /// What is changed, and whether it still is.
-pub fn tuning_status(changes: &[(Change, Option<String>)]) -> String {
+pub fn tuning_status(changes: &[(Change, Option<String>)], entry: &[(String, bool)]) -> String {
     if changes.is_empty() {
         return "nothing is changed\n".into();
     }
@@ -131,22 +131,40 @@ pub fn tuning_status(changes: &[(Change, Option<String>)]) -> String {
         let (old, new) = (shown(change.old.as_ref()), shown(change.new.as_ref()));
         table.row([change.knob.clone(), change.place.to_string(), old, new, now]);
     }
-    table.text() + "take it back: onset tune undo\n"
+    let mut text = table.text();
+    if changes.iter().any(|(change, _)| change.place.persists()) {
+        for (word, is_booted) in entry {
+            let state = match is_booted {
+                true => "in the command line of the running kernel",
+                false => "not in this kernel; boot the entry `onset GNU/Linux`",
+            };
+            text += &format!("boot parameter {word}: {state}\n");
+        }
+    }
+    text + "take it back: onset tune undo\n"
 }
 
-/// What was taken back.
-pub fn tuning_undone(undone: &Undone) -> String {
+/// What was taken back. The running kernel keeps what it was booted with.
+pub fn tuning_undone(undone: &Undone, entry: &[(String, bool)]) -> String {
     let is = |end: &End| undone.ended.iter().filter(|ended| ended.end == *end).count();
     let mut text = format!("{} restored", is(&End::Restored));
-    for (count, words) in
-        [(is(&End::Already), "had their old value already"), (is(&End::Gone), "are gone")]
-    {
+    let also = [
+        (is(&End::Already), "had their old value already"),
+        (is(&End::Gone), "are gone"),
+        (is(&End::Anew), "made anew"),
+    ];
+    for (count, words) in also {
         if count > 0 {
             text += &format!(", {count} {words}");
         }
     }
     text += "\n";
     text += &undone.ended.iter().filter_map(remains).collect::<String>();
+    let booted = entry.iter().filter(|(_, is_booted)| *is_booted);
+    let booted: Vec<&str> = booted.map(|(word, _)| word.as_str()).collect();
+    if !booted.is_empty() && undone.is_whole() {
+        text += &format!("the running kernel keeps {} until the next boot\n", booted.join(" "));
+    }
     if let Some(why) = &undone.boot {
         text += &format!(
             "{} the menu of GRUB is not restored: {why}; mend it, then undo again\n",
@@ -177,7 +195,12 @@ fn remains(ended: &Ended) -> Option<String> {
             let mark = toned(Tone::Bad, "✗");
             Some(format!("{mark} {}: {why}; mend it, then undo again\n", change.knob))
         }
-        _ => None,
+        End::Gone => Some(format!("{} is not there any more\n", change.place)),
+        End::Anew => Some(format!(
+            "{} had been made anew since; GRUB's programs made it once more, without onset's entry\n",
+            change.place
+        )),
+        End::Restored | End::Already => None,
     }
 }
 

@@ -18,6 +18,7 @@ use sample::Nanos;
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 use view::results::Pairs;
+use view::visible::tell;
 
 /// What is changed. The plan of the control is empty.
 #[derive(Clone)]
@@ -34,6 +35,11 @@ impl Change {
     }
 }
 
+/// The responder of the rig that a goal names most often: a real-time task.
+const TASK: &str = "task";
+/// The probe that is such a task on a machine.
+const TASK_HERE: &str = "periodic";
+
 /// Whose answers are judged: a series of a probe.
 pub struct Subject {
     probe: &'static str,
@@ -41,11 +47,17 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// What a user means by `responder`: a probe that has one series, or a series.
+    /// What a user means by `responder`: a probe that has one series, a series, or the rig's `task`.
     ///
     /// # Errors
     /// If there is none, with what there is.
     pub fn find(responder: &str, cpus: &Cpus) -> Result<Subject, Failure> {
+        if responder == TASK {
+            tell!(
+                "onset: no generator triggers this machine; its {TASK} is the probe {TASK_HERE}: a real-time task that a timer releases"
+            );
+            return Subject::find(TASK_HERE, cpus);
+        }
         let series = |probe: &'static str| {
             let experiment =
                 experiment("goal", Load::Idle, cpus, (probe, Nanos::from_secs(1))).ok()?;
@@ -165,7 +177,7 @@ impl<'a> Blocks<'a> {
                 ended.change.place
             )),
             End::Failed(why) => Some(format!("{why}; onset tune undo tries it again")),
-            End::Restored | End::Already | End::Gone => None,
+            End::Restored | End::Already | End::Gone | End::Anew => None,
         });
         left.map_or(Ok(done), |why| Err(Failure::unavailable(why)))
     }

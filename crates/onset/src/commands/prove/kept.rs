@@ -11,6 +11,7 @@ use crate::commands::write_file;
 use crate::failure::{Exit, Failure};
 use bundle::{Bundle, Manifest};
 use machine::{Cpus, Plan, System};
+use probes::context::show_cpu_list;
 use sample::Nanos;
 use serde::Deserialize;
 use stats::{Condition, Effect, Paired, Threshold};
@@ -28,6 +29,7 @@ const PROOF_MAX: u64 = 64 << 20;
 #[derive(Deserialize)]
 struct Kept {
     responder: String,
+    load: String,
     kernels: Vec<Kernel>,
     machine: Option<Machine>,
 }
@@ -35,6 +37,7 @@ struct Kept {
 #[derive(Deserialize)]
 struct Machine {
     machine: String,
+    cpus: String,
 }
 
 #[derive(Deserialize)]
@@ -61,8 +64,8 @@ pub fn keep(proof: &Proof, store: &Path) -> Result<(), Failure> {
     write_file(&directory.join(format!("{first}.json")), &(text + "\n"))
 }
 
-/// The proofs on this machine and kernel, the newest first.
-fn kept(store: &Path, system: &System) -> Result<Vec<Kept>, Failure> {
+/// The proofs on this machine, its kernel and these measured CPUs, beside the load of the newest one; the newest first.
+fn kept(store: &Path, system: &System, cpus: &Cpus) -> Result<Vec<Kept>, Failure> {
     let directory = store.join(DIRECTORY);
     let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
@@ -77,21 +80,25 @@ fn kept(store: &Path, system: &System) -> Result<Vec<Kept>, Failure> {
     };
     let all = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let found = all.len();
+    let measured = show_cpu_list(&cpus.measured);
     let is_here = |kept: &Kept| {
+        let is_same = |of: &Machine| of.machine == system.machine() && of.cpus == measured;
         let release = system.release();
-        kept.machine.as_ref().is_some_and(|machine| machine.machine == system.machine())
+        kept.machine.as_ref().is_some_and(is_same)
             && kept.kernels.iter().all(|kernel| Some(&kernel.flavour) == release.as_ref())
     };
-    let here: Vec<Kept> = all.into_iter().filter(is_here).collect();
-    match here.is_empty() {
-        false => Ok(here),
-        true => Err(undecided(format!(
-            "no proof in {} is of this machine and its kernel ({found} are of others), so the goal cannot be judged; \
-             make one: onset tune prove --knob NAME=VALUE --store {}",
+    let mut here: Vec<Kept> = all.into_iter().filter(is_here).collect();
+    let Some(load) = here.first().map(|newest| newest.load.clone()) else {
+        return Err(undecided(format!(
+            "no proof in {} is of this machine, its kernel and CPU {measured} ({found} are of others), so the goal cannot be \
+             judged; make one: onset tune prove --knob NAME=VALUE --cpus {measured} --store {}",
             directory.display(),
             store.display()
-        ))),
-    }
+        )));
+    };
+    here.retain(|kept| kept.load == load);
+    tell!("onset: {} proofs beside the load {load} judge the goal, on CPU {measured}", here.len());
+    Ok(here)
 }
 
 /// The plan of the knobs that help towards a goal within the cost, and the status that says whether they reach it.
@@ -111,7 +118,7 @@ pub fn towards(
     let subject = subject.map_err(|e| wrong(&e.message))?;
     let Threshold::Value(bound) = condition.bound else { unreachable!("a goal's bound") };
     let store = arguments.store.store.as_path();
-    let rows = rows(&kept(store, system)?, store, &subject.series, &condition)?;
+    let rows = rows(&kept(store, system, cpus)?, store, &subject.series, &condition)?;
     let mut chosen: Vec<&ProofRow> = Vec::new();
     for row in rows.iter().filter(|row| ![CONTROL_ROW, TOGETHER].contains(&row.change.as_str())) {
         let other = chosen.iter().any(|other| knob(&other.words) == knob(&row.words));
@@ -140,7 +147,20 @@ pub fn towards(
         all.sort_unstable();
         of_row == all
     };
-    let with = rows.iter().find(is_all).and_then(|row| row.with_ns);
+    let together = rows.iter().find(is_all);
+    let why_not = match together {
+        Some(row) => unfit(row, cost),
+        None => cost.map(|_| "no proof measured them together, so their cost is unknown".into()),
+    };
+    if let Some(why) = why_not {
+        let knobs: Vec<String> = words.iter().map(|word| format!("--knob {word}")).collect();
+        return Err(undecided(format!(
+            "each of {} helps, but together: {why}; nothing is changed; prove them together: onset tune prove {}",
+            words.join(", "),
+            knobs.join(" ")
+        )));
+    }
+    let with = together.and_then(|row| row.with_ns);
     Ok((plan, reached(goal, with, within(with))))
 }
 

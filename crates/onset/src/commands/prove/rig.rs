@@ -5,7 +5,7 @@ pub(super) mod hunted;
 pub(super) mod reasons;
 pub(super) mod screen;
 
-use super::{CONTROL_ROW, TOGETHER, goal};
+use super::{CONTROL_ROW, TOGETHER, goal, knob};
 use crate::arguments::{StoreArgument, TuneProve};
 use crate::commands::run::{Results, measure_all};
 use crate::commands::store;
@@ -211,7 +211,7 @@ fn changes(knobs: &[String], arguments: &TuneProve) -> Result<Vec<Change>, Strin
     let mut changes = vec![Change::control()];
     let cpus = cpus()?;
     for knob in knobs {
-        let plan = Plan::default().with(std::slice::from_ref(knob), &cpus);
+        let plan = Plan::default().with(&with_needed(knob, knobs)?, &cpus);
         let words = words(&plan.map_err(|e| e.to_string())?)?;
         changes.push(Change { name: knob.clone(), words, is_kernel: false });
     }
@@ -225,6 +225,22 @@ fn changes(knobs: &[String], arguments: &TuneProve) -> Result<Vec<Change>, Strin
         changes.push(Change { name: TOGETHER.into(), words, is_kernel: false });
     }
     Ok(changes)
+}
+
+/// A knob after those without which it does nothing, with the values that these have among the others.
+///
+/// # Errors
+/// If one of them is not there.
+fn with_needed(said: &str, others: &[String]) -> Result<Vec<String>, String> {
+    let found = machine::find(knob(said))?;
+    let is_of = |other: &&String, name: &str| {
+        machine::find(knob(other)).is_ok_and(|other| other.name == name)
+    };
+    let needed = found.needs.iter().map(|name| {
+        let other = others.iter().find(|other| is_of(other, name)).cloned();
+        other.ok_or_else(|| format!("{said} does nothing without {name}; add --knob {name}=VALUE"))
+    });
+    needed.chain([Ok(said.to_owned())]).collect()
 }
 
 /// The words of the command line that carry out a plan. Since Linux 5.8 a word may set anything below /proc/sys, too.
@@ -306,5 +322,19 @@ impl Runs {
             }
         }
         pairs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_knob_is_proven_with_what_it_needs() {
+        let all = ["vm.swappiness=1", "rcu_nocbs=0", "rcu_nocb_poll"].map(str::to_owned);
+        assert_eq!(with_needed("rcu_nocb_poll", &all), Ok(all[1..].to_vec()));
+        assert_eq!(with_needed("vm.swappiness=1", &all), Ok(all[..1].to_vec()));
+        let missing = with_needed("rcu_nocb_poll", &all[..1]).unwrap_err();
+        assert!(missing.contains("nothing without rcu_nocbs; add --knob rcu_nocbs"), "{missing}");
     }
 }

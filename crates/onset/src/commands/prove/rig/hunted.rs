@@ -29,7 +29,14 @@ pub fn hunt(
     if words.is_empty() {
         return Ok(None);
     }
-    let words = words.join(" ");
+    // A row of a knob that needs another one has the words of both.
+    let mut all: Vec<&str> = Vec::new();
+    for word in words.iter().flat_map(|words| words.split(' ')) {
+        if !all.contains(&word) {
+            all.push(word);
+        }
+    }
+    let words = all.join(" ");
     let without = worst(proving, &kernel.flavour, budget)?;
     let with = worst(proving, &format!("{} {words}", kernel.flavour), budget)?;
     Ok(Some(Hunted { words, without, with }))
