@@ -350,8 +350,8 @@ impl Tuning {
         if script.is_none() {
             self.file(of_script, None, boot::SCRIPT_TEXT.into())?;
         }
-        // Nobody knows the new text before GRUB's programs have made it. Until it is in the journal, an undo takes it for
-        // somebody else's, and makes the menu anew.
+        // Nobody knows the new text before GRUB's programs have made it. Until it is in the journal, an undo takes it
+        // for somebody else's, and makes the menu anew.
         let new = (menu, Some(String::new()));
         let number = self.announce(BOOT_PARAMETERS, of_menu.clone(), Notation::Exact, new)?;
         boot::refresh(&self.system)?;

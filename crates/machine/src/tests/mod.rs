@@ -4,6 +4,7 @@
 mod boot;
 mod changes;
 mod data;
+mod journals;
 mod places;
 mod plans;
 

@@ -107,8 +107,8 @@ pub struct TuneProve {
     #[arg(long, default_value_t = Load::Mixed)]
     pub load: Load,
     /// Whose answers are to come sooner, and by which statistic: RESPONDER.STATISTIC. On this machine the responder is
-    /// a probe (as in `onset measure`) or one of its series; `task` is the probe periodic. [default: periodic.p99, in the
-    /// rig task.p99]
+    /// a probe (as in `onset measure`) or one of its series; `task` is the probe periodic. [default: periodic.p99, in
+    /// the rig task.p99]
     #[arg(long, value_name = "GOAL")]
     pub goal: Option<String>,
     /// How many pairs: of blocks of this machine, or of guests, each pair with another seed. With fewer than six no
@@ -149,8 +149,8 @@ pub struct TuneApply {
     #[arg(long = "knob", value_name = "NAME=VALUE")]
     pub knobs: Vec<String>,
     /// Only the knobs of which a proof on this machine shows that they help towards this goal: RESPONDER.STATISTIC <
-    /// TIME, as in 'task.max < 100us'. The proofs are of the measured CPUs, beside the load of the newest one. [default:
-    /// what the plan says, proven or not]
+    /// TIME, as in 'task.max < 100us'. The proofs are of the measured CPUs, beside the load of the newest one.
+    /// [default: what the plan says, proven or not]
     #[arg(long, value_name = "GOAL", conflicts_with_all = ["plan", "knobs"])]
     pub goal: Option<String>,
     /// What the knobs may cost, each and together, if there is a goal: 'throughput > -5%'. [default: anything]
