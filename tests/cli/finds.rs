@@ -107,3 +107,20 @@ fn what_is_neither_a_find_nor_a_run_is_told_apart_by_its_name() {
     let mut command = lab.command(&["minimise", "find.json", "--sample", "3"]);
     Finished::of(command.env("PATH", lab.with_bin())).exits(2).says(&["a find is one latency"]);
 }
+
+#[test]
+fn a_hunt_starts_from_finds_alone_and_leaves_nothing_if_it_does_not_begin() {
+    let lab = Lab::bare();
+    lab.write("damaged.find.json", "{}");
+    std::fs::create_dir(lab.path().join("empty")).unwrap();
+    let flavour = ["hunt", "--flavour", "6.12", "--load", "idle"];
+    let hunt = |from: &str| lab.onset(&[&flavour[..], &["--from", from]].concat());
+    hunt("missing").exits(69).says(&["cannot read the find missing"]);
+    hunt("damaged.find.json").exits(69).says(&["damaged.find.json is no find", "schema"]);
+    hunt(".").exits(69).says(&["damaged.find.json is no find"]);
+    hunt("empty").exits(2).says(&["--from empty", "no file *.find.json"]);
+    lab.onset(&[&flavour[..], &["--strategy", "corpus"]].concat())
+        .exits(2)
+        .says(&["corpus", "refine"]);
+    assert_eq!(Lab::names(lab.path()), ["cache", "damaged.find.json", "empty"]);
+}

@@ -88,6 +88,42 @@ fn a_guest_that_does_not_answer_is_a_find_and_its_silence_is_counted() {
     assert_eq!(again.exits(3).run().series("task")["losses"]["unanswered"].as_u64(), lost);
 }
 
+#[test]
+fn a_hunt_starts_from_the_finds_of_another_one_and_refuses_those_of_another_guest() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let first = hunt(&lab, "first", "16trials", &IDLE);
+    let finds = first["worst"].as_array().expect("finds");
+    let from = lab.path().join("first");
+    let from = from.to_str().expect("the lab's path is text");
+    let budget = format!("{}trials", finds.len() + 4);
+    let words = [&IDLE[..], &["--seed", "9", "--from", from]].concat();
+    let later = hunt(&lab, "later", &budget, &words);
+    let corpus = &later["by_strategy"]["corpus"];
+    assert_eq!(corpus["trials"].as_u64(), Some(finds.len() as u64), "{later:#}");
+    assert_eq!(corpus["worst_ns"]["hardirq"], finds[0]["latency_ns"], "{later:#}");
+    assert!(hardirq(&later) >= hardirq(&first));
+    // Each find is as late as it was.
+    let known = later["worst"].as_array().expect("finds");
+    let again = known.iter().filter(|find| find["at_strategy"] == "corpus");
+    let again: Vec<&Value> = again.map(|find| &find["latency_ns"]).collect();
+    assert!(
+        !again.is_empty()
+            && again.iter().all(|late| finds.iter().any(|f| f["latency_ns"] == **late))
+    );
+    // It is another hunt than the same from nothing.
+    let place = lab.path().join("later");
+    let place = place.to_str().expect("the lab's path is text");
+    let flavour = ["hunt", "--flavour", "6.12 preempt=none", "--budget", &budget];
+    let from_nothing = [&flavour[..], &["--directory", place, "--seed", "9"], &IDLE].concat();
+    lab.onset(&from_nothing).exits(2).says(&["set of finds to start from"]);
+    let other = ["hunt", "--flavour", "6.12 preempt=full", "--from", from];
+    let other = [&other[..], &IDLE].concat();
+    lab.onset(&other).exits(2).says(&["no find is of a guest", "preempt=none under idle"]);
+}
+
 /// What was found, without what names the directory.
 fn nameless(mut found: Value) -> Value {
     found.as_object_mut().expect("an object").remove("directory");

@@ -38,11 +38,9 @@ apply >/tmp/said 2>&1 || { cat /tmp/said; echo "@FAULT apply"; }
 echo "@made $(cat /sys/fs/cgroup/onset/cpuset.cpus.partition) $(cat /sys/fs/cgroup/cpuset.cpus.effective) $(ethtool --show-coalesce eth0 | grep rx-usecs:)"
 # A program runs on a CPU of the partition only from inside, and an undo lets it go on outside.
 taskset -c 1 true 2>/dev/null && echo "@FAULT a program outside runs on a CPU of the partition"
-inside() {
-	sh -c 'echo 0 >/sys/fs/cgroup/onset/cgroup.procs && exec "$@"' sh "$@"
-}
-inside taskset -c 1 true || echo "@FAULT a program inside does not run there"
-inside sleep 100000 &
+inside='echo 0 >/sys/fs/cgroup/onset/cgroup.procs && exec'
+sh -c "$inside taskset -c 1 true" || echo "@FAULT a program inside does not run there"
+sh -c "$inside sleep 100000" &
 sleep 0.2
 grep -qx $! /sys/fs/cgroup/onset/cgroup.procs || echo "@FAULT it is not inside"
 onset tune undo >/tmp/said 2>&1 || { cat /tmp/said; echo "@FAULT undo beside a program"; }

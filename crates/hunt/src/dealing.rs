@@ -4,7 +4,7 @@
 use crate::hunt::Hunt;
 use crate::knowledge::{Knowledge, Share};
 use crate::name::StrategyName;
-use crate::registry::STRATEGIES;
+use crate::registry::{CORPUS, STRATEGIES};
 use crate::strategy::{Strategy, Turn};
 use crate::trial::Trial;
 use sample::Nanos;
@@ -36,7 +36,7 @@ pub struct Deal<'a> {
 impl<'a> Deal<'a> {
     /// Begins a round in this guest.
     pub fn new(hunt: &'a Hunt, guest: usize, known: &'a Knowledge) -> Deal<'a> {
-        let is_new = !known.dealt.keys().any(|(of, _)| *of == guest);
+        let is_new = !known.dealt.keys().any(|(of, by)| *of == guest && *by != CORPUS.name());
         let all = || STRATEGIES.iter().copied().filter(|s| hunt.strategies.contains(&s.name()));
         // The strategy that opens knows nothing of a guest until its first trial has ended. There are no finds to begin
         // from, either.
@@ -53,8 +53,12 @@ impl<'a> Deal<'a> {
         Deal { hunt, guest, known, to, next, had }
     }
 
-    /// The strategy that has trial `number`: the one that will then have had the least time for its weight.
+    /// The strategy that has trial `number`: the one that will then have had the least time for its weight. Before that
+    /// the hunt makes the finds again from which it starts.
     pub fn due(&self, number: u64) -> Option<&'static dyn Strategy> {
+        if number < self.hunt.corpus.len() as u64 {
+            return Some(CORPUS);
+        }
         let after =
             |s: &dyn Strategy| self.had[&s.name()].1 + s.usual(&self.turn(number, s)) + RESTORE;
         self.next.or_else(|| self.to.iter().copied().min_by_key(|s| after(*s) / s.weight()))
@@ -65,7 +69,7 @@ impl<'a> Deal<'a> {
         let (turns, _) = self.had[&strategy.name()];
         let best = self.known.best(&self.hunt.responders, turns);
         let (guest, seed, knowledge) = (self.guest, self.hunt.seed, self.known);
-        Turn { number, turns, guest, seed, best, knowledge }
+        Turn { number, turns, guest, seed, best, knowledge, corpus: &self.hunt.corpus }
     }
 
     /// Gives the strategy this turn, for this trial.
@@ -100,5 +104,5 @@ fn had(hunt: &Hunt, guest: usize, known: &Knowledge) -> BTreeMap<StrategyName, (
         };
         (*name, (all.map_or(0, |had| had.trials), spent.unwrap_or_default()))
     };
-    hunt.strategies.iter().map(had).collect()
+    hunt.strategies.iter().chain([&CORPUS.name()]).map(had).collect()
 }

@@ -16,6 +16,7 @@ pub fn hunt(jobs: usize, trials: u64) -> Hunt {
         seed: 5,
         budget: Budget::Trials(trials),
         jobs,
+        corpus: Vec::new(),
         enough: None,
     }
 }

@@ -2,7 +2,7 @@
 //! The settings of a hunt, and the ways in which it ends.
 
 use crate::budget::Budget;
-use crate::knowledge::Knowledge;
+use crate::knowledge::{Knowledge, Recipe};
 use crate::name::StrategyName;
 use sample::{Nanos, Responder};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,8 @@ pub struct Hunt {
     pub strategies: Vec<StrategyName>,
     /// The seed of everything random.
     pub seed: u64,
+    /// The finds of other hunts from which this one starts. Their trials come before all others.
+    pub corpus: Vec<Recipe>,
     /// How long the hunt goes on; see [`Budget`].
     pub budget: Budget,
     /// The number of machines that run at once.

@@ -45,7 +45,7 @@ impl schemars::JsonSchema for StrategyName {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let names: Vec<&str> = crate::STRATEGIES.iter().map(|s| s.name().as_str()).collect();
+        let names: Vec<&str> = crate::registry::all().map(|s| s.name().as_str()).collect();
         schemars::json_schema!({ "type": "string", "enum": names })
     }
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! All strategies, one in each line. Two things need all of them: reading a name back, and letting each strategy learn
-//! from its own results.
+//! from its own results. Those that share the time of a hunt are one list; the finds from which a hunt starts are not
+//! among them.
 
 use crate::knowledge::{Knowledge, Share, added_up};
 use crate::name::StrategyName;
 use crate::result::TrialResult;
 use crate::strategy::{
-    Strategy, coverage, disturb, foresight, neighbour, random, stage_aware, window_chain,
+    Strategy, corpus, coverage, disturb, foresight, neighbour, random, stage_aware, window_chain,
     window_start,
 };
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// All strategies. If two are equally due, the first one has the turn.
+/// The strategies that share the time. If two are equally due, the first one has the turn.
 pub const STRATEGIES: &[&dyn Strategy] = &[
     &foresight::Foresight,
     &window_start::WindowStart,
@@ -25,14 +26,22 @@ pub const STRATEGIES: &[&dyn Strategy] = &[
     &random::Random,
 ];
 
+/// The strategy that makes the finds again from which a hunt starts.
+pub(crate) const CORPUS: &dyn Strategy = &corpus::Corpus;
+
+/// All strategies that a trial may be of.
+pub(crate) fn all() -> impl Iterator<Item = &'static dyn Strategy> {
+    STRATEGIES.iter().copied().chain([CORPUS])
+}
+
 impl StrategyName {
     /// The strategy with this name.
     pub fn strategy(self) -> &'static dyn Strategy {
-        let mut all = STRATEGIES.iter().copied();
-        all.find(|strategy| strategy.name() == self).expect("each name is a strategy's")
+        all().find(|strategy| strategy.name() == self).expect("each name is a strategy's")
     }
 }
 
+/// Reads the name of a strategy that shares the time.
 impl FromStr for StrategyName {
     type Err = String;
 
@@ -46,7 +55,11 @@ impl FromStr for StrategyName {
 
 impl<'de> Deserialize<'de> for StrategyName {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<StrategyName, D::Error> {
-        String::deserialize(from)?.parse().map_err(de::Error::custom)
+        let name = String::deserialize(from)?;
+        match CORPUS.name() {
+            corpus if corpus.as_str() == name => Ok(corpus),
+            _ => name.parse().map_err(de::Error::custom),
+        }
     }
 }
 

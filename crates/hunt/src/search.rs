@@ -38,10 +38,15 @@ pub struct RoundResults<E> {
 pub type CarryOut<'a, E> = dyn FnMut(&[Trial], Option<Instant>) -> RoundResults<E> + 'a;
 
 impl Hunt {
-    /// The guest of the round that begins with trial `first`, and how many trials the round has at the most. Each guest
-    /// has a short round first. Then the guests take turns, with equally many trials each. Each second turn goes to the
-    /// guest with the latest answer of one of the responders.
+    /// The guest of the round that begins with trial `first`, and how many trials the round has at the most. The finds
+    /// come first from which the hunt starts, wherever they are. Then each guest has a short round. Then the guests
+    /// take turns, with equally many trials each. Each second turn goes to the guest with the latest answer of one of
+    /// the responders.
     fn whose(&self, first: u64, known: &Knowledge) -> (usize, u64) {
+        let corpus = self.corpus.len() as u64;
+        let Some(first) = first.checked_sub(corpus) else {
+            return (0, ROUND.min(corpus - first));
+        };
         let short = FIRST_ROUND.min(self.strategies.len() as u64);
         let guests = self.guests.max(1) as u64;
         let Some(beyond) = first.checked_sub(short * guests) else {

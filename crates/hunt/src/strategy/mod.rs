@@ -3,6 +3,7 @@
 //! before. Each strategy is a file here and a line of the registry.
 
 mod aimed;
+pub(crate) mod corpus;
 pub(crate) mod coverage;
 pub(crate) mod disturb;
 pub(crate) mod foresight;
@@ -38,6 +39,8 @@ pub struct Turn<'a> {
     pub best: Option<&'a Recipe>,
     /// The knowledge before the round.
     pub knowledge: &'a Knowledge,
+    /// The finds from which the hunt starts.
+    pub corpus: &'a [Recipe],
 }
 
 impl Turn<'_> {

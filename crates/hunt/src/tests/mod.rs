@@ -4,6 +4,7 @@
 
 mod strategies;
 
+use crate::begin::Begin;
 use crate::coincidence::{Coincidence, ComingInterrupt};
 use crate::dealing::{self, Deal};
 use crate::examples::{hunt, result};
@@ -15,7 +16,7 @@ use crate::registry::STRATEGIES;
 use crate::result::{Encounter, EnteredStretch, LateAnswer, TrialResult};
 use crate::search::{ROUND, RoundResults, STALE};
 use crate::trial::Trial;
-use sample::{Insns, Nanos, Occurrence, Responder, Stretch, When};
+use sample::{Disturbance, Insns, Nanos, Occurrence, Responder, Schedule, Stretch, When};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Searches with the results that `of` returns. The hunt is stopped when `of` returns none.
@@ -50,6 +51,45 @@ fn the_first_trial_scouts_and_then_foresight_fires_into_what_scouts_saw() {
         known.ahead[&0].scouts as usize,
         rules.values().filter(|rule| **rule == "scout").count()
     );
+}
+
+#[test]
+fn a_hunt_that_starts_from_finds_makes_them_again_first_and_goes_on_from_there() {
+    let find = |n: u64| Recipe {
+        begin: Begin { guest: n as usize % 2, after: Nanos(n) },
+        instants: vec![Nanos(100 + n), Nanos(200 + n)],
+        disturbances: vec![Disturbance { at: Nanos(150 + n), timers: 1 }],
+        ..Recipe::default()
+    };
+    let corpus: Vec<Recipe> = (0..ROUND + 2).map(find).collect();
+    let hunt = Hunt { guests: 2, corpus: corpus.clone(), ..hunt(1, 60) };
+    let mut made = Vec::new();
+    let (known, _) = search(&hunt, |trial| {
+        made.push(trial.clone());
+        // The third find is later than anything else.
+        let late = Nanos(if trial.number == 2 { 1 << 40 } else { 5 });
+        let late = LateAnswer { latency_ns: late, triggers: 1, ..LateAnswer::default() };
+        let late = BTreeMap::from([("task".into(), vec![late])]);
+        Some(TrialResult { late, ..result(trial) })
+    });
+    let (first, rest) = made.split_at(corpus.len());
+    for (trial, find) in first.iter().zip(&corpus) {
+        assert_eq!((trial.strategy.as_str(), trial.begin), ("corpus", find.begin));
+        assert_eq!(trial.when, When::Planned(Schedule::Explicit(find.instants.clone())));
+        assert_eq!(trial.disturbances, find.disturbances);
+    }
+    assert!(rest.iter().all(|trial| trial.strategy.as_str() != "corpus"));
+    assert_eq!(known.worst("task").expect("a find").answer.latency_ns, Nanos(5));
+    let disturbed = &known.disturbed["task"][0];
+    assert_eq!((disturbed.strategy.as_str(), disturbed.trial), ("corpus", 2));
+    // Each guest has its scout all the same, and then goes on as a hunt that starts from nothing.
+    let scouts = rest.iter().filter(|trial| trial.looks_ahead().is_some());
+    let scouts: Vec<(u64, usize)> = scouts.take(2).map(|t| (t.number, t.begin.guest)).collect();
+    assert_eq!(scouts, [(ROUND + 2, 0), (ROUND + 4, 1)]);
+    // Nobody asks for it by its name, and journals have it.
+    assert!("corpus".parse::<StrategyName>().is_err());
+    let read: StrategyName = serde_json::from_str("\"corpus\"").expect("a journal's word");
+    assert_eq!(read, first[0].strategy);
 }
 
 #[test]

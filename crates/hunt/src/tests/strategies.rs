@@ -11,7 +11,7 @@ use sample::{Disturbance, Nanos, Schedule, When};
 /// What a strategy does in a turn of which nothing else is known.
 fn on<T>(number: u64, seed: u64, best: Option<&Recipe>, does: impl Fn(&Turn) -> T) -> T {
     let knowledge = &Knowledge::default();
-    does(&Turn { number, turns: number, guest: 0, seed, best, knowledge })
+    does(&Turn { number, turns: number, guest: 0, seed, best, knowledge, corpus: &[] })
 }
 
 fn named(name: &str) -> &'static dyn Strategy {

@@ -24,6 +24,9 @@ pub struct About {
     pub strategies: Vec<String>,
     /// The seed.
     pub seed: u64,
+    /// What tells the finds from others from which the hunt starts. Absent if it starts from none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub from: Option<String>,
     /// Into how many shards the hunt is divided, each of which is a hunt with a seed of its own. Absent if it is not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shards: Option<u32>,
@@ -72,6 +75,7 @@ impl About {
             responders: hunt.responders.iter().map(|r| r.name().to_string()).collect(),
             strategies: hunt.strategies.iter().map(StrategyName::to_string).collect(),
             seed: hunt.seed,
+            from: None,
             shards: None,
         }
     }
@@ -108,6 +112,7 @@ pub fn difference(known: &About, about: &About) -> Option<String> {
             ("number of shards", about.shards.unwrap_or(1).to_string()),
             ("responders", about.responders.join(",")),
             ("strategies", about.strategies.join(",")),
+            ("set of finds to start from", about.from.clone().unwrap_or_else(|| "none".into())),
             ("snapshot", guests(|guest| guest.snapshot.clone())),
             ("experiment", about.experiment.clone()),
         ]

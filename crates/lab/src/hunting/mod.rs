@@ -5,6 +5,7 @@
 //! The module chooses no instant, and prints nothing.
 
 mod about;
+mod corpus;
 mod field;
 mod finds;
 mod grounds;
@@ -19,6 +20,7 @@ mod walkers;
 mod workers;
 
 pub use about::{About, AboutGuest};
+pub use corpus::{digest, recipe};
 pub use field::{Field, View};
 pub use finds::{DeathFiles, Find, Interrupted, explain_finds};
 pub use grounds::Grounds;

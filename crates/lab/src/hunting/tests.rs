@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 pub fn about(seed: u64) -> About {
     About {
+        from: None,
         journal: About::JOURNAL,
         experiment: "title = \"x\"".into(),
         flavour: "6.12".into(),

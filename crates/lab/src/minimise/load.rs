@@ -59,6 +59,7 @@ fn latest(
         seed: 1,
         budget,
         jobs,
+        corpus: Vec::new(),
         enough: Some(enough),
     };
     let grounds = Grounds::new([(steps.prepare)(subject)?]);

@@ -380,6 +380,11 @@ pub struct Hunt {
     /// nothing new stops before that. Of a hunt that is divided into shards, each shard has this budget.
     #[arg(long, default_value = "5min", value_parser = str::parse::<Budget>)]
     pub budget: Budget,
+    /// Finds from which the hunt starts: a file of a find, or the directory of a hunt. May be repeated. Their triggers
+    /// are fired again first, and all strategies go on from there. They have to be of guests of this hunt, made by this
+    /// onset. [default: none]
+    #[arg(long, value_name = "FIND")]
+    pub from: Vec<PathBuf>,
     /// A strategy of the hunt. May be repeated: the strategies share the time. [default: all strategies]
     #[arg(long = "strategy", value_name = "NAME", value_parser = str::parse::<StrategyName>)]
     pub strategies: Vec<StrategyName>,

@@ -104,7 +104,7 @@ struct DeadGuest<'a> {
 
 impl<'a> Hunt<'a> {
     /// Version of the format (docs/hunt.schema.json).
-    pub const SCHEMA: u32 = 7;
+    pub const SCHEMA: u32 = 8;
 
     /// The output about a hunt.
     pub fn of(

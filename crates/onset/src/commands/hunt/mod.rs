@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `onset hunt`: searches for the longest latency, and keeps all that a replay of it needs.
 
+mod corpus;
 mod deaths;
 mod shards;
 
@@ -30,6 +31,7 @@ use view::terminal::{self, Shown};
 use view::visible::{tell, tell_line};
 
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let from = corpus::read(&arguments.from)?;
     let experiment = experiment(arguments)?;
     let flavour = only_flavour(&experiment)?;
     let rig = Rig::new(super::bench()?, &experiment)?;
@@ -47,15 +49,37 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         seed: arguments.seed,
         budget: arguments.budget,
         jobs: super::shards::jobs(arguments.jobs),
+        corpus: Vec::new(),
         enough: None,
     };
-    let bench = rig.bench();
     let directory = directory(arguments, flavour, &experiment.loads)?;
-    let divided = shards::begin(arguments, &hunt, (&experiment, flavour), &directory, bench)?;
+    let place = (&experiment, flavour, &*directory);
+    let hunted = begin(arguments, (hunt, &from), (rig.bench(), subjects), place);
+    if hunted.is_err() && arguments.directory.is_none() {
+        // A hunt that was refused leaves nothing. Of a directory that holds anything nothing is removed.
+        let made = directory.ancestors().take(3);
+        made.take_while(|empty| std::fs::remove_dir(empty).is_ok()).for_each(drop);
+    }
+    hunted
+}
+
+/// Makes the guests ready, and hunts in them.
+fn begin(
+    arguments: &Arguments,
+    (mut hunt, from): (Hunt, &[corpus::Found]),
+    (bench, subjects): (&Bench, Vec<Subject>),
+    (experiment, flavour, directory): (&Experiment, &Flavour, &Path),
+) -> Result<Exit, Failure> {
+    let finds: Vec<_> = from.iter().map(|(_, find)| find.clone()).collect();
+    let digest = hunting::digest(&finds);
+    let subject = (experiment, flavour, digest.as_deref());
+    let divided = shards::begin(arguments, &hunt, subject, directory, bench)?;
     let guests = subjects.into_iter().map(|subject| ready(bench, subject, flavour));
     let grounds = Grounds::new(guests.collect::<Result<Vec<_>, lab::Error>>()?);
+    hunt.corpus = corpus::recipes(&grounds, from)?;
     let about = About::of(&hunt, &experiment.source, flavour.to_string(), grounds.first());
-    let place = (&experiment, &about, &*directory);
+    let about = About { from: digest, ..about };
+    let place = (experiment, &about, directory);
     match divided {
         None => alone(arguments.json, &hunt, &grounds, place),
         Some(divided) => shards::run(arguments.json, divided, &hunt, &grounds, place),

@@ -19,7 +19,7 @@ use view::visible::{tell, tell_line};
 pub fn begin(
     arguments: &Arguments,
     hunt: &Hunt,
-    (experiment, flavour): (&Experiment, &Flavour),
+    (experiment, flavour, from): (&Experiment, &Flavour, Option<&str>),
     directory: &Path,
     bench: &Bench,
 ) -> Result<Option<Divided>, Failure> {
@@ -37,6 +37,7 @@ pub fn begin(
             ("responders", comma(hunt.responders.iter().map(|responder| responder.name()))),
             ("strategies", comma(&hunt.strategies)),
             ("seed", hunt.seed.to_string()),
+            ("finds to start from", from.unwrap_or("none").into()),
             ("budget", hunt.budget.to_string()),
             ("experiment", experiment.source.clone()),
         ],

@@ -56,6 +56,7 @@ pub fn worst(proving: &Proving, flavour: &str, budget: Budget) -> Result<HuntedW
         seed: SEED,
         budget,
         jobs: proving.jobs.map_or_else(processors, usize::from),
+        corpus: Vec::new(),
         enough: None,
     };
     let about = About::of(&hunt, &experiment.source, flavour.to_string(), grounds.first());
