@@ -136,7 +136,8 @@ fn a_census_an_atlas_and_runs_in_shards_are_the_same_as_undivided() {
     // Machines without a common directory.
     for shard in ["1/2", "2/2"] {
         let store = format!("store-{}", &shard[..1]);
-        lab.onset(&["run", &path, "--shard", shard, "--store", &store]).exits(0);
+        let made = lab.onset(&["run", &path, "--shard", shard, "--store", &store]).exits(0);
+        made.says(&["to show the whole: onset run", "--shards 2", "--store /"]);
     }
     let merge = ["merge", "store-1", "store-2", "--into", "both"];
     lab.onset(&merge).exits(0).says(&["1 results are new, 0 were there", "onset run"]);
@@ -146,6 +147,8 @@ fn a_census_an_atlas_and_runs_in_shards_are_the_same_as_undivided() {
     let bundles = Lab::names(&lab.path().join("both"));
     assert_eq!(bundles.iter().filter(|name| name.starts_with("20")).count(), 2, "{bundles:?}");
     lab.onset(&["merge", "bin", "--into", "both"]).exits(2).says(&["has no results"]);
+    lab.onset(&["merge", "bin", "--into", "nothing"]).exits(2).says(&["has no results"]);
+    assert!(!lab.path().join("nothing").exists());
 
     let run = alone[0].text("run").to_owned();
     let census = ["census", &run, "--responder", "task", "--sample", "2", "--json"];

@@ -9,10 +9,12 @@ use crate::result::TrialResult;
 use sample::{Insns, Nanos, Responder, Stretch};
 use std::collections::BTreeMap;
 
-/// How many trials of foresight follow each scout before the next one, which looks twice as far. The last scout looks
-/// to 51.2 s. The first seven together look 12.8 s ahead, a quarter of that. The last two take most of the time, so
-/// many more trials fire before them. The numbers are chosen (docs/hunting.md, where trials begin).
-const PACE: [u64; 8] = [32, 32, 32, 32, 32, 32, 192, 384];
+/// How many trials of foresight follow each scout before the next one, which looks twice as far. The first seven scouts
+/// together look 12.8 s ahead, a fifth of what there is to see. The last three take most of the time, so many more
+/// trials fire before them. The numbers are chosen (docs/hunting.md, where trials begin).
+const PACE: [u64; 9] = [32, 32, 32, 32, 32, 32, 192, 384, 384];
+/// How far foresight looks: as far as the random minute goes with which hunts are compared.
+const HORIZON: Nanos = Nanos::from_secs(60);
 /// Scouts that come after at most this many trials do not take long. Below: this many trials that fired into what the
 /// scout before saw are enough. Both are chosen. docs/hunting.md says how soon hunts that look ahead in this way are as
 /// late as a random minute.
@@ -122,7 +124,8 @@ impl Lookahead {
     /// Where the next scout begins and how far it looks. `None` if there is nothing more to see.
     pub fn next(&self) -> Option<(Nanos, Nanos)> {
         let is_over = self.dies || self.scouts as usize > PACE.len();
-        (!is_over).then(|| (self.stage(), self.stage().max(FIRST_STAGE)))
+        let begin = self.stage();
+        (!is_over).then(|| (begin, begin.max(FIRST_STAGE).min(HORIZON - begin)))
     }
 
     /// Whether the last scout looked from this time.

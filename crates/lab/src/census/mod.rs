@@ -52,7 +52,10 @@ impl Window {
         let from = at.saturating_sub(length / 2).max(earliest);
         let window = Window { from, until: at.saturating_add(length / 2), every };
         match window.count() {
-            count if every.0 == 0 || count < 2 => Err(Error::Unfit(format!(
+            _ if every.0 == 0 => Err(Error::Unfit(
+                "a census needs some time between two instants; give --every 1ns or more".into(),
+            )),
+            count if count < 2 => Err(Error::Unfit(format!(
                 "a window of {length} has no two instants that are {every} apart; give --around a longer time, or --every a shorter one"
             ))),
             count if count > TRIALS_MAX => Err(Error::Unfit(format!(
@@ -213,7 +216,7 @@ mod tests {
             Window::around(&find, Nanos(length), Nanos(every)).unwrap_err().to_string()
         };
         assert!(refused(4, 10).contains("--around a longer time"));
-        assert!(refused(4, 0).contains("--every"));
+        assert!(refused(4, 0).contains("--every 1ns or more"));
         assert!(refused(10_000_000, 1).contains("--every a longer time"));
     }
 }

@@ -57,7 +57,7 @@ impl AboutGuest {
 
 impl About {
     /// The version of the journal that this version writes.
-    pub const JOURNAL: u32 = 12;
+    pub const JOURNAL: u32 = 13;
 
     /// A hunt in these guests of a flavour, which are at the end of the warm-up. `experiment` is empty if no experiment
     /// says more about the hunt.

@@ -38,6 +38,7 @@ pub struct Merged {
 /// in each: then what was added before stays. If a file cannot be read or written.
 pub fn merge(from: &Path, into: &Path) -> Result<Merged, Error> {
     let open = |path: &Path| Directory::open(path).map_err(|e| failed(path, &e));
+    let was_there = into.exists();
     std::fs::create_dir_all(into).map_err(|e| failed(into, &e))?;
     let (theirs, ours) = (open(from)?, open(into)?);
     if theirs.is_same(&ours) {
@@ -57,13 +58,16 @@ pub fn merge(from: &Path, into: &Path) -> Result<Merged, Error> {
             take(&stressors, &into, &name, &mut merged)?;
         }
     }
-    match merged == Merged::default() {
-        true => Err(Error::Unfit(format!(
-            "{} has no results: give the directory of a hunt, a census or an atlas, or a store",
-            from.display()
-        ))),
-        false => Ok(merged),
+    if merged != Merged::default() {
+        return Ok(merged);
     }
+    if !was_there {
+        let _ = std::fs::remove_dir(into);
+    }
+    Err(Error::Unfit(format!(
+        "{} has no results: give the directory of a hunt, a census or an atlas, or a store",
+        from.display()
+    )))
 }
 
 fn failed(path: &Path, e: &io::Error) -> Error {

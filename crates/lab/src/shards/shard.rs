@@ -99,7 +99,12 @@ impl FromStr for ShardRange {
 
     fn from_str(text: &str) -> Result<ShardRange, NotAShard> {
         let (numbers, of) = text.split_once('/').ok_or(NotAShard)?;
-        let part = |text: &str| text.parse().map_err(|_| NotAShard);
+        // The standard library takes a sign, too.
+        let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+        let part = |text: &str| {
+            let number = Some(text).filter(|text| is_number(text)).ok_or(NotAShard)?;
+            number.parse().map_err(|_| NotAShard)
+        };
         let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
         let [first, last] = [first, last].map(|number| Shard::new(part(number)?, part(of)?));
         let (first, last) = (first?, last?.number);
@@ -130,7 +135,9 @@ mod tests {
         assert_eq!(names("62-64/64"), ["62/64", "63/64", "64/64"]);
         assert_eq!(Shard::new(3, 64).unwrap().file_name(), "3-of-64");
         let wrong = ["", "3", "0/4", "5/4", "1/0", "1/1001", "-1/4", "1/4/4", "x/4"];
-        for wrong in wrong.into_iter().chain(["3-2/4", "0-2/4", "3-5/4", "1-2-3/4", "1-/4"]) {
+        for wrong in
+            wrong.into_iter().chain(["3-2/4", "0-2/4", "3-5/4", "1-2-3/4", "1-/4", "+1/4", "1/+4"])
+        {
             assert_eq!(wrong.parse::<ShardRange>(), Err(NotAShard), "{wrong}");
         }
         assert_eq!((Shard::all(0), Shard::all(MOST + 1)), (Err(NotAShard), Err(NotAShard)));

@@ -298,7 +298,8 @@ pub struct Census {
     /// How long the window is. Its middle is the latency's trigger.
     #[arg(long, value_name = "TIME", default_value = "100us")]
     pub around: Nanos,
-    /// How far apart two triggers of the window are. Each has a trial of its own.
+    /// How far apart two triggers of the window are. Each has a trial of its own. A busy guest executes an instruction
+    /// in a nanosecond, unless its experiment says otherwise (icount_shift).
     #[arg(long, value_name = "TIME", default_value = "10ns")]
     pub every: Nanos,
     /// How many trials run at once. [default: one per processor]

@@ -5,7 +5,7 @@ use super::run::processors;
 use super::words::{give, without};
 use crate::arguments::Sharing;
 use crate::failure::{Exit, Failure};
-use lab::followed::shell_word;
+use lab::followed::{shell_word, shell_words};
 use lab::shards::{Parts, Shard, ShardRange, Slurm, Tasks, WorkFile, last_words, pause};
 use rig::Bench;
 use std::collections::BTreeSet;
@@ -28,6 +28,8 @@ pub struct Divided {
     directory: PathBuf,
     /// The words of the command, but for how it is shared.
     command: Vec<String>,
+    /// The words of the command that puts the shards together.
+    whole: Vec<String>,
     processors: u32,
 }
 
@@ -81,6 +83,7 @@ impl Divided {
         let directory = std::path::absolute(directory).map_err(Failure::unavailable)?;
         let words = without(std::env::args_os(), &[&Sharing::OPTIONS, named_by.options].concat());
         let whole = give(words.clone(), "--shards", of.to_string().as_ref());
+        let together = in_text(give(whole.clone(), option, place.as_os_str()))?;
         let file = WorkFile {
             command: in_text(whole)?,
             named_by: option.into(),
@@ -101,6 +104,7 @@ impl Divided {
             slurm: slurm.map(|slurm| (slurm, at_once)),
             directory,
             command: in_text(give(words, option, place.as_os_str()))?,
+            whole: together,
             processors: u32::from(jobs.unwrap_or(1)),
         }))
     }
@@ -139,7 +143,12 @@ impl Divided {
                 make(shard)?;
             }
         }
-        Ok(if self.makes_the_whole() { Next::Whole(self.all) } else { Next::Nothing })
+        if self.makes_the_whole() {
+            return Ok(Next::Whole(self.all));
+        }
+        // Nothing of the whole is written either: no picture, no report, no table.
+        tell!("to put all shards together, and to show the whole: {}", shell_words(&self.whole));
+        Ok(Next::Nothing)
     }
 
     fn on_slurm(

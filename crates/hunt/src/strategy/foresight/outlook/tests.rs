@@ -35,7 +35,7 @@ fn outlook(known: &Knowledge) -> Outlook<'_> {
 /// The outlook of a guest in which nothing is left to look at.
 fn all_seen(known: &Knowledge) -> Outlook<'_> {
     let mut outlook = outlook(known);
-    outlook.ahead.scouts = 9;
+    outlook.ahead.scouts = 10;
     assert_eq!(outlook.ahead.next(), None);
     outlook
 }
@@ -117,12 +117,12 @@ fn each_scout_looks_on_from_where_the_last_ended_with_trials_that_fire_in_betwee
     };
     let one = scouted(1);
     assert_eq!(one[..5], [(0, 0, 1), (17, 1, 1), (34, 2, 2), (51, 4, 4), (68, 8, 8)]);
-    assert_eq!(one.len(), 9, "{one:?}");
-    assert_eq!(one[8].1 + one[8].2, 256, "51.2 s after the warm-up");
+    assert_eq!(one.len(), 10, "{one:?}");
+    assert_eq!(one[9].1 + one[9].2, 300, "a minute after the warm-up");
     let four = scouted(4);
     let numbers = four.iter().map(|(n, ..)| *n).collect::<Vec<_>>();
     assert_eq!(numbers[..5], [0, 2, 4, 6, 8], "one a round, once the longest is fired into");
-    assert_eq!(four.len(), 9);
+    assert_eq!(four.len(), 10);
 }
 
 #[test]
