@@ -19,6 +19,8 @@ pub enum Check {
     RunStates,
     /// The clocks of QEMU have the numbers that the plugin uses for them.
     Clocks,
+    /// QEMU reads the host's clock by the plugin's function.
+    HostClock,
     /// The memory that the plugin gives QEMU for its own structures is large enough.
     Room,
     /// If the plugin claims a port, QEMU reads and writes the port by the plugin's functions.
@@ -33,11 +35,12 @@ pub enum Check {
 
 /// All checks.
 #[cfg(test)]
-const ALL: [Check; 9] = [
+const ALL: [Check; 10] = [
     Check::Symbols,
     Check::Interface,
     Check::RunStates,
     Check::Clocks,
+    Check::HostClock,
     Check::Room,
     Check::Ports,
     Check::Registers,
@@ -53,6 +56,7 @@ impl Check {
             Check::Interface => "interface",
             Check::RunStates => "run states",
             Check::Clocks => "clocks",
+            Check::HostClock => "host clock",
             Check::Room => "room",
             Check::Ports => "ports",
             Check::Registers => "registers",

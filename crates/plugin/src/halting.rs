@@ -15,6 +15,7 @@ use crate::checks::Failed;
 use crate::forking;
 use crate::instrument::{Block, Instrument, Instruments};
 use crate::qemu::Qemu;
+use crate::tlb;
 use crate::x86_64::INSTRUCTION_BYTES_MAX;
 use crate::x86_64::code::HALTING;
 use std::ffi::{c_uint, c_void};
@@ -52,6 +53,8 @@ impl Instruments for Halting {
 /// Lets the clock be read before the block's last instruction, if this instruction halts the vCPU. No other instruction
 /// of a block can halt it.
 pub fn before_halts(block: &Block<'_>) {
+    // QEMU translates on the vCPU's thread, and before the guest executes anything.
+    tlb::is_vcpu();
     let Some(last) = block.last() else { return };
     if HALTING.contains(&last.code(&mut [0; INSTRUCTION_BYTES_MAX])) {
         last.before(on_halt, 0);

@@ -24,6 +24,7 @@ mod physical;
 mod qemu;
 mod spending;
 mod symbols;
+mod tlb;
 mod trying;
 mod vcpu;
 pub mod witness;

@@ -4,6 +4,7 @@
 use crate::checks::{Check, Failed};
 use crate::qemu::{Ports, QEMU_CLOCK_VIRTUAL, Qemu, Width, had_room};
 use crate::symbols::symbols;
+use crate::tlb;
 use std::ffi::{c_int, c_void};
 use wire::ports::TRIED;
 
@@ -31,8 +32,10 @@ impl Qemu {
         let symbols = Symbols::resolve()?;
         let clocks = [QEMU_CLOCK_REALTIME, QEMU_CLOCK_VIRTUAL, QEMU_CLOCK_HOST];
         // SAFETY: this is legal before there is a vCPU.
-        let clocks = clocks.map(|clock| unsafe { (symbols.qemu_clock_get_ns)(clock) });
-        are_clocks(clocks, [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME].map(host_clock))
+        let read = |clock| unsafe { (symbols.qemu_clock_get_ns)(clock) };
+        let clocks = clocks.map(read);
+        are_clocks(clocks, [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME].map(host_clock))?;
+        tlb::check(|| read(QEMU_CLOCK_HOST))
     }
 
     /// Checks, when the machine begins to run, that the virtual clock is the one that counts instructions.

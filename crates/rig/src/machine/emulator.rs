@@ -6,25 +6,31 @@
 //! (`crates/plugin/src/checks.rs`), and is asked to do so before a machine is made. A QEMU is refused because of a
 //! check that it does not pass, and not because of its version.
 
+use crate::error::At;
 use crate::tool;
 use crate::x86_64::{FIRMWARE, LIBRARIES, LINKERS, PACKAGE, QEMU};
 use crate::{Error, Result};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::arguments::{DECLARES, INTERFACES, PASSED, QEMUS_TRIED, TRIAL};
 
 /// The environment variable that names another QEMU: its program, or the root directory of another release.
 pub const CHOICE: &str = "ONSET_QEMU";
+/// The environment variable of ld.so(8).
+const PRELOAD: &str = "LD_PRELOAD";
 /// QEMU's message about a plugin that declares more than QEMU has (plugins/loader.c).
 const AT_MOST: &str = "supports only up to version ";
 /// The longest wait for a version or a trial. Both usually come in a moment.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A QEMU, and how to call it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Emulator {
     program: PathBuf,
     /// The arguments that come before all others.
@@ -32,6 +38,8 @@ pub struct Emulator {
     version: String,
     /// The version of the plugin interface on which QEMU and the plugin agreed in a trial.
     interface: Option<u32>,
+    /// The plugin's file, open, if a trial has shown that it goes with this QEMU.
+    plugin: Option<Arc<File>>,
 }
 
 impl Emulator {
@@ -48,7 +56,8 @@ impl Emulator {
                 (tool::find(QEMU).ok_or_else(missing)?, Vec::new())
             }
         };
-        let mut found = Emulator { program, leading, version: String::new(), interface: None };
+        let mut found =
+            Emulator { program, leading, version: String::new(), interface: None, plugin: None };
         let text = tool::run(found.command().arg("--version"), PACKAGE, DEADLINE)?;
         let first = text.lines().next().unwrap_or_default();
         found.version = first.trim_start_matches("QEMU emulator version ").to_string();
@@ -72,6 +81,7 @@ impl Emulator {
         if let Some(version) = self.interface {
             command.env(declares(), version.to_string());
         }
+        self.plugin.iter().for_each(|plugin| preload(&mut command, plugin));
         command
     }
 
@@ -79,7 +89,8 @@ impl Emulator {
     ///
     /// # Errors
     /// [`Error::Qemu`] with the check that QEMU does not pass.
-    pub fn tried_with(self, plugin: &Path) -> Result<Emulator> {
+    pub fn tried_with(mut self, plugin: &Path) -> Result<Emulator> {
+        self.plugin = Some(Arc::new(File::open(plugin).at(plugin)?));
         let first = self.trial(plugin, *INTERFACES.end());
         let interface = match first {
             Err(said) => match at_most(&said).filter(|version| INTERFACES.contains(version)) {
@@ -110,6 +121,19 @@ impl Emulator {
         });
         if passed { Ok(version) } else { Err(said) }
     }
+}
+
+/// Has the dynamic linker take the plugin's functions before those of the C library: `gettimeofday`, of which
+/// crates/plugin/src/tlb.rs says why. By this process's descriptor, since the linker takes spaces and colons in a path
+/// for its end.
+fn preload(command: &mut Command, plugin: &Arc<File>) {
+    let path = format!("/proc/{}/fd/{}", std::process::id(), plugin.as_raw_fd());
+    let mut libraries = OsString::from(path);
+    if let Some(others) = std::env::var_os(PRELOAD).filter(|others| !others.is_empty()) {
+        libraries.push(":");
+        libraries.push(others);
+    }
+    command.env(PRELOAD, libraries);
 }
 
 /// The variable that tells the plugin which version of QEMU's plugin interface to declare.
@@ -192,12 +216,21 @@ mod tests {
         let path = directory.join("qemu");
         fs::write(&path, format!("{script}\n")).unwrap();
         let version = "12.3.4 (made up)".into();
-        Emulator { program: "/bin/sh".into(), leading: vec![path.into()], version, interface: None }
+        Emulator {
+            program: "/bin/sh".into(),
+            leading: vec![path.into()],
+            version,
+            interface: None,
+            plugin: None,
+        }
     }
 
     fn tried(script: &str) -> std::result::Result<Option<u32>, String> {
         let directory = tempfile::tempdir().unwrap();
-        let tried = emulator(directory.path(), script).tried_with(Path::new("/the/plugin.so"));
+        // No library: the dynamic linker says so, and goes on.
+        let plugin = directory.path().join("the plugin.so");
+        fs::write(&plugin, "").unwrap();
+        let tried = emulator(directory.path(), script).tried_with(&plugin);
         tried.map(|e| e.interface).map_err(|e| e.to_string())
     }
 
