@@ -3,6 +3,7 @@
 
 use crate::modules::module_for;
 use serde_json::Value;
+use std::time::{Duration, Instant};
 use testbench::{
     FIRST_AND_LAST, Lab, Started, assert_as_promised_by, experiment, have_kernels, users_of,
 };
@@ -86,6 +87,29 @@ fn a_guest_that_does_not_answer_is_a_find_and_its_silence_is_counted() {
     let again =
         lab.onset(&["run", found["died"][0]["experiment"].as_str().expect("a file"), "--json"]);
     assert_eq!(again.exits(3).run().series("task")["losses"]["unanswered"].as_u64(), lost);
+}
+
+/// A trial whose process is killed was not made: it is made again, from the guest that walks or from the snapshot.
+#[test]
+fn a_hunt_whose_trials_are_killed_comes_to_the_same_end() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let whole = nameless(hunt(&lab, "whole", "26trials", &IDLE));
+    let place = lab.path().join("killed");
+    let place = place.to_str().expect("the lab's path is text");
+    let words = ["hunt", "--flavour", "6.12 preempt=none", "--budget", "26trials", "--json"];
+    let words = [&words[..], &["--directory", place], &IDLE].concat();
+    let mut started = Started::of(&mut lab.command(&words));
+    started.wait_until_it_says(place);
+    let begun = Instant::now();
+    let killed = started
+        .kill_grandchildren("qemu-system-x86_64", || begun.elapsed() > Duration::from_secs(3));
+    assert!(killed > 0, "no trial was a fork");
+    let found = started.wait().exits(0).json();
+    assert_eq!(nameless(found), whole);
+    assert_eq!(users_of(lab.path()), [0; 0]);
 }
 
 #[test]

@@ -2,10 +2,12 @@
 //! A command that runs while the test goes on: what it says line by line, its children, its end.
 
 use crate::{Finished, wait_for};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 /// A running command. Killed when dropped.
 pub struct Started {
@@ -69,6 +71,26 @@ impl Started {
             own.for_each(|pid| send(pid, libc::SIGKILL));
             (!is_alive(self.id())).then_some(())
         });
+    }
+
+    /// Kills the processes of this name that its own children of this name have started, those that they start anew
+    /// too, for as long as `until` says. Returns how many.
+    pub fn kill_grandchildren(&self, name: &str, until: impl Fn() -> bool) -> usize {
+        let named = |pid: &u32| name_of(*pid) == short(name);
+        let mut killed = BTreeSet::new();
+        while !until() && is_alive(self.id()) {
+            let mut below: Vec<u32> = children(self.id()).into_iter().filter(named).collect();
+            while let Some(parent) = below.pop() {
+                for child in children(parent).into_iter().filter(named) {
+                    below.push(child);
+                    if killed.insert(child) {
+                        send(child, libc::SIGKILL);
+                    }
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        killed.len()
     }
 
     /// Sends it a signal.
