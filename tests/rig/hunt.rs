@@ -3,7 +3,6 @@
 
 use crate::modules::module_for;
 use serde_json::Value;
-use std::time::{Duration, Instant};
 use testbench::{
     FIRST_AND_LAST, Lab, Started, assert_as_promised_by, experiment, have_kernels, users_of,
 };
@@ -103,9 +102,8 @@ fn a_hunt_whose_trials_are_killed_comes_to_the_same_end() {
     let words = [&words[..], &["--directory", place], &IDLE].concat();
     let mut started = Started::of(&mut lab.command(&words));
     started.wait_until_it_says(place);
-    let begun = Instant::now();
-    let killed = started
-        .kill_grandchildren("qemu-system-x86_64", || begun.elapsed() > Duration::from_secs(3));
+    // Places on the guest's way are among them, and trials.
+    let killed = started.kill_grandchildren("qemu-system-x86_64", 8);
     assert!(killed > 0, "no trial was a fork");
     let found = started.wait().exits(0).json();
     assert_eq!(nameless(found), whole);

@@ -73,12 +73,12 @@ impl Started {
         });
     }
 
-    /// Kills the processes of this name that its own children of this name have started, those that they start anew
-    /// too, for as long as `until` says. Returns how many.
-    pub fn kill_grandchildren(&self, name: &str, until: impl Fn() -> bool) -> usize {
+    /// Kills processes of this name that its own children of this name have started, until so many are killed or it has
+    /// ended. Returns how many.
+    pub fn kill_grandchildren(&self, name: &str, enough: usize) -> usize {
         let named = |pid: &u32| name_of(*pid) == short(name);
         let mut killed = BTreeSet::new();
-        while !until() && is_alive(self.id()) {
+        while killed.len() < enough && is_alive(self.id()) {
             let mut below: Vec<u32> = children(self.id()).into_iter().filter(named).collect();
             while let Some(parent) = below.pop() {
                 for child in children(parent).into_iter().filter(named) {

@@ -6,6 +6,7 @@ use crate::ahead::Lookahead;
 use crate::begin::Begin;
 use crate::ground::Ground;
 use crate::name::StrategyName;
+use crate::registry::CORPUS;
 use crate::result::{GuestDeath, LateAnswer, TrialResult, place};
 use sample::{Disturbance, Insns, Losses, Nanos, Responder};
 use serde::Serialize;
@@ -101,7 +102,9 @@ impl Share {
         self.worked = self.worked.saturating_add(result.worked_insns);
         self.triggers = self.triggers.saturating_add(result.triggers);
         self.virtual_ns = self.virtual_ns.saturating_add(spent);
-        for (responder, late) in &result.late {
+        // A disturbed answer is that of a strategy that disturbs, or of one that makes a find again: nobody's worst.
+        let is_calm = result.disturbances.is_empty() || result.strategy.strategy().disturbs();
+        for (responder, late) in result.late.iter().filter(|_| is_calm) {
             let Some(latest) = late.first() else { continue };
             self.late(responder, latest.latency_ns);
         }
@@ -257,7 +260,14 @@ fn discovery(result: &TrialResult, late: &LateAnswer) -> Discovery {
 /// equally late the first one stays.
 fn keep(finds: &mut Vec<Discovery>, new: Discovery) {
     let place = place(&new.answer.stack);
-    if let Some(same) = finds.iter().position(|f| self::place(&f.answer.stack) == place) {
+    // The places of the finds from which a hunt starts are not known. Each of these has one of its own.
+    let is_from_corpus = |find: &Discovery| find.strategy == CORPUS.name();
+    let is_same = |find: &Discovery| {
+        let are_both = is_from_corpus(find) && is_from_corpus(&new);
+        self::place(&find.answer.stack) == place
+            && (!are_both || find.answer.instants == new.answer.instants)
+    };
+    if let Some(same) = finds.iter().position(is_same) {
         if finds[same].answer.latency_ns >= new.answer.latency_ns {
             return;
         }

@@ -102,8 +102,7 @@ pub fn of_dropin(text: &str) -> Option<Parameters> {
     Some(Parameters::of(line.strip_prefix("ONSET_TUNE='")?.strip_suffix('\'')?))
 }
 
-/// The files on disk that onset changes, in the order in which they are written: the drop-in, the script, and the menu
-/// that GRUB's programs make of both.
+/// The files on disk that onset changes: the drop-in, the script, and the menu that GRUB's programs make of both.
 pub fn places() -> [Spot; 3] {
     [PARAMETERS, SCRIPT, MENU].map(|path| Spot::Disk(path.into()))
 }
@@ -154,6 +153,11 @@ pub fn make_durable(system: &System) -> Result<(), String> {
     system.sync(MENU).map_err(|e| format!("{MENU} is written, and cannot be made durable: {e}"))
 }
 
+/// Whether both files of onset's entry are there.
+pub fn has_entry(system: &System) -> bool {
+    [PARAMETERS, SCRIPT].iter().all(|path| system.path(path).exists())
+}
+
 /// Whether the menu has onset's entry.
 pub fn is_in_menu(system: &System) -> bool {
     let menu = system.text(MENU).unwrap_or_default();
@@ -180,7 +184,7 @@ pub fn choose(system: &System) -> Result<(), String> {
 /// With what the program says.
 pub fn unchoose(system: &System) -> Result<(), String> {
     // The entry of an earlier apply stays chosen.
-    if system.path(PARAMETERS).exists() {
+    if has_entry(system) {
         return Ok(());
     }
     match chosen(system)? {

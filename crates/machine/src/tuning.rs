@@ -346,14 +346,15 @@ impl Tuning {
             return Err(foreign(&of_script));
         }
         parameters.iter().for_each(|(name, value)| all.set(name, value));
+        // The menu comes first, so that an undo gives its old bytes back last. Nobody knows the new text before GRUB's
+        // programs have made it. Until it is in the journal, an undo takes it for somebody else's, and makes the menu
+        // anew.
+        let new = (menu, Some(String::new()));
+        let number = self.announce(BOOT_PARAMETERS, of_menu.clone(), Notation::Exact, new)?;
         self.file(of_parameters, old, boot::dropin(&all))?;
         if script.is_none() {
             self.file(of_script, None, boot::SCRIPT_TEXT.into())?;
         }
-        // Nobody knows the new text before GRUB's programs have made it. Until it is in the journal, an undo takes it
-        // for somebody else's, and makes the menu anew.
-        let new = (menu, Some(String::new()));
-        let number = self.announce(BOOT_PARAMETERS, of_menu.clone(), Notation::Exact, new)?;
         boot::refresh(&self.system)?;
         let text = self.system.read(&of_menu).map_err(|e| format!("{of_menu}: {e}"))?;
         if let Some(text) = text {

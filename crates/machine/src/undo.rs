@@ -93,20 +93,28 @@ pub(crate) fn take_back(system: &System, journal: &mut Journal, from: u64) -> Un
         undone.ended.push(Ended { change, end });
     }
     if !of_boot.is_empty() {
-        undone.boot = refresh(system, &undone).err();
+        undone.boot = refresh(system, &mut undone).err();
         if undone.boot.is_none() {
+            // The oldest change of the menu is marked last: it says of all others that the menu is back.
             of_boot.into_iter().for_each(|number| drop(journal.add(Record::Settled { number })));
         }
     }
     undone
 }
 
-/// Brings GRUB's menu to what the files say now, unless it has its old bytes again.
-fn refresh(system: &System, undone: &Undone) -> Result<(), String> {
+/// Brings GRUB's menu to what the files say now, unless it has its old bytes again. The oldest change of the menu knows
+/// these. An undo that was cut short may have given them back already, which no newer change knows.
+fn refresh(system: &System, undone: &mut Undone) -> Result<(), String> {
     boot::unchoose(system)?;
-    let menus = || undone.ended.iter().filter(|ended| boot::is_menu(&ended.change.place));
+    let mut menus = undone.ended.iter_mut().filter(|ended| boot::is_menu(&ended.change.place));
     let is_back = |ended: &Ended| matches!(ended.end, End::Restored | End::Already);
-    if menus().next().is_some() && menus().all(is_back) {
+    // An onset that wrote no menu to its journal may have made the entry in these bytes.
+    let is_clean = boot::has_entry(system) || !boot::is_in_menu(system);
+    if let Some(oldest) = menus.next_back()
+        && is_back(oldest)
+        && is_clean
+    {
+        menus.filter(|ended| !is_back(ended)).for_each(|ended| ended.end = End::Already);
         return boot::make_durable(system);
     }
     match boot::hindrance(system) {

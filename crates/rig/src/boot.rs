@@ -172,8 +172,11 @@ impl Bench {
     ) -> Result<()> {
         let Advanced { from: (from, key), guest, time, scratch } = way;
         let place = self.cache().place("snapshots")?.join(key_after(key, *time));
-        let leads = stage_before(guest.begin_after + *time) == Some(guest.begin_after);
-        if !leads || Snapshot::is_at(&place) {
+        let end = guest.begin_after + *time;
+        let leads = stage_before(end) == Some(guest.begin_after);
+        // The last scout of a hunt ends between two stages.
+        let is_stage = stage_before(end + Nanos(1)) == Some(end);
+        if !leads || !is_stage || Snapshot::is_at(&place) {
             return Ok(());
         }
         let draft = draft(scratch, "draft", &from.image())?;

@@ -13,7 +13,7 @@ pub(crate) mod stage_aware;
 pub(crate) mod window_chain;
 pub(crate) mod window_start;
 
-use crate::begin::Begin;
+use crate::begin::{Begin, is_stage};
 use crate::dice::Dice;
 use crate::knowledge::{Knowledge, Recipe, Share};
 use crate::name::StrategyName;
@@ -52,8 +52,10 @@ impl Turn<'_> {
     /// The end of the warm-up or, in every second trial, a place to which foresight has gone.
     pub(crate) fn anywhere(&self) -> Begin {
         let grounds = self.knowledge.grounds.keys();
-        let later: Vec<&Begin> =
-            grounds.filter(|begin| begin.guest == self.guest && begin.is_later()).collect();
+        // A find from which the hunt starts may have a beginning between two stages, for itself alone.
+        let is_one =
+            |begin: &&Begin| begin.guest == self.guest && begin.is_later() && is_stage(begin.after);
+        let later: Vec<&Begin> = grounds.filter(is_one).collect();
         let mut dice = Dice::new(self.seed.wrapping_add(1), self.number);
         if later.is_empty() || dice.below(2) == 0 {
             return Begin::first(self.guest);

@@ -80,6 +80,9 @@ fn a_hunt_that_starts_from_finds_makes_them_again_first_and_goes_on_from_there()
     }
     assert!(rest.iter().all(|trial| trial.strategy.as_str() != "corpus"));
     assert_eq!(known.worst("task").expect("a find").answer.latency_ns, Nanos(5));
+    // Each find has a place of its own, and no guest has a disturbed answer for its worst.
+    assert!(known.disturbed["task"].len() > 2, "{:?}", known.disturbed["task"]);
+    assert!(known.by_guest().values().all(|share| share.worst_ns.get("task") == Some(&Nanos(5))));
     let disturbed = &known.disturbed["task"][0];
     assert_eq!((disturbed.strategy.as_str(), disturbed.trial), ("corpus", 2));
     // Each guest has its scout all the same, and then goes on as a hunt that starts from nothing.

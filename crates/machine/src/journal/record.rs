@@ -11,8 +11,9 @@ use crate::{Notation, Spot};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-/// The version of the journal that this onset writes. It reads all until then: version 1 had no partition and no card.
-pub const VERSION: u32 = 2;
+/// The version of the journal that this onset writes. It reads all until then: version 1 had no partition
+/// and no card, version 2 no menu.
+pub const VERSION: u32 = 3;
 const DIGITS: usize = 16;
 
 /// A record.

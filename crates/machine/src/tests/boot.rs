@@ -50,8 +50,24 @@ fn a_menu_that_somebody_made_since_is_made_anew_without_the_entry() {
     prepared.put(MENU, &format!("menuentry 'a new kernel' {{ linux /new }}\n{menu}"));
     let undone = prepared.undo();
     assert!(undone.is_whole(), "{undone:?}");
-    assert_eq!(ends(&undone), [End::Anew, End::Restored, End::Restored]);
+    assert_eq!(ends(&undone), [End::Restored, End::Restored, End::Anew]);
     assert_eq!(prepared.text(MENU), "menuentry 'Debian GNU/Linux' { linux /vmlinuz }\n");
+}
+
+/// An undo gives everything back before it marks that in the journal, and a kill may come between.
+#[test]
+fn a_menu_that_a_killed_undo_gave_back_stays_also_after_two_applies() {
+    let prepared = Prepared::new();
+    let by_hand = "menuentry 'by hand' { linux /vmlinuz }\n";
+    prepared.put(MENU, by_hand);
+    prepared.apply(&["threadirqs"]);
+    prepared.apply(&["skew_tick=1"]);
+    prepared.put(MENU, by_hand);
+    [PARAMETERS, SCRIPT].iter().for_each(|path| fs::remove_file(prepared.path(path)).unwrap());
+    let undone = prepared.undo();
+    assert!(undone.is_whole(), "{undone:?}");
+    assert!(!ends(&undone).contains(&End::Anew), "{undone:?}");
+    assert_eq!(prepared.text(MENU), by_hand);
 }
 
 /// A kill may come after GRUB's programs have made the menu, and before the journal has its text.
@@ -65,7 +81,7 @@ fn a_menu_whose_text_is_not_in_the_journal_is_made_anew() {
     let whole: Vec<&str> = text.split_inclusive('\n').collect();
     fs::write(&path, whole[..whole.len() - 1].concat()).unwrap();
     let undone = prepared.undo();
-    assert_eq!(ends(&undone), [End::Anew, End::Restored, End::Restored]);
+    assert_eq!(ends(&undone), [End::Restored, End::Restored, End::Anew]);
     assert_eq!(prepared.text(MENU), "menuentry 'Debian GNU/Linux' { linux /vmlinuz }\n");
 }
 
@@ -179,7 +195,7 @@ fn a_menu_that_cannot_be_made_anew_stays_in_the_journal() {
     fs::remove_file(prepared.path("/fail")).unwrap();
     let undone = prepared.undo();
     assert!(undone.is_whole(), "{undone:?}");
-    assert_eq!(ends(&undone), [End::Anew, End::Already, End::Already]);
+    assert_eq!(ends(&undone), [End::Already, End::Already, End::Anew]);
 }
 
 #[test]

@@ -38,8 +38,8 @@ pub struct Emulator {
     version: String,
     /// The version of the plugin interface on which QEMU and the plugin agreed in a trial.
     interface: Option<u32>,
-    /// The plugin's file, open, if a trial has shown that it goes with this QEMU.
-    plugin: Option<Arc<File>>,
+    /// The plugin, with its open file, if QEMU is to have it.
+    plugin: Option<(PathBuf, Arc<File>)>,
 }
 
 impl Emulator {
@@ -90,7 +90,8 @@ impl Emulator {
     /// # Errors
     /// [`Error::Qemu`] with the check that QEMU does not pass.
     pub fn tried_with(mut self, plugin: &Path) -> Result<Emulator> {
-        self.plugin = Some(Arc::new(File::open(plugin).at(plugin)?));
+        let path = std::path::absolute(plugin).at(plugin)?;
+        self.plugin = Some((path, Arc::new(File::open(plugin).at(plugin)?)));
         let first = self.trial(plugin, *INTERFACES.end());
         let interface = match first {
             Err(said) => match at_most(&said).filter(|version| INTERFACES.contains(version)) {
@@ -124,11 +125,14 @@ impl Emulator {
 }
 
 /// Has the dynamic linker take the plugin's functions before those of the C library: `gettimeofday`, of which
-/// crates/plugin/src/tlb.rs says why. By this process's descriptor, since the linker takes spaces and colons in a path
-/// for its end.
-fn preload(command: &mut Command, plugin: &Arc<File>) {
-    let path = format!("/proc/{}/fd/{}", std::process::id(), plugin.as_raw_fd());
-    let mut libraries = OsString::from(path);
+/// crates/plugin/src/tlb.rs says why. The linker takes a space or a colon in a path for its end. Such a path is named
+/// by this process's descriptor, which QEMU may not open if this program has capabilities of its own (setcap).
+fn preload(command: &mut Command, (plugin, file): &(PathBuf, Arc<File>)) {
+    let parts = |byte: &u8| byte.is_ascii_whitespace() || *byte == b':';
+    let mut libraries = match plugin.as_os_str().as_bytes().iter().any(parts) {
+        false => plugin.clone().into_os_string(),
+        true => format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into(),
+    };
     if let Some(others) = std::env::var_os(PRELOAD).filter(|others| !others.is_empty()) {
         libraries.push(":");
         libraries.push(others);

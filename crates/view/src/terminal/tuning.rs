@@ -160,6 +160,9 @@ pub fn tuning_undone(undone: &Undone, entry: &[(String, bool)]) -> String {
     }
     text += "\n";
     text += &undone.ended.iter().filter_map(remains).collect::<String>();
+    if is(&End::Anew) > 0 && undone.boot.is_none() {
+        text += "the boot menu was another one than onset had made; GRUB's programs made it once more, without onset's entry\n";
+    }
     let booted = entry.iter().filter(|(_, is_booted)| *is_booted);
     let booted: Vec<&str> = booted.map(|(word, _)| word.as_str()).collect();
     if !booted.is_empty() && undone.is_whole() {
@@ -196,11 +199,7 @@ fn remains(ended: &Ended) -> Option<String> {
             Some(format!("{mark} {}: {why}; mend it, then undo again\n", change.knob))
         }
         End::Gone => Some(format!("{} is not there any more\n", change.place)),
-        End::Anew => Some(format!(
-            "{} had been made anew since; GRUB's programs made it once more, without onset's entry\n",
-            change.place
-        )),
-        End::Restored | End::Already => None,
+        End::Restored | End::Already | End::Anew => None,
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The finds from which a hunt starts: files, and directories of them.
 
+use super::write_json;
 use crate::failure::Failure;
 use hunt::Recipe;
 use lab::followed::Reproducer;
@@ -11,16 +12,28 @@ use view::visible::tell;
 /// How the name of a find's file ends.
 const ENDING: &str = ".find.json";
 
+/// The directory of the finds from which a hunt began, in its own.
+const KEPT: &str = "from";
+
 /// A find and its file.
 pub type Found = (PathBuf, Reproducer);
 
-/// The finds in these files and directories.
+/// The finds in these files and directories. A hunt in `directory` that began from finds goes on from the copies that
+/// it has of them.
 ///
 /// # Errors
 /// If a file is no find, or a directory has none.
-pub fn read(from: &[PathBuf]) -> Result<Vec<Found>, Failure> {
+pub fn read(from: &[PathBuf], directory: Option<&Path>) -> Result<Vec<Found>, Failure> {
+    let kept = directory.map(|directory| directory.join(KEPT)).filter(|kept| kept.is_dir());
+    let from = match kept.filter(|_| !from.is_empty()) {
+        Some(kept) => {
+            tell!("the hunt goes on from the finds that it began with: {}", kept.display());
+            vec![kept]
+        }
+        None => from.to_vec(),
+    };
     let mut finds: Vec<Found> = Vec::new();
-    for path in from {
+    for path in &from {
         for file in files(path)? {
             let find = Reproducer::read(&file)?;
             if !finds.iter().any(|(_, known)| *known == find) {
@@ -49,6 +62,29 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
             "--from {}: the directory has no file *{ENDING}; name a find, or the directory of a hunt that found something",
             path.display()
         ))),
+    }
+}
+
+/// Copies the finds into the directory of their hunt, unless it has them: who goes on with the hunt needs the same, and
+/// the hunt that found them may go on, too.
+///
+/// # Errors
+/// Of the operating system.
+pub fn keep(finds: &[Found], directory: &Path) -> Result<(), Failure> {
+    let kept = directory.join(KEPT);
+    if kept.is_dir() {
+        return Ok(());
+    }
+    // Whole or not at all: several machines may begin at once.
+    let draft = directory.join(format!("{KEPT}.{}", std::process::id()));
+    let failed = |e| Failure::unavailable(format!("{}: {e}", kept.display()));
+    std::fs::create_dir_all(&draft).map_err(failed)?;
+    for (number, (_, find)) in finds.iter().enumerate() {
+        write_json(&draft.join(format!("{number:04}{ENDING}")), find)?;
+    }
+    match std::fs::rename(&draft, &kept) {
+        Err(_) if kept.is_dir() => std::fs::remove_dir_all(&draft).map_err(failed),
+        renamed => renamed.map_err(failed),
     }
 }
 

@@ -31,7 +31,7 @@ use view::terminal::{self, Shown};
 use view::visible::{tell, tell_line};
 
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let from = corpus::read(&arguments.from)?;
+    let from = corpus::read(&arguments.from, arguments.directory.as_deref())?;
     let experiment = experiment(arguments)?;
     let flavour = only_flavour(&experiment)?;
     let rig = Rig::new(super::bench()?, &experiment)?;
@@ -52,13 +52,15 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         corpus: Vec::new(),
         enough: None,
     };
-    let directory = directory(arguments, flavour, &experiment.loads)?;
+    let directory = directory_of(arguments, flavour, &experiment.loads);
+    let missing: Vec<&Path> = directory.ancestors().take_while(|path| !path.exists()).collect();
+    std::fs::create_dir_all(&directory)
+        .map_err(|e| Failure::unavailable(format!("{}: {e}", directory.display())))?;
     let place = (&experiment, flavour, &*directory);
     let hunted = begin(arguments, (hunt, &from), (rig.bench(), subjects), place);
-    if hunted.is_err() && arguments.directory.is_none() {
+    if hunted.is_err() {
         // A hunt that was refused leaves nothing. Of a directory that holds anything nothing is removed.
-        let made = directory.ancestors().take(3);
-        made.take_while(|empty| std::fs::remove_dir(empty).is_ok()).for_each(drop);
+        missing.iter().take_while(|made| std::fs::remove_dir(made).is_ok()).for_each(drop);
     }
     hunted
 }
@@ -73,10 +75,18 @@ fn begin(
     let finds: Vec<_> = from.iter().map(|(_, find)| find.clone()).collect();
     let digest = hunting::digest(&finds);
     let subject = (experiment, flavour, digest.as_deref());
+    let ready = || -> Result<Grounds<'_>, Failure> {
+        let guests = subjects.iter().map(|subject| ready(bench, subject.clone(), flavour));
+        Ok(Grounds::new(guests.collect::<Result<Vec<_>, lab::Error>>()?))
+    };
+    // What cannot be shared is refused before a guest boots, and finds of other guests before anything is written.
+    let ready_first = if from.is_empty() { None } else { Some(ready()?) };
+    if let Some(grounds) = &ready_first {
+        hunt.corpus = corpus::recipes(grounds, from)?;
+        corpus::keep(from, directory)?;
+    }
     let divided = shards::begin(arguments, &hunt, subject, directory, bench)?;
-    let guests = subjects.into_iter().map(|subject| ready(bench, subject, flavour));
-    let grounds = Grounds::new(guests.collect::<Result<Vec<_>, lab::Error>>()?);
-    hunt.corpus = corpus::recipes(&grounds, from)?;
+    let grounds = ready_first.map_or_else(ready, Ok)?;
     let about = About::of(&hunt, &experiment.source, flavour.to_string(), grounds.first());
     let about = About { from: digest, ..about };
     let place = (experiment, &about, directory);
@@ -331,14 +341,11 @@ fn responders(
     named.collect()
 }
 
-fn directory(arguments: &Arguments, flavour: &Flavour, loads: &[Load]) -> Result<PathBuf, Failure> {
-    let directory = arguments.directory.clone().unwrap_or_else(|| {
+fn directory_of(arguments: &Arguments, flavour: &Flavour, loads: &[Load]) -> PathBuf {
+    arguments.directory.clone().unwrap_or_else(|| {
         let loads: Vec<&str> = loads.iter().map(|load| load.name()).collect();
         let title = format!("{flavour} {}", loads.join(" "));
         let id = RunId::new(SystemClock.now(), &title, std::process::id() as u16);
         arguments.store.store.join("hunts").join(id.as_str())
-    });
-    std::fs::create_dir_all(&directory)
-        .map_err(|e| Failure::unavailable(format!("{}: {e}", directory.display())))?;
-    Ok(directory)
+    })
 }

@@ -64,8 +64,13 @@ pub fn keep(proof: &Proof, store: &Path) -> Result<(), Failure> {
     write_file(&directory.join(format!("{first}.json")), &(text + "\n"))
 }
 
-/// The proofs on this machine, its kernel and these measured CPUs, beside the load of the newest one; the newest first.
-fn kept(store: &Path, system: &System, cpus: &Cpus) -> Result<Vec<Kept>, Failure> {
+/// The proofs of a series on this machine, its kernel and these measured CPUs, beside the load of the newest one; the
+/// newest first.
+fn kept(
+    store: &Path,
+    system: &System,
+    (cpus, series): (&Cpus, &str),
+) -> Result<Vec<Kept>, Failure> {
     let directory = store.join(DIRECTORY);
     let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
@@ -84,14 +89,16 @@ fn kept(store: &Path, system: &System, cpus: &Cpus) -> Result<Vec<Kept>, Failure
     let is_here = |kept: &Kept| {
         let is_same = |of: &Machine| of.machine == system.machine() && of.cpus == measured;
         let release = system.release();
-        kept.machine.as_ref().is_some_and(is_same)
+        kept.responder == series
+            && kept.machine.as_ref().is_some_and(is_same)
             && kept.kernels.iter().all(|kernel| Some(&kernel.flavour) == release.as_ref())
     };
     let mut here: Vec<Kept> = all.into_iter().filter(is_here).collect();
     let Some(load) = here.first().map(|newest| newest.load.clone()) else {
         return Err(undecided(format!(
-            "no proof in {} is of this machine, its kernel and CPU {measured} ({found} are of others), so the goal cannot be \
-             judged; make one: onset tune prove --knob NAME=VALUE --cpus {measured} --store {}",
+            "no proof in {} is of {series} on this machine, its kernel and CPU {measured} ({found} are of others), so the \
+             goal cannot be judged; make one: onset tune prove --knob NAME=VALUE --goal {series}.p99 --cpus {measured} \
+             --store {}",
             directory.display(),
             store.display()
         )));
@@ -118,7 +125,8 @@ pub fn towards(
     let subject = subject.map_err(|e| wrong(&e.message))?;
     let Threshold::Value(bound) = condition.bound else { unreachable!("a goal's bound") };
     let store = arguments.store.store.as_path();
-    let rows = rows(&kept(store, system, cpus)?, store, &subject.series, &condition)?;
+    let rows =
+        rows(&kept(store, system, (cpus, &subject.series))?, store, &subject.series, &condition);
     let mut chosen: Vec<&ProofRow> = Vec::new();
     for row in rows.iter().filter(|row| ![CONTROL_ROW, TOGETHER].contains(&row.change.as_str())) {
         let other = chosen.iter().any(|other| knob(&other.words) == knob(&row.words));
@@ -155,9 +163,12 @@ pub fn towards(
     if let Some(why) = why_not {
         let knobs: Vec<String> = words.iter().map(|word| format!("--knob {word}")).collect();
         return Err(undecided(format!(
-            "each of {} helps, but together: {why}; nothing is changed; prove them together: onset tune prove {}",
+            "each of {} helps, but together: {why}; nothing is changed; prove them together, on the same CPUs and beside the same load: \
+             onset tune prove {} --goal {}.{}",
             words.join(", "),
-            knobs.join(" ")
+            knobs.join(" "),
+            subject.series,
+            condition.statistic
         )));
     }
     let with = together.and_then(|row| row.with_ns);
@@ -191,10 +202,9 @@ fn rows(
     store: &Path,
     series: &str,
     condition: &Condition<Nanos>,
-) -> Result<Vec<ProofRow>, Failure> {
+) -> Vec<ProofRow> {
     let mut rows: Vec<ProofRow> = Vec::new();
-    let of_series = proofs.iter().filter(|proof| proof.responder == series);
-    for row in of_series.flat_map(|proof| &proof.kernels).flat_map(|kernel| &kernel.rows) {
+    for row in proofs.iter().flat_map(|proof| &proof.kernels).flat_map(|kernel| &kernel.rows) {
         if rows.iter().any(|newer| newer.words == row.words) {
             continue;
         }
@@ -212,14 +222,7 @@ fn rows(
         let goal = (series, condition.statistic);
         rows.push(ProofRow::of((row.change.clone(), row.words.clone()), goal, pairs));
     }
-    match rows.is_empty() {
-        false => Ok(rows),
-        true => Err(undecided(format!(
-            "no proof on this machine measured {series}, so the goal cannot be judged; make one: onset tune prove --goal {series}.{} \
-             --knob NAME=VALUE",
-            condition.statistic
-        ))),
-    }
+    rows
 }
 
 /// Why a knob is not applied.
