@@ -12,6 +12,7 @@
 //! table alone, the time is a count of these calls: it follows from what the guest does.
 
 use crate::checks::{Check, Failed};
+use crate::trying::host_clock;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
@@ -62,27 +63,16 @@ pub fn check(read: impl FnOnce() -> i64) -> Result<(), Failed> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, _zone: *mut c_void) -> c_int {
     let is_counted = TRIED.load(Ordering::Relaxed) || VCPU.load(Ordering::Relaxed) == this_thread();
-    let now = match is_counted {
-        true => counted(CALLS.fetch_add(1, Ordering::Relaxed)),
-        false => of_host(),
+    let us = match is_counted {
+        true => CALLS.fetch_add(1, Ordering::Relaxed) * STEP_US,
+        false => host_clock(libc::CLOCK_REALTIME) / 1_000,
     };
+    let now = libc::timeval { tv_sec: us / 1_000_000, tv_usec: us % 1_000_000 };
     if !time.is_null() {
         // SAFETY: the caller promises this.
         unsafe { time.write(now) };
     }
     0
-}
-
-fn counted(calls: i64) -> libc::timeval {
-    let us = calls * STEP_US;
-    libc::timeval { tv_sec: us / 1_000_000, tv_usec: us % 1_000_000 }
-}
-
-fn of_host() -> libc::timeval {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: every Linux has this clock, and there is room for its time.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) };
-    libc::timeval { tv_sec: now.tv_sec, tv_usec: now.tv_nsec / 1_000 }
 }
 
 #[cfg(test)]

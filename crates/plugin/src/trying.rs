@@ -91,7 +91,7 @@ fn are_clocks([realtime, virt, host]: [i64; 3], [monotonic, wall]: [i64; 2]) -> 
 }
 
 /// The time of one of the host's clocks, in ns.
-fn host_clock(clock: libc::clockid_t) -> i64 {
+pub(crate) fn host_clock(clock: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: every Linux has this clock, and there is room for its time.
     unsafe { libc::clock_gettime(clock, &raw mut time) };

@@ -38,11 +38,11 @@ impl<'a> Grounds<'a> {
         &self.first[guest]
     }
 
-    /// Whether the stage that stands `by` later than `begin` is made from there, without another stage in between. In
-    /// this case a scout that looks this far ahead leaves the guest saved.
+    /// Whether a guest that stands `by` later than `begin` is made from there, without a stage in between. In this case
+    /// a scout that looks this far ahead leaves the guest saved.
     pub fn leads(&self, begin: Begin, by: Nanos) -> bool {
         let at = self.first_of(begin.guest).guest().begin_after + begin.after;
-        is_stage(begin.after + by) && rig::stage_before(at + by) == Some(at)
+        rig::stage_before(at + by) == Some(at)
     }
 
     /// The virtual time for which the guest has to be let run to `begin`. It is 0 if a scout of the hunt was there

@@ -28,8 +28,6 @@ pub struct Divided {
     directory: PathBuf,
     /// The words of the command, but for how it is shared.
     command: Vec<String>,
-    /// The words of the command that puts the shards together.
-    whole: Vec<String>,
     processors: u32,
 }
 
@@ -83,7 +81,6 @@ impl Divided {
         let directory = std::path::absolute(directory).map_err(Failure::unavailable)?;
         let words = without(std::env::args_os(), &[&Sharing::OPTIONS, named_by.options].concat());
         let whole = give(words.clone(), "--shards", of.to_string().as_ref());
-        let together = in_text(give(whole.clone(), option, place.as_os_str()))?;
         let file = WorkFile {
             command: in_text(whole)?,
             named_by: option.into(),
@@ -104,7 +101,6 @@ impl Divided {
             slurm: slurm.map(|slurm| (slurm, at_once)),
             directory,
             command: in_text(give(words, option, place.as_os_str()))?,
-            whole: together,
             processors: u32::from(jobs.unwrap_or(1)),
         }))
     }
@@ -147,7 +143,9 @@ impl Divided {
             return Ok(Next::Whole(self.all));
         }
         // Nothing of the whole is written either: no picture, no report, no table.
-        tell!("to put all shards together, and to show the whole: {}", shell_words(&self.whole));
+        let words = self.command.iter().map(OsString::from).collect();
+        let whole = give(words, "--shards", self.count().to_string().as_ref());
+        tell!("to put all shards together, and to show the whole: {}", shell_words(&whole));
         Ok(Next::Nothing)
     }
 
