@@ -63,3 +63,27 @@ fn since_7_0_none_is_refused_and_lazy_is_the_default() {
     let refused = runs[1].warning("preemption_differs");
     assert_eq!(refused["modes"], serde_json::json!(["full", "lazy"]));
 }
+
+#[test]
+fn a_guest_is_given_knobs_by_words_and_says_which_it_lacks() {
+    if !have_kernels(&["6.12"]) {
+        return;
+    }
+    let lab = Lab::new();
+    let taken = "knob.transparent_hugepage.enabled=always knob.priority.ksoftirqd=fifo:2 sysctl.kernel.printk=3";
+    let given = format!("6.12 {taken} knob.scaling_governor=performance knob.ksm.ran=1");
+    let runs = lab.run(&limited(&["6.12", &given]), &[]).exits(3).runs();
+    assert_eq!(runs[0].text("verdict"), "pass");
+    // A guest of little memory begins without huge pages.
+    assert_eq!(reported(&runs[0], "thp"), "never");
+    // The kernel's file says so, and not onset's word alone.
+    assert_eq!(reported(&runs[1], "thp"), "always");
+    assert_eq!(reported(&runs[1], "knob.priority.ksoftirqd"), "fifo:2");
+    assert_eq!(runs[1].text("verdict"), "invalid");
+    let refused = runs[1].warning("boot_words_refused");
+    let refused: Vec<&str> =
+        refused["words"].as_array().expect("words").iter().filter_map(Value::as_str).collect();
+    let [governor, unknown] = refused[..] else { panic!("{refused:?}") };
+    assert!(governor.starts_with("knob.scaling_governor=performance (not here: "), "{governor}");
+    assert!(unknown.contains("the most similar name is \"ksm.run\""), "{unknown}");
+}

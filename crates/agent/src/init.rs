@@ -8,6 +8,7 @@ use crate::x86_64::{EARLY_CLOCK, Ports, WIRE};
 use agent::{
     COUNTERS_DIR, LOAD_SCRIPT, Module, PLAN_PATH, PROGRAMS, Plan, Word, Work, counter_value,
 };
+use machine::{Cpus, KnobWord, System};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::MountFlags;
@@ -44,11 +45,15 @@ fn rig() -> Result<(), String> {
         load_module(module)?;
     }
     let mut program = plan.task.as_ref().map_or(Ok(None), responder::start)?;
+    let cpus = Cpus { measured: vec![0], housekeeping: Vec::new() };
+    let (system, given) = give_knobs(&cpus);
     settle()?;
     start_load()?;
     ports.set(Mark::WarmUp);
     std::thread::sleep(Duration::from_nanos(plan.warm_up_ns));
-    say(&mut wire, &Word::Context(probes::context::read(&[0]).into()));
+    let mut context: BTreeMap<_, _> = probes::context::read(&[0]).into();
+    context.extend(given.iter().map(|knob| knob.read_back(&system, &cpus)));
+    say(&mut wire, &Word::Context(context));
     let before = counters();
     ports.set(Mark::Measuring);
     // Only now does init learn what is measured. So one saved guest serves every probe.
@@ -152,6 +157,14 @@ fn load_module(module: &Module) -> Result<(), String> {
         Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
         Err(e) => Err(format!("loading {path} {parameters}: {e}; the guest's console says more")),
     }
+}
+
+/// Carries out the knobs on the command line.
+fn give_knobs(cpus: &Cpus) -> (System, Vec<KnobWord>) {
+    let system = System::below("/");
+    let mut given = KnobWord::all(&fs::read_to_string("/proc/cmdline").unwrap_or_default());
+    given.iter_mut().for_each(|knob| knob.give(&system, cpus));
+    (system, given)
 }
 
 /// Waits until the kernel has finished what booting left behind, because every load would else be measured with that

@@ -6,6 +6,8 @@
 //! that the next `undo` takes it back however the process, or the machine, ended. All reads and writes are below a root
 //! directory: `/` in use, a directory of prepared files in tests.
 //!
+//! A guest of the rig gets knobs by words of its command line ([`KnobWord`]), and needs no journal.
+//!
 //! Nothing here measures. Whether a change helps is told by a measurement before it and one after it.
 
 mod boot;
@@ -22,6 +24,7 @@ mod system;
 mod thread;
 mod tuning;
 mod undo;
+mod words;
 
 pub use cpus::Cpus;
 pub use knob::{KernelSeries, Knob, KnobKind, find, knobs};
@@ -31,6 +34,7 @@ pub use plan::{Change, Plan, PlanError};
 pub use system::{Spot, System};
 pub use tuning::{Applied, Fate, TuneError, Tuning, entry, status};
 pub use undo::{End, Ended, Undone};
+pub use words::KnobWord;
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ mod data;
 mod journals;
 mod places;
 mod plans;
+mod words;
 
 use crate::*;
 use std::collections::BTreeMap;

@@ -81,10 +81,10 @@ pub enum TuneCommand {
 #[derive(Debug, Args)]
 pub struct TuneProve {
     /// A knob and its value, or a knob alone for the proposed value. May be repeated. This machine proves knobs that
-    /// take effect at once, the rig boot parameters and sysctls. [default: with --all, all of them]
+    /// take effect at once, the rig those that take effect at boot, too. [default: with --all, all of them]
     #[arg(long = "knob", value_name = "NAME=VALUE", required_unless_present = "all")]
     pub knobs: Vec<String>,
-    /// All boot parameters and sysctls in the rig, with the value that is proposed, or that guides to tuning name.
+    /// All knobs in the rig, with the value that is proposed, or that guides to tuning name.
     #[arg(long, conflicts_with = "knobs", requires = "flavours")]
     pub all: bool,
     /// Screen first in the rig, as this machine does by itself: see what a quiet guest answers with each knob, and

@@ -25,6 +25,9 @@ pub const BOOT_WORDS_REFUSED: &str = "boot_words_refused";
 /// The beginning of a key for each word of the command line that sets something below /proc/sys: what is there, as in
 /// `sysctl.kernel.timer_migration`.
 pub const SYSCTL: &str = "sysctl.";
+/// The beginning of a key for each word of the command line that gives a guest of the rig a knob: the word's value if
+/// the knob has it, else why not. The key is as in `knob.ksm.run`.
+pub const KNOB: &str = "knob.";
 /// The place where the kernel's configuration was found.
 pub const CONFIG: &str = "config";
 /// Options that make the kernel slower to find its defects, without `CONFIG_`. `none` if the kernel has none of them.

@@ -65,12 +65,27 @@ fn refusal(word: &str, context: &Context) -> Option<String> {
     if !is_there {
         return Some(format!("{word} (not on the command line that the kernel has)"));
     }
+    if name.starts_with(keys::KNOB) {
+        return match context.get(name) {
+            Some(found) if word.split_once('=').is_some_and(|(_, asked)| asked == found) => None,
+            Some(why) => Some(format!("{word} ({why})")),
+            None => Some(format!("{word} (only a guest of the rig takes it)")),
+        };
+    }
     let (_, asked) = word.strip_prefix(keys::SYSCTL)?.split_once('=')?;
     match context.get(name) {
-        Some(found) if found.split_whitespace().eq(asked.split_whitespace()) => None,
+        Some(found) if is_taken(asked, found) => None,
         Some(found) => Some(format!("{word} (it is {found})")),
         None => Some(format!("{word} (this kernel has no such file below /proc/sys)")),
     }
+}
+
+/// Whether a file below /proc/sys took a text. A file of several numbers takes the first ones alone, too, as
+/// `kernel.printk` does.
+fn is_taken(asked: &str, found: &str) -> bool {
+    let mut found = found.split_whitespace();
+    let is_next = |word| found.next() == Some(word);
+    !asked.is_empty() && asked.split_whitespace().all(is_next)
 }
 
 #[cfg(test)]
@@ -153,11 +168,18 @@ mod tests {
     #[test]
     fn a_word_for_proc_sys_is_taken_if_its_value_reads_back() {
         let context = context(&[
-            (keys::COMMAND_LINE, "sysctl.vm.a=1 sysctl.vm.b=2 sysctl.vm.c=3"),
+            (
+                keys::COMMAND_LINE,
+                "sysctl.vm.a=1 sysctl.vm.b=2 sysctl.vm.c=3 sysctl.d=3 sysctl.e=3 sysctl.f=3,4",
+            ),
             ("sysctl.vm.a", "1"),
             ("sysctl.vm.b", "7"),
+            ("sysctl.d", "3 4 1 7"),
+            ("sysctl.e", "4 3 1 7"),
+            ("sysctl.f", "3"),
         ]);
-        let asked = words("sysctl.vm.a=1 sysctl.vm.b=2 sysctl.vm.c=3");
+        let asked =
+            words("sysctl.vm.a=1 sysctl.vm.b=2 sysctl.vm.c=3 sysctl.d=3 sysctl.e=3 sysctl.f=3,4");
         let [Doubt::BootWordsRefused { words }] = &boot(&asked, &context)[..] else {
             panic!("{asked:?}")
         };
@@ -166,6 +188,28 @@ mod tests {
             [
                 "sysctl.vm.b=2 (it is 7)",
                 "sysctl.vm.c=3 (this kernel has no such file below /proc/sys)",
+                "sysctl.e=3 (it is 4 3 1 7)",
+                "sysctl.f=3,4 (it is 3)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_word_for_a_knob_is_taken_if_process_1_says_so() {
+        let line = "knob.a=1 knob.b=2 knob.c=3";
+        let context = context(&[
+            (keys::COMMAND_LINE, line),
+            ("knob.a", "1"),
+            ("knob.b", "not here: there is no /sys/b"),
+        ]);
+        let [Doubt::BootWordsRefused { words }] = &boot(&words(line), &context)[..] else {
+            panic!("{line}")
+        };
+        assert_eq!(
+            words[..],
+            [
+                "knob.b=2 (not here: there is no /sys/b)",
+                "knob.c=3 (only a guest of the rig takes it)"
             ]
         );
     }

@@ -196,7 +196,7 @@ impl Doubt {
                 format!("the flavour asks for preempt={asked}, but the kernel runs {found}{which}")
             }
             Self::BootWordsRefused { words } => format!(
-                "the kernel did not take these words of its command line: {}",
+                "these words of the kernel's command line were not taken: {}",
                 words.join(", ")
             ),
             Self::MeasuredNotIsolated { cpus, isolated } => {

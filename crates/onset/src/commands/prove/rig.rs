@@ -13,7 +13,8 @@ use crate::failure::Failure;
 use bundle::{Bundle, Manifest};
 use experiment::{Experiment, Flavour, Load};
 use lab::Found;
-use machine::{Cpus, Knob, KnobKind, Plan};
+use machine::{Cpus, KnobKind, Plan};
+use probes::context::keys;
 use stats::Statistic;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -196,8 +197,7 @@ fn knobs(arguments: &TuneProve) -> Result<(Vec<String>, Vec<String>), String> {
         return Ok((arguments.knobs.clone(), Vec::new()));
     }
     let cpus = cpus()?;
-    let of_boot = |knob: &&Knob| matches!(knob.kind, KnobKind::Boot | KnobKind::Sysctl);
-    let all = machine::knobs().iter().filter(of_boot);
+    let all = machine::knobs().iter().filter(|knob| knob.kind != KnobKind::Told);
     let all = all.map(|knob| knob.trial(&cpus).ok_or_else(|| knob.name.clone()));
     let (tried, untried): (Vec<_>, Vec<_>) = all.partition(Result::is_ok);
     Ok((
@@ -244,20 +244,24 @@ fn with_needed(said: &str, others: &[String]) -> Result<Vec<String>, String> {
 }
 
 /// The words of the command line that carry out a plan. Since Linux 5.8 a word may set anything below /proc/sys, too.
+/// The guest's process 1 carries out the others ([`machine::KnobWord`]).
 fn words(plan: &Plan) -> Result<String, String> {
     let word = |change: &machine::Change| {
         let machine::Change { knob, value } = change;
         let prefix = match knob.kind {
             KnobKind::Boot => "",
-            KnobKind::Sysctl => "sysctl.",
-            other => {
-                return Err(format!(
-                    "{} is a knob of the kind {}; the rig proves boot parameters and sysctls, which a guest takes at boot",
-                    knob.name,
-                    other.name()
-                ));
+            KnobKind::Sysctl => keys::SYSCTL,
+            KnobKind::Told => {
+                return Err(format!("onset only tells of {}, and does not change it", knob.name));
             }
+            _ => keys::KNOB,
         };
+        if value.contains(char::is_whitespace) {
+            return Err(format!(
+                "{} is given to a guest as a word of its command line, which has no spaces; the value is {value:?}",
+                knob.name
+            ));
+        }
         let value = if value.is_empty() { String::new() } else { format!("={value}") };
         Ok(format!("{prefix}{}{value}", knob.name))
     };
