@@ -3,7 +3,8 @@
 //! ignores them: it takes them for parameters of a module `knob`, which is nowhere. Process 1 of the guest carries
 //! them out, as `onset tune apply` does on a machine; a guest needs no journal.
 
-use crate::{Cpus, Knob, KnobKind, State, System, find, look};
+use crate::boot::Parameters;
+use crate::{Cpus, Knob, KnobKind, Setting, State, System, find, look};
 use probes::context::keys;
 
 /// A knob on a command line.
@@ -11,28 +12,26 @@ use probes::context::keys;
 pub struct KnobWord {
     key: String,
     value: String,
+    /// The knob, or why it is not given.
     knob: Result<&'static Knob, String>,
-    refused: Option<String>,
 }
 
 impl KnobWord {
     /// The knobs on a command line, in its order.
     pub fn all(line: &str) -> Vec<KnobWord> {
-        let words = line.split_whitespace().take_while(|word| *word != "--");
-        let given = words.filter_map(|word| {
-            let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        let given = |(key, value): (&str, &str)| {
             let knob = find(key.strip_prefix(keys::KNOB)?);
-            Some(KnobWord { key: key.to_owned(), value: value.to_owned(), knob, refused: None })
-        });
-        given.collect()
+            Some(KnobWord { key: key.to_owned(), value: value.to_owned(), knob })
+        };
+        Parameters::of(line).words().filter_map(given).collect()
     }
 
     /// Changes the knob wherever it has another value.
     pub fn give(&mut self, system: &System, cpus: &Cpus) {
-        self.refused = self.try_to_give(system, cpus).err();
+        self.knob = self.try_to_give(system, cpus);
     }
 
-    fn try_to_give(&self, system: &System, cpus: &Cpus) -> Result<(), String> {
+    fn try_to_give(&self, system: &System, cpus: &Cpus) -> Result<&'static Knob, String> {
         let knob = self.knob.clone()?;
         match knob.kind {
             KnobKind::Boot => return Err(format!("write it without {}", keys::KNOB)),
@@ -53,7 +52,7 @@ impl KnobWord {
         };
         let refused: Vec<String> = other.filter_map(|spot| write(spot.place)).collect();
         match refused.is_empty() || (knob.each && refused.len() < count) {
-            true => Ok(()),
+            true => Ok(knob),
             false => Err(refused.join(", ")),
         }
     }
@@ -61,13 +60,13 @@ impl KnobWord {
     /// The key of its word, and the value that it has now: the text of the word if the knob has that value; else what
     /// is there, or why it was not given.
     pub fn read_back(&self, system: &System, cpus: &Cpus) -> (String, String) {
-        let (Ok(knob), None) = (&self.knob, &self.refused) else {
-            let unknown = self.knob.clone().err();
-            return (self.key.clone(), self.refused.clone().or(unknown).unwrap_or_default());
+        let knob = match &self.knob {
+            Ok(knob) => knob,
+            Err(why) => return (self.key.clone(), why.clone()),
         };
         let now = look(system, knob, cpus);
-        let has_it = |spots: &[crate::Setting]| {
-            let is_same = |spot: &crate::Setting| knob.reads.is_same(&spot.text, &self.value);
+        let has_it = |spots: &[Setting]| {
+            let is_same = |spot: &Setting| knob.reads.is_same(&spot.text, &self.value);
             if knob.each { spots.iter().any(is_same) } else { spots.iter().all(is_same) }
         };
         let is_given = matches!(&now.state, State::Here(spots) if has_it(spots));

@@ -251,9 +251,6 @@ fn words(plan: &Plan) -> Result<String, String> {
         let prefix = match knob.kind {
             KnobKind::Boot => "",
             KnobKind::Sysctl => keys::SYSCTL,
-            KnobKind::Told => {
-                return Err(format!("onset only tells of {}, and does not change it", knob.name));
-            }
             _ => keys::KNOB,
         };
         if value.contains(char::is_whitespace) {
