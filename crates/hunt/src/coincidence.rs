@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
 /// A stretch follows an end of masked interrupts at once if its interrupt waited for this end: `sti` lets one more
-/// instruction pass (Intel SDM, volume 2, STI), and the end is recorded at this instruction.
+/// instruction pass (Intel SDM, volume 2, STI), and the end is recorded at this instruction. A stretch that something
+/// else opens is another one, however near: a trigger's interrupt would come before it.
 const AT_ONCE: u64 = 2;
 /// A trigger this many instructions after an opening is inside: behind the instruction that masks, and far from the end
 /// of any stretch that adds [`FROM`]. The number is chosen.
@@ -107,7 +108,7 @@ impl Timeline {
     pub fn unmask(&mut self, Nanos(at): Nanos) {
         let Some((from, interrupt)) = self.open.take_if(|_| at <= NEAR.0) else { return };
         match self.masked.last_mut() {
-            Some(last) if from <= last.to + (AT_ONCE << self.shift) => last.to = at,
+            Some(last) if interrupt && from <= last.to + (AT_ONCE << self.shift) => last.to = at,
             _ => self.masked.push(Masked { from, to: at, interrupt }),
         }
     }
@@ -199,6 +200,14 @@ mod tests {
             let last = &found[found.len() - 1];
             assert_eq!((last.at_ns.0, last.masked_insns.0), (80_005 << shift, 1_495));
         }
+    }
+
+    #[test]
+    fn an_answer_does_not_wait_for_what_masks_next_if_that_is_no_interrupt() {
+        let stretches = [(1_000, 4_000, CLI), (4_001, 6_000, CLI), (6_000, 9_000, CLI)];
+        let found = seen(0, &stretches).coincidences();
+        assert_eq!(found[0].masked_insns, Insns(2_995));
+        assert!(found[0].interrupts.is_empty());
     }
 
     #[test]

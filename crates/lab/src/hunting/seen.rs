@@ -103,7 +103,7 @@ impl Seen {
                 if let Some(at) = since(at) {
                     self.timeline.mask(at, || is_interrupt(by));
                 }
-                self.masked(at);
+                self.masked(at, || is_interrupt(by));
             }
             Event::Unmasked { at, .. } => {
                 if let Some(at) = since(at) {
@@ -128,12 +128,12 @@ impl Seen {
 
     /// Learns that interrupts are masked from `at` on. If an interrupt that waited masks them, the stretches that ended
     /// just before go on.
-    fn masked(&mut self, at: At) {
+    fn masked(&mut self, at: At, by_interrupt: impl FnOnce() -> bool) {
         self.masked = at.insns;
         // The comparison is by the clock, which also goes on while the guest waits for an interrupt.
         let at_once = Nanos(AT_ONCE.0 << self.shift);
         let waited = |end: Stamp<Virtual>| at.time.since(end).is_some_and(|gap| gap <= at_once);
-        if !self.unmasked.is_some_and(waited) {
+        if !(self.unmasked.is_some_and(waited) && by_interrupt()) {
             self.followed.clear();
         }
     }
@@ -181,18 +181,28 @@ mod tests {
     use super::*;
     use hunt::{Coincidence, ComingInterrupt};
 
+    /// What masks: the entry of the timer's interrupt, or an instruction of the kernel.
+    const TIMER: u64 = 0xffff_ffff_8200_0000;
+    const CLI: u64 = 0xffff_ffff_8100_0000;
+
     #[test]
     fn an_interrupt_that_waited_for_the_end_of_a_stretch_is_part_of_it() {
         let mut seen = Seen::default();
-        let stretches = [(1_000, 6_000), (6_001, 9_000), (9_003, 14_000)];
+        let stretches = [
+            (1_000, 6_000, TIMER),
+            (6_001, 9_000, TIMER),
+            (9_003, 14_000, TIMER),
+            (14_001, 15_000, CLI),
+        ];
         seen.scout(&mark(at(500, 500)), |_| false);
-        for (from, to) in stretches {
-            tell(&mut seen, at(from, from), at(to, to));
+        for (from, to, by) in stretches {
+            tell(&mut seen, by, at(from, from), at(to, to));
         }
         let lengths = seen.foreseen.iter().map(|f| f.length_insns.0).collect::<Vec<_>>();
-        assert_eq!(lengths, [8_000, 2_999, 4_997], "the third came too late to have waited");
+        // The third came too late to have waited, and the fourth is no interrupt.
+        assert_eq!(lengths, [8_000, 2_999, 4_997, 999]);
         let begun = seen.foreseen.iter().map(|f| f.at_ns.0).collect::<Vec<_>>();
-        assert_eq!(begun, [500, 5_501, 8_503]);
+        assert_eq!(begun, [500, 5_501, 8_503, 13_501]);
     }
 
     #[test]
@@ -204,7 +214,7 @@ mod tests {
         let at = |insns: u64, idle: u64| at((insns << 3) + idle, insns);
         seen.scout(&mark(at(50, 0)), |_| false);
         for (from, to, idle) in stretches {
-            tell(&mut seen, at(from, idle), at(to, idle));
+            tell(&mut seen, TIMER, at(from, idle), at(to, idle));
         }
         let lengths = seen.foreseen.iter().map(|f| f.length_insns.0).collect::<Vec<_>>();
         assert_eq!(lengths, [600, 298, 98]);
@@ -214,15 +224,14 @@ mod tests {
 
     #[test]
     fn interrupts_are_on_the_timeline_with_who_masked_them_since_measuring_began() {
-        let (timer, cli) = (0xffff_ffff_8200_0000, 0xffff_ffff_8100_0000);
         let mut seen = Seen::default();
-        let mut tell = |event| seen.scout(&event, |address| address == timer);
+        let mut tell = |event| seen.scout(&event, |address| address == TIMER);
         let unmasked = |ns| Event::Unmasked { at: at(ns, ns), stack: None, opened: None };
         // Interrupts were masked since before measuring began, so the stretch that ends there was not seen to begin.
-        tell(Event::Masked { at: at(40, 40), by: cli });
+        tell(Event::Masked { at: at(40, 40), by: CLI });
         tell(mark(at(50, 50)));
         tell(unmasked(60));
-        for (from, to, by) in [(1_050, 4_050, cli), (9_050, 10_550, timer), (80_050, 81_550, timer)]
+        for (from, to, by) in [(1_050, 4_050, CLI), (9_050, 10_550, TIMER), (80_050, 81_550, TIMER)]
         {
             tell(Event::Masked { at: at(from, from), by });
             tell(unmasked(to));
@@ -246,12 +255,12 @@ mod tests {
     }
 
     /// A stretch with interrupts masked, as a scout tells it.
-    fn tell(seen: &mut Seen, from: At, to: At) {
+    fn tell(seen: &mut Seen, by: u64, from: At, to: At) {
         let occurrence = Occurrence { kind: Stretch::IrqsOff, key: 0, ordinal: 0 };
         let (opened, length) = (from.time, to.insns - from.insns);
-        let masked = Event::Masked { at: from, by: 0 };
+        let masked = Event::Masked { at: from, by };
         let stretch = Event::Stretch { opened, cpu: 0, length, occurrence };
         let unmasked = Event::Unmasked { at: to, stack: None, opened: None };
-        [masked, stretch, unmasked].iter().for_each(|event| seen.scout(event, |_| false));
+        [masked, stretch, unmasked].iter().for_each(|event| seen.scout(event, |at| at == TIMER));
     }
 }
