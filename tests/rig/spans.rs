@@ -25,7 +25,7 @@ const PLANTED: [(&str, &str, u64); 8] = [
     ("preempt_off", "test_preempt_off", 223_000),
     ("irqs_off", "test_raw_spinlock", 61_000),
     ("interrupt", "test_hardirq", 113_000),
-    // There a task waits for a lock that the thread of expired timers holds, which this one interrupts.
+    // On PREEMPT_RT a task waits for a lock that the thread of expired timers holds, which this one interrupts.
     ("lock", "test_hardirq", 113_000),
     ("softirq", "test_softirq", 173_000),
     // On PREEMPT_RT a task that wants the lock of softirqs waits for the thread that runs this one.

@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 /// A stretch follows an end of masked interrupts at once if its interrupt waited for this end: `sti` lets one more
 /// instruction pass (Intel SDM, volume 2, STI), and the end is recorded at this instruction. A stretch that something
 /// else opens is another one, however near: a trigger's interrupt would come before it.
-const AT_ONCE: u64 = 2;
+pub const AT_ONCE: Insns = Insns(2);
 /// A trigger this many instructions after an opening is inside: behind the instruction that masks, and far from the end
 /// of any stretch that adds [`FROM`]. The number is chosen.
 const INSIDE: u64 = 5;
@@ -108,7 +108,7 @@ impl Timeline {
     pub fn unmask(&mut self, Nanos(at): Nanos) {
         let Some((from, interrupt)) = self.open.take_if(|_| at <= NEAR.0) else { return };
         match self.masked.last_mut() {
-            Some(last) if interrupt && from <= last.to + (AT_ONCE << self.shift) => last.to = at,
+            Some(last) if interrupt && from <= last.to + (AT_ONCE.0 << self.shift) => last.to = at,
             _ => self.masked.push(Masked { from, to: at, interrupt }),
         }
     }

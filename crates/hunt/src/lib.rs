@@ -36,7 +36,7 @@ mod trial;
 pub use begin::{Begin, FIRST_STAGE, is_stage};
 pub use breeding::{Breeding, Lived, Population, ROUND};
 pub use budget::{Budget, NotABudget};
-pub use coincidence::{Coincidence, ComingInterrupt, Timeline};
+pub use coincidence::{AT_ONCE, Coincidence, ComingInterrupt, Timeline};
 pub use foreseen::{ForeseenStretch, longest};
 pub use genome::{Gene, Genome};
 pub use hunt::{Hunt, HuntEnd, HuntFailure};

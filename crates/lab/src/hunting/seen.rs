@@ -2,16 +2,12 @@
 //! Turns the follower's events of a trial into what a hunt learns from: the stacks that opened stretches, the stacks
 //! that were fired into, and for a scout the stretches and interrupts to come. Hunting reads events only here.
 
-use hunt::{ForeseenStretch, Timeline};
+use hunt::{AT_ONCE, ForeseenStretch, Timeline};
 use rig::Sees;
 use sample::{At, Insns, Nanos, Occurrence, Stamp, Stretch, Virtual};
 use std::collections::{BTreeSet, HashMap};
 use trace::{StackId, Symbols, named};
 use wire::Event;
-
-/// How soon an interrupt comes after interrupts were unmasked if it had waited for that: `sti` lets one more
-/// instruction pass (Intel SDM, volume 2, STI), and the end is told at this instruction.
-const AT_ONCE: Insns = Insns(2);
 
 /// What the follower said, as far as a hunt needs it.
 #[derive(Clone, Default)]
