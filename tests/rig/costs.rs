@@ -3,7 +3,7 @@
 
 use crate::modules::module;
 use serde_json::Value;
-use testbench::{Lab, Run, assert_as_promised_by, experiment, have_kernels};
+use testbench::{Lab, Run, assert_as_promised_by, experiment, have_kernels, those_here};
 
 /// Measures costs in a guest at rest.
 fn costs(lab: &Lab, flavour: &str, more: &str) -> Run {
@@ -190,10 +190,7 @@ fn unnamed(cost: &Value, what: &str) -> i64 {
 
 #[test]
 fn every_instruction_of_a_cost_is_of_a_function_and_two_explanations_are_the_same_bytes() {
-    for kernel in ["6.12", "6.12-rt", "7.3", "7.3-rt"] {
-        if !have_kernels(&[kernel]) {
-            continue;
-        }
+    for kernel in those_here(&["6.12", "6.12-rt", "7.3", "7.3-rt"]) {
         let lab = Lab::new();
         let run = costs(&lab, kernel, "[cost]\ncount = 1\nrepetitions = 1");
         let explained = explained(&lab, &run, &[]);

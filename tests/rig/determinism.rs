@@ -131,19 +131,37 @@ fn the_hosts_clock_does_not_change_which_pages_a_kernel_takes_for_used() {
 }
 
 #[test]
-fn a_machine_that_is_booted_anew_gives_the_same_samples() {
+fn a_machine_that_is_booted_anew_gives_the_same_samples_however_qemu_waits() {
     if !have_kernels(&["6.12"]) {
         return;
     }
     let lab = Lab::private();
-    let text = experiment(&["6.12 preempt=none"], &["fork"], 300, "");
-    let first = hashes(&lab, &text, &[]);
+    let library = program(&lab, "lock_count.c", &["-shared", "-fPIC"]);
+    let path = lab.experiment(&experiment(&["6.12 preempt=none"], &["fork"], 300, ""));
     let snapshots = lab.cache().join("snapshots");
-    let before = Lab::names(&snapshots);
-    assert_eq!(before.len(), 1);
-    std::fs::remove_dir_all(&snapshots).expect("ours");
-    assert_eq!(hashes(&lab, &text, &[]), first);
-    assert_eq!(Lab::names(&snapshots), before);
+    // Boots with the library among those that QEMU has. Returns the samples, the snapshot, and how often a lock was
+    // taken.
+    let booted = |preloads: &str| {
+        let count = lab.write("count", "........");
+        std::fs::write(&count, 0u64.to_ne_bytes()).expect("writable");
+        let exports = format!("export LOCK_COUNT='{}' LD_PRELOAD=\"{preloads}\"", count.display());
+        let body = format!("{exports} PATH=\"${{PATH#*:}}\"\nexec qemu-system-x86_64 \"$@\"");
+        lab.script("qemu-system-x86_64", &body);
+        let mut command = lab.command(&["run", &path, "--json"]);
+        let run = Finished::of(command.env("PATH", lab.with_bin())).exits(3).run();
+        let names = Lab::names(&snapshots);
+        assert_eq!(names.len(), 1);
+        std::fs::remove_dir_all(&snapshots).expect("ours");
+        let count = std::fs::read(count).expect("a file");
+        let count = u64::from_ne_bytes(count.try_into().expect("eight bytes"));
+        (run.text("samples_blake3").to_string(), names, count)
+    };
+    let library = library.display();
+    let first = booted(&format!("$LD_PRELOAD:{library}"));
+    // Booted again, by a QEMU whose vCPU leaves the guest's code at each `pause`, which the plugin otherwise spares it.
+    let second = booted(&format!("{library}:$LD_PRELOAD\" LOCK_COUNT_JUMPS=\"1"));
+    assert_eq!((&second.0, &second.1), (&first.0, &first.1));
+    assert!(first.2 > 0 && second.2 > 3 * first.2, "{} locks, and {}", first.2, second.2);
 }
 
 #[test]

@@ -231,21 +231,40 @@ fn respond_names_a_line_that_is_not_there_or_in_use_and_says_what_the_driver_ref
         return;
     }
     let lab = Lab::new();
-    let fails = |unload: bool, words: &str, says: &[&str]| {
-        let words = format!("onset respond {words} {MODULE}");
-        let text = responding(&lab, "gpio", &words);
+    // One guest tries all of these, one after the other. A run that failed shows the last lines of its console.
+    let fail = |unload: bool, commands: &[(&str, &[&str])]| {
+        let words: Vec<String> =
+            commands.iter().map(|(words, _)| format!("onset respond {words} {MODULE}")).collect();
+        let text = responding(&lab, "gpio", &format!("{{ {}; }}", words.join("; ")));
         let text = if unload { text } else { text.replacen("rmmod onset_port && ", "", 1) };
         // Two names of the same failure: the command's, in the guest's console, and the run's.
         let stderr = lab.run(&text, &[]).exits(69).stderr;
-        for word in says {
-            assert!(stderr.contains(word), "{words}: {word:?} is not in {stderr}");
+        for (words, says) in commands {
+            for word in *says {
+                assert!(stderr.contains(word), "{words}: {word:?} is not in {stderr}");
+            }
         }
     };
-    fails(true, "--port gpiochip0:11 --answer 99", &["line 99 of", "has the lines 0 to 11"]);
-    fails(true, "--port gpiochip5:11 --answer 0", &["/dev/gpiochip5", "No such file"]);
-    fails(true, "--port gpiochip0:3 --answer 0", &["cannot have that direction"]);
-    fails(true, "--port gpiochip0:11 --answer 11", &["line 11 is named twice"]);
-    fails(false, "--port gpiochip0:11 --answer 0", &["in use by \"onset trigger\""]);
-    fails(false, "--port parport0", &["the driver is loaded already", "rmmod onset_port"]);
-    fails(true, "--port parport0", &["I/O ports 0x378-0x37a are not free"]);
+    fail(
+        true,
+        &[
+            ("--port gpiochip0:11 --answer 99", &["line 99 of", "has the lines 0 to 11"]),
+            ("--port gpiochip5:11 --answer 0", &["/dev/gpiochip5", "No such file"]),
+            ("--port gpiochip0:11 --answer 11", &["line 11 is named twice"]),
+        ],
+    );
+    fail(
+        true,
+        &[
+            ("--port gpiochip0:3 --answer 0", &["cannot have that direction"]),
+            ("--port parport0", &["I/O ports 0x378-0x37a are not free"]),
+        ],
+    );
+    fail(
+        false,
+        &[
+            ("--port gpiochip0:11 --answer 0", &["in use by \"onset trigger\""]),
+            ("--port parport0", &["the driver is loaded already", "rmmod onset_port"]),
+        ],
+    );
 }

@@ -26,11 +26,11 @@ fn a_hunt_that_was_killed_goes_on_to_the_same_end_and_one_that_is_ended_early_ha
         return;
     }
     let lab = Lab::new();
-    let whole = nameless(hunt(&lab, "whole", "26trials", &IDLE));
+    let whole = nameless(hunt(&lab, "whole", "18trials", &IDLE));
     let begun = |directory: &str| {
         let place = lab.path().join(directory);
         let place = place.to_str().expect("the lab's path is text").to_owned();
-        let words = ["hunt", "--flavour", "6.12 preempt=none", "--budget", "26trials", "--json"];
+        let words = ["hunt", "--flavour", "6.12 preempt=none", "--budget", "18trials", "--json"];
         let words = [&words[..], &["--directory", &place], &IDLE].concat();
         let mut started = Started::of(&mut lab.command(&words));
         started.wait_until_it_says(&place);
@@ -40,7 +40,7 @@ fn a_hunt_that_was_killed_goes_on_to_the_same_end_and_one_that_is_ended_early_ha
     let killed = begun("killed");
     killed.signal(libc::SIGKILL);
     killed.wait();
-    assert_eq!(nameless(hunt(&lab, "killed", "26trials", &IDLE)), whole);
+    assert_eq!(nameless(hunt(&lab, "killed", "18trials", &IDLE)), whole);
 
     let interrupted = begun("interrupted");
     interrupted.signal(libc::SIGINT);
@@ -53,7 +53,7 @@ fn a_hunt_that_was_killed_goes_on_to_the_same_end_and_one_that_is_ended_early_ha
     let find = found["worst"][0]["find"].as_str().expect("a file");
     let replayed = elsewhere.onset(&["replay", find, "--json"]).exits(0).json();
     assert_eq!(replayed["latency_ns"], found["worst"][0]["latency_ns"]);
-    assert_eq!(nameless(hunt(&lab, "interrupted", "26trials", &IDLE)), whole);
+    assert_eq!(nameless(hunt(&lab, "interrupted", "18trials", &IDLE)), whole);
 
     // What the host does to a machine is no death of its guest.
     let failed = begun("failed");
@@ -67,7 +67,7 @@ fn a_hunt_that_was_killed_goes_on_to_the_same_end_and_one_that_is_ended_early_ha
     let find = found["worst"][0]["find"].as_str().expect("a file");
     let replayed = lab.onset(&["replay", find, "--json"]).exits(0).json();
     assert_eq!(replayed["latency_ns"], found["worst"][0]["latency_ns"]);
-    assert_eq!(nameless(hunt(&lab, "failed", "26trials", &IDLE)), whole);
+    assert_eq!(nameless(hunt(&lab, "failed", "18trials", &IDLE)), whole);
 }
 
 #[test]
@@ -95,10 +95,10 @@ fn a_hunt_whose_trials_are_killed_comes_to_the_same_end() {
         return;
     }
     let lab = Lab::new();
-    let whole = nameless(hunt(&lab, "whole", "26trials", &IDLE));
+    let whole = nameless(hunt(&lab, "whole", "18trials", &IDLE));
     let place = lab.path().join("killed");
     let place = place.to_str().expect("the lab's path is text");
-    let words = ["hunt", "--flavour", "6.12 preempt=none", "--budget", "26trials", "--json"];
+    let words = ["hunt", "--flavour", "6.12 preempt=none", "--budget", "18trials", "--json"];
     let words = [&words[..], &["--directory", place], &IDLE].concat();
     let mut started = Started::of(&mut lab.command(&words));
     started.wait_until_it_says(place);

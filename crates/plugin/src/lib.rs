@@ -20,6 +20,7 @@ mod halting;
 mod instrument;
 pub mod interface;
 mod layout;
+mod pausing;
 mod physical;
 mod qemu;
 mod spending;
@@ -77,6 +78,7 @@ fn start(id: u64, info: &Info, words: &[String]) -> Result<(), String> {
     let events = unsafe { wire::producer_of(BorrowedFd::borrow_raw(told.ring_fd)) }
         .map_err(|e| format!("onset plugin: ring_fd: {e}"))?;
     halting::prepare(qemu);
+    pausing::prepare(qemu);
     // The three cases exclude each other.
     let instrumented = match told.follow.clone() {
         Some(plan) => follow::install(qemu, id, plan, told.aim()),

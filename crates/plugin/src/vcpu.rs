@@ -52,13 +52,18 @@ impl Cpu {
     }
 
     /// The content of the structure, with the data that QEMU keeps behind it.
-    fn structure(&self) -> Vec<u8> {
+    pub(crate) fn structure(&self) -> Vec<u8> {
         // SAFETY: QEMU allocates objects by malloc (GLib), or by posix_memalign. `CPUState` is their first member.
         let length = unsafe { libc::malloc_usable_size(self.cpu) }.min(STRUCTURE_MAX);
         let mut bytes = vec![0; length];
         // SAFETY: these are as many bytes as were allocated. The vCPU, which changes them, waits for this callback.
         unsafe { self.cpu.cast::<u8>().copy_to_nonoverlapping(bytes.as_mut_ptr(), length) };
         bytes
+    }
+
+    /// The word of the structure that is `at` bytes from its beginning, a place in what [`Cpu::structure`] returns.
+    pub(crate) fn word(&self, at: usize) -> *mut i32 {
+        self.cpu.wrapping_byte_add(at).cast()
     }
 
     /// The value of a register. Call this in a callback that may read registers. The plugin interface gives the same

@@ -13,6 +13,11 @@ use std::ops::Range;
 /// The longest instruction, in bytes.
 pub const INSTRUCTION_BYTES_MAX: usize = 15;
 
+/// QEMU's function that executes `pause`.
+pub const PAUSE: &str = "helper_pause";
+/// The entry of that function in QEMU's table of such functions.
+pub const PAUSE_INFO: &str = "helper_info_pause";
+
 /// The number of general registers.
 pub const GENERAL: usize = 16;
 /// GDB's names of the general registers, in the order of their numbers in instructions.
