@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! No task is scheduled later than the longest stretches of its run can make.
 
-use testbench::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, those_here};
+use testbench::{FIRST_AND_LAST, Lab, assert_as_promised_by, experiment, flavours_here};
 
 const TRIGGERS: u64 = 400;
 
 #[test]
 fn no_task_is_scheduled_later_than_the_bound_of_its_run() {
-    let here = those_here(&["6.12", "6.12-rt", "7.3", "7.3-rt"]);
-    if here.is_empty() {
+    let all = ["6.12 preempt=none", "6.12 preempt=full", "6.12-rt", "7.3", "7.3-rt"];
+    let flavours = flavours_here(&all);
+    if flavours.is_empty() {
         return;
     }
     let lab = Lab::new();
-    let flavours = here.iter().flat_map(|kernel| match *kernel {
-        "6.12" => vec!["6.12 preempt=none", "6.12 preempt=full"],
-        other => vec![other],
-    });
-    let flavours: Vec<&str> = flavours.collect();
     let text = experiment(&flavours, &["mixed"], TRIGGERS, FIRST_AND_LAST);
     let path = lab.experiment(&text);
     let printed = lab.onset(&["bound", &path, "--json"]).exits(0).json();

@@ -102,6 +102,15 @@ pub fn those_here<'a>(names: &[&'a str]) -> Vec<&'a str> {
     here
 }
 
+/// Those of these flavours whose kernels [`those_here`] has.
+pub fn flavours_here<'a>(flavours: &[&'a str]) -> Vec<&'a str> {
+    let kernel = |flavour: &'a str| flavour.split(' ').next().expect("a kernel");
+    let mut kernels: Vec<&str> = flavours.iter().map(|flavour| kernel(flavour)).collect();
+    kernels.dedup();
+    let here = those_here(&kernels);
+    flavours.iter().copied().filter(|flavour| here.contains(&kernel(flavour))).collect()
+}
+
 /// A place to work in: a store, a directory for experiments, a cache. All but a shared cache vanish with it.
 pub struct Lab {
     directory: tempfile::TempDir,

@@ -3,7 +3,7 @@
 //! ladder, to the latest answer that a hunt finds, and to the costs.
 
 use super::rig::screen::LADDER;
-use super::rig::{Change, Chosen, Proving, base as flavour_of, hunted, reasons};
+use super::rig::{Change, Chosen, Proving, base as flavour_of, few_batches, hunted, reasons};
 use super::{TOGETHER, exit, goal};
 use crate::arguments::PatchProve;
 use crate::commands::{bench, print, print_json};
@@ -15,7 +15,6 @@ use sample::Responder;
 use stats::Statistic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use toml_edit::{DocumentMut, value};
 use trace::{Order, WindowKind, WindowsReport};
 use view::results::{
     Hunted, KernelProof, PatchProof, PatchedCost, PatchedKernel, PatchedRung, PatchedStretch, Proof,
@@ -78,7 +77,8 @@ pub fn patches(planned: Planned) -> Result<Exit, Failure> {
         responder,
         statistic,
         others: &LADDER,
-        costs,
+        // Of the whole suite.
+        costs: few_batches,
     };
     let changes = patched.iter().map(|patched| patched.change.clone());
     let changes: Vec<Change> = std::iter::once(Change::control()).chain(changes).collect();
@@ -218,10 +218,4 @@ fn stretches(
         seen.insert(flavour, windows(&bench, cell, which, &|_| ())?.report);
     }
     Ok(seen)
-}
-
-/// The whole suite. Instructions need no repetitions.
-fn costs(root: &mut DocumentMut) {
-    root["cost"]["count"] = value(5);
-    root["cost"]["repetitions"] = value(1);
 }
