@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Runs the cells of an experiment, several at once, and turns each into a bundle.
+//! Runs the cells of experiments, several at once, and turns each into a bundle.
 
 #[cfg(test)]
 mod tests;
@@ -32,7 +32,10 @@ pub trait Issuer: Sync {
     fn tool(&self) -> Tool;
 }
 
-/// What happens while a matrix runs, for the code that shows it. Cells are numbered in the experiment's order.
+/// An experiment, and where it runs. Cells are numbered over all experiments that run together, in order.
+pub type Placed<'a> = (&'a Experiment, &'a dyn Target);
+
+/// What happens while a matrix runs, for the code that shows it.
 #[derive(Debug)]
 pub enum Event {
     /// A cell goes on.
@@ -51,39 +54,43 @@ pub struct Place<'a> {
     pub root: &'a Path,
     /// The runs that are not measured again.
     pub found: &'a Found,
-    /// Whether the cell with this number is to be run. Cells are numbered in the experiment's order.
+    /// Whether the cell with this number is to be run.
     pub is_wanted: &'a (dyn Fn(usize) -> bool + Sync),
 }
 
 /// The numbers of those cells whose runs the store does not have.
-pub fn missing(
-    experiment: &Experiment,
-    target: &dyn Target,
-    place: Place,
-    issuer: &dyn Issuer,
-) -> Vec<usize> {
-    let Place { root, found, is_wanted } = place;
-    let is_missing = |(index, cell): &(usize, Cell)| {
-        let one = One { experiment, target, root, issuer, index: *index, cell: *cell };
-        is_wanted(*index) && one.found(found).is_none()
-    };
-    experiment.cells().enumerate().filter(is_missing).map(|(index, _)| index).collect()
+pub fn missing(experiments: &[Placed], place: Place, issuer: &dyn Issuer) -> Vec<usize> {
+    let found = place.found;
+    let wanted = wanted(experiments, place, issuer).into_iter();
+    wanted.filter(|one| one.found(found).is_none()).map(|one| one.index).collect()
 }
 
-/// Runs every wanted cell on `target`, `jobs` at a time, and tells `show` of it on the calling thread. Bundles are
-/// written to the store at the place. Returns a bundle or a failure for each wanted cell, in order. A failure does not
-/// keep the other cells from running, but a [`work::Cancel`] does.
+/// The wanted cells.
+fn wanted<'a>(
+    experiments: &[Placed<'a>],
+    Place { root, is_wanted, .. }: Place<'a>,
+    issuer: &'a dyn Issuer,
+) -> Vec<One<'a>> {
+    let cells = experiments.iter().flat_map(|(experiment, target)| {
+        experiment.cells().map(move |cell| (*experiment, *target, cell))
+    });
+    let one =
+        |(index, (experiment, target, cell))| One { experiment, target, root, issuer, index, cell };
+    cells.enumerate().filter(|(index, _)| is_wanted(*index)).map(one).collect()
+}
+
+/// Runs every wanted cell, `jobs` at a time, and tells `show` of it on the calling thread. Bundles are written to the
+/// store at the place. Returns a bundle or a failure for each wanted cell, in order. A failure does not keep the other
+/// cells from running, but a [`work::Cancel`] does.
 pub fn run(
-    experiment: &Experiment,
-    target: &dyn Target,
+    experiments: &[Placed],
     place: Place,
     issuer: &dyn Issuer,
     jobs: usize,
     mut show: impl FnMut(&Event),
 ) -> Vec<Result<PathBuf, Error>> {
-    let Place { root, found, is_wanted } = place;
-    let cells: Vec<(usize, Cell)> =
-        experiment.cells().enumerate().filter(|(index, _)| is_wanted(*index)).collect();
+    let found = place.found;
+    let cells = wanted(experiments, place, issuer);
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<Result<PathBuf, Error>>>> =
         Mutex::new(cells.iter().map(|_| None).collect());
@@ -97,9 +104,8 @@ pub fn run(
                 cancel.during(|| {
                     loop {
                         let place = next.fetch_add(1, Ordering::Relaxed);
-                        let Some((index, cell)) = cells.get(place).copied() else { return };
-                        let one = One { experiment, target, root, issuer, index, cell };
-                        let progress = |p| drop(tell.send(Event::Progress(index, p)));
+                        let Some(one) = cells.get(place) else { return };
+                        let progress = |p| drop(tell.send(Event::Progress(one.index, p)));
                         let (result, ended) = one.run(found, &progress);
                         let _ = tell.send(ended);
                         results.lock().unwrap_or_else(|e| e.into_inner())[place] = Some(result);

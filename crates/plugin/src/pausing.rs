@@ -9,11 +9,12 @@
 //!
 //! So `pause` ends at the vCPU's own loop over blocks, as an instruction does that ends its block. That loop looks for
 //! interrupts and for whoever wants the vCPU to stop. It is left where the next timer is due, since QEMU has counted
-//! the instructions up to there. So timers run at the same instants as before, and the guest comes by the same way.
+//! the instructions up to there. So timers run at the same instants as without this, and the guest executes the same
+//! instructions.
 //!
-//! All that `pause` does in the guest is done by QEMU's own function. It ends with a jump to the vCPU's loop, by a
-//! function of the C library in whose place the rig has QEMU take the one here (`LD_PRELOAD`). A QEMU that jumps
-//! otherwise is as slow as it was.
+//! QEMU's own function still does all that `pause` does in the guest. At its end it calls `__longjmp_chk` of the C
+//! library. The rig has QEMU take the function here in its place (`LD_PRELOAD`). A QEMU that jumps by another function
+//! is as slow as it was.
 
 use crate::qemu::Qemu;
 use crate::symbols::symbol;
@@ -58,8 +59,8 @@ thread_local! {
 pub fn prepare(qemu: Qemu) {
     let (Ok(info), Ok(own)) = (symbol(PAUSE_INFO), symbol(PAUSE)) else { return };
     let function = info.cast::<*mut c_void>();
-    // SAFETY: this is a structure of QEMU that begins with the function (include/tcg/helper-info.h), if that is there.
-    // Nobody translates yet.
+    // SAFETY: the structure begins with the function (include/tcg/helper-info.h), which the comparison checks. Nobody
+    // translates yet.
     unsafe {
         if function.read() != own {
             return;
@@ -73,7 +74,8 @@ pub fn prepare(qemu: Qemu) {
 
 /// Executes `pause`, on the vCPU's thread.
 unsafe extern "C" fn pause(state: *mut c_void, length: c_int) {
-    let Some(pausing) = PAUSING.get() else { return };
+    // It is set before QEMU knows of this function.
+    let Some(pausing) = PAUSING.get() else { std::process::abort() };
     if !SEARCHED.swap(true, Relaxed) {
         // It is kept for ever: the call below does not come back.
         BEFORE.set(pausing.qemu.cpu().ok().map(|vcpu| &*vcpu.structure().leak()));
@@ -84,7 +86,7 @@ unsafe extern "C" fn pause(state: *mut c_void, length: c_int) {
 }
 
 /// Jumps to where the stack was saved (longjmp(3)). QEMU calls this also for whatever else ends an instruction before
-/// its end, and for its coroutines.
+/// its end. Its coroutines jump by another function.
 ///
 /// # Safety
 /// As longjmp(3).
@@ -93,7 +95,7 @@ pub unsafe extern "C" fn __longjmp_chk(to: *mut c_void, value: c_int) -> ! {
     if PAUSES.replace(false) {
         go_on();
     }
-    // SAFETY: the caller promises that the stack is there. No frame that is left has anything to drop.
+    // SAFETY: the caller promises that the stack is there. No frame that this leaves has anything to drop.
     unsafe { jump()(to, value) }
 }
 
@@ -129,7 +131,7 @@ fn find_reason(before: &[u8], now: &[u8]) -> Option<usize> {
 fn jump() -> Jump {
     let mut address = JUMP.load(Relaxed);
     if address == 0 {
-        // SAFETY: the name is NUL-terminated. The function is there: a library that is loaded later calls it.
+        // SAFETY: the name is NUL-terminated. Who calls this was linked against the C library's function.
         address = unsafe { libc::dlsym(libc::RTLD_NEXT, c"__longjmp_chk".as_ptr()) } as usize;
         assert_ne!(address, 0, "the C library has the function");
         JUMP.store(address, Relaxed);

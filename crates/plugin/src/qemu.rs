@@ -103,8 +103,8 @@ symbols! {
 /// QEMU, seen from inside.
 ///
 /// Call the methods with QEMU's big lock held. Timer callbacks, port accesses and notifiers hold it. The exceptions are
-/// [`Qemu::attach`], [`Qemu::now`] and [`Qemu::insns`]. The last two must not be called before an instruction that is
-/// not the last of its block: QEMU would end itself.
+/// [`Qemu::attach`], [`Qemu::cpu`], [`Qemu::now`] and [`Qemu::insns`]. The last two must not be called before an
+/// instruction that is not the last of its block: QEMU would end itself.
 #[derive(Clone, Copy)]
 pub struct Qemu {
     symbols: Symbols,

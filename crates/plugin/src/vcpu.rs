@@ -57,6 +57,7 @@ impl Cpu {
         let length = unsafe { libc::malloc_usable_size(self.cpu) }.min(STRUCTURE_MAX);
         let mut bytes = vec![0; length];
         // SAFETY: these are as many bytes as were allocated. The vCPU, which changes them, waits for this callback.
+        // Other threads may set its flags meanwhile, which nobody looks for here.
         unsafe { self.cpu.cast::<u8>().copy_to_nonoverlapping(bytes.as_mut_ptr(), length) };
         bytes
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * To be preloaded into QEMU: counts how often it takes a lock, in the file that LOCK_COUNT names, which has eight
- * bytes. QEMU takes some whenever its vCPU leaves the guest's code.
+ * To be preloaded into QEMU: counts how often its vCPU's thread takes a lock, in the file that LOCK_COUNT names, which
+ * has eight bytes. QEMU takes some whenever the vCPU leaves the guest's code. The vCPU's thread is one that jumps.
  *
  * With LOCK_COUNT_JUMPS, what QEMU leaves the code by is the C library's own function, whatever another library has in
  * its place.
@@ -20,6 +20,7 @@ typedef int lock_fn(pthread_mutex_t *mutex);
 static unsigned long *count;
 static lock_fn *lock;
 static jump_fn *jump;
+static __thread int is_vcpu;
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -39,13 +40,14 @@ int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	if (!lock)
 		lock = (lock_fn *)dlsym(RTLD_NEXT, "pthread_mutex_lock");
-	if (count)
+	if (is_vcpu)
 		__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
 	return lock(mutex);
 }
 
 void __longjmp_chk(sigjmp_buf env, int value)
 {
+	is_vcpu = 1;
 	jump(env, value);
 	__builtin_unreachable();
 }

@@ -40,7 +40,7 @@ fn place(root: &Path) -> Place<'_> {
 fn matrix(fake: &Fake, jobs: usize) -> (tempfile::TempDir, Vec<Result<PathBuf, Error>>) {
     let root = tempfile::tempdir().unwrap();
     let experiment = Experiment::parse(Path::new("t.toml"), EXPERIMENT).unwrap();
-    let results = run(&experiment, fake, place(root.path()), &Fixed, jobs, |_| ());
+    let results = run(&[(&experiment, fake)], place(root.path()), &Fixed, jobs, |_| ());
     (root, results)
 }
 
@@ -66,7 +66,7 @@ fn resumed(root: &Path, text: &str, seed: &str, fake: &Fake) -> (Vec<PathBuf>, u
     let experiment = experiment.with_overrides(&[("seed".into(), seed.into())]).unwrap();
     let mut again = 0;
     let place = Place { root, found: &found, is_wanted: &|_| true };
-    let results = run(&experiment, fake, place, &Fixed, 2, |event| {
+    let results = run(&[(&experiment, fake)], place, &Fixed, 2, |event| {
         again += usize::from(matches!(event, Event::Found(..)));
     });
     (results.into_iter().map(Result::unwrap).collect(), again)
@@ -105,14 +105,14 @@ fn each_shard_runs_its_own_cells_and_together_they_miss_none() {
         let found = Found::of(&Store::at(root.path())).unwrap();
         let is_wanted = |index| shard.has(index);
         let everything = Place { root: root.path(), found: &found, is_wanted: &|_| true };
-        assert_eq!(missing(&experiment, &fake, everything, &Fixed).len(), left.remove(0));
+        assert_eq!(missing(&[(&experiment, &fake)], everything, &Fixed).len(), left.remove(0));
         let place = Place { root: root.path(), found: &found, is_wanted: &is_wanted };
-        let results = run(&experiment, &fake, place, &Fixed, 2, |_| ());
+        let results = run(&[(&experiment, &fake)], place, &Fixed, 2, |_| ());
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 2);
     }
     let found = Found::of(&Store::at(root.path())).unwrap();
     let everything = Place { root: root.path(), found: &found, is_wanted: &|_| true };
-    assert_eq!(missing(&experiment, &fake, everything, &Fixed).len(), left.remove(0));
+    assert_eq!(missing(&[(&experiment, &fake)], everything, &Fixed).len(), left.remove(0));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_bundle_says_where_relative_paths_began_and_is_silent_where_there_were_none(
         let text = format!("{EXPERIMENT}\n[guest]\n{more}");
         let experiment = Experiment::parse(Path::new(path), &text).unwrap();
         let fake = Fake::default();
-        let results = run(&experiment, &fake, place(root.path()), &Fixed, 1, |_| ());
+        let results = run(&[(&experiment, &fake)], place(root.path()), &Fixed, 1, |_| ());
         let bundle = Bundle::open(results[0].as_ref().unwrap()).unwrap();
         bundle.manifest().about.experiment.directory.clone()
     };
@@ -187,7 +187,7 @@ fn runs_of_one_second_have_names_of_their_own() {
         let name = RunId::new(Fixed.now(), "a x=1 idle", high << 8);
         std::fs::create_dir(root.path().join(name.as_str())).unwrap();
     }
-    let results = run(&experiment, &Fake::default(), place(root.path()), &Fixed, 1, |_| ());
+    let results = run(&[(&experiment, &Fake::default())], place(root.path()), &Fixed, 1, |_| ());
     assert!(verdicts(&results).iter().all(Option::is_some), "{results:?}");
 }
 
@@ -220,4 +220,40 @@ fn losses_are_warned_of_and_fail_a_limit_on_the_maximum() {
     assert!(
         conclusion.warnings.iter().any(|w| matches!(w, Warning::Unanswered { triggers: 5, .. }))
     );
+}
+
+#[test]
+fn cells_of_experiments_that_run_together_are_numbered_over_all_and_come_in_order() {
+    let root = tempfile::tempdir().unwrap();
+    let seeded = |seed: &str| {
+        let experiment = Experiment::parse(Path::new("t.toml"), EXPERIMENT).unwrap();
+        experiment.with_overrides(&[("seed".into(), seed.into())]).unwrap()
+    };
+    let (first, second) = (seeded("3"), seeded("5"));
+    let fake = Fake { is_deterministic: true, ..Fake::default() };
+    let both: [Placed; 2] = [(&first, &fake), (&second, &fake)];
+    let found = Found::default();
+    // The last cell of the first, and the first two of the second.
+    let some =
+        Place { root: root.path(), found: &found, is_wanted: &|cell| (3..6).contains(&cell) };
+    let mut ended = Vec::new();
+    let results = run(&both, some, &Fixed, 3, |event| {
+        if let Event::Finished(cell, path, _) = event {
+            ended.push((*cell, path.clone()));
+        }
+    });
+    ended.sort();
+    let (cells, paths): (Vec<usize>, Vec<PathBuf>) = ended.into_iter().unzip();
+    assert_eq!(cells, [3, 4, 5]);
+    assert_eq!(paths, results.into_iter().map(Result::unwrap).collect::<Vec<_>>());
+    let about = |path: &PathBuf| {
+        let about = Bundle::open(path).unwrap().manifest().about.clone();
+        (about.seed, about.flavour, about.load)
+    };
+    let about: Vec<_> = paths.iter().map(about).collect();
+    let said = |seed, flavour: &str, load: &str| (seed, flavour.to_owned(), load.to_owned());
+    assert_eq!(about, [said(3, "b", "disk"), said(5, "a x=1", "idle"), said(5, "a x=1", "disk")]);
+    let found = Found::of(&Store::at(root.path())).unwrap();
+    let all = Place { root: root.path(), found: &found, is_wanted: &|_| true };
+    assert_eq!(missing(&both, all, &Fixed), [0, 1, 2, 6, 7]);
 }

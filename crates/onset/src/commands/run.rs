@@ -10,7 +10,7 @@ use bundle::Bundle;
 use bundle::store::Store;
 use experiment::{Experiment, Target};
 use lab::Found;
-use lab::matrix::{self, Place};
+use lab::matrix::{self, Place, Placed};
 use lab::shards::{Shard, name_of, place_of};
 use lab::target::{self, Local, Rig};
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub fn run(arguments: &Run) -> Result<Exit, Failure> {
     run_all(&experiments, arguments.jobs, &found, &arguments.outcome)
 }
 
-/// Runs experiments one after the other, but for the runs that were found, and prints the results of all.
+/// Runs experiments, but for the runs that were found, and prints the results of all.
 pub fn run_all(
     experiments: &[Experiment],
     jobs: Option<u16>,
@@ -54,7 +54,8 @@ pub fn run_all(
     conclude(&measure_all(experiments, jobs, found, &outcome.store)?, outcome)
 }
 
-/// Runs experiments one after the other, but for the runs that were found. Returns the results of all.
+/// Runs experiments, but for the runs that were found. The cells of experiments in the rig run together. Returns the
+/// results of all.
 pub fn measure_all<'a>(
     experiments: &'a [Experiment],
     jobs: Option<u16>,
@@ -75,20 +76,34 @@ fn measure_some<'a>(
     let store = super::store(&store.store);
     let mut results = Vec::new();
     let mut before = 0;
-    for (experiment, target) in experiments.iter().zip(targets) {
+    for together in experiments.chunk_by(|one, next| one.target == next.target) {
         // Two probes at once on one machine would disturb each other.
-        let jobs = match experiment.target {
+        let jobs = match together[0].target {
             Target::Local => 1,
             Target::Rig => jobs.map_or_else(processors, usize::from),
         };
-        let mut shown = terminal::Shown::new(experiment);
-        let is_wanted = |index: usize| is_wanted(before + index);
-        let place = Place { root: store.root(), found, is_wanted: &is_wanted };
-        let run = matrix::run(experiment, &**target, place, &SystemClock, jobs, |e| shown.show(e));
-        results.push((experiment, run));
-        before += experiment.cells().count();
+        let mut shown = terminal::Shown::new(together);
+        let place =
+            Place { root: store.root(), found, is_wanted: &|index| is_wanted(before + index) };
+        let placed = placed(together, &targets[results.len()..]);
+        let runs = matrix::run(&placed, place, &SystemClock, jobs, |e| shown.show(e));
+        let mut runs = runs.into_iter();
+        for experiment in together {
+            let cells = before..before + experiment.cells().count();
+            before = cells.end;
+            let wanted = cells.filter(|cell| is_wanted(*cell)).count();
+            results.push((experiment, runs.by_ref().take(wanted).collect()));
+        }
     }
     results
+}
+
+/// Each experiment with its target.
+fn placed<'a>(
+    experiments: &'a [Experiment],
+    targets: &'a [Box<dyn target::Target>],
+) -> Vec<Placed<'a>> {
+    experiments.iter().zip(targets).map(|(experiment, target)| (experiment, &**target)).collect()
 }
 
 /// Shares the cells of all experiments: each shard has some of them. At the end the store has all their runs.
@@ -113,13 +128,8 @@ fn shared(experiments: &[Experiment], arguments: &Run) -> Result<Exit, Failure> 
     let divided = Divided::begin(&work, &super::bench()?)?.expect("the work is divided");
     let missing = |all: &[Shard]| {
         let found = Found::of_shards(&Store::at(&store.store))?;
-        let (mut cells, mut before) = (Vec::new(), 0);
-        for (experiment, target) in experiments.iter().zip(&targets) {
-            let place = Place { root: &store.store, found: &found, is_wanted: &|_| true };
-            let missing = matrix::missing(experiment, &**target, place, &SystemClock);
-            cells.extend(missing.into_iter().map(|cell| before + cell));
-            before += experiment.cells().count();
-        }
+        let place = Place { root: &store.store, found: &found, is_wanted: &|_| true };
+        let cells = matrix::missing(&placed(experiments, &targets), place, &SystemClock);
         let lacks = |shard: &&Shard| cells.iter().any(|cell| shard.has(*cell));
         Ok(all.iter().filter(lacks).copied().collect())
     };

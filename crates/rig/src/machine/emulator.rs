@@ -124,9 +124,10 @@ impl Emulator {
     }
 }
 
-/// Has the dynamic linker take the plugin's functions before those of the C library: `gettimeofday`, of which
-/// crates/plugin/src/tlb.rs says why. The linker takes a space or a colon in a path for its end. Such a path is named
-/// by this process's descriptor, which QEMU may not open if this program has capabilities of its own (setcap).
+/// Has the dynamic linker take the plugin's functions before those of the C library: `gettimeofday` and
+/// `__longjmp_chk`, of which crates/plugin/src/tlb.rs and pausing.rs say why. The linker takes a space or a colon in a
+/// path for its end. Such a path is named by this process's descriptor, which QEMU may not open if this program has
+/// capabilities of its own (setcap).
 fn preload(command: &mut Command, (plugin, file): &(PathBuf, Arc<File>)) {
     let parts = |byte: &u8| byte.is_ascii_whitespace() || *byte == b':';
     let mut libraries = match plugin.as_os_str().as_bytes().iter().any(parts) {

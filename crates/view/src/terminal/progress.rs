@@ -25,9 +25,12 @@ enum Kind {
 }
 
 impl Shown {
-    /// For an experiment's cells.
-    pub fn new(experiment: &Experiment) -> Shown {
-        Shown::of(experiment.cells().map(|c| name(c, experiment.instruments.len())).collect())
+    /// For the cells of experiments.
+    pub fn new(experiments: &[Experiment]) -> Shown {
+        let names = experiments.iter().flat_map(|experiment| {
+            experiment.cells().map(|cell| name(cell, experiment.instruments.len()))
+        });
+        Shown::of(names.collect())
     }
 
     /// Progress for work with these names.

@@ -185,7 +185,7 @@ impl<'a> Blocks<'a> {
     fn measure(&self, experiment: &Experiment) -> Result<Manifest, String> {
         let place =
             Place { root: self.store.root(), found: &Found::default(), is_wanted: &|_| true };
-        let mut runs = matrix::run(experiment, &self.target, place, &SystemClock, 1, |_| ());
+        let mut runs = matrix::run(&[(experiment, &self.target)], place, &SystemClock, 1, |_| ());
         let path = runs.pop().expect("an experiment of one cell").map_err(|e| e.to_string())?;
         Ok(Bundle::open(&path).map_err(|e| e.to_string())?.manifest().clone())
     }
